@@ -1,7 +1,9 @@
 """Make a routed wire longer by bumps, so that nets that should match are equally long.
 
-          +--+                the wire leaves its track for a bump: two legs of ``depth``, just so far apart
-----------+  +---------       as the minimum space asks; the length grows by twice the depth
+          +--+  +--+          the wire leaves its track for a bump: two legs of a depth, just so far apart
+----------+  +--+  +---       as the minimum space asks; the length grows by twice the depth
+
+The fewest bumps that fit in one row, all equally deep, are best. Without room for a row, bumps lie where they fit.
 """
 
 from __future__ import annotations
@@ -14,15 +16,17 @@ from layoutkit.route.metal import Finisher, wire_rects
 from layoutkit.route.occupancy import too_close
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from layoutkit.route.metal import NetMetal
     from layoutkit.route.routes import NetRequest, Point, Rect, Wire
     from layoutkit.route.sheet import Sheet
 
 MOST_BUMPS = 12
+ROWS = (1, 2, 3, 4, 6, 8, 12)
+"""How many bumps a row may have."""
 MOST_TRIES = 3000
-"""Places at which bumps are tried for one net."""
+"""Places at which rows of bumps are tried for one net, and then single ones."""
 
 
 def lengthen(board: Sheet, net: NetRequest, metal: NetMetal, by: int) -> int:
@@ -31,36 +35,42 @@ def lengthen(board: Sheet, net: NetRequest, metal: NetMetal, by: int) -> int:
     It is never more than ``by``, and less where there is no room.
     """
     grid = board.stack.technology.grid
-    remaining = by // (2 * grid) * (2 * grid)
+    whole = by // (2 * grid)
     tries = iter(range(MOST_TRIES))
-    depth, bumps = remaining // 2, 0
     corners: set[Point] = set()
+    for count in (number for number in ROWS if number <= whole):
+        deeper = whole % count
+        depths = [(whole // count + 1) * grid] * deeper + [whole // count * grid] * (count - deeper)
+        if _add_bumps(board, net, metal, depths, (tries, corners)):
+            return whole * 2 * grid
+    remaining, depth, bumps = whole * 2 * grid, whole * grid // 2, 0
+    tries = iter(range(MOST_TRIES))
     while remaining > 0 and depth >= grid and bumps < MOST_BUMPS:
         depth = min(depth, remaining // 2) // grid * grid
-        if depth and _add_bump(board, net, metal, depth, (tries, corners)):
+        if depth and _add_bumps(board, net, metal, [depth], (tries, corners)):
             remaining -= 2 * depth
             bumps += 1
         else:
             depth //= 2
-    return by // (2 * grid) * (2 * grid) - remaining
+    return whole * 2 * grid - remaining
 
 
-def _add_bump(
-    board: Sheet, net: NetRequest, metal: NetMetal, depth: int, so_far: tuple[Iterator[int], set[Point]]
+def _add_bumps(
+    board: Sheet, net: NetRequest, metal: NetMetal, depths: Sequence[int], so_far: tuple[Iterator[int], set[Point]]
 ) -> bool:
-    """Add one bump of ``depth`` where there is room for it; return whether there is.
+    """Add a row of bumps where there is room for it; return whether there is.
 
     Args:
         board: Holds the metal of all other nets.
         net: Whose wires become longer.
         metal: Its metal.
-        depth: Of the bump. [dbu]
-        so_far: Tries that are left, and the corners of all bumps of the net: those of this one are added.
+        depths: Of each bump. [dbu]
+        so_far: Tries that are left, and the corners of all bumps of the net: those of these are added.
     """
     tries, corners = so_far
     finisher = Finisher(board.stack, board.occupancy, net.name, board.own[net.name])
     checks: dict[Wire, _BumpCheck] = {}
-    for wire, longer, gone, new in _candidates(board, metal, depth, corners):
+    for wire, longer, gone, new in _candidates(board, metal, depths, corners):
         if next(tries, None) is None:
             return False
         level = board.stack.index(wire.layer)
@@ -72,7 +82,7 @@ def _add_bump(
             continue
         if wire not in checks:
             checks[wire] = _BumpCheck(finisher, metal, wire)
-        if checks[wire].needs(gone) or checks[wire].spoils(longer):
+        if any(checks[wire].needs(bare) for bare in gone) or checks[wire].spoils(longer):
             continue
         _exchange(metal, wire, longer)
         corners.update({*longer.points} - {*wire.points})
@@ -102,9 +112,9 @@ class _BumpCheck:
 
 
 def _candidates(
-    board: Sheet, metal: NetMetal, depth: int, corners: set[Point]
-) -> Iterator[tuple[Wire, Wire, Rect, list[Rect]]]:
-    """Yield a wire, the same with a bump, what the bump leaves bare, and what it adds; long straight parts first.
+    board: Sheet, metal: NetMetal, depths: Sequence[int], corners: set[Point]
+) -> Iterator[tuple[Wire, Wire, list[Rect], list[Rect]]]:
+    """Yield a wire, the same with bumps, what these leave bare, and what they add; long straight parts first.
 
     Parts between two ``corners`` of earlier bumps get none.
     """
@@ -122,15 +132,19 @@ def _candidates(
         apart = -(-apart // grid) * grid
         (x1, y1), (x2, y2) = wire.points[index], wire.points[index + 1]
         along = ((x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1))
-        for start in range(apart, length - 2 * apart + 1, max(grid, board.pitch // 2 // grid * grid)):
+        last = length - 2 * len(depths) * apart
+        for start in range(apart, last + 1, max(grid, board.pitch // 2 // grid * grid)):
             for side in (1, -1):
-                off = (-along[1] * side * depth, along[0] * side * depth)
-                one = (x1 + along[0] * start, y1 + along[1] * start)
-                two = (one[0] + along[0] * apart, one[1] + along[1] * apart)
-                bump: list[Point] = [one, (one[0] + off[0], one[1] + off[1]), (two[0] + off[0], two[1] + off[1]), two]
-                points = (*wire.points[: index + 1], *bump, *wire.points[index + 1 :])
-                gone = next(wire_rects(replace(wire, points=(one, two))))
-                yield wire, replace(wire, points=points), gone, list(wire_rects(replace(wire, points=tuple(bump))))
+                row: list[Point] = []
+                bare: list[Rect] = []
+                for place, depth in enumerate(depths):
+                    at = start + 2 * place * apart
+                    one, two = ((x1 + along[0] * d, y1 + along[1] * d) for d in (at, at + apart))
+                    off = (-along[1] * side * depth, along[0] * side * depth)
+                    row += [one, (one[0] + off[0], one[1] + off[1]), (two[0] + off[0], two[1] + off[1]), two]
+                    bare += wire_rects(replace(wire, points=(one, two)))
+                points = (*wire.points[: index + 1], *row, *wire.points[index + 1 :])
+                yield wire, replace(wire, points=points), bare, list(wire_rects(replace(wire, points=tuple(row))))
 
 
 def _exchange(metal: NetMetal, old: Wire, new: Wire) -> None:

@@ -50,6 +50,23 @@ def test_bumps_keep_away_from_other_metal_and_are_left_out_where_there_is_no_roo
     assert result.net("short").wire_length < 19000
 
 
+@pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_without_room_for_one_deep_bump_equally_deep_ones_lie_in_a_row(process):
+    technology = load(process)
+    layer = technology.conductors[1].name
+    nets = [straight(technology, "long", 0, 20000), straight(technology, "short", 6000, 12000)]
+    near = [(layer, kdb.Box(-1500, y, 19000, y + 400), None) for y in (3900, 7700)]  # 1.7 um to the wire
+    wished = RouteOptions(equal_lengths=(EqualLengths(("long", "short")),))
+    result = route(technology, nets, as_obstacles(near), AREA, [layer], wished)
+    lengths = [net.wire_length for net in result.nets]
+    assert abs(lengths[0] - lengths[1]) <= 2 * technology.grid
+    (wire,) = result.net("short").wires
+    depths = [abs(y - 6000) for _, y in wire.points if abs(y - 6000) > technology.grid]
+    assert len(depths) >= 2 * 3
+    assert max(depths) - min(depths) <= technology.grid
+    assert faults(technology, nets, result, near, AREA) == []
+
+
 def test_bumps_leave_no_holes_smaller_than_the_rule():
     """Bumps that pass the net's own bar beside a wire would close holes with it."""
     technology = load("sky130A")
