@@ -41,8 +41,8 @@ class Roles:
         currents: Port that takes a bias current, to the transistor that takes it.
         gates: Port on gates alone, to the transistor whose gate it biases.
         common: Ports at the common-mode voltage.
-        levels: Port to whether it is held at the supply (true) or at ground: what enables the circuit, and what feeds
-            the inverters of an oscillator.
+        levels: Port to whether it is held at the supply (true) or at ground: what enables the circuit, what feeds the
+            inverters of an oscillator, and what closes a switch between passive devices.
         open: Ports that nothing is connected to.
     """
 
@@ -129,7 +129,8 @@ class _Finder:
         if logic:
             return "comparator", f"inputs {' and '.join(inputs)}, output {logic} behind two inverters, no clock"
         if inputs:
-            return "amplifier", f"differential pair with inputs {' and '.join(inputs)}, no clocked latch"
+            kind = "differential pair" if self._pair() else "two transistors on currents of one mirror"
+            return "amplifier", f"{kind} with inputs {' and '.join(inputs)}, no clocked latch"
         ring = self._ring()
         if ring:
             return "oscillator", f"a ring of inverters: {', '.join(ring)}"
@@ -155,6 +156,31 @@ class _Finder:
         return (module for module in self.circuit.modules if module.type == kind)
 
     def _inputs(self) -> tuple[str, ...]:
+        """Return the ports at the gates of a differential pair, or of one whose sources resistors or switches join."""
+        return self._pair() or self._pair_on_two_currents()
+
+    def _pair_on_two_currents(self) -> tuple[str, ...]:
+        """Return two ports on gates of equal transistors, each between an output and a current of the same mirror.
+
+        Transistors in series with one gate count as one.
+        """
+        for mirror in self._of("current_mirror"):
+            currents = {self.circuit.device(name).terminals["d"] for name in mirror.devices}
+            found: dict[str, tuple[set[str], set[str], list[str]]] = {}
+            for port in self._on_gates():
+                devices = [device for device, _ in self.ends[port]]
+                below = currents & {device.terminals["s"] for device in devices}
+                above = {device.terminals["d"] for device in devices} & {*self.signals}
+                if len(below) == len(above) == 1:
+                    sizes = sorted(f"{device.type} {sorted(device.params.items())}" for device in devices)
+                    found[port] = below, above, sizes
+            if len(found) == 2:
+                one, other = found.values()
+                if one[2] == other[2] and not one[0] & other[0] and not one[1] & other[1]:
+                    return tuple(found)
+        return ()
+
+    def _pair(self) -> tuple[str, ...]:
         """Return the ports at the gates of a differential pair, the positive one first where the names tell."""
         for module in self._of("differential_pair"):
             nets = [self.circuit.device(name).terminals["g"] for name in module.devices]
@@ -174,10 +200,18 @@ class _Finder:
         """Return the ports that are held at the supply (true) or at ground."""
         on_gates = self._on_gates()
         found = {port: held_at_supply(port) for port in ports if port in on_gates}
+        found |= {port: self.ends[port][0][0].type == "nmos" for port in found if self._joins_passives(port)}
         if bench == "oscillator":  # what feeds its inverters is a supply, and no bias of one transistor
             fed = {port: {device.type for device, end in self.ends[port] if end == "s"} for port in ports}
             found |= {port: fed[port] == {"pmos"} for port in ports if self._is_source_of_inverters(port)}
         return {port: level for port, level in found.items() if level is not None}
+
+    def _joins_passives(self, port: str) -> bool:
+        """Whether the transistors of a port are switches between passive devices, which close in the bench."""
+        switches = [device for device, _ in self.ends[port]]
+        nets = {device.terminals[end] for device in switches for end in "ds"}
+        others = [device for net in nets for device, _ in self._ends_of(net) if device not in switches]
+        return bool(others) and not nets & {*self.circuit.ports} and not any(device.is_mos for device in others)
 
     def _is_source_of_inverters(self, port: str) -> bool:
         """Whether a port is the source of several transistors of one kind and of nothing else."""

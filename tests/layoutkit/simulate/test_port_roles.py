@@ -54,6 +54,21 @@ M2 io1 iref vss vss nmos W=8u L=1u
 M3 io2 iref vss vss nmos W=4u L=1u
 .ends
 """
+DEGENERATED = """.subckt equalizer bias s vin1 vin2 out1 out2 vdd vss
+M1 out1 vin1 a1 vss nmos W=8u L=0.5u
+M2 a1 vin1 b1 vss nmos W=8u L=0.5u
+M3 out2 vin2 a2 vss nmos W=8u L=0.5u
+M4 a2 vin2 b2 vss nmos W={width} L=0.5u
+M5 bias bias vss vss nmos W=8u L=0.5u
+M6 b1 bias vss vss nmos W=8u L=0.5u
+M7 b2 bias vss vss nmos W=8u L=0.5u
+M8 c1 s c2 vss nmos W=8u L=0.5u
+R1 b1 c1 100
+R2 b2 c2 100
+R3 vdd out1 800
+R4 vdd out2 800
+.ends
+"""
 
 
 def roles(text, bench=""):
@@ -197,6 +212,22 @@ def test_a_bias_current_may_pass_a_switch():
     found = roles(OTA.format(ports="inp inn out ib en enb vdd vss", more=more).replace("bias", "vn"))
     assert {port: device.id for port, device in found.currents.items()} == {"ib": "M6"}
     assert found.levels == {"en": True, "enb": False}
+
+
+def test_a_pair_with_resistors_between_its_sources_is_an_amplifier_whose_switch_is_closed():
+    found = roles(DEGENERATED.format(width="8u"))
+    assert (found.bench, found.inputs, found.outputs) == ("amplifier", ("vin1", "vin2"), ("out1", "out2"))
+    assert (found.levels, list(found.currents), found.gates) == ({"s": True}, ["bias"], {})
+    assert "two transistors on currents of one mirror" in found.reason
+
+
+def test_unequal_transistors_on_two_currents_are_no_pair():
+    assert roles(DEGENERATED.format(width="4u")).inputs == ()
+
+
+def test_a_switch_to_a_port_is_biased_and_not_closed():
+    found = roles(DEGENERATED.format(width="8u").replace("M8 c1 s c2", "M8 c1 s out2"))
+    assert (found.levels, list(found.gates)) == ({}, ["s"])
 
 
 def test_a_port_that_feeds_the_stages_of_a_ring_is_a_supply():
