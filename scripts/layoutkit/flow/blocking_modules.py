@@ -1,4 +1,4 @@
-"""Name the modules that hold what is in the way of nets that failed."""
+"""Name the modules that hold what is in the way of nets that failed, or what joins two nets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import klayout.db as kdb
 
@@ -36,6 +36,22 @@ def with_modules(
 
     nets = tuple(replace(net, blocked_by=tuple(map(named, net.blocked_by))) for net in result.nets)
     return replace(result, nets=nets)
+
+
+def common_module(cell: kdb.Cell, boxes: Sequence[kdb.Box], modules: Mapping[tuple[str, kdb.Trans], str]) -> str:
+    """Return the name of the smallest module in ``cell`` that all ``boxes`` lie in; empty where there is none.
+
+    Args:
+        cell: Holds the modules as instances.
+        boxes: At least one. [dbu]
+        modules: As for ``with_modules``.
+    """
+    found = [
+        (instance.bbox().area(), modules.get((instance.cell.name, instance.trans), instance.cell.name))
+        for instance in cell.each_touching_inst(boxes[0])
+        if all(box.inside(instance.bbox()) for box in boxes)
+    ]
+    return min(found, default=(0, ""))[1]
 
 
 def _holder(

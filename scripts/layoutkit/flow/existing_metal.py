@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutConflictError, LayoutkitError
 from layoutkit.extract.connectivity import Nets
+from layoutkit.flow.blocking_modules import common_module
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,22 +106,33 @@ def _raise(faults: list[dict[str, Any]]) -> None:
         raise LayoutkitError("; ".join(str(f["message"]) for f in faults), details={**first, "errors": faults})
 
 
-def owners_of(clusters: Mapping[tuple[str, Endpoint], int | None]) -> dict[int, str]:
+def owners_of(
+    clusters: Mapping[tuple[str, Endpoint], int | None], cell: kdb.Cell, modules: Mapping[tuple[str, kdb.Trans], str]
+) -> dict[int, str]:
     """Return the net that owns each connected metal of ``ExistingMetal.clusters``.
+
+    Args:
+        clusters: The metal below each endpoint.
+        cell: Holds the metal.
+        modules: Names of modules by cell and place of their instances, to say which of them joins two nets.
 
     Raises:
         LayoutConflictError: If existing metal already joins endpoints of different nets.
     """
     owners: dict[int, str] = {}
-    shorts: set[tuple[str, str]] = set()
-    for (name, _), cluster in clusters.items():
+    shorts: dict[tuple[str, str], str] = {}
+    for (name, point), cluster in clusters.items():
         if cluster is not None and owners.setdefault(cluster, name) != name:
-            shorts.add((owners[cluster], name))
+            pair = owners[cluster], name
+            ends = [end for (net, end), own in clusters.items() if (net, own) == (pair[0], cluster)]
+            within = (common_module(cell, (point.box, end.box), modules) for end in ends)
+            shorts[pair] = shorts.get(pair) or next(filter(None, within), "")
     if shorts:
-        listed = ", ".join(f"'{one}' and '{other}'" for one, other in sorted(shorts))
+        found = sorted(shorts.items())
+        listed = ", ".join(f"'{a}' and '{b}'{within and f' in module {within}'}" for (a, b), within in found)
         raise LayoutConflictError(
             f"existing metal already joins endpoints of different nets: {listed}; "
             "move an endpoint or remove the metal between them",
-            details={"nets": [list(pair) for pair in sorted(shorts)]},
+            details={"nets": [list(pair) for pair, _ in found], "modules": [within for _, within in found]},
         )
     return owners

@@ -143,7 +143,7 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
     check_pins(job, existing)
     check_labels(job, existing)
     clusters = existing.clusters(job)
-    obstacles = _with_stated(existing.obstacles(owners_of(clusters)), job)
+    obstacles = _with_stated(existing.obstacles(owners_of(clusters, cell, job.modules)), job)
     feeds = supply_feeds(drawn, () if job.by_rings else job.nets, clusters)
     area = _area(cell, job)
     requests, overloaded = [], {}
@@ -268,7 +268,7 @@ def axis_of(job: RoutingJob) -> int | None:
 def metal_around(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> tuple[Obstacles, PassiveLayers]:
     """Return the metal and cuts that a cell holds beside routes, with the nets that own them, and its passives."""
     existing = ExistingMetal(DrawnLayers(cell, job.technology))
-    found = existing.obstacles(owners_of(existing.clusters(job)))
+    found = existing.obstacles(owners_of(existing.clusters(job), cell, job.modules))
     if job.frame is not None and routes.frame is not None:
         found = with_frame(found, job.frame, routes.frame)
     return found, existing.passives

@@ -1,11 +1,15 @@
 """What is in the way of a net is named by the module that holds it, also where equal modules share a cell."""
 
+from dataclasses import replace
+
 import pytest
 
+from layoutkit.errors import LayoutConflictError
 from layoutkit.flow.blocking_modules import with_modules
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.room import NEXT_TRACKS, Room, more_room
-from layoutkit.flow.routing import Routes, track_pitch
+from layoutkit.flow.routing import Routes, find_routes, track_pitch
+from layoutkit.flow.routing_job import Endpoint, WantedNet
 from layoutkit.flow.shared_cells import place_design
 from layoutkit.route.routes import Blocker, RoutedNet, RoutingResult
 from layoutkit.technology import load
@@ -59,3 +63,23 @@ def test_an_instance_that_is_no_module_is_named_by_its_cell(tried):
     named = with_modules(tried.placed.cell, tried.placed.technology, result, {})
 
     assert named.failed[0].blocked_by[0].module == module.cell.name
+
+
+@pytest.mark.parametrize("names", [["X2"], ["X1", "X2"]])
+def test_a_module_that_shorts_its_nets_is_named(tried, names):
+    """Each pin is asked for by two nets, so that the metal of the module joins both."""
+    placed = tried.placed
+    ends = {}
+    for name in names:
+        for pin in placed.modules[name].pins:
+            box = placed.place_of(placed.modules[name], pin.box)
+            at = Endpoint(pin.layer, box.center().x, box.center().y)
+            ends.setdefault(f"{pin.net} {name}", []).append(at)
+            ends.setdefault(f"{pin.net} {name} again", []).append(at)
+    nets = tuple(WantedNet(name, tuple(found), None, 1) for name, found in sorted(ends.items()))
+    job = replace(tried.job, nets=nets, frame=None, area=None)
+
+    with pytest.raises(LayoutConflictError, match=f"in module {names[0]}") as refused:
+        find_routes(placed.layout, placed.cell, job)
+
+    assert set(refused.value.details["modules"]) == set(names)
