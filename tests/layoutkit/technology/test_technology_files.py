@@ -96,6 +96,15 @@ def test_the_stack_keeps_the_rules_it_was_written_from(name):
         assert cut.space == kinds["space"].value
 
 
+@pytest.mark.parametrize(
+    ("name", "dropped_by_magic"), [("sky130A", (83, 44)), ("gf180mcuD", (63, 63)), ("sg13g2", (63, 0))]
+)
+def test_texts_that_name_devices_are_no_net_names_to_magic(name, dropped_by_magic):
+    """Magic's kit of gf180mcu knows 63/0 as a boundary, and a text there names the net that it lies on."""
+    technology = TECHNOLOGIES[name]
+    assert technology.spec(technology.role("device_text")).gds == dropped_by_magic
+
+
 def test_lengths_are_whole_database_units_and_areas_are_square_ones():
     sky = TECHNOLOGIES["sky130A"]
     assert sky.rule("licon.11").value == 55
