@@ -17,19 +17,20 @@ The bottom plate is left through the top conductor because some processes allow 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, sqrt
 from typing import TYPE_CHECKING
 
-from layoutkit.draw.module import Gate, Instance, Keepout, Module, Pin
+from layoutkit.draw.module import Keepout
 from layoutkit.draw.plate import PlateRules, ViaColumn
+from layoutkit.draw.rectangles_module import DrawnRectangles, rectangles_module
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
-from layoutkit.layout.cells import fresh_cell
 
 if TYPE_CHECKING:
     import klayout.db as kdb
 
+    from layoutkit.draw.module import Module
     from layoutkit.draw.passive import Capacitor
     from layoutkit.technology import PassiveSpec, Technology
 
@@ -99,8 +100,9 @@ class _Plates:
         for cut in rules.cuts_in(strap):
             sketch.box(rules.cut_layer, cut)
         self._lead_out(bottom, over_plates, rules.over(strap))
-        self._draw_texts(plates)
-        return self._described(layout, plates, bottom)
+        drawn = DrawnRectangles(self.spec.capacitor, plates, self.pins, self.spec.labels)
+        module = rectangles_module(layout, self.tech, self.spec.name, sketch, drawn)
+        return replace(module, keepouts=self._keepouts(bottom, sketch.extent()))
 
     def _lead_out(self, bottom: Area, over_plates: Area, over_strap: Area) -> None:
         """Lead both terminals down beside the bottom plate and to a rail each."""
@@ -121,48 +123,11 @@ class _Plates:
             sketch.box(tech.conductors[1].layer, rail)
             self.pins.append((net, rail))
 
-    def _draw_texts(self, plates: list[Area]) -> None:
-        rail = self.tech.conductors[1]
-        for net, area in self.pins:
-            if rail.pin_layer:
-                self.sketch.box(rail.pin_layer, area)
-            if self.spec.labels:
-                self.sketch.text(rail.label_layer, net, (area.left + area.right) // 2, (area.bottom + area.top) // 2)
-        layer = self.tech.role("device_text")
-        for plate in plates if layer else ():
-            x, y = (plate.left + plate.right) // 2, (plate.bottom + plate.top) // 2
-            self.sketch.text(str(layer), self.spec.capacitor.id, x, y)
-
-    def _described(self, layout: kdb.Layout, plates: list[Area], bottom: Area) -> Module:
+    def _keepouts(self, plate: Area, extent: Area) -> tuple[Keepout, ...]:
+        """Return where other nets may not go: around the bottom plate, and with a via below it."""
         import klayout.db as kdb
 
-        cap, extent = self.spec.capacitor, self.sketch.extent()
-        dx, dy = -extent.left, -extent.bottom
-        cell = fresh_cell(layout, self.spec.name)
-        self.sketch.write(cell, self.tech, dx, dy)
-
-        def moved(area: Area) -> kdb.Box:
-            return kdb.Box(area.left + dx, area.bottom + dy, area.right + dx, area.top + dy)
-
-        units = [f"{cap.id}_{i}" for i in range(1, len(plates) + 1)]
-        centres = [(dx + (p.left + p.right) / 2, dy + (p.bottom + p.top) / 2) for p in plates]
-        pins = sorted(self.pins, key=lambda pin: (pin[1].bottom, pin[1].left, pin[0]))
-        return Module(
-            name=self.spec.name,
-            cell=cell,
-            layout=layout,
-            pins=tuple(Pin(net, self.tech.conductors[1].name, moved(area)) for net, area in pins),
-            devices=(cap.id,),
-            instances=tuple(Instance(unit, cap.id, *centre, "R0") for unit, centre in zip(units, centres, strict=True)),
-            symmetry_axis_x=None,
-            bbox=moved(extent),
-            gates=tuple(Gate(cap.id, unit, moved(plate)) for unit, plate in zip(units, plates, strict=True)),
-            warnings=cap.warnings,
-            keepouts=self._keepouts(moved(bottom)),
-        )
-
-    def _keepouts(self, bottom: kdb.Box) -> tuple[Keepout, ...]:
-        """Return where other nets may not go: around the bottom plate, and with a via below it."""
+        bottom = kdb.Box(*plate).moved(-extent.left, -extent.bottom)
         names = [conductor.name for conductor in self.tech.conductors]
         level = names.index(self.bottom.name)
         beyond = self.rules.beside_bottom(min(bottom.width(), bottom.height()))

@@ -18,19 +18,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutkit.draw.module import Gate, Instance, Module, Pin
 from layoutkit.draw.passive import EqualRectangles, nets_of, rectangle_on_grid, spec_of_kind
+from layoutkit.draw.rectangles_module import DrawnRectangles, rectangles_module
 from layoutkit.draw.ring import TapRing, draw_tap_ring, module_covers, ring_sizes, row_covers
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch, spread_squares
 from layoutkit.errors import GeometryError
-from layoutkit.layout.cells import fresh_cell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import klayout.db as kdb
 
+    from layoutkit.draw.module import Module
     from layoutkit.technology import DeviceSpec, Technology
     from layoutkit.technology.passive_sizes import PassiveSize
 
@@ -202,8 +202,8 @@ class _Drawing:
         for layer in spec.covers:
             reach = self.ring.width + spec.dimensions.get(f"{layer}_enclosure", 0)
             sketch.box(layer, self.inner.enlarged(reach, reach))
-        self._draw_texts(pins)
-        return self._described(layout, name, pins)
+        drawn = DrawnRectangles(self.device, self.junctions, pins, self.labels)
+        return rectangles_module(layout, self.tech, name, self.sketch, drawn)
 
     def _draw_junction(self, junction: Area, plate: Area) -> None:
         sizes, sketch, tech = self.sizes, self.sketch, self.tech
@@ -218,42 +218,3 @@ class _Drawing:
         room = Area(plate.left + ends, middle, plate.right - ends, middle + sizes.cut)
         for cut in spread_squares(room, sizes.cut, sizes.cut_space, tech.grid, _MOST_CUTS):
             sketch.box(tech.cuts[0].layer, cut)
-
-    def _draw_texts(self, pins: list[tuple[str, Area]]) -> None:
-        rail, layer = self.tech.conductors[1], self.tech.role("device_text")
-        for net, area in pins:
-            if rail.pin_layer:
-                self.sketch.box(rail.pin_layer, area)
-            if self.labels:
-                self.sketch.text(rail.label_layer, net, (area.left + area.right) // 2, (area.bottom + area.top) // 2)
-        for junction in self.junctions if layer else ():
-            x, y = (junction.left + junction.right) // 2, (junction.bottom + junction.top) // 2
-            self.sketch.text(str(layer), self.device.id, x, y)
-
-    def _described(self, layout: kdb.Layout, name: str, pins: list[tuple[str, Area]]) -> Module:
-        import klayout.db as kdb
-
-        device, extent = self.device, self.sketch.extent()
-        dx, dy = -extent.left, -extent.bottom
-        cell = fresh_cell(layout, name)
-        self.sketch.write(cell, self.tech, dx, dy)
-
-        def moved(area: Area) -> kdb.Box:
-            return kdb.Box(area.left + dx, area.bottom + dy, area.right + dx, area.top + dy)
-
-        units = [f"{device.id}_{i}" for i in range(1, device.m + 1)]
-        boxes = [moved(junction) for junction in self.junctions]
-        places = [((box.left + box.right) / 2, (box.bottom + box.top) / 2) for box in boxes]
-        ordered = sorted(pins, key=lambda pin: (pin[1].bottom, pin[1].left, pin[0]))
-        return Module(
-            name=name,
-            cell=cell,
-            layout=layout,
-            pins=tuple(Pin(net, self.tech.conductors[1].name, moved(area)) for net, area in ordered),
-            devices=(device.id,),
-            instances=tuple(Instance(unit, device.id, *place, "R0") for unit, place in zip(units, places, strict=True)),
-            symmetry_axis_x=None,
-            bbox=moved(extent),
-            gates=tuple(Gate(device.id, unit, box) for unit, box in zip(units, boxes, strict=True)),
-            warnings=device.warnings,
-        )

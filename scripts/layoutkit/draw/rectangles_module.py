@@ -1,0 +1,80 @@
+"""The texts, pins and module of a device of equal rectangles: the plates of a capacitor, the junctions of a diode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from layoutkit.draw.module import Gate, Instance, Module, Pin
+from layoutkit.layout.cells import fresh_cell
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.draw.passive import EqualRectangles
+    from layoutkit.draw.sketch import Area, Sketch
+    from layoutkit.technology import Technology
+
+
+@dataclass(frozen=True)
+class DrawnRectangles:
+    """A device whose shapes are in a sketch.
+
+    Attributes:
+        device: The device.
+        areas: Its rectangles, in the order of its units ``<id>_1``, ``<id>_2``, ... [dbu]
+        pins: Net and area of each rail on the second conductor. [dbu]
+        labels: Whether pins carry their net's name.
+    """
+
+    device: EqualRectangles
+    areas: Sequence[Area]
+    pins: Sequence[tuple[str, Area]]
+    labels: bool
+
+
+def rectangles_module(
+    layout: kdb.Layout, tech: Technology, name: str, sketch: Sketch, drawn: DrawnRectangles
+) -> Module:
+    """Return the module of ``drawn``, in the cell ``name`` of ``layout`` with its lower left corner at (0, 0)."""
+    import klayout.db as kdb
+
+    _draw_texts(tech, sketch, drawn)
+    device, extent = drawn.device, sketch.extent()
+    dx, dy = -extent.left, -extent.bottom
+    cell = fresh_cell(layout, name)
+    sketch.write(cell, tech, dx, dy)
+
+    def moved(area: Area) -> kdb.Box:
+        return kdb.Box(area.left + dx, area.bottom + dy, area.right + dx, area.top + dy)
+
+    boxes = {f"{device.id}_{number}": moved(area) for number, area in enumerate(drawn.areas, 1)}
+    pins = sorted(drawn.pins, key=lambda pin: (pin[1].bottom, pin[1].left, pin[0]))
+    return Module(
+        name=name,
+        cell=cell,
+        layout=layout,
+        pins=tuple(Pin(net, tech.conductors[1].name, moved(area)) for net, area in pins),
+        devices=(device.id,),
+        instances=tuple(
+            Instance(unit, device.id, (box.left + box.right) / 2, (box.bottom + box.top) / 2, "R0")
+            for unit, box in boxes.items()
+        ),
+        symmetry_axis_x=None,
+        bbox=moved(extent),
+        gates=tuple(Gate(device.id, unit, box) for unit, box in boxes.items()),
+        warnings=device.warnings,
+    )
+
+
+def _draw_texts(tech: Technology, sketch: Sketch, drawn: DrawnRectangles) -> None:
+    rail, layer = tech.conductors[1], tech.role("device_text")
+    for net, area in drawn.pins:
+        if rail.pin_layer:
+            sketch.box(rail.pin_layer, area)
+        if drawn.labels:
+            sketch.text(rail.label_layer, net, (area.left + area.right) // 2, (area.bottom + area.top) // 2)
+    for area in drawn.areas if layer else ():
+        sketch.text(str(layer), drawn.device.id, (area.left + area.right) // 2, (area.bottom + area.top) // 2)
