@@ -66,12 +66,19 @@ def with_equal_pairs(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> Routes:
         return routes
     metal, passives = metal_around(cell, job, routes)
     drawn = Drawn(cell, technology, metal, passives)
-    shapes = PairShapes(drawn, routes.result, [name for pair in pairs for name in pair.nets])
+    names = [name for pair in pairs for name in pair.nets]
+    shapes = PairShapes(drawn, routes.result, names)
     alike = [pair for pair in pairs if shapes.drives_alike(*pair.nets)]
-    unequal = [pair.nets for pair in alike if _missing(shapes, pair.nets, LOAD_MISMATCH if pair.exact else ALIKE)[1]]
+    unequal = _unequal(shapes, alike)
     result = routes.result
     if unequal:
         nets = loading(job, routes, metal)
+        high = [max(pair, key=lambda name: shapes.totals[name]) for pair in unequal]
+        # the router added stubs to make the wires alike, before anything else was measured
+        removed = [nets.net(name).remove_stubs() for name in high]
+        if any(removed):
+            shapes = PairShapes(drawn, nets.result(), names)
+            unequal = _unequal(shapes, alike)
         _equalise(nets, shapes, unequal)
         result = nets.result()
     changed = [pair for pair in pairs if not pair.exact or _differ(routes.result, result, pair.nets)]
@@ -85,6 +92,11 @@ def with_equal_pairs(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> Routes:
             measured[pair.nets] = replace(measured[pair.nets], reason=f"{pair.reason}; {UNLIKE}")
     mirrored = tuple(measured.get(each.nets, each) for each in routes.mirrored)
     return replace(routes, result=result, mirrored=mirrored)
+
+
+def _unequal(shapes: PairShapes, pairs: Sequence[MirroredNets]) -> list[tuple[str, ...]]:
+    """Return the nets of each pair whose capacitances differ by more than is left as it is."""
+    return [pair.nets for pair in pairs if _missing(shapes, pair.nets, LOAD_MISMATCH if pair.exact else ALIKE)[1]]
 
 
 def _differ(before: RoutingResult, after: RoutingResult, nets: Sequence[str]) -> bool:

@@ -105,7 +105,7 @@ class Loading:
             self.sheet.add_fixed(piece)
         self.requests, self.before = {net.name: net for net in nets}, result
         self.metals = {net.name: _metal_of(net) for net in result.nets if net.success}
-        self.stubs: dict[str, list[Wire]] = {name: [] for name in self.metals}
+        self.stubs = {net.name: list(net.stubs) for net in result.nets if net.success}
         for name, metal in self.metals.items():
             self.sheet.change(self.requests[name], metal, 1)
 
@@ -115,29 +115,30 @@ class Loading:
 
     def result(self) -> RoutingResult:
         """Return the routes with what was added."""
-        nets = (_outcome(self.sheet, net, self.metals[net.name]) if net.success else net for net in self.before.nets)
+        nets = (self._outcome(net) if net.success else net for net in self.before.nets)
         return replace(self.before, nets=tuple(nets))
+
+    def _outcome(self, net: RoutedNet) -> RoutedNet:
+        metal, stubs = self.metals[net.name], tuple(self.stubs[net.name])
+        wires, vias, patches = tuple(metal.wires), tuple(metal.vias), tuple(metal.patches)
+        if (wires, vias, patches) == (net.wires, net.vias, net.patches):
+            return net
+        return replace(
+            net,
+            wires=wires,
+            vias=vias,
+            path=metal.path(),
+            patches=patches,
+            metal=metal.layers(self.sheet.stack),
+            wire_length=metal.wire_length,
+            via_count=len(vias),
+            stubs=stubs,
+        )
 
 
 def _metal_of(net: RoutedNet) -> NetMetal:
     order = [each if isinstance(each, Wire) else (each.cut, each.x, each.y) for each in net.path]
     return NetMetal([], list(net.wires), list(net.vias), list(net.patches), order)
-
-
-def _outcome(sheet: Sheet, net: RoutedNet, metal: NetMetal) -> RoutedNet:
-    wires, vias, patches = tuple(metal.wires), tuple(metal.vias), tuple(metal.patches)
-    if (wires, vias, patches) == (net.wires, net.vias, net.patches):
-        return net
-    return replace(
-        net,
-        wires=wires,
-        vias=vias,
-        path=metal.path(),
-        patches=patches,
-        metal=metal.layers(sheet.stack),
-        wire_length=metal.wire_length,
-        via_count=len(vias),
-    )
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,17 @@ class LoadedNet:
         stubs = _Stubs(self.sheet, self.net, self.metal, [])
         stubs.add(lambda: wanted - self.metal.wire_length, ALIKE * wanted, lambda _: 1.0, stubs.draw_wire)
         self.sheet.change(self.net, self.metal, 1)
+
+    def remove_stubs(self) -> bool:
+        """Remove the stubs that capacitance was added by; return whether there were any."""
+        drawn = {patch for stub in self.stubs for patch in _patches(stub)}
+        if not drawn:
+            return False
+        self.sheet.change(self.net, self.metal, -1)
+        self.metal.patches = [patch for patch in self.metal.patches if patch not in drawn]
+        self.stubs.clear()
+        self.sheet.change(self.net, self.metal, 1)
+        return True
 
     def add_vias(self, cuts: Sequence[str]) -> None:
         """Add vias where there is room, named by their cuts."""
@@ -223,7 +235,7 @@ class _Stubs:
 
     def draw_patches(self, stub: Wire) -> None:
         """Draw a stub as metal beside wires."""
-        self.metal.patches = [*self.metal.patches, *(Patch(stub.layer, rect) for rect in wire_rects(stub))]
+        self.metal.patches = [*self.metal.patches, *_patches(stub)]
         self.stubs.append(stub)
 
     def _add_one(self, amount: float, per_length: Callable[[Wire], float], draw: Callable[[Wire], None]) -> bool:
@@ -326,6 +338,10 @@ class _Stubs:
             yield wire, (box.right // grid * grid - half, y), (1, 0)
             yield wire, (x, -(-box.bottom // grid) * grid + half), (0, -1)
             yield wire, (x, box.top // grid * grid - half), (0, 1)
+
+
+def _patches(stub: Wire) -> list[Patch]:
+    return [Patch(stub.layer, rect) for rect in wire_rects(stub)]
 
 
 def _beyond(stub: Wire, first: int) -> list[Rect]:

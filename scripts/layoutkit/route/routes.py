@@ -191,7 +191,8 @@ class RoutedNet:
 
     ``path`` holds the wires and vias in the order in which the net was grown; ``metal`` is everything drawn:
     ``(layer, rect)`` of wires, via pads and patches, sorted. ``single_cuts`` are the vias without room for two cuts.
-    ``shielded`` is the length of wire that has its shield at both sides. [dbu]
+    ``shielded`` is the length of wire that has its shield at both sides. [dbu] ``stubs`` are drawn as patches that only
+    add capacitance.
     """
 
     name: str
@@ -208,6 +209,7 @@ class RoutedNet:
     single_cuts: tuple[SingleCut, ...] = ()
     blocked_by: tuple[Blocker, ...] = ()
     shielded: int = 0
+    stubs: tuple[Wire, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -171,6 +171,10 @@ def test_a_stub_becomes_longer_before_the_net_gets_another(process):
         one.points[0][1] == one.points[-1][1] for one in stubs
     )
     assert faults(technology, nets, loading.result(), (), AREA) == []
+    again = Loading(technology, nets, {}, room, loading.result())
+    assert again.net("n").remove_stubs()
+    assert again.net("n").load() == pytest.approx(start)
+    assert again.result().net("n") == result.net("n")
 
 
 @pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])
