@@ -58,7 +58,9 @@ class MirroredNets:
         within = "metal inside the modules, which share one row or lie at different heights, does not"
         if self.exact:
             inside = f"; {within}: mirror error {self.error:.3g}" if self.error > MIRROR_ERROR else ""
-            return f"the wires are mirror images{inside}"
+            differ = _mismatch(self.totals) or 0.0
+            unequal = f"; the nets differ in capacitance by {differ:.2%}: there is no room for stubs"
+            return f"the wires are mirror images{inside}{unequal if differ > LOAD_MISMATCH else ''}"
         if len(self.nets) < 2:
             return self.reason
         length, vias, cuts, load = (

@@ -10,7 +10,7 @@ from layoutkit.circuit import read_netlist
 from layoutkit.flow import pair_loads
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
-from layoutkit.flow.mirrored_nets import measured_mirrors
+from layoutkit.flow.mirrored_nets import MirroredNets, measured_mirrors
 from layoutkit.flow.pair_shapes import Drawn, PairShapes
 from layoutkit.flow.routing import find_routes, metal_around, width_for_current
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
@@ -158,6 +158,13 @@ def test_a_pair_whose_wires_are_images_gets_metal_where_its_modules_load_it_uneq
     (found,) = [entry for entry in report["routing"]["mirrored"] if entry["nets"] == ["inp", "inn"]]
     assert found["reason"] == pair_loads.ADDED
     assert found["total_ff"] == pytest.approx(whole, rel=0.005)
+
+
+@pytest.mark.parametrize(("totals", "told"), [((10.0, 9.9), False), ((10.0, 9.7), True), ((), False)])
+def test_images_that_found_no_room_for_metal_say_how_much_they_differ(totals, told):
+    both = (100, 100)
+    pair = MirroredNets(("p", "n"), True, "", both, both, both, (1.0, 1.0), 0.0, 0.0, totals)
+    assert ("differ in capacitance by 3.00%" in pair.text) == told
 
 
 def test_nets_on_which_different_devices_hang_are_neither_measured_nor_changed(unequal, monkeypatch):
