@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from forked import run_program
 from patience import WATCHDOG_S
 from skillpack import find_tools
 from skillpack.copies.skill_copy import _own_files
@@ -61,7 +62,8 @@ def tools_of(skill):
 @functools.cache
 def help_of(script):
     """Return the help of a script in one line, as it may break a line within an option."""
-    done = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True, check=True)
+    done = run_program(script.relative_to(ROOT / "skills"), "--help", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
     return re.sub(r"-\s+", "-", done.stdout)
 
 
