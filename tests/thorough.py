@@ -1,4 +1,7 @@
-"""Whether tests draw all combinations of their parameters, as `make hierarchy` does, or some that cover each value."""
+"""Whether tests draw all combinations of their parameters and many random examples, as `make hierarchy` does.
+
+Otherwise they draw some combinations that cover each value, and fewer examples.
+"""
 
 import os
 

@@ -18,6 +18,7 @@ from skillpack.skills.strict_frontmatter import (
     write,
 )
 from skillpack.skills.strict_yaml import load_text_mapping
+from thorough import THOROUGH
 
 FIELDS = {"name": "a", "description": "b"}
 HEAD = "---\nname: a\ndescription: b\n---\n"
@@ -259,7 +260,7 @@ LINES = st.one_of(
 INDENTED = st.builds("{}{}".format, st.sampled_from(["", "", " ", "  ", "  ", "   "]), LINES)
 
 
-@settings(max_examples=1500)
+@settings(max_examples=1500 if THOROUGH else 400)
 @given(st.lists(st.one_of(LINES, INDENTED), max_size=5).map("\n".join))
 def test_reading_without_yaml_never_differs_from_yaml(header):
     fields = simple_fields(header)

@@ -24,6 +24,7 @@ from skillscript import (
 )
 from skillscript.accept import accepts
 from skillscript.strict_json import NotJsonError, plain
+from thorough import THOROUGH
 
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, 1.0, -2.0, "", "a", "abc", "R0"])
 VALUES = st.recursive(
@@ -78,7 +79,7 @@ SCHEMAS = st.recursive(st.booleans() | schemas(st.booleans()), schemas, max_leav
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400 if THOROUGH else 150, deadline=None)
 @given(schema=SCHEMAS, value=VALUES)
 def test_the_quick_yes_never_contradicts_jsonschema_and_faults_appear_exactly_for_invalid_values(schema, value):
     valid = Draft202012Validator(schema).is_valid(value)
