@@ -114,12 +114,10 @@ def small_pictures():
 
 
 @pytest.fixture(scope="session")
-def built_wheel(tmp_path_factory):
+def built_wheel(once):
     """Return a folder that holds the wheel of this checkout and nothing else; ``UV_FIND_LINKS`` may name it."""
     pytest.importorskip("hatchling.builders.wheel", reason="skipped: needs hatchling")
-    folder = tmp_path_factory.mktemp("built_wheel")
-    build_wheel(folder)
-    return folder
+    return once(lambda folder: build_wheel(folder).name, "wheel")[1]
 
 
 @pytest.fixture(scope="session")

@@ -44,17 +44,22 @@ OTHERS = ("claude", "codex", "gemini", "npx", "uvx")
 DONE_BY_CI = {"make demo", "make test", "python3 -m venv .venv && .venv/bin/pip install -e .", ". .venv/bin/activate"}
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """Build the site and return its folder."""
-    folder = tmp_path_factory.mktemp("site")
+def build_site(folder):
+    """Build the site into a folder and return what the builder said."""
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=WATCHDOG_S, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert not re.search(r"^(WARNING|ERROR) +-", done.stderr, re.MULTILINE), done.stderr[-3000:]
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def site(once):
+    """Build the site once in a test run and return its folder."""
+    said, folder = once(build_site, "site")
+    assert not re.search(r"^(WARNING|ERROR) +-", said, re.MULTILINE), said[-3000:]
     return folder
 
 
