@@ -77,7 +77,8 @@ def _capacitors(layout: kdb.Layout, technology: Technology, block: BlockSpec) ->
     drawn = [capacitor(technology, name, block.spec.name, size, nets) for name, size, nets in block.devices]
     if len(drawn) == 1:
         return draw_plates(layout, technology, CapacitorSpec(block.name, drawn[0], labels=False))
-    dummy_net = block.bulk_net if block.dummies else ""
+    alone = [each.m for each in drawn] == [1, 1]  # two plates mirror each other: dummies make them no more alike
+    dummy_net = block.bulk_net if block.dummies and not alone else ""
     array, _ = matched_capacitors(technology, block.name, drawn, dummy_net=dummy_net, labels=False)
     return draw_capacitor_array(layout, technology, array)
 

@@ -2,16 +2,19 @@
 
 from pathlib import Path
 
+import klayout.db as kdb
 import pytest
 
 from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist
 from layoutkit.circuit.constraints import Constraints, MatchedGroup
 from layoutkit.circuit.suggested_constraints import suggest_constraints
+from layoutkit.draw.generators import BlockSpec, draw_block
 from layoutkit.errors import UnsupportedOperationError
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.passive_modules import group_passives
 from layoutkit.technology import load
+from layoutkit.technology.passive_sizes import PassiveSize
 
 FILTER = """.subckt filter a b c vss
 C1 a top 100f
@@ -43,6 +46,18 @@ def test_matched_small_and_mos_capacitors_are_laid_out(tmp_path):
     assert sum(line.startswith("XC3_s") for line in reference.splitlines()) == 3
     assert "XC4 top vss vss sky130_fd_pr__cap_var_lvt w=10 l=2 vm=2" in reference
     assert "vss vss sky130_fd_pr__cap_mim_m3_1" in reference.split("* dummy")[1]
+
+
+@pytest.mark.parametrize(("plates", "dummies"), [((1, 1), 0), ((1, 2), 12), ((2, 2), 12)])
+def test_two_single_plates_get_no_dummies(plates, dummies):
+    """They are mirror images of each other; ten dummies around them would take most of the area."""
+    technology, layout = load("sky130A"), kdb.Layout()
+    layout.dbu = technology.dbu_um
+    devices = tuple(
+        (f"C{m}{i}", PassiveSize(10e-6, 10e-6, m), {"p": f"a{i}", "n": "out"}) for i, m in enumerate(plates)
+    )
+    spec = BlockSpec("pair", technology.passive("cap_mim_m3_1"), devices, "vss", 1)
+    assert sum(each.count for each in draw_block(layout, technology, spec).dummies) == dummies
 
 
 STRINGS = """.subckt strings a b c d vss
