@@ -82,7 +82,7 @@ def mirror_image(
     for axis in axes:
         mirror = mirrors[axis]
         differences = _differences(drawn, mirror, cell.layout().dbu)
-        joining = _joining_cuts(drawn, mirror, technology, channels)
+        joining = _joining_cuts(drawn, mirror, technology, channels) if differences else set()
         free = [{**each, "what": JOINING} for each in differences if each["layer"] in joining]
         differences = [each for each in differences if each["layer"] not in joining]
         exchanged = _exchanged(channels, mirror)
@@ -92,6 +92,8 @@ def mirror_image(
             differences.insert(0, {"layer": "device", "area_um2": 0.0, "place": place, "what": what})
         area = sum(each["area_um2"] for each in differences)
         found.append((area, len(differences), len(free), axis, [*differences, *free]))
+        if not differences and not free:
+            break  # no other axis can be better
     _, count, _, axis, differences = min(found, key=lambda entry: (bool(entry[1]), *entry[:3]))
     return MirrorImage(count == 0, axis, tuple(differences[:SHOWN]))
 
