@@ -163,7 +163,7 @@ class TriedPlacement:
 def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     """Return the first placement in which every net is routed, else the one in which the fewest nets fail.
 
-    After a try in which nets fail, or the nets of a pair are unequal, there is more room. ``request.row_gap`` is the
+    After a try in which nets fail, or the nets of a pair stay unequal, there is more room. ``request.row_gap`` is the
     room of the first try; more is given, with a warning, only where nets fail. There is no third try where metal inside
     of shared cells left the same net no way twice.
 

@@ -5,6 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from layoutkit.flow import placing
+from layoutkit.flow.design import LayoutRequest
+from layoutkit.flow.mirrored_nets import MirroredNets
+from layoutkit.flow.room import Room
 from layoutkit.flow.routing_job import Routes, RoutingJob, WantedNet
 from layoutkit.route.negotiation import NOT_TRIED
 from layoutkit.route.routes import RoutedNet, RoutingResult
@@ -35,3 +38,24 @@ def calls(monkeypatch):
 
 def test_narrow_supplies_are_routed_once_a_placement(calls):
     assert calls == [(True, ("vss",)), (False, ()), (True, ())]
+
+
+@pytest.mark.parametrize(("mended", "tries"), [(True, 1), (False, 2)])
+def test_pairs_that_metal_beside_their_wires_makes_equal_need_no_second_placement(monkeypatch, mended, tries):
+    """A pair of 10 and 8 fF, which 2 fF of metal make equal where there is room for it."""
+    technology = load("sky130A")
+    pair = MirroredNets(("p", "n"), False, "", (100, 100), (1, 1), (1, 1), (10.0, 8.0), 1.0, 1.0)
+    equal = MirroredNets(("p", "n"), False, "", (100, 100), (1, 1), (1, 1), (10.0, 8.0), 1.0, 1.0, (30.0, 30.0))
+    box = SimpleNamespace(left=0, right=10, bottom=0, top=10)
+    placed = SimpleNamespace(cell=None, drawn=(), placement=SimpleNamespace(box=box), technology=technology)
+    routes = Routes(RoutingResult((), 1, (0, 0, 0)), None, mirrored=(pair,))
+    balanced = Routes(RoutingResult((), 1, (0, 0, 0)), None, mirrored=(equal,))
+    monkeypatch.setattr(
+        placing, "_placement", lambda _d, _r, room: placing.TriedPlacement(placed, None, None, room, ())
+    )
+    monkeypatch.setattr(placing, "_routed_placement", lambda tried: (tried, routes))
+    monkeypatch.setattr(placing, "with_equal_pairs", lambda _c, _j, found: balanced if mended else found)
+    monkeypatch.setattr(placing, "more_room", lambda *_: Room(280, {}))
+    found = placing.find_placement(SimpleNamespace(technology=technology, earlier=None), LayoutRequest())
+    assert len(found.tries) == tries
+    assert found.routes.mirrored == ((equal,) if mended else (pair,))
