@@ -248,8 +248,8 @@ def _size(
     if width is not None and length is not None and (choice.exact or key not in params):
         return _legal(technology, device, choice, PassiveSize(width, length), report)
     if params.get(key, 0) <= 0 or device.type not in SIZE_OF_VALUE:
-        other = f"a value {key}" if device.type in SIZE_OF_VALUE else "an area"
-        given = ", ".join(f"{name}={params[name]:g}" for name in ("w", "l") if name in params)
+        other = f"a value {key} above 0" if device.type in SIZE_OF_VALUE else "an area"
+        given = ", ".join(f"{name}={params[name]:g}" for name in ("w", "l", key) if name in params)
         raise NetlistError(
             f"'{device.id}' ({device.model}) states neither w and l nor {other}{given and f' (only {given})'}, and "
             f"{device.model} is no model of {technology.name} that has a size; state them in the netlist"

@@ -51,8 +51,10 @@ def test_a_foreign_plate_grows_to_the_least_one():
 
 
 def test_neither_size_nor_value_is_refused():
-    with pytest.raises(NetlistError, match=r"'D1' .res. states neither w and l nor a value r, .* state them"):
+    with pytest.raises(NetlistError, match=r"'D1' .res. states neither w and l nor a value r above 0, .* state them"):
         mapped("sky130A", "resistor", "res", {})
+    with pytest.raises(NetlistError, match=r"'D1' .res. states neither w and l nor a value r above 0 \(only r=0\), "):
+        mapped("sky130A", "resistor", "res", {"r": 0.0})
 
 
 @pytest.mark.parametrize("technology", ["gf180mcuD", "sg13g2"])
