@@ -174,19 +174,23 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     if design.earlier is not None:
         return _kept_placement(design, design.earlier, request)
     room = first = first_room(technology, request.row_gap)
-    found: list[tuple[TriedPlacement, Routes]] = []
+    found: list[tuple[tuple[int, ...], TriedPlacement, Routes]] = []
     tries: list[Try] = []
     while len(tries) < MOST_TRIES:
-        tried, routes = _balanced(_routed_placement(_placement(design, request, room)))
-        found.append((tried, routes))
+        tried, wired = _routed_placement(_placement(design, request, room))
+        routes = _balanced(tried, wired)
+        # pairs are equal whose wires are, or whose whole nets are now
+        lacks = min(_lacks(tried, wired), _lacks(tried, routes))
+        better = all(lacks[:-1] < earlier[:-1] for earlier, *_ in found)
+        found.append((lacks, tried, routes))
         failed = tuple(net.name for net in routes.result.failed)
         tries.append(Try(room, failed, tuple(sorted({wire.net for wire in routes.unequal}))))
-        if not any(_lacks(found[-1])[:-1]) or not (failed or (request.row_gap is None and _improved(found))):
+        if not any(lacks[:-1]) or not (failed or (request.row_gap is None and better)):
             break
-        if len(found) > 1 and held_inside(tried.placed, routes) & held_inside(found[-2][0].placed, found[-2][1]):
+        if len(found) > 1 and held_inside(tried.placed, routes) & held_inside(found[-2][1].placed, found[-2][2]):
             break  # more room had not helped: other cells, or none that are shared, may
         room = more_room(room, tried.placed, routes)
-    best, routes = min(found, key=_lacks)
+    _, best, routes = min(found, key=lambda each: each[0])
     warnings = best.warnings
     if routes.result.failed:
         names = ", ".join(net.name for net in routes.result.failed)
@@ -202,7 +206,8 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
 def _kept_placement(design: Design, earlier: EarlierPlaces, request: LayoutRequest) -> TriedPlacement:
     """Return a placement in which modules keep their earlier places, a new one where that leaves nets without a way."""
     try:
-        tried, routes = _balanced(_routed_placement(_placement(design, request, Room(earlier.gap, {}))))
+        tried, routes = _routed_placement(_placement(design, request, Room(earlier.gap, {})))
+        routes = _balanced(tried, routes)
         failed = tuple(net.name for net in routes.result.failed)
         tried = replace(tried, routes=routes, tries=(Try(tried.room, failed, ()),))
         reason = f"no way was found for {', '.join(failed)} with the earlier places" if failed else ""
@@ -215,22 +220,15 @@ def _kept_placement(design: Design, earlier: EarlierPlaces, request: LayoutReque
     return replace(tried, kept=kept, warnings=(*tried.warnings, *([text] if text else [])))
 
 
-def _balanced(found: tuple[TriedPlacement, Routes]) -> tuple[TriedPlacement, Routes]:
-    """Return a placement with its routes, pairs made as equal as there is room for; as it is where nets fail."""
-    tried, routes = found
-    return found if routes.result.failed else (tried, with_equal_pairs(tried.placed.cell, tried.job, routes))
+def _balanced(tried: TriedPlacement, routes: Routes) -> Routes:
+    """Return routes with pairs made as equal as there is room for; as they are where nets fail."""
+    return routes if routes.result.failed else with_equal_pairs(tried.placed.cell, tried.job, routes)
 
 
-def _lacks(found: tuple[TriedPlacement, Routes]) -> tuple[int, int, int, int]:
+def _lacks(tried: TriedPlacement, routes: Routes) -> tuple[int, int, int, int]:
     """Return what a try lacks: nets, wires that are equal over matched gates, pairs of equal nets, and area. [dbu2]"""
-    tried, routes = found
     pairs = sum(pair.lacks > 0 for pair in routes.mirrored)
     return len(routes.result.failed), len(routes.unequal), pairs, _area(tried.placed.placement)
-
-
-def _improved(found: Sequence[tuple[TriedPlacement, Routes]]) -> bool:
-    """Return whether the last try lacks less than all before it, apart from area."""
-    return all(_lacks(found[-1])[:-1] < _lacks(earlier)[:-1] for earlier in found[:-1])
 
 
 def _routed_placement(placement: TriedPlacement) -> tuple[TriedPlacement, Routes]:

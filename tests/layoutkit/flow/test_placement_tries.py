@@ -1,5 +1,6 @@
 """Routing that cannot come out otherwise is not repeated."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -40,22 +41,23 @@ def test_narrow_supplies_are_routed_once_a_placement(calls):
     assert calls == [(True, ("vss",)), (False, ()), (True, ())]
 
 
-@pytest.mark.parametrize(("mended", "tries"), [(True, 1), (False, 2)])
-def test_pairs_that_metal_beside_their_wires_makes_equal_need_no_second_placement(monkeypatch, mended, tries):
-    """A pair of 10 and 8 fF, which 2 fF of metal make equal where there is room for it."""
+@pytest.mark.parametrize(
+    ("wires", "totals", "tries"),
+    [((10.0, 8.0), (30.0, 30.0), 1), ((10.0, 8.0), (30.0, 25.0), 2), ((9.0, 9.0), (30.0, 25.0), 1)],
+)
+def test_pairs_with_equal_wires_or_whole_nets_need_no_second_placement(monkeypatch, wires, totals, tries):
+    """Capacitances of a pair's wires, and of the whole nets once metal is added where there is room for it."""
     technology = load("sky130A")
-    pair = MirroredNets(("p", "n"), False, "", (100, 100), (1, 1), (1, 1), (10.0, 8.0), 1.0, 1.0)
-    equal = MirroredNets(("p", "n"), False, "", (100, 100), (1, 1), (1, 1), (10.0, 8.0), 1.0, 1.0, (30.0, 30.0))
+    pair = MirroredNets(("p", "n"), False, "", (100, 100), (1, 1), (1, 1), wires, 1.0, 1.0)
     box = SimpleNamespace(left=0, right=10, bottom=0, top=10)
     placed = SimpleNamespace(cell=None, drawn=(), placement=SimpleNamespace(box=box), technology=technology)
     routes = Routes(RoutingResult((), 1, (0, 0, 0)), None, mirrored=(pair,))
-    balanced = Routes(RoutingResult((), 1, (0, 0, 0)), None, mirrored=(equal,))
-    monkeypatch.setattr(
-        placing, "_placement", lambda _d, _r, room: placing.TriedPlacement(placed, None, None, room, ())
-    )
+    balanced = replace(routes, mirrored=(replace(pair, totals=totals),))
+    tried = placing.TriedPlacement(placed, None, None, Room(0, {}), ())
+    monkeypatch.setattr(placing, "_placement", lambda *_: tried)
     monkeypatch.setattr(placing, "_routed_placement", lambda tried: (tried, routes))
-    monkeypatch.setattr(placing, "with_equal_pairs", lambda _c, _j, found: balanced if mended else found)
+    monkeypatch.setattr(placing, "with_equal_pairs", lambda *_: balanced)
     monkeypatch.setattr(placing, "more_room", lambda *_: Room(280, {}))
     found = placing.find_placement(SimpleNamespace(technology=technology, earlier=None), LayoutRequest())
     assert len(found.tries) == tries
-    assert found.routes.mirrored == ((equal,) if mended else (pair,))
+    assert found.routes is balanced
