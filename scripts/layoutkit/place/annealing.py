@@ -49,6 +49,8 @@ from layoutkit.place.relations import relation_lack
 
 FAULT_COST = 50
 """What a step by which taps are too far away costs, in steps of the perimeter."""
+OUTLINE_COST = 8
+"""What the area costs by which a wanted outline has to grow, compared with that of the layout."""
 
 
 def cost_of(state: Numbers, problem: Numbers, scratch: Numbers, limit: int, out: Numbers) -> None:
@@ -76,7 +78,14 @@ def cost_of(state: Numbers, problem: Numbers, scratch: Numbers, limit: int, out:
         + clusters * numbers[N_CLUSTER]
     )
     if numbers[N_OUT_WIDTH]:
-        cost += 8 * max(0, width - numbers[N_OUT_WIDTH]) * height + 8 * max(0, height - numbers[N_OUT_HEIGHT]) * width
+        # as large as the outline of this ratio that holds all; to add what is too wide and what is too high would
+        # make the longest layout the best one where none fits
+        out_width, out_height = numbers[N_OUT_WIDTH], numbers[N_OUT_HEIGHT]
+        cost += OUTLINE_COST * max(
+            0,
+            width * width * out_height // out_width - out_width * out_height,
+            height * height * out_width // out_height - out_width * out_height,
+        )
     elif short * numbers[N_ASPECT] < long * 100:
         cost += (long * 100 // numbers[N_ASPECT] - short) * long  # as large as the outline that has the ratio
     for item in range(n):

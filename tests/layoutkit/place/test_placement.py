@@ -315,6 +315,15 @@ def test_blocks_lie_on_both_sides_of_the_axis_of_ports_that_mirror_each_other(ma
     assert framed_area(blocks) > 1.1 * mirrored
 
 
+def test_an_outline_that_is_too_small_for_all_keeps_its_ratio():
+    """Eight blocks of 4 by 10 um need three times the outline; a single row of them would be as small, but eight times
+    as wide as it is high."""
+    blocks = [block(f"b{i}", size=(4000, 10_000)) for i in range(8)]
+    box = place_blocks(TECHNOLOGY, blocks, PlacementOptions(outline=(10_000, 10_000))).box
+    width, height = box.right - box.left, box.top - box.bottom
+    assert max(width, height) < 1.3 * min(width, height)
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("aspect", [0.6, 1, 1.7, 3])
 def test_an_outline_that_the_blocks_fit_into_is_kept(seed, aspect):
