@@ -44,9 +44,10 @@ def contents(graph, graph_id="g"):
         ("a.NDJSON", lines(*RELATIONS, *NODES).replace("\n", "\r\n\r\n")),
     ],
 )
-def test_both_forms_make_the_graph_that_a_request_makes(graph, file, name, text):
+def test_both_forms_make_the_graph_that_a_request_makes(graph, file, monkeypatch, name, text):
+    monkeypatch.setattr("designgraph.operations.open_graph", lambda: graph)
     graph.init("asked", NODES, RELATIONS)
-    made = perform("kg_init", {"graphId": "g", "input_path": file(text, name)}, graph)
+    made = perform("kg_init", {"graphId": "g", "input_path": file(text, name)})
     assert (made["nodes"], made["relations"]) == (2, 1)
     assert contents(graph) == contents(graph, "asked")
 
