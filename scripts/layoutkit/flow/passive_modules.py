@@ -56,6 +56,11 @@ class PassiveGroup:
     chained: bool = False
 
     @property
+    def shares_centroid(self) -> bool:
+        """Whether it is drawn so that its devices are equal: several, and not the sections of one string."""
+        return len(self.devices) > 1 and not self.chained
+
+    @property
     def turns(self) -> bool:
         """Whether its module may be turned by 90 degrees: a device whose value does not depend on its direction."""
         return len(self.devices) == 1 and self.type == "single" and self.devices[0].type in TURNED

@@ -20,6 +20,7 @@ from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
 from layoutkit.flow.modules import draw_groups
 from layoutkit.flow.overlays import Below, covers, critical_devices, lay_over, outline_area
 from layoutkit.flow.pair_loads import with_equal_pairs
+from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, with_relations
 from layoutkit.flow.ports import ports_data, with_port_places, with_ports
 from layoutkit.flow.rings import draw_rings, transformation
@@ -461,7 +462,9 @@ def _placed(
     closed = {
         item.module.name
         for item in drawn
-        if critical & set(item.module.devices) or isinstance(item.group, InstanceGroup)  # which may hold matched ones
+        if critical & set(item.module.devices)
+        or isinstance(item.group, InstanceGroup)  # which may hold matched ones
+        or (isinstance(item.group, PassiveGroup) and item.group.shares_centroid)
     }
     placement = place(below)
     named = kdb.Region()

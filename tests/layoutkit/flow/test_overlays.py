@@ -27,9 +27,9 @@ M2 y inn vss vss nmos W=8u L=1u nf=2
 MATCHED = {"matching": [{"devices": ["M1", "M2"]}]}
 
 
-def placed(name, constraints=MATCHED, **options):
+def placed(name, constraints=MATCHED, text=FILTER, **options):
     technology = load(name)
-    request = LayoutRequest(netlist_text=FILTER, technology=name, constraints=constraints)
+    request = LayoutRequest(netlist_text=text, technology=name, constraints=constraints)
     circuit, _ = read_circuit(request, technology)
     design, _ = make_design(request, technology, circuit)
     return technology, place_modules(design, PlacementOptions(gap_x=500, gap_y=500, moves=300), **options)
@@ -64,6 +64,14 @@ def test_a_capacitor_lies_over_resistors_and_not_over_matched_devices(name):
     assert under <= set(overlay.over)
     assert not under & {module for module, names in devices.items() if names & {"M1", "M2"}}
     assert {violation.rule.id for violation in check(modules.layout, modules.cell, technology).violated} == set()
+
+
+def test_no_capacitor_lies_over_a_divider_whose_resistors_share_a_centroid():
+    taps = "\n".join(f"M{index} x {tap} vss vss nmos W=8u L=1u nf=2" for index, tap in enumerate("mno", start=3))
+    _, modules = placed("sky130A", text=FILTER.replace(".ends", f"{taps}\n.ends"))
+    (bank,) = (item.module for item in modules.drawn if "R1" in item.module.devices)
+    assert set(bank.devices) == {"R1", "R2", "R3", "R4"}
+    assert all(bank.name not in overlay.over for overlay in modules.overlays)
 
 
 def test_the_layout_is_smaller_than_with_the_capacitor_beside():
