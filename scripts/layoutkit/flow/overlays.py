@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 LEAST_PART = 0.1
 """A capacitor is laid over other modules if it takes at least this part of the area of all modules."""
 _FREE_LEVELS = 2  # conductors for wires that must be left below a bottom plate, besides the lowest one
+_STEPS = 6  # to both sides of a place where a capacitor's name would be written on another device
 _WORD = re.compile(r"[\w.]+")
 _ORIENTATIONS = (
     Placed("", 0, 0),
@@ -277,7 +278,7 @@ def _candidates(
     plates = cover.plates
     xs = {around.left - plates.left, around.right - plates.right, around.right + gap - plates.left}
     xs |= {around.left - gap - plates.right}
-    xs |= {x + step * gap for x in tuple(xs) for step in (-2, -1, 1, 2)}
+    xs |= {x + step * gap for x in tuple(xs) for step in range(-_STEPS, _STEPS + 1)}
     tops = {around.bottom - gap}
     for name in closed:
         xs |= {others[name].right + gap - plates.left, others[name].left - gap - plates.right}
