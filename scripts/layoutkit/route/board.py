@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from layoutkit.route.routing_stack import Stack
 
     IntArray = npt.NDArray[np.int64]
-    BoolArray = npt.NDArray[np.bool_]
 
 LARGEST_BOARD = 4_000_000
 """Nodes of the track graph; at 100 bytes each this is what fits into memory comfortably."""

@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import numpy as np
-    import numpy.typing as npt
-
     from layoutkit.route.occupancy import Shape
     from layoutkit.route.routes import Point, Rect, Via
     from layoutkit.route.routing_stack import Stack
-
-    Counts = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
