@@ -396,6 +396,8 @@ class Finisher:
 
     def _name_wide(self, metal: NetMetal, level: int) -> None:
         """Add as patches the wide parts that wires make only together, so that others keep wide-metal spacing."""
+        import klayout.db as kdb
+
         limit = self.stack.conductors[level].wide_width
         if limit is None:
             return
@@ -404,7 +406,9 @@ class Finisher:
         if core.is_empty():
             return
         known = [rect for at, rect in (*metal.rects(self.stack), *self.own) if at == level]
-        for piece in sorted((polygon.bbox() for polygon in core.decompose_trapezoids_to_region().each()), key=str):
+        cuts = (kdb.Polygon.TD_htrapezoids, kdb.Polygon.TD_vtrapezoids)  # a part may be wide in one of them only
+        pieces = {polygon.bbox() for mode in cuts for polygon in core.decompose_trapezoids_to_region(mode).each()}
+        for piece in sorted(pieces, key=str):
             rect = (piece.left, piece.bottom, piece.right, piece.top)
             if self.stack.is_wide(level, rect) and not any(holds(one, rect) for one in known):
                 metal.patches.append(Patch(self.stack.conductors[level].name, rect))
