@@ -179,7 +179,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     tries: list[Try] = []
     while len(tries) < MOST_TRIES:
         tried, wired = _routed_placement(_placement(design, request, room))
-        routes = _balanced(tried, wired)
+        routes = wired if wired.unequal else _balanced(tried, wired)  # another try comes where wires are unequal
         # pairs are equal whose wires are, or whose whole nets are now
         lacks = min(_lacks(tried, wired), _lacks(tried, routes))
         better = all(lacks[:-1] < earlier[:-1] for earlier, *_ in found)
@@ -192,6 +192,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
             break  # more room had not helped: other cells, or none that are shared, may
         room = more_room(room, tried.placed, routes)
     _, best, routes = min(found, key=lambda each: each[0])
+    routes = _balanced(best, routes) if routes.unequal else routes
     warnings = best.warnings
     if routes.result.failed:
         names = ", ".join(net.name for net in routes.result.failed)
