@@ -59,7 +59,7 @@ class MirroredNets:
         if self.exact:
             inside = f"; {within}: mirror error {self.error:.3g}" if self.error > MIRROR_ERROR else ""
             differ = _mismatch(self.totals) or 0.0
-            unequal = f"; the nets differ in capacitance by {differ:.2%}: there is no room for stubs"
+            unequal = f"; modules load the nets unequally: their capacitance differs by {differ:.2%}"
             return f"the wires are mirror images{inside}{unequal if differ > LOAD_MISMATCH else ''}"
         if len(self.nets) < 2:
             return self.reason

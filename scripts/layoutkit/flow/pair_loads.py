@@ -1,8 +1,8 @@
-"""Equal capacitance of two nets that should mirror each other: couplings and the metal inside modules included.
+"""Equal capacitance of two nets that should mirror each other but whose wires cannot: couplings and modules included.
 
 The router makes the wires of such a pair alike. What is inside the modules and beside the wires is not, so that the
 layout is measured as extraction of parasitics does it, and the net with less gets metal beside its wires. Wires that
-are mirror images stay so unless the nets differ by more than ``LOAD_MISMATCH``.
+are mirror images stay so; how unequally modules load them is measured and reported.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from layoutkit.flow.mirrored_nets import LOAD_MISMATCH, measured_mirrors
+from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.flow.pair_shapes import Drawn, PairShapes
 from layoutkit.flow.routing import axis_of, find_routes, loading, metal_around
 from layoutkit.route.routes import Mirrored
@@ -35,7 +35,6 @@ OVER_SUBSTRATE = 1.4
 """First guess of what metal adds in all, over what it adds to the substrate alone."""
 LEAST_OVER_SUBSTRATE = 0.8
 """With a smaller guess, metal beside other wires would bring far too much."""
-ADDED = "metal that makes their capacitance equal is no mirror image"
 UNLIKE = "different devices hang on the two nets, so that their whole capacitance is not made equal"
 
 
@@ -49,11 +48,11 @@ def finished_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Rout
 
 
 def with_equal_pairs(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> Routes:
-    """Return routes in which pairs have as equal capacitances as there is room for.
+    """Return routes in which pairs that are no mirror images have as equal capacitances as there is room for.
 
-    Each pair gets its figures as ``totals``. Left as they are: mirror images that differ by ``LOAD_MISMATCH`` or less,
-    and pairs on which different devices hang, as an output and the gates of the mirror beside it. A process without
-    coefficients of capacitance has no figures.
+    Each pair gets its figures as ``totals``. Left as they are: mirror images, and pairs on which different devices
+    hang, as an output and the gates of the mirror beside it. A process without coefficients of capacitance has no
+    figures.
 
     Args:
         cell: The placed cell, without the wires.
@@ -81,8 +80,7 @@ def with_equal_pairs(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> Routes:
             unequal = _unequal(shapes, alike)
         _equalise(nets, shapes, unequal)
         result = nets.result()
-    changed = [pair for pair in pairs if not pair.exact or _differ(routes.result, result, pair.nets)]
-    figures = _figures(job, result, changed, metal)
+    figures = _figures(job, result, [pair for pair in pairs if not pair.exact], metal)
     measured = {pair.nets: figures.get(pair.nets, pair) for pair in pairs}
     for pair in alike:
         totals = tuple(shapes.totals[name] for name in pair.nets)
@@ -95,29 +93,23 @@ def with_equal_pairs(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> Routes:
 
 
 def _unequal(shapes: PairShapes, pairs: Sequence[MirroredNets]) -> list[tuple[str, ...]]:
-    """Return the nets of each pair whose capacitances differ by more than is left as it is."""
-    return [pair.nets for pair in pairs if _missing(shapes, pair.nets, LOAD_MISMATCH if pair.exact else ALIKE)[1]]
-
-
-def _differ(before: RoutingResult, after: RoutingResult, nets: Sequence[str]) -> bool:
-    return any(before.net(name) != after.net(name) for name in nets)
+    """Return the nets of each pair that is no mirror image and whose capacitances differ."""
+    return [pair.nets for pair in pairs if not pair.exact and _missing(shapes, pair.nets)[1]]
 
 
 def _figures(
     job: RoutingJob, result: RoutingResult, pairs: Sequence[MirroredNets], metal: Obstacles
 ) -> dict[tuple[str, ...], MirroredNets]:
     """Return the figures of pairs in routes that have more metal now."""
-    now = replace(
-        result, mirrored=tuple(Mirrored(each.nets, exact=False, reason=each.reason or ADDED) for each in pairs)
-    )
+    now = replace(result, mirrored=tuple(Mirrored(each.nets, exact=False, reason=each.reason) for each in pairs))
     return {each.nets: each for each in measured_mirrors(job.technology, now, axis_of(job), metal)}
 
 
-def _missing(shapes: PairShapes, pair: tuple[str, ...], alike: float = ALIKE) -> tuple[str, float]:
-    """Return the net of a pair with less capacitance, and what it lacks [fF]; 0 if they differ by ``alike`` or less."""
+def _missing(shapes: PairShapes, pair: tuple[str, ...]) -> tuple[str, float]:
+    """Return the net of a pair with less capacitance, and what it lacks [fF]; 0 if the two are alike."""
     low, high = sorted(pair, key=lambda name: shapes.totals[name])
     lacks = shapes.totals[high] - shapes.totals[low]
-    return low, lacks if lacks > alike * shapes.totals[high] else 0.0
+    return low, lacks if lacks > ALIKE * shapes.totals[high] else 0.0
 
 
 def _equalise(nets: Loading, shapes: PairShapes, pairs: Sequence[tuple[str, ...]]) -> None:
