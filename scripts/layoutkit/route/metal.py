@@ -406,9 +406,14 @@ class Finisher:
         if core.is_empty():
             return
         known = [rect for at, rect in (*metal.rects(self.stack), *self.own) if at == level]
-        cuts = (kdb.Polygon.TD_htrapezoids, kdb.Polygon.TD_vtrapezoids)  # a part may be wide in one of them only
-        pieces = {polygon.bbox() for mode in cuts for polygon in core.decompose_trapezoids_to_region(mode).each()}
-        for piece in sorted(pieces, key=str):
+        across = core.decompose_trapezoids_to_region(kdb.Polygon.TD_vtrapezoids)
+        pieces = [polygon.bbox() for polygon in core.decompose_trapezoids_to_region().each()]
+        for piece in pieces.copy():  # a wire along wide metal of its net is a slice that is wide only together with it
+            if min(piece.width(), piece.height()) >= self.stack.width(level, None):
+                rect = (piece.left, piece.bottom, piece.right, piece.top)
+                if not self.stack.is_wide(level, rect):
+                    pieces += [polygon.bbox() for polygon in across.overlapping(kdb.Region(piece)).each()]
+        for piece in sorted(set(pieces), key=str):
             rect = (piece.left, piece.bottom, piece.right, piece.top)
             if self.stack.is_wide(level, rect) and not any(holds(one, rect) for one in known):
                 metal.patches.append(Patch(self.stack.conductors[level].name, rect))
