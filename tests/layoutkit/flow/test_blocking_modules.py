@@ -67,7 +67,7 @@ def test_an_instance_that_is_no_module_is_named_by_its_cell(tried):
 
 @pytest.mark.parametrize("names", [["X2"], ["X1", "X2"]])
 def test_a_module_that_shorts_its_nets_is_named(tried, names):
-    """Each pin is asked for by two nets, so that the metal of the module joins both."""
+    """Both nets have an endpoint on each pin, so that the metal of the module joins them."""
     placed = tried.placed
     ends = {}
     for name in names:

@@ -70,13 +70,11 @@ def test_the_layer_made_of_a_wide_well_keeps_its_space_across_a_notch():
     assert (kdb.Region(cell.shapes(well)) - kdb.Region(kdb.Box(-13770, 105495, 13770, 115845))).is_empty()
 
 
-def test_wide_wells_that_overlap_at_a_corner_are_joined_by_a_wide_well():
-    """nBuLay inside both ends 1.31 um apart (NBL.b: 1.5); an n channel leaves room at one side of the corner only."""
+def joined_beside_a_channel(wells, channel):
+    """Return the rules that two wells of one net violate before and after they are joined, and the well in the end."""
     technology = load("sg13g2")
-    wells = [Rectangle(-4710, 33355, 4710, 39465), Rectangle(3425, 28355, 10160, 34255)]
     blocks = [Block(str(n), "pmos", box, (), {"NWell": box}, bulk_net="vdd") for n, box in enumerate(wells)]
-    beside = Rectangle(-2675, 19165, 2675, 32735)
-    blocks.append(Block("n", "nmos", beside, (), {"Activ": beside}, bulk_net="vss"))
+    blocks.append(Block("n", "nmos", channel, (), {"Activ": channel}, bulk_net="vss"))
     layout = kdb.Layout()
     layout.dbu = technology.dbu_um
     cell = layout.create_cell("wells")
@@ -84,31 +82,31 @@ def test_wide_wells_that_overlap_at_a_corner_are_joined_by_a_wide_well():
     for box in wells:
         well.insert(kdb.Box(*box))
     rules = [rule.id for rule in technology.rules if rule.id.startswith(("NBL.", "NW."))]
-    near = check(layout, cell, technology, rule_ids=rules).summary()["violations"]
-    assert "NBL.b" in {each["rule_id"] for each in near}
+
+    def violated():
+        violations = check(layout, cell, technology, rule_ids=rules).summary()["violations"]
+        return {each["rule_id"] for each in violations}
+
+    before = violated()
     join_wells(technology, cell, [(block, Placed(block.name, 0, 0)) for block in blocks])
-    assert check(layout, cell, technology, rule_ids=rules).summary()["total_violations"] == 0
-    assert (kdb.Region(well) & kdb.Region(kdb.Box(-2675, 19165, 2675, 32735))).is_empty()
+    return before, violated(), kdb.Region(well)
+
+
+def test_wide_wells_that_overlap_at_a_corner_are_joined_by_a_wide_well():
+    """nBuLay inside both ends 1.31 um apart (NBL.b: 1.5); an n channel leaves room at one side of the corner only."""
+    wells = [Rectangle(-4710, 33355, 4710, 39465), Rectangle(3425, 28355, 10160, 34255)]
+    before, after, well = joined_beside_a_channel(wells, Rectangle(-2675, 19165, 2675, 32735))
+    assert "NBL.b" in before
+    assert after == set()
+    assert (well & kdb.Region(kdb.Box(-2675, 19165, 2675, 32735))).is_empty()
 
 
 def test_the_layer_made_of_one_well_may_be_near_itself_where_the_gap_cannot_be_filled():
     """A tall well and a wide one join at a corner; an n channel lies in the corner, where nBuLay is 2.41 um apart."""
-    technology = load("sg13g2")
     wells = [Rectangle(-12860, 7010, -7200, 15915), Rectangle(-6790, 13875, 6790, 17860)]
-    blocks = [Block(str(n), "pmos", box, (), {"NWell": box}, bulk_net="vdd") for n, box in enumerate(wells)]
-    between = Rectangle(-6140, 6700, 6140, 12845)
-    blocks.append(Block("n", "nmos", between, (), {"Activ": between}, bulk_net="vss"))
-    layout = kdb.Layout()
-    layout.dbu = technology.dbu_um
-    cell = layout.create_cell("wells")
-    well = cell.shapes(technology.layer(layout, "NWell"))
-    for box in wells:
-        well.insert(kdb.Box(*box))
-    rules = [rule.id for rule in technology.rules if rule.id.startswith(("NBL.", "NW."))]
-    near = check(layout, cell, technology, rule_ids=rules).summary()["violations"]
-    assert {each["rule_id"] for each in near} == {"NBL.c", "NW.b1"}
-    join_wells(technology, cell, [(block, Placed(block.name, 0, 0)) for block in blocks])
-    assert check(layout, cell, technology, rule_ids=rules).summary()["total_violations"] == 0
+    before, after, _ = joined_beside_a_channel(wells, Rectangle(-6140, 6700, 6140, 12845))
+    assert before == {"NBL.c", "NW.b1"}
+    assert after == set()
 
 
 def test_no_well_grows_over_what_lies_between_two_of_them():
