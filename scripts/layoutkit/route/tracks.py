@@ -97,10 +97,10 @@ class EdgeCounts:
                 half_width, half_height = self.pads[cut, level]
                 self._add_via(cut, _grown(rect, half_width + pad_space, half_height + pad_space), amount)
 
-    def add_cut(self, cut: int, rect: Rect, amount: int = 1, *, keepout: bool = False) -> None:
+    def add_cut(self, cut: int, rect: Rect, *, keepout: bool = False) -> None:
         """Count a cut, or a keepout of cuts, against the vias of its kind."""
         reach = self.stack.cuts[cut].size // 2 + (0 if keepout else self.stack.cuts[cut].space)
-        self._add_via(cut, _grown(rect, reach, reach), amount)
+        self._add_via(cut, _grown(rect, reach, reach), 1)
 
     def add_array(self, cut: int, via: Via, amount: int = 1) -> None:
         """Count each cut of a via: in a row of cuts, all columns block the same rows of nodes."""
