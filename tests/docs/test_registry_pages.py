@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from model_service import model_service, says  # noqa: I001
 
 from skillpack import Runner, find_tools, scan
+from skillpack.execution.worker_pool import WorkerPool
 from skillpack.pipelines.pipeline import check_pipeline, load_pipeline, make_pipeline
 from skillpack.pipelines.pipeline_run import RunOptions, run_pipeline
 from skillpack.skills.strict_yaml import load_typed_mapping
@@ -50,8 +51,8 @@ def tools():
 
 @pytest.fixture(scope="module")
 def runner(tools):
-    """Return a runner whose tools stay warm from one chain to the next."""
-    with Runner(tools) as runner:
+    """Return a runner whose tools all stay warm from one chain to the next."""
+    with Runner(tools, pool=WorkerPool(max_workers=10)) as runner:
         yield runner
 
 
