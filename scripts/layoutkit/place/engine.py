@@ -18,12 +18,21 @@ from layoutkit.place.packing import (
     C_FAULT,
     C_ORDER,
     C_REFERENCE,
+    C_RULE,
     C_STALE,
+    C_WIDTH,
     CLUSTER,
+    FLUSH_LEFT,
+    I_FIRST,
+    I_SIZE,
+    N_OUT_HEIGHT,
+    N_OUT_WIDTH,
     ORDER,
     PAIR,
     PARTS,
     REFERENCE,
+    RULE,
+    S_SIZE,
 )
 from layoutkit.place.problem import Problem, make_problem, placement_of
 
@@ -55,6 +64,8 @@ COMPILED = (
     "anneal",
 )
 """The functions that numba compiles, each after those that it calls."""
+ROOM_IN_ROWS = 1.33
+"""Area of the first state, compared with that of the blocks."""
 HEAT = 0.04
 """First temperature, as a part of the first cost."""
 
@@ -175,7 +186,7 @@ def _as_arrays(scratch: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _first_state(problem: Problem) -> list[int]:
-    """Return a first state: the blocks of one ring together, as many as the taps reach."""
+    """Return a first state: the blocks of one ring together, as many as the taps reach, in rows above one another."""
     n = len(problem.items)
     state = [0] * (PARTS * n)
     for number in range(n):
@@ -188,6 +199,7 @@ def _first_state(problem: Problem) -> list[int]:
     waiting = list(groups.values())
     clusters: list[list[int]] = []
     arrays = [array.tolist() for array in problem.numbers]
+    longest = _row_length(problem)
     while waiting:
         members = waiting.pop()
         cluster = len(clusters)
@@ -195,6 +207,7 @@ def _first_state(problem: Problem) -> list[int]:
         state[C_APART * n + cluster] = int(item.kind == PAIR and item.block.ring is None)
         for number in range(n):
             state[CLUSTER * n + number] = cluster if number in members else -1
+        _in_rows(state, n, (REFERENCE, RULE), members, [arrays[2][arrays[1][k * I_SIZE + I_FIRST] * S_SIZE] for k in members], longest)
         packing.pack_cluster(
             state, cluster, n, arrays[1], arrays[2], arrays[3], arrays[0][packing.N_FACES], _scratch(problem)[1]
         )
@@ -207,7 +220,28 @@ def _first_state(problem: Problem) -> list[int]:
             state[CLUSTER * n + number] = cluster
     for cluster in range(n):
         state[C_STALE * n + cluster] = 1
+    order = range(len(clusters))
+    _in_rows(state, n, (C_REFERENCE, C_RULE), order, [state[C_WIDTH * n + k] for k in order], longest)
     return state
+
+
+def _row_length(problem: Problem) -> int:
+    """Return how long a row is in the first state: as wide as all blocks with a third of room. [grid steps]"""
+    width, height = problem.numbers[0][N_OUT_WIDTH], problem.numbers[0][N_OUT_HEIGHT]
+    area = sum(item.block.width * item.block.height * (2 if item.partner else 1) for item in problem.items)
+    ratio = min(2.0, max(0.5, width / height)) if width else 1.0
+    return int((ROOM_IN_ROWS * area * ratio) ** 0.5) // problem.grid
+
+
+def _in_rows(state: list[int], n: int, parts: tuple[int, int], members: Sequence[int], widths: Sequence[int], longest: int) -> None:
+    """Let what would make a row too long begin a row above it."""
+    reference, rule = parts
+    first, length = members[0], 0
+    for number, width in zip(members, widths, strict=True):
+        length += width
+        if length > longest and number != first:
+            state[reference * n + number], state[rule * n + number] = first, FLUSH_LEFT
+            first, length = number, width
 
 
 def _numba_anneal() -> Any:

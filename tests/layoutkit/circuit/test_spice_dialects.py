@@ -656,6 +656,13 @@ def test_undefined_subcircuits_are_all_named(spice):
     assert "/somewhere/cells.lib" in str(e.value)
 
 
+@pytest.mark.parametrize("bad", ["M1 d d nmos", "R1 d d r='1+"])
+def test_undefined_and_empty_subcircuits_are_named_beside_faulty_lines(spice, bad):
+    with pytest.raises(NetlistError, match=r"line 4: .*Undefined subcircuits: 'buf'.*Empty subcircuits.*'box'") as e:
+        spice(f".subckt box a\n.ends\n.subckt a d\n{bad}\nX1 d d buf\nX2 d box\n.ends\n")
+    assert e.value.details.keys() >= {"faults", "undefined", "empty"}
+
+
 def test_a_subcircuit_defined_twice_is_an_error_unless_alike(spice):
     one = ".subckt a d\nR1 d d 1\n.ends\n"
     assert len(spice(one + one).devices) == 1

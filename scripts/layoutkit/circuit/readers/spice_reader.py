@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from layoutkit.circuit.readers.spice_flatten import Flattener
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 
 def read_spice(
@@ -47,9 +48,13 @@ def read_spice(
     reader = StatementReader(source, findings)
     try:
         deck = DeckBuilder(findings).build(reader.statements())
-        findings.raise_faults("Invalid netlist")
+        try:
+            chosen = _choose_top(deck, top, findings)
+        except NetlistError:
+            findings.raise_faults("Invalid netlist")  # which may be why there is no top
+            raise
         flattener = Flattener(deck, findings, GivenParameters(parameters), black_boxes)
-        circuit = _circuit(deck, _choose_top(deck, top, findings), source.stem, flattener)
+        circuit = _circuit(deck, chosen, source.stem, flattener)
     except NetlistError:
         if not reader.foreign:
             raise
@@ -73,9 +78,11 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
     if missing or given:
         inner = {name: each.name for each in _all_below(deck.main) if each is not chosen for name in each.params}
         findings.faults[:0] = given.faults(missing, {**deck.main.params, **chosen.params}, inner)
-    findings.raise_faults("Invalid netlist", {"missing_parameters": list(missing)} if missing else None)
-    _raise_undefined(flattener.undefined, deck)
-    refuse_empty(flattener.empty)
+    _raise_all(
+        partial(findings.raise_faults, "Invalid netlist", {"missing_parameters": list(missing)} if missing else None),
+        partial(_raise_undefined, flattener.undefined, deck),
+        partial(refuse_empty, flattener.empty),
+    )
     check_listed(flattener.listed, flattener.black_boxes)
     if chosen is deck.main:
         ports = _flat_ports(flattener)
@@ -99,6 +106,19 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
         subcircuits=tuple(flattener.instances),
         warnings=findings.warnings,
     )
+
+
+def _raise_all(*checks: Callable[[], None]) -> None:
+    """Run checks that raise errors, and raise one error with the messages and details of all of them."""
+    errors = []
+    for check in checks:
+        try:
+            check()
+        except NetlistError as error:
+            errors.append(error)
+    if errors:
+        details = {name: value for error in errors for name, value in (error.details or {}).items()}
+        raise NetlistError(". ".join(error.message for error in errors), details=details)
 
 
 def _raise_undefined(undefined: dict[str, list[str]], deck: Deck) -> None:
