@@ -44,3 +44,11 @@ def test_a_supply_without_a_port_is_told(warnings):
 
 def test_a_fragment_without_ports_is_left_alone(warnings):
     assert warnings(STAGE.replace("stage in out bias vdd vss", "stage")) == []
+
+
+@pytest.mark.parametrize(("card", "net"), [("M1 out in vss vdd nmos", "vdd"), ("M2 out bias vdd vss pmos", "vss")])
+def test_a_body_on_the_opposite_supply_is_told_with_its_net(warnings, card, net):
+    lines = [card + line[line.index(" w=") :] if line.startswith(card[:3]) else line for line in STAGE.splitlines()]
+    (told,) = warnings("\n".join(lines) + "\n")
+    assert "body" in told
+    assert told.endswith(f": {card[:2]} ({net})")

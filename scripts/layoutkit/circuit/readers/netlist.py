@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.readers.json_reader import circuit_from_json, parse_json
-from layoutkit.circuit.readers.netlist_warnings import suspicious_nets
+from layoutkit.circuit.readers.netlist_warnings import suspicious_bodies, suspicious_nets
 from layoutkit.circuit.readers.source import NetlistText, read_text
 from layoutkit.circuit.readers.spice_reader import read_spice
 from layoutkit.circuit.recognise import recognise
@@ -73,7 +73,9 @@ def read_netlist(
         circuit = read_spice(path, top=top, black_boxes=black_boxes, parameters=parameters)
         _check_names(circuit)
     boxes = tuple(f"black box {box.id} ({box.cell}): its content is unknown" for box in circuit.black_boxes)
-    circuit = replace(circuit, warnings=(*circuit.warnings, *boxes, *suspicious_nets(circuit)))
+    circuit = replace(
+        circuit, warnings=(*circuit.warnings, *boxes, *suspicious_nets(circuit), *suspicious_bodies(circuit))
+    )
     return circuit.with_modules(recognise(circuit)) if identify_modules else circuit
 
 

@@ -1,4 +1,4 @@
-"""What is legal in a netlist and yet often a mistake: nets with too few terminals, supplies without a port."""
+"""What is legal in a netlist and yet often a mistake: nets with too few terminals, supplies without a port, bodies."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit, Connection
 
 MAX_TERMINALS = 4
+WRONG_BODIES = {
+    "nmos": "NMOS transistors whose body is on a supply: the diodes from body to source and drain conduct",
+    "pmos": "PMOS transistors whose body is on ground: the diodes from source and drain to body conduct",
+}
+"""Type of a transistor to what a body on the opposite supply is called in a warning."""
 
 
 def suspicious_nets(circuit: Circuit) -> tuple[str, ...]:
@@ -32,6 +37,17 @@ def suspicious_nets(circuit: Circuit) -> tuple[str, ...]:
             )
         elif net in supplies:
             findings.warn("supplies that are not ports; the layout has no pin for them", net)
+    return findings.warnings
+
+
+def suspicious_bodies(circuit: Circuit) -> tuple[str, ...]:
+    """Return the transistors whose bodies are on the supply of the opposite type, with the net, in words."""
+    findings, supplies = Findings(), find_supplies(circuit)
+    opposite = {"nmos": supplies.power, "pmos": supplies.ground}
+    for device in circuit.devices:
+        body = device.terminals.get("b", "")
+        if device.is_mos and body in opposite[device.type]:
+            findings.warn(WRONG_BODIES[device.type], f"{device.id} ({body})")
     return findings.warnings
 
 

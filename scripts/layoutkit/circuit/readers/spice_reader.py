@@ -110,15 +110,19 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
 
 def _raise_all(*checks: Callable[[], None]) -> None:
     """Run checks that raise errors, and raise one error with the messages and details of all of them."""
-    errors = []
-    for check in checks:
-        try:
-            check()
-        except NetlistError as error:
-            errors.append(error)
+    errors = [error for error in map(_error_of, checks) if error is not None]
     if errors:
         details = {name: value for error in errors for name, value in (error.details or {}).items()}
         raise NetlistError(". ".join(error.message for error in errors), details=details)
+
+
+def _error_of(check: Callable[[], None]) -> NetlistError | None:
+    """Return the error that a check raises; None where it raises none."""
+    try:
+        check()
+    except NetlistError as error:
+        return error
+    return None
 
 
 def _raise_undefined(undefined: dict[str, list[str]], deck: Deck) -> None:
