@@ -16,6 +16,7 @@ _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "
 _DYNAMIC = frozenset({"import_module", "__import__", "run_module", "find_spec", "executable"})
 _NAME = re.compile(r"\.{0,3}[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _FILE = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*")
+_HOLDERS = (ast.stmt, ast.excepthandler, ast.match_case)  # what a statement can be in: no expression
 _MAX_TEXT = 200  # characters of a string that may name a module or a file
 
 
@@ -100,11 +101,11 @@ def _is_for_types(test: ast.expr) -> bool:
     )
 
 
-def _children(node: ast.AST) -> list[ast.AST]:
+def _children(node: ast.AST) -> Iterator[ast.AST]:
     """Return the nodes directly below ``node`` that are executed: no block for type checkers."""
     if isinstance(node, ast.If) and _is_for_types(node.test):
-        return list(node.orelse)
-    return list(ast.iter_child_nodes(node))
+        return iter(node.orelse)
+    return ast.iter_child_nodes(node)
 
 
 def _executed(node: ast.AST) -> Iterator[ast.AST]:
@@ -123,7 +124,8 @@ def _imports(tree: ast.AST) -> Iterator[Import]:
         yield from _imported(node, optional)
         guarded = isinstance(node, ast.Try) and any(map(_handles_absence, node.handlers))
         body = set(map(id, node.body)) if isinstance(node, ast.Try) and guarded else set()
-        waiting += [(child, optional or id(child) in body) for child in _children(node)]
+        inner = (child for child in _children(node) if isinstance(child, _HOLDERS))
+        waiting += [(child, optional or id(child) in body) for child in inner]
 
 
 def _imported(node: ast.AST, optional: bool) -> Iterator[Import]:
