@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from skillpack import SkillLoader
-from skillpack.skills.relevance import MAX_TERMS, terms_of
+from skillpack.skills.relevance import MAX_TERMS, folded, terms_of
 from skillpack.skills.search import search
 
 PACKS = SkillLoader(Path(__file__).parents[2] / "skills")
@@ -33,6 +33,14 @@ def names(write_skill, tmp_path):
 def test_name_counts_more_than_description_and_that_more_than_body(names):
     find = names(("a", "x", "about mirrors"), ("b", "draws a mirror", "y"), ("mirror", "x", "y"), ("z", "x", "y"))
     assert find("mirror") == ["mirror", "b", "a"]
+
+
+def test_a_second_search_folds_only_its_query(names):
+    find = names(("a", "x", "about mirrors"), ("mirror", "x", "y"))
+    find("mirror")
+    before = folded.cache_info().misses
+    assert find("drawing mirrors") == ["mirror", "a"]
+    assert folded.cache_info().misses == before + 1
 
 
 def test_the_opening_of_a_body_counts_more_than_its_sections(names):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ def _rarity(having: int, total: int) -> float:
     return math.log(1 + (total - having + 0.5) / (having + 0.5))
 
 
+@lru_cache(maxsize=128)  # a server searches the same texts again and again
 def folded(text: str) -> str:
     """Return text without differences of case and width, with a blank between a script without blanks and others."""
     if text.isascii():

@@ -103,8 +103,8 @@ def _body(skill: Skill) -> str:
 def _excerpt(skill: Skill, counters: Sequence[tuple[Counter, float]]) -> str:
     """Return the line of a skill's body that contains the rarest terms, shortened."""
     best, value = "", 0.0
-    for line in _body(skill).split("\n"):
-        text = folded(line)
+    body = _body(skill)
+    for line, text in zip(body.split("\n"), folded(body).split("\n"), strict=True):
         found = sum(rarity for count, rarity in counters if count(text))
         if found > value:
             best, value = line, found
