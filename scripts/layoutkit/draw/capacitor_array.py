@@ -340,7 +340,8 @@ class _Array:
                 instances.append(Instance(name, unit.device, *centre, "R0"))
         rail = self.tech.conductors[_TRACK]
         ordered = sorted(pins, key=lambda pin: (pin[1].bottom, pin[1].left, pin[0]))
-        inside = moved(Area(extent.left, self.vias + self.column.reach(), extent.right, self._top()))
+        top = min(self._top(), extent.top)  # beyond it may be the pins of a neighbour
+        inside = moved(Area(extent.left, self.vias + self.column.reach(), extent.right, top))
         return Module(
             name=spec.name,
             cell=cell,

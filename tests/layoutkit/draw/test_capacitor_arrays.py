@@ -96,6 +96,15 @@ def test_arrays_are_clean_and_hold_the_ratio(technology, flavour, w_um, l_um, co
     assert len(result.extraction.dummies) == len(module.gates) - sum(counts) > 0
 
 
+@pytest.mark.parametrize(("technology", "flavour"), MIM)
+def test_a_row_without_dummies_keeps_wires_off_its_own_area_only(technology, flavour):
+    """Beyond it may lie the pins of a neighbour, which wires then could not reach."""
+    _, _, module = array_of(technology, flavour, 8, 8, (1, 1), dummy_net=None)
+    kept = {keepout.layer: keepout.box for keepout in module.keepouts if not keepout.by_rule}
+    assert all(box.inside(module.bbox) for box in kept.values())
+    assert all(gate.box.inside(box) for box in kept.values() for gate in module.gates)
+
+
 @pytest.mark.parametrize("devices", [1, 2, 3])
 def test_every_ratio_with_one_single_unit_at_most_has_one_centroid(devices):
     for counts in combinations_with_replacement(range(1, 8), devices):
