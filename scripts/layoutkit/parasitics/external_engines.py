@@ -42,7 +42,8 @@ _SUBSTRATES = frozenset({"0", "vsubs", "gnd!", "vsubstrate"})
 _SCALES = {"a": 1e-18, "f": 1e-15, "p": 1e-12, "n": 1e-9, "u": 1e-6}
 _CAPACITOR = re.compile(r"C\S*\s+(\S+)\s+(\S+)\s+([-+.\deE]+)([afpnu]?)", re.IGNORECASE)
 _MAX_LOG = 2000  # bytes
-_LEAST_AF = 1.0
+_WHOLE_NETS = "whole_nets.spice"
+"""Magic's capacitors between nets without resistors: extresist leaves out couplings of the nets that it divides."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +85,13 @@ def external_parasitics(
         run_program(ProgramRun(command, folder, run.timeout_s, run.engine, max_bytes=run.max_bytes))
         log = log_tail(folder, _MAX_LOG)
         text = written.read_text(errors="replace") if written.is_file() else ""
-        if run.engine == "magic" and (folder / f"{cell.name}.ext").is_file():
-            text = _with_gate_nets(text, (folder / f"{cell.name}.ext").read_text(errors="replace"))
+        whole = folder / _WHOLE_NETS
+        capacitors = whole.read_text(errors="replace") if whole.is_file() else text
     if f".subckt {cell.name}".lower() not in text.lower():
         raise LayoutkitError(f"{run.engine} wrote no netlist of cell {cell.name}; it said: {log.strip()}")
     text = _with_names_of(circuit, text)
     spice, unchecked = _with_pins(text, cell.name, circuit)
-    nets, elements = _figures(text, circuit)
+    nets, elements = _figures(_with_names_of(circuit, capacitors), circuit)
     unchecked += [f"resistances to terminals: engine {run.engine} states them in its netlist only"]
     return Parasitics(
         cell=circuit.name,
@@ -134,6 +135,8 @@ def _magic(program: str, technology: Technology, cell: str, options: PexOptions,
         "ext2sim",
         "extresist tolerance 10",
         "extresist all",
+        "ext2spice rthresh 0",
+        "ext2spice extresist on",
     ]
     script = [
         "drc off",
@@ -147,39 +150,19 @@ def _magic(program: str, technology: Technology, cell: str, options: PexOptions,
         "select top cell",
         "extract path .",
         "extract do local",
-        *(resistances if options.mode == "rc" else ["extract all"]),
+        "extract all",
         "ext2spice lvs",
+        "ext2spice hierarchy off",  # the hierarchical writer moves capacitance of gate nets to sources and drains
+        "ext2spice subcircuits top on",
         "ext2spice cthresh 0",
-        "ext2spice rthresh 0" if options.mode == "rc" else "ext2spice rthresh infinite",
-        f"ext2spice extresist {'on' if options.mode == 'rc' else 'off'}",
+        "ext2spice rthresh infinite",
+        f"ext2spice -o {_WHOLE_NETS}",
+        *(resistances if options.mode == "rc" else []),
         "ext2spice -o out.spice",
         "quit -noprompt",
     ]
     (folder / "pex.tcl").write_text("\n".join(script) + "\n")
     return [program, "-dnull", "-noconsole", "-rcfile", str(found[0]), "pex.tcl"]
-
-
-def _with_gate_nets(text: str, extracted: str) -> str:
-    """Return Magic's netlist with the capacitance to the substrate that ext2spice leaves out.
-
-    It leaves out that of ports which only gates are on; the .ext file has it, in aF.
-    """
-    substrate = re.search(r'^substrate "([^"]+)"', extracted, re.MULTILINE)
-    ground = substrate[1] if substrate else "VSUBS"
-    stated = {
-        name for pair in re.findall(r"^C\S*\s+(\S+)\s+(\S+)", text, re.MULTILINE) if ground in pair for name in pair
-    }
-    missing = [
-        (name, float(value) * 1e-3)
-        for name, value in re.findall(r'^node "([^"]+)" \S+ ([\d.eE+-]+)', extracted, re.MULTILINE)
-        if name not in stated
-        and name != ground
-        and float(value) >= _LEAST_AF
-        and re.search(rf"\s{re.escape(name)}\s", text)
-    ]
-    cards = [f"Cgates{number} {name} {ground} {value:.5f}f" for number, (name, value) in enumerate(missing, 1)]
-    note = ["* to the substrate, from the .ext file: ext2spice leaves out nets that only gates are on"] if cards else []
-    return re.sub(r"^\.ends", "\n".join([*note, *cards, ".ends"]), text, count=1, flags=re.MULTILINE | re.IGNORECASE)
 
 
 def _kpex(
