@@ -65,7 +65,7 @@ class NetParasitics:
 
     Attributes:
         net: Its name in the netlist.
-        ground_fF: Capacitance to the substrate. [fF]
+        ground_fF: Capacitance to the substrate; of the net that is the substrate, what other nets have to it. [fF]
         coupling_fF: Capacitance to each other net. [fF]
         start: Where resistances are measured from: ``port``, or ``device.terminal`` on a net without a port.
         terminals: Resistance to each terminal on it.
@@ -146,6 +146,7 @@ class Parasitics:
         spice: The circuit with its parasitics as SPICE.
         spef: The parasitics as SPEF (IEEE 1481).
         unchecked: What could not be computed, and why.
+        substrate: Net of the substrate; empty where none is known.
     """
 
     cell: str
@@ -155,11 +156,13 @@ class Parasitics:
     spice: str
     spef: str
     unchecked: tuple[str, ...] = ()
+    substrate: str = ""
 
     @property
     def total_fF(self) -> float:  # noqa: N802 - the unit
         """Capacitance of all nets; what lies between two nets counts once. [fF]"""
-        return sum(net.ground_fF + sum(net.coupling_fF.values()) / 2 for net in self.nets)
+        coupling = sum(sum(net.coupling_fF.values()) for net in self.nets) / 2
+        return coupling + sum(net.ground_fF for net in self.nets if net.net != self.substrate)
 
 
 def _rounded(value: float | None) -> float | None:

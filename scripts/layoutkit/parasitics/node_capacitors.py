@@ -18,12 +18,15 @@ LEAST_FF = 1e-3
 """A smaller coupling between two nodes is added to the capacitor between their nets. [fF]"""
 
 
-def net_capacitors(nets: Sequence[NetParasitics], *, coupled: bool) -> tuple[Capacitor, ...]:
-    """Return the capacitors of whole nets: all of it to ground, or what is between nets ``coupled``."""
+def net_capacitors(nets: Sequence[NetParasitics], *, coupled: bool, substrate: str) -> tuple[Capacitor, ...]:
+    """Return the capacitors of whole nets: all of it to ground, or what is between nets ``coupled``.
+
+    The net of the ``substrate`` is ground itself.
+    """
     found = []
     for net in nets:
         ground = net.ground_fF if coupled else net.total_fF
-        if ground > 0:
+        if ground > 0 and net.net != substrate:
             found.append(Capacitor(net.net, GROUND, ground))
         found += [
             Capacitor(net.net, other, value)

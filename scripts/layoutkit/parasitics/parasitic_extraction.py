@@ -79,12 +79,14 @@ def extract_parasitics(
     if options.mode == "rc":
         elements = _distributed(found, capacitance, networks)
     else:
-        elements = Elements(capacitors=net_capacitors(nets, coupled=options.mode == "cc"))
+        coupled = options.mode == "cc"
+        elements = Elements(capacitors=net_capacitors(nets, coupled=coupled, substrate=found.substrate))
     by_name = {found.nets[number]: network for number, network in networks.items()}
     note = f"parasitics: {MODES[options.mode]}"
     return Parasitics(
         cell=found.circuit.name,
         nets=nets,
+        substrate=found.substrate,
         pairs=pair_mismatches(options.constraints, nets, by_name),
         elements=elements,
         spice=pex_spice(found, elements, [note]),
@@ -100,10 +102,14 @@ def _nets(
     for (one, other), value in sorted(capacitance.coupling_fF.items()):
         coupling[one][found.nets[other]] = value
         coupling[other][found.nets[one]] = value
+    ground = dict(capacitance.ground_fF)
+    for number, name in found.nets.items():
+        if name == found.substrate:
+            ground[number] = sum(value for other, value in ground.items() if other != number)
     return tuple(
         NetParasitics(
             net=name,
-            ground_fF=capacitance.ground_fF.get(number, 0.0),
+            ground_fF=ground.get(number, 0.0),
             coupling_fF=coupling[number],
             start=networks[number].start,
             terminals=networks[number].terminals,

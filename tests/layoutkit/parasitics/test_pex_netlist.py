@@ -48,6 +48,16 @@ def test_the_subcircuit_has_the_name_the_pins_and_the_devices_of_the_netlist(pai
     assert {"w=4", "l=0.5", "nf=2", "m=1"} < set(found["XM1"])
 
 
+def test_the_capacitance_of_each_net_is_what_the_netlist_has_on_it_that_of_the_substrate_too(pair):
+    """The wires of vss have none to the substrate, which is vss: what the other nets have to it is its own."""
+    found = extract_parasitics(*pair, PexOptions("cc"))
+    capacitors = [words.split() for words in found.spice.splitlines() if words.startswith("Cpar")]
+    for net in found.nets:
+        on_it = sum(float(value) * 1e15 for _, one, other, value in capacitors if net.net in (one, other))
+        assert net.total_fF == pytest.approx(on_it, rel=1e-4), net.net
+    assert found.total_fF == pytest.approx(sum(float(words[3]) * 1e15 for words in capacitors), rel=1e-4)
+
+
 def test_source_and_drain_are_those_of_the_netlist_and_their_areas_go_with_them(pair):
     layout, circuit, technology = pair
     turned = read_netlist(
