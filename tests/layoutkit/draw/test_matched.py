@@ -15,6 +15,7 @@ from layoutkit.drc.check import check
 from layoutkit.errors import DrcViolationError, GeometryError, LayoutkitError
 from layoutkit.extract.connectivity import DrawnLayers, Nets
 from layoutkit.technology import load
+from thorough import covering
 
 
 def clean(module, tech):
@@ -100,21 +101,29 @@ def test_a_wired_pair_inside_its_ring_is_small_and_still_equal(sky130, dummies, 
     assert clean(module, sky130)
 
 
-@pytest.mark.parametrize("flavour", ["nmos", "pmos"])
-@pytest.mark.parametrize("axis", ["vertical", "horizontal"])
-@pytest.mark.parametrize("interdigitate", [True, False])
-@pytest.mark.parametrize(("nf", "m"), [(1, 1), (2, 1), (2, 2), (4, 1)])
-def test_abba_centroids_coincide_exactly(pair, tech, flavour, axis, interdigitate, nf, m):  # noqa: PLR0917 - one argument a parameter
-    for length_um in (0.18, 0.505):
-        module = pair(1.0 * nf, length_um, nf=nf, m=m, flavour=flavour, axis=axis, interdigitate=interdigitate)
-        gates = by_gate(module, tech)
-        assert centroid(gates["g1"]) == centroid(gates["g2"])
-        assert module.centroid_error() == 0
-        assert clean(module, tech)
-        assert {channel.sides for channel in gates["g1"]} == {frozenset(("d1", "s"))}
-        assert {channel.sides for channel in gates["g2"]} == {frozenset(("d2", "s"))}
-        assert sum(channel.width for channel in gates["g1"]) == nf * m * tech.to_dbu(1.0)
-        assert [instance.parent for instance in module.instances] == ["M1", "M2", "M2", "M1"]
+@pytest.mark.parametrize(
+    ("tech", "flavour", "axis", "interdigitate", "fingers", "length_um"),
+    covering(
+        ["generic", "sky130A"],
+        ["nmos", "pmos"],
+        ["vertical", "horizontal"],
+        [True, False],
+        [(1, 1), (2, 1), (2, 2), (4, 1)],
+        [0.18, 0.505],
+    ),
+    indirect=["tech"],
+)
+def test_abba_centroids_coincide_exactly(pair, tech, flavour, axis, interdigitate, fingers, length_um):  # noqa: PLR0917 - one argument a parameter
+    nf, m = fingers
+    module = pair(1.0 * nf, length_um, nf=nf, m=m, flavour=flavour, axis=axis, interdigitate=interdigitate)
+    gates = by_gate(module, tech)
+    assert centroid(gates["g1"]) == centroid(gates["g2"])
+    assert module.centroid_error() == 0
+    assert clean(module, tech)
+    assert {channel.sides for channel in gates["g1"]} == {frozenset(("d1", "s"))}
+    assert {channel.sides for channel in gates["g2"]} == {frozenset(("d2", "s"))}
+    assert sum(channel.width for channel in gates["g1"]) == nf * m * tech.to_dbu(1.0)
+    assert [instance.parent for instance in module.instances] == ["M1", "M2", "M2", "M1"]
 
 
 @pytest.mark.parametrize("arrangement", ["ABAB", "AABB"])

@@ -10,7 +10,9 @@ from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
 from layoutkit.technology import load
+from thorough import covering
 
+TECHNOLOGIES = ["generic", "sky130A"]
 SHARED_NETS = ["d g s b", "d g b b", "x x s b", "x x b b", "b b b b", "d b s b"]
 
 
@@ -20,28 +22,37 @@ def violations(layout, cell, tech):
     return {verdict.rule.id: verdict.count for verdict in report.violated}
 
 
-@pytest.mark.parametrize("flavour", ["nmos", "pmos"])
-@pytest.mark.parametrize("nets", SHARED_NETS)
-@pytest.mark.parametrize(("nf", "m"), [(1, 1), (2, 1), (3, 1), (1, 4), (2, 3)])
-def test_every_size_is_clean_and_extracts_as_asked(tech, layout, device, flavour, nets, nf, m):  # noqa: PLR0917 - one argument a parameter
-    spec = tech.device(flavour)
+@pytest.mark.parametrize(
+    ("tech", "flavour", "nets", "fingers", "size"),
+    covering(
+        TECHNOLOGIES,
+        ["nmos", "pmos"],
+        SHARED_NETS,
+        [(1, 1), (2, 1), (3, 1), (1, 4), (2, 3)],
+        [(0, 0), (0.5, 0.18), (1.0, 0.155), (2.0, 0.5), (5.0, 2.0)],
+    ),
+    indirect=["tech"],
+)
+def test_every_size_is_clean_and_extracts_as_asked(tech, layout, device, flavour, nets, fingers, size):  # noqa: PLR0917 - one argument a parameter
+    """A size is a finger's width and length in micrometres, at least those that the flavour may have."""
+    (nf, m), spec = fingers, tech.device(flavour)
     smallest = (tech.to_um(spec.min_w), tech.to_um(spec.min_l))
-    for i, size in enumerate([smallest, (0.5, 0.18), (1.0, 0.155), (2.0, 0.5), (5.0, 2.0)]):
-        finger_um, length_um = (max(pair) for pair in zip(size, smallest, strict=True))
-        made = device("M1", finger_um * nf, length_um, nets, nf=nf, m=m, flavour=flavour)
-        module = draw_mos(layout, tech, MosSpec(made, f"cell{i}"))
-        assert violations(layout, module.cell, tech) == {}, (finger_um, length_um)
-        drain, gate, source, _bulk = nets.split()
-        channels = channels_of(module.cell, tech.name)
-        assert len(channels) == nf * m
-        assert {tech.to_um(channel.width) for channel in channels} == {round(finger_um, 6)}
-        assert {tech.to_um(channel.length) for channel in channels} == {round(length_um, 6)}
-        assert {channel.gate for channel in channels} == {gate}
-        assert {channel.sides for channel in channels} == {frozenset((drain, source))}
+    finger_um, length_um = (max(pair) for pair in zip(size, smallest, strict=True))
+    made = device("M1", finger_um * nf, length_um, nets, nf=nf, m=m, flavour=flavour)
+    module = draw_mos(layout, tech, MosSpec(made, "cell"))
+    assert violations(layout, module.cell, tech) == {}
+    drain, gate, source, _bulk = nets.split()
+    channels = channels_of(module.cell, tech.name)
+    assert len(channels) == nf * m
+    assert {tech.to_um(channel.width) for channel in channels} == {round(finger_um, 6)}
+    assert {tech.to_um(channel.length) for channel in channels} == {round(length_um, 6)}
+    assert {channel.gate for channel in channels} == {gate}
+    assert {channel.sides for channel in channels} == {frozenset((drain, source))}
 
 
-@pytest.mark.parametrize("dummies", [1, 2])
-@pytest.mark.parametrize("nets", SHARED_NETS)
+@pytest.mark.parametrize(
+    ("tech", "nets", "dummies"), covering(TECHNOLOGIES, SHARED_NETS, [1, 2]), indirect=["tech"]
+)
 def test_dummies_are_off_and_share_the_diffusion_of_their_neighbour(tech, layout, device, nets, dummies):
     module = draw_mos(layout, tech, MosSpec(device("M1", 3, 0.5, nets, nf=3), "cell", dummies=dummies))
     assert violations(layout, module.cell, tech) == {}
@@ -58,8 +69,7 @@ def test_dummies_are_off_and_share_the_diffusion_of_their_neighbour(tech, layout
     assert [gate.device for gate in module.gates].count("") == 2 * dummies
 
 
-@pytest.mark.parametrize("rows", [2, 3])
-@pytest.mark.parametrize("nets", SHARED_NETS)
+@pytest.mark.parametrize(("tech", "nets", "rows"), covering(TECHNOLOGIES, SHARED_NETS, [2, 3]), indirect=["tech"])
 def test_fingers_fold_into_rows_that_stay_one_transistor(tech, layout, device, nets, rows):
     module = draw_mos(layout, tech, MosSpec(device("M1", 5, 0.3, nets, nf=5), "cell", rows=rows))
     assert violations(layout, module.cell, tech) == {}
@@ -70,7 +80,7 @@ def test_fingers_fold_into_rows_that_stay_one_transistor(tech, layout, device, n
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    technology=st.sampled_from(["generic", "sky130A"]),
+    technology=st.sampled_from(TECHNOLOGIES),
     flavour=st.sampled_from(["nmos", "pmos"]),
     width=st.integers(84, 2000),
     length=st.integers(30, 800),
@@ -94,8 +104,11 @@ def test_any_size_on_the_grid_is_clean(technology, flavour, width, length, nf, m
     assert [(channel.width, channel.length) for channel in real] == [(width * 5, length * 5)] * (nf * m)
 
 
-@pytest.mark.parametrize("nf", [2, 4, 6])
-@pytest.mark.parametrize("length_um", [0.15, 0.155, 0.5, 0.505, 3.0])
+@pytest.mark.parametrize(
+    ("tech", "nf", "length_um"),
+    covering(TECHNOLOGIES, [2, 4, 6], [0.15, 0.155, 0.5, 0.505, 3.0]),
+    indirect=["tech"],
+)
 def test_an_even_number_of_fingers_is_its_own_mirror_image(tech, layout, device, nf, length_um):
     length_um = max(length_um, tech.to_um(tech.device("nmos").min_l))
     module = draw_mos(layout, tech, MosSpec(device("M1", nf, length_um, nf=nf), "cell"))
