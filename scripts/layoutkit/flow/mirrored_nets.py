@@ -39,6 +39,7 @@ class MirroredNets:
         wires_error: Area of the wires that differ from the mirror image, over twice their area.
         error: The same for all metal of the nets above the first conductor's contacts, in modules, too.
         totals: Capacitance of each net in the layout, modules and couplings included [fF]; empty if not measured.
+        alike: False where different devices are known to hang on two nets, so that these cannot load equally.
     """
 
     nets: tuple[str, ...]
@@ -51,6 +52,7 @@ class MirroredNets:
     wires_error: float
     error: float
     totals: tuple[float, ...] = ()
+    alike: bool = True
 
     @property
     def text(self) -> str:

@@ -87,7 +87,7 @@ def with_equal_pairs(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> Routes:
         measured[pair.nets] = replace(measured[pair.nets], totals=totals)
     for pair in pairs:
         if pair not in alike and not pair.exact:
-            measured[pair.nets] = replace(measured[pair.nets], reason=f"{pair.reason}; {UNLIKE}")
+            measured[pair.nets] = replace(measured[pair.nets], reason=f"{pair.reason}; {UNLIKE}", alike=False)
     mirrored = tuple(measured.get(each.nets, each) for each in routes.mirrored)
     return replace(routes, result=result, mirrored=mirrored)
 

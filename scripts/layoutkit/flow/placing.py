@@ -228,8 +228,11 @@ def _balanced(tried: TriedPlacement, routes: Routes) -> Routes:
 
 
 def _lacks(tried: TriedPlacement, routes: Routes) -> tuple[int, int, int, int]:
-    """Return what a try lacks: nets, wires that are equal over matched gates, pairs of equal nets, and area. [dbu2]"""
-    pairs = sum(pair.lacks > 0 for pair in routes.mirrored)
+    """Return what a try lacks: nets, wires that are equal over matched gates, pairs of equal nets, and area. [dbu2]
+
+    Pairs on which different devices hang do not count: no placement makes them equal.
+    """
+    pairs = sum(pair.lacks > 0 and pair.alike for pair in routes.mirrored)
     return len(routes.result.failed), len(routes.unequal), pairs, _area(tried.placed.placement)
 
 

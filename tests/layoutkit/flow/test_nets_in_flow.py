@@ -195,6 +195,7 @@ def test_nets_on_which_different_devices_hang_are_neither_measured_nor_changed(u
         if len(pair.nets) == 2:
             assert pair_loads.UNLIKE in pair.reason
             assert pair.totals == ()
+            assert not pair.alike
 
 
 def test_gates_and_channels_tell_nets_with_different_devices_apart(unequal):

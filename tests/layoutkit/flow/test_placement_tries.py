@@ -42,17 +42,25 @@ def test_narrow_supplies_are_routed_once_a_placement(calls):
 
 
 @pytest.mark.parametrize(
-    ("wires", "totals", "tries"),
-    [((10.0, 8.0), (30.0, 30.0), 1), ((10.0, 8.0), (30.0, 25.0), 2), ((9.0, 9.0), (30.0, 25.0), 1)],
+    ("wires", "totals", "alike", "tries"),
+    [
+        ((10.0, 8.0), (30.0, 30.0), True, 1),
+        ((10.0, 8.0), (30.0, 25.0), True, 2),
+        ((9.0, 9.0), (30.0, 25.0), True, 1),
+        ((10.0, 8.0), (), False, 1),
+    ],
 )
-def test_pairs_with_equal_wires_or_whole_nets_need_no_second_placement(monkeypatch, wires, totals, tries):
-    """Capacitances of a pair's wires, and of the whole nets once metal is added where there is room for it."""
+def test_pairs_that_are_equal_or_cannot_be_need_no_second_placement(monkeypatch, wires, totals, alike, tries):
+    """Capacitances of a pair's wires, and of the whole nets once metal is added where there is room for it.
+
+    The last pair has different devices on its nets.
+    """
     technology = load("sky130A")
     pair = MirroredNets(("p", "n"), False, "", (100, 100), (1, 1), (1, 1), wires, 1.0, 1.0)
     box = SimpleNamespace(left=0, right=10, bottom=0, top=10)
     placed = SimpleNamespace(cell=None, drawn=(), placement=SimpleNamespace(box=box), technology=technology)
     routes = Routes(RoutingResult((), 1, (0, 0, 0)), None, mirrored=(pair,))
-    balanced = replace(routes, mirrored=(replace(pair, totals=totals),))
+    balanced = replace(routes, mirrored=(replace(pair, totals=totals, alike=alike),))
     tried = placing.TriedPlacement(placed, None, None, Room(0, {}), ())
     monkeypatch.setattr(placing, "_placement", lambda *_: tried)
     monkeypatch.setattr(placing, "_routed_placement", lambda tried: (tried, routes))
