@@ -21,11 +21,14 @@ class Pin:
         net: Net it belongs to.
         layer: Name of a conductor of the technology's stack.
         box: The metal, in the cell's coordinates. [dbu]
+        share: The part of the current between the net and the module's devices that enters here. In a module of
+            transistors it is that of the fingers of the row that the rail belongs to.
     """
 
     net: str
     layer: str
     box: kdb.Box
+    share: float = 1.0
 
 
 @dataclass(frozen=True)

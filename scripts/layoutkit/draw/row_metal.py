@@ -123,6 +123,10 @@ class Metal:
         width_um = current_ma / conductor.current_ma_um
         return 0 if width_um > _WIDEST_UM else self.even(ceil(round(width_um / self.tech.dbu_um, 6)))
 
+    def most_for(self, level: int) -> float:
+        """Return the current of the widest wire that is drawn for a current. [mA]"""
+        return _WIDEST_UM * (self.conductors[level].current_ma_um or 0.0)
+
     def cuts_for(self, level: int, current_ma: float, lines: int) -> int:
         """Return how many cuts each of some lines needs so that together, two at least, they carry a current.
 

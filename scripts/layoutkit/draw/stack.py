@@ -143,6 +143,7 @@ class _Drawing:
         self.taps = stack.ring.sides
         self.sketch = Sketch()
         self.pins: list[tuple[str, int, Area]] = []
+        self.shares: dict[tuple[str, int, Area], float] = {}
         self.shared: list[bool] = []  # for each two adjacent rows: whether they share gate rails
         self.rails: list[tuple[str, int, Area]] = []
         # Without taps, posts at both ends tie the dummies.
@@ -183,7 +184,9 @@ class _Drawing:
             self.pins += [(net, self.metal.riser, area) for (net, _), area in self.risers.twin_risers(self.ends)]
         for layer, area in self.inner_risers.shapes(self.rails):
             sketch.box(layer, area)
-        self.pins += [(net, self.metal.riser, area) for (net, _), area in self.inner_risers.risers()]
+        inner = [(net, self.metal.riser, area) for (net, _), area in self.inner_risers.risers()]
+        self.pins += inner
+        self.shares |= {pin: 1 / sum(other[0] == pin[0] for other in inner) for pin in inner}
         if self.taps:
             for layer, area in module_covers(self.inner, self.ring, tech, stack.device, self.taps):
                 sketch.box(layer, area)
@@ -193,8 +196,8 @@ class _Drawing:
         self._draw_texts()
         extent = sketch.extent()
         symmetric = sketch.is_mirror_image_of_itself() and (extent.left + extent.right) % (2 * self.sizes.grid) == 0
-        inner = self.inner_risers.crossings(self.rails)
-        for layer, area in (*self.risers.crossings(self.ends, self.rails), *inner):
+        crossings = self.inner_risers.crossings(self.rails)
+        for layer, area in (*self.risers.crossings(self.ends, self.rails), *crossings):
             sketch.box(layer, area)
         cell = fresh_cell(layout, stack.name)
         sketch.write(cell, tech, -extent.left, -extent.bottom)
@@ -605,12 +608,20 @@ class _Drawing:
                 if side in {"left", "right"}:
                     for layer, shape in self.metal.stack_between(0, beside, rail.level, area):
                         self.sketch.box(layer, shape)
+        share = self._share(placed, rail.net) if over_channels else 0.0
         if not (over_channels and self.matched):
             self.pins.append((rail.net, rail.level, area))
+            self.shares[self.pins[-1]] = share
             return
         left, right = self._matched_span()
         for part in (area._replace(right=left), area._replace(left=right)):
             self.pins.append((rail.net, rail.level, part))
+            self.shares[self.pins[-1]] = share / 2
+
+    def _share(self, placed: _PlacedRow, net: str) -> float:
+        """Return the part of the current between a net and the devices that passes the fingers of one row."""
+        whole = sum(each.wired.current_of(net) for each in self.rows)
+        return placed.wired.current_of(net) / whole if whole else 0.0
 
     def _matched_span(self) -> tuple[int, int]:
         """Return the left and right end of all channels that are no dummies."""
@@ -707,7 +718,10 @@ class _Drawing:
             name=self.stack.name,
             cell=cell,
             layout=layout,
-            pins=tuple(Pin(net, self.tech.conductors[level].name, moved(area)) for net, level, area in pins),
+            pins=tuple(
+                Pin(net, self.tech.conductors[level].name, moved(area), self.shares.get((net, level, area), 0.0))
+                for net, level, area in pins
+            ),
             devices=tuple(dict.fromkeys(device for _, device in orientations)),
             instances=tuple(instances),
             symmetry_axis_x=dx + (extent.left + extent.right) // 2 if symmetric else None,

@@ -268,7 +268,7 @@ class WiredRow:
         if not nets:
             return []
         room, count = self.plan.height, len(nets)
-        least_height = max(metal.width_for(level, self.loads.nets.get(net, 0.0)) for net in nets)
+        least_height = max(self._rail_for_current(net) for net in nets)
 
         def block(rows: int) -> tuple[int, int]:
             height = max(metal.wire(level, rows), least_height)
@@ -286,6 +286,23 @@ class WiredRow:
         low = self._down((room - total) // 2) if total <= room else self._down(room) - total
         pitch = height + self._rail_space(height)
         return [Rail(net, level, low + i * pitch, low + i * pitch + height) for i, net in enumerate(nets)]
+
+    def current_of(self, net: str) -> float:
+        """Return the current between a net and the fingers of the row [mA]; their number where none is stated."""
+        stripes, fingers = self.plan.stripes, self.loads.fingers
+        own = [s.finger for s in stripes if s.finger.device and net in {s.finger.left, s.finger.right}]
+        return sum(fingers.get(finger.device, 0.0) for finger in own) if fingers else float(len(own))
+
+    def _rail_for_current(self, net: str) -> int:
+        """Return the height of a rail that carries the current of its net in the module, if that is allowed. [dbu]
+
+        Where it is not, each rail is to carry that of its own row, as far as allowed: wires lead to every rail then.
+        """
+        metal, level, whole = self.metal, self.metal.rail, self.loads.nets.get(net, 0.0)
+        height = metal.width_for(level, whole)
+        if height or not metal.conductors[level].current_ma_um:
+            return height
+        return metal.width_for(level, min(self.current_of(net) if self.loads.fingers else 0.0, metal.most_for(level)))
 
     def _around_the_common(self, nets: Sequence[str], *, beside_ring: bool) -> list[str]:
         """Return the nets of three rails or more with the net of most devices in the middle; fewer as they are.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.circuit.constraints import Outcome
 from layoutkit.extract.current_limits import INTO, OUT_OF, NetLoad, judge_currents
 from layoutkit.extract.labelled_nets import label_places, roles_of
+from layoutkit.route.net_flows import Draw
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -55,6 +56,54 @@ def device_currents(constraints: Constraints, circuit: Circuit) -> dict[str, flo
         for name, width in free.items():
             found[name] = max(found.get(name, 0.0), rest * width / sum(free.values()))
     return {device: current for device, current in found.items() if current > 0}
+
+
+def terminal_draws(constraints: Constraints, circuit: Circuit, technology: Technology) -> dict[str, dict[str, Draw]]:
+    """Return for each net whose current is stated what its devices draw: device to current. [mA]
+
+    - Transistors whose current is not stated share that of the net by their widths, those whose current flows into the
+      net and those whose current flows out of it each for themselves.
+    - A resistor draws what the highest supply of the circuit's transistors drives through it. It may pass either way.
+    - A capacitor, a gate and a bulk draw nothing.
+    - What other devices draw is not known, and they are left out: it may be all of the net's current.
+    """
+    flavours = [technology.any_device(device.model) for device in circuit.devices if device.is_mos]
+    highest = max((volts for each in flavours if (volts := getattr(each, "supply_v", None))), default=None)
+    driven, found = constraints.device_loads, defaultdict[str, dict[str, Draw]](dict)
+    stated = stated_currents(constraints, circuit)
+    roles = {d.id: roles_of(d.type, d.terminals) if d.is_mos else {} for d in circuit.devices}
+    widths: dict[tuple[str, str], float] = defaultdict(float)
+    known: dict[tuple[str, str], float] = defaultdict(float)
+    for device in circuit.devices:
+        for net, role in roles[device.id].items():
+            known[net, role] += driven.get(device.id, 0.0)
+            widths[net, role] += 0.0 if device.id in driven else _width(device)
+    for device in circuit.devices:
+        for net in sorted({*device.terminals.values()} & stated.keys()):
+            if device.is_mos:
+                role = roles[device.id].get(net, "")
+                current = driven.get(device.id, 0.0) if role else 0.0
+                if role and device.id not in driven:
+                    current = max(0.0, stated[net] - known[net, role]) * _width(device) / widths[net, role]
+                own = current * 1e3
+                found[net][device.id] = Draw(own if role == INTO else 0.0, own if role == OUT_OF else 0.0)
+            elif device.type == "resistor" and highest is not None:
+                most = highest / _resistance(device, technology) * 1e3
+                found[net][device.id] = Draw(most, most)
+            elif device.type == "capacitor":
+                found[net][device.id] = Draw()
+    return dict(found)
+
+
+def _width(device: Device) -> float:
+    return float(device.params["w"] * device.params.get("m", 1))
+
+
+def _resistance(device: Device, technology: Technology) -> float:
+    """Return the least that the sheet resistance of a resistor's body gives. [ohm]"""
+    params = device.params
+    spec = technology.passives[technology.any_device(device.model).name]
+    return float(spec.value * params["l"] / params["w"] / params.get("m", 1))
 
 
 def net_loads(

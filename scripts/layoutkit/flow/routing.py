@@ -9,7 +9,7 @@ from layoutkit.errors import LayoutkitError
 from layoutkit.extract.connectivity import DrawnLayers
 from layoutkit.flow.antenna_lengths import antenna_lengths, with_avoided_layers
 from layoutkit.flow.blocking_modules import with_modules
-from layoutkit.flow.current_loads import stated_currents
+from layoutkit.flow.current_loads import stated_currents, terminal_draws
 from layoutkit.flow.existing_metal import ExistingMetal, check_labels, check_pins, owners_of
 from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
 from layoutkit.flow.mirrored_nets import measured_mirrors
@@ -22,7 +22,8 @@ from layoutkit.route.drawing import draw_labels, draw_routes
 from layoutkit.route.equal_loads import Loading, Room, equalised
 from layoutkit.route.length_bound import length_bound
 from layoutkit.route.mirroring import axis_between
-from layoutkit.route.routes import Mirrored, NetRequest, Terminal
+from layoutkit.route.net_flows import Draw
+from layoutkit.route.routes import Gauge, Mirrored, NetRequest, Terminal
 from layoutkit.route.routing_stack import make_stack
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.draw.module import Module, Pin
     from layoutkit.extract.passive_devices import PassiveLayers
     from layoutkit.flow.design import Design
     from layoutkit.flow.keepouts import Obstacles
@@ -45,6 +48,8 @@ MARGIN_TRACKS = 8
 """Room around placed modules for wires, in track pitches of the third conductor."""
 CELL_MARGIN_TRACKS = 2
 """The same around the modules of a shared cell, whose neighbours it would keep away."""
+MOST_SHARES = 5
+"""Widths that the wires of a net with a stated current may have, beside the usual one."""
 SUPPLY_WIDTH_FACTOR = 3
 """Width of a supply's wires, in minimum widths of the second conductor."""
 
@@ -53,15 +58,18 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
     """Return how to route placed modules: every net with several pins, around the modules' keepouts."""
     technology, constraints = placed.technology, design.constraints
     pins: dict[str, list[Endpoint]] = {}
+    draws = terminal_draws(constraints, design.circuit, technology)
     for module in placed.modules.values():
         for pin in module.pins:
             box = placed.place_of(module, pin.box)
             middle = ((box.left + box.right) // 2, (box.bottom + box.top) // 2)
             rect = (box.left, box.bottom, box.right, box.top)
-            pins.setdefault(pin.net, []).append(Endpoint(pin.layer, *middle, rect))
+            draw = _draw_at(pin, module, design.circuit, draws.get(pin.net))
+            pins.setdefault(pin.net, []).append(Endpoint(pin.layer, *middle, rect, draw))
     for port, box in placed.frame.terminals if placed.frame else ():
         middle = (box.center().x, box.center().y)
-        endpoint = Endpoint(port.layer, *middle, (box.left, box.bottom, box.right, box.top))
+        draw = Draw(port=True) if port.name in draws else None
+        endpoint = Endpoint(port.layer, *middle, (box.left, box.bottom, box.right, box.top), draw)
         pins.setdefault(port.name, []).append(endpoint)
     step = 2 * technology.grid
     supply_width = -(-technology.conductors[1].width * SUPPLY_WIDTH_FACTOR // step) * step
@@ -109,6 +117,26 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
     )
 
 
+def _draw_at(pin: Pin, module: Module, circuit: Circuit, draws: Mapping[str, Draw] | None) -> Draw | None:
+    """Return what flows through a pin of a module; None where that is not known.
+
+    Args:
+        pin: The pin.
+        module: Its module.
+        circuit: The devices.
+        draws: What the devices of the pin's net draw; None where the current of the net is not stated.
+    """
+    if draws is None:
+        return None
+    found = Draw()
+    for device in circuit.devices:
+        if device.id in module.devices and pin.net in device.terminals.values():
+            if device.id not in draws:
+                return None
+            found += draws[device.id].part(pin.share)
+    return found
+
+
 def narrower_supplies(job: RoutingJob, names: Sequence[str]) -> dict[str, int]:
     """Return the width of the narrowest pin of each of ``names`` that asks for more, but for no current. [dbu]"""
     found = {}
@@ -152,7 +180,10 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
         if reason:
             overloaded[net.name] = reason
         request = _request(technology, replace(net, width=width), feeds)
-        requests.append(replace(request, current_ma=None if net.current is None else net.current * 1e3))
+        if net.current is not None:
+            request = replace(request, current_ma=net.current * 1e3)
+            request = request if reason else _with_shares(job, net, request)
+        requests.append(request)
     requests = _equally_wide(requests)
     axis_x = job.axis_x if job.axis_x is not None else _common_axis(requests)
     apart: list[Mirrored] = []
@@ -352,6 +383,51 @@ def width_for_current(job: RoutingJob, net: WantedNet) -> tuple[int | None, str]
     return -(-width // step) * step, ""
 
 
+def _with_shares(job: RoutingJob, net: WantedNet, request: NetRequest) -> NetRequest:
+    """Return a net with a stated current and the gauges of its wires: for halves of its current, down to usual wires.
+
+    There are none where usual wires carry all of its current, or where nothing is known of what its terminals draw.
+    """
+    technology, whole = job.technology, (net.current or 0.0) * 1e3
+    um = technology.to_um(net.width or 0)
+    conductors = [technology.conductor(name) for name in job.layers]
+    usual = min(each.current_ma(max(um, technology.to_um(each.width))) or 0.0 for each in conductors)
+    if whole <= usual or all(point.draw is None for point in net.endpoints):
+        return request
+    request = _landed(technology, request)
+    rails = [each.box.height() for each in request.terminals if each.draw and each.draw.most > usual]
+    lowest, parts = min(rails, default=0), [whole]
+    while len(parts) < MOST_SHARES and parts[-1] / 2 > usual:
+        parts.append(parts[-1] / 2)
+    widths = [width_for_current(job, replace(net, current=part / 1e3))[0] for part in parts]
+    shares = [(part, Gauge(width, part, lowest)) for part, width in zip(parts, widths, strict=True)]
+    return replace(request, shares=(*([(usual, Gauge(net.width))] if usual > 0 else ()), *reversed(shares)))
+
+
+def _landed(technology: Technology, net: NetRequest) -> NetRequest:
+    """Return a net with the rails of a module as pieces of their own where one rail does not carry what all draw."""
+    groups: dict[str, list[Terminal]] = {}
+    for terminal in net.terminals:
+        groups.setdefault(terminal.group, []).append(terminal)
+    found: dict[str, list[tuple[str, int, int]]] = {}
+    for name, its in groups.items():
+        draw = sum((each.draw or Draw() for each in its), Draw())
+        rails = [each for each in its if each.draw is not None and each.draw.most > 0]
+        um = technology.to_um(min((min(each.box.width(), each.box.height()) for each in rails), default=0))
+        carried = [technology.conductor(each.layer).current_ma(um) for each in rails]
+        rows = sorted({(each.layer, each.box.bottom, each.box.top) for each in rails})
+        if name and not draw.port and len(rows) > 1 and any(c is not None and c < draw.most for c in carried):
+            found[name] = rows
+    terminals = []
+    for each in net.terminals:
+        if each.group in found:
+            row = each.layer, each.box.bottom, each.box.top
+            rows = found[each.group]
+            each = replace(each, group=f"{each.group} rail {rows.index(row) if row in rows else 0}")  # noqa: PLW2901
+        terminals.append(each)
+    return replace(net, terminals=tuple(terminals))
+
+
 def _weak_vias(job: RoutingJob, result: RoutingResult, known: Mapping[str, str]) -> dict[str, str]:
     """Return the nets with a via that may not carry the net's whole current, and why."""
     cuts = {cut.name: cut for cut in job.technology.cuts}
@@ -402,7 +478,7 @@ def _request(technology: Technology, net: WantedNet, feeds: SupplyFeeds) -> NetR
             continue
         half = -(-technology.conductor(point.layer).width // (2 * technology.grid)) * technology.grid
         box = point.box if point.pin else point.box.enlarged(half, half)
-        terminals.append(Terminal(point.layer, box, feeds.groups.get((net.name, point), "")))
+        terminals.append(Terminal(point.layer, box, feeds.groups.get((net.name, point), ""), point.draw))
     return NetRequest(
         net.name,
         tuple(terminals),

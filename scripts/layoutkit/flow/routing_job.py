@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.keepouts import Obstacle, UnequalMetal
     from layoutkit.flow.mirrored_nets import MirroredNets
     from layoutkit.flow.port_frame import Frame
+    from layoutkit.route.net_flows import Draw
     from layoutkit.route.routes import Rect, RoutingResult
     from layoutkit.technology import Conductor, Technology
 
@@ -22,12 +23,14 @@ class Endpoint:
     """A point that a net must reach, or the middle of a pin that it may reach anywhere. [dbu]
 
     ``pin`` is ``(left, bottom, right, top)``; its middle may lie between grid points and is rounded to the dbu.
+    ``draw`` is what flows through it, where the net's current is stated; None where it is not known.
     """
 
     layer: str
     x: int
     y: int
     pin: Rect | None = None
+    draw: Draw | None = None
 
     @property
     def box(self) -> kdb.Box:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from layoutkit.route.metal import NetMetal
     from layoutkit.route.occupancy import FixedMetal
-    from layoutkit.route.routes import NetRequest, Rect, RouteOptions
+    from layoutkit.route.routes import Gauge, NetRequest, Rect, RouteOptions
     from layoutkit.route.routing_stack import Stack
 
     IntArray = npt.NDArray[np.int64]
@@ -108,12 +108,12 @@ class Board(Sheet):
         self.closed_vias: dict[str, set[tuple[str, int, int]]] = {}
         """Net to cut and place of vias that it may not have. [dbu]"""
         self._own_shapes: dict[str, list[tuple[int, Shape]]] = {net.name: [] for net in nets}
-        self._fixed: dict[int | None, EdgeCounts] = {}
-        self._routed: dict[int | None, EdgeCounts] = {}
-        for width in sorted({net.width for net in nets}, key=lambda w: -1 if w is None else w):
-            self._fixed[width] = EdgeCounts(stack, self.tracks, width)
-            self._fixed[width].bound(area)
-            self._routed[width] = EdgeCounts(stack, self.tracks, width)
+        self._fixed: dict[Gauge, EdgeCounts] = {}
+        self._routed: dict[Gauge, EdgeCounts] = {}
+        for gauge in sorted({gauge for net in nets for gauge in net.gauges}, key=_by_width):
+            self._fixed[gauge] = EdgeCounts(stack, self.tracks, gauge)
+            self._fixed[gauge].bound(area)
+            self._routed[gauge] = EdgeCounts(stack, self.tracks, gauge)
         for piece in fixed:
             self.add_fixed(piece)
         self.base = self._base_costs()
@@ -236,12 +236,12 @@ class Board(Sheet):
             net: The net; its own fixed metal does not hinder it.
             weight: Price of crossing another net's route, in lengths of the edge; ``HARD`` forbids it.
         """
-        fixed = self._fixed[net.width]
+        fixed = self._fixed[net.gauge]
         own = self._own_shapes[net.name]
         for level, shape in own:
             fixed.add_metal(level, shape, -1)
         try:
-            costs = self._priced(fixed, self._routed[net.width], weight)
+            costs = self._priced(fixed, self._routed[net.gauge], weight)
         finally:
             for level, shape in own:
                 fixed.add_metal(level, shape)
@@ -311,7 +311,7 @@ class Board(Sheet):
 
     def blame(self, metal: NetMetal, net: NetRequest) -> None:
         """Raise the history of the edges that a net, which is not entered now, shares with others; all if none is."""
-        routed = self._routed[net.width]
+        routed = self._routed[net.gauge]
         edges = [self.edge(a, b) for path in metal.paths for a, b in pairwise(path)]
         arrays = {"right": routed.right, "up": routed.up, "via": routed.via}
         shared = [(kind, place) for kind, place in edges if arrays[kind][place] > 0]
@@ -324,3 +324,7 @@ class Board(Sheet):
         other_level, other_column, _ = self.tracks.place(max(one, other))
         kind = "via" if other_level != level else "right" if other_column != column else "up"
         return kind, (level, row, column)
+
+
+def _by_width(gauge: Gauge) -> tuple[float, float, int]:
+    return -1 if gauge.width is None else gauge.width, gauge.current_ma or 0.0, gauge.lowest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.route.occupancy import holds, too_close, touches
 from layoutkit.route.routes import Patch, Via, Wire
@@ -23,17 +23,27 @@ if TYPE_CHECKING:
 FILL_ROUNDS = 4
 MORE_CUTS = 4
 """Cuts by which the side of an array may exceed what fits into the wires."""
+MOST_IN_LINE = 16
+"""Cuts that the longer side of an array for a current may have in any case."""
+
+
+class Share(NamedTuple):
+    """The width of the wires along a path, and the current that flows through it; None: that of the net. [dbu, mA]"""
+
+    width: int | None
+    current_ma: float | None
 
 
 @dataclass
 class NetMetal:
-    """What one net draws at the moment, and the paths it came from."""
+    """What one net draws at the moment, the paths it came from, and the shares of its vias, where they differ."""
 
     paths: list[list[int]] = field(default_factory=list)
     wires: list[Wire] = field(default_factory=list)
     vias: list[Via] = field(default_factory=list)
     patches: list[Patch] = field(default_factory=list)
     order: list[Wire | tuple[str, int, int]] = field(default_factory=list)
+    shares: dict[tuple[str, int, int], Share] = field(default_factory=dict)
     _known: tuple[object, list[tuple[int, Rect]]] | None = field(default=None, repr=False, compare=False)
     _regions: dict[int, tuple[object, kdb.Region]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -129,23 +139,32 @@ def pads(stack: Stack, via: Via) -> list[tuple[int, Rect]]:
 
 
 def metal_of_paths(stack: Stack, tracks: Tracks, paths: list[list[int]], width: int | None) -> NetMetal:
-    """Return the wires and single-cut vias that draw ``paths``."""
-    metal = NetMetal(paths=paths)
+    """Return the wires and single-cut vias that draw ``paths``, all of them of one width. [dbu]"""
+    return metal_of_shares(stack, tracks, [(path, Share(width, None)) for path in paths])
+
+
+def metal_of_shares(stack: Stack, tracks: Tracks, paths: Sequence[tuple[list[int], Share]]) -> NetMetal:
+    """Return the wires and single-cut vias that draw paths, each with its own share of the net's current."""
+    metal = NetMetal(paths=[path for path, _ in paths])
     vias: dict[tuple[int, int, int], Via] = {}
-    for path in paths:
+    for path, share in paths:
         run: list[Point] = []
         level = tracks.place(path[0])[0]
         for node in path:
             new_level, point = tracks.place(node)[0], tracks.point(node)
             if new_level != level:
-                _close_run(stack, metal, level, run, width)
+                _close_run(stack, metal, level, run, share.width)
                 cut = min(level, new_level)
+                place = stack.cuts[cut].name, *point
                 if (cut, *point) not in vias:
-                    vias[cut, point[0], point[1]] = Via(stack.cuts[cut].name, *point)
-                    metal.order.append((stack.cuts[cut].name, *point))
+                    vias[cut, point[0], point[1]] = Via(*place)
+                    metal.order.append(place)
+                if share.current_ma is not None:
+                    known = metal.shares.get(place, share)
+                    metal.shares[place] = max(known, share, key=lambda each: each.current_ma or 0.0)
                 run, level = [], new_level
             run.append(point)
-        _close_run(stack, metal, level, run, width)
+        _close_run(stack, metal, level, run, share.width)
     metal.vias = [vias[key] for key in sorted(vias)]
     return metal
 
@@ -184,9 +203,14 @@ class Finisher:
         """Add cuts, area patches, gap fills and what is wide only together to ``metal``."""
         if width is not None or current_ma is not None:
             single = metal.vias
+            net = Share(width, current_ma)
             for _ in range(2):  # the arrays may make metal wide, which needs more space
                 wide = self._wide(metal)
-                metal.vias = [self._with_more_cuts(wide, single, via, width or 0, current_ma) for via in single]
+                shares = [metal.shares.get((via.cut, via.x, via.y), net) for via in single]
+                metal.vias = [
+                    self._with_more_cuts(wide, single, via, share.width or 0, share.current_ma)
+                    for via, share in zip(single, shares, strict=True)
+                ]
                 if self._wide(metal) == wide:
                     break
         for level in sorted({level for level, _ in metal.rects(self.stack)}):
@@ -237,16 +261,17 @@ class Finisher:
         """
         cut = cut_index(self.stack, via.cut)
         most = self.stack.most_cuts(cut, width)
-        limit = self.stack.cuts[cut].current_ma
-        needed = 1 if current_ma is None or limit is None else max(2, -int(-current_ma / limit // 1))
+        needed = self.stack.cuts_for(cut, current_ma)
         arrays = sorted(
             ((c, r) for c in range(1, most + 1) for r in range(1, most + 1)),
             key=lambda n: (-n[0] * n[1], n[0] != n[1], n),
         )
-        if needed > most * most:
-            side = range(1, min(needed, most + MORE_CUTS) + 1)
-            larger = [(c, r) for c in side for r in side if c * r >= needed]
-            arrays = [*sorted(larger, key=lambda n: (max(n) > most + 2, n[0] * n[1], max(n), n)), *arrays]
+        if needed > 1:
+            enough = [array for array in arrays if array[0] * array[1] >= needed]
+            side = range(1, min(needed, max(most + MORE_CUTS, MOST_IN_LINE)) + 1)
+            larger = [(c, r) for c in side for r in side if c * r >= needed and max(c, r) > most]
+            larger.sort(key=lambda n: (max(n) > most + 2, n[0] * n[1], max(n), n))
+            arrays = [*enough, *larger, *arrays[len(enough) :]]
         others = [other for other in vias if other is not via]
         too_large: list[tuple[int, Rect]] = []  # pads without room; one that holds another has none either
         for columns, rows in arrays:

@@ -18,6 +18,7 @@ from layoutkit.route.bridges import Bridge, Bridging, Fold
 from layoutkit.route.metal import metal_of_paths
 from layoutkit.route.occupancy import Shape, too_close
 from layoutkit.route.path_search import EdgeCosts
+from layoutkit.route.routes import Gauge
 from layoutkit.route.tracks import EdgeCounts
 from layoutkit.route.tree import Part, box_of, distance_to, grow, joined, keep_cuts_apart, nodes_of
 
@@ -254,7 +255,7 @@ class _Forest:
 
 def close_near(board: Board, costs: EdgeCosts, width: int | None, metal: NetMetal) -> None:
     """Close the edges on which wires of ``width`` would come too close to some metal and its cuts."""
-    counts = EdgeCounts(board.stack, board.tracks, width)
+    counts = EdgeCounts(board.stack, board.tracks, Gauge(width))
     for level, rect in metal.rects(board.stack):
         counts.add_metal(level, Shape(rect, None, board.stack.is_wide(level, rect)))
     for cut, rect in metal.cuts(board.stack):

@@ -14,11 +14,12 @@ from layoutkit.route.blockers import blockers
 from layoutkit.route.board import HARD, Board
 from layoutkit.route.connection import joins_all
 from layoutkit.route.lengthening import lengthen
-from layoutkit.route.metal import Finisher, NetMetal, metal_of_paths
+from layoutkit.route.metal import Finisher, NetMetal, Share, metal_of_paths, metal_of_shares
 from layoutkit.route.mirrored_paths import grow_own_image, grow_pair
 from layoutkit.route.mirroring import Mirror, Unit
 from layoutkit.route.routes import Blocker, NetRequest, RoutedNet, RoutingResult
 from layoutkit.route.second_cuts import Drawn, SecondCuts
+from layoutkit.route.shared_current import grow_shared
 from layoutkit.route.shielding import Shielding
 from layoutkit.route.strong_vias import strengthen, weak_vias
 from layoutkit.route.tree import grow
@@ -140,11 +141,16 @@ class Negotiation:
 
     def _try(self, net: NetRequest, weight: int) -> None:
         """Route a net and enter it, or note why it has no path."""
-        growth = grow(self.board, net, self.board.costs(net, weight))
-        if growth.reason is not None:
-            self.state[net.name] = State(reason=growth.reason)
+        if net.shares:
+            shared = grow_shared(self.board, net, weight)
+            reason, paths = shared.reason, shared.paths
+        else:
+            growth = grow(self.board, net, self.board.costs(net, weight))
+            reason, paths = growth.reason, [(path, Share(net.width, None)) for path in growth.paths]
+        if reason is not None:
+            self.state[net.name] = State(reason=reason)
             return
-        metal = metal_of_paths(self.stack, self.board.tracks, growth.paths, net.width)
+        metal = metal_of_shares(self.stack, self.board.tracks, paths)
         self._finisher(net).finish(metal, net.width, net.current_ma)
         self._enter(net, metal)
 

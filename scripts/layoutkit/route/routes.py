@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.route.net_flows import Draw
+
 Point = tuple[int, int]
 Rect = tuple[int, int, int, int]
 """``(left, bottom, right, top)`` [dbu]"""
@@ -24,11 +26,28 @@ class Terminal:
         box: The metal. [dbu]
         group: Terminals of one net with the same non-empty group are already joined; reaching one is enough.
             Terminals of a net that touch on one layer count as joined, whatever their group.
+        draw: What flows through the terminal; None where that is not known: any part of the net's current.
     """
 
     layer: str
     box: kdb.Box
     group: str = ""
+    draw: Draw | None = None
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """How much room a net's wires and vias are to have.
+
+    Attributes:
+        width: Width of the wires; None for each layer's minimum. [dbu]
+        current_ma: What each via carries; None for vias of one cut. [mA]
+        lowest: Height of the lowest terminal that such a via lands on, which its rows of cuts fit into. [dbu]
+    """
+
+    width: int | None
+    current_ma: float | None = None
+    lowest: int = 0
 
 
 @dataclass(frozen=True)
@@ -48,6 +67,8 @@ class NetRequest:
         current_ma: Largest direct current; vias get cuts for it. [mA]
         least_cuts: With 2, no terminal should depend on a single cut: other nets give way to a second one.
         avoid_layers: Conductors on which this net's wires cost more.
+        shares: Currents in rising order, each with the gauge of wires that carry it; the last is that of the whole net.
+            Each wire is as wide as its share of the current needs. Empty: all wires have ``width``. [mA]
     """
 
     name: str
@@ -61,6 +82,18 @@ class NetRequest:
     current_ma: float | None = None
     least_cuts: int = 1
     avoid_layers: tuple[str, ...] = ()
+    shares: tuple[tuple[float, Gauge], ...] = ()
+    thinner: Gauge | None = None
+
+    @property
+    def gauge(self) -> Gauge:
+        """That of its wires: ``thinner``, or that of ``width``."""
+        return self.thinner or Gauge(self.width)
+
+    @property
+    def gauges(self) -> set[Gauge]:
+        """Those that its wires may have."""
+        return {self.gauge, *(gauge for _, gauge in self.shares)}
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil, sqrt
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import TechnologyError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.route.routes import Rect
+    from layoutkit.route.routes import Gauge, Rect
     from layoutkit.technology import Technology
     from layoutkit.technology.technology import Conductor, Cut
 
@@ -170,6 +171,17 @@ class Stack:
             for r in range(rows)
             for c in range(columns)
         ]
+
+    def cuts_for(self, cut_index: int, current_ma: float | None) -> int:
+        """Return how many cuts carry a current, two at least; 1 without a current or a limit."""
+        limit = self.cuts[cut_index].current_ma
+        return 1 if current_ma is None or limit is None else max(2, ceil(round(current_ma / limit, 6)))
+
+    def array_for(self, cut_index: int, gauge: Gauge) -> tuple[int, int]:
+        """Return the columns and rows of the cuts for a gauge: nearly square, with rows that its terminals hold."""
+        needed = self.cuts_for(cut_index, gauge.current_ma)
+        rows = min(self.most_cuts(cut_index, gauge.lowest), ceil(sqrt(needed)))
+        return -(-needed // rows), rows
 
     def most_cuts(self, cut_index: int, width: int) -> int:
         """Return how many cuts fit side by side in wires of this width, at least one."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from layoutkit.route.occupancy import Shape
-    from layoutkit.route.routes import Point, Rect, Via
+    from layoutkit.route.routes import Gauge, Point, Rect, Via
     from layoutkit.route.routing_stack import Stack
 
 
@@ -60,21 +60,24 @@ def coordinates(first: int, last: int, required: Iterable[int], pitch: int, grid
 
 
 class EdgeCounts:
-    """How many shapes of other nets block each edge, for one wire width.
+    """How many shapes of other nets block each edge, for wires and vias of one gauge.
 
     ``right``, ``up``, ``via`` have the shape (levels, rows, columns) like the costs of the search.
     """
 
-    def __init__(self, stack: Stack, tracks: Tracks, width: int | None) -> None:
+    def __init__(self, stack: Stack, tracks: Tracks, gauge: Gauge) -> None:
         import numpy as np
 
         self.stack, self.tracks = stack, tracks
-        self.half = [stack.width(level, width) // 2 for level in range(len(stack.conductors))]
+        self.half = [stack.width(level, gauge.width) // 2 for level in range(len(stack.conductors))]
         self.wide = [
             conductor.wide_width is not None and 2 * half > conductor.wide_width
             for conductor, half in zip(stack.conductors, self.half, strict=True)
         ]
-        self.pads = {(cut, level): stack.pad(cut, level) for cut in range(len(stack.cuts)) for level in (cut, cut + 1)}
+        arrays = [stack.array_for(cut, gauge) for cut in range(len(stack.cuts))]
+        self.pads = {
+            (cut, level): stack.pad(cut, level, *array) for cut, array in enumerate(arrays) for level in (cut, cut + 1)
+        }
         shape = (len(stack.conductors), len(tracks.ys), len(tracks.xs))
         self.right = np.zeros(shape, dtype=np.int32)
         self.up = np.zeros(shape, dtype=np.int32)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from layoutkit.route.metal import cut_index
-from layoutkit.route.routes import Via
+from layoutkit.route.routes import Gauge, Via
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.route.tracks import EdgeCounts, Tracks
 from layoutkit.technology import load
@@ -17,7 +17,7 @@ def test_an_array_of_cuts_counts_like_its_cuts_one_by_one(columns, rows, place):
     tracks = Tracks(tuple(range(0, 4001, 170)), tuple(range(0, 4001, 230)))
     via = Via("via", *place, columns, rows)
     cut = cut_index(stack, via.cut)
-    whole, single = EdgeCounts(stack, tracks, None), EdgeCounts(stack, tracks, None)
+    whole, single = EdgeCounts(stack, tracks, Gauge(None)), EdgeCounts(stack, tracks, Gauge(None))
     whole.add_array(cut, via)
     for rect in stack.cut_rects(cut, *place, columns, rows):
         single.add_cut(cut, rect)
