@@ -141,7 +141,7 @@ class _Judge:
         um = self.technology.to_um
         singles = tuple(
             (cut, tuple(um(side) for side in (box.left, box.bottom, box.right, box.top)))
-            for cut, box in single_places(self.whole, regions)
+            for cut, box, _, _ in single_places(self.whole, regions)
             if (cut, box.center().x, box.center().y) not in load.known_singles
         )
         if not singles or found.verdict == "failed":

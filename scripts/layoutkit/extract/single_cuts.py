@@ -20,10 +20,19 @@ if TYPE_CHECKING:
 
 
 class SinglePlace(NamedTuple):
-    """A single cut where two fit: the name of the cut and its box. [dbu]"""
+    """A single cut where two fit. [dbu]
+
+    Attributes:
+        cut: Name of the cut.
+        box: The drawn cut.
+        second: Another cut beside it; None where both cuts would lie beside its place.
+        pads: Name of each conductor and the metal around both cuts.
+    """
 
     cut: str
     box: kdb.Box
+    second: kdb.Box | None
+    pads: tuple[tuple[str, kdb.Box], ...]
 
 
 @dataclass
@@ -50,6 +59,11 @@ class WholeLayout:
             self._shapes[name].insert(self.regions[name].merged())
         return kdb.Region([shape.polygon for shape in self._shapes[name].each_touching(box)])
 
+    def add(self, name: str, box: kdb.Box) -> None:
+        """Add metal or a cut."""
+        self.near(name, box)
+        self._shapes[name].insert(box)
+
 
 def single_places(around: WholeLayout, metal: Mapping[str, kdb.Region]) -> list[SinglePlace]:
     """Return the single cuts of a net where two fit, sorted by cut and place.
@@ -58,7 +72,31 @@ def single_places(around: WholeLayout, metal: Mapping[str, kdb.Region]) -> list[
         around: The layout.
         metal: Name to merged shapes of each conductor and cut of the net.
     """
-    technology, found = around.technology, []
+    found = [
+        place for cut, levels, box in _singles(around, metal) if (place := _place(around, metal, cut, levels, box))
+    ]
+    return sorted(found, key=lambda each: (each.cut, each.box.left, each.box.bottom))
+
+
+def with_second_cuts(around: WholeLayout, metal: Mapping[str, kdb.Region]) -> list[SinglePlace]:
+    """Return the single cuts of a net that get a second one beside them, one after the other; ``around`` gets all."""
+    found, own = [], dict(metal)
+    for cut, levels, box in sorted(_singles(around, metal), key=lambda each: (each[0].name, str(each[2]))):
+        place = _place(around, own, cut, levels, box)
+        if place is None or place.second is None:
+            continue
+        found.append(place)
+        for name, added in ((cut.name, place.second), *place.pads):
+            own[name] = (own[name] + kdb.Region(added)).merged()
+            around.add(name, added)
+    return found
+
+
+def _singles(
+    around: WholeLayout, metal: Mapping[str, kdb.Region]
+) -> Iterator[tuple[Cut, tuple[Conductor, Conductor], kdb.Box]]:
+    """Yield the cuts of a net that are alone where two of its conductors overlap, with these."""
+    technology = around.technology
     conductors = {each.name: each for each in technology.conductors}
     for cut in technology.cuts:
         below, above = (conductors[technology.resolve(name)] for name in (cut.below, cut.above))
@@ -67,33 +105,32 @@ def single_places(around: WholeLayout, metal: Mapping[str, kdb.Region]) -> list[
         for joint in (metal[below.name] & metal[above.name]).merged().each():
             own = kdb.Region([shape.polygon for shape in cuts.each_touching(joint.bbox())])
             own = own.interacting(kdb.Region(joint))
-            if own.count() != 1:
-                continue
-            box = own.bbox()
-            if _has_room(around, metal, cut, (below, above), box):
-                found.append(SinglePlace(cut.name, box))
-    return sorted(found, key=lambda each: (each.cut, each.box.left, each.box.bottom))
+            if own.count() == 1:
+                yield cut, (below, above), own.bbox()
 
 
-def _has_room(
+def _place(
     around: WholeLayout,
     metal: Mapping[str, kdb.Region],
     cut: Cut,
     levels: tuple[Conductor, Conductor],
     box: kdb.Box,
-) -> bool:
-    """Return whether the cut at ``box`` can be two."""
+) -> SinglePlace | None:
+    """Return where the cut at ``box`` can be two; None where it cannot."""
     enclosures = (cut.enclose_below, cut.enclose_below_end), (cut.enclose_above, cut.enclose_above_end)
     for pair in _pairs(around.technology, cut, box):
         if not _cuts_apart(around, cut, pair, box):
             continue
         hull = pair[0] + pair[1]
-        if all(
-            any(_fits(around, metal[level.name], level, pad) for pad in _pads(hull, side, end))
-            for level, (side, end) in zip(levels, enclosures, strict=True)
-        ):
-            return True
-    return False
+        pads = [
+            (level.name, next((pad for pad in _pads(hull, *its) if _fits(around, metal[level.name], level, pad)), None))
+            for level, its in zip(levels, enclosures, strict=True)
+        ]
+        fitting = tuple((name, pad) for name, pad in pads if pad is not None)
+        if len(fitting) == len(pads):
+            second = next((each for each in pair if each != box), None) if box in pair else None
+            return SinglePlace(cut.name, box, second, fitting)
+    return None
 
 
 def _pairs(technology: Technology, cut: Cut, box: kdb.Box) -> Iterator[tuple[kdb.Box, kdb.Box]]:

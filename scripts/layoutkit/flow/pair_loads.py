@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutkit.flow.mirrored_nets import measured_mirrors
+from layoutkit.flow.module_cuts import with_second_module_cuts
 from layoutkit.flow.pair_shapes import Drawn, PairShapes
 from layoutkit.flow.routing import axis_of, find_routes, loading, metal_around
 from layoutkit.route.routes import Mirrored
@@ -41,10 +42,17 @@ UNLIKE = "different devices hang on the two nets, so that their whole capacitanc
 def finished_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Routes:
     """Return the routes of a job in ``cell``, which is left as it is, with pairs as ``with_equal_pairs`` makes them.
 
+    Nets with a stated current have second cuts inside modules, too.
+
     Raises:
         LayoutkitError: As ``find_routes`` does.
     """
-    return with_equal_pairs(cell, job, find_routes(layout, cell, job))
+    return completed(cell, job, find_routes(layout, cell, job))
+
+
+def completed(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> Routes:
+    """Return routes with equal pairs, and with second cuts where a stated current flows."""
+    return with_second_module_cuts(cell, job, with_equal_pairs(cell, job, routes))
 
 
 def with_equal_pairs(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> Routes:

@@ -19,7 +19,7 @@ from layoutkit.flow.kept_modules import compared_places, kept_modules
 from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
 from layoutkit.flow.modules import draw_groups
 from layoutkit.flow.overlays import Below, covers, critical_devices, lay_over, outline_area
-from layoutkit.flow.pair_loads import with_equal_pairs
+from layoutkit.flow.pair_loads import completed
 from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, with_relations
 from layoutkit.flow.ports import ports_data, with_port_places, with_ports
@@ -224,7 +224,7 @@ def _kept_placement(design: Design, earlier: EarlierPlaces, request: LayoutReque
 
 def _balanced(tried: TriedPlacement, routes: Routes) -> Routes:
     """Return routes with pairs made as equal as there is room for; as they are where nets fail."""
-    return routes if routes.result.failed else with_equal_pairs(tried.placed.cell, tried.job, routes)
+    return routes if routes.result.failed else completed(tried.placed.cell, tried.job, routes)
 
 
 def _lacks(tried: TriedPlacement, routes: Routes) -> tuple[int, int, int, int]:
