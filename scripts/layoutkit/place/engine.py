@@ -34,7 +34,7 @@ from layoutkit.place.packing import (
     RULE,
     S_SIZE,
 )
-from layoutkit.place.problem import Problem, make_problem, placement_of
+from layoutkit.place.problem import UNLIMITED, Problem, make_problem, placement_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,9 +65,10 @@ COMPILED = (
 )
 """The functions that numba compiles, each after those that it calls."""
 ROOM_IN_ROWS = 1.33
-"""Area of the first state, compared with that of the blocks."""
-HEAT = 0.04
-"""First temperature, as a part of the first cost."""
+"""Area of the rows of the first state, compared with that of the blocks."""
+HEAT, HEAT_OF_ITEM = 0.04, 0.4
+"""First temperature, as a part of the first cost: at most, and that of a single item. One change moves one item, and
+matters less the more items there are: 160 transistors need a third less area so than with the first value alone."""
 
 _compiled: dict[str, Any] = {}
 _work = [0]
@@ -157,13 +158,13 @@ def _anneal(problem: Problem, state: list[int], seed: int, moves: int, engine: s
     if engine == "numba" or (engine == "auto" and _work[0] >= COMPILE_FROM_WORK):
         compiled = _numba_anneal()
     arrays = problem.numbers if compiled else tuple(array.tolist() for array in problem.numbers)
-    scratch = _scratch(problem)
+    scratch, heat = _scratch(problem), min(HEAT, HEAT_OF_ITEM / n)
     best: Any = list(state)
     if compiled:
         best = np.array(state)
-        compiled(np.array(state), best, arrays, _as_arrays(scratch), numbers, np.array(energies), HEAT)
+        compiled(np.array(state), best, arrays, _as_arrays(scratch), numbers, np.array(energies), heat)
     else:
-        annealing.anneal(state, best, arrays, scratch, numbers.tolist(), energies, HEAT)
+        annealing.anneal(state, best, arrays, scratch, numbers.tolist(), energies, heat)
     return best
 
 
@@ -207,7 +208,8 @@ def _first_state(problem: Problem) -> list[int]:
         state[C_APART * n + cluster] = int(item.kind == PAIR and item.block.ring is None)
         for number in range(n):
             state[CLUSTER * n + number] = cluster if number in members else -1
-        _in_rows(state, n, (REFERENCE, RULE), members, [arrays[2][arrays[1][k * I_SIZE + I_FIRST] * S_SIZE] for k in members], longest)
+        widths = [arrays[2][arrays[1][number * I_SIZE + I_FIRST] * S_SIZE] for number in members]
+        _in_rows(state, (REFERENCE * n, RULE * n), members, widths, longest)
         packing.pack_cluster(
             state, cluster, n, arrays[1], arrays[2], arrays[3], arrays[0][packing.N_FACES], _scratch(problem)[1]
         )
@@ -221,26 +223,34 @@ def _first_state(problem: Problem) -> list[int]:
     for cluster in range(n):
         state[C_STALE * n + cluster] = 1
     order = range(len(clusters))
-    _in_rows(state, n, (C_REFERENCE, C_RULE), order, [state[C_WIDTH * n + k] for k in order], longest)
+    _in_rows(state, (C_REFERENCE * n, C_RULE * n), order, [state[C_WIDTH * n + each] for each in order], longest)
     return state
 
 
 def _row_length(problem: Problem) -> int:
-    """Return how long a row is in the first state: as wide as all blocks with a third of room. [grid steps]"""
+    """Return how long a row of the first state may be, so that all rows have about the wanted ratio. [grid steps]
+
+    Few blocks, of which every two are exchanged often, begin in one row.
+    """
+    if MOVES_PER_PAIR * len(problem.items) ** 2 <= MOST_MOVES:
+        return UNLIMITED
     width, height = problem.numbers[0][N_OUT_WIDTH], problem.numbers[0][N_OUT_HEIGHT]
+    ratio = width / height if width else 1.0
     area = sum(item.block.width * item.block.height * (2 if item.partner else 1) for item in problem.items)
-    ratio = min(2.0, max(0.5, width / height)) if width else 1.0
-    return int((ROOM_IN_ROWS * area * ratio) ** 0.5) // problem.grid
+    return round(math.sqrt(ROOM_IN_ROWS * area * ratio)) // problem.grid
 
 
-def _in_rows(state: list[int], n: int, parts: tuple[int, int], members: Sequence[int], widths: Sequence[int], longest: int) -> None:
-    """Let what would make a row too long begin a row above it."""
+def _in_rows(
+    state: list[int], parts: tuple[int, int], members: Sequence[int], widths: Sequence[int], longest: int
+) -> None:
+    """Let each member that would make a row too long begin the next row, above the first one of its row."""
     reference, rule = parts
     first, length = members[0], 0
     for number, width in zip(members, widths, strict=True):
         length += width
+        state[reference + number] = -1
         if length > longest and number != first:
-            state[reference * n + number], state[rule * n + number] = first, FLUSH_LEFT
+            state[reference + number], state[rule + number] = first, FLUSH_LEFT
             first, length = number, width
 
 

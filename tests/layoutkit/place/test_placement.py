@@ -324,6 +324,16 @@ def test_an_outline_that_is_too_small_for_all_keeps_its_ratio():
     assert max(width, height) < 1.3 * min(width, height)
 
 
+@pytest.mark.parametrize("outline", [None, (5000, 5000), (10_000, 5000)])
+def test_many_blocks_begin_in_rows_of_the_wanted_ratio(outline):
+    """The search changes 160 blocks too seldom to make a compact layout of one long row."""
+    blocks = [block(f"b{i}", size=(4000, 3000)) for i in range(160)]
+    options = PlacementOptions(outline=outline, moves=1)
+    box = place_blocks(TECHNOLOGY, blocks, options).box
+    width, height = box.right - box.left, box.top - box.bottom
+    assert width == pytest.approx((outline[0] / outline[1] if outline else 1) * height, rel=0.4)
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("aspect", [0.6, 1, 1.7, 3])
 def test_an_outline_that_the_blocks_fit_into_is_kept(seed, aspect):
