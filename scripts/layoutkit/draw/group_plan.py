@@ -273,7 +273,7 @@ class _Planner:
         for rows in self._row_counts(total, size):
             found = [wrapped(sequence, rows) for sequence in listed if rows == 1 or sequence == sequence[::-1]]
             found += _rotations(units, rows)
-            stress = self._stress_of_positions(max(row_lengths(total, rows)) * size)
+            stress = self._stress_of_units(max(row_lengths(total, rows)) * size, size)
             for one_way in (False, True) if size % 2 else (False,):
                 made = (_Candidate(parts, pattern, size, one_way=one_way) for pattern in found)
                 rated = sorted((self._rated(each, stress), each.pattern) for each in made)
@@ -281,11 +281,12 @@ class _Planner:
                     yield _Candidate(parts, pattern, size, estimate, one_way)
 
     def _rated(self, candidate: _Candidate, stress: Sequence[float]) -> tuple[float, float]:
-        """Return an estimate of a pattern's cost, and how far its units bunch."""
+        """Return an estimate of a pattern's cost, and how far its units bunch; see ``_stress_of_units``."""
         pattern, parts = candidate.pattern, candidate.split
         stressed = self._weighed_stress(_means_of_stress(pattern, candidate.size, stress))
         between = max(map(len, pattern)) - 1 if candidate.one_way else 0  # units in one direction share no diffusion
-        width = (len(stress) + between) * self._pitch() + 2 * self._dummies_width()
+        fingers = len(stress) + candidate.size - 1
+        width = (fingers + between) * self._pitch() + 2 * self._dummies_width()
         height = len(pattern) * (self.wish.transistors[0].finger_width // parts + self._overhead) * self.wish.storeys
         bunches = sum(a == b for row in pattern for a, b in pairwise(row))
         return self._cost(self._with_ring(width, height), stressed, candidate), bunches
@@ -322,11 +323,12 @@ class _Planner:
         """Return the width of the dummies at one end of a row, as an estimate."""
         return self.wish.dummies * (self._pitch() - self.wish.transistors[0].length + self.dummy_length)
 
-    def _stress_of_positions(self, fingers: int) -> list[float]:
-        """Return S of each finger of a row that shares all diffusions. [1/dbu]"""
+    def _stress_of_units(self, fingers: int, size: int) -> list[float]:
+        """Return the sum of S in ``size`` fingers of a row that shares all diffusions, by the first one. [1/dbu]"""
         pitch = self._pitch()
         end = pitch - self.wish.transistors[0].length / 2 + self._dummies_width()
-        return [1 / (end + i * pitch) + 1 / (end + (fingers - 1 - i) * pitch) for i in range(fingers)]
+        stress = [1 / (end + i * pitch) + 1 / (end + (fingers - 1 - i) * pitch) for i in range(fingers)]
+        return [sum(stress[first : first + size]) for first in range(fingers - size + 1)]
 
     def _rank(self, candidate: _Candidate, plan: GroupPlan) -> tuple[float, ...]:
         found = plan.figures
@@ -474,13 +476,12 @@ def _rotations(units: Mapping[str, int], rows: int) -> list[Pattern]:
 
 
 def _means_of_stress(pattern: Pattern, size: int, stress: Sequence[float]) -> list[float]:
-    """Return the mean S of each device of a pattern of ``size`` fingers a unit. [1/dbu]"""
-    sums: dict[str, float] = {}
-    counts: dict[str, int] = {}
+    """Return the mean S of each device of a pattern of ``size`` fingers a unit, whose S is ``stress``. [1/dbu]"""
+    sums = {device: 0.0 for row in pattern for device in row}
+    counts = dict.fromkeys(sums, 0)
     for row in pattern:
-        start = (len(stress) - len(row) * size) // 2
-        for place, device in enumerate(row):
-            low = start + place * size
-            sums[device] = sums.get(device, 0.0) + sum(stress[low : low + size])
-            counts[device] = counts.get(device, 0) + size
+        first = (len(stress) + size - 1 - len(row) * size) // 2
+        for device, its in zip(row, stress[first::size], strict=False):
+            sums[device] += its
+            counts[device] += size
     return [sums[device] / counts[device] for device in sums]

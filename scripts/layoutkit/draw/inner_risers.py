@@ -19,7 +19,6 @@ from collections import Counter
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from layoutkit.draw.row_metal import overlap
 from layoutkit.draw.sketch import Area
 
 if TYPE_CHECKING:
@@ -265,17 +264,19 @@ def parts_beside(area: Area, wires: Sequence[Area]) -> list[Area]:
 
 
 def _meet(one: Area, other: Area) -> bool:
-    common = overlap(one, other)
-    return common.left < common.right and common.bottom < common.top
+    left, bottom, right, top = one
+    across = max(left, other.left) < min(right, other.right)
+    return across and max(bottom, other.bottom) < min(top, other.top)
 
 
 def _covered(areas: Sequence[Area], channels: Sequence[Channel]) -> dict[str, Fraction]:
     """Return for each device the part of its channels under ``areas`` that do not overlap each other."""
     under: Counter[str] = Counter()
     whole: Counter[str] = Counter()
-    for device, channel in channels:
-        whole[device] += (channel.right - channel.left) * (channel.top - channel.bottom)
+    for device, (left, bottom, right, top) in channels:
+        whole[device] += (right - left) * (top - bottom)
         for area in areas:
-            common = overlap(area, channel)
-            under[device] += max(0, common.right - common.left) * max(0, common.top - common.bottom)
+            width = min(right, area.right) - max(left, area.left)
+            if width > 0:
+                under[device] += width * max(0, min(top, area.top) - max(bottom, area.bottom))
     return {device: Fraction(under[device], area) for device, area in whole.items()}

@@ -6,20 +6,73 @@ metal is an obstacle.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutConflictError, LayoutkitError
-from layoutkit.extract.connectivity import Nets
+from layoutkit.extract.connectivity import DrawnLayers, Nets
 from layoutkit.flow.blocking_modules import common_module
+from layoutkit.flow.supply_feeds import SupplyFeeds, supply_feeds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import klayout.db as kdb
 
-    from layoutkit.extract.connectivity import DrawnLayers
+    from layoutkit.extract.passive_devices import PassiveLayers
     from layoutkit.flow.keepouts import Obstacles
     from layoutkit.flow.routing_job import Endpoint, RoutingJob
+
+
+class MetalInCell:
+    """The metal of a cell as a job sees it; each part is looked up once, however often the job is routed.
+
+    Args:
+        cell: Holds the metal, and no wires of the job.
+        job: States endpoints, labels and modules; widths of nets do not matter.
+    """
+
+    def __init__(self, cell: kdb.Cell, job: RoutingJob) -> None:
+        self.cell, self.job = cell, job
+
+    @cached_property
+    def _drawn(self) -> DrawnLayers:
+        return DrawnLayers(self.cell, self.job.technology)
+
+    @cached_property
+    def _existing(self) -> ExistingMetal:
+        return ExistingMetal(self._drawn)
+
+    @cached_property
+    def _clusters(self) -> dict[tuple[str, Endpoint], int | None]:
+        check_pins(self.job, self._existing)
+        check_labels(self.job, self._existing)
+        return self._existing.clusters(self.job)
+
+    @cached_property
+    def obstacles(self) -> Obstacles:
+        """All metal and cuts with the nets that own them.
+
+        Raises:
+            LayoutkitError: If a pin reaches beyond its metal, or a label lies on none.
+            LayoutConflictError: If metal joins endpoints of different nets.
+        """
+        return self._existing.obstacles(owners_of(self._clusters, self.cell, self.job.modules))
+
+    @cached_property
+    def passives(self) -> PassiveLayers:
+        """The passive devices of the cell."""
+        return self._existing.passives
+
+    @cached_property
+    def feeds(self) -> SupplyFeeds:
+        """What wires of supplies must reach."""
+        return supply_feeds(self._drawn, self.job.nets, self._clusters)
+
+    @cached_property
+    def feeds_by_rings(self) -> SupplyFeeds:
+        """The same where supplies may end at rings."""
+        return supply_feeds(self._drawn, (), self._clusters)
 
 
 class ExistingMetal:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from layoutkit.route.drawing import cuts_of
+from layoutkit.route.occupancy import overlaps
 from layoutkit.route.router import route
 from layoutkit.route.routes import RouteOptions
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.route.routes import EqualLengths, Mirrored, NetRequest, RoutingResult
+    from layoutkit.route.routes import EqualLengths, Mirrored, NetRequest, Rect, RoutingResult
     from layoutkit.technology import Technology
 
     Obstacles = dict[str, list[tuple[kdb.Box | kdb.Polygon | kdb.Region, str | None]]]
@@ -100,7 +101,7 @@ def route_around(
         return RouteOptions(
             axis_x=search.axis_x,
             equal_lengths=search.equal_lengths,
-            keepouts=tuple((o.layer, (o.box.left, o.box.bottom, o.box.right, o.box.top)) for o in rects),
+            keepouts=tuple((each.layer, _rect(each.box)) for each in rects),
             essential=essential,
         )
 
@@ -154,12 +155,15 @@ def _with_routed(
 
 def unequal_metal(technology: Technology, areas: Sequence[Obstacle], result: RoutingResult) -> Iterator[UnequalMetal]:
     """Yield each keepout for matching that a net of a result entered."""
-    import klayout.db as kdb
-
+    kept = [(each, _rect(each.box)) for each in areas if each.kind == "matching"]
     for net in result.nets:
-        drawn = [*net.metal, *cuts_of(technology, net)]
-        for keepout in areas:
-            if keepout.kind == "matching" and any(
-                layer == keepout.layer and keepout.box.overlaps(kdb.Box(*rect)) for layer, rect in drawn
-            ):
+        drawn: dict[str, list[Rect]] = {}
+        for layer, rect in (*net.metal, *cuts_of(technology, net)):
+            drawn.setdefault(layer, []).append(rect)
+        for keepout, area in kept:
+            if any(overlaps(area, rect) for rect in drawn.get(keepout.layer, ())):
                 yield UnequalMetal(net.name, keepout)
+
+
+def _rect(box: kdb.Box) -> Rect:
+    return box.left, box.bottom, box.right, box.top

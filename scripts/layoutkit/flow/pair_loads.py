@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from layoutkit.flow.existing_metal import MetalInCell
 from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.flow.module_cuts import with_second_module_cuts
 from layoutkit.flow.pair_shapes import Drawn, PairShapes
@@ -47,15 +48,16 @@ def finished_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob) -> Rout
     Raises:
         LayoutkitError: As ``find_routes`` does.
     """
-    return completed(cell, job, find_routes(layout, cell, job))
+    metal = MetalInCell(cell, job)
+    return completed(metal, job, find_routes(layout, cell, job, metal=metal))
 
 
-def completed(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> Routes:
+def completed(metal_in_cell: MetalInCell, job: RoutingJob, routes: Routes) -> Routes:
     """Return routes with equal pairs, and with second cuts where a stated current flows."""
-    return with_second_module_cuts(cell, job, with_equal_pairs(cell, job, routes))
+    return with_second_module_cuts(metal_in_cell.cell, job, with_equal_pairs(metal_in_cell, job, routes))
 
 
-def with_equal_pairs(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> Routes:
+def with_equal_pairs(metal_in_cell: MetalInCell, job: RoutingJob, routes: Routes) -> Routes:
     """Return routes in which pairs that are no mirror images have as equal capacitances as there is room for.
 
     Each pair gets its figures as ``totals``. Left as they are: mirror images, and pairs on which different devices
@@ -63,7 +65,7 @@ def with_equal_pairs(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> Routes:
     figures.
 
     Args:
-        cell: The placed cell, without the wires.
+        metal_in_cell: The metal of the placed cell, without the wires.
         job: What was routed.
         routes: What ``find_routes`` returned.
     """
@@ -71,8 +73,8 @@ def with_equal_pairs(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> Routes:
     pairs = [each for each in routes.mirrored if len(each.nets) == 2 and each.capacitances]
     if not pairs or technology.parasitics.shielding is None:
         return routes
-    metal, passives = metal_around(cell, job, routes)
-    drawn = Drawn(cell, technology, metal, passives)
+    metal, passives = metal_around(metal_in_cell, routes)
+    drawn = Drawn(metal_in_cell.cell, technology, metal, passives)
     names = [name for pair in pairs for name in pair.nets]
     shapes = PairShapes(drawn, routes.result, names)
     alike = [pair for pair in pairs if shapes.drives_alike(*pair.nets)]

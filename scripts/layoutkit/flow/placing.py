@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.errors import LayoutkitError
+from layoutkit.flow.existing_metal import MetalInCell
 from layoutkit.flow.groups import Group
 from layoutkit.flow.hierarchy import InstanceGroup
 from layoutkit.flow.instances import Inside, Well, in_layout, inside_of, members_of, name_devices
@@ -178,8 +179,10 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     found: list[tuple[tuple[int, ...], TriedPlacement, Routes]] = []
     tries: list[Try] = []
     while len(tries) < MOST_TRIES:
-        tried, wired = _routed_placement(_placement(design, request, room))
-        routes = wired if wired.unequal else _balanced(tried, wired)  # another try comes where wires are unequal
+        placement = _placement(design, request, room)
+        metal = MetalInCell(placement.placed.cell, placement.job)
+        tried, wired = _routed_placement(placement, metal)
+        routes = wired if wired.unequal else _balanced(tried, wired, metal)  # another try comes where wires are unequal
         # pairs are equal whose wires are, or whose whole nets are now
         lacks = min(_lacks(tried, wired), _lacks(tried, routes))
         better = all(lacks[:-1] < earlier[:-1] for earlier, *_ in found)
@@ -192,7 +195,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
             break  # more room had not helped: other cells, or none that are shared, may
         room = more_room(room, tried.placed, routes)
     _, best, routes = min(found, key=lambda each: each[0])
-    routes = _balanced(best, routes) if routes.unequal else routes
+    routes = _balanced(best, routes, MetalInCell(best.placed.cell, best.job)) if routes.unequal else routes
     warnings = best.warnings
     if routes.result.failed:
         names = ", ".join(net.name for net in routes.result.failed)
@@ -208,8 +211,10 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
 def _kept_placement(design: Design, earlier: EarlierPlaces, request: LayoutRequest) -> TriedPlacement:
     """Return a placement in which modules keep their earlier places, a new one where that leaves nets without a way."""
     try:
-        tried, routes = _routed_placement(_placement(design, request, Room(earlier.gap, {})))
-        routes = _balanced(tried, routes)
+        placement = _placement(design, request, Room(earlier.gap, {}))
+        metal = MetalInCell(placement.placed.cell, placement.job)
+        tried, routes = _routed_placement(placement, metal)
+        routes = _balanced(tried, routes, metal)
         failed = tuple(net.name for net in routes.result.failed)
         tried = replace(tried, routes=routes, tries=(Try(tried.room, failed, ()),))
         reason = f"no way was found for {', '.join(failed)} with the earlier places" if failed else ""
@@ -222,9 +227,9 @@ def _kept_placement(design: Design, earlier: EarlierPlaces, request: LayoutReque
     return replace(tried, kept=kept, warnings=(*tried.warnings, *([text] if text else [])))
 
 
-def _balanced(tried: TriedPlacement, routes: Routes) -> Routes:
+def _balanced(tried: TriedPlacement, routes: Routes, metal: MetalInCell) -> Routes:
     """Return routes with pairs made as equal as there is room for; as they are where nets fail."""
-    return routes if routes.result.failed else completed(tried.placed.cell, tried.job, routes)
+    return routes if routes.result.failed else completed(metal, tried.job, routes)
 
 
 def _lacks(tried: TriedPlacement, routes: Routes) -> tuple[int, int, int, int]:
@@ -236,7 +241,7 @@ def _lacks(tried: TriedPlacement, routes: Routes) -> tuple[int, int, int, int]:
     return len(routes.result.failed), len(routes.unequal), pairs, _area(tried.placed.placement)
 
 
-def _routed_placement(placement: TriedPlacement) -> tuple[TriedPlacement, Routes]:
+def _routed_placement(placement: TriedPlacement, metal: MetalInCell) -> tuple[TriedPlacement, Routes]:
     """Return a placement with its routes.
 
     Supplies that find no way, or none around matched gates, are wired as narrowly as their rails. Where nets still find
@@ -246,21 +251,21 @@ def _routed_placement(placement: TriedPlacement) -> tuple[TriedPlacement, Routes
     supplies = tuple(narrower_supplies(job, [net.name for net in job.nets]))
     narrow, widths = None, dict[str, int]()
     for essential in (supplies, ()):  # other nets wait until each wide supply has a way past the modules
-        routes = find_routes(placed.layout, placed.cell, job, essential)
+        routes = find_routes(placed.layout, placed.cell, job, essential, metal)
         blocked = [net.name for net in routes.result.failed if net.reason != NOT_TRIED]
         before, widths = widths, narrower_supplies(job, [*blocked, *(each.net for each in routes.unequal)])
         if widths != before:  # the same widths give the same routes
-            narrow = _with_narrow_supplies(placement, widths) if widths else None
+            narrow = _with_narrow_supplies(placement, metal, widths) if widths else None
         if routes.result.iterations or (narrow is not None and not any(_faults(narrow[1]))):
             break
     found = narrow if narrow is not None and _faults(narrow[1]) < _faults(routes) else (placement, routes)
-    return _supplied_by_rings(found) if found[1].result.failed and is_resistive(placed.technology) else found
+    return _supplied_by_rings(found, metal) if found[1].result.failed and is_resistive(placed.technology) else found
 
 
-def _supplied_by_rings(found: tuple[TriedPlacement, Routes]) -> tuple[TriedPlacement, Routes]:
+def _supplied_by_rings(found: tuple[TriedPlacement, Routes], metal: MetalInCell) -> tuple[TriedPlacement, Routes]:
     """Return a placement with its routes where supplies may end at rings, if fewer nets fail so."""
     placement, job = found[0], replace(found[0].job, by_rings=True)
-    routes = find_routes(placement.placed.layout, placement.placed.cell, job)
+    routes = find_routes(placement.placed.layout, placement.placed.cell, job, (), metal)
     if len(routes.result.failed) >= len(found[1].result.failed):
         return found
     lowest = placement.placed.technology.conductors[0].name
@@ -273,13 +278,15 @@ def _faults(routes: Routes) -> tuple[int, int]:
     return len(routes.result.failed), len(routes.unequal)
 
 
-def _with_narrow_supplies(placement: TriedPlacement, narrow: Mapping[str, int]) -> tuple[TriedPlacement, Routes]:
+def _with_narrow_supplies(
+    placement: TriedPlacement, metal: MetalInCell, narrow: Mapping[str, int]
+) -> tuple[TriedPlacement, Routes]:
     """Return a placement with its routes where supplies have the widths in ``narrow``, those of their rails. [dbu]"""
     placed, job = placement.placed, placement.job
     job = replace(job, nets=tuple(replace(net, width=narrow.get(net.name, net.width)) for net in job.nets))
     widths = ", ".join(f"{name} {placed.technology.to_um(width):g} um" for name, width in sorted(narrow.items()))
     text = f"wires of supplies are as narrow as the rails they join, where wider ones found no way: {widths}"
-    routes = find_routes(placed.layout, placed.cell, job)
+    routes = find_routes(placed.layout, placed.cell, job, (), metal)
     return replace(placement, job=job, warnings=(*placement.warnings, text)), routes
 
 

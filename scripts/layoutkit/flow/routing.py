@@ -6,17 +6,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import LayoutkitError
-from layoutkit.extract.connectivity import DrawnLayers
 from layoutkit.flow.antenna_lengths import antenna_lengths, with_avoided_layers
 from layoutkit.flow.blocking_modules import with_modules
 from layoutkit.flow.current_loads import stated_currents, terminal_draws
-from layoutkit.flow.existing_metal import ExistingMetal, check_labels, check_pins, owners_of
+from layoutkit.flow.existing_metal import MetalInCell
 from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
 from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.flow.net_wishes import equal_lengths, with_wishes
 from layoutkit.flow.port_frame import draw_frame, erase_frame
 from layoutkit.flow.routing_job import Endpoint, Routes, RoutingJob, WantedNet, routing_conductors, track_pitch
-from layoutkit.flow.supply_feeds import SupplyFeeds, supply_feeds
+from layoutkit.flow.supply_feeds import SupplyFeeds
 from layoutkit.flow.tight_frame import Kept, tighten, with_frame
 from layoutkit.route.drawing import draw_labels, draw_routes
 from layoutkit.route.equal_loads import Loading, Room, equalised
@@ -150,10 +149,21 @@ def narrower_supplies(job: RoutingJob, names: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: tuple[str, ...] = ()) -> Routes:
+def find_routes(
+    layout: kdb.Layout,
+    cell: kdb.Cell,
+    job: RoutingJob,
+    essential: tuple[str, ...] = (),
+    metal: MetalInCell | None = None,
+) -> Routes:
     """Return the routes of a job in ``cell``, which is left as it is.
 
-    Where one of the ``essential`` nets has no way, no net is routed and the result has no iterations.
+    Args:
+        layout: Holds the cell.
+        cell: Holds the metal that was there before.
+        job: What to route.
+        essential: Where one of these nets has no way, no net is routed and the result has no iterations.
+        metal: The metal of the cell, if it is looked up already.
 
     Raises:
         LayoutkitError: If the layout's database unit is not the technology's, a pin reaches beyond its metal, a
@@ -166,13 +176,9 @@ def find_routes(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, essential: 
             f"the layout has a database unit of {layout.dbu:g} um, technology {technology.name} one of "
             f"{technology.dbu_um:g} um; give a layout of the technology's unit"
         )
-    drawn = DrawnLayers(cell, technology)
-    existing = ExistingMetal(drawn)
-    check_pins(job, existing)
-    check_labels(job, existing)
-    clusters = existing.clusters(job)
-    obstacles = _with_stated(existing.obstacles(owners_of(clusters, cell, job.modules)), job)
-    feeds = supply_feeds(drawn, () if job.by_rings else job.nets, clusters)
+    metal = metal or MetalInCell(cell, job)
+    obstacles = _with_stated(metal.obstacles, job)
+    feeds = metal.feeds_by_rings if job.by_rings else metal.feeds
     area = _area(cell, job)
     requests, overloaded = [], {}
     for net in job.nets:
@@ -296,13 +302,12 @@ def axis_of(job: RoutingJob) -> int | None:
     return _common_axis([_request(job.technology, net, SupplyFeeds({}, frozenset())) for net in job.nets])
 
 
-def metal_around(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> tuple[Obstacles, PassiveLayers]:
+def metal_around(metal: MetalInCell, routes: Routes) -> tuple[Obstacles, PassiveLayers]:
     """Return the metal and cuts that a cell holds beside routes, with the nets that own them, and its passives."""
-    existing = ExistingMetal(DrawnLayers(cell, job.technology))
-    found = existing.obstacles(owners_of(existing.clusters(job), cell, job.modules))
-    if job.frame is not None and routes.frame is not None:
-        found = with_frame(found, job.frame, routes.frame)
-    return found, existing.passives
+    found, frame = metal.obstacles, metal.job.frame
+    if frame is not None and routes.frame is not None:
+        found = with_frame(found, frame, routes.frame)
+    return found, metal.passives
 
 
 def loading(job: RoutingJob, routes: Routes, metal: Obstacles) -> Loading:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import klayout.db as kdb
 import pytest
 
-from layoutkit.flow import placing
+from layoutkit.flow import existing_metal, placing
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.placing import find_placement
@@ -90,8 +90,13 @@ M4 vdd vdd m vdd pfet_01v8 L=0.5 W=1 nf=1
 
 
 def test_supplies_are_wired_as_narrowly_as_their_rails_where_wider_wires_find_no_way(monkeypatch):
-    """Where a wide supply has no way past the modules, no other net is routed before it is narrower."""
-    rounds = []
+    """Where a wide supply has no way past the modules, no other net is routed before it is narrower.
+
+    The metal of the modules is looked up once for both.
+    """
+    rounds, looked_up = [], []
+    look_up = existing_metal.ExistingMetal
+    monkeypatch.setattr(existing_metal, "ExistingMetal", lambda drawn: looked_up.append(drawn) or look_up(drawn))
 
     def watched(*arguments):
         routes = find_routes(*arguments)
@@ -104,7 +109,7 @@ def test_supplies_are_wired_as_narrowly_as_their_rails_where_wider_wires_find_no
     tried = find_placement(make_design(request, SKY, circuit)[0], request)
     assert tried.attempts == 1
     assert rounds[0] == 0 < rounds[1]
-    assert len(rounds) == 2
+    assert (len(rounds), len(looked_up)) == (2, 1)
     assert tried.routes.result.failed == ()
     assert any("as narrow as the rails they join" in text for text in tried.warnings)
     pins = [pin for module in tried.placed.modules.values() for pin in module.pins]
@@ -133,9 +138,9 @@ def test_a_row_gap_is_the_room_of_the_first_try_and_grows_where_nets_find_no_way
 
     routed_placement = placing._routed_placement
 
-    def hindered(placement):
+    def hindered(placement, metal):
         """Take away the way of net m, unless there is more room than was stated."""
-        found, routes = routed_placement(placement)
+        found, routes = routed_placement(placement, metal)
         nets = tuple(replace(net, success=net.name != "m") for net in routes.result.nets)
         result = routes.result if placement.room.between > 280 else replace(routes.result, nets=nets)
         return found, replace(routes, result=result)

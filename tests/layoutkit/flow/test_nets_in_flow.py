@@ -10,6 +10,7 @@ from layoutkit.circuit import read_netlist
 from layoutkit.flow import pair_loads
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
+from layoutkit.flow.existing_metal import MetalInCell
 from layoutkit.flow.mirrored_nets import MirroredNets, measured_mirrors
 from layoutkit.flow.pair_shapes import Drawn, PairShapes
 from layoutkit.flow.routing import find_routes, loading, metal_around, width_for_current
@@ -134,11 +135,12 @@ def unequal(stage):
 
 def test_without_added_metal_pairs_that_are_no_images_differ(unequal, monkeypatch):
     monkeypatch.setattr(pair_loads, "MOST_ROUNDS", 0)
-    routes = pair_loads.with_equal_pairs(*unequal[:3])
+    cell, job, wired, _ = unequal
+    routes = pair_loads.with_equal_pairs(MetalInCell(cell, job), job, wired)
     pairs = [pair for pair in routes.mirrored if len(pair.nets) == 2]
     assert max(1 - min(pair.totals) / max(pair.totals) for pair in pairs) > LARGEST_MISMATCH
     assert all("no room" in pair.text for pair in pairs if pair.lacks)
-    for before, now in zip(unequal[2].result.nets, routes.result.nets, strict=True):
+    for before, now in zip(wired.result.nets, routes.result.nets, strict=True):
         assert (now.wires, now.vias) == (before.wires, before.vias)
         removed = {(stub.layer, rect) for stub in before.stubs for rect in wire_rects(stub)}
         gone = {(patch.layer, patch.rect) for patch in {*before.patches} - {*now.patches}}
@@ -150,11 +152,12 @@ def test_stubs_that_the_router_gave_the_heavier_net_of_a_pair_are_removed_first(
     cell, job, before, _ = unequal
     heavy = next(pair.nets[0] for pair in before.mirrored if pair.nets == ("inp", "inn"))
     monkeypatch.setattr(pair_loads, "MOST_ROUNDS", 0)
-    nets = loading(job, before, metal_around(cell, job, before)[0])
+    metal = MetalInCell(cell, job)
+    nets = loading(job, before, metal_around(metal, before)[0])
     net = nets.net(heavy)
     net.add_load(4 * net.load())
     assert nets.stubs[heavy]
-    after = pair_loads.with_equal_pairs(cell, job, replace(before, result=nets.result()))
+    after = pair_loads.with_equal_pairs(metal, job, replace(before, result=nets.result()))
     assert after.result.net(heavy).stubs == ()
     assert len(after.result.net(heavy).patches) < len(nets.result().net(heavy).patches)
 
@@ -189,8 +192,9 @@ def test_images_that_modules_load_unequally_say_how_much_they_differ(totals, tol
 def test_nets_on_which_different_devices_hang_are_neither_measured_nor_changed(unequal, monkeypatch):
     monkeypatch.setattr(PairShapes, "drives_alike", lambda *_: False)
     monkeypatch.setattr(PairShapes, "_totals", lambda *_: pytest.fail("measured"))
-    routes = pair_loads.with_equal_pairs(*unequal[:3])
-    assert routes.result == unequal[2].result
+    cell, job, wired, _ = unequal
+    routes = pair_loads.with_equal_pairs(MetalInCell(cell, job), job, wired)
+    assert routes.result == wired.result
     for pair in routes.mirrored:
         if len(pair.nets) == 2:
             assert pair_loads.UNLIKE in pair.reason
@@ -200,7 +204,7 @@ def test_nets_on_which_different_devices_hang_are_neither_measured_nor_changed(u
 
 def test_gates_and_channels_tell_nets_with_different_devices_apart(unequal):
     cell, job, routes, _ = unequal
-    metal, passives = metal_around(cell, job, routes)
+    metal, passives = metal_around(MetalInCell(cell, job), routes)
     shapes = PairShapes(
         Drawn(cell, job.technology, metal, passives), routes.result, ("inp", "inn", "outp", "outn", "bias")
     )

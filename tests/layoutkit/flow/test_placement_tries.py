@@ -22,7 +22,7 @@ def calls(monkeypatch):
     job = RoutingJob(technology, (WantedNet("vss", (), 800, 1), WantedNet("d", (), None, 1)), ("metal2",), None, ())
     done = []
 
-    def routed(_layout, _cell, job, essential=()):
+    def routed(_layout, _cell, job, essential=(), _metal=None):
         wide = job.nets[0].width == 800
         done.append((wide, essential))
         vss = RoutedNet("vss", success=not wide, reason="blocked")
@@ -32,7 +32,7 @@ def calls(monkeypatch):
     monkeypatch.setattr(placing, "find_routes", routed)
     monkeypatch.setattr(placing, "narrower_supplies", lambda _, names: {"vss": 400} if "vss" in names else {})
     placed = SimpleNamespace(technology=technology, layout=None, cell=None)
-    routes = placing._routed_placement(placing.TriedPlacement(placed, job, None, None, ()))[1]
+    routes = placing._routed_placement(placing.TriedPlacement(placed, job, None, None, ()), None)[1]
     assert [net.name for net in routes.result.failed] == ["d"]
     return done
 
@@ -63,7 +63,7 @@ def test_pairs_that_are_equal_or_cannot_be_need_no_second_placement(monkeypatch,
     balanced = replace(routes, mirrored=(replace(pair, totals=totals, alike=alike),))
     tried = placing.TriedPlacement(placed, None, None, Room(0, {}), ())
     monkeypatch.setattr(placing, "_placement", lambda *_: tried)
-    monkeypatch.setattr(placing, "_routed_placement", lambda tried: (tried, routes))
+    monkeypatch.setattr(placing, "_routed_placement", lambda tried, _: (tried, routes))
     monkeypatch.setattr(placing, "with_equal_pairs", lambda *_: balanced)
     monkeypatch.setattr(placing, "more_room", lambda *_: Room(280, {}))
     found = placing.find_placement(SimpleNamespace(technology=technology, earlier=None), LayoutRequest())
