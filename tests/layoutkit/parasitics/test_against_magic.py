@@ -9,10 +9,13 @@ from pathlib import Path
 import klayout.db as kdb
 import pytest
 
+from layoutkit.circuit import read_netlist
 from layoutkit.extract.extractor import extract
 from layoutkit.layout.cells import choose_cell
 from layoutkit.parasitics.capacitance import capacitances
+from layoutkit.parasitics.external_engines import ExternalRun, external_parasitics
 from layoutkit.parasitics.net_shapes import net_shapes
+from layoutkit.parasitics.parasitic_extraction import PexOptions, extract_parasitics
 from layoutkit.technology import load
 
 NETLIST = Path(__file__).parents[3] / "skills/netlist-to-gds/assets/ota_5t.spice"
@@ -99,3 +102,21 @@ def test_every_net_of_the_demo_has_magics_capacitance(name, finished_layout, tmp
     assert len(judged) == len(names) - 1 == 7
     for number in judged:
         assert ours.total_fF(number) == pytest.approx(magics[names[number]], rel=0.2), names[number]
+
+
+@pytest.mark.parametrize("name", sorted(IN_PDK))
+def test_both_engines_state_the_same_capacitance_of_every_port(name, finished_layout):
+    """Of the substrate's net, too; and not what Magic's netlists with resistors and by hierarchy make of it."""
+    if not list(technology_file(name).parent.glob("*.magicrc")):
+        pytest.skip("skipped: needs the .magicrc of the process kit")
+    _, workspace = finished_layout(NETLIST, name)
+    layout = kdb.Layout()
+    layout.read(str(workspace / "layout.gds"))
+    circuit, technology = read_netlist(workspace / "circuit.json"), load(name)
+    ours = extract_parasitics(layout, circuit, technology, PexOptions("c"))
+    magics = external_parasitics(layout, circuit, technology, PexOptions("rc"), ExternalRun("magic"))
+    totals = {net.net: net.total_fF for net in magics.nets}
+    judged = {net.net: net.total_fF for net in ours.nets if net.net in circuit.ports}
+    assert len(judged) == 6
+    for net, total in judged.items():
+        assert total == pytest.approx(totals[net], rel=0.2), net
