@@ -176,7 +176,7 @@ def test_a_pattern_that_cannot_be_drawn_is_refused_and_never_replaced(build):
 def test_what_is_not_obeyed_is_reported_and_warned_of(build):
     constraints = {
         "matching": [{"devices": ["M3", "M7"]}, {"devices": ["M1", "M2"], "arrangement": "AB"}],
-        "net_currents": [{"net": "n1", "current": 0.0001}, {"net": "x", "current": 0.02}],
+        "net_currents": [{"net": "n1", "current": 0.0001}, {"net": "x", "current": 0.008}],
         "port_sides": [{"port": "a", "side": "left"}, {"port": "b", "side": "left"}],
         "proximity": [{"devices": ["M1", "M5"]}],
         "net_priorities": [{"net": "n1", "priority": 7}],
@@ -194,7 +194,7 @@ def test_what_is_not_obeyed_is_reported_and_warned_of(build):
     not_obeyed = [entry for entry in report["constraints"]["outcomes"] if entry["obeyed"] is False]
     warned = [text for text in report["warnings"] if "is not obeyed" in text]
     assert len(warned) == len(not_obeyed) == report["constraints"]["not_obeyed"] == 2
-    assert found["proximity[0]"] == (True, "the modules are neighbours")  # apart from the room for the wire of 20 mA
+    assert found["proximity[0]"] == (True, "the modules are neighbours")  # apart from the room for the wire of 8 mA
     assert [found[f"port_sides[{index}]"][0] for index in (0, 1)] == [True, True]
 
 
