@@ -160,16 +160,19 @@ def test_a_hierarchy_that_cannot_be_flattened_in_memory_is_told(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("klayout") is None, reason="needs the klayout program")
-@pytest.mark.parametrize("name", ["out.gds", "out.oas", "out.gds.gz"])
-def test_the_installed_klayout_opens_the_file(tmp_path, name):
+def test_the_installed_klayout_opens_the_files(tmp_path):
     """Debian's 0.28.5 refuses files with context information."""
-    exported(tmp_path, name)
+    files = ["out.gds", "out.oas", "out.gds.gz"]
+    for name in files:
+        exported(tmp_path, name)
     script = tmp_path / "read.rb"
-    script.write_text("l = RBA::Layout::new\nl.read($input)\nputs l.top_cell.name, l.top_cell.bbox.to_s\n")
+    read = "l = RBA::Layout::new\nl.read(name)\nputs l.top_cell.name, l.top_cell.bbox.to_s\n"
+    script.write_text(f"$input.split.each do |name|\n{read}end\n")
     done = subprocess.run(
-        ["klayout", "-b", "-rd", f"input={tmp_path / name}", "-r", str(script)],
+        ["klayout", "-b", "-rd", f"input={' '.join(files)}", "-r", str(script)],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout.split() == ["TOP", TOP_BOX.to_s()]
+    assert done.stdout.split() == ["TOP", TOP_BOX.to_s()] * len(files)

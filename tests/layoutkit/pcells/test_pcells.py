@@ -21,21 +21,45 @@ needs_klayout = pytest.mark.skipif(shutil.which("klayout") is None, reason="KLay
 
 DRAW = """
 import json, pya
-layout = pya.Layout()
-layout.dbu = 0.001
-layout.technology_name = name
-top = layout.create_cell("TOP")
-shown = []
-for number, (pcell, values) in enumerate(cells):
-    cell = layout.create_cell(pcell, "analog_" + name, values)
-    shown.append([cell.display_title(), [s.text_string for i in layout.layer_indexes()
-        for s in cell.shapes(i).each() if s.is_text() and layout.get_info(i).layer == 999]])
-    top.insert(pya.CellInstArray(cell.cell_index(), pya.Trans(0, False, number * 100000, 0)))
-options = pya.SaveLayoutOptions()
-options.write_context_info = False
-layout.write(target, options)
-print(json.dumps(shown))
+told = {}
+for name, (cells, target) in wanted.items():
+    layout = pya.Layout()
+    layout.dbu = 0.001
+    layout.technology_name = name
+    top = layout.create_cell("TOP")
+    shown = told[name] = []
+    for number, (pcell, values) in enumerate(cells):
+        cell = layout.create_cell(pcell, "analog_" + name, values)
+        shown.append([cell.display_title(), [s.text_string for i in layout.layer_indexes()
+            for s in cell.shapes(i).each() if s.is_text() and layout.get_info(i).layer == 999]])
+        top.insert(pya.CellInstArray(cell.cell_index(), pya.Trans(0, False, number * 100000, 0)))
+    options = pya.SaveLayoutOptions()
+    options.write_context_info = False
+    layout.write(target, options)
+print(json.dumps(told))
 """
+
+
+def cells_of(name):
+    """Return the PCells that the application draws, with their parameters: all, and one that cannot be drawn."""
+    library = kdb.Library.library_by_name(f"analog_{name}") or register(name)  # to register again ends the former
+    return [*((name, {}) for name in sorted(library.layout().pcell_names())), ("nmos", {"w": 0.001})]
+
+
+def draw_in_application(folder):
+    """Draw the PCells of every technology in KLayout's application; return what it shows, by technology."""
+    write_package(names(), str(folder / "salt" / "package"), version="1")
+    wanted = {name: (cells_of(name), str(folder / f"{name}.gds")) for name in names()}
+    (folder / "draw.py").write_text(f"wanted = {wanted!r}\n{DRAW}")
+    run = subprocess.run(
+        ["klayout", "-zz", "-nc", "-r", folder / "draw.py"],
+        env={"KLAYOUT_HOME": str(folder), "PATH": "/usr/bin:/bin", "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=WATCHDOG_S,
+        check=True,
+    )
+    return json.loads(run.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module", params=names())
@@ -186,25 +210,13 @@ def test_a_fault_of_the_generator_is_shown_too(tech, library, layout, monkeypatc
 
 
 @needs_klayout
-def test_the_application_draws_the_same_from_the_package(tmp_path, tech, library, layout):
-    write_package([tech.name], str(tmp_path / "salt" / "package"), version="1")
-    cells = [(name, {}) for name in sorted(library.layout().pcell_names())]
-    cells.append(("nmos", {"w": 0.001}))
-    script, target = tmp_path / "draw.py", tmp_path / "out.gds"
-    script.write_text(f"name, cells, target = {tech.name!r}, {cells!r}, {str(target)!r}\n{DRAW}")
-    run = subprocess.run(
-        ["klayout", "-zz", "-nc", "-r", script],
-        env={"KLAYOUT_HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=WATCHDOG_S,
-        check=True,
-    )
-    shown = json.loads(run.stdout.splitlines()[-1])
+def test_the_application_draws_the_same_from_the_package(once, tech, library, layout):
+    drawn, folder = once(draw_in_application, "pcells")
+    cells, shown = cells_of(tech.name), drawn[tech.name]
     assert [words for _, words in shown[:-1]] == [[]] * (len(cells) - 1)
     assert "below minimum" in " ".join(shown[-1][1])
     read = kdb.Layout()
-    read.read(str(target))
+    read.read(str(folder / f"{tech.name}.gds"))
     top = layout.create_cell("TOP")
     for number, (pcell, values) in enumerate(cells):
         cell = layout.create_cell(pcell, library.name(), values)
