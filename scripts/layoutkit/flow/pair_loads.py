@@ -84,9 +84,9 @@ def with_equal_pairs(metal_in_cell: MetalInCell, job: RoutingJob, routes: Routes
         nets = loading(job, routes, metal)
         high = [max(pair, key=lambda name: shapes.totals[name]) for pair in unequal]
         # the router added stubs to make the wires alike, before anything else was measured
-        removed = [nets.net(name).remove_stubs() for name in high]
-        if any(removed):
-            shapes = PairShapes(drawn, nets.result(), names)
+        removed = [patch for name in high for patch in nets.net(name).remove_stubs()]
+        if removed:
+            shapes.remove(removed, nets.result())
             unequal = _unequal(shapes, alike)
         _equalise(nets, shapes, unequal)
         result = nets.result()

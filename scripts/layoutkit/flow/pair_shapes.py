@@ -56,7 +56,9 @@ class PairShapes:
         self.technology = drawn.technology
         self.numbers = {name: number for number, name in enumerate(names, OTHERS + 1)}
         layers = DrawnLayers(drawn.cell, drawn.technology)
-        self.shapes = self._all_shapes(layers, self._wiring(drawn.metal, result, layers), drawn.passives)
+        self.metal = drawn.metal
+        self.slots = {each.name: layers.slots(each.layer) for each in drawn.technology.conductors}
+        self.shapes = self._all_shapes(layers, self._wiring(result), drawn.passives)
         self.area = drawn.cell.bbox().area()
 
     @cached_property
@@ -85,55 +87,60 @@ class PairShapes:
         return found
 
     def add(self, patches: Mapping[str, Iterable[Patch]]) -> None:
-        """Add metal to nets. What changes lies beside, above and below it, as far as fields reach, and is measured."""
+        """Add metal to nets and measure what that changes."""
+        levels = dict(self.shapes.levels)
+        for name, its in patches.items():
+            number, added = self.numbers[name], dict[str, kdb.Region]()
+            for patch in its:
+                added.setdefault(patch.layer, kdb.Region()).insert(kdb.Box(*patch.rect))
+            for layer, region in added.items():
+                nets = levels.get(layer, {})
+                levels[layer] = {**nets, number: (nets.get(number, kdb.Region()) + region).merged()}
+        self._change(levels, [patch for its in patches.values() for patch in its])
+
+    def remove(self, patches: Sequence[Patch], result: RoutingResult) -> None:
+        """Remove metal of measured nets, which other routes lack, and measure what that changes."""
+        wiring = self._wiring(result)
+        metal = {each.name: _filled(wiring[each.name]) for each in self.technology.conductors}
+        self._change({**self.shapes.levels, **metal}, patches)
+
+    def _change(self, levels: Mapping[str, ShapesOfNets], patches: Sequence[Patch]) -> None:
+        """Take other shapes. What changes lies beside, above and below patches, as far as fields reach."""
+        if not patches:
+            return
         shielding = self.technology.parasitics.shielding
         reach = round((shielding.reach_um if shielding else 0.0) / self.technology.dbu_um)
-        metal: dict[tuple[str, str], kdb.Region] = {}
         window = kdb.Region()
-        for name, its in patches.items():
-            for patch in its:
-                box = kdb.Box(*patch.rect)
-                metal.setdefault((name, patch.layer), kdb.Region()).insert(box)
-                for sides in ((reach, self.technology.grid), (self.technology.grid, reach)):
-                    window.insert(box.enlarged(*sides))
-        if not metal:
-            return
+        for patch in patches:
+            for sides in ((reach, self.technology.grid), (self.technology.grid, reach)):
+                window.insert(kdb.Box(*patch.rect).enlarged(*sides))
         window.merge()
-        changed = self._with(self.shapes, metal)
+        changed = replace(self.shapes, levels=levels)
         if 2 * window.area() > self.area:  # all of it once takes less time than this part before and after
             self.totals = self._totals(changed)
         else:
-            near = _within(self.shapes, window)
-            before, after = (self._totals(each) for each in (near, self._with(near, metal)))
+            before, after = (self._totals(_within(each, window)) for each in (self.shapes, changed))
             for name in self.totals:
                 self.totals[name] += after[name] - before[name]
         self.shapes = changed
-
-    def _with(self, shapes: NetShapes, metal: Mapping[tuple[str, str], kdb.Region]) -> NetShapes:
-        """Return shapes with metal added, which is given by net and layer."""
-        levels = dict(shapes.levels)
-        for (name, layer), region in metal.items():
-            number, nets = self.numbers[name], levels.get(layer, {})
-            levels[layer] = {**nets, number: (nets.get(number, kdb.Region()) + region).merged()}
-        return replace(shapes, levels=levels)
 
     def _totals(self, shapes: NetShapes) -> dict[str, float]:
         whole = capacitances(shapes, self.technology)
         return {name: whole.total_fF(number) for name, number in self.numbers.items()}
 
-    def _wiring(self, metal: Obstacles, result: RoutingResult, drawn: DrawnLayers) -> dict[str, ShapesOfNets]:
+    def _wiring(self, result: RoutingResult) -> dict[str, ShapesOfNets]:
         """Return the metal and cuts of the cell and the metal of the routes, by layer and net."""
         found: dict[str, ShapesOfNets] = {}
         conductors, cuts = self.technology.conductors, self.technology.cuts
         for layer in (*(each.name for each in conductors), *(each.name for each in cuts)):
             its = found[layer] = {OTHERS: kdb.Region()}
-            for geometry, owner in metal.get(layer, ()):
+            for geometry, owner in self.metal.get(layer, ()):
                 its.setdefault(self.numbers.get(owner or "", OTHERS), kdb.Region()).insert(geometry)
         for net in result.nets:
             for name, rect in net.metal:
                 found[name].setdefault(self.numbers.get(net.name, OTHERS), kdb.Region()).insert(kdb.Box(*rect))
         for conductor in conductors:
-            found[conductor.name][OTHERS] -= drawn.slots(conductor.layer)  # obstacles, but no metal
+            found[conductor.name][OTHERS] -= self.slots[conductor.name]  # obstacles, but no metal
         return {name: {net: region.merged() for net, region in its.items()} for name, its in found.items()}
 
     def _all_shapes(self, drawn: DrawnLayers, wiring: Mapping[str, ShapesOfNets], passives: PassiveLayers) -> NetShapes:

@@ -165,16 +165,17 @@ class LoadedNet:
         stubs.add(lambda: wanted - self.metal.wire_length, ALIKE * wanted, lambda _: 1.0, stubs.draw_wire)
         self.sheet.change(self.net, self.metal, 1)
 
-    def remove_stubs(self) -> bool:
-        """Remove the stubs that capacitance was added by; return whether there were any."""
+    def remove_stubs(self) -> list[Patch]:
+        """Remove the stubs that capacitance was added by; return the metal that they were drawn with."""
         drawn = {patch for stub in self.stubs for patch in _patches(stub)}
-        if not drawn:
-            return False
+        removed = [patch for patch in self.metal.patches if patch in drawn]
+        if not removed:
+            return []
         self.sheet.change(self.net, self.metal, -1)
         self.metal.patches = [patch for patch in self.metal.patches if patch not in drawn]
         self.stubs.clear()
         self.sheet.change(self.net, self.metal, 1)
-        return True
+        return removed
 
     def add_vias(self, cuts: Sequence[str]) -> None:
         """Add vias where there is room, named by their cuts."""

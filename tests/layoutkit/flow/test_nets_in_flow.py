@@ -160,6 +160,11 @@ def test_stubs_that_the_router_gave_the_heavier_net_of_a_pair_are_removed_first(
     after = pair_loads.with_equal_pairs(metal, job, replace(before, result=nets.result()))
     assert after.result.net(heavy).stubs == ()
     assert len(after.result.net(heavy).patches) < len(nets.result().net(heavy).patches)
+    measured = dict(
+        zip(("inp", "inn"), next(p.totals for p in after.mirrored if p.nets == ("inp", "inn")), strict=True)
+    )
+    anew = PairShapes(Drawn(cell, job.technology, *metal_around(metal, after)), after.result, tuple(measured)).totals
+    assert measured == pytest.approx(anew, rel=1e-9)
 
 
 def test_a_pair_whose_wires_are_images_keeps_them_where_its_modules_load_it_unequally(tmp_path):
