@@ -16,7 +16,7 @@ from layoutkit.flow.net_wishes import equal_lengths, with_wishes
 from layoutkit.flow.port_frame import draw_frame, erase_frame
 from layoutkit.flow.routing_job import Endpoint, Routes, RoutingJob, WantedNet, routing_conductors, track_pitch
 from layoutkit.flow.supply_feeds import SupplyFeeds
-from layoutkit.flow.tight_frame import Kept, tighten, with_frame
+from layoutkit.flow.tight_frame import Kept, equally_long, tighten, with_frame
 from layoutkit.route.drawing import draw_labels, draw_routes
 from layoutkit.route.equal_loads import Loading, Room, equalised
 from layoutkit.route.length_bound import length_bound
@@ -244,7 +244,8 @@ def _settled(job: RoutingJob, state: _Settled, search: Search) -> _Settled:
     """
     small = _tightened(job, state, search, keep_lengths=False)
     first = _equally_loaded(job, small, search)
-    if not any(each.lacks > 0 for each in first.mirrored):
+    lost = equally_long(state.result) - equally_long(small.result)  # by moving the frame
+    if not lost or not any(each.lacks > 0 for each in first.mirrored):
         return first
     # there may be room to make them equal beside the modules
     large = _tightened(job, state, search, keep_lengths=True)

@@ -202,6 +202,12 @@ def tighten(
     return best.frame, best.result
 
 
+def equally_long(result: RoutingResult) -> frozenset[tuple[str, ...]]:
+    """Return the nets that should be mirror images and are about as long as each other."""
+    lengths = {pair.nets: [result.net(name).wire_length for name in pair.nets] for pair in result.mirrored}
+    return frozenset(nets for nets, its in lengths.items() if max(its) - min(its) <= MISMATCH * max(its))
+
+
 def _tightest(whole: _Cell) -> _Cell:
     """Return a cell with all sides moved inwards."""
     upright = whole.tightened((_Way(1, 1),)).tightened((_Way(1, -1),))
@@ -297,16 +303,12 @@ class _Cell:
         if self.axis_x is None:
             return frozenset(), frozenset()
         image = kdb.Trans(2, True, 2 * self.axis_x, 0)  # at the vertical axis
-        exact, equal = set(), set()
+        exact = set()
         for pair in self.result.mirrored:
-            nets = [self.result.net(name) for name in (pair.nets[0], pair.nets[-1])]
-            lengths = [net.wire_length for net in nets]
-            if self.keep_lengths and max(lengths) - min(lengths) <= MISMATCH * max(lengths):
-                equal.add(pair.nets)
-            one, other = (self._metal(net) for net in nets)
+            one, other = (self._metal(self.result.net(name)) for name in (pair.nets[0], pair.nets[-1]))
             if pair.exact and all((one[n].transformed(image) ^ other[n]).is_empty() for n in {*one, *other}):
                 exact.add(pair.nets)
-        return frozenset(exact), frozenset(equal)
+        return frozenset(exact), equally_long(self.result) if self.keep_lengths else frozenset()
 
     def _metal(self, net: RoutedNet) -> dict[str, kdb.Region]:
         found: dict[str, kdb.Region] = defaultdict(kdb.Region)

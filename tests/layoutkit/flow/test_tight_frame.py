@@ -321,13 +321,15 @@ def test_cuts_and_pads_of_a_via_are_no_wires_whose_middle_gets_shorter(given, co
     assert len(spans) == 3  # two pads, and all cuts
 
 
-@pytest.mark.parametrize("same", [True, False])
-def test_pairs_are_made_equal_once_where_keeping_lengths_moves_no_frame(monkeypatch, same):
+@pytest.mark.parametrize(("same", "frames"), [(True, 2), (False, 2), (True, 1)])
+def test_pairs_are_made_equal_once_where_keeping_lengths_moves_no_frame(monkeypatch, same, frames):
+    """The frame moves once where all pairs that were equally long still are."""
     state = routing._Settled(SimpleNamespace(wiring=None), "routed", (), {})
     search = SimpleNamespace(axis_x=0, equal_lengths=())
-    loaded = []
+    loaded, moved = [], []
 
     def tightened(_technology, frame, _result, _obstacles, _all, kept):
+        moved.append(kept)
         return frame, "moved" if same or not kept.lengths else "kept"
 
     def equal(_job, given, _area):
@@ -337,11 +339,15 @@ def test_pairs_are_made_equal_once_where_keeping_lengths_moves_no_frame(monkeypa
     lacks = {"moved": 0.3, "kept": 0.1}
     monkeypatch.setattr(routing, "tighten", tightened)
     monkeypatch.setattr(routing, "_unequal", lambda *_: 0)
+    monkeypatch.setattr(
+        routing, "equally_long", lambda result: {("p", "n")} if (result, frames) != ("moved", 2) else set()
+    )
     monkeypatch.setattr(routing, "with_frame", lambda obstacles, *_: obstacles)
     monkeypatch.setattr(routing, "_with_equal_loads", equal)
     monkeypatch.setattr(
         routing, "measured_mirrors", lambda _technology, result, *_: (SimpleNamespace(lacks=lacks[result]),)
     )
     best = routing._settled(SimpleNamespace(technology=None, obstacles=()), state, search)
+    assert len(moved) == frames
     assert loaded == (["moved"] if same else ["moved", "kept"])
     assert best.result == ("moved" if same else "kept")
