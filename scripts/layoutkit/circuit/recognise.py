@@ -1,9 +1,9 @@
 r"""Recognising the groups that belong together in an analog layout.
 
 Groups are found in this order, and a device belongs to the first that takes it: cross-coupled pairs, current mirrors,
-differential pairs, then what is symmetric about those pairs (cascodes, loads), then inverters. Bipolar transistors on
-one base and collector, such as the diode-connected ones of a bandgap, are an array. Every search runs over
-devices indexed by the nets they share, so its cost grows with the devices, not with their pairs.
+differential pairs, then what is symmetric about those pairs (cascodes, loads, resistors and capacitors), then
+inverters. Bipolar transistors on one base and collector, such as the diode-connected ones of a bandgap, are an array.
+Every search runs over devices indexed by the nets they share, so its cost grows with the devices, not with their pairs.
 
         d1   d2          iref    out           d1    d2
         |    |            |__     |             |\  /|
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.circuit.bipolar_map import with_units
 from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
 from layoutkit.circuit.supplies import find_supplies
-from layoutkit.circuit.symmetry import is_capacitor, symmetric_partners
+from layoutkit.circuit.symmetry import facing_nets, is_capacitor, symmetric_partners
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,6 +55,8 @@ MODULE_TYPES = {
     "cascode_pair": ModuleType("cascode_pair", "cascode pair", symmetric=True),
     "load_pair": ModuleType("load_pair", "load pair", symmetric=True),
     "symmetric_pair": ModuleType("symmetric_pair", "symmetric pair", symmetric=True),
+    "resistor_pair": ModuleType("resistor_pair", "resistor pair", symmetric=True, matched=False),
+    "capacitor_pair": ModuleType("capacitor_pair", "capacitor pair", symmetric=True, matched=False),
     "inverter": ModuleType("inverter", "inverter", matched=False),
     "bipolar_array": ModuleType("bipolar_array", "bipolar transistors on one base and collector"),
 }
@@ -296,11 +298,14 @@ class _Recognition:
             seeds.extend((ids[0], ids[1]) for ids, _ in self._found[kind])
         known = [(self._circuit.device(a), self._circuit.device(b)) for a, b in seeds]
         loads = [d for d in self._circuit.devices if is_capacitor(d) and d.terminals["g"] not in self._supplies]
+        loads += [device for device in self._circuit.devices if device.type in {"resistor", "capacitor"}]
         for kind, first, second in symmetric_partners([*self._mos, *loads], known, self._taken, self._supplies):
             properties: dict[str, Any] = {"matched": True}
-            for terminal, name in (("g", "common_gate"), ("s", "common_source")):
+            for terminal, name in (("g", "common_gate"), ("s", "common_source")) if first.is_mos else ():
                 if first.terminals[terminal] == second.terminals[terminal]:
                     properties[name] = first.terminals[terminal]
+            if not first.is_mos:
+                properties["facing"] = [list(nets) for nets in facing_nets(first, second)]
             self._add(kind, (first, second), properties)
 
     def _inverters(self) -> None:

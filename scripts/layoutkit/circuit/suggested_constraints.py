@@ -13,6 +13,7 @@ from layoutkit.circuit.symmetry import is_capacitor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from collections.abc import Set as AbstractSet
 
     from layoutkit.circuit.circuit import Circuit, RecognisedModule
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 def suggest_constraints(circuit: Circuit) -> Constraints:
     """Return the constraints that follow from the modules of ``circuit``; the same circuit gives the same ones."""
-    symmetry = _Symmetry(circuit).groups()
+    arrays = _capacitor_arrays(circuit)
+    symmetry = _Symmetry(circuit, {name for array in arrays for name in array.devices}).groups()
     transistors = (
         _matching(module, devices)
         for module in circuit.modules
@@ -31,7 +33,7 @@ def suggest_constraints(circuit: Circuit) -> Constraints:
     )
     return Constraints(
         symmetry=symmetry,
-        matching=(*transistors, *_capacitor_arrays(circuit)),
+        matching=(*transistors, *arrays),
         net_priorities=_net_priorities(circuit, symmetry),
     )
 
@@ -39,8 +41,9 @@ def suggest_constraints(circuit: Circuit) -> Constraints:
 class _Symmetry:
     """Collects symmetry groups: the pairs that are connected by nets of their channels."""
 
-    def __init__(self, circuit: Circuit) -> None:
+    def __init__(self, circuit: Circuit, in_arrays: AbstractSet[str]) -> None:
         self._circuit = circuit
+        self._in_arrays = in_arrays  # capacitors whose plates have a common centroid
         self._supplies = find_supplies(circuit)
         self._order = {device.id: index for index, device in enumerate(circuit.devices)}
         self._mirrored: set[str] = set()  # nets that are in a net pair
@@ -72,7 +75,9 @@ class _Symmetry:
             module.id: module
             for symmetric in (True, False)
             for module in self._circuit.modules
-            if MODULE_TYPES[module.type].symmetric is symmetric and _pairs_of(module)
+            if MODULE_TYPES[module.type].symmetric is symmetric
+            and _pairs_of(module)
+            and not self._in_arrays & set(module.devices)
         }
         place = {name: index for index, name in enumerate(waiting)}
         shared = {name: self._shared_nets(module) for name, module in waiting.items()}
@@ -99,10 +104,18 @@ class _Symmetry:
         """Return the nets ``{left, right}`` of the channels of a module's pairs, and ``{net}`` where both share one."""
         found = set()
         for left, right in _pairs_of(module):
-            first, second = self._circuit.device(left).terminals, self._circuit.device(right).terminals
-            terminals = ("g",) if is_capacitor(self._circuit.device(left)) else ("d", "s")
-            found |= {frozenset((first[terminal], second[terminal])) for terminal in terminals}
+            nets = self._facing(module, left, right)
+            if "facing" not in module.properties:
+                nets = nets[2:] if is_capacitor(self._circuit.device(left)) else nets[:2]
+            found |= {frozenset(pair) for pair in nets}
         return {nets for nets in found if not any(net in self._supplies for net in nets)}
+
+    def _facing(self, module: RecognisedModule, left: str, right: str) -> list[tuple[str, str]]:
+        """Return the nets of a pair that face each other: of drains, sources and gates, or of both ends."""
+        if "facing" in module.properties:
+            return [(first, second) for first, second in module.properties["facing"]]
+        one, other = self._circuit.device(left), self._circuit.device(right)
+        return [(one.terminals[terminal], other.terminals[terminal]) for terminal in ("d", "s", "g")]
 
     def _group(self, members: Sequence[RecognisedModule]) -> SymmetryGroup:
         """Return the group of some modules: pairs, devices on its axis, and net pairs that no earlier group has."""
@@ -114,14 +127,13 @@ class _Symmetry:
         ]
         net_pairs: list[tuple[str, str]] = []
         axis: dict[str, None] = {}
-        for left, right in pairs:
-            for terminal in ("d", "s", "g"):
-                first, second = (self._circuit.device(device).terminals[terminal] for device in (left, right))
+        for owner, (left, right) in [(module, pair) for module in members for pair in _pairs_of(module)]:
+            for number, (first, second) in enumerate(self._facing(owner, left, right)):
                 if first in self._supplies or second in self._supplies:
                     continue
                 if first != second:
                     self._mirror(first, second, net_pairs)
-                elif terminal == "s":
+                elif number == 1 and "facing" not in owner.properties:  # the source, below which a tail hangs
                     axis[first] = None
         self._paired.update(device for pair in pairs for device in pair)
         for left_devices, right_devices, outputs in self._inverter_pairs(net_pairs):
@@ -188,7 +200,11 @@ def _matching(module: RecognisedModule, devices: Sequence[str]) -> MatchedGroup:
 
 
 def _capacitor_arrays(circuit: Circuit) -> list[MatchedGroup]:
-    """Return the capacitors that are made of equal plates and share a net that is no supply, in groups."""
+    """Return the capacitors that are made of equal plates and share a net that is no supply, in groups.
+
+    Two that mirror each other and have an odd number of plates each are none: no array gives them one centroid.
+    """
+    mirrored = [set(module.devices) for module in circuit.modules if module.type == "capacitor_pair"]
     supplies = find_supplies(circuit)
     plates = [
         device
@@ -207,6 +223,7 @@ def _capacitor_arrays(circuit: Circuit) -> list[MatchedGroup]:
             f"capacitors of equal plates, {':'.join(str(device.m) for device in group)}",
         )
         for group in groups
+        if group[0].m % 2 == 0 or {device.id for device in group} not in mirrored
     ]
 
 

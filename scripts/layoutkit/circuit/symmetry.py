@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from layoutkit.circuit.circuit import Device
     from layoutkit.circuit.supplies import Supplies
@@ -21,19 +22,21 @@ def symmetric_partners(
     """Return the further pairs that mirror each other about the seed pairs.
 
     From the two drains (and sources) of a known pair the search goes to the devices whose channel touches one net or
-    the other, or whose gate does if they are capacitors. Two of them, one on each side, are a pair when they are drawn
-    alike, touch the nets with the same terminal, agree on their other nets (the same net, or nets already known as
-    mirror images), and neither side offers a second choice.
+    the other, or whose gate does if they are capacitors, and to resistors and capacitors that do. Two of them, one on
+    each side, are a pair when they are drawn alike, touch the nets with the same terminal (resistors and capacitors
+    with any), agree on their other nets (the same net, or nets already known as mirror images), and neither side offers
+    a second choice.
 
     Args:
-        devices: The transistors of the circuit.
+        devices: The transistors, resistors and capacitors of the circuit.
         seeds: Pairs known to be symmetric, left device first.
         taken: Ids of devices that already belong to a module. They carry symmetry on but form no pair.
         supplies: The supply nets, where the search ends.
 
     Returns:
         ``(kind, left, right)`` in the order found: ``load_pair`` when they share gate and source, ``cascode_pair`` when
-        they share the gate only, else ``symmetric_pair``.
+        they share the gate only, else ``symmetric_pair``; ``resistor_pair`` and ``capacitor_pair``, the ends of the
+        right one exchanged where they face the other ends of the left one.
     """
     return _Search(list(devices), set(taken), supplies).run(list(seeds))
 
@@ -43,13 +46,32 @@ def is_capacitor(device: Device) -> bool:
     return device.is_mos and device.terminals["d"] == device.terminals["s"] != device.terminals["g"]
 
 
+def facing_nets(first: Device, second: Device, images: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
+    """Return the nets of two equal devices that face each other: those of drains, sources and gates, or of both ends.
+
+    The ends of resistors and capacitors face each other as they must so that a net faces itself, or its mirror image in
+    ``images``.
+    """
+    one, other = ([device.terminals[t] for t in _terminals(device)] for device in (first, second))
+    if first.kind.exchangeable and not first.is_mos:
+        known = [(images or {}).get(net, net) for net in one]
+        straight, crossed = (sum(map(str.__eq__, known, nets)) for nets in (other, other[::-1]))
+        other = other[::-1] if crossed > straight else other
+    return list(zip(one, other, strict=True))
+
+
+def _terminals(device: Device) -> tuple[str, ...]:
+    return ("d", "s", "g") if device.is_mos else device.kind.ends
+
+
 class _Search:
     def __init__(self, devices: list[Device], taken: set[str], supplies: Supplies) -> None:
         self._taken = taken
         self._supplies = supplies
         self._on_net: dict[str, list[tuple[Device, str]]] = defaultdict(list)
         for device in devices:
-            for terminal in ("g",) if is_capacitor(device) else _CHANNEL:
+            channel = _CHANNEL if device.is_mos else device.kind.ends
+            for terminal in ("g",) if is_capacitor(device) else channel:
                 self._on_net[device.terminals[terminal]].append((device, terminal))
         self._mirror: dict[str, str] = {}
         self._queue: deque[tuple[str, str]] = deque()
@@ -66,8 +88,7 @@ class _Search:
         return self._found
 
     def _mirror_nets(self, first: Device, second: Device) -> None:
-        for terminal in ("d", "s", "g"):
-            left, right = first.terminals[terminal], second.terminals[terminal]
+        for left, right in facing_nets(first, second, self._mirror):
             if left == right or left in self._supplies or right in self._supplies:
                 continue
             if left in self._mirror or right in self._mirror:
@@ -94,14 +115,18 @@ class _Search:
     @staticmethod
     def _key(device: Device, terminal: str) -> tuple[object, ...]:
         params = tuple(sorted((name, float(value)) for name, value in device.params.items()))
-        return (terminal, device.type, device.model.lower(), params, device.terminals["b"])
+        end = "" if device.kind.exchangeable and not device.is_mos else terminal
+        return (end, device.type, device.model.lower(), params, device.terminals.get("b"))
 
     def _consider(self, first: Device, second: Device) -> None:
-        if not all(self._agree(first.terminals[t], second.terminals[t]) for t in ("d", "g", "s")):
+        facing = facing_nets(first, second, self._mirror)
+        if not all(self._agree(left, right) for left, right in facing):
             return
         self._paired.update((first.id, second.id))
         if first.id not in self._taken and second.id not in self._taken:
-            self._found.append((self._kind(first, second), first, second))
+            turned = dict(zip(_terminals(second), (net for _, net in facing), strict=True))
+            turned_second = replace(second, terminals={**second.terminals, **turned})
+            self._found.append((self._kind(first, second), first, turned_second))
         self._mirror_nets(first, second)
 
     def _agree(self, left: str, right: str) -> bool:
@@ -114,6 +139,8 @@ class _Search:
 
     @staticmethod
     def _kind(first: Device, second: Device) -> PairKind:
+        if not first.is_mos:
+            return f"{first.type}_pair"
         if first.terminals["g"] != second.terminals["g"]:
             return "symmetric_pair"
         return "load_pair" if first.terminals["s"] == second.terminals["s"] else "cascode_pair"

@@ -202,7 +202,8 @@ class BankPlan:
                 tracks.append(track := Track())
             track.rails.append((net, *span))
         whole = self._whole()
-        tracks += [Track([(net, *whole)]) for net in sorted(spans) if net in terminals]
+        in_order = dict.fromkeys(net for r in self.spec.resistors for net in (r.p, r.n))  # as in a bank's mirror image
+        tracks += [Track([(net, *whole)]) for net in in_order if net in spans and net in terminals]
         return tracks
 
     def _whole(self) -> tuple[int, int]:

@@ -1,9 +1,10 @@
 """Devices of a circuit that are not transistors: which are drawn together, and drawing them.
 
 Matched resistors of one flavour, width and length are one bank, matched capacitors of one plate one array, both with a
-common centroid. Other equal resistors share banks: those of a string whose inner nets nothing else uses lie in its
-order, up to four in each, others up to eight. Bipolar transistors of one flavour on the same base and collector, as
-those of a bandgap are, share arrays. Any other device is a block of its own.
+common centroid. Symmetric pairs that match no other device are two equal modules. Other equal resistors share banks:
+those of a string whose inner nets nothing else uses lie in its order, up to four in each, others up to eight. Bipolar
+transistors of one flavour on the same base and collector, as those of a bandgap are, share arrays. Any other device is
+a block of its own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.supplies import substrate_net
+from layoutkit.circuit.symmetry import facing_nets
 from layoutkit.draw.generators import BlockSpec, draw_block
 from layoutkit.technology.passive_sizes import PassiveSize
 
@@ -99,16 +101,31 @@ def group_passives(
         groups += [_group(technology, part, bulks[part[0].id] or substrate) for part in parts]
         taken.update(wanted.devices)
     rest = [device for device in circuit.devices if device.id in bulks and device.id not in taken]
+    pairs = {name for group in constraints.symmetry for pair in group.pairs for name in pair}
+    alone = [device for device in rest if device.kind.together == 1 or device.id in pairs]
     bodies = {device.id: f"{bulks[device.id]} {_base_net(device)}" for device in rest}
-    for part in _alike([device for device in rest if device.kind.together > 1], bodies):
+    for part in _alike([device for device in rest if device not in alone], bodies):
         strings = _strings(circuit, part)
         for bank in (bank for string in strings for bank in _banks(string)):
             groups.append(replace(_group(technology, bank, bulks[bank[0].id]), chained=True))
         other = [device for device in part if all(device not in string for string in strings)]
         most = part[0].kind.together
         groups += [_group(technology, other[i : i + most], bulks[part[0].id]) for i in range(0, len(other), most)]
-    groups += [_group(technology, [device], bulks[device.id]) for device in rest if device.kind.together == 1]
+    images = _images(circuit, constraints)
+    groups += [_group(technology, [images.get(device.id, device)], bulks[device.id]) for device in alone]
     return tuple(groups), tuple(notes)
+
+
+def _images(circuit: Circuit, constraints: Constraints) -> dict[str, Device]:
+    """Return the right one of each symmetric pair of passives, with its ends exchanged where its partner's are."""
+    found = {}
+    for group in constraints.symmetry:
+        nets = {left: right for pair in group.net_pairs for left, right in (pair, pair[::-1])}
+        for one, other in (map(circuit.device, pair) for pair in group.pairs):
+            if one.kind == other.kind and one.kind.exchangeable and not one.is_mos:
+                ends = dict(zip(one.kind.ends, (net for _, net in facing_nets(one, other, nets)), strict=True))
+                found[other.id] = replace(other, terminals={**other.terminals, **ends})
+    return found
 
 
 def _alike(devices: Sequence[Device], bulks: Mapping[str, str]) -> list[list[Device]]:

@@ -368,3 +368,34 @@ def test_the_answer_does_not_depend_on_the_hash_seed(netlist):
     }
     assert len(answers) == 1
     assert read_spice(path).to_json()["devices"][0]["id"] == "M1"
+
+
+LOADED_PAIR = """
+M1 an vip tail vss nmos w=4u l=1u
+M2 ap vin tail vss nmos w=4u l=1u
+M5 tail bias vss vss nmos w=8u l=2u
+R1 vdd an r=2k
+R2 ap vdd r=2k
+R3 an xn r=4k
+R4 xp ap r=4k
+C1 xn out c=200f
+C2 xp out c=200f
+"""
+
+
+def test_equal_passives_at_nets_that_mirror_each_other_are_pairs_with_a_reason(spice):
+    """Loads, compensation and feedback: also behind a resistor of a pair, and whichever end is named first."""
+    circuit = spice(sub(LOADED_PAIR))
+    circuit = circuit.with_modules(recognise(circuit))
+    (group,) = suggest_constraints(circuit).symmetry
+    assert {frozenset(pair) for pair in group.pairs} == {
+        frozenset(pair) for pair in [("M1", "M2"), ("R1", "R2"), ("R3", "R4"), ("C1", "C2")]
+    }
+    assert {frozenset(pair) for pair in group.net_pairs} >= {frozenset(("an", "ap")), frozenset(("xn", "xp"))}
+    assert "resistor pair R1/R2" in group.reason
+    assert "capacitor pair C1/C2" in group.reason
+
+
+@pytest.mark.parametrize(("one", "other"), [("R2 ap vdd r=2k", "R2 ap vdd r=3k"), ("R2 ap vdd", "R2 ap out")])
+def test_passives_of_other_values_or_at_other_nets_are_no_pair(spice, one, other):
+    assert ("resistor_pair", ("R1", "R2")) not in modules(spice(sub(LOADED_PAIR.replace(one, other))))

@@ -121,3 +121,20 @@ def test_a_process_without_mos_capacitors_says_what_to_use(tmp_path, technology)
         UnsupportedOperationError, match=r"XC1.*use a transistor with source, drain and body on one net"
     ):
         mapped(tmp_path, text, technology)
+
+
+def test_a_pair_of_resistors_whose_ends_are_named_in_another_order_is_drawn_as_mirror_images(tmp_path):
+    """Resistors of two bars have both rails at one side, in the order of the ends."""
+    text = """.subckt stage ip in op on b vdd vss
+M1 on ip t vss nmos w=4u l=1u
+M2 op in t vss nmos w=4u l=1u
+M3 t b vss vss nmos w=4u l=1u
+R1 vdd on r=60k
+R2 op vdd r=60k
+.ends
+"""
+    request = LayoutRequest(netlist_text=text, technology="sky130A", workspace=str(tmp_path / "w"), last_stage="place")
+    places = {
+        m: island["axis_x"] for island in build_layout(request)["placement"]["islands"] for m in island["modules"]
+    }
+    assert places["resistor_R1"] == places["resistor_R2"]
