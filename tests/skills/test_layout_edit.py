@@ -13,6 +13,7 @@ import pytest
 
 from layoutkit.technology import load
 from skillpack import Runner, find_tools, scan
+from skillpack.execution.worker_pool import WorkerPool
 
 SKILLS = Path(__file__).parents[2] / "skills"
 OTA = SKILLS / "netlist-to-gds/assets/ota_5t.spice"
@@ -22,7 +23,7 @@ SCRIPTS = "layout-edit/scripts"
 
 @pytest.fixture(scope="module")
 def runner():
-    with Runner(find_tools(scan([SKILLS]).skills.values())) as runner:
+    with Runner(find_tools(scan([SKILLS]).skills.values()), pool=WorkerPool(max_workers=16)) as runner:
         yield runner
 
 
