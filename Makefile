@@ -64,11 +64,8 @@ test: $(VENV)/.installed-dev ## Run all tests (about 10 minutes on two idle core
 test-quick: $(VENV)/.installed-dev ## Run the quick tests (2 minutes): no servers, no foreign programs, few whole layouts
 	@$(PYTEST) -n 2 --quick
 
-hierarchy: $(VENV)/.installed-dev ## Compare hierarchical and flat DRC on 500 generated layouts of each process, check 500 spoilt ones and all arrays
-	@DRC_LAYOUTS=500 $(BIN)/python -m pytest -n 2 -q tests/layoutkit/drc/test_drc_hierarchy.py \
-	  tests/layoutkit/drc/test_drc_mutants.py tests/layoutkit/draw/test_bipolars.py \
-	  tests/layoutkit/draw/test_capacitor_arrays.py tests/layoutkit/flow/test_isolated_bodies.py \
-	  tests/loader/test_frontmatter.py tests/skillscript/test_schema.py
+hierarchy: $(VENV)/.installed-dev ## Run what a test run takes samples of: all layouts compared, all combinations drawn
+	@DRC_LAYOUTS=500 $(BIN)/python -m pytest -n 2 -q $$(grep -rlE 'THOROUGH|DRC_LAYOUTS|covering' tests --include='test_*.py')
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check $(SOURCES)

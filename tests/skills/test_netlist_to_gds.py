@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import klayout.db as kdb
@@ -10,6 +11,7 @@ import pytest
 from klayout import rdb
 
 from layoutkit.technology import load, names
+from thorough import THOROUGH
 
 SCRIPT = "netlist-to-gds/scripts/build_layout.py"
 OTA = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
@@ -70,10 +72,17 @@ def build(run_script, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("technology", TECHNOLOGIES)
-@pytest.mark.parametrize("netlist", [OTA, FOLDED_CASCODE, LATCH], ids=["ota", "folded_cascode", "latch"])
+NETLISTS = {"ota": OTA, "folded_cascode": FOLDED_CASCODE, "latch": LATCH}
+# The OTA in all technologies, the others in two each.
+CASES = [("ota", name) for name in TECHNOLOGIES]
+CASES += [("folded_cascode", "sky130A"), ("folded_cascode", "sg13g2"), ("latch", "gf180mcuD"), ("latch", "generic")]
+if THOROUGH:
+    CASES = [*product(NETLISTS, TECHNOLOGIES)]
+
+
+@pytest.mark.parametrize(("netlist", "technology"), CASES)
 def test_a_netlist_becomes_a_clean_layout(run_once, technology, netlist):
-    code, envelope, _ = run_once(SCRIPT, netlist, "--technology", technology)
+    code, envelope, _ = run_once(SCRIPT, NETLISTS[netlist], "--technology", technology)
     data = envelope["data"]
     assert (code, envelope["error"]) == (0, None)
     assert data["drc"]["passed"]

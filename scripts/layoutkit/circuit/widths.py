@@ -167,8 +167,10 @@ def _says_per_finger(circuit: Circuit, minimum: Callable[[Device], float | None]
 
 
 def _minimum(device: Device, minimum: Callable[[Device], float | None]) -> float | None:
-    known = minimum(device)
-    return shipped_minimums().get(device.model.lower().removesuffix("__model")) if known is None else known
+    known, model = minimum(device), device.model.lower().removesuffix("__model")
+    if known is not None or model in _GENERAL_NAMES:
+        return known
+    return shipped_minimums().get(model)  # reads every shipped technology
 
 
 def _several_fingers(circuit: Circuit) -> list[Device]:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device, MapOptions, Target, TargetDevice, map_circuit
 from layoutkit.circuit.readers.model_names import classify_model, rated_voltage, threshold_flavour
+from layoutkit.circuit.widths import shipped_minimums
 from layoutkit.errors import NetlistError, UnsupportedOperationError
 
 SKY = Target(
@@ -102,6 +103,13 @@ def test_a_finger_below_the_minimum_is_refused_with_both_readings(reading):
         assert text in message
     (told,) = caught.value.details["devices"]
     assert (told["total_width_per_device"], told["total_width_per_finger"]) == (0.42e-6, pytest.approx(6.72e-6))
+
+
+@pytest.mark.parametrize(("model", "searched"), [("nmos", 0), ("nch_lvt", 1)])
+def test_other_processes_are_read_only_for_a_model_that_may_be_one_of_theirs(model, searched):
+    shipped_minimums.cache_clear()
+    mapped(mos(model=model, w=2e-6, l=150e-9, nf=2))
+    assert shipped_minimums.cache_info().currsize == searched
 
 
 @pytest.mark.parametrize("reading", ["auto", "device", "finger"])

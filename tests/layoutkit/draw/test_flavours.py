@@ -11,6 +11,7 @@ from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.drc.check import check
 from layoutkit.extract.extractor import extract
 from layoutkit.technology import load, names
+from thorough import THOROUGH
 
 TECHNOLOGIES = {name: load(name) for name in names()}
 FLAVOURS = [(name, flavour) for name, tech in TECHNOLOGIES.items() for flavour in tech.devices]
@@ -29,11 +30,21 @@ def assert_clean(layout, cell, tech):
     assert {v.rule.id: (v.count, v.reason) for v in report.verdicts if v.status != "passed"} == {}
 
 
-@pytest.fixture(params=FLAVOURS, ids="-".join)
-def flavour(request):
-    """Return (technology, device) of each flavour in turn."""
-    name, device = request.param
-    return TECHNOLOGIES[name], TECHNOLOGIES[name].devices[device]
+# Each flavour in its least size and in two others, which differ from flavour to flavour.
+CASES = [
+    (*flavour, size)
+    for place, flavour in enumerate(FLAVOURS)
+    for number, size in enumerate(SIZES)
+    if THOROUGH or number == 0 or (number + place) % (len(SIZES) - 1) < 2
+]
+# Each flavour as a pair or as a mirror.
+PAIR, MIRROR = (2, 2), (2, 4)
+GROUPS = [
+    (*flavour, fingers)
+    for place, flavour in enumerate(FLAVOURS)
+    for number, fingers in enumerate((PAIR, MIRROR))
+    if THOROUGH or (number + place) % 2 == 0
+]
 
 
 def size_of(spec, tech, width_um, length_um):
@@ -41,9 +52,9 @@ def size_of(spec, tech, width_um, length_um):
     return max(width_um or 0, least[0]), max(length_um or 0, least[1])
 
 
-@pytest.mark.parametrize("size", SIZES, ids=str)
-def test_a_transistor_is_clean_and_extracts_as_asked(flavour, size):
-    tech, spec = flavour
+@pytest.mark.parametrize(("technology", "flavour", "size"), CASES, ids=str)
+def test_a_transistor_is_clean_and_extracts_as_asked(technology, flavour, size):
+    tech, spec = TECHNOLOGIES[technology], TECHNOLOGIES[technology].devices[flavour]
     width_um, length_um, nf, m, dummies, rows = size
     width_um, length_um = size_of(spec, tech, width_um, length_um)
     layout = kdb.Layout()
@@ -60,11 +71,11 @@ def test_a_transistor_is_clean_and_extracts_as_asked(flavour, size):
     assert len(found.dummies) == 2 * dummies * rows
 
 
-@pytest.mark.parametrize("fingers", [(2, 2), (2, 4)], ids=["pair", "mirror 1:2"])
-def test_a_matched_group_is_clean_and_extracts_as_asked(flavour, fingers):
-    tech, spec = flavour
+@pytest.mark.parametrize(("technology", "flavour", "fingers"), GROUPS, ids=str)
+def test_a_matched_group_is_clean_and_extracts_as_asked(technology, flavour, fingers):
+    tech, spec = TECHNOLOGIES[technology], TECHNOLOGIES[technology].devices[flavour]
     width_um, length_um = size_of(spec, tech, 1.0, 0.5)
-    gates = ("ga", "gb") if fingers == (2, 2) else ("ga", "ga")
+    gates = ("ga", "gb") if fingers == PAIR else ("ga", "ga")
     made = tuple(
         transistor(
             tech,

@@ -50,9 +50,7 @@ def test_every_size_is_clean_and_extracts_as_asked(tech, layout, device, flavour
     assert {channel.sides for channel in channels} == {frozenset((drain, source))}
 
 
-@pytest.mark.parametrize(
-    ("tech", "nets", "dummies"), covering(TECHNOLOGIES, SHARED_NETS, [1, 2]), indirect=["tech"]
-)
+@pytest.mark.parametrize(("tech", "nets", "dummies"), covering(TECHNOLOGIES, SHARED_NETS, [1, 2]), indirect=["tech"])
 def test_dummies_are_off_and_share_the_diffusion_of_their_neighbour(tech, layout, device, nets, dummies):
     module = draw_mos(layout, tech, MosSpec(device("M1", 3, 0.5, nets, nf=3), "cell", dummies=dummies))
     assert violations(layout, module.cell, tech) == {}
