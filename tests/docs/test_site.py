@@ -36,8 +36,13 @@ RUN_BY = {
     "references/zh/tutorials": "test_tutorials.py",
     "skills/technology-files/references/technology-format.md": "test_documents.py",
 }
-# What one line of a page says, and what stands for it here: paths, a port, and a token in the user's home.
-PLACES = {"/path/to/my/project": ".", "/srv/layouts": ".", "./path/to/analog-layout-skills": str(ROOT)}
+# What one line of a page says, and what stands for it here: paths, and one skill for all (test_install.py takes all).
+PLACES = {
+    "install --all": "install netlist-parse",
+    "/path/to/my/project": ".",
+    "/srv/layouts": ".",
+    "./path/to/analog-layout-skills": str(ROOT),
+}
 # Programs of others. The tests of hosts and of the package run them where they are installed; here they only exist.
 OTHERS = ("claude", "codex", "gemini", "npx", "uvx")
 # What CI does before it runs any test: the demo, the tests themselves, and an environment with this package.
