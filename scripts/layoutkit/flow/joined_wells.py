@@ -76,7 +76,7 @@ def join_wells(
             patch = (patch + filled.not_overlapping(closed)).merged()
         patch += _wider_necks(technology, region + patch, closed)
         patch += joined(region + patch, space, width, grid) - region - closed
-        patch = _wide_enough(patch.merged(), region, width)
+        patch = _far_enough(_wide_enough(patch.merged(), region, width), region, space)
         for layer in (key[0], *key[2]):
             cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
         merged.append(Well(*key, (region + patch).merged()))
@@ -118,13 +118,37 @@ def _wider_necks(technology: Technology, wells: kdb.Region, closed: kdb.Region) 
 
 
 def _wide_enough(patch: kdb.Region, wells: kdb.Region, width: int) -> kdb.Region:
-    """Return a filling without the pieces that would make wells narrower than their minimum width. [dbu]"""
+    """Return a filling without what would make wells narrower than their minimum width. [dbu]
+
+    Narrow ends of a piece are cut off; where that does not help, the whole piece is left out.
+    """
+    half, trimmed = -(-width // 2), False
     while True:
         narrow = (wells + patch).merged().width_check(width, False, kdb.Metrics.Euclidian).polygons()
         faults = patch.interacting(narrow)
         if faults.is_empty():
             return patch
         patch -= faults
+        if not trimmed:
+            patch = (patch + (faults & (wells + faults).merged().sized(-half).sized(half))).merged()
+            trimmed = True
+
+
+def _far_enough(patch: kdb.Region, wells: kdb.Region, space: int) -> kdb.Region:
+    """Return a filling without the pieces that only make gaps smaller. [dbu]"""
+
+    def gaps(filling: kdb.Region) -> kdb.EdgePairs:
+        return (wells + filling).merged().space_check(space, False, kdb.Metrics.Euclidian)
+
+    def least(found: kdb.EdgePairs) -> int:
+        return min((pair.distance() for pair in found.each()), default=space)
+
+    left = gaps(patch)
+    for piece in patch.interacting(left.polygons()).each():
+        without = patch - kdb.Region(piece)
+        if least(gaps(without)) > least(left):
+            patch, left = without, gaps(without)
+    return patch
 
 
 def _diffusion_outside(

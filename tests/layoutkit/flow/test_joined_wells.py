@@ -158,3 +158,18 @@ def test_wells_that_only_a_narrow_bridge_could_join_stay_apart():
     join_wells(technology, cell, [], [Well("nwell", "vdd", (), kdb.Region(box)) for box in boxes])
     found = check(layout, cell, technology, rule_ids=["nwell.1", "nwell.2a"]).summary()
     assert found["violations"] == []
+
+
+def test_a_gap_that_can_be_filled_only_up_to_a_foreign_corner_is_filled_so_far():
+    """Two wells beside a third; a ring of substrate taps ends at the corner where all three nearly meet."""
+    technology = load("sky130A")
+    boxes = [kdb.Box(-12330, 0, 12330, 18300), kdb.Box(12600, 0, 30730, 15380), kdb.Box(13360, 19900, 35130, 38540)]
+    layout = kdb.Layout()
+    layout.dbu = technology.dbu_um
+    cell = layout.create_cell("wells")
+    tap = technology.layer(layout, technology.resolve("tap"))
+    cell.shapes(tap).insert(kdb.Box(-12805, 18855, 12805, 42665))
+    cell.shapes(technology.layer(layout, "nwell")).insert(kdb.Region(boxes))
+    join_wells(technology, cell, [], [Well("nwell", "vdd", (), kdb.Region(box)) for box in boxes])
+    found = check(layout, cell, technology, rule_ids=["nwell.1", "nwell.2a"]).summary()
+    assert found["violations"] == []
