@@ -1,6 +1,7 @@
 """Routing that cannot come out otherwise is not repeated."""
 
 from dataclasses import replace
+from itertools import count
 from types import SimpleNamespace
 
 import pytest
@@ -41,6 +42,29 @@ def test_narrow_supplies_are_routed_once_a_placement(calls):
     assert calls == [(True, ("vss",)), (False, ()), (True, ())]
 
 
+PAIR = MirroredNets(("p", "n"), False, "", (100, 100), (1, 1), (1, 1), (10.0, 8.0), 1.0, 1.0)
+
+
+def placements(monkeypatch, pairs_of):
+    """Return the placement that is found where all nets have a way.
+
+    ``pairs_of`` returns the pairs of a try, given its number, as they are wired and once metal is added.
+    """
+    technology, box = load("sky130A"), SimpleNamespace(left=0, right=10, bottom=0, top=10)
+    placed = SimpleNamespace(cell=None, drawn=(), placement=SimpleNamespace(box=box), technology=technology)
+    tried, numbers, latest = placing.TriedPlacement(placed, None, None, Room(0, {}), ()), count(), []
+
+    def routed(tried, _):
+        latest[:] = [Routes(RoutingResult((), 1, (0, 0, 0)), None, mirrored=its) for its in pairs_of(next(numbers))]
+        return tried, latest[0]
+
+    monkeypatch.setattr(placing, "_placement", lambda *_: tried)
+    monkeypatch.setattr(placing, "_routed_placement", routed)
+    monkeypatch.setattr(placing, "with_equal_pairs", lambda *_: latest[1])
+    monkeypatch.setattr(placing, "more_room", lambda *_: Room(280, {}))
+    return placing.find_placement(SimpleNamespace(technology=technology, earlier=None), LayoutRequest())
+
+
 @pytest.mark.parametrize(
     ("wires", "totals", "alike", "tries"),
     [
@@ -55,17 +79,15 @@ def test_pairs_that_are_equal_or_cannot_be_need_no_second_placement(monkeypatch,
 
     The last pair has different devices on its nets.
     """
-    technology = load("sky130A")
-    pair = MirroredNets(("p", "n"), False, "", (100, 100), (1, 1), (1, 1), wires, 1.0, 1.0)
-    box = SimpleNamespace(left=0, right=10, bottom=0, top=10)
-    placed = SimpleNamespace(cell=None, drawn=(), placement=SimpleNamespace(box=box), technology=technology)
-    routes = Routes(RoutingResult((), 1, (0, 0, 0)), None, mirrored=(pair,))
-    balanced = replace(routes, mirrored=(replace(pair, totals=totals, alike=alike),))
-    tried = placing.TriedPlacement(placed, None, None, Room(0, {}), ())
-    monkeypatch.setattr(placing, "_placement", lambda *_: tried)
-    monkeypatch.setattr(placing, "_routed_placement", lambda tried, _: (tried, routes))
-    monkeypatch.setattr(placing, "with_equal_pairs", lambda *_: balanced)
-    monkeypatch.setattr(placing, "more_room", lambda *_: Room(280, {}))
-    found = placing.find_placement(SimpleNamespace(technology=technology, earlier=None), LayoutRequest())
+    pair = replace(PAIR, capacitances=wires)
+    balanced = (replace(pair, totals=totals, alike=alike),)
+    found = placements(monkeypatch, lambda _: ((pair,), balanced))
     assert len(found.tries) == tries
-    assert found.routes is balanced
+    assert found.routes.mirrored == balanced
+
+
+def test_unequal_pairs_ask_for_one_more_placement_only(monkeypatch):
+    """Each placement has one unequal pair less than the one before."""
+    found = placements(monkeypatch, lambda number: ((PAIR,) * (5 - number),) * 2)
+    assert len(found.tries) == 2
+    assert len(found.routes.mirrored) == 4
