@@ -121,11 +121,22 @@ class Metal:
         if not conductor.current_ma_um or current_ma <= (conductor.narrow_current_ma or 0.0):
             return 0
         width_um = current_ma / conductor.current_ma_um
-        return 0 if width_um > _WIDEST_UM else self.even(ceil(round(width_um / self.tech.dbu_um, 6)))
+        return 0 if width_um > self.widest(level) else self.even(ceil(round(width_um / self.tech.dbu_um, 6)))
+
+    def widest(self, level: int) -> float:
+        """Return the width of the widest wire that is drawn for a current [um]; it needs no more space than others."""
+        return max(_WIDEST_UM, self.tech.to_um(self.conductors[level].wide_width or 0) / 2)
+
+    def carries(self, level: int, current_ma: float) -> bool:
+        """Return whether a wire for a current may be as wide as it needs; True without a limit."""
+        conductor = self.conductors[level]
+        return not conductor.current_ma_um or current_ma <= max(
+            self.most_for(level), conductor.narrow_current_ma or 0.0
+        )
 
     def most_for(self, level: int) -> float:
         """Return the current of the widest wire that is drawn for a current. [mA]"""
-        return _WIDEST_UM * (self.conductors[level].current_ma_um or 0.0)
+        return self.widest(level) * (self.conductors[level].current_ma_um or 0.0)
 
     def cuts_for(self, level: int, current_ma: float, lines: int) -> int:
         """Return how many cuts each of some lines needs so that together, two at least, they carry a current.

@@ -150,6 +150,8 @@ class _Drawing:
         self.posts = not self.taps and all(ends_in_dummies(row, stack.bulk_net) for row in stack.rows)
         tied = self.posts or "left" in self.taps, self.posts or "right" in self.taps
         self.loads = _loads(stack)
+        # wires lead to every rail of a net that one rail does not carry; risers carry no current of it then
+        self.riser_loads = {net: ma for net, ma in self.loads.nets.items() if self.metal.carries(self.metal.rail, ma)}
         wired = [
             WiredRow(plan_row(row, self.sizes), self.sizes, self.metal, stack.bulk_net, tied, self.loads)
             for row in stack.rows
@@ -263,7 +265,7 @@ class _Drawing:
         """Return the width of the widest wire on ``level``, for spaces beside it."""
         rails = [rail.high - rail.low for row in self.wired for rail in row.all_rails() if rail.level == level]
         every = [rail for row in self.wired for rail in row.all_rails()]
-        wires = [needed_width(self.metal, every, self.loads.nets)] if level == self.metal.riser else []
+        wires = [needed_width(self.metal, every, self.riser_loads)] if level == self.metal.riser else []
         straps = [row.pad_width for row in self.wired] if level == self.metal.strap else []
         return max([self.metal.wire(level, RAIL_ROWS), *rails, *wires, *straps])
 
@@ -293,7 +295,7 @@ class _Drawing:
         rails = [rail for row in self.wired for rail in row.all_rails()]
         may_part = self.matched and not self._palindromes()
         room = self._riser_room(self._sides(), joined.names) if joined.names else 0
-        return Risers(self.metal, joined, rails, self.loads.nets, room=room, may_part=may_part)
+        return Risers(self.metal, joined, rails, self.riser_loads, room=room, may_part=may_part)
 
     def _twins(self) -> list[Twins]:
         """Return the twins of which both have rails, each net once."""

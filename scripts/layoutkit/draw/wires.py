@@ -299,9 +299,8 @@ class WiredRow:
         Where it is not, each rail is to carry that of its own row, as far as allowed: wires lead to every rail then.
         """
         metal, level, whole = self.metal, self.metal.rail, self.loads.nets.get(net, 0.0)
-        height = metal.width_for(level, whole)
-        if height or not metal.conductors[level].current_ma_um:
-            return height
+        if metal.carries(level, whole):
+            return metal.width_for(level, whole)
         return metal.width_for(level, min(self.current_of(net) if self.loads.fingers else 0.0, metal.most_for(level)))
 
     def _around_the_common(self, nets: Sequence[str], *, beside_ring: bool) -> list[str]:

@@ -87,7 +87,10 @@ class NetVerdict:
             places = ", ".join(f"{cut}{_at(box)}" for cut, box in self.singles)
             faults.append(f"it has a single cut where two fit: {places}")
         if (self.layer, self.box) not in self.singles:
-            faults.insert(0, f"its {self.layer}{_at(self.box)} is too weak: {self.drawn} drawn, {self.needed} needed")
+            limit = "" if self.carries_ma is None else f", so that it carries {self.carries_ma:.3g} mA"
+            faults.insert(
+                0, f"its {self.layer}{_at(self.box)} is too weak: {self.drawn} drawn{limit}, {self.needed} needed"
+            )
         return f"net {self.net} carries {current}, {'; '.join(faults)}"
 
     def to_json(self) -> dict[str, Any]:

@@ -189,7 +189,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         found.append((lacks, tried, routes))
         failed = tuple(net.name for net in routes.result.failed)
         tries.append(Try(room, failed, tuple(sorted({wire.net for wire in routes.unequal}))))
-        sound = sum(not any(each[:2]) for each, *_ in found)  # placements that lack equal pairs at most
+        sound = sum(not any(each[:-2]) for each, *_ in found)  # placements that lack equal pairs at most
         if not any(lacks[:-1]) or sound > 1 or not (failed or (request.row_gap is None and better)):
             break
         if len(found) > 1 and held_inside(tried.placed, routes) & held_inside(found[-2][1].placed, found[-2][2]):
@@ -233,13 +233,15 @@ def _balanced(tried: TriedPlacement, routes: Routes, metal: MetalInCell) -> Rout
     return routes if routes.result.failed else completed(metal, tried.job, routes)
 
 
-def _lacks(tried: TriedPlacement, routes: Routes) -> tuple[int, int, int, int]:
-    """Return what a try lacks: nets, wires that are equal over matched gates, pairs of equal nets, and area. [dbu2]
+def _lacks(tried: TriedPlacement, routes: Routes) -> tuple[int, ...]:
+    """Return what a try lacks, and its area: [dbu2]
 
-    Pairs on which different devices hang do not count: no placement makes them equal.
+    Nets, nets that carry their currents, wires that are equal over matched gates, and pairs of equal nets. Pairs on
+    which different devices hang do not count: no placement makes them equal.
     """
     pairs = sum(pair.lacks > 0 and pair.alike for pair in routes.mirrored)
-    return len(routes.result.failed), len(routes.unequal), pairs, _area(tried.placed.placement)
+    weak = sum(net.weak for net in routes.result.nets)
+    return len(routes.result.failed), weak, len(routes.unequal), pairs, _area(tried.placed.placement)
 
 
 def _routed_placement(placement: TriedPlacement, metal: MetalInCell) -> tuple[TriedPlacement, Routes]:

@@ -165,10 +165,10 @@ def plan_frame(
         style: ``rails``: power at the top, ground at the bottom, unless a net wants another side. ``ring``: every
             supply around the core. ``ports``: supplies have ports as signals do.
         metal_in: Returns the metal and keepouts of the modules. If given, rails lie over the modules as far as these
-            leave room.
+            leave room, unless a net's current needs wires wider than usual rails, and room for their vias on modules.
     """
     planner = _Planner(technology, core, nets, channel, style)
-    if style == "rails" and metal_in is not None:
+    if style == "rails" and metal_in is not None and not planner.is_heavy():
         planner.lay_over(metal_in)
     return planner.frame()
 
@@ -247,6 +247,16 @@ class _Planner:
         if style == "ring":
             return SIDES
         return (net.side,) if net.side else RAIL_SIDES[net.use]
+
+    def is_heavy(self) -> bool:
+        """Return whether the current of a net needs wires that are wider than a usual rail."""
+        return self._heavy_wires() > 0
+
+    def _heavy_wires(self) -> int:
+        """Return the room for wires of all nets whose currents need wires that are wider than a usual rail."""
+        usual = self.technology.to_dbu(RAIL_WIDTH_UM)
+        wires = [(c, self._width(c, net)) for net in self.nets.values() for c in (self.horizontal, self.vertical)]
+        return sum(width + self._rail_space(c, width) for c, width in wires if width > max(usual, c.width)) // 2
 
     def lay_over(self, metal_in: MetalIn) -> None:
         """Let the rails of each side lie over the core, on the conductor on which they reach furthest inside.
@@ -351,7 +361,7 @@ class _Planner:
         widest = max(
             (self._width(c, net) for net in self.nets.values() for c in (self.horizontal, self.vertical)), default=0
         )
-        channel = self.channel + max(widest, *ends, 0)
+        channel = self.channel + max(widest, *ends, self._heavy_wires(), 0)
         core = self.core.enlarged(channel, channel)
         left, bottom = core.left // self.step * self.step, core.bottom // self.step * self.step
         right, top = self._up(core.right), self._up(core.top)

@@ -403,11 +403,16 @@ def _with_shares(job: RoutingJob, net: WantedNet, request: NetRequest) -> NetReq
     request = _landed(technology, request)
     rails = [each.box.height() for each in request.terminals if each.draw and each.draw.most > usual]
     lowest, parts = min(rails, default=0), [whole]
-    while len(parts) < MOST_SHARES and parts[-1] / 2 > usual:
+    draws = [each.draw.most for each in request.terminals if each.draw and each.draw.most > usual]
+    while len(parts) < MOST_SHARES and parts[-1] / 2 > usual and parts[-1] / 2 >= min(draws, default=whole):
         parts.append(parts[-1] / 2)
     widths = [width_for_current(job, replace(net, current=part / 1e3))[0] for part in parts]
     shares = [(part, Gauge(width, part, lowest)) for part, width in zip(parts, widths, strict=True)]
-    return replace(request, shares=(*([(usual, Gauge(net.width))] if usual > 0 else ()), *reversed(shares)))
+    return replace(
+        request,
+        shares=(*([(usual, Gauge(net.width))] if usual > 0 else ()), *reversed(shares)),
+        own_gauge=None if net.symmetric or net.mirror_of else shares[0][1],
+    )
 
 
 def _landed(technology: Technology, net: NetRequest) -> NetRequest:

@@ -36,7 +36,10 @@ def _routing_faults(routing: Mapping[str, Any]) -> list[str]:
 
 def _current_faults(currents: Mapping[str, Any]) -> list[str]:
     weak = [entry["text"] for entry in currents["nets"] if entry["verdict"] == "failed"]
-    return [f"{_counted(len(weak), 'net')} cannot carry the current: {'; '.join(weak[:SHOWN])}"] if weak else []
+    if not weak:
+        return []
+    remedy = "give the modules there more room (row_gap), divide their devices into more fingers, or state less current"
+    return [f"{_counted(len(weak), 'net')} cannot carry the current: {'; '.join(weak[:SHOWN])} ({remedy})"]
 
 
 def _counted(number: int, noun: str) -> str:

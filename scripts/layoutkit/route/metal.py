@@ -36,7 +36,10 @@ class Share(NamedTuple):
 
 @dataclass
 class NetMetal:
-    """What one net draws at the moment, the paths it came from, and the shares of its vias, where they differ."""
+    """What one net draws at the moment, and the paths it came from.
+
+    ``shares`` has those of its vias, where they differ; ``thin`` says that some path is too thin for its own.
+    """
 
     paths: list[list[int]] = field(default_factory=list)
     wires: list[Wire] = field(default_factory=list)
@@ -44,6 +47,7 @@ class NetMetal:
     patches: list[Patch] = field(default_factory=list)
     order: list[Wire | tuple[str, int, int]] = field(default_factory=list)
     shares: dict[tuple[str, int, int], Share] = field(default_factory=dict)
+    thin: bool = False
     _known: tuple[object, list[tuple[int, Rect]]] | None = field(default=None, repr=False, compare=False)
     _regions: dict[int, tuple[object, kdb.Region]] = field(default_factory=dict, repr=False, compare=False)
 
@@ -94,6 +98,15 @@ class NetMetal:
         """Return wires and vias in the order in which the net was grown."""
         at = {(via.cut, via.x, via.y): via for via in self.vias}
         return tuple(entry if isinstance(entry, Wire) else at[entry] for entry in self.order)
+
+    def is_weak(self, stack: Stack) -> bool:
+        """Return whether a path is too thin, or a via has too few cuts, for its share of the current."""
+        found = {(via.cut, via.x, via.y): via.columns * via.rows for via in self.vias}
+        return self.thin or any(
+            found.get(place, 0) < stack.cuts_for(cut_index(stack, place[0]), share.current_ma)
+            for place, share in self.shares.items()
+            if share.current_ma
+        )
 
     @property
     def wire_length(self) -> int:

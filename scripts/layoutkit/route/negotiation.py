@@ -143,14 +143,15 @@ class Negotiation:
         """Route a net and enter it, or note why it has no path."""
         if net.shares:
             shared = grow_shared(self.board, net, weight)
-            reason, paths = shared.reason, shared.paths
+            reason, paths, thin = shared.reason, shared.paths, shared.weak
         else:
             growth = grow(self.board, net, self.board.costs(net, weight))
-            reason, paths = growth.reason, [(path, Share(net.width, None)) for path in growth.paths]
+            reason, paths, thin = growth.reason, [(path, Share(net.width, None)) for path in growth.paths], False
         if reason is not None:
             self.state[net.name] = State(reason=reason)
             return
         metal = metal_of_shares(self.stack, self.board.tracks, paths)
+        metal.thin = thin
         self._finisher(net).finish(metal, net.width, net.current_ma)
         self._enter(net, metal)
 
@@ -359,6 +360,7 @@ class Negotiation:
             via_count=len(metal.vias),
             single_cuts=tuple(singles),
             shielded=state.shielded,
+            weak=metal.is_weak(self.stack),
         )
 
 

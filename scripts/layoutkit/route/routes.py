@@ -69,6 +69,7 @@ class NetRequest:
         avoid_layers: Conductors on which this net's wires cost more.
         shares: Currents in rising order, each with the gauge of wires that carry it; the last is that of the whole net.
             Each wire is as wide as its share of the current needs. Empty: all wires have ``width``. [mA]
+        own_gauge: Gauge of wires that carry the whole current; None for wires of ``width`` and vias of one cut.
     """
 
     name: str
@@ -83,12 +84,12 @@ class NetRequest:
     least_cuts: int = 1
     avoid_layers: tuple[str, ...] = ()
     shares: tuple[tuple[float, Gauge], ...] = ()
-    thinner: Gauge | None = None
+    own_gauge: Gauge | None = None
 
     @property
     def gauge(self) -> Gauge:
-        """That of its wires: ``thinner``, or that of ``width``."""
-        return self.thinner or Gauge(self.width)
+        """That of its wires: ``own_gauge``, or that of ``width``."""
+        return self.own_gauge or Gauge(self.width)
 
     @property
     def gauges(self) -> set[Gauge]:
@@ -225,7 +226,7 @@ class RoutedNet:
     ``path`` holds the wires and vias in the order in which the net was grown; ``metal`` is everything drawn:
     ``(layer, rect)`` of wires, via pads and patches, sorted. ``single_cuts`` are the vias without room for two cuts.
     ``shielded`` is the length of wire that has its shield at both sides. [dbu] ``stubs`` are drawn as patches that only
-    add capacitance.
+    add capacitance. ``weak``: a wire is too thin, or a via has too few cuts, for its share of the net's current.
     """
 
     name: str
@@ -243,6 +244,7 @@ class RoutedNet:
     blocked_by: tuple[Blocker, ...] = ()
     shielded: int = 0
     stubs: tuple[Wire, ...] = ()
+    weak: bool = False
 
 
 @dataclass(frozen=True)

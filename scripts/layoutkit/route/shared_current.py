@@ -15,7 +15,7 @@ from layoutkit.route.net_flows import Draw, flow_between, flows
 from layoutkit.route.tree import box_of, distance_to, grow, joined, keep_cuts_apart, nodes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from layoutkit.route.board import Board
     from layoutkit.route.path_search import EdgeCosts
@@ -28,10 +28,11 @@ ALMOST = 1 + 1e-9
 
 @dataclass(frozen=True)
 class Shared:
-    """Paths with their shares of a net's current, or why there are none."""
+    """Paths with their shares of a net's current, or why there are none; ``weak`` if some are too thin for theirs."""
 
     paths: list[tuple[list[int], Share]]
     reason: str | None = None
+    weak: bool = False
 
 
 def grow_shared(board: Board, net: NetRequest, weight: int) -> Shared:
@@ -49,9 +50,9 @@ def grow_shared(board: Board, net: NetRequest, weight: int) -> Shared:
             return best
         wider = tree.grown()
         if wider.reason is not None:
-            return best
+            return replace(best, weak=True)
         best = wider
-    return best
+    return replace(best, weak=True)
 
 
 class _Tree:
@@ -65,7 +66,7 @@ class _Tree:
         self.draws = [self._draw(group) for group in self.groups]
         everything = sum(self.draws, Draw())
         ports = sum(draw.port for draw in self.draws)
-        self.least = [
+        self.own = [
             flow_between(
                 draw,
                 Draw(everything.into - draw.into, everything.out_of - draw.out_of, ports > draw.port),
@@ -73,6 +74,7 @@ class _Tree:
             )
             for draw in self.draws
         ]
+        self.least = list(self.own)  # what the path to each group is to carry
         self.found: list[tuple[list[int], int]] = []  # paths and the groups that they lead to
         self.through: list[dict[tuple[int, int], float]] = []
 
@@ -89,7 +91,7 @@ class _Tree:
 
     def _with(self, rank: int) -> NetRequest:
         gauge = self.net.shares[rank][1]
-        return replace(self.net, width=gauge.width, thinner=gauge)
+        return replace(self.net, width=gauge.width, own_gauge=gauge)
 
     def grown(self) -> Shared:
         """Return the paths for the currents in ``least``, or why there are none."""
@@ -97,7 +99,7 @@ class _Tree:
         ranks = [self._rank(current) for current in self.least]
         entries: dict[int, list[set[int]]] = {}
         costs: dict[int, EdgeCosts] = {}
-        for rank in sorted({*ranks, len(net.shares) - 1}):
+        for rank in sorted({*ranks, *map(self._rank, self.own), len(net.shares) - 1}):
             access = board.access(self._with(rank))
             entries[rank] = [nodes_of(board, [access[i] for i in group]) for group in self.groups]
             costs[rank] = board.costs(self._with(rank), self.weight)
@@ -108,26 +110,50 @@ class _Tree:
         waiting = set(range(len(ranks))) - {root}
         while waiting:
             rank = max(ranks[i] for i in waiting)
+            landings = {i: self._landings(i, rank, entries, costs) for i in {*waiting, *tree, *beside}}
             now = [i for i in sorted(waiting) if ranks[i] == rank]
-            targets: dict[int, int] = {}
-            for number in reversed(now):
-                targets.update(dict.fromkeys(entries[rank][number], number))
-            guess = distance_to(board, [box_of(board, entries[rank][i]) for i in now if entries[rank][i]])
+            targets = {node: number for number in reversed(now) for node in landings[number]}
+            guess = distance_to(board, [box_of(board, landings[i]) for i in now if landings[i]])
             path: list[int] = []
             for others in (set[int](), beside):
-                starts = set(nodes).union(*(entries[rank][i] for i in tree | others))
-                path = path or board.search.shortest_path(costs[rank], guess, list(starts), list(targets))
+                starts = {node: tail for i in sorted(tree | others) for node, tail in landings[i].items()}
+                path = path or board.search.shortest_path(costs[rank], guess, [*{*starts, *nodes}], [*targets])
             if not path:
                 return Shared([], grow(board, net, board.costs(net, self.weight)).reason or "no path is wide enough")
             reached = targets[path[-1]]
             waiting.discard(reached)
             (tree if reached in thick else beside).add(reached)
+            before = () if path[0] in nodes else starts[path[0]]
+            path = [*before[::-1], *path, *landings[reached][path[-1]]]
             nodes.update(path)
             if len(path) > 1:
                 self.found.append((path, reached))
             for each in costs.values():
                 keep_cuts_apart(board, each, path)
         return self._shared(ranks, entries)
+
+    def _landings(
+        self, number: int, rank: int, entries: Mapping[int, Sequence[set[int]]], costs: Mapping[int, EdgeCosts]
+    ) -> dict[int, tuple[int, ...]]:
+        """Return the nodes where a path may end at a piece of metal, each with the nodes from there to the metal.
+
+        Where a path carries more than the piece draws, for the sake of others, it may end above the piece: the vias
+        down to it need cuts for the piece alone.
+        """
+        found: dict[int, tuple[int, ...]] = dict.fromkeys(sorted(entries[rank][number]), ())
+        own = self._rank(self.own[number])
+        if own >= rank:
+            return found
+        tracks = self.board.tracks
+        for entry in sorted(entries[own][number]):
+            level, column, row = tracks.place(entry)
+            down: tuple[int, ...] = (entry,)
+            while level + 1 < len(costs[own].via) and costs[own].via[level, row, column] >= 0:
+                level += 1
+                node = tracks.node(level, column, row)
+                found.setdefault(node, down)
+                down = (node, *down)
+        return found
 
     def _is_thick(self, number: int) -> bool:
         """Return whether some metal of a group is as wide as the widest wires."""

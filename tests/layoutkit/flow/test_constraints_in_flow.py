@@ -365,3 +365,36 @@ def test_modules_that_lie_apart_or_out_of_line_are_reported_with_the_distance():
         found = judged((room, 0))
         assert (found[0].obeyed, found[4].obeyed) == obeyed
     assert not judged((0, 9000))[0].obeyed  # the room above a module is not that beside it
+
+
+REGULATOR = """* a pass device of eight milliamperes beside a transistor of some microamperes
+.subckt regulator vin vout gate a q vss
+MP vout gate vin vin pmos W=100u L=0.5u nf=10 m=2
+M1 q a vin vin pmos W=2u L=0.5u
+M2 q a vss vss nmos W=1u L=0.5u
+R1 vout vss 20k
+.ends
+"""
+
+
+def test_wires_and_modules_carry_their_shares_of_a_net_s_current(build):
+    """8 mA need 2.86 um of met2, which finds no way to M1; it takes 1 % of them, which a wire of 0.14 um carries.
+
+    R1 takes 0.09 mA; the single cuts at its end become two.
+    """
+    stated = [{"net": "vin", "current": 0.008}, {"net": "vout", "current": 0.008}]
+    report = build(REGULATOR, {"net_currents": stated})
+    assert faults(report) == []
+    verdicts = {entry["net"]: entry["verdict"] for entry in report["currents"]["nets"]}
+    assert (verdicts["vin"], verdicts["vout"]) == ("passed", "passed")
+
+
+def test_single_cuts_of_tap_rings_are_doubled_on_nets_with_a_current(build):
+    mirror = """* 1:4
+.subckt mirror iin iout vss
+M1 iin iin vss vss nmos W=10u L=1u nf=2
+M2 iout iin vss vss nmos W=40u L=1u nf=8
+.ends
+"""
+    constraints = {"net_currents": [{"net": "vss", "current": 0.0005}], "matching": [{"devices": ["M1", "M2"]}]}
+    assert faults(build(mirror, constraints)) == []
