@@ -83,7 +83,7 @@ def test_a_missing_process_kit_is_exit_code_3_with_a_hint(run_script, program):
 
 
 NETLIST = """.subckt pair vss inp inn outp
-+ outn bias
++ outn bias tail
 C1 inp inn 2f
 C2 inp vss 1.5f
 R1 outp outp.n1 3
@@ -95,6 +95,7 @@ C1 inp inn 2f
 C2 inp vss 1.5f
 C3 outp VSUBS 4f
 C4 inn vss 2.5f
+C5 tail vss 6f
 .ends
 """
 
@@ -102,18 +103,25 @@ C4 inn vss 2.5f
 def test_magics_netlist_gets_the_pins_of_the_input_and_figures_are_those_without_resistors(
     run_script, program, tmp_path
 ):
-    """With resistors Magic leaves out couplings; its hierarchical writer moves the capacitance of gates elsewhere."""
+    """With resistors Magic leaves out couplings; its hierarchical writer moves the capacitance of gates elsewhere.
+
+    Inner nets get labels, which Magic may read as ports.
+    """
     kit = tmp_path / "kits" / "sky130A" / "libs.tech" / "magic"
     kit.mkdir(parents=True)
     (kit / "sky130A.magicrc").touch()
     files = (("out.spice", NETLIST), ("whole_nets.spice", WHOLE_NETS))
     written = "".join(f"cat > {name} <<'E'\n{text}E\n" for name, text in files)
-    path = program("magic", f"{written}cp pex.tcl {tmp_path}\n")
+    path = program("magic", f"{written}cp pex.tcl layout.gds {tmp_path}\n")
     arguments = (*EXAMPLE, "--engine", "magic", "--output-dir", tmp_path)
     code, envelope = run_script(SCRIPT, *arguments, PATH=path, PDK_ROOT=str(tmp_path / "kits"))
     assert code == 0, envelope
     nets = {net["net"]: net for net in envelope["data"]["nets"]}
-    assert (nets["inp"]["total_ff"], nets["inn"]["total_ff"], nets["outp"]["total_ff"]) == (3.5, 4.5, 4.0)
+    assert [nets[net]["total_ff"] for net in ("inp", "inn", "outp", "tail")] == [3.5, 4.5, 4.0, 6.0]
+    labelled = kdb.Layout()
+    labelled.read(str(tmp_path / "layout.gds"))
+    li1_label = labelled.top_cell().shapes(labelled.layer(67, 5))
+    assert [shape.text_string for shape in li1_label.each(kdb.Shapes.STexts)] == ["tail"]
     written = (tmp_path / "pair.pex.spice").read_text()
     assert ".subckt pair inp inn outp outn bias vss\n" in written
     script = (tmp_path / "pex.tcl").read_text()
@@ -130,7 +138,13 @@ def test_magics_spelling_of_names_becomes_that_of_the_input(run_script, program,
     extracted = NETLIST.replace(" bias", " Bias").replace(".ends", "R2 Bias Bias.n1 3\nC4 Bias.n1 vss 7f\n.ends")
     given = re.sub(r"\bbias\b", "Bias!", (ASSETS / "pair.spice").read_text())
     path = program("magic", f"cat > out.spice <<'E'\n{extracted}E\n")
-    layout = ("--layout-path", ASSETS / "pair.gds", "--netlist-text", given, "--technology", "sky130A")
+    drawn = kdb.Layout()
+    drawn.read(str(ASSETS / "pair.gds"))
+    for layer in drawn.layer_indexes():
+        for shape in drawn.top_cell().shapes(layer).each(kdb.Shapes.STexts):
+            shape.text_string = shape.text_string.replace("bias", "Bias!")
+    drawn.write(str(tmp_path / "pair.gds"))
+    layout = ("--layout-path", tmp_path / "pair.gds", "--netlist-text", given, "--technology", "sky130A")
     code, envelope = run_script(
         SCRIPT, *layout, "--engine", "magic", "--output-dir", tmp_path, PATH=path, PDK_ROOT=str(tmp_path / "kits")
     )

@@ -14,17 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import klayout.db as kdb
+
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import KlayoutError, LayoutkitError, MissingProgramError
+from layoutkit.extract.extractor import extract
 from layoutkit.layout.cells import choose_cell
 from layoutkit.other_programs import MAX_BYTES, OtherProgram, ProgramRun, log_tail, run_program
+from layoutkit.parasitics.layout_circuit import layout_circuit
 from layoutkit.parasitics.net_parasitics import GROUND, Capacitor, Elements, NetParasitics, Parasitics
 from layoutkit.parasitics.pair_mismatches import pair_mismatches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import klayout.db as kdb
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.parasitics.parasitic_extraction import PexOptions
@@ -79,6 +81,7 @@ def external_parasitics(
         written = folder / "out.spice"
         if run.engine == "magic":
             command = _magic(program, technology, cell.name, options, folder)
+            layout = _with_inner_names(layout, circuit, technology, options)
         else:
             command = _kpex(program, technology, circuit, cell.name, options, folder)
         layout.write(str(folder / "layout.gds"))
@@ -165,6 +168,23 @@ def _magic(program: str, technology: Technology, cell: str, options: PexOptions,
     return [program, "-dnull", "-noconsole", "-rcfile", str(found[0]), "pex.tcl"]
 
 
+def _with_inner_names(layout: kdb.Layout, circuit: Circuit, technology: Technology, options: PexOptions) -> kdb.Layout:
+    """Return a layout in which each net without a label has one with its name, which Magic would name by its place."""
+    named = layout.dup()
+    cell = choose_cell(named, options.cell_name)
+    found = layout_circuit(extract(named, cell, technology, waived_layers=options.waived_layers), circuit)
+    for number, net in sorted(found.extraction.nets.items()):
+        metal = ((each, found.extraction.shapes(number, each.name)) for each in technology.conductors)
+        conductor, shapes = next(((each, shapes) for each, shapes in metal if not shapes.is_empty()), (None, None))
+        if net.labels or conductor is None or shapes is None:
+            continue
+        boxes = [part.bbox() for part in shapes.decompose_trapezoids_to_region()]
+        middle = max(boxes, key=lambda box: (box.area(), str(box))).center()
+        text = kdb.Text(found.nets[number], middle.x, middle.y)
+        cell.shapes(technology.layer(named, conductor.label_layer)).insert(text)
+    return named
+
+
 def _kpex(
     program: str, technology: Technology, circuit: Circuit, cell: str, options: PexOptions, folder: Path
 ) -> list[str]:
@@ -208,7 +228,8 @@ def _with_pins(text: str, cell: str, circuit: Circuit) -> tuple[str, list[str]]:
     head = re.search(rf"^\.subckt[ \t]+{re.escape(cell)}(?=\s)(.*)$", joined, re.IGNORECASE | re.MULTILINE)
     if head is None:
         raise KlayoutError(f"no .subckt {cell} in the netlist")
-    pins = head[1].split()
+    inner = {net.lower() for net in circuit.nets} - {port.lower() for port in circuit.ports}
+    pins = [pin for pin in head[1].split() if pin.lower() not in inner]  # some kits make a port of each label
     wanted = {pin.lower(): pin for pin in pins}
     if sorted(wanted) != sorted(port.lower() for port in circuit.ports):
         return joined, [f"order of pins: the netlist has {' '.join(pins)}, the input {' '.join(circuit.ports)}"]

@@ -105,8 +105,8 @@ def test_every_net_of_the_demo_has_magics_capacitance(name, finished_layout, tmp
 
 
 @pytest.mark.parametrize("name", sorted(IN_PDK))
-def test_both_engines_state_the_same_capacitance_of_every_port(name, finished_layout):
-    """Of the substrate's net, too; and not what Magic's netlists with resistors and by hierarchy make of it."""
+def test_both_engines_state_the_same_capacitance_of_every_net(name, finished_layout):
+    """Of inner nets and of the substrate's, and not what Magic's netlists by hierarchy or with resistors make of it."""
     if not list(technology_file(name).parent.glob("*.magicrc")):
         pytest.skip("skipped: needs the .magicrc of the process kit")
     _, workspace = finished_layout(NETLIST, name)
@@ -116,7 +116,7 @@ def test_both_engines_state_the_same_capacitance_of_every_port(name, finished_la
     ours = extract_parasitics(layout, circuit, technology, PexOptions("c"))
     magics = external_parasitics(layout, circuit, technology, PexOptions("rc"), ExternalRun("magic"))
     totals = {net.net: net.total_fF for net in magics.nets}
-    judged = {net.net: net.total_fF for net in ours.nets if net.net in circuit.ports}
-    assert len(judged) == 6
-    for net, total in judged.items():
-        assert total == pytest.approx(totals[net], rel=0.2), net
+    assert sorted(totals) == sorted(circuit.nets)
+    for net in ours.nets:
+        assert net.total_fF == pytest.approx(totals[net.net], rel=0.2), net.net
+    assert f".subckt {circuit.name} {' '.join(circuit.ports)}\n" in magics.spice
