@@ -10,11 +10,12 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.row import is_palindrome
+from layoutkit.draw.wires import HeadMove
 
 if TYPE_CHECKING:
     from layoutkit.draw.row_metal import Metal
     from layoutkit.draw.sketch import Area
-    from layoutkit.draw.wires import WiredRow
+    from layoutkit.draw.wires import Head, WiredRow
 
 
 def share_gate_rails(lower: WiredRow, upper: WiredRow, metal: Metal, *, way: int) -> bool:
@@ -33,14 +34,17 @@ def share_gate_rails(lower: WiredRow, upper: WiredRow, metal: Metal, *, way: int
     before = [(row.heads, row.gate_nets) for row in (lower, upper)]
     strip = lower.sizes.strip
     distance = -(-(strip + metal.space(0, strip)) // (2 * metal.grid)) * metal.grid
-    mirrored = is_palindrome(lower.plan.row) and is_palindrome(upper.plan.row)
-    for moved, outwards in ((0, False), (distance, mirrored)):
-        heads = [
-            row.moved_heads(side * moved, outwards=outwards) if moved else None
-            for row, side in ((lower, -way), (upper, way))
-        ]
-        if moved and (bars or None in heads):
-            continue
+    mirrored = all(is_palindrome(row.plan.row, row.exchanged) for row in (lower, upper))
+    farther = range(0, distance, metal.grid) if mirrored and (lower.exchanged or upper.exchanged) else (0,)
+    for inner in (None, *farther):
+        heads: list[list[Head] | None] = [None, None]
+        if inner is not None:
+            heads = [
+                row.moved_heads(HeadMove(side * distance, mirrored, inner))
+                for row, side in ((lower, -way), (upper, way))
+            ]
+            if bars or None in heads:
+                continue
         lower.share_rails(nets, heads[0])
         upper.share_rails(nets[::-1], heads[1])
         if lower.gate_rail == upper.gate_rail and _have_room(lower, upper, metal):

@@ -38,6 +38,7 @@ class NetRail(NamedTuple):
         high: Its upper edge.
         contacts: Leftmost and rightmost end that its cuts to the row ask for.
         columns: Middles of the columns that it joins.
+        beside: Whether a rail of the other twin lies beside it, at the other side of x = 0.
     """
 
     net: str
@@ -46,6 +47,7 @@ class NetRail(NamedTuple):
     high: int
     contacts: tuple[int, int]
     columns: tuple[int, ...] = ()
+    beside: bool = False
 
 
 class Channel(NamedTuple):
@@ -122,15 +124,21 @@ class InnerRisers:
         return None
 
     def risers(self) -> Iterator[tuple[tuple[str, str], Area]]:
-        """Yield each riser with its net and the other twin's; they run over all channels, so that all are alike."""
+        """Yield each riser with its net and the other twin's.
+
+        They run over all channels, so that all are alike; where they cover both devices of each row alike, from the
+        lowest rail to the highest one only.
+        """
         end, conductor = (
             self.metal.cuts[self.metal.riser - 1].enclose_above_end,
             self.metal.conductors[self.metal.riser],
         )
         for pair, place in self.places.items():
-            rails, channels = self.rails[pair], self.around.channels
-            bottom = min(*(rail.low - end for rail in rails), *(each.area.bottom for each in channels))
-            top = max(*(rail.high + end for rail in rails), *(each.area.top for each in channels))
+            bottom = min(rail.low - end for rail in self.rails[pair])
+            top = max(rail.high + end for rail in self.rails[pair])
+            if not self._covers_rows_equally(place):
+                bottom = min(bottom, *(each.area.bottom for each in self.around.channels))
+                top = max(top, *(each.area.top for each in self.around.channels))
             grow = self.metal.even(max(0, -(-conductor.area // (place.right - place.left)) - (top - bottom))) // 2
             yield pair, Area(-place.right, bottom - grow, -place.left, top + grow)
             yield pair[::-1], Area(place.left, bottom - grow, place.right, top + grow)
@@ -164,7 +172,7 @@ class InnerRisers:
         wide = riser.enlarged(place.left - place.pad[0], 0)
         linked = [(gate.net, gate.low, gate.high) for gate, _ in self._gate_links(pair)]
         for net, level, area in rails:
-            if net in own and (net, area.bottom, area.top) not in linked:
+            if net in own and (net, area.bottom, area.top) not in linked and _meet(area, riser):
                 yield from metal.stack_between(level, area, metal.riser, wide, crowded=True)
 
     def _gate_links(self, pair: tuple[str, str]) -> list[tuple[NetRail, Area]]:
@@ -175,7 +183,9 @@ class InnerRisers:
         metal = self.metal
         found, half, space = [], metal.even(metal.wire(metal.rail)) // 2, metal.space(metal.rail, 0)
         for gate in (rail for rail in self.rails[pair] if not rail.columns):
-            for rail in (rail for rail in self.rails[pair] if rail.columns and rail.net == gate.net):
+            for rail in (
+                rail for rail in self.rails[pair] if rail.columns and not rail.beside and rail.net == gate.net
+            ):
                 end = metal.cuts[gate.level].enclose_above_end if gate.level < metal.rail else 0
                 link = Area(-half, min(rail.low, gate.low - end), half, max(rail.high, gate.high + end))
                 others = [each for each in self.all_rails if each not in (rail, gate)]
@@ -236,12 +246,34 @@ class InnerRisers:
         covers = rails, risers, self._pads(pair, place)
         return all(len(set(_covered(areas, channels).values())) == 1 for areas in covers)
 
+    def _covers_rows_equally(self, place: Place) -> bool:
+        """Return whether risers cover the same part of the channels of each device in every row by itself."""
+        rows: dict[tuple[int, int], list[Channel]] = {}
+        for channel in self.around.channels:
+            rows.setdefault((channel.area.bottom, channel.area.top), []).append(channel)
+        devices = {channel.device for channel in self.around.channels}
+        for (bottom, top), channels in rows.items():
+            areas = [Area(place.left, bottom, place.right, top), Area(-place.right, bottom, -place.left, top)]
+            covered = _covered(areas, channels)
+            if len(set(covered.values())) > 1 or (any(covered.values()) and set(covered) != devices):
+                return False
+        return True
+
     def _span(self, rail: NetRail, place: Place) -> tuple[int, int]:
-        """Return the left and right end of a rail: its contacts and its riser, alike at both sides. [dbu]"""
+        """Return the left and right end of a rail: its contacts and its riser, alike at both sides. [dbu]
+
+        A rail beside that of the other twin lies at its own side of x = 0, as its riser does.
+        """
         metal = self.metal
         cut = metal.cuts[metal.riser - 1]
-        riser = place.pad[1] + max(0, cut.enclose_below_end - cut.enclose_above)
+        beyond = max(0, cut.enclose_below_end - cut.enclose_above)
+        riser = place.pad[1] + beyond
         least = -(-metal.conductors[rail.level].area // (rail.high - rail.low))
+        if rail.beside:
+            edges = sorted(map(abs, rail.contacts))
+            near, far = min(edges[0], place.pad[0] - beyond), max(edges[1], riser)
+            far += max(0, metal.even(least - (far - near)))
+            return (-far, -near) if rail.contacts[0] < 0 else (near, far)
         half = max(-rail.contacts[0], rail.contacts[1], riser, metal.even(least) // 2)
         return -half, half
 

@@ -20,11 +20,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.errors import GeometryError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from layoutkit.draw.sizes import RowSizes
 
 
@@ -124,12 +127,24 @@ def plan_row(row: Row, sizes: RowSizes) -> PlannedRow:
     return _Planner(row, sizes).plan()
 
 
-def is_palindrome(row: Row) -> bool:
-    """Return whether the shapes and nets of ``row`` are the same from both ends, gates and rails' cuts included."""
+def is_palindrome(row: Row, exchanged: Mapping[str, str] = MappingProxyType({})) -> bool:
+    """Return whether the shapes and nets of ``row`` are the same from both ends, gates and rails' cuts included.
+
+    Args:
+        row: The row.
+        exchanged: Names of nets when seen from the right end, by their names from the left end. Gates may have these
+            or their own, as in a mirror, whose gates are on one of the two drains.
+    """
     fingers, count = row.fingers, len(row.fingers)
-    shapes = [(f.gate, f.left, f.right, f.width, f.length) for f in fingers]
-    mirrored = [(f.gate, f.right, f.left, f.width, f.length) for f in reversed(fingers)]
-    return shapes == mirrored and row.broken() == {count - 2 - i for i in row.broken()}
+
+    def turned(net: str) -> str:
+        return exchanged.get(net, net)
+
+    shapes = [(f.left, f.right, f.width, f.length) for f in fingers]
+    mirrored = [(turned(f.right), turned(f.left), f.width, f.length) for f in reversed(fingers)]
+    gates = [f.gate for f in fingers]
+    same_gates = gates[::-1] in (gates, [turned(gate) for gate in gates])
+    return shapes == mirrored and same_gates and row.broken() == {count - 2 - i for i in row.broken()}
 
 
 def head_width(length: int, sizes: RowSizes) -> int:

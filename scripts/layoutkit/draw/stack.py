@@ -43,12 +43,12 @@ from layoutkit.draw.row import Row, is_palindrome, plan_row
 from layoutkit.draw.row_metal import Metal, hull
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
-from layoutkit.draw.wires import RAIL_ROWS, Loads, Rail, Side, WiredRow, level_name
+from layoutkit.draw.wires import RAIL_ROWS, Bulk, Loads, Rail, RowTwins, Side, WiredRow, level_name
 from layoutkit.errors import GeometryError
 from layoutkit.layout.cells import fresh_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import klayout.db as kdb
 
@@ -148,27 +148,37 @@ class _Drawing:
         self.rails: list[tuple[str, int, Area]] = []
         # Without taps, posts at both ends tie the dummies.
         self.posts = not self.taps and all(ends_in_dummies(row, stack.bulk_net) for row in stack.rows)
-        tied = self.posts or "left" in self.taps, self.posts or "right" in self.taps
         self.loads = _loads(stack)
         # wires lead to every rail of a net that one rail does not carry; risers carry no current of it then
         self.riser_loads = {net: ma for net, ma in self.loads.nets.items() if self.metal.carries(self.metal.rail, ma)}
-        wired = [
-            WiredRow(plan_row(row, self.sizes), self.sizes, self.metal, stack.bulk_net, tied, self.loads)
-            for row in stack.rows
-        ]
-        for row in wired[1::2]:  # so that each twin has the rail nearer to the gates in every second row
-            row.exchange_rails(stack.twins)
+        self.matched = len({f.device for row in stack.rows for f in row.fingers if f.device}) > 1
+        self._plan_rows(self._inner_pairs())
+        if not self.inner_risers.nets.issuperset(net for row in self.wired for net in row.side_by_side):
+            self._plan_rows(())  # rails beside each other need risers over their columns
+        self.inner = self._ring_inside()
+        self.ends = self.inner.left - self._tap_width("left"), self.inner.right + self._tap_width("right")
+        self._check_tap_distance()
+
+    def _plan_rows(self, twins: Sequence[tuple[str, str]]) -> None:
+        """Wire the rows and place them; rails of ``twins`` may lie beside each other."""
+        stack, self.shared = self.stack, []
+        bulk = Bulk(stack.bulk_net, (self.posts or "left" in self.taps, self.posts or "right" in self.taps))
+        images = {net: twin for one, other in stack.twins for net, twin in ((one, other), (other, one))}
+        wired = []
+        for fingers in stack.rows:
+            exchanged = images if not is_palindrome(fingers) and is_palindrome(fingers, images) else {}
+            plan, pairs = plan_row(fingers, self.sizes), RowTwins(exchanged, twins)
+            wired.append(WiredRow(plan, self.sizes, self.metal, bulk, self.loads, pairs))
+        if not any(row.side_by_side for row in wired):
+            for row in wired[1::2]:  # so that each twin has the rail nearer to the gates in every second row
+                row.exchange_rails(stack.twins)
         self.left = min(row.plan.left for row in wired)
         self.right = max(row.plan.right for row in wired)
         self.wired = wired
         self.rows = self._stacked(wired)
-        self.matched = len({f.device for row in stack.rows for f in row.fingers if f.device}) > 1
         self.links = self._gate_links()
         self.tie_rails = self._tie_rails()
         self._plan_risers()
-        self.inner = self._ring_inside()
-        self.ends = self.inner.left - self._tap_width("left"), self.inner.right + self._tap_width("right")
-        self._check_tap_distance()
 
     def module(self, layout: kdb.Layout) -> Module:
         stack, tech, sketch = self.stack, self.tech, self.sketch
@@ -199,7 +209,8 @@ class _Drawing:
         extent = sketch.extent()
         symmetric = sketch.is_mirror_image_of_itself() and (extent.left + extent.right) % (2 * self.sizes.grid) == 0
         crossings = self.inner_risers.crossings(self.rails)
-        for layer, area in (*self.risers.crossings(self.ends, self.rails), *crossings):
+        rows = ((layer, placed.area(area)) for placed in self.rows for layer, area in placed.wired.crossings())
+        for layer, area in (*self.risers.crossings(self.ends, self.rails), *crossings, *rows):
             sketch.box(layer, area)
         cell = fresh_cell(layout, stack.name)
         sketch.write(cell, tech, -extent.left, -extent.bottom)
@@ -356,7 +367,8 @@ class _Drawing:
             for rail in placed.wired.all_rails():
                 area = placed.area(Area(0, rail.low, 0, rail.high))
                 for end in placed.wired.rail_contacts(rail):
-                    made = NetRail(rail.net, rail.level, area.bottom, area.top, end.span, end.columns)
+                    beside = rail in placed.wired.rails and placed.wired.lies_beside(rail.net)
+                    made = NetRail(rail.net, rail.level, area.bottom, area.top, end.span, end.columns, beside)
                     same = found.setdefault(made[:4], made)
                     left, right = zip(same.contacts, made.contacts, strict=True)
                     found[made[:4]] = same._replace(contacts=(min(left), max(right)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from layoutkit.draw.row import head_width
@@ -38,6 +39,39 @@ class Head(NamedTuple):
     left: int  # left edge of the contacts
     right: int
     strip: tuple[int, int]  # left and right edge of the strip
+
+
+class Bulk(NamedTuple):
+    """The net of the ring, and whether the dummies at the left and right end are tied to the ring or a post."""
+
+    net: str
+    tied: tuple[bool, bool]
+
+
+class RowTwins(NamedTuple):
+    """Nets that are to be wired as mirror images, in a row that is none by itself.
+
+    Attributes:
+        exchanged: Each net to its twin, where the row is its own mirror image with these nets exchanged; else empty.
+        risers: Those pairs, the left net first, that risers over their columns may join.
+    """
+
+    exchanged: Mapping[str, str] = MappingProxyType({})
+    risers: Sequence[tuple[str, str]] = ()
+
+
+class HeadMove(NamedTuple):
+    """How the heads of a row move aside for those of another row. [dbu]
+
+    Attributes:
+        distance: How far.
+        outwards: Whether away from x = 0, with the dummies tied to the ring; else to the right, without these.
+        inner: How much farther outwards the two innermost gates move, which need more room where they are of two nets.
+    """
+
+    distance: int
+    outwards: bool
+    inner: int = 0
 
 
 class Rail(NamedTuple):
@@ -75,9 +109,9 @@ class WiredRow:
         plan: The row.
         sizes: Lengths to draw with.
         metal: Conductors and cuts.
-        bulk_net: Net of the ring.
-        tied: Whether the dummies at the left and at the right end are tied to the ring or a post, not by a rail.
+        bulk: The ring around it.
         loads: Currents; straps are as wide as they need, as far as there is room between the fingers.
+        twins: Nets that are to be wired as mirror images.
     """
 
     def __init__(
@@ -85,19 +119,25 @@ class WiredRow:
         plan: PlannedRow,
         sizes: RowSizes,
         metal: Metal,
-        bulk_net: str,
-        tied: tuple[bool, bool],
+        bulk: Bulk,
         loads: Loads = Loads({}, {}),  # noqa: B008 (immutable)
+        twins: RowTwins = RowTwins(),  # noqa: B008 (immutable)
     ) -> None:
         self.plan = plan
         self.loads = loads
+        self.exchanged = twins.exchanged if self._may_exchange(twins.exchanged) else {}
+        self.twins = twins.risers if self.exchanged else ()
         self.sizes = sizes
         self.metal = metal
-        self.bulk_net = bulk_net
-        self.dummies = self._end_dummies(tied)
+        self.bulk_net = bulk.net
+        self.dummies = self._end_dummies(bulk.tied)
         self.tied_columns = frozenset(i for i, column in enumerate(plan.columns) if self._is_tied(column))
+        # Where twins have short rails, those become narrow, with cuts side by side, if the dummies' columns do without.
+        tied = self.tied_columns if self.twins else frozenset()
+        self.narrow_columns = frozenset(self.plan.columns[i].left for i in tied)
         self.strap_width = self._strap_width()
         self.pad_width = self._pad_width()
+        self.side_by_side = self._side_by_side()
         self.rails = self._rails()
         self.strap_span = self._strap_span()
         self.heads = self._heads()
@@ -164,6 +204,11 @@ class WiredRow:
 
     # ---- source and drain columns
 
+    def _may_exchange(self, nets: Mapping[str, str]) -> bool:
+        """Return whether no columns of two of these nets are adjacent: each gets pads below the rails of both."""
+        columns = sorted(self.plan.columns, key=lambda column: column.left)
+        return not any(a.net != b.net and {a.net, b.net} <= set(nets) for a, b in pairwise(columns))
+
     def _strap_width(self) -> int:
         """Return the width of all straps.
 
@@ -182,7 +227,7 @@ class WiredRow:
     def _column_ma(self) -> float:
         """Return the largest current of a source or drain column. [mA]"""
         stripes, fingers = self.plan.stripes, self.loads.fingers
-        columns = [column for i, column in enumerate(self.plan.columns) if i not in self.tied_columns]
+        columns = self._railed_columns()
         sums = [sum(fingers.get(stripes[i].finger.device, 0.0) for i in column.fingers) for column in columns]
         return max(sums, default=0.0)
 
@@ -192,11 +237,14 @@ class WiredRow:
         return max(wide, self.strap_width) if self._columns_fit(wide, self.strap_width) else self.strap_width
 
     def _columns_fit(self, width: int, beside: int) -> bool:
-        """Return whether straps of ``width`` have room if those of other nets beside them have the width ``beside``."""
+        """Return whether straps of ``width`` have room if those of other nets beside them have the width ``beside``.
+
+        So have the narrow columns of dummies.
+        """
         metal, level = self.metal, self.metal.strap
         columns = sorted(self.plan.columns, key=lambda column: column.left)
         for a, b in pairwise(columns):
-            same = a.net == b.net
+            same = a.net == b.net and not {a.left, b.left} & self.narrow_columns
             room = b.left - a.left - (width + (width if same else beside)) // 2
             if room < max(metal.space(level, width), self._beside_cuts(level) if same else 0):
                 return False
@@ -263,8 +311,7 @@ class WiredRow:
     def _rails(self) -> list[Rail]:
         """Return the source and drain rails: over the fingers, and below them if there is too little room."""
         metal, level = self.metal, self.metal.rail
-        columns = [column for i, column in enumerate(self.plan.columns) if i not in self.tied_columns]
-        nets = _by_use(column.net for column in columns)
+        nets = _by_use(column.net for column in self._railed_columns())
         if not nets:
             return []
         room, count = self.plan.height, len(nets)
@@ -282,10 +329,52 @@ class WiredRow:
         least = max(least, metal.cuts_for(metal.strap, self._column_ma(), beside))
         rows = next((rows for rows in range(RAIL_ROWS, least, -1) if block(rows)[1] <= room), least)
         height, total = block(rows)
+        if self.side_by_side:
+            nets, count = [net for net in nets if net not in self.side_by_side], len(nets) - len(self.side_by_side)
+            total = block(rows)[1]
         nets = self._around_the_common(nets, beside_ring=total > room)
         low = self._down((room - total) // 2) if total <= room else self._down(room) - total
         pitch = height + self._rail_space(height)
-        return [Rail(net, level, low + i * pitch, low + i * pitch + height) for i, net in enumerate(nets)]
+        rails = [Rail(net, level, low + i * pitch, low + i * pitch + height) for i, net in enumerate(nets)]
+        if total <= room:
+            rails = self._spread(rails, block(least)[0])
+        own = {rail.net: rail for rail in rails}
+        return rails + [own[left]._replace(net=right) for right, left in self.side_by_side.items()]
+
+    def _spread(self, rails: Sequence[Rail], height: int) -> list[Rail]:
+        """Return the rails with those of twins made ``height`` high, and with the room divided between all of them.
+
+        Twins have short rails, on signals, whose capacitance counts more than their resistance.
+        """
+        twins = {net for pair in self.twins for net in pair}
+        if not twins & {rail.net for rail in rails}:
+            return list(rails)
+        heights = [height if rail.net in twins else rail.high - rail.low for rail in rails]
+        free = self.plan.height - sum(heights)
+        gap = max(self._down(free // len(rails)), *(self._rail_space(each) for each in heights))
+        low, found = self._down((free - gap * (len(rails) - 1)) // 2), []
+        for rail, own in zip(rails, heights, strict=True):
+            found.append(rail._replace(low=low, high=low + own))
+            low += own + gap
+        return found
+
+    def _railed_columns(self) -> list[Column]:
+        """Return the columns that need a rail."""
+        return [column for i, column in enumerate(self.plan.columns) if i not in self.tied_columns]
+
+    def _side_by_side(self) -> dict[str, str]:
+        """Return the right one of twins to the left one, where the columns of both lie on their own side of x = 0.
+
+        Their rails are so short that they lie beside each other, at one height.
+        """
+        places: dict[str, list[int]] = {}
+        for column in self._railed_columns():
+            places.setdefault(column.net, []).append(column.left + self.sizes.contact // 2)
+        return {
+            right: left
+            for left, right in self.twins
+            if {left, right} <= set(places) and max(places[left]) < 0 < min(places[right])
+        }
 
     def current_of(self, net: str) -> float:
         """Return the current between a net and the fingers of the row [mA]; their number where none is stated."""
@@ -334,6 +423,10 @@ class WiredRow:
     def _apart(self, cut: Cut) -> int:
         """Return the least distance at which the cuts of two rails do not count as one array; 0 without such a rule."""
         return cut.array_reach + self.sizes.grid if cut.array_count else 0
+
+    def lies_beside(self, net: str) -> bool:
+        """Return whether the rail of a net lies beside that of its twin."""
+        return net in self.side_by_side or net in self.side_by_side.values()
 
     # ---- gates
 
@@ -479,18 +572,19 @@ class WiredRow:
 
     # ---- rows that face each other
 
-    def moved_heads(self, distance: int, *, outwards: bool) -> list[Head] | None:
-        """Return the heads with narrow strips, moved to the right or away from x = 0, or None if they find no room.
-
-        Dummies tied to the ring stay where they are, or move away from the gates where those move from x = 0.
-        """
-        heads = []
+    def moved_heads(self, move: HeadMove) -> list[Head] | None:
+        """Return the heads with narrow strips, moved, or None if they find no room."""
+        heads, count = [], len(self.plan.stripes)
+        inner = {(count - 1) // 2, count // 2}
         for i, stripe in enumerate(self.plan.stripes):
             head = self._head(stripe, 0, self.sizes.strip)
-            side = (stripe.left + stripe.right > 0) - (stripe.left + stripe.right < 0) if outwards else 1
-            shift = side * distance
+            side = (stripe.left + stripe.right > 0) - (stripe.left + stripe.right < 0)
             if self.is_end_dummy(i):  # their bars couple most to the gate that lies outermost
-                shift = abs(distance) * (1 if i >= len(self.plan.stripes) // 2 else -1) if outwards else 0
+                shift = (1 if 2 * i >= count else -1) * abs(move.distance) if move.outwards else 0
+            elif move.outwards:
+                shift = side * (move.distance + (move.inner if i in inner else 0))
+            else:
+                shift = move.distance
             left, right = head.strip
             heads.append(Head(stripe, head.left + shift, head.right + shift, (left + shift, right + shift)))
         return heads if self._have_room(heads) else None
@@ -526,7 +620,7 @@ class WiredRow:
     def rail_contacts(self, rail: Rail) -> list[RailContacts]:
         """Return what a rail has to reach, or nothing if no cut joins it to the row."""
         columns = [column for column in self.plan.columns if column.net == rail.net and rail in self.rails]
-        areas = [self._rail_pad(rail, self.strap(column)) for column in columns]
+        areas = [self._rail_pad(rail, column) for column in columns]
         if rail in self.gate_rails:
             areas = [area for net, area in self.gate_strips() if net == rail.net]
         cut = self.metal.cuts[rail.level - 1]
@@ -621,12 +715,26 @@ class WiredRow:
         first = self.metal.layer(0)
         for net, strip in self.gate_strips():
             yield first, strip
-            for rail in self.gate_rails:
-                if rail.net == net:
-                    across = Area(strip.left - sizes.rail, rail.low, strip.right + sizes.rail, rail.high)
-                    # In the middle of the rail, also at the end of the strip, where another row's strip may begin.
-                    for cut in self.metal.cuts_between(0, strip.enlarged(0, sizes.rail), across):
-                        yield tech.cuts[0].layer, cut
+            if net not in self.exchanged:
+                yield from self._gate_cuts(net, strip)
+
+    def crossings(self) -> Iterator[tuple[str, Area]]:
+        """Yield the cuts of the twins that ``exchanged`` names, which ``shapes`` leaves out: all else is symmetric."""
+        for net, strip in self.gate_strips():
+            if net in self.exchanged:
+                yield from self._gate_cuts(net, strip)
+        for column in self.plan.columns:
+            if column.net in self.exchanged:
+                yield from self._rail_cuts(column)
+
+    def _gate_cuts(self, net: str, strip: Area) -> Iterator[tuple[str, Area]]:
+        """Yield the cuts between the strip of a gate and the rails of its net."""
+        for rail in self.gate_rails:
+            if rail.net == net:
+                across = Area(strip.left - self.sizes.rail, rail.low, strip.right + self.sizes.rail, rail.high)
+                # In the middle of the rail, also at the end of the strip, where another row's strip may begin.
+                for cut in self.metal.cuts_between(0, strip.enlarged(0, self.sizes.rail), across):
+                    yield self.metal.cuts[0].layer, cut
 
     def _column(self, index: int, column: Column) -> Iterator[tuple[str, Area]]:
         metal, area, strap = self.metal, self._first_metal(column), self.strap(column)
@@ -646,17 +754,26 @@ class WiredRow:
                 yield metal.cuts[level].layer, cut
             below = above
         for rail in self.rails:
+            if rail.net == column.net or rail.net == self.exchanged.get(column.net):
+                yield metal.layer(metal.strap), self._rail_pad(rail, column)
+        if column.net not in self.exchanged:
+            yield from self._rail_cuts(column)
+
+    def _rail_cuts(self, column: Column) -> Iterator[tuple[str, Area]]:
+        """Yield the cuts between the strap of a column and the rails of its net."""
+        metal = self.metal
+        for rail in self.rails:
             if rail.net == column.net:
-                pad = self._rail_pad(rail, strap)
-                yield metal.layer(metal.strap), pad
+                pad = self._rail_pad(rail, column)
                 across = Area(pad.left - self.plan.height, rail.low, pad.right + self.plan.height, rail.high)
                 for cut in metal.cuts_between(metal.strap, pad, across, crowded=True):
                     yield metal.cuts[metal.strap].layer, cut
 
-    def _rail_pad(self, rail: Rail, strap: Area) -> Area:
-        """Return the part of a strap below its rail, widened for its cuts."""
+    def _rail_pad(self, rail: Rail, column: Column) -> Area:
+        """Return the part of a strap below its rail, widened for its cuts; not that of narrow columns of dummies."""
+        strap = self.strap(column)
         margin = self._rail_margin(rail) - self.metal.cuts[self.metal.strap].enclose_below_end
-        grow = (self.pad_width - self.strap_width) // 2
+        grow = 0 if column.left in self.narrow_columns else (self.pad_width - self.strap_width) // 2
         bottom, top = max(strap.bottom, self._down(rail.low + margin)), -self._down(margin - rail.high)
         return Area(strap.left - grow, bottom, strap.right + grow, min(strap.top, top))
 

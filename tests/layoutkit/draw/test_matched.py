@@ -181,12 +181,12 @@ def test_twins_have_pins_that_are_mirror_images_and_only_the_cuts_to_them_are_no
         assert one.layer == other.layer
         assert one.box == other.box.transformed(kdb.Trans(kdb.Trans.M90)).moved(2 * axis, 0)
         assert one.box.right < axis
-    assert (module.symmetry_axis_x == axis) == (pattern != "AB/BA")
-    if module.symmetry_axis_x is not None:
-        mirror = kdb.Trans(2, True, 2 * axis, 0)
-        index = [conductor.name for conductor in tech.conductors].index(one.layer)
-        changed = layers_changed_by(mirror, module.cell)
-        assert changed == [str(layout.get_info(tech.layer(layout, tech.cuts[index - 1].layer)))]
+    assert module.symmetry_axis_x == axis
+    mirror = kdb.Trans(2, True, 2 * axis, 0)
+    index = [conductor.name for conductor in tech.conductors].index(one.layer)
+    lowest = 0 if pattern == "AB/BA" else index - 1  # with one device in each half, also the cuts to its own columns
+    cuts = {str(layout.get_info(tech.layer(layout, cut.layer))) for cut in tech.cuts[lowest:index]}
+    assert set(layers_changed_by(mirror, module.cell)) == cuts
     if ring == "full":
         assert clean(module, tech)
     for channel in channels_of(module.cell, tech.name):
@@ -228,6 +228,36 @@ def test_rails_of_twins_end_at_contacts_and_risers_that_cover_both_devices_equal
     if process == "sky130A":
         for channel in channels_of(module.cell, process):
             assert channel.gate == "b" or channel.sides == {"s", channel.gate.replace("g", "d")}
+
+
+@pytest.mark.parametrize("ends", ["d1 g1 s b/d2 g2 s b", "d1 d1 b b/d2 d1 b b"])
+@pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_drains_on_their_own_sides_have_short_rails_beside_each_other_and_rows_share_gate_rails(process, ends):
+    """In AB/BA each riser lies over a column of its own drain in one row, where a hand draws no wire across the row."""
+    tech, layout = load(process), kdb.Layout()
+    layout.dbu = tech.dbu_um
+    size = MosSize(8e-6, 0.5e-6, 4)
+    nets = [dict(zip("dgsb", each.split(), strict=True)) for each in ends.split("/")]
+    pair = [transistor(tech, f"M{i}", "nmos", size, each) for i, each in enumerate(nets, 1)]
+    spec = GroupSpec("group", tuple(pair), "AB/BA", dummies=1, twins=TWINS[::-1])
+    module = draw_group(layout, tech, spec)
+    assert clean(module, tech)
+    axis = module.symmetry_axis_x
+    assert axis is not None
+    rows = {(gate.box.bottom, gate.box.top) for gate in module.gates}
+    straps = next(pin.layer for pin in draw_group(layout, tech, replace(spec, name="plain", twins=())).pins_of("d1"))
+    metal = kdb.Region(module.cell.begin_shapes_rec(tech.layer(layout, tech.conductor(straps).layer))).merged()
+    (left,), (right,) = module.pins_of("d1"), module.pins_of("d2")
+    found = []
+    for bottom, top in sorted(rows):
+        over = [piece.bbox() for piece in metal.each() if bottom <= piece.bbox().bottom and piece.bbox().top <= top]
+        short = [box for box in over if box.touches(left.box) != box.touches(right.box)]
+        across = [box for box in over if box.touches(left.box) and box.touches(right.box)]
+        found.append((len(short), sum(box.width() < module.bbox.width() / 2 for box in across)))
+        assert (kdb.Region(short) ^ kdb.Region([kdb.Trans(2, True, 2 * axis, 0) * box for box in short])).is_empty()
+    assert sorted(found) == [(0, 2), (2, 0)]
+    gates = [pin for pin in module.pins if pin.net in {"g1", "g2"} and pin.box.width() > pin.box.height()]
+    assert len({pin.box.bottom for pin in gates}) == len({pin.net for pin in gates})
 
 
 @pytest.mark.parametrize("nets", ["o1 g1 b b/o2 g2 b b", "o1 g1 s b/o2 g2 s b", "o1 o2 s b/o2 o1 s b"])
