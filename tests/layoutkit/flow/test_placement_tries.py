@@ -60,7 +60,7 @@ def placements(monkeypatch, pairs_of):
 
     monkeypatch.setattr(placing, "_placement", lambda *_: tried)
     monkeypatch.setattr(placing, "_routed_placement", routed)
-    monkeypatch.setattr(placing, "with_equal_pairs", lambda *_: latest[1])
+    monkeypatch.setattr(placing, "completed", lambda *_: latest[1])
     monkeypatch.setattr(placing, "more_room", lambda *_: Room(280, {}))
     return placing.find_placement(SimpleNamespace(technology=technology, earlier=None), LayoutRequest())
 
