@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 INTO, OUT_OF, PORT = "into", "out of", "port"
+LONGEST_CELL_UM = 5.0
+"""Length of wire within which its width is not looked at. [um]"""
 _NANO = 1_000_000  # flows are counted in whole nanoamperes; per milliampere
 
 
@@ -156,7 +158,8 @@ class _Judge:
 
     def _judged(self, name: str, net: kdb.Net, load: NetLoad, regions: Mapping[str, kdb.Region]) -> NetVerdict:
         taps = list(self._taps(net, load))
-        mesh = mesh_of(self.technology, regions, [contact for _, contact, _, _ in taps])
+        step = self.technology.to_dbu(LONGEST_CELL_UM)
+        mesh = mesh_of(self.technology, regions, [contact for _, contact, _, _ in taps], step)
         limits, unknown = capacities(self.technology, mesh)
         groups = self._groups(mesh, load, taps)
         if any(limit is None for _, _, _, limit in taps):

@@ -69,13 +69,20 @@ class Mesh:
         return [] if slabs is None else slabs.across(x, y)
 
 
-def mesh_of(technology: Technology, regions: Mapping[str, kdb.Region], contacts: Sequence[Rect] = ()) -> Mesh:
+def mesh_of(
+    technology: Technology,
+    regions: Mapping[str, kdb.Region],
+    contacts: Sequence[Rect] = (),
+    longest: int | None = None,
+) -> Mesh:
     """Return the mesh of the metal of one net.
 
     Args:
         technology: Names conductors and cuts.
         regions: Name to merged shapes of each conductor and cut of the net.
         contacts: Contacts on the first conductor, at whose edges it is cut as well. [dbu]
+        longest: Distance of vertical lines at which all metal is cut; None for none. Without them, current may pass
+            along a wire within a long cell that no cut lies on, whatever the wire's width. [dbu]
     """
     mesh = Mesh()
     cuts = {cut.name: _boxes(regions.get(cut.name)) for cut in technology.cuts}
@@ -86,7 +93,7 @@ def mesh_of(technology: Technology, regions: Mapping[str, kdb.Region], contacts:
         marks = list(contacts) if level == 0 else []
         for cut in technology.cuts[max(level - 1, 0) : level + 1]:
             marks += cuts[cut.name]
-        mesh.slabs[conductor.name] = _Slabs(mesh, conductor.name, region, marks)
+        mesh.slabs[conductor.name] = _Slabs(mesh, conductor.name, region, marks, longest)
     for cut in technology.cuts:
         below, above = technology.resolve(cut.below), technology.resolve(cut.above)
         for box in cuts[cut.name]:
@@ -107,7 +114,8 @@ def _boxes(region: kdb.Region | None) -> list[Rect]:
 class _Slabs:
     """The cells of one conductor, in slabs between neighbouring heights at which something changes."""
 
-    def __init__(self, mesh: Mesh, name: str, region: kdb.Region, marks: Sequence[Rect]) -> None:
+    def __init__(self, mesh: Mesh, name: str, region: kdb.Region, marks: Sequence[Rect], longest: int | None) -> None:
+        self.longest = longest
         self.heights: list[int] = []
         self.rows: list[list[tuple[int, int, int]]] = []  # of each slab: left, right and number of its cells
         heights = {y for mark in marks for y in (mark[1], mark[3])}
@@ -178,6 +186,9 @@ class _Slabs:
             for row in range(place[bottom], place[top]):
                 splits[row] |= {left, right}
         for row, own in enumerate(spans):
+            if self.longest:
+                for left, right in own:
+                    splits[row].update(range(left // self.longest * self.longest + self.longest, right, self.longest))
             xs, cells = sorted(splits[row]), []
             low, high = self.heights[row], self.heights[row + 1]
             for left, right in own:

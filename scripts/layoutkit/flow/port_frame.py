@@ -165,10 +165,10 @@ def plan_frame(
         style: ``rails``: power at the top, ground at the bottom, unless a net wants another side. ``ring``: every
             supply around the core. ``ports``: supplies have ports as signals do.
         metal_in: Returns the metal and keepouts of the modules. If given, rails lie over the modules as far as these
-            leave room, unless a net's current needs wires wider than usual rails, and room for their vias on modules.
+            leave room.
     """
     planner = _Planner(technology, core, nets, channel, style)
-    if style == "rails" and metal_in is not None and not planner.is_heavy():
+    if style == "rails" and metal_in is not None:
         planner.lay_over(metal_in)
     return planner.frame()
 
@@ -247,10 +247,6 @@ class _Planner:
         if style == "ring":
             return SIDES
         return (net.side,) if net.side else RAIL_SIDES[net.use]
-
-    def is_heavy(self) -> bool:
-        """Return whether the current of a net needs wires that are wider than a usual rail."""
-        return self._heavy_wires() > 0
 
     def _heavy_wires(self) -> int:
         """Return the room for wires of all nets whose currents need wires that are wider than a usual rail."""

@@ -77,8 +77,10 @@ def more_room(room: Room, placed: PlacedModules, routes: Routes) -> Room:
     """Return more room: between all modules after the first try, then at the modules that stood in the way.
 
     Where no module is known to, there is more between all of them. Where rails or capacitors lie over modules, they lie
-    beside them next.
+    beside them next; where wires are too weak for their currents, rails do so at once.
     """
+    if room.rails_over and any(net.weak for net in routes.result.nets):
+        return replace(room, rails_over=False)
     least = NEXT_TRACKS * track_pitch(placed.technology)
     if room.between < least:
         return replace(room, between=least)

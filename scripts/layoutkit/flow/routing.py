@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import LayoutkitError
@@ -416,27 +417,50 @@ def _with_shares(job: RoutingJob, net: WantedNet, request: NetRequest) -> NetReq
 
 
 def _landed(technology: Technology, net: NetRequest) -> NetRequest:
-    """Return a net with the rails of a module as pieces of their own where one rail does not carry what all draw."""
+    """Return a net with rails of modules as pieces of their own where one does not carry what flows from all of them.
+
+    A rail that does not even carry the current of its own row is divided along its length, so that the wires lead to
+    as many places of it as it takes.
+    """
     groups: dict[str, list[Terminal]] = {}
     for terminal in net.terminals:
         groups.setdefault(terminal.group, []).append(terminal)
-    found: dict[str, list[tuple[str, int, int]]] = {}
+    found: dict[Terminal, list[Terminal]] = {}
     for name, its in groups.items():
         draw = sum((each.draw or Draw() for each in its), Draw())
         rails = [each for each in its if each.draw is not None and each.draw.most > 0]
-        um = technology.to_um(min((min(each.box.width(), each.box.height()) for each in rails), default=0))
-        carried = [technology.conductor(each.layer).current_ma(um) for each in rails]
+        least = min((_carried(technology, each) for each in rails), default=float("inf"))
+        if not name or draw.port or least >= draw.most:
+            continue
         rows = sorted({(each.layer, each.box.bottom, each.box.top) for each in rails})
-        if name and not draw.port and len(rows) > 1 and any(c is not None and c < draw.most for c in carried):
-            found[name] = rows
-    terminals = []
-    for each in net.terminals:
-        if each.group in found:
+        for each in its:
             row = each.layer, each.box.bottom, each.box.top
-            rows = found[each.group]
-            each = replace(each, group=f"{each.group} rail {rows.index(row) if row in rows else 0}")  # noqa: PLW2901
-        terminals.append(each)
-    return replace(net, terminals=tuple(terminals))
+            group = f"{name} rail {rows.index(row) if row in rows else 0}"
+            own = replace(each, group=group)
+            found[each] = _divided(technology, own) if each in rails else [own]
+    return replace(net, terminals=tuple(part for each in net.terminals for part in found.get(each, [each])))
+
+
+def _carried(technology: Technology, rail: Terminal) -> float:
+    """Return what a rail carries along its length; infinity without a limit. [mA]"""
+    carried = technology.conductor(rail.layer).current_ma(technology.to_um(min(rail.box.width(), rail.box.height())))
+    return float("inf") if carried is None else carried
+
+
+def _divided(technology: Technology, rail: Terminal) -> list[Terminal]:
+    """Return a rail in as many parts along its length as its current needs, apart from each other."""
+    import klayout.db as kdb
+
+    count = ceil((rail.draw or Draw()).most / _carried(technology, rail) - 1e-9)
+    if count < 2 or rail.box.width() < rail.box.height() or rail.draw is None:
+        return [rail]
+    step, parts = rail.box.width() // count, []
+    for number in range(count):
+        left = technology.snap_up(rail.box.left + number * step)
+        box = kdb.Box(left, rail.box.bottom, technology.snap(left + step) - 2 * technology.grid, rail.box.top)
+        group = rail.group if number == 0 else f"{rail.group} part {number}"
+        parts.append(replace(rail, box=box, group=group, draw=rail.draw.part(1 / count), divided=True))
+    return parts
 
 
 def _weak_vias(job: RoutingJob, result: RoutingResult, known: Mapping[str, str]) -> dict[str, str]:

@@ -27,12 +27,14 @@ class Terminal:
         group: Terminals of one net with the same non-empty group are already joined; reaching one is enough.
             Terminals of a net that touch on one layer count as joined, whatever their group.
         draw: What flows through the terminal; None where that is not known: any part of the net's current.
+        divided: Whether it is a part of a rail that is too weak for its current: no wire runs along it on its layer.
     """
 
     layer: str
     box: kdb.Box
     group: str = ""
     draw: Draw | None = None
+    divided: bool = False
 
 
 @dataclass(frozen=True)

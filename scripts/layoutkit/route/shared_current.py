@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.route.metal import Share
 from layoutkit.route.net_flows import Draw, flow_between, flows
+from layoutkit.route.tracks import inside, spanning
 from layoutkit.route.tree import box_of, distance_to, grow, joined, keep_cuts_apart, nodes_of
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ class _Tree:
             access = board.access(self._with(rank))
             entries[rank] = [nodes_of(board, [access[i] for i in group]) for group in self.groups]
             costs[rank] = board.costs(self._with(rank), self.weight)
+            self._close_rails(costs[rank])
         thick = {number for number in range(len(ranks)) if self._is_thick(number)}
         root = min(range(len(ranks)), key=lambda i: (not self.draws[i].port, i not in thick, -self.least[i], i))
         tree, beside, self.found = {root}, set[int](), []
@@ -131,6 +133,15 @@ class _Tree:
             for each in costs.values():
                 keep_cuts_apart(board, each, path)
         return self._shared(ranks, entries)
+
+    def _close_rails(self, costs: EdgeCosts) -> None:
+        """Close the ways along divided rails: metal of the net that is there already would carry no more."""
+        tracks, grid = self.board.tracks, self.board.stack.technology.grid
+        for terminal in self.net.terminals:
+            if terminal.divided:
+                box = terminal.box.enlarged(2 * grid, 0)
+                rows, columns = inside(tracks.ys, box.bottom, box.top), spanning(tracks.xs, box.left, box.right)
+                costs.right[self.board.stack.index(terminal.layer), rows, columns] = -1
 
     def _landings(
         self, number: int, rank: int, entries: Mapping[int, Sequence[set[int]]], costs: Mapping[int, EdgeCosts]

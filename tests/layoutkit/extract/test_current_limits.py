@@ -8,6 +8,8 @@ import pytest
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
 from layoutkit.drc.check import check
 from layoutkit.extract.current_limits import NetLoad, judge_currents
+from layoutkit.extract.metal_mesh import capacities, mesh_of
+from layoutkit.extract.minimum_cut import minimum_cut
 from layoutkit.technology import load
 
 PROCESSES = ("sky130A", "gf180mcuD", "sg13g2")
@@ -223,3 +225,25 @@ def test_without_a_current_the_weakest_place_is_reported():
     assert found.verdict == "unstated"
     assert 0 < found.carries_ma <= conductor.current_ma_um * 0.3
     assert found.box
+
+
+def test_a_long_cell_between_rows_of_cuts_carries_no_more_than_its_wire():
+    """met2 of sky130 carries 2.8 mA/um: 2 um carry 5.6 mA, also along the strip between two rows of cuts.
+
+    Cuts only lie at both ends. Through the cells beside them, many of which touch the strip, more current gets into it
+    than it carries along.
+    """
+    technology = load("sky130A")
+    rows, columns = (500, 1300), [*range(300, 9_000, 400), *range(41_000, 49_700, 400)]
+    cuts = kdb.Region([kdb.Polygon(kdb.Box(x, y, x + 200, y + 200)) for x in columns for y in rows])
+    regions = {"met2": kdb.Region(kdb.Box(0, 0, 50_000, 2000)), "via2": cuts}
+    mesh = mesh_of(technology, regions, longest=1000)
+    limits, _ = capacities(technology, mesh)
+    source, sink = len(mesh.cells), len(mesh.cells) + 1
+    edges = [(a.one, a.other, round(limit * 1e6)) for a, limit in zip(mesh.links, limits, strict=True)]
+    for column in columns:
+        for row in rows:
+            end = source if column < 25_000 else sink
+            edges.append((end, mesh.at("met2", column + 100, row + 100), 10**9))
+    flow, _ = minimum_cut(sink + 1, edges, source, sink)
+    assert flow / 1e6 == pytest.approx(5.6)
