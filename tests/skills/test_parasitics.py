@@ -128,6 +128,7 @@ def test_magics_netlist_gets_the_pins_of_the_input_and_figures_are_those_without
     assert "ext2spice hierarchy off" in script[: script.index("whole_nets")]
     assert "extresist" in script[script.index("whole_nets") :]
     assert "spef" not in envelope["data"]["files"]
+    assert any("extresist drops and repeats some" in each for each in envelope["data"]["unchecked"])
 
 
 def test_magics_spelling_of_names_becomes_that_of_the_input(run_script, program, tmp_path):

@@ -92,10 +92,13 @@ def external_parasitics(
         capacitors = whole.read_text(errors="replace") if whole.is_file() else text
     if f".subckt {cell.name}".lower() not in text.lower():
         raise LayoutkitError(f"{run.engine} wrote no netlist of cell {cell.name}; it said: {log.strip()}")
-    text = _with_names_of(circuit, text)
-    spice, unchecked = _with_pins(text, cell.name, circuit)
+    spice, unchecked = _with_pins(_with_names_of(circuit, text), cell.name, circuit)
     nets, elements = _figures(_with_names_of(circuit, capacitors), circuit)
     unchecked += [f"resistances to terminals: engine {run.engine} states them in its netlist only"]
+    if run.engine == "magic" and options.mode == "rc":
+        unchecked.append(
+            "capacitors of the netlist: Magic's extresist drops and repeats some; nets states those without resistors"
+        )
     return Parasitics(
         cell=circuit.name,
         nets=nets,
