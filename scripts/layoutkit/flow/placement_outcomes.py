@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.circuit.constraints import Outcome
 from layoutkit.circuit.placement_conflicts import AXES, EDGES, contradictions
 from layoutkit.errors import LayoutkitError
+from layoutkit.place.problem import OPEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     Gap = Callable[[str, str], int]
     RoomBetween = Callable[[str, str], tuple[int, int]]
-
-_UNLIMITED = 1 << 30  # [dbu], of the side that an outline leaves open
 
 
 def check_modules(constraints: Constraints, owner: Mapping[str, str]) -> None:
@@ -60,7 +59,7 @@ def with_relations(
         (limit,) = constraints.outline
         sides = [None if side is None else technology.to_dbu(side) for side in (limit.width, limit.height)]
         if sides != [None, None]:
-            width, height = (_UNLIMITED if side is None else side for side in sides)
+            width, height = (OPEN if side is None else side for side in sides)
             options = replace(options, outline=(width, height))
         if limit.aspect is not None:
             options = replace(options, max_aspect=min(options.max_aspect, limit.aspect))

@@ -55,6 +55,8 @@ ASPECT_MARGIN = 0.92
 NEAR_WEIGHT = 12
 """How much a proximity group counts, compared with a net of the same extent."""
 UNLIMITED = 1 << 40
+OPEN = 1 << 30
+"""Length of the side at which an outline is open. [dbu]"""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def make_problem(technology: Technology, blocks: Sequence[Block], options: Place
     weights = [round(10 * options.net_weights.get(net, 1.0)) for net in nets] + [10 * NEAR_WEIGHT] * len(options.near)
     sides = [(numbered[net], EDGES.index(side)) for net, side in sorted(options.sides.items()) if net in numbered]
     pitch = _pitch(technology) // grid
-    width, height = options.outline or (0, 0)
+    width, height = _reachable(options.outline, items) or (0, 0)
     numbers = [len(items), 4 * len(shapes), len(class_gaps), len(weights), pitch]
     numbers += [max(100, round(100 * ASPECT_MARGIN * options.max_aspect)), width // grid, height // grid]
     numbers.append(round(CLUSTER_COST * _area(items) / grid**2))
@@ -141,6 +143,17 @@ def make_problem(technology: Technology, blocks: Sequence[Block], options: Place
         ),
         nets,
     )
+
+
+def _reachable(outline: tuple[int, int] | None, items: Sequence[Item]) -> tuple[int, int] | None:
+    """Return the outline; None for one that is open at one side and too narrow for some block at the other. [dbu]
+
+    No layout keeps it then, and one row or column of all blocks would come nearest to it.
+    """
+    if outline is None or max(outline) < OPEN:
+        return outline
+    fits = (any(s.width <= outline[0] and s.height <= outline[1] for _, _, s in item.shapes) for item in items)
+    return outline if all(fits) else None
 
 
 def _numbered(items: Sequence[Item]) -> dict[str, tuple[int, int]]:

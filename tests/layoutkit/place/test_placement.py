@@ -315,6 +315,14 @@ def test_blocks_lie_on_both_sides_of_the_axis_of_ports_that_mirror_each_other(ma
     assert framed_area(blocks) > 1.1 * mirrored
 
 
+def test_an_outline_narrower_than_any_block_and_of_any_height_asks_for_no_ratio():
+    """No layout keeps it; all blocks above one another would be 4 um wide and 24 um high."""
+    blocks = [block(f"b{i}", size=(4000, 3000)) for i in range(8)]
+    box = place_blocks(TECHNOLOGY, blocks, PlacementOptions(outline=(3000, 1 << 30))).box
+    width, height = box.right - box.left, box.top - box.bottom
+    assert max(width, height) <= 2 * min(width, height)
+
+
 def test_an_outline_that_is_too_small_for_all_keeps_its_ratio():
     """Eight blocks of 4 by 10 um need three times the outline; a single row of them would be as small, but eight times
     as wide as it is high."""
