@@ -17,13 +17,20 @@ OTA = SKILLS / "netlist-to-gds/assets/ota_5t.spice"
 COMPARATOR = SKILLS / "constraint-planning/assets/comparator.spice"
 FILTER = Path(__file__).with_name("filter.spice")
 APART = {"symmetry": [{"pairs": [["M1", "M2"]], "self_symmetric": ["M5"], "net_pairs": [["tmir", "out"]]}]}
-WIDE = {"net_currents": [{"net": "out", "current": 0.009}]}
+INVERTERS = """.subckt two a b x y vdd vss
+M1 x a vss vss nmos W=2u L=0.5u
+M2 x b vdd vdd pmos W=4u L=0.5u
+M3 y x vss vss nmos W=2u L=0.5u
+M4 y x vdd vdd pmos W=4u L=0.5u
+.ends
+"""
+WIDE = {"net_currents": [{"net": "x", "current": 0.006}]}
 CASES = {
     "ota": (OTA, "sky130A", {}, None),
     "comparator": (COMPARATOR, "gf180mcuD", {"dummies": 1}, None),
     "resistors": (FILTER, "sg13g2", {"seed": 2}, None),
     "constraints": (OTA, "generic", {}, APART),
-    "further attempts": (OTA, "gf180mcuD", {}, WIDE),
+    "further attempts": (INVERTERS, "gf180mcuD", {}, WIDE),
 }
 
 
@@ -44,6 +51,9 @@ def drawing():
 @pytest.mark.parametrize("case", CASES)
 def test_the_flow_and_its_tools_step_by_step_draw_the_same_bytes(runner, drawing, tmp_path, case):
     netlist, technology, more, constraints = CASES[case]
+    if isinstance(netlist, str):
+        (tmp_path / "two.spice").write_text(netlist, encoding="utf-8")
+        netlist = tmp_path / "two.spice"
     if constraints is not None:
         path = tmp_path / "constraints.json"
         path.write_text(json.dumps(constraints), encoding="utf-8")
