@@ -65,7 +65,7 @@ test-quick: $(VENV)/.installed-dev ## Run the quick tests (2 minutes): no server
 	@$(PYTEST) -n 2 --quick
 
 hierarchy: $(VENV)/.installed-dev ## Run what a test run takes samples of: all layouts compared, all combinations drawn
-	@DRC_LAYOUTS=500 $(BIN)/python -m pytest -n 2 -q $$(grep -rlE 'THOROUGH|DRC_LAYOUTS|covering' tests --include='test_*.py')
+	@DRC_LAYOUTS=500 $(BIN)/python -m pytest -n 2 -q $$(grep -rlE "^from thorough|DRC_LAYOUTS" tests/ --include="test_*.py")
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check $(SOURCES)
