@@ -5,7 +5,7 @@ from itertools import combinations
 import klayout.db as kdb
 import pytest
 from drawn_circuit import channels_of
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from layoutkit.draw.ring import SIDES, RingStyle
@@ -48,7 +48,12 @@ def stacks(draw):
 def test_any_stack_of_fingers_is_clean_and_connected_as_asked(case):
     tech, stack = case
     layout = kdb.Layout()
-    module = draw_row_module(layout, tech, stack)
+    try:
+        module = draw_row_module(layout, tech, stack)
+    except GeometryError as error:  # a ring that is open at sides may leave a tall stack too far from its taps
+        if set(stack.ring.sides) == set(SIDES) or "from the nearest tap" not in str(error):
+            raise
+        reject()
     report = check(layout, module.cell, tech)
     assert not report.unchecked
     assert {verdict.rule.id: verdict.count for verdict in report.violated} == {}
