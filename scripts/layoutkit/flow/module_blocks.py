@@ -19,15 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from layoutkit.draw.module import Module
-    from layoutkit.flow.design import Design
     from layoutkit.flow.modules import Drawn
     from layoutkit.flow.symmetric_modules import SymmetryPlan
     from layoutkit.place import Placement
+    from layoutkit.technology import Technology
 
 
-def module_blocks(drawn: Sequence[Drawn], design: Design, plan: SymmetryPlan) -> list[Block]:
+def module_blocks(drawn: Sequence[Drawn], technology: Technology, plan: SymmetryPlan) -> list[Block]:
     """Return what placement needs to know of each module in each of its shapes; of two partners the left one first."""
-    technology = design.technology
     layout = drawn[0].module.layout
     drawn_layers = {layout.get_info(index): index for index in layout.layer_indexes()}
     layers = {
@@ -37,7 +36,7 @@ def module_blocks(drawn: Sequence[Drawn], design: Design, plan: SymmetryPlan) ->
     }
     blocks = {}
     for item in drawn:
-        first, *others = (_block(design, item, module, layers, plan) for module in item.shapes)
+        first, *others = (_block(technology, item, module, layers, plan) for module in item.shapes)
         blocks[first.name] = replace(first, variants=tuple(others))
     ordered = dict.fromkeys(
         name for item in drawn for name in plan.left_first.get(item.module.name, (item.module.name,))
@@ -45,7 +44,7 @@ def module_blocks(drawn: Sequence[Drawn], design: Design, plan: SymmetryPlan) ->
     return [blocks[name] for name in ordered]
 
 
-def _block(design: Design, item: Drawn, module: Module, layers: Mapping[str, int], plan: SymmetryPlan) -> Block:
+def _block(technology: Technology, item: Drawn, module: Module, layers: Mapping[str, int], plan: SymmetryPlan) -> Block:
     name = item.module.name
     boxes = {layer: module.cell.bbox(index) for layer, index in layers.items()}
     block = Block(
@@ -63,15 +62,10 @@ def _block(design: Design, item: Drawn, module: Module, layers: Mapping[str, int
         turns=isinstance(item.group, PassiveGroup) and item.group.turns,
     )
     if isinstance(item.group, Group) and not item.ringed:
-        block = replace(block, ring=ring_room(design.technology, replace(item, module=module), block))
+        block = replace(block, ring=ring_room(technology, replace(item, module=module), block))
     if isinstance(item.group, InstanceGroup):
         # The pins of one net are joined inside of an instance, so the first one is as good as any.
-        # Those of a supply tell how much of the instance hangs on its rail.
-        pins = [
-            pin
-            for net, same in groupby(block.pins, key=itemgetter(0))
-            for pin in (same if net in design.supplies else [next(same)])
-        ]
+        pins = [next(same) for _, same in groupby(block.pins, key=itemgetter(0))]
         block = replace(block, pins=tuple(pins), holds=item.holds)
     return block
 

@@ -329,7 +329,8 @@ def place_modules(design: Design, options: PlacementOptions, *, cover: bool = Tr
     owner = {device: item.module.name for item in every for device in item.module.devices}
     check_modules(design.constraints, owner)
     options = with_relations(technology, options, design.constraints, owner)
-    options = with_port_places(options, design)
+    if not design.is_cell:
+        options = with_port_places(options, design)
     arranged = _arranged(layout, design, every, options, cover=cover)
     plan, blocks, placement = arranged.plan, arranged.blocks, arranged.placement
     drawn = chosen_shapes(arranged.drawn, placement)
@@ -429,7 +430,7 @@ def _arranged(
     found = []
     searched: dict[bytes, Any] = {}  # arrangements are often equal but for the names of modules
     for modules, symmetry in ((tuple(drawn), plan), *whole):
-        blocks = module_blocks(modules, design, symmetry)
+        blocks = module_blocks(modules, design.technology, symmetry)
         place = partial(_in_line, design.technology, options=options, searched=searched)
         found.append(
             _Arranged(modules, symmetry, blocks, *_placed(modules, design, blocks, options, place, cover=cover))

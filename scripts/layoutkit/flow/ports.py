@@ -9,7 +9,6 @@ import klayout.db as kdb
 
 from layoutkit.circuit.constraints import Outcome
 from layoutkit.circuit.port_uses import port_uses
-from layoutkit.circuit.supplies import find_supplies
 from layoutkit.flow.antenna_lengths import antenna_lengths
 from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.port_frame import RAIL_SIDES, PortNet, draw_frame, plan_frame
@@ -165,24 +164,15 @@ def touches_boundary(port: Port, boundary: kdb.Box) -> bool:
 def with_port_places(options: PlacementOptions, design: Design) -> PlacementOptions:
     """Return the options with the sides of rails, and with the pairs of ports that lie at the left and right.
 
-    Sides that the options or constraints state come first. A shared cell has no ports of its own, but what it holds
-    lies towards the rails, too.
+    Sides that the options or constraints state come first.
     """
     circuit, stated = design.circuit, {**design.constraints.sides, **options.sides}
-    rails: dict[str, str] = {}
+    rails = {}
     if design.supply_style == "rails":
-        supplies = find_supplies(circuit)
-        rails = {net: RAIL_SIDES[use][0] for use in RAIL_SIDES for net in getattr(supplies, use)} | stated
-    ends = {"bottom", "top"}
-    options = replace(
-        options, rails={net: side for net, side in rails.items() if net in design.supplies and side in ends}
-    )
-    if design.is_cell:
-        return options
+        rails = {port: RAIL_SIDES[each.use][0] for port, each in port_uses(circuit).items() if each.use in RAIL_SIDES}
     pairs = (pair for group in design.constraints.symmetry for pair in group.net_pairs)
     mirrored = tuple(pair for pair in pairs if set(pair) <= set(circuit.ports) and not set(stated) & set(pair))
-    at_boundary = {net: side for net, side in rails.items() if net in circuit.ports}
-    return replace(options, mirrored=mirrored, sides={**at_boundary, **stated})
+    return replace(options, mirrored=mirrored, sides={**rails, **stated})
 
 
 def _port_nets(placed: PlacedModules, design: Design) -> tuple[list[PortNet], list[str]]:

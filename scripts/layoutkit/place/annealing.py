@@ -43,15 +43,12 @@ from layoutkit.place.packing import (
     framed_width,
     pack_cluster,
     pack_clusters,
-    rail_length,
     wire_length,
 )
 from layoutkit.place.relations import relation_lack
 
 FAULT_COST = 50
 """What a step by which taps are too far away costs, in steps of the perimeter."""
-RAIL_WEIGHT = 1
-"""What the distance of a block from the rail that it hangs on costs, compared with 10 for a net of that length."""
 OUTLINE_COST = 8
 """What the area costs by which a wanted outline has to grow, compared with that of the layout."""
 
@@ -103,7 +100,6 @@ def cost_of(state: Numbers, problem: Numbers, scratch: Numbers, limit: int, out:
         net, edge = 4 * sides[2 * index], sides[2 * index + 1]
         if extents[net + 2] >= extents[net]:
             wires += 10 * abs(box[edge] - extents[net + edge])
-    wires += RAIL_WEIGHT * rail_length(state, n, items, shapes, box)
     out[0] += wires * numbers[N_PITCH] // 10
 
 

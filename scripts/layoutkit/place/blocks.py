@@ -204,7 +204,6 @@ class PlacementOptions:
         mirrored: Pairs of nets whose ports lie at the left and right as mirror images, so that the frame around the
             blocks is symmetric about their axis.
         sides: Side (``left``, ``right``, ``bottom``, ``top``) at which the port of a net is wanted, by net.
-        rails: Side (``bottom`` or ``top``) of the rail of a supply, by net: blocks on it lie near there.
     """
 
     gap_x: int = 0
@@ -221,7 +220,6 @@ class PlacementOptions:
     net_weights: Mapping[str, float] = field(default_factory=dict)
     mirrored: tuple[tuple[str, str], ...] = ()
     sides: Mapping[str, str] = field(default_factory=dict)
-    rails: Mapping[str, str] = field(default_factory=dict)
 
     def room_between(self, one: str, other: str) -> tuple[int, int]:
         """Return the extra room between two neighbours side by side, and one above the other. [dbu]"""

@@ -53,7 +53,6 @@ COMPILED = (
     "pack_clusters",
     "framed_width",
     "wire_length",
-    "rail_length",
     "relation_lack",
     "cost_of",
     "exchange",

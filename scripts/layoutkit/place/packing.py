@@ -39,8 +39,9 @@ PARTS = 24
 
 # Columns of the table of items, of shapes and of what is wired to a shape.
 I_KIND, I_KEY, I_FIRST, I_COUNT, I_CLASS, I_RINGED, I_PINS, I_MIRRORS, I_FLIPS, I_LEAVES, I_FRAMES, I_SIZE = range(12)
-S_WIDTH, S_HEIGHT, S_LEFT, S_BOTTOM, S_RIGHT, S_TOP, S_IN_LEFT, S_IN_BOTTOM, S_IN_RIGHT, S_IN_TOP, S_REACH = range(11)
-S_UP, S_DOWN, S_LEAN, S_SIZE = range(11, 15)
+S_WIDTH, S_HEIGHT, S_LEFT, S_BOTTOM, S_RIGHT, S_TOP, S_IN_LEFT, S_IN_BOTTOM, S_IN_RIGHT, S_IN_TOP, S_REACH, S_SIZE = (
+    range(12)
+)
 P_NET, P_LEFT, P_BOTTOM, P_RIGHT, P_TOP, P_SIZE = range(6)
 # Numbers of the whole problem.
 N_ITEMS, N_FACES, N_CLASS_FACES, N_NETS, N_PITCH, N_ASPECT, N_OUT_WIDTH, N_OUT_HEIGHT, N_CLUSTER = range(9)
@@ -285,24 +286,4 @@ def wire_length(
         if extents[4 * net + 2] >= extents[4 * net]:
             span = extents[4 * net + 2] - extents[4 * net] + extents[4 * net + 3] - extents[4 * net + 1]
             total += nets[net] * span
-    return total
-
-
-def rail_length(state: Numbers, n: int, items: Numbers, shapes: Numbers, box: Numbers) -> int:
-    """Return how far what hangs on the rails at the top and bottom is from them, of each block and net by itself.
-
-    The box of a supply does not tell: all blocks but the farthest one lie in it wherever they are.
-    """
-    total = 0
-    for item in range(n):
-        s = (items[item * I_SIZE + I_FIRST] + state[SHAPE * n + item]) * S_SIZE
-        up, down = shapes[s + S_UP], shapes[s + S_DOWN]
-        if up + down:
-            cluster = state[CLUSTER * n + item]
-            y = state[Y * n + item] + state[C_Y * n + cluster] - state[C_BOTTOM * n + cluster]
-            lean = shapes[s + S_LEAN]
-            if state[UPSIDE_DOWN * n + item]:
-                lean = (down - up) * shapes[s + S_HEIGHT] - lean
-            away = up * (box[3] - y) + down * (y - box[1]) + lean
-            total += 2 * away if items[item * I_SIZE + I_KIND] == PAIR else away
     return total

@@ -108,11 +108,7 @@ def make_problem(technology: Technology, blocks: Sequence[Block], options: Place
     class_gaps, classes = _class_gaps(clearances, items)
     nets = _wired_nets(blocks, options)
     table = np.array(
-        [
-            [*_shape_row(shape, grid, -(-room // grid)), *_rail_row(shape, options.rails, grid)]
-            for shape, room in zip(shapes, rooms, strict=True)
-        ],
-        dtype=np.int64,
+        [_shape_row(shape, grid, -(-room // grid)) for shape, room in zip(shapes, rooms, strict=True)], dtype=np.int64
     )
     numbered = {net: number for number, net in enumerate(nets)}
     rows, starts, pins = _items_and_pins(items, classes, numbered, options, grid)
@@ -259,25 +255,6 @@ def _shape_row(block: Block, grid: int, room: int) -> list[int]:
     own = min(size[0] + inside[0] // grid + inside[2] // grid, size[1] + inside[1] // grid + inside[3] // grid) + 2
     reach = max(block.ring.reach // grid, own)  # a block that is larger than the reach is not helped by placement
     return [*size, *(-(-each // grid) + room for each in outside), *(each // grid for each in inside), reach]
-
-
-def _rail_row(block: Block, rails: Mapping[str, str], grid: int) -> list[int]:
-    """Return to how many rails at the top and at the bottom a shape leads, and how far it leans away from them.
-
-    It leads there by pins or by its body: an instance once for each pin, others once for each net. A net counts in the
-    middle of its pins, a body in that of the shape.
-    """
-    bottom, top = _steps(block, grid)[1::2]
-    heights = {net: [y // grid - bottom for name, _, y in block.pins if name == net] for net in rails}
-    if block.bulk_net in heights and not heights[block.bulk_net]:
-        heights[block.bulk_net] = [(top - bottom) // 2]
-    counts, lean = {"top": 0, "bottom": 0}, 0
-    for net, found in heights.items():
-        if found:
-            each = len(found) if block.holds else 1
-            counts[rails[net]] += each
-            lean += (-each if rails[net] == "top" else each) * ((min(found) + max(found)) // 2)
-    return [counts["top"], counts["bottom"], lean]
 
 
 def _class_gaps(clearances: Clearances, items: Sequence[Item]) -> tuple[IntArray, list[int]]:

@@ -332,17 +332,6 @@ def test_an_outline_that_is_too_small_for_all_keeps_its_ratio():
     assert max(width, height) < 1.3 * min(width, height)
 
 
-def test_blocks_lie_towards_the_rail_that_they_hang_on_as_bodies_or_by_pins():
-    """Four PMOS beside four NMOS, and an instance of both: no wire tells where they lie."""
-    blocks = [block(f"{kind}{i}", kind) for kind in ("nmos", "pmos") for i in range(4)]
-    pins = (("vdd", 0, 500), ("vss", 0, 5500))
-    blocks.append(replace(block("x", "nmos", (4000, 6000)), pins=pins, bulk_net=""))
-    placed = place_blocks(TECHNOLOGY, blocks, PlacementOptions(rails={"vdd": "top", "vss": "bottom"})).placed
-    middles = {kind: sum(placed[f"{kind}{i}"].y for i in range(4)) for kind in ("nmos", "pmos")}
-    assert middles["pmos"] > middles["nmos"]
-    assert placed["x"].upside_down
-
-
 @pytest.mark.parametrize("outline", [None, (5000, 5000), (10_000, 5000)])
 def test_many_blocks_begin_in_rows_of_the_wanted_ratio(outline):
     """The search changes 160 blocks too seldom to make a compact layout of one long row."""
