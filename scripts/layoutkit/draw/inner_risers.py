@@ -129,19 +129,22 @@ class InnerRisers:
         They run over all channels, so that all are alike; where they cover both devices of each row alike, from the
         lowest rail to the highest one only.
         """
-        end, conductor = (
-            self.metal.cuts[self.metal.riser - 1].enclose_above_end,
-            self.metal.conductors[self.metal.riser],
-        )
         for pair, place in self.places.items():
-            bottom = min(rail.low - end for rail in self.rails[pair])
-            top = max(rail.high + end for rail in self.rails[pair])
-            if not self._covers_rows_equally(place):
-                bottom = min(bottom, *(each.area.bottom for each in self.around.channels))
-                top = max(top, *(each.area.top for each in self.around.channels))
-            grow = self.metal.even(max(0, -(-conductor.area // (place.right - place.left)) - (top - bottom))) // 2
-            yield pair, Area(-place.right, bottom - grow, -place.left, top + grow)
-            yield pair[::-1], Area(place.left, bottom - grow, place.right, top + grow)
+            bottom, top = self._ends(place, self.rails[pair])
+            yield pair, Area(-place.right, bottom, -place.left, top)
+            yield pair[::-1], Area(place.left, bottom, place.right, top)
+
+    def _ends(self, place: Place, rails: Sequence[NetRail]) -> tuple[int, int]:
+        """Return the lower and upper end of the risers of two nets. [dbu]"""
+        metal = self.metal
+        end = metal.cuts[metal.riser - 1].enclose_above_end
+        bottom, top = min(rail.low - end for rail in rails), max(rail.high + end for rail in rails)
+        if not self._covers_rows_equally(place):
+            bottom = min(bottom, *(each.area.bottom for each in self.around.channels))
+            top = max(top, *(each.area.top for each in self.around.channels))
+        least = -(-metal.conductors[metal.riser].area // (place.right - place.left))
+        grow = metal.even(max(0, least - (top - bottom))) // 2
+        return bottom - grow, top + grow
 
     def shapes(self, rails: Sequence[DrawnRail]) -> Iterator[tuple[str, Area]]:
         """Yield the risers and what joins them to ``rails`` as (layer, area), without the cuts of ``crossings``."""
@@ -221,14 +224,18 @@ class InnerRisers:
         return Place(left, left + least, (left - pad, left + least + pad))
 
     def _fits(self, place: Place, rails: Sequence[NetRail]) -> bool:
-        low, high = min(rail.low for rail in rails), max(rail.high for rail in rails)
-        space = self.metal.space(self.metal.riser, place.pad[1] - place.pad[0])
+        low, high = self._ends(place, rails)
+        metal, level = self.metal, self.metal.riser
+        space = metal.space(level, place.pad[1] - place.pad[0])
         if 2 * place.pad[0] < space or place.pad[1] + space > self.around.half_width:
             return False
         others = [area for _, area in self.risers()]
         zones = [Area(place.pad[0], low, place.pad[1], high), Area(-place.pad[1], low, -place.pad[0], high)]
-        near = [zone.enlarged(space, space) for zone in zones]
-        return not any(_meet(zone, area) for zone in near for area in (*self.around.taken, *others))
+        for area in (*self.around.taken, *others):
+            apart = max(space, metal.space(level, min(area.right - area.left, area.top - area.bottom)))
+            if any(_meet(zone.enlarged(apart, apart), area) for zone in zones):
+                return False
+        return True
 
     def _has_cuts_over_channels(self, place: Place, rails: Sequence[NetRail]) -> bool:
         """Return whether cuts between rails and risers would lie over matched channels, which need equal cuts."""

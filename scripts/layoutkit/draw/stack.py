@@ -357,6 +357,7 @@ class _Drawing:
         taken = [link.area.enlarged(space, space) for link in self.links if link.net in staying]
         columns = [{column.left + self.sizes.contact // 2 for column in row.plan.columns} for row in self.wired]
         half_width = min(-self._matched_span()[0], self._matched_span()[1]) if pairs else 0
+        half_width -= space - metal.space(metal.riser, 0)  # risers beyond are wide and keep more space
         around = Surroundings(self._channels(), set.intersection(*columns), half_width, taken)
         return InnerRisers(metal, pairs, self._net_rails() if pairs else [], around)
 

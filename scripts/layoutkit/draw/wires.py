@@ -410,10 +410,14 @@ class WiredRow:
         return [*others[:middle], common, *others[middle:]]
 
     def _rail_space(self, height: int) -> int:
-        """Return the distance of rails of ``height``, also for the wider parts of straps below and the cuts in them."""
+        """Return the distance of rails of ``height``, also for the wider parts of straps below and the cuts in them.
+
+        Columns of exchanged nets have such parts below the rails of both.
+        """
         metal, level = self.metal, self.metal.rail
         space = metal.space(level, height)
-        if self.pad_width > self.strap_width and not self._columns_fit(self.pad_width, self.pad_width):
+        above = bool(self.exchanged) or not self._columns_fit(self.pad_width, self.pad_width)
+        if above and self.pad_width > self.strap_width:
             beyond = metal.cuts[metal.strap].enclose_below_end - self._rail_margin(Rail("", level, 0, height))
             between = metal.space(metal.strap, self.pad_width) + 2 * max(0, beyond)
             space = max(space, -self._down(-between))
