@@ -230,6 +230,7 @@ class InnerRisers:
         if 2 * place.pad[0] < space or place.pad[1] + space > self.around.half_width:
             return False
         others = [area for _, area in self.risers()]
+        others += (pad for pair, other in self.places.items() for pad in self._pads(pair, other))
         zones = [Area(place.pad[0], low, place.pad[1], high), Area(-place.pad[1], low, -place.pad[0], high)]
         for area in (*self.around.taken, *others):
             apart = max(space, metal.space(level, min(area.right - area.left, area.top - area.bottom)))

@@ -439,14 +439,17 @@ def test_a_group_that_may_not_be_halved_warns(tech, layout, device):
 
 
 @pytest.mark.parametrize(
-    ("process", "nets", "size", "arrangement"),
+    ("process", "nets", "size", "arrangement", "dummies"),
     [
-        pytest.param("sky130A", "m m b b/o m b b", (0.72e-6, 9.75e-6, 1), "AB", id="pads of two rails in each column"),
-        pytest.param("gf180mcuD", "o1 g s1 b/o2 g s2 b", (1e-6, 2e-6, 2), "ABAB", id="risers above each other"),
-        pytest.param("sg13g2", "o1 g1 s b/o2 g2 s b", (12e-6, 0.13e-6, 4), "AB/BA", id="risers beside wide ones"),
+        pytest.param(
+            "sky130A", "m m b b/o m b b", (0.72e-6, 9.75e-6, 1), "AB", 1, id="pads of two rails in each column"
+        ),
+        pytest.param("gf180mcuD", "o1 g s1 b/o2 g s2 b", (1e-6, 2e-6, 2), "ABAB", 1, id="risers above each other"),
+        pytest.param("gf180mcuD", "o1 g s1 b/o2 g s2 b", (3e-6, 0.5e-6, 6), "auto", 0, id="risers beside pads"),
+        pytest.param("sg13g2", "o1 g1 s b/o2 g2 s b", (12e-6, 0.13e-6, 4), "AB/BA", 1, id="risers beside wide ones"),
     ],
 )
-def test_rails_and_risers_of_twins_keep_their_spaces(process, nets, size, arrangement):
+def test_rails_and_risers_of_twins_keep_their_spaces(process, nets, size, arrangement, dummies):
     tech, layout = load(process), kdb.Layout()
     layout.dbu = tech.dbu_um
     ends = [each.split() for each in nets.split("/")]
@@ -455,4 +458,6 @@ def test_rails_and_risers_of_twins_keep_their_spaces(process, nets, size, arrang
         transistor(tech, f"M{i}", "pmos", MosSize(*size), dict(zip("dgsb", each, strict=True)))
         for i, each in enumerate(ends)
     ]
-    assert clean(draw_group(layout, tech, GroupSpec("group", tuple(pair), arrangement, dummies=1, twins=twins)), tech)
+    assert clean(
+        draw_group(layout, tech, GroupSpec("group", tuple(pair), arrangement, dummies=dummies, twins=twins)), tech
+    )
