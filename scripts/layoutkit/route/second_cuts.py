@@ -207,8 +207,10 @@ class SecondCuts:
         if self._cuts_too_close(net, number, via):
             return f"{via.cut} would come too close to another"
         for level, rect in pads(self.stack, via):
-            before = _region(self._own_around(net, level, rect))
-            after = (before + _region([rect, *(fill for at, fill in change.fills if at == level)])).merged()
+            drawn = [rect, *(fill for at, fill in change.fills if at == level)]
+            box = _region(drawn).bbox()  # fills reach farther than the pad
+            before = _region(self._own_around(net, level, (box.left, box.bottom, box.right, box.top)))
+            after = (before + _region(drawn)).merged()
             if self._near_line_end(after, level, via):
                 return f"{via.cut} would come too close to the end of a line of {names[level].name}"
             if self._spoils_own_metal(before, after, level):
