@@ -202,7 +202,7 @@ class _Recognition:
                 self._wide_swing_mirror(gate, members, by_source)
 
     def _mirror(self, reference: Device, outputs: list[Device], by_source: _BySource) -> None:
-        """Add a mirror with its diode-connected reference, and the cascode devices on top when each branch has one.
+        """Add a mirror with its diode-connected reference, and the cascode devices on top of it and of its outputs.
 
         The gates of the cascodes are on the cascode of the reference, connected as a diode, or on a bias of their own.
         """
@@ -237,11 +237,11 @@ class _Recognition:
         return free[0] if len(free) == 1 else None
 
     def _cascodes(self, top: Device, outputs: list[Device], by_source: _BySource) -> list[Device]:
-        """Return the cascode of the reference and of every output, or nothing when a branch has none of its own."""
+        """Return the cascode of the reference and of every output that has one of its own, or nothing without any."""
         above = [self._cascode_above(output, by_source) for output in outputs]
         found = [d for d in above if d is not None and d.terminals["g"] == top.terminals["g"]]
         distinct = {device.id for device in (top, *found)}
-        return [top, *found] if len(distinct) == 1 + len(outputs) else []
+        return [top, *found] if found and len(distinct) == 1 + len(found) else []
 
     def _add_mirror(self, reference: Device, outputs: list[Device], tops: list[Device], topology: str) -> None:
         ratios = {output.id: _ratio(output, reference) for output in outputs}

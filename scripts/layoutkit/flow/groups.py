@@ -130,7 +130,8 @@ def group_devices(
             split = "; ".join(" ".join(d.id for d in group.devices) for group in found)
             notes.append(
                 f"the matched group {' '.join(wanted.devices)} is drawn in {len(found)} modules, its devices differ in "
-                f"flavour, body or l, or no finger width divides all their widths{_ratios(module, devices)}: {split}"
+                f"flavour, body or l, a branch has no cascode, or no finger width divides all their widths"
+                f"{_ratios(module, devices)}: {split}"
             )
         stated = wanted.arrangement if len(found) == 1 else AUTO
         groups.extend(replace(group, arrangement=stated, switching=switching) for group in found)

@@ -151,6 +151,20 @@ def test_a_wide_swing_mirror_is_driven_through_its_cascode(spice):
     assert (mirror.devices, mirror.properties["topology"]) == (("M1", "M2", "M3", "M4"), "wide_swing")
 
 
+def test_a_branch_without_a_cascode_leaves_the_others_in_their_mirror(spice):
+    circuit = spice(
+        sub("""
+        M1 a bias vss vss nmos w=2u l=1u m=3
+        M2 b bias vss vss nmos w=2u l=1u m=5
+        M3 c bias vss vss nmos w=2u l=1u
+        M4 bias vip a vss nmos w=2u l=0.5u m=3
+        M5 out vip b vss nmos w=2u l=0.5u m=5
+        """)
+    )
+    (mirror,) = recognise(circuit)
+    assert (mirror.devices, mirror.properties["topology"]) == (("M1", "M2", "M3", "M4", "M5"), "wide_swing")
+
+
 def test_a_stacked_mirror_shares_its_gates(spice):
     circuit = spice(
         sub("""
