@@ -147,6 +147,21 @@ def test_a_size_in_millimetres_is_refused_with_the_unit_that_was_meant(netlist):
     assert read_netlist(netlist(card.replace("40m", "40"))).devices[0].w == 40e-6
 
 
+@pytest.mark.parametrize(
+    ("option", "w", "message"),
+    [
+        ("", "12000u", "w=12000u is 12 mm"),
+        ("", "15e-3", "w=15e-3 is 15 mm"),
+        ("", "'40*300u'", "w=(40*300u) is 12 mm"),
+        (".option scale=1u\n", "12000", "w=12000 is 12 mm"),
+        ("", "1e-12", "w=1e-12 is 1e-12 m"),
+    ],
+)
+def test_a_size_that_no_device_has_is_refused_with_the_name_of_the_device(netlist, option, w, message):
+    card = f"{option}.subckt a x\nM1 x x x x nmos w={w} l=1u\n.ends\n"
+    assert f"'M1': {message}" in refused(netlist(card))
+
+
 def test_names_that_the_stored_circuit_cannot_hold_are_refused_at_once(tmp_path):
     """A build that drew them would fail later, when a tool reads the circuit of the workspace."""
     path = tmp_path / "odd.sp"

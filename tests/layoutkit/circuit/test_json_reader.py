@@ -83,7 +83,7 @@ def test_names_of_types_and_terminals_have_aliases():
         ({"params": {"w": "2u"}}, "devices[0].params.w", "must be a number in SI units, got string (write 2e-06)"),
         ({"params": {"w": True}}, "devices[0].params.w", "must be a number in SI units, got boolean"),
         ({"params": {"w": 2}}, "devices[0].params.w", "write 2e-6 for 2 um"),
-        ({"params": {"l": -1e-6}}, "devices[0].params.l", "must be between 0 and 0.001 metres, got -1e-06"),
+        ({"params": {"l": -1e-6}}, "devices[0].params.l", "must be between 0 and 0.01 metres, got -1e-06"),
         ({"params": {"m": 1.5}}, "devices[0].params.m", "must be an integer"),
         ({"params": {"nf": 0}}, "devices[0].params.nf", "must be an integer"),
         ({"params": {"r": 10**400}}, "devices[0].params.r", "is out of range"),
@@ -326,7 +326,7 @@ def test_the_faults_of_a_device_are_reported_in_the_order_of_the_document():
     [
         ({"type": None}, "devices[0].type", "must be a string, got null"),
         ({"type": "NMSO"}, "devices[0].type", "Unknown device type: NMSO (did you mean 'nmos'?)"),
-        ({"params": {"W": 3}}, "devices[0].params.W", "must be between 0 and 0.001 metres, got 3; write 3e-6 for 3 um"),
+        ({"params": {"W": 3}}, "devices[0].params.W", "must be between 0 and 0.01 metres, got 3; write 3e-6 for 3 um"),
         ({"params": {"W": 1e-6, "w": 1e-6}}, "devices[0].params", "parameter 'w' is given twice"),
         (
             {"terminals": {"Drain": 1, "g": "a", "s": "a", "b": "a"}},

@@ -68,7 +68,7 @@ def test_the_commented_top_of_xschem_is_the_circuit(spice):
     assert sizes(circuit) == {"X1": ("nmos", 2000, 500, 2, 4), "X2.X3": ("nmos", 1000, 500, 1, 1)}
 
 
-def test_sizes_of_a_millimetre_and_more_are_micrometres_and_it_is_told(spice):
+def test_sizes_that_no_device_has_are_micrometres_and_it_is_told(spice):
     circuit = spice("""
         .subckt a d g s
         XM1 d g s s sky130_fd_pr__nfet_01v8 L=8 W=0.42
@@ -79,6 +79,40 @@ def test_sizes_of_a_millimetre_and_more_are_micrometres_and_it_is_told(spice):
     assert sizes(circuit)["XM1"] == sizes(circuit)["M2"]
     assert sizes(circuit)["M3"] == ("nmos", 999000, 99900, 1, 1)
     assert [w for w in circuit.warnings if "micrometres" in w and "XM1" in w and "M3" not in w]
+
+
+@pytest.mark.parametrize(
+    ("scale", "w", "um"),
+    [
+        ("", "1200u", 1200), ("", "9999u", 9999), ("", "1200um", 1200), ("", "1.2e-3", 1200), ("", "'4*wp'", 1200),
+        ("", "1200", 1200), ("", "12e3", 12000), ("", "0.065", 0.065), ("", "650000u", 0.65),
+        ("1u", "1200", 1200), ("1u", "0.42", 0.42), ("1u", "650000u", 0.65), ("1", "1200u", 1200),
+    ],
+)  # fmt: skip
+def test_a_unit_keeps_its_meaning_however_large_the_number_is(spice, scale, w, um):
+    """``650000u`` is how cells of sky130 state 0.65 um for a library with ``.option scale=1u``."""
+    option = f".option scale={scale}\n" if scale else ""
+    circuit = spice(f"{option}.param wp=300u\n.subckt a d g s\nM1 d g s s n w={w} l={w} pd={2 * um}u\n.ends")
+    device = circuit.device("M1")
+    assert (device.w, device.l) == pytest.approx((um * 1e-6, um * 1e-6))
+    assert bool(circuit.warnings) is (w in {"1200", "12e3", "0.065", "650000u"} and scale != "1u")
+    if not scale:
+        assert device.junctions == pytest.approx({"pd": 2 * um * 1e-6})
+
+
+def test_a_unit_beside_a_scale_that_makes_it_impossible_counts_alone_and_it_is_told(spice):
+    for scale in (".option scale=1u", "*.SCALE MICRON"):
+        circuit = spice(f"{scale}\n.subckt a d g s\nM1 d g s s n w=10u l=0.5\nM2 d g s s n w=2 l=0.5\n.ends")
+        assert sizes(circuit) == {"M1": ("nmos", 10000, 500, 1, 1), "M2": ("nmos", 2000, 500, 1, 1)}
+        assert circuit.warnings == (
+            "w and l that the scale of the file makes impossibly small are read without it: M1",
+        )
+
+
+def test_a_size_in_millimetres_is_read_as_stated_and_it_is_told(spice):
+    circuit = spice(".subckt a d g s\nM1 d g s s n w=1.2m l=1u\nM2 d g s s n w=0.5m l=1u\n.ends")
+    assert [device.w for device in circuit.devices] == [1.2e-3, 5e-4]
+    assert circuit.warnings == ("w and l of 1 mm and more are read as stated; u is micrometres: M1",)
 
 
 def test_stated_junctions_are_kept_as_numbers_beside_the_sizes(spice):

@@ -27,10 +27,15 @@ if TYPE_CHECKING:
 SOURCE = "source"
 UNKNOWN = "unknown"
 
-# A gate, resistor or capacitor is never a millimetre, so a larger number was written in micrometres.
-LARGEST_SIZE_M = 1e-3
-_IN_MILLIMETRES = re.compile(r"\w+=[\d.]+mm?", re.IGNORECASE)
-LARGEST_RECTANGLE_M = 1e-3
+# A device is less than 10 mm and, in micrometres, never as little as 0.01, so a larger one without a unit is in
+# micrometres. So was one with a unit from 0.1 m on: 650000u in cells of sky130, whose library scales it once more.
+LARGEST_SIZE_M = 1e-2
+LEAST_SCALED_M = 0.1
+SMALLEST_SIZE_M = 1e-9
+_PLAIN = re.compile(r"[\d.]+(e\+?\d+)?", re.IGNORECASE)
+_IN_MILLIMETRES = re.compile(r"[\d.]+m(?:m|eters?|etres?)?", re.IGNORECASE)
+LARGEST_RECTANGLE_M = {1: 0.1, 2: 1e-6}
+"""Largest perimeter [m] and area [m2] by their power of a length; one in micrometres is never that small."""
 LARGEST_RECTANGLE_UM = 1e4
 LARGEST_COUNT = 1_000_000
 
@@ -202,7 +207,7 @@ class SizeReader:
     """Evaluates the parameters of cards by the stated unit policy.
 
     Args:
-        scale: Factor of ``.option scale`` for lengths without a unit of their own.
+        scale: Factor of ``.option scale``, which simulators apply to all lengths, also those with a unit.
         findings: Receives a warning for every decision.
     """
 
@@ -292,7 +297,7 @@ class SizeReader:
         Libraries with ``.option scale=1u`` take plain micrometres, or micrometres divided by the scale once more.
         """
         scaled = value * self._scale**power
-        if scaled < LARGEST_RECTANGLE_M**power:
+        if scaled < LARGEST_RECTANGLE_M[power]:
             return scaled
         self._findings.warn("areas and perimeters of impossible size are read in micrometres", device_id)
         once_more = scaled >= LARGEST_RECTANGLE_UM**power
@@ -307,7 +312,7 @@ class SizeReader:
         except NetlistError as error:
             raise NetlistError(f"'{device_id}': {key}: {error}") from None
         if key in _LENGTHS:
-            value = self._metres(value, device_id, f"{key}={text}")
+            value = self._metres(value, device_id, key, text)
         if value <= 0 and key != "r":
             raise NetlistError(f"'{device_id}': {key} must be positive, got {value:g}")
         if key in INTEGER_PARAMS:
@@ -316,19 +321,37 @@ class SizeReader:
             return round(value)
         return value
 
-    def _metres(self, value: float, device_id: str, stated: str) -> float:
-        scaled = value * self._scale
-        if scaled < LARGEST_SIZE_M:
-            return scaled
-        if _IN_MILLIMETRES.fullmatch(stated):
+    def _metres(self, value: float, device_id: str, key: str, text: str) -> float:
+        """Return a width or length in metres, as its unit or its size says.
+
+        Raises:
+            NetlistError: If no device has this size, or the number may be meant in metres or in micrometres.
+        """
+        metres, stated = value * self._scale, f"'{device_id}': {key}={text}"
+        if 0 < metres < SMALLEST_SIZE_M <= value < LARGEST_SIZE_M:
+            self._findings.warn(
+                "w and l that the scale of the file makes impossibly small are read without it", device_id
+            )
+            return value
+        if 0 < metres < SMALLEST_SIZE_M:
+            raise NetlistError(f"{stated} is {metres:g} m, and no device is that small")
+        in_millimetres = _IN_MILLIMETRES.fullmatch(text) is not None and self._scale == 1
+        if metres < LARGEST_SIZE_M:
+            if in_millimetres and metres >= LARGEST_SIZE_M / 10:
+                self._findings.warn("w and l of 1 mm and more are read as stated; u is micrometres", device_id)
+            return metres
+        if in_millimetres:
+            raise NetlistError(f"{stated} is in millimetres, and no device is that large; u is micrometres")
+        if metres < LEAST_SCALED_M and (self._scale != 1 or not _PLAIN.fullmatch(text)):
             raise NetlistError(
-                f"'{device_id}': {stated} is in millimetres, and no device is that large; u is micrometres"
+                f"{stated} is {metres * 1e3:g} mm, and no device is that large; state parallel units with m "
+                f"({metres:g} um is written {metres:g}u)"
             )
         self._findings.warn(
-            "w and l of 1 mm and more are read as micrometres, since no device is that large", device_id
+            "w and l of 10 mm and more are read as micrometres, since no device is that large", device_id
         )
-        text = repr(scaled)
-        return float(f"{text}e-6") if "e" not in text else scaled * 1e-6
+        number = repr(metres)
+        return float(f"{number}e-6") if "e" not in number else metres * 1e-6
 
     def _add_if_numeric(self, result: dict[str, float], key: str, text: str, scope: Scope) -> None:
         try:
