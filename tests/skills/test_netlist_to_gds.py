@@ -185,14 +185,6 @@ def test_a_layer_that_no_check_understands_is_not_clean_until_it_is_waived(build
     assert envelope["data"]["drc"]["layers_waived"] == envelope["data"]["lvs"]["layers_waived"] != []
 
 
-def test_a_port_without_a_device_fails_lvs_in_words(build):
-    code, envelope = build(OTA.read_text().replace("bias vdd vss\n", "bias spare vdd vss\n", 1))
-    assert (code, envelope["ok"], envelope["error"]["code"]) == (1, False, "LAYOUT_CONFLICT")
-    assert "spare" in envelope["error"]["message"]
-    assert not envelope["data"]["lvs"]["matched"]
-    assert any("spare" in warning for warning in envelope["data"]["warnings"])
-
-
 @pytest.mark.parametrize(
     ("netlist", "code", "words"),
     [

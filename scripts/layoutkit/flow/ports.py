@@ -37,7 +37,7 @@ a tenth larger.
 def with_ports(
     placed: PlacedModules, design: Design, room: Room, max_aspect: float | None = None
 ) -> tuple[PlacedModules, list[str]]:
-    """Return placed modules with a frame of ports and rails, drawn; and the ports that have no metal, in words.
+    """Return placed modules with a frame of ports and rails, drawn; and what leads to no device, in words.
 
     Nets of black boxes that are no ports are labelled on the largest of their pins, so that the black box can be
     connected there.
@@ -49,7 +49,7 @@ def with_ports(
         max_aspect: Largest ratio of the longer to the shorter side of the cell, unless that of the modules is larger;
             None for any.
     """
-    nets, missing = _port_nets(placed, design)
+    nets, loose = _port_nets(placed, design)
     channel = CHANNEL_TRACKS * track_pitch(placed.technology) + room.between
     core = placed.cell.bbox()
     metal_in = _Metal(placed).inside if room.rails_over else None
@@ -58,9 +58,9 @@ def with_ports(
     if max_aspect is not None:
         frame = replace(frame, max_aspect=max(max_aspect, longer / shorter))
     draw_frame(placed.layout, placed.cell, placed.technology, frame)
-    missing += _label_black_boxes(placed, design.circuit)
+    loose += _label_black_boxes(placed, design.circuit)
     framed = replace(placed, frame=frame)
-    return replace(framed, outcomes=(*placed.outcomes, *_outcomes(framed, design))), missing
+    return replace(framed, outcomes=(*placed.outcomes, *_outcomes(framed, design))), loose
 
 
 class _Metal:
@@ -122,6 +122,7 @@ def supplies_data(placed: PlacedModules, result: RoutingResult) -> list[dict[str
     found = []
     for net in sorted({port.name for port in rails}):
         widths = [min(port.box.width(), port.box.height()) for port in rails if port.name == net]
+        modules = sorted(name for name, module in placed.modules.items() if module.pins_of(net))
         routed = next((each for each in result.nets if each.name == net), None)
         vias = routed.vias if routed else ()
         weak = [each for each in routed.single_cuts if each.alone] if routed else []
@@ -129,8 +130,8 @@ def supplies_data(placed: PlacedModules, result: RoutingResult) -> list[dict[str
             {
                 "net": net,
                 "rail_width": placed.technology.to_um(min(widths)),
-                "modules": sorted(name for name, module in placed.modules.items() if module.pins_of(net)),
-                "routed": routed is not None and routed.success,
+                "modules": modules,
+                "routed": not modules or (routed is not None and routed.success),
                 "least_cuts": 1 if weak else min((max(via.columns * via.rows, 2) for via in vias), default=0),
                 "weak_connections": [{"net": net, **each.to_json(placed.technology.to_um)} for each in weak],
             }
@@ -184,12 +185,12 @@ def _port_nets(placed: PlacedModules, design: Design) -> tuple[list[PortNet], li
     for module in placed.modules.values():
         for pin in module.pins:
             pins.setdefault(pin.net, []).append((pin.layer, placed.place_of(module, pin.box)))
-    missing = [f"port {port} connects to no device; it has no metal and no label" for port in circuit.ports]
-    missing = [text for port, text in zip(circuit.ports, missing, strict=True) if port not in pins]
+    loose = [port for port in dict.fromkeys(circuit.ports) if port not in pins]
+    words = [f"port {port} connects to no device; it is metal with a label at the boundary" for port in loose]
     nets = {
         port: PortNet(
             port,
-            tuple(box for _, box in pins[port]),
+            tuple(box for _, box in pins.get(port, ())),
             use=uses[port].use,
             direction=uses[port].direction,
             side=wanted[port].side if port in wanted else None,  # type: ignore[arg-type]
@@ -198,7 +199,6 @@ def _port_nets(placed: PlacedModules, design: Design) -> tuple[list[PortNet], li
             longest=max(antennas.get(port, {}).values(), default=None),
         )
         for port in dict.fromkeys(circuit.ports)
-        if port in pins
     }
     for one, other in (pair for group in design.constraints.symmetry for pair in group.net_pairs):
         if one in nets and other in nets:
@@ -206,7 +206,7 @@ def _port_nets(placed: PlacedModules, design: Design) -> tuple[list[PortNet], li
             axis = axis if axis == placed.placement.axis_x else None  # wires are mirrored about that one only
             for net, partner, boxes in ((one, other, images[0]), (other, one, images[1])):
                 nets[net] = replace(nets[net], partner=partner, axis=axis, pins=boxes or nets[net].pins)
-    return list(nets.values()), missing
+    return list(nets.values()), words
 
 
 def _mirrored_pins(
@@ -256,9 +256,7 @@ def _outcomes(placed: PlacedModules, design: Design) -> list[Outcome]:
     orders = {entry.port: entry.order for entry in design.constraints.port_sides if entry.order is not None}
     for index, wanted in enumerate(design.constraints.port_sides):
         path, at = f"port_sides[{index}]", [port for port in frame.of(wanted.port) if port.side == wanted.side]
-        if not frame.of(wanted.port):
-            found.append(Outcome(path, (wanted.port,), obeyed=False, reason="the port connects to no device"))
-        elif not at:
+        if not at:
             sides = ", ".join(sorted({port.side for port in frame.of(wanted.port)}))
             found.append(Outcome(path, (wanted.port,), obeyed=False, reason=f"the port lies at the {sides}"))
         else:

@@ -226,6 +226,20 @@ def test_a_cell_is_no_longer_than_asked_where_its_rails_lie_over_the_modules(tmp
     assert 0.95 < boundary.width() / boundary.height() / (aspect or 2) <= 1
 
 
+def test_a_port_without_devices_is_metal_at_the_boundary(tmp_path):
+    netlist = ".subckt cell a y test vdd vss\nM1 y a vss vss nmos w=1u l=0.5u\n.ends\n"
+    report = build_layout(LayoutRequest(None, "sky130A", str(tmp_path), netlist_text=netlist))
+    assert faults(report) == []
+    boundary, found = written_ports(report["files"]["gds"], load("sky130A"))
+    assert set(found) == {"a", "y", "test", "vdd", "vss"}
+    assert all(edges(box, boundary) for _, box, _ in found.values())
+    assert [text for text in report["warnings"] if "no device" in text] == [
+        f"port {port} connects to no device; it is metal with a label at the boundary" for port in ("test", "vdd")
+    ]
+    vdd = next(each for each in report["routing"]["supplies"] if each["net"] == "vdd")
+    assert (vdd["modules"], vdd["routed"]) == ([], True)
+
+
 def rail_conductors(process):
     """Return the conductors on which rails may lie over modules: above that of the ports at the left and right."""
     first = next(i for i, each in enumerate(process.conductors) if each.name == port_conductors(process)[0].name)
