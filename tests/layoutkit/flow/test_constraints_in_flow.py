@@ -34,6 +34,15 @@ M7 x n1 vdd vdd pmos W=6u L=0.5u nf=2
 M8 y n2 vdd vdd pmos W=6u L=0.5u nf=2
 .ends
 """
+UNEQUAL = """* an inverter, another of other sizes after it, and one more transistor
+.subckt unequal a b x y vdd vss
+M1 n1 a vss vss nmos W=2u L=0.5u
+M2 y b vss vss nmos W=2u L=0.5u
+M3 n1 a vdd vdd pmos W=4u L=0.5u
+M5 x n1 vss vss nmos W=4u L=0.5u nf=2
+M7 x n1 vdd vdd pmos W=6u L=1u nf=2
+.ends
+"""
 APART = {
     "symmetry": [
         {
@@ -181,8 +190,7 @@ def test_what_is_not_obeyed_is_reported_and_warned_of(build):
         "proximity": [{"devices": ["M1", "M5"]}],
         "net_priorities": [{"net": "n1", "priority": 7}],
     }
-    longer = BUFFERS.replace("M7 x n1 vdd vdd pmos W=6u L=0.5u", "M7 x n1 vdd vdd pmos W=6u L=1u")
-    report = build(longer, constraints, row_gap=2.0)
+    report = build(UNEQUAL, constraints, row_gap=2.0)
     found = outcomes(report)
     assert "drawn as 2 modules" in found["matching[0]"][1]
     assert found["matching[1]"][0]
