@@ -80,8 +80,8 @@ class Clearances:
             _numbers([b.kind for b in blocks]),
             _numbers([(b.kind, b.bulk_net, self.oxide(b)) for b in blocks]),
         )
-        several = _per_face([bool(b.holds) for b in blocks]) > 0
-        several = several[:, None] | several
+        mixed = _per_face([bool(b.holds) for b in blocks]) > 0
+        several = mixed[:, None] | mixed
         bodies = _per_face([max(self.to_bodies.get(kind, 0) for kind in _kinds(b)) for b in blocks])
         different = kinds[:, None] != kinds
         gap: IntArray = np.where(different & ~several, max(self.to_well, self.implant_to_active), 0)
@@ -101,7 +101,7 @@ class Clearances:
             gap = np.maximum(gap, need)
         for layer, space in self.beside_deep_well.items() if self.deep_well in insets else ():
             if layer in insets:
-                need = np.where(drawn[self.deep_well], ABSENT, insets[layer])
+                need = np.where(drawn[self.deep_well] & ~mixed, ABSENT, insets[layer])  # of a block of one well: in it
                 need = space - _sum(insets[self.deep_well], need)
                 gap = np.maximum(gap, np.maximum(need, need.T))
         for key in sorted({b.ring.key for b in blocks if b.ring}) if inside else ():

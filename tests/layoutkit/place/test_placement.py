@@ -203,6 +203,18 @@ def test_only_capacitors_keep_the_distance_of_their_plates():
     assert gaps[8 + TOP, BOTTOM] >= 1340
 
 
+def test_a_deep_well_keeps_its_distance_to_the_other_wells_of_a_cell_that_has_one_too():
+    """sg13g2: nBuLay keeps 2.2 um to wells of other nets (NBL.d). An instance has one at its left, a well beside it."""
+    technology = load("sg13g2")
+    box, deep = Rectangle(0, 0, 9000, 5000), Rectangle(0, 0, 4000, 5000)
+    cells = [
+        Block(name, name, box, (), {"nBuLay": deep, "NWell": box}, holds=frozenset({"nmos", "pmos"})) for name in "ab"
+    ]
+    alone = Block("c", "nmos", deep, (), {"nBuLay": deep, "NWell": deep}, bulk_net="b")
+    gaps = Clearances(technology).gaps([*cells, alone])
+    assert gaps[RIGHT, 4 + LEFT] == gaps[RIGHT, 8 + LEFT] == technology.deep_well.dim("to_wells")
+
+
 @pytest.mark.parametrize(("shorter", "distance"), [(10_000, 240), (10_005, 600)])
 def test_bottom_plates_wider_than_a_rule_says_keep_its_distance(shorter, distance):
     """sg13g2: M5.f wants 0.6 um beside Metal5 wider than 10 um, M5.e 0.24 um beside other wide Metal5."""
