@@ -1,8 +1,9 @@
 r"""Recognising the groups that belong together in an analog layout.
 
 Groups are found in this order, and a device belongs to the first that takes it: cross-coupled pairs, current mirrors,
-differential pairs, then what is symmetric about those pairs (cascodes, loads, resistors and capacitors), then
-inverters. Bipolar transistors on one base and collector, such as the diode-connected ones of a bandgap, are an array.
+differential pairs, also those with a resistor between their sources, then what is symmetric about those pairs
+(cascodes, loads, resistors and capacitors), then inverters. Bipolar transistors on one base and collector, such as the
+diode-connected ones of a bandgap, are an array.
 Every search runs over devices indexed by the nets they share, so its cost grows with the devices, not with their pairs.
 
         d1   d2          iref    out           d1    d2
@@ -62,6 +63,9 @@ MODULE_TYPES = {
 }
 """Every type of module that recognition finds, in the order in which the modules are listed."""
 
+MOST_ON_A_SOURCE = 4
+"""Most transistors with one source net among which an input pair with two sources is looked for."""
+
 _POLARITY = str.maketrans({"n": "p", "m": "p", "-": "+", "2": "1", "b": "a", "r": "l"})
 
 
@@ -103,6 +107,7 @@ class _Recognition:
         self._cross_coupled_pairs()
         self._current_mirrors()
         self._differential_pairs()
+        self._degenerated_pairs()
         self._symmetric_pairs()
         self._inverters()
         self._bipolar_arrays()
@@ -284,13 +289,88 @@ class _Recognition:
         return named or ([(inputs[0], inputs[1])] if len(inputs) == 2 else [])
 
     def _is_differential(self, first: Device, second: Device) -> bool:
-        a, b = first.terminals, second.terminals
+        own, source = {first.id, second.id}, first.terminals["s"]
+        tail = source in self._ports or any(device not in own for device in self._channels[source])
+        return tail and self._faces(first.terminals, second.terminals)
+
+    def _degenerated_pairs(self) -> None:
+        """Find input pairs whose sources are two nets, each with the same current source or resistor below.
+
+        A device joins the two sources, or the gates are ports that are named as partners, or the resistors end at one
+        tail.
+        """
+        above: _BySource = defaultdict(list)
+        for device in self._free():
+            if device.terminals["s"] not in self._supplies and device.terminals["g"] not in self._supplies:
+                above[device.terminals["s"], device.type].append(device)
+        for key, found in list(above.items()):
+            if 1 < len(found) <= MOST_ON_A_SOURCE:
+                above[key] = [device for device in found if not self._bridges(device, above)]
+        single = {key: found[0] for key, found in above.items() if len(found) == 1}
+        below = {source: self._legs(source) for source, _ in single}
+        pairs = [*self._pairs_with_equal_legs(single.values(), below), *self._joined_at_sources(single)]
+        for one, other in sorted(pairs, key=lambda pair: self._order[pair[0].id]):
+            a, b = one.terminals, other.terminals
+            if self._taken & {one.id, other.id} or a["s"] == b["s"] or not below[a["s"]] & below[b["s"]]:
+                continue
+            if same_size(one, other) and self._faces(a, b):
+                self._add("differential_pair", (one, other), {"matched": True})
+
+    def _pairs_with_equal_legs(
+        self, tops: Iterable[Device], below: Mapping[str, set[tuple[Any, ...]]]
+    ) -> list[tuple[Device, Device]]:
+        """Return the pairs whose gates are ports named as partners, and those with resistors to one net."""
+        alike: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
+        for top in tops:
+            net = top.terminals
+            if net["g"] in self._ports:
+                alike["named", _drawing(top), net["b"], _without_polarity(net["g"])].append(top)
+            for leg in below[net["s"]]:
+                if leg[0] == "resistor":
+                    alike[_drawing(top), net["b"], leg].append(top)
+        groups = [sorted(group, key=lambda device: self._order[device.id]) for group in alike.values()]
+        return [(group[0], group[1]) for group in groups if len(group) == 2]
+
+    def _joined_at_sources(self, tops: Mapping[tuple[str, str], Device]) -> list[tuple[Device, Device]]:
+        """Return the pairs whose sources a device joins."""
+        found = []
+        for device in self._circuit.devices:
+            ends = [device.terminals[end] for end in (("d", "s") if device.is_mos else device.kind.ends)]
+            for kind in ("nmos", "pmos") if len(ends) == 2 and ends[0] != ends[1] else ():
+                both = [tops[end, kind] for end in ends if (end, kind) in tops]
+                if len(both) == 2:
+                    one, other = sorted(both, key=lambda each: self._order[each.id])
+                    found.append((one, other))
+        return found
+
+    @staticmethod
+    def _bridges(device: Device, above: _BySource) -> bool:
+        """Whether the channel of a transistor joins the sources of two others that are drawn alike."""
+        one, other = (above.get((device.terminals[end], device.type), []) for end in ("d", "s"))
+        if max(len(one), len(other)) > MOST_ON_A_SOURCE:
+            return False
+        return bool({_drawing(each) for each in one} & {_drawing(each) for each in other if each is not device})
+
+    def _legs(self, source: str) -> set[tuple[Any, ...]]:
+        """Return what hangs below a source: its current sources, and its resistors to a net that is no supply."""
+        found = set[tuple[Any, ...]]()
+        for name in self._channels[source]:
+            device = self._circuit.device(name)
+            net = device.terminals
+            if device.is_mos and net["d"] == source:
+                found.add((*_drawing(device), net["g"], net["s"]))
+            elif device.type == "resistor":
+                far = [net[end] for end in device.kind.ends if net[end] != source]
+                if len(far) == 1 and far[0] not in self._supplies:
+                    found.add(("resistor", *_drawing(device), far[0]))
+        return found
+
+    @staticmethod
+    def _faces(a: Mapping[str, str], b: Mapping[str, str]) -> bool:
+        """Whether two transistors have gates and drains of their own, one body, and neither drives the other."""
         if a["g"] == b["g"] or a["d"] == b["d"] or a["b"] != b["b"]:
             return False
-        if (a["d"] == a["g"] and b["d"] == b["g"]) or a["d"] == b["g"] or b["d"] == a["g"]:
-            return False
-        own = {first.id, second.id}
-        return a["s"] in self._ports or any(device not in own for device in self._channels[a["s"]])
+        return not ((a["d"] == a["g"] and b["d"] == b["g"]) or a["d"] == b["g"] or b["d"] == a["g"])
 
     def _symmetric_pairs(self) -> None:
         seeds: list[tuple[str, str]] = []

@@ -65,6 +65,34 @@ def test_what_only_looks_like_a_pair_is_none(spice, replace, by):
     assert "differential_pair" not in {module.type for module in recognise(circuit)}
 
 
+DEGENERATED = """
+M1 x a s1 vss nmos w=4u l=1u
+M2 y b s2 vss nmos w=4u l=1u
+"""
+TAILS = "M3 s1 bias vss vss nmos w=8u l=2u\nM4 s2 bias vss vss nmos w=8u l=2u\n"
+
+
+@pytest.mark.parametrize(
+    ("below", "gates", "found"),
+    [
+        (TAILS + "R1 s1 s2 1k", ("a", "b"), True),
+        (TAILS + "M5 s1 vdd s2 vss nmos w=1u l=1u", ("a", "b"), True),
+        (TAILS + "M5 s1 a s2 vss nmos w=1u l=1u\nM6 s1 b s2 vss nmos w=1u l=1u", ("a", "b"), True),
+        (TAILS, ("vip", "vin"), True),
+        ("R1 s1 t 1k\nR2 t s2 1k\nM3 t bias vss vss nmos w=8u l=2u", ("a", "b"), True),
+        (TAILS, ("a", "b"), False),  # two cascodes, each with a bias of its own
+        (TAILS.replace("8u", "9u", 1) + "R1 s1 s2 1k", ("a", "b"), False),
+        ("R1 s1 vss 1k\nR2 vss s2 1k", ("a", "b"), False),
+    ],
+)
+def test_a_pair_with_two_source_nets_has_equal_tails_or_resistors_to_one(spice, below, gates, found):
+    body = DEGENERATED.replace(" a ", f" {gates[0]} ").replace(" b ", f" {gates[1]} ") + below
+    circuit = spice(sub(body, "vip vin x y bias vdd vss"))
+    assert (("differential_pair", ("M1", "M2")) in modules(circuit)) is found
+    if found and "M4" in below:
+        assert ("load_pair", ("M3", "M4")) in modules(circuit)
+
+
 def test_a_unity_gain_buffer_is_still_a_pair(spice):
     circuit = spice(sub(FIVE_TRANSISTORS.replace("M2 out vin", "M2 out out")))
     assert ("differential_pair", ("M1", "M2")) in modules(circuit)
