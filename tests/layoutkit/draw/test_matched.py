@@ -329,10 +329,17 @@ def test_types_must_agree(tech, layout, device):
 # ---- mirrors
 
 
-@pytest.mark.parametrize("flavour", ["nmos", "pmos"])
-@pytest.mark.parametrize("arrangement", ["interdigitated", "stacked"])
-@pytest.mark.parametrize("source", ["s", "b"])
-@pytest.mark.parametrize("ms", [(2, 2), (1, 2), (1, 4), (2, 4, 2)])
+@pytest.mark.parametrize(
+    ("tech", "flavour", "arrangement", "source", "ms"),
+    covering(
+        ["generic", "sky130A"],
+        ["nmos", "pmos"],
+        ["interdigitated", "stacked"],
+        ["s", "b"],
+        [(2, 2), (1, 2), (1, 4), (2, 4, 2)],
+    ),
+    indirect=["tech"],
+)
 def test_mirrors_are_clean_centred_and_in_ratio(tech, layout, device, flavour, arrangement, source, ms):  # noqa: PLR0917
     mirror = tuple(
         device(f"M{i}", 1, 0.35, f"{'bias' if i == 0 else f'o{i}'} bias {source} b", m=m, flavour=flavour)

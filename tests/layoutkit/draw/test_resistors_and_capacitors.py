@@ -15,6 +15,7 @@ from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
 from layoutkit.technology import load, names
 from layoutkit.technology.passive_sizes import PassiveSize, capacitance, capacitor_size, resistor_size
+from thorough import covering
 
 KINDS = {}
 for technology in names():
@@ -39,13 +40,16 @@ def matched(tech, module, devices, ports):
     return compare(extract(module.layout, module.cell, tech), Circuit("x", tuple(devices), ports))
 
 
-@pytest.mark.parametrize(("technology", "flavour"), KINDS["resistor"])
-@pytest.mark.parametrize("factor", [1, 3.7])
 @pytest.mark.parametrize(
-    "shape",  # length of the string [um], bars in series, strings in parallel, dummies, ring
-    [(2, 1, 1, 0, True), (2, 1, 1, 0, False), (20, 4, 2, 1, True), (23, 3, 1, 2, True), (50, None, 1, 0, False)],
+    ("kind", "factor", "shape"),  # length of the string [um], bars in series, strings in parallel, dummies, ring
+    covering(
+        KINDS["resistor"],
+        [1, 3.7],
+        [(2, 1, 1, 0, True), (2, 1, 1, 0, False), (20, 4, 2, 1, True), (23, 3, 1, 2, True), (50, None, 1, 0, False)],
+    ),
 )
-def test_resistors_are_clean_and_what_was_asked_for(technology, flavour, factor, shape):
+def test_resistors_are_clean_and_what_was_asked_for(kind, factor, shape):
+    technology, flavour = kind
     length_um, segments, m, dummies, ring = shape
     tech = load(technology)
     spec = tech.passive(flavour)

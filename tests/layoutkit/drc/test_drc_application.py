@@ -67,7 +67,7 @@ def boxes(report):
 
 
 @pytest.mark.skipif(shutil.which("klayout") is None, reason="needs klayout")
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", REAL if THOROUGH else ["sg13g2"])
 def test_the_application_finds_the_same_items(name, tmp_path):
     tech = load(name)
     rules = [rule for rule in tech.rules if writable(rule, tech)]

@@ -19,7 +19,7 @@ from layoutkit.drc.check import check
 from layoutkit.technology import load, names
 
 REAL = [name for name in names() if name != "generic"]
-MUTANTS = int(os.environ.get("DRC_LAYOUTS", "80"))
+MUTANTS = int(os.environ.get("DRC_LAYOUTS", "40"))
 
 
 def layouts_of(tech):
