@@ -69,17 +69,18 @@ SLOW_BY_FOLDER = {
     "designgraph": "pictures processes startup",
     "docs": "documents registry_pages site skill_pictures tutorials",
     "evals": "evals",
-    "hosts": "confinement http http_fuzz mcp_inspector mcp_stdio mcp_tools mcp_transports options plugin raw_copies "
-    "remote uvx",
+    "hosts": "confinement hosts_page http http_fuzz lean_schemas mcp_inspector mcp_stdio mcp_tools mcp_transports "
+    "options plugin raw_copies remote uvx",
     "layoutkit/api": "python_api",
     "layoutkit/drc": "drc_application drc_deck drc_hierarchy drc_mutants drc_oracle",
-    "layoutkit/circuit": "netlist_fuzz",
+    "layoutkit/circuit": "hostile_netlists netlist_fuzz",
     "layoutkit/draw": "bipolars capacitor_arrays deep_well flavours matched mos resistors_and_capacitors row_wires "
     "stack",
     "layoutkit/explore": "cluster_jobs exploration netlist_suite run_jobs",
     "layoutkit/extract": "diodes matched_groups",
-    "layoutkit/flow": "bipolars_in_flow common_rings constraints_in_flow isolated_bodies kept_modules matched_groups "
-    "mixed_voltages nets_in_flow ports shared_cells supply_feeds tight_frame tries whole_symmetry",
+    "layoutkit/flow": "bipolars_in_flow common_rings constraints_in_flow end_dummies isolated_bodies keepouts "
+    "kept_modules matched_groups mixed_voltages nets_in_flow passive_groups ports shared_cells supply_feeds "
+    "tight_frame tries whole_symmetry",
     "layoutkit/pcells": "pcells",
     "layoutkit/route": "blockers path_search route_paths route_random",
     "layoutkit/layout": "export klayout_files workspace",
@@ -88,9 +89,10 @@ SLOW_BY_FOLDER = {
     "layoutkit/tools": "technology_file_check",
     "layoutkit/view": "report_in_browser",
     "loader": "cli export exported_skills frontmatter handler layer1 pipeline runner search warm_workers",
-    "skills": "black_boxes constraint_planning design_knowledge_graph drc_check extracted_spice gds_export layout_edit "
-    "layout_view lvs_check module_placement netlist_text netlist_to_gds netlists_as_they_are one_flow parasitics "
-    "passive_devices post_layout_simulation signal_routing technology_export_klayout workspace_state",
+    "skills": "black_boxes common_centroid_pair constraint_planning current_mirror design_knowledge_graph drc_check "
+    "extracted_spice gds_export layout_edit layout_view lvs_check module_placement mos_pcell netlist_text "
+    "netlist_to_gds netlists_as_they_are one_flow parasitics passive_devices post_layout_simulation signal_routing "
+    "technology_export_klayout workspace_state",
     "skillscript": "command_line model_call outcomes serve_tools supervisor worker",
 }
 SLOW = {f"{folder}/test_{name}.py" for folder, names in SLOW_BY_FOLDER.items() for name in names.split()}
