@@ -65,9 +65,24 @@ def is_for_types(node):
     return "TYPE_CHECKING" in {getattr(test, "id", None), getattr(test, "attr", None)}
 
 
+STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
+
+
+def within(node):
+    """Return the statements right inside of one; imports are statements, so nobody need walk the expressions."""
+    return [child for child in ast.iter_child_nodes(node) if isinstance(child, STATEMENTS)]
+
+
+def statements(node):
+    """Yield a node and all statements in it."""
+    yield node
+    for inner in within(node):
+        yield from statements(inner)
+
+
 def all_imports(tree):
     """Return (line, package) of every import, wherever it stands."""
-    return [(node.lineno, name) for node in ast.walk(tree) for name in imported(node)]
+    return [(node.lineno, name) for node in statements(tree) for name in imported(node)]
 
 
 def imports_at_load(tree):
@@ -76,13 +91,13 @@ def imports_at_load(tree):
     waiting = list(tree.body)
     while waiting:
         node = waiting.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         if isinstance(node, ast.If) and is_for_types(node):
             waiting.extend(node.orelse)
             continue
         found.extend((node.lineno, name) for name in imported(node))
-        waiting.extend(ast.iter_child_nodes(node))
+        waiting.extend(within(node))
     return sorted(found)
 
 
@@ -144,8 +159,8 @@ def modules():
 
 def type_checking_imports(tree):
     """Return the import statements below ``if TYPE_CHECKING``, which never run."""
-    blocks = (node for node in ast.walk(tree) if isinstance(node, ast.If) and is_for_types(node))
-    return {id(inner) for block in blocks for statement in block.body for inner in ast.walk(statement)}
+    blocks = (node for node in statements(tree) if isinstance(node, ast.If) and is_for_types(node))
+    return {id(inner) for block in blocks for statement in block.body for inner in statements(statement)}
 
 
 def imports_of(name, path, known):
@@ -153,7 +168,7 @@ def imports_of(name, path, known):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     never, found = type_checking_imports(tree), set()
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if id(node) in never:
             continue
         if isinstance(node, ast.Import):
@@ -223,11 +238,11 @@ def test_a_skills_script_builds_on_the_tools_of_the_engine():
         never = type_checking_imports(tree)
         used = {
             f"{node.module}.{alias.name}"
-            for node in ast.walk(tree)
+            for node in statements(tree)
             if isinstance(node, ast.ImportFrom) and id(node) not in never
             for alias in node.names
         }
-        used |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        used |= {alias.name for node in statements(tree) if isinstance(node, ast.Import) for alias in node.names}
         ours = {name for name in used if name.partition(".")[0] in OURS}
         wrong = {name for name in ours if not any(f"{name}.".startswith(f"{home}.") for home in SCRIPTS_BUILD_ON)}
         if wrong:
