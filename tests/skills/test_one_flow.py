@@ -24,7 +24,7 @@ M3 y x vss vss nmos W=2u L=0.5u
 M4 y x vdd vdd pmos W=4u L=0.5u
 .ends
 """
-WIDE = {"net_currents": [{"net": "x", "current": 0.006}]}
+WIDE = {"net_currents": [{"net": "x", "current": 0.005}]}
 CASES = {
     "ota": (OTA, "sky130A", {}, None),
     "comparator": (COMPARATOR, "gf180mcuD", {"dummies": 1}, None),

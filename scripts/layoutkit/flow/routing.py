@@ -68,7 +68,7 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
             pins.setdefault(pin.net, []).append(Endpoint(pin.layer, *middle, rect, draw))
     for port, box in placed.frame.terminals if placed.frame else ():
         middle = (box.center().x, box.center().y)
-        draw = Draw(port=True) if port.name in draws else None
+        draw = Draw(port=True) if any(end.draw for end in pins.get(port.name, ())) else None
         endpoint = Endpoint(port.layer, *middle, (box.left, box.bottom, box.right, box.top), draw)
         pins.setdefault(port.name, []).append(endpoint)
     step = 2 * technology.grid
@@ -134,7 +134,7 @@ def _draw_at(pin: Pin, module: Module, circuit: Circuit, draws: Mapping[str, Dra
             if device.id not in draws:
                 return None
             found += draws[device.id].part(pin.share)
-    return found
+    return Draw.of(found.amperes)
 
 
 def narrower_supplies(job: RoutingJob, names: Sequence[str]) -> dict[str, int]:

@@ -20,6 +20,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
+DIGITS = 9
+"""Currents that are stated in amperes are rounded to this many digits. [mA]"""
+
 
 @dataclass(frozen=True)
 class Draw:
@@ -41,6 +44,17 @@ class Draw:
     def part(self, share: float) -> Draw:
         """Return a share of it."""
         return Draw(self.into * share, self.out_of * share, self.port)
+
+    @classmethod
+    def of(cls, amperes: Sequence[float]) -> Draw:
+        """Return what flows into a net and out of it, stated in amperes."""
+        into, out_of = (round(each * 1e3, DIGITS) for each in amperes)
+        return cls(into, out_of)
+
+    @property
+    def amperes(self) -> tuple[float, float]:
+        """What flows into the net and out of it; ``Draw.of`` makes the same of it. [A]"""
+        return round(self.into / 1e3, DIGITS + 3), round(self.out_of / 1e3, DIGITS + 3)
 
     @property
     def most(self) -> float:

@@ -10,6 +10,7 @@ from layoutkit.errors import LayoutkitError, TechnologyError
 from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.net_wishes import equal_lengths, with_wishes
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
+from layoutkit.route.net_flows import Draw
 from layoutkit.tools.frame_request import box_data, frame_data, read_frame
 
 if TYPE_CHECKING:
@@ -79,7 +80,8 @@ def request_data(job: RoutingJob) -> dict[str, Any]:
 def _endpoint_data(technology: Technology, point: Endpoint) -> dict[str, Any]:
     box, um = point.box, technology.to_um
     centre = {"x": um((box.left + box.right) / 2), "y": um((box.bottom + box.top) / 2)}
-    return {"layer": point.layer, **centre, "width": um(box.width()), "height": um(box.height())}
+    current = {} if point.draw is None or point.draw.port else {"current": list(point.draw.amperes)}
+    return {"layer": point.layer, **centre, "width": um(box.width()), "height": um(box.height()), **current}
 
 
 def _obstacle_data(technology: Technology, obstacle: Obstacle) -> dict[str, Any]:
@@ -160,6 +162,23 @@ def read_job(technology: Technology, params: Mapping[str, Any]) -> RoutingJob:
     return _Reader(technology, params).job()
 
 
+def _with_port_draws(nets: Sequence[WantedNet], frame: Frame | None) -> tuple[WantedNet, ...]:
+    """Return nets whose endpoints at ports of the frame carry any current, where those of devices state theirs."""
+    ports = {(port.name, box.left, box.bottom, box.right, box.top) for port, box in frame.terminals} if frame else set()
+    return tuple(
+        replace(
+            net,
+            endpoints=tuple(
+                replace(point, draw=Draw(port=True)) if (net.name, *(point.pin or ())) in ports else point
+                for point in net.endpoints
+            ),
+        )
+        if any(point.draw for point in net.endpoints)
+        else net
+        for net in nets
+    )
+
+
 class _Reader:
     """Collects faults while it reads, so that all are reported at once."""
 
@@ -187,7 +206,7 @@ class _Reader:
             raise self._error()
         return RoutingJob(
             self.technology,
-            nets,
+            _with_port_draws(nets, frame),
             layers,
             area,
             obstacles,
@@ -336,11 +355,13 @@ class _Reader:
 
     def _endpoint(self, path: str, point: Mapping[str, Any]) -> Endpoint:
         layer = self._conductor(f"{path}.layer", point["layer"])
+        draw = Draw.of(point["current"]) if "current" in point else None
         if "width" not in point:
-            return Endpoint(layer, self._on_grid(f"{path}.x", point["x"]), self._on_grid(f"{path}.y", point["y"]))
+            x, y = self._on_grid(f"{path}.x", point["x"]), self._on_grid(f"{path}.y", point["y"])
+            return Endpoint(layer, x, y, draw=draw)
         left, right = self._sides(path, "x", "width", point)
         bottom, top = self._sides(path, "y", "height", point)
-        return Endpoint(layer, (left + right) // 2, (bottom + top) // 2, (left, bottom, right, top))
+        return Endpoint(layer, (left + right) // 2, (bottom + top) // 2, (left, bottom, right, top), draw)
 
     def _sides(self, path: str, axis: str, size: str, point: Mapping[str, Any]) -> tuple[int, int]:
         """Return both sides of a pin along ``axis``; its middle may be off the grid, its sides may not."""
