@@ -160,9 +160,11 @@ def _switching_pairs(circuit: Circuit, constraints: Constraints) -> set[frozense
         if kind == "differential_pair"
         or (kind == "cross_coupled_pair" and circuit.device(name).terminals["s"] not in supplies)
     }
+    latches = {name for name, kind in kinds.items() if kind == "cross_coupled_pair"}
     found = _clocked_comparators(circuit, constraints, kinds)
     for group in constraints.symmetry:
-        if not amplifying & {device for pair in group.pairs for device in pair}:
+        devices = {device for pair in group.pairs for device in pair}
+        if latches & devices and not amplifying & devices:
             found |= {frozenset(pair) for pair in group.pairs if {kinds.get(name) for name in pair} <= _OF_A_LATCH}
         loads = [pair for pair in group.pairs if {kinds.get(name) for name in pair} == {"load_pair"}]
         found |= {frozenset(pair) for pair in loads if _is_clock(circuit, circuit.device(pair[0]).terminals["g"])}

@@ -100,6 +100,25 @@ def test_devices_whose_fingers_cannot_be_halved_get_a_smaller_even_number():
     assert {(sizing.finger_width, sizing.fingers) for sizing in group.sizing} == {(810, 2)}
 
 
+def test_current_sources_that_an_amplifier_drives_are_one_group():
+    """Those of a bandgap: without a latch beside them they do not switch."""
+    netlist = """
+    .subckt bandgap va vb bias vdd vss
+    M1 va pg vdd vdd pmos W=8u L=1u nf=2
+    M2 vb pg vdd vdd pmos W=8u L=1u nf=2
+    M3 x va t vss nmos W=4u L=1u nf=2
+    M4 pg vb t vss nmos W=4u L=1u nf=2
+    M5 x x vdd vdd pmos W=4u L=1u nf=2
+    M6 pg x vdd vdd pmos W=4u L=1u nf=2
+    M7 t bias vss vss nmos W=4u L=2u nf=2
+    .ends
+    """
+    request, technology = LayoutRequest(netlist_text=netlist), load("sky130A")
+    circuit, _ = read_circuit(request, technology)
+    design, _ = make_design(request, technology, circuit)
+    assert {"M1", "M2"} in [{device.id for device in group.devices} for group in design.groups]
+
+
 def test_five_rows_whose_rails_agree_only_at_an_odd_distance_are_drawn_at_equal_distances():
     """The two inner pairs of rows share rails; without an odd step they push each other apart for ever."""
     netlist = """
