@@ -53,7 +53,7 @@ def by_search(prompts):
     loader = SkillLoader(ROOT / "skills")
     first = {}
     for prompt in prompts:
-        ranked = loader.search(prompt)["data"]["skills"]
+        ranked = loader.search(prompt, limit=1)["data"]["skills"]
         first[prompt] = ranked[0]["name"] if ranked else NONE
     return first
 

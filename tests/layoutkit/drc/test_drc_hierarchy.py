@@ -16,7 +16,7 @@ from drc_sketch import cases, pairs
 from layoutkit.drc.check import Options, check_cell
 from layoutkit.technology import load, names
 
-LAYOUTS = int(os.environ.get("DRC_LAYOUTS", "20"))
+LAYOUTS = int(os.environ.get("DRC_LAYOUTS", "12"))
 OTHERS = 3  # rules beside its own that judge each layout
 
 
