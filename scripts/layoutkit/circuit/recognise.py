@@ -16,7 +16,7 @@ Every search runs over devices indexed by the nets they share, so its cost grows
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -205,6 +205,7 @@ class _Recognition:
                 self._mirror(diodes[0], _of_equal_length(diodes[0], outputs), by_source)
             elif not diodes:
                 self._wide_swing_mirror(gate, members, by_source)
+                self._driven_sources(gate, [member for member in members if member.id not in self._taken])
 
     def _mirror(self, reference: Device, outputs: list[Device], by_source: _BySource) -> None:
         """Add a mirror with its diode-connected reference, and the cascode devices on top of it and of its outputs.
@@ -228,6 +229,21 @@ class _Recognition:
                 stacked = top.terminals["g"] == gate
                 self._add_mirror(reference, outputs, tops, "stacked" if stacked else "wide_swing")
             return
+
+    def _driven_sources(self, gate: str, members: list[Device]) -> None:
+        """Add three and more current sources at a supply whose gates an amplifier drives, as those of a bandgap.
+
+        Two are a pair or none; gates of both types are those of switches.
+        """
+        lengths = Counter(_gate_length(member) for member in members)
+        alike = [member for member in members if _gate_length(member) == lengths.most_common(1)[0][0]]
+        if len(alike) < 3 or alike[0].terminals["s"] not in self._supplies:
+            return
+        drains = {member.terminals["d"] for member in alike}
+        one_type = len({each.type for each in self._mos if each.terminals["g"] == gate}) == 1
+        driven = any(name in self._mos_by_id for name in self._channels[gate])
+        if driven and one_type and len(drains) > 2 and not any(net in self._supplies for net in drains):
+            self._add_mirror(alike[0], alike[1:], [], "driven")
 
     def _cascode_above(self, device: Device, by_source: _BySource) -> Device | None:
         drain = device.terminals["d"]

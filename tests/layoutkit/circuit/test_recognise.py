@@ -206,6 +206,20 @@ def test_a_stacked_mirror_shares_its_gates(spice):
     assert (set(mirror.devices), mirror.properties["topology"]) == ({"M1", "M2", "M3", "M4"}, "stacked")
 
 
+def test_current_sources_that_an_amplifier_drives_are_a_mirror(spice):
+    body = """
+        M1 a out vdd vdd pmos w=2u l=1u
+        M2 b out vdd vdd pmos w=2u l=1u
+        M3 c out vdd vdd pmos w=4u l=1u
+        M4 out bias vss vss nmos w=2u l=1u
+        """
+    (mirror,) = recognise(spice(sub(body, "a b c bias vdd vss")))
+    assert (mirror.devices, mirror.properties["topology"]) == (("M1", "M2", "M3"), "driven")
+    assert mirror.properties["ratios"] == {"M2": 1.0, "M3": 2.0}
+    switches = body + "M5 d out vss vss nmos w=2u l=1u\n"
+    assert recognise(spice(sub(switches, "a b c d bias vdd vss"))) == ()
+
+
 def test_a_latch_is_cross_coupled_and_a_clocked_comparator_is_symmetric(spice):
     circuit = spice(
         sub("""
