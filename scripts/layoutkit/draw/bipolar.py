@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.draw.bipolar_pattern import rows_of, with_dummies
 from layoutkit.draw.bipolar_wires import BipolarWires, Tiles
-from layoutkit.draw.module import Gate, Instance, Keepout, Module, Pin
+from layoutkit.draw.module import DrawnDummy, Gate, Instance, Keepout, Module, Pin
 from layoutkit.draw.passive import MAX_UNITS, rectangle_on_grid, spec_of_kind
 from layoutkit.draw.ring import centred_array
 from layoutkit.draw.sketch import Area, Sketch, spread_squares
@@ -319,4 +319,10 @@ class _Drawing:
             keepouts=tuple(Keepout(name, moved(area)) for name, area in self.wires.keepouts())
             if len(units) > 1
             else (),
+            dummies=self._dummies(len(units) - len(real)),
         )
+
+    def _dummies(self, count: int) -> tuple[DrawnDummy, ...]:
+        like, net = self.device, self.device.collector
+        dummy = DrawnDummy(self.flavour.name, net, net, net, net, like.width, like.length, count)
+        return (dummy,) if count else ()

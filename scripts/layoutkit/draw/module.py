@@ -87,7 +87,7 @@ class Keepout:
 class DrawnDummy:
     """Equal dummy fingers, transistors that are always off, as a netlist of the drawing lists them.
 
-    The dummies of an array of capacitors are equal plates whose nets are all one.
+    The dummies of an array of capacitors or of bipolar transistors are equal units whose nets are all one.
 
     Attributes:
         device: Flavour.

@@ -235,7 +235,7 @@ def dummy_devices(
             nets = {"d": dummy.first, "g": dummy.gate, "s": dummy.second, "b": dummy.bulk}
             params = {"w": width, "l": length, "nf": 1, "m": dummy.count}
             if not spec.kind.is_mos:
-                nets, params = dict(zip(spec.kind.ends, (dummy.first, dummy.second), strict=True)), {**params}
+                nets = dict.fromkeys(spec.kind.terminals, dummy.first)
                 del params["nf"]
             devices.append(Device(next(names), spec.type, spec.name, params, nets))
             if item.deep_well is not None:

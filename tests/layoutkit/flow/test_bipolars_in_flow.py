@@ -1,5 +1,6 @@
 """Bipolar transistors from netlist to verdict: a bandgap core with a mirror, read, mapped, recognised and laid out."""
 
+import klayout.db as kdb
 import pytest
 
 from layoutkit.circuit import read_netlist
@@ -8,7 +9,8 @@ from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import NetlistError, UnsupportedOperationError
 from layoutkit.flow.build import build_layout
-from layoutkit.flow.design import LayoutRequest
+from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
+from layoutkit.flow.modules import draw_groups, dummy_devices
 from layoutkit.lvs.reference import reference_of
 from layoutkit.technology import load
 
@@ -70,6 +72,21 @@ def test_a_bandgap_core_is_laid_out_clean_with_its_transistors_in_one_array(tech
     cards = (tmp_path / "ws" / "reference.spice").read_text()
     assert f"XQ1 vss vss va {WORDS[technology]['pnp']}" in cards
     assert "m=8" in cards
+
+
+def test_units_that_fill_the_array_are_dummies_of_the_netlists():
+    """Foreign tools compare them."""
+    technology = load("sky130A")
+    request = LayoutRequest(netlist_text=core("sky130A", "m=9"))
+    design, _ = make_design(request, technology, read_circuit(request, technology)[0])
+    layout = kdb.Layout()
+    layout.dbu = technology.dbu_um
+    drawn = draw_groups(layout, design)
+    (array,) = (each for each in drawn if each.group.type == "bipolar_array")
+    dummies, _ = dummy_devices([array], design.circuit, technology)
+    filled = len(array.module.gates) - len(array.module.instances)
+    assert filled > 0
+    assert [(d.type, dict(d.terminals), d.m) for d in dummies] == [("pnp", dict.fromkeys("cbe", "vss"), filled)]
 
 
 @pytest.mark.parametrize("eight", ["m=8", "8", "area=8", "area=4 m=2"])
