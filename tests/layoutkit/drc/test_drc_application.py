@@ -8,7 +8,7 @@ import klayout.db as kdb
 import pytest
 from deck_writer import deck_of, writable
 
-from layoutkit.drc.check import Options, check_cell
+from layoutkit.drc.check import Options, check_cell, repeats
 from layoutkit.drc.foundry_deck import Deck, run_deck
 from layoutkit.technology import load, names
 from thorough import THOROUGH
@@ -108,3 +108,13 @@ def test_what_repeats_is_checked_hierarchically_and_what_does_not_flat():
     assert not check_cell(layout, cell, tech, Options()).hierarchical
     top.flatten(True)
     assert not check_cell(layout, top, tech, Options()).hierarchical
+
+
+@pytest.mark.parametrize(("copies", "often"), [(7, False), (100, True)])
+def test_what_repeats_a_few_times_costs_less_to_check_flat(copies, often):
+    layout = kdb.Layout()
+    cell, top = layout.create_cell("CELL"), layout.create_cell("TOP")
+    for number in range(4000):
+        cell.shapes(layout.layer(1, 0)).insert(kdb.Box(0, 2 * number, 1, 2 * number + 1))
+    top.insert(kdb.CellInstArray(cell.cell_index(), kdb.Trans(), kdb.Vector(5, 0), kdb.Vector(), copies, 1))
+    assert repeats(layout, top) is often
