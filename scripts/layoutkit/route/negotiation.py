@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 HIGHEST_WEIGHT = 16
 MOST_SINGLE_CUTS = 0.05
 """Part of the vias that may have a single cut before nets are asked to give way to second ones."""
+PATIENCE = 6
+"""Rounds in which no fewer nets conflict than before, after which the rounds end where many do."""
+MANY_CONFLICTS = 0.25
+"""Part of the nets from which that holds; few nets cost little time, and one of them may still find a way."""
 FINISH_ROUNDS = 3
 """How often the metal of a net and that of its image are completed in turn."""
 NOT_TRIED = "not tried, because an essential net finds no way"
@@ -67,13 +71,14 @@ class Negotiation:
         if self._essential_net_closed():
             return self._result()
         todo, weight = self.mirror.units(self.order), 1
-        rounds = self.board.options.max_iterations
+        rounds, counts = self.board.options.max_iterations, list[int]()
         for number in range(1, rounds + 1):
             self.rounds = number
             for unit in todo:
                 self.route_again(unit, weight)
             todo = [unit for unit in self.mirror.units(self.order) if any(self.is_bad(net) for net in unit.nets)]
-            if not todo:
+            counts.append(sum(self.is_bad(net) for unit in todo for net in unit.nets))
+            if not todo or (self._is_stuck(counts) and not any(unit.is_mirrored for unit in todo)):
                 break
             if 2 * number >= rounds:  # the other half of the rounds is for ways that are not mirror images
                 for unit in todo:
@@ -93,6 +98,15 @@ class Negotiation:
         for net in self.nets:
             self._take_out_open(net)
         return self._result()
+
+    def _is_stuck(self, counts: Sequence[int]) -> bool:
+        """Return whether many nets conflict, and no fewer than before the last few rounds.
+
+        Args:
+            counts: How many nets conflicted after each round.
+        """
+        before, latest = counts[:-PATIENCE], counts[-PATIENCE:]
+        return bool(before) and min(latest) >= min(before) and counts[-1] > MANY_CONFLICTS * len(self.nets)
 
     def _many_single_cuts(self) -> bool:
         """Return whether more than ``MOST_SINGLE_CUTS`` of all vias have a single cut."""

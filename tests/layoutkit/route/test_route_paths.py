@@ -14,6 +14,7 @@ from route_oracle import faults, net_cuts
 from layoutkit.errors import GeometryError, TechnologyError
 from layoutkit.route import NetRequest, RouteOptions, Terminal, route
 from layoutkit.route.metal import Finisher, NetMetal
+from layoutkit.route.negotiation import PATIENCE
 from layoutkit.route.occupancy import Occupancy, Shape
 from layoutkit.route.path_search import EdgeCosts, Search
 from layoutkit.route.routes import Via, Wire
@@ -133,6 +134,15 @@ def test_a_net_that_took_the_only_gap_of_another_is_ripped_up_and_goes_round():
     assert both.failed == ()
     assert both.net("a").wire_length > alone.net("a").wire_length, "a gives way although it is more important"
     assert faults(SKY, nets, both, fixed, area) == []
+
+
+def test_rounds_end_early_where_many_nets_conflict_and_no_fewer_do():
+    """Eight nets want the one gap of a wall, and no other layer."""
+    walls = [("met1", kdb.Box(3000, -9000, 3200, 1235), None), ("met1", kdb.Box(3000, 1655, 3200, 9000), None)]
+    nets = [two(f"n{i}", point("met1", 0, 1000 * i), point("met1", 6000, 1000 * i)) for i in range(8)]
+    result = route(SKY, nets, as_obstacles(walls), kdb.Box(-1000, -1000, 7000, 8000), ["met1"])
+    assert len(result.failed) == 7
+    assert result.iterations == 1 + PATIENCE
 
 
 @pytest.mark.parametrize("gap", [420, 415])
