@@ -267,6 +267,8 @@ def _routed_placement(placement: TriedPlacement, metal: MetalInCell) -> tuple[Tr
 
 def _supplied_by_rings(found: tuple[TriedPlacement, Routes], metal: MetalInCell) -> tuple[TriedPlacement, Routes]:
     """Return a placement with its routes where supplies may end at rings, if fewer nets fail so."""
+    if metal.feeds_by_rings.joins_as(metal.feeds):
+        return found  # the same routes
     placement, job = found[0], replace(found[0].job, by_rings=True)
     routes = find_routes(placement.placed.layout, placement.placed.cell, job, (), metal)
     if len(routes.result.failed) >= len(found[1].result.failed):

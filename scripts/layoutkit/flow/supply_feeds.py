@@ -44,6 +44,12 @@ class SupplyFeeds:
     groups: Joined
     left_out: frozenset[tuple[str, Endpoint]]
 
+    def joins_as(self, other: SupplyFeeds) -> bool:
+        """Return whether wires must reach the same as for ``other``, whatever the texts of groups are."""
+        pairs = {(text, other.groups.get(key)) for key, text in self.groups.items()}
+        alike = len(pairs) == len(set(self.groups.values())) == len(set(other.groups.values()))
+        return alike and self.groups.keys() == other.groups.keys() and self.left_out == other.left_out
+
 
 def is_resistive(technology: Technology) -> bool:
     """Return whether the lowest conductor is no way for a supply's current."""

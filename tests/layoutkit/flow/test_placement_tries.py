@@ -10,7 +10,8 @@ from layoutkit.flow import placing
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.mirrored_nets import MirroredNets
 from layoutkit.flow.room import Room
-from layoutkit.flow.routing_job import Routes, RoutingJob, WantedNet
+from layoutkit.flow.routing_job import Endpoint, Routes, RoutingJob, WantedNet
+from layoutkit.flow.supply_feeds import SupplyFeeds
 from layoutkit.route.negotiation import NOT_TRIED
 from layoutkit.route.routes import RoutedNet, RoutingResult
 from layoutkit.technology import load
@@ -43,6 +44,30 @@ def test_narrow_supplies_are_routed_once_a_placement(calls):
 
 
 PAIR = MirroredNets(("p", "n"), False, "", (100, 100), (1, 1), (1, 1), (10.0, 8.0), 1.0, 1.0)
+
+
+END = Endpoint("met2", 0, 0)
+
+
+@pytest.mark.parametrize(("group", "calls"), [("metal 1 1", 2), ("metal 1", 1)])
+def test_supplies_that_rings_join_no_better_are_not_routed_again(monkeypatch, group, calls):
+    """Both ends of a supply lie on one metal, which a resistive ring joins to the second end, or strong metal does."""
+    technology, done = load("sky130A"), []
+    job = RoutingJob(technology, (WantedNet("vdd", (), 800, 1, least_cuts=2),), ("met1",), None, ())
+    far = replace(END, x=1)
+    by_rings = SupplyFeeds({("vdd", END): "metal 1", ("vdd", far): "metal 1"}, frozenset())
+    feeds = SupplyFeeds({("vdd", END): "metal 1", ("vdd", far): group}, frozenset())
+
+    def routed(_layout, _cell, job, *_):
+        done.append(job.by_rings)
+        return Routes(RoutingResult((RoutedNet("vdd", success=False, reason="blocked"),), 1, (0, 0, 0)), None)
+
+    monkeypatch.setattr(placing, "find_routes", routed)
+    monkeypatch.setattr(placing, "narrower_supplies", lambda *_: {})
+    placed = SimpleNamespace(technology=technology, layout=None, cell=None)
+    metal = SimpleNamespace(feeds=feeds, feeds_by_rings=by_rings)
+    placing._routed_placement(placing.TriedPlacement(placed, job, None, None, ()), metal)
+    assert done == [False, True][:calls]
 
 
 def placements(monkeypatch, pairs_of):
