@@ -25,7 +25,7 @@ from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, with_relations
 from layoutkit.flow.ports import ports_data, with_port_places, with_ports
 from layoutkit.flow.rings import draw_rings, transformation
-from layoutkit.flow.room import MOST_TRIES, Room, Try, first_room, held_inside, more_room
+from layoutkit.flow.room import MOST_TRIES, Room, Try, first_room, held_inside, more_room, uncrowded
 from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job
 from layoutkit.flow.supply_feeds import is_resistive
 from layoutkit.flow.symmetric_modules import axis_outcomes, matched_sets, matching_outcomes, plan_symmetry
@@ -166,8 +166,9 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     """Return the first placement in which every net is routed, else the one in which the fewest nets fail.
 
     After a try in which nets fail, there is more room. So there is, once, where only the nets of pairs stay unequal.
-    ``request.row_gap`` is the room of the first try; more is given, with a warning, only where nets fail. There is no
-    third try where metal inside of shared cells left the same net no way twice.
+    ``request.row_gap`` is the room of the first try; more is given, with a warning, only where nets fail. Without a gap
+    and an outline, the first try has more room where wires would crowd the modules. There is no third try where metal
+    inside of shared cells left the same net no way twice.
 
     Raises:
         LayoutkitError: If a module cannot be drawn, or constraints contradict one another.
@@ -180,6 +181,9 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     tries: list[Try] = []
     while len(tries) < MOST_TRIES:
         placement = _placement(design, request, room)
+        if not tries and request.row_gap is None and request.outline is None:
+            room = uncrowded(first, placement.placed, placement.job)
+            placement = placement if room == first else _placement(design, request, room)
         metal = MetalInCell(placement.placed.cell, placement.job)
         tried, wired = _routed_placement(placement, metal)
         routes = wired if wired.unequal else _balanced(tried, wired, metal)  # another try comes where wires are unequal

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.flow.hierarchy import InstanceGroup
 from layoutkit.flow.routing_job import track_pitch
+from layoutkit.route.length_bound import tree_bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from layoutkit.flow.placing import PlacedModules
-    from layoutkit.flow.routing_job import Routes
+    from layoutkit.flow.routing_job import Routes, RoutingJob
     from layoutkit.technology import Technology
 
 MOST_TRIES = 6
@@ -21,6 +23,10 @@ FIRST_TRACKS = 0
 """Room between all blocks in the first try, in track pitches: wires run over modules, on the upper conductors."""
 NEXT_TRACKS = 1
 """Room between all blocks in the second try, in track pitches."""
+CROWDED = 0.27
+"""Part of one conductor's tracks above the modules that wires of signals need at least, from which modules have room
+between them in the first try: without room, chains of 20 and more small inverters (0.28) found no way, and a sense
+amplifier (0.18) did."""
 MORE_TRACKS = 2
 """Room that is added around a module in the way of a net, in track pitches; twice that where it was not enough."""
 
@@ -73,6 +79,29 @@ def first_room(technology: Technology, row_gap: float | None) -> Room:
     return Room(FIRST_TRACKS * track_pitch(technology), {})
 
 
+def next_room(technology: Technology, room: Room) -> Room:
+    """Return ``room`` with the least room between all modules that a second try has."""
+    return replace(room, between=max(room.between, NEXT_TRACKS * track_pitch(technology)))
+
+
+def uncrowded(room: Room, placed: PlacedModules, job: RoutingJob) -> Room:
+    """Return the room to begin with: ``room``, or more where wires of signals need too many tracks above the modules.
+
+    Room of the mean side of a module doubles width and height, and halves the part of the tracks that is needed, since
+    wires become longer, too. Half the room that ``CROWDED`` asks for in this way is enough: wires also run in it.
+    """
+    box, pitch = placed.placement.box, track_pitch(placed.technology)
+    signals = (net for net in job.nets if net.least_cuts == 1)
+    pins = ([point.box for point in net.endpoints] for net in signals)
+    wires = sum(tree_bound([(pin.left, pin.bottom, pin.right, pin.top) for pin in each]) for each in pins)
+    area = (box.right - box.left) * (box.top - box.bottom)
+    if wires * pitch <= CROWDED * area:
+        return room
+    side = sqrt(area / len(placed.drawn))
+    tracks = round(side * (wires * pitch / (CROWDED * area) - 1) / (2 * pitch))
+    return next_room(placed.technology, replace(room, between=room.between + tracks * pitch))
+
+
 def more_room(room: Room, placed: PlacedModules, routes: Routes) -> Room:
     """Return more room: between all modules after the first try, then at the modules that stood in the way.
 
@@ -81,9 +110,8 @@ def more_room(room: Room, placed: PlacedModules, routes: Routes) -> Room:
     """
     if room.rails_over and any(net.weak for net in routes.result.nets):
         return replace(room, rails_over=False)
-    least = NEXT_TRACKS * track_pitch(placed.technology)
-    if room.between < least:
-        return replace(room, between=least)
+    if room != next_room(placed.technology, room):
+        return next_room(placed.technology, room)
     if routes.result.failed and room.rails_over:
         return replace(room, rails_over=False)
     step = MORE_TRACKS * track_pitch(placed.technology)

@@ -9,7 +9,7 @@ import pytest
 from layoutkit.flow import placing
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.mirrored_nets import MirroredNets
-from layoutkit.flow.room import Room
+from layoutkit.flow.room import Room, uncrowded
 from layoutkit.flow.routing_job import Endpoint, Routes, RoutingJob, WantedNet
 from layoutkit.flow.supply_feeds import SupplyFeeds
 from layoutkit.route.negotiation import NOT_TRIED
@@ -70,7 +70,29 @@ def test_supplies_that_rings_join_no_better_are_not_routed_again(monkeypatch, gr
     assert done == [False, True][:calls]
 
 
-def placements(monkeypatch, pairs_of):
+@pytest.mark.parametrize(("height", "tracks"), [(10_400, 0), (10_300, 1), (2500, 6)])
+def test_modules_that_wires_crowd_begin_with_room_between_them(height, tracks):
+    """Ten wires of 10 um at a pitch of 0.28 um take 28 um2; 27 % of the areas are 28.08, 27.81 and 6.75 um2.
+
+    The last needs 4.15 times the tracks: half of 3.15 times the mean side of 25 modules, 1 um, is 5.6 tracks.
+    """
+    ends = (END, replace(END, x=10_000))
+    nets = tuple(WantedNet(f"n{number}", ends, None, 1) for number in range(10))
+    supply = WantedNet("vdd", ends, None, 1, least_cuts=2)
+    technology = load("sky130A")
+    job = RoutingJob(technology, (*nets, supply), ("met1",), None, ())
+    box = SimpleNamespace(left=0, right=10_000, bottom=0, top=height)
+    placed = SimpleNamespace(technology=technology, placement=SimpleNamespace(box=box), drawn=(None,) * 25)
+    assert uncrowded(Room(0, {}), placed, job).between == 280 * tracks
+
+
+@pytest.mark.parametrize(("stated", "room"), [({}, 560), ({"row_gap": 0.0}, 0), ({"outline": "9x9"}, 0)])
+def test_the_first_try_has_room_for_crowded_wires_unless_a_gap_or_an_outline_is_stated(monkeypatch, stated, room):
+    found = placements(monkeypatch, lambda _: ((), ()), LayoutRequest(**stated), room=Room(560, {}))
+    assert [each.room.between for each in found.tries] == [room]
+
+
+def placements(monkeypatch, pairs_of, request=None, room=None):
     """Return the placement that is found where all nets have a way.
 
     ``pairs_of`` returns the pairs of a try, given its number, as they are wired and once metal is added.
@@ -84,10 +106,11 @@ def placements(monkeypatch, pairs_of):
         return tried, latest[0]
 
     monkeypatch.setattr(placing, "_placement", lambda *_: tried)
+    monkeypatch.setattr(placing, "uncrowded", lambda first, *_: room or first)
     monkeypatch.setattr(placing, "_routed_placement", routed)
     monkeypatch.setattr(placing, "completed", lambda *_: latest[1])
     monkeypatch.setattr(placing, "more_room", lambda *_: Room(280, {}))
-    return placing.find_placement(SimpleNamespace(technology=technology, earlier=None), LayoutRequest())
+    return placing.find_placement(SimpleNamespace(technology=technology, earlier=None), request or LayoutRequest())
 
 
 @pytest.mark.parametrize(
