@@ -17,7 +17,7 @@ from layoutkit.route.metal import Finisher, NetMetal
 from layoutkit.route.negotiation import PATIENCE
 from layoutkit.route.occupancy import Occupancy, Shape
 from layoutkit.route.path_search import EdgeCosts, Search
-from layoutkit.route.routes import Via, Wire
+from layoutkit.route.routes import Patch, Via, Wire
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.route.second_cuts import Drawn, SecondCuts
 from layoutkit.route.sheet import Sheet
@@ -604,6 +604,28 @@ def test_a_second_cut_keeps_its_distance_to_the_end_of_a_narrow_line():
     SecondCuts(board).add([Drawn(net, metal)])
     assert max(rect[3] for _, rect in metal.cuts(stack)) <= 840 - 60
     assert len(metal.cuts(stack)) == 2
+
+
+def test_what_fills_a_gap_beside_a_second_cut_leaves_none_to_other_metal_of_the_net():
+    """The pad of two cuts in line would end 0.15 um from the bar on the left; M2.b of sg13g2 asks for 0.21 um.
+
+    What fills gaps there also fills that between the wire and the bracket, whose leg lies 0.045 um further.
+    """
+    stack = make_stack(load("sg13g2"), ["Metal2", "Metal3"], [])
+    level = [conductor.name for conductor in stack.conductors].index("Metal2")
+    bar, wire = (-700, -300, -500, 300), (-100, -100, 900, 100)
+    bracket = [(1110, 40, 1600, 600), (1350, -300, 1600, 40)]
+    patches = [Patch("Metal2", rect) for rect in (bar, wire, *bracket)]
+    metal = NetMetal(vias=[Via("Via2", 0, 0)], patches=patches, order=[("Via2", 0, 0)])
+    board = Sheet(stack, ["a"], (-4000, -4000, 4000, 4000))
+    # room on Metal3 for two cuts in line with the wire only
+    for wall in ((-900, -900, -520, 900), (520, -900, 900, 900), (-400, 360, 400, 900), (-400, -900, 400, -360)):
+        board.occupancy.add("Metal3", Shape(wall, "b", wide=False))
+    net = two("a", Terminal("Metal2", kdb.Box()), Terminal("Metal3", kdb.Box()))
+    board.change(net, metal, 1)
+    SecondCuts(board).add([Drawn(net, metal)])
+    drawn = kdb.Region([kdb.Box(*rect) for at, rect in metal.rects(stack) if at == level]).merged()
+    assert drawn.space_check(210).is_empty()
 
 
 def test_second_cuts_on_both_sides_of_the_axis_leave_no_gap_between_their_pads():
