@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from layoutkit.flow.existing_metal import MetalInCell
 from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.flow.module_cuts import with_second_module_cuts
-from layoutkit.flow.pair_shapes import Drawn, PairShapes
+from layoutkit.flow.pair_shapes import PairShapes, PlacedCell
 from layoutkit.flow.routing import axis_of, find_routes, loading, metal_around
 from layoutkit.route.routes import Mirrored
 
@@ -74,7 +74,7 @@ def with_equal_pairs(metal_in_cell: MetalInCell, job: RoutingJob, routes: Routes
     if not pairs or technology.parasitics.shielding is None:
         return routes
     metal, passives = metal_around(metal_in_cell, routes)
-    drawn = Drawn(metal_in_cell.cell, technology, metal, passives)
+    drawn = PlacedCell(metal_in_cell.cell, technology, metal, passives)
     names = [name for pair in pairs for name in pair.nets]
     shapes = PairShapes(drawn, routes.result, names)
     alike = [pair for pair in pairs if shapes.drives_alike(*pair.nets)]

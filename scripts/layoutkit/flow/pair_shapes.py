@@ -31,7 +31,7 @@ OTHERS = 0
 """Number of all nets that are not measured."""
 
 
-class Drawn(NamedTuple):
+class PlacedCell(NamedTuple):
     """A placed cell without wires: its process, its metal and cuts with the nets that own them, and its passives."""
 
     cell: kdb.Cell
@@ -52,7 +52,7 @@ class PairShapes:
         area: Of the cell. [dbu2]
     """
 
-    def __init__(self, drawn: Drawn, result: RoutingResult, names: Sequence[str]) -> None:
+    def __init__(self, drawn: PlacedCell, result: RoutingResult, names: Sequence[str]) -> None:
         self.technology = drawn.technology
         self.numbers = {name: number for number, name in enumerate(names, OTHERS + 1)}
         layers = DrawnLayers(drawn.cell, drawn.technology)

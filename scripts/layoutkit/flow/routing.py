@@ -19,7 +19,7 @@ from layoutkit.flow.routing_job import Endpoint, Routes, RoutingJob, WantedNet, 
 from layoutkit.flow.supply_feeds import SupplyFeeds
 from layoutkit.flow.tight_frame import Kept, equally_long, tighten, with_frame
 from layoutkit.route.drawing import draw_labels, draw_routes
-from layoutkit.route.equal_loads import Loading, Room, equalised
+from layoutkit.route.equal_loads import Loading, StubRoom, equalised
 from layoutkit.route.length_bound import length_bound
 from layoutkit.route.mirroring import axis_between
 from layoutkit.route.net_flows import Draw
@@ -291,10 +291,10 @@ def _with_equal_loads(job: RoutingJob, state: _Settled, area: kdb.Box) -> Routin
     return replace(equal, mirrored=result.mirrored)
 
 
-def _room(job: RoutingJob, area: kdb.Box) -> Room:
+def _room(job: RoutingJob, area: kdb.Box) -> StubRoom:
     """Return where metal may be added to routes."""
     keepouts = [(each.layer, _rect(each.box)) for each in job.obstacles if each.kind != "metal"]
-    return Room(_rect(area), job.layers, keepouts)
+    return StubRoom(_rect(area), job.layers, keepouts)
 
 
 def axis_of(job: RoutingJob) -> int | None:

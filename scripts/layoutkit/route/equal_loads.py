@@ -46,7 +46,7 @@ OUTWARDS = (2, 4, 8, 16)
 """Track pitches from the wire to the corner of a stub that has one."""
 
 
-class Room(NamedTuple):
+class StubRoom(NamedTuple):
     """Where stubs may lie: an area [dbu], conductors, and areas of layers that they keep out of [dbu]."""
 
     area: Rect
@@ -58,7 +58,7 @@ def equalised(
     technology: Technology,
     nets: Sequence[NetRequest],
     obstacles: Mapping[str, Iterable[Obstacle]],
-    room: Room,
+    room: StubRoom,
     result: RoutingResult,
 ) -> RoutingResult:
     """Return routes in which the nets of each pair that are no mirror images are equally long and load equally.
@@ -96,7 +96,7 @@ class Loading:
         technology: Technology,
         nets: Sequence[NetRequest],
         obstacles: Mapping[str, Iterable[Obstacle]],
-        room: Room,
+        room: StubRoom,
         result: RoutingResult,
     ) -> None:
         stack = make_stack(technology, room.layers, [terminal.layer for net in nets for terminal in net.terminals])

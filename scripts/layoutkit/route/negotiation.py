@@ -18,7 +18,7 @@ from layoutkit.route.metal import Finisher, NetMetal, Share, metal_of_paths, met
 from layoutkit.route.mirrored_paths import grow_own_image, grow_pair
 from layoutkit.route.mirroring import Mirror, Unit
 from layoutkit.route.routes import Blocker, NetRequest, RoutedNet, RoutingResult
-from layoutkit.route.second_cuts import Drawn, SecondCuts
+from layoutkit.route.second_cuts import SecondCuts, WiredNet
 from layoutkit.route.shared_current import grow_shared
 from layoutkit.route.shielding import Shielding
 from layoutkit.route.strong_vias import strengthen, weak_vias
@@ -325,7 +325,7 @@ class Negotiation:
         widening = SecondCuts(self.board)
         for unit in units:
             drawn = [
-                Drawn(net, metal)
+                WiredNet(net, metal)
                 for net in unit.nets
                 for metal in [self.state[net.name].metal]
                 if metal is not None and self.state[net.name].entered

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 OWN_METAL = "other metal of the net"
 
 
-class Drawn(NamedTuple):
+class WiredNet(NamedTuple):
     """A net that has its wires."""
 
     net: NetRequest
@@ -58,7 +58,7 @@ class SecondCuts:
         self.board, self.stack = board, board.stack
         self._entered: list[tuple[str, Shape]] = []
 
-    def add(self, nets: Sequence[Drawn], axis_x: int | None = None) -> dict[str, tuple[SingleCut, ...]]:
+    def add(self, nets: Sequence[WiredNet], axis_x: int | None = None) -> dict[str, tuple[SingleCut, ...]]:
         """Give single cuts of ``nets`` a second one and return, per net, those that remain and why.
 
         Args:
@@ -92,7 +92,7 @@ class SecondCuts:
                 self.board.change(request, metal, 1)
         return {name: tuple(singles) for name, singles in left.items()}
 
-    def in_the_way(self, net: Drawn, number: int, axis_x: int | None = None) -> Iterator[set[str]]:
+    def in_the_way(self, net: WiredNet, number: int, axis_x: int | None = None) -> Iterator[set[str]]:
         """Yield, for each place of two cuts instead of a via, whose metal and cuts are too close.
 
         Args:
@@ -115,7 +115,7 @@ class SecondCuts:
                 names |= self._cuts_too_close(net, index, via)
             yield names
 
-    def _widen(self, ends: Sequence[tuple[Drawn, int]], axis_x: int | None) -> str:
+    def _widen(self, ends: Sequence[tuple[WiredNet, int]], axis_x: int | None) -> str:
         """Give a via, or it and its mirror image, a second cut; return why there is no room, empty if there is."""
         net, number = ends[0]
         reasons: list[str] = []
@@ -131,10 +131,10 @@ class SecondCuts:
             return ""
         return "; ".join(dict.fromkeys(reasons))
 
-    def _exchanged(self, ends: Sequence[tuple[Drawn, int]], changes: Sequence[_Change]) -> str:
+    def _exchanged(self, ends: Sequence[tuple[WiredNet, int]], changes: Sequence[_Change]) -> str:
         """Exchange a via, or it and its mirror image, if there is room; return why there is none, empty if there is."""
         entered: list[tuple[str, Shape]] = []
-        before: list[tuple[Drawn, int, Via, list[Patch]]] = []
+        before: list[tuple[WiredNet, int, Via, list[Patch]]] = []
         reason = ""
         for (net, number), change in zip(ends, changes, strict=True):
             reason = self._reason_against(net, number, change)
@@ -155,7 +155,7 @@ class SecondCuts:
             self.board.occupancy.remove(layer, shape)
         return reason
 
-    def _filled(self, net: Drawn, vias: Sequence[Via], axis_x: int | None) -> list[_Change]:
+    def _filled(self, net: WiredNet, vias: Sequence[Via], axis_x: int | None) -> list[_Change]:
         """Return a via of a net, or it and its mirror image, with metal in gaps beside it that are too narrow."""
         finisher = Finisher(self.stack, self.board.occupancy, net.name, ())
         fills: list[tuple[int, Rect]] = []
@@ -172,7 +172,7 @@ class SecondCuts:
             return [_Change(vias[0], tuple(fills)), _Change(vias[1], tuple(images))]
         return [_Change(vias[0], tuple(fills + images if vias[0].x == axis_x else fills))]
 
-    def _candidates(self, ends: Sequence[tuple[Drawn, int]], *, on_axis: bool) -> Iterator[list[Via]]:
+    def _candidates(self, ends: Sequence[tuple[WiredNet, int]], *, on_axis: bool) -> Iterator[list[Via]]:
         """Yield what may replace a via and its image: two cuts along a wire of the upper conductor first."""
         vias = [net.metal.vias[number] for net, number in ends]
         cut = cut_index(self.stack, vias[0].cut)
@@ -193,7 +193,7 @@ class SecondCuts:
         for distance in range(step, half, step):
             yield from (distance, -distance)
 
-    def _reason_against(self, net: Drawn, number: int, change: _Change) -> str:
+    def _reason_against(self, net: WiredNet, number: int, change: _Change) -> str:
         """Return why a net cannot have this via, empty if it can."""
         finisher = Finisher(self.stack, self.board.occupancy, net.name, self.board.own[net.name])
         names, via = self.stack.conductors, change.via
@@ -217,7 +217,7 @@ class SecondCuts:
                 return f"{names[level].name} would come too close to {OWN_METAL}"
         return ""
 
-    def _cuts_too_close(self, net: Drawn, number: int, via: Via) -> set[str]:
+    def _cuts_too_close(self, net: WiredNet, number: int, via: Via) -> set[str]:
         """Return whose cuts would be too close to those of a via."""
         cut = cut_index(self.stack, via.cut)
         space, found = self.stack.cuts[cut].space, set()
@@ -263,7 +263,7 @@ class SecondCuts:
         ends = metal.edges(kdb.EdgeMode.Convex).with_length(0, width, False)
         return not ends.enclosing_check(cuts.edges(), beyond, False, kdb.Region.Projection).is_empty()
 
-    def _own_around(self, net: Drawn, level: int, rect: Rect) -> list[Rect]:
+    def _own_around(self, net: WiredNet, level: int, rect: Rect) -> list[Rect]:
         """Return the metal of a net on a level that a pad may spoil."""
         conductor = self.stack.conductors[level]
         reach = max(self.stack.reach(level), 2 * max(conductor.wide_space or 0, conductor.wide_width or 0))

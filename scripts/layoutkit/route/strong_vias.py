@@ -15,7 +15,7 @@ from layoutkit.route.connection import joins_all
 from layoutkit.route.metal import pads
 from layoutkit.route.occupancy import overlaps
 from layoutkit.route.routes import Patch
-from layoutkit.route.second_cuts import Drawn, SecondCuts
+from layoutkit.route.second_cuts import SecondCuts, WiredNet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -93,7 +93,7 @@ def _in_the_way(job: Negotiation, net: NetRequest, via: Via) -> list[tuple[str, 
     stay = {net.name, *wanted, *(name for group in job.board.options.equal_lengths for name in group.nets)}
     movable = {each.name for each in job.nets if job.state[each.name].entered} - stay
     axis = job.mirror.axis if net.name in job.mirror.own_images else None
-    offers = SecondCuts(job.board).in_the_way(Drawn(net, metal), metal.vias.index(via), axis)
+    offers = SecondCuts(job.board).in_the_way(WiredNet(net, metal), metal.vias.index(via), axis)
     found = {tuple(sorted(names)) for names in offers if names <= movable and 0 < len(names) <= MOST_GIVING_WAY}
     return sorted(found, key=lambda each: (len(each), each))[:MOST_PLACES]
 

@@ -12,7 +12,7 @@ from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.existing_metal import MetalInCell
 from layoutkit.flow.mirrored_nets import MirroredNets, measured_mirrors
-from layoutkit.flow.pair_shapes import Drawn, PairShapes
+from layoutkit.flow.pair_shapes import PairShapes, PlacedCell
 from layoutkit.flow.routing import find_routes, loading, metal_around, width_for_current
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
 from layoutkit.flow.stored_objects import Surroundings, from_data
@@ -163,7 +163,9 @@ def test_stubs_that_the_router_gave_the_heavier_net_of_a_pair_are_removed_first(
     measured = dict(
         zip(("inp", "inn"), next(p.totals for p in after.mirrored if p.nets == ("inp", "inn")), strict=True)
     )
-    anew = PairShapes(Drawn(cell, job.technology, *metal_around(metal, after)), after.result, tuple(measured)).totals
+    anew = PairShapes(
+        PlacedCell(cell, job.technology, *metal_around(metal, after)), after.result, tuple(measured)
+    ).totals
     assert measured == pytest.approx(anew, rel=1e-9)
 
 
@@ -211,7 +213,7 @@ def test_gates_and_channels_tell_nets_with_different_devices_apart(unequal):
     cell, job, routes, _ = unequal
     metal, passives = metal_around(MetalInCell(cell, job), routes)
     shapes = PairShapes(
-        Drawn(cell, job.technology, metal, passives), routes.result, ("inp", "inn", "outp", "outn", "bias")
+        PlacedCell(cell, job.technology, metal, passives), routes.result, ("inp", "inn", "outp", "outn", "bias")
     )
     assert shapes.drives_alike("inp", "inn")
     assert shapes.drives_alike("outp", "outn")

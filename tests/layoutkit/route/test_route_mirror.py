@@ -12,7 +12,7 @@ from route_oracle import faults, net_cuts
 from layoutkit.errors import GeometryError
 from layoutkit.route import NetRequest, RouteOptions, Terminal, route
 from layoutkit.route.drawing import cuts_of
-from layoutkit.route.equal_loads import MOST_STUBS, Loading, Room, equalised
+from layoutkit.route.equal_loads import MOST_STUBS, Loading, StubRoom, equalised
 from layoutkit.route.routes import Mirrored
 from layoutkit.technology import load
 
@@ -105,7 +105,7 @@ def test_a_terminal_whose_image_is_blocked_is_joined_by_a_way_of_its_own_and_stu
     layer, image = right[2]
     fixed = [(layer, image.enlarged(100, 100), None)]
     result = route(technology, nets, as_obstacles(fixed), AREA, names, RouteOptions(axis_x=0))
-    room = Room((AREA.left, AREA.bottom, AREA.right, AREA.top), names)
+    room = StubRoom((AREA.left, AREA.bottom, AREA.right, AREA.top), names)
     result = equalised(technology, nets, as_obstacles(fixed), room, result)
     assert result.failed == ()
     ((net, reason),) = result.unmirrored
@@ -131,7 +131,7 @@ def test_a_net_that_has_no_room_for_bumps_gets_few_stubs_that_no_other_stub_bran
     fixed = [(layer, kdb.Box(*bar), None) for bar in bars]
     result = route(technology, nets, as_obstacles(fixed), AREA, [layer], RouteOptions())
     result = replace(result, mirrored=(Mirrored(("p", "n"), exact=False, reason="a test"),))
-    room = Room((AREA.left, AREA.bottom, AREA.right, AREA.top), [layer])
+    room = StubRoom((AREA.left, AREA.bottom, AREA.right, AREA.top), [layer])
     equal = equalised(technology, nets, as_obstacles(fixed), room, result)
     assert faults(technology, nets, equal, fixed, AREA) == []
     assert equal.net("p").wires == result.net("p").wires
@@ -153,7 +153,7 @@ def apart(technology):
     nets = [NetRequest(name, tuple(its)) for name, its in zip("pn", pads, strict=True)]
     result = route(technology, nets, {}, AREA, [lower, upper], RouteOptions())
     result = replace(result, mirrored=(Mirrored(("p", "n"), exact=False, reason="a test"),))
-    return nets, result, Room((AREA.left, AREA.bottom, AREA.right, AREA.top), [lower, upper])
+    return nets, result, StubRoom((AREA.left, AREA.bottom, AREA.right, AREA.top), [lower, upper])
 
 
 @pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])

@@ -19,7 +19,7 @@ from layoutkit.route.occupancy import Occupancy, Shape
 from layoutkit.route.path_search import EdgeCosts, Search
 from layoutkit.route.routes import Patch, Via, Wire
 from layoutkit.route.routing_stack import make_stack
-from layoutkit.route.second_cuts import Drawn, SecondCuts
+from layoutkit.route.second_cuts import SecondCuts, WiredNet
 from layoutkit.route.sheet import Sheet
 from layoutkit.route.tracks import coordinates
 from layoutkit.technology import load, names
@@ -601,7 +601,7 @@ def test_a_second_cut_keeps_its_distance_to_the_end_of_a_narrow_line():
     area = (-2000, -60, 2000, 2000)
     board, net = Sheet(stack, ["a"], area), two("a", Terminal("Metal2", kdb.Box()), Terminal("Metal3", kdb.Box()))
     board.change(net, metal, 1)
-    SecondCuts(board).add([Drawn(net, metal)])
+    SecondCuts(board).add([WiredNet(net, metal)])
     assert max(rect[3] for _, rect in metal.cuts(stack)) <= 840 - 60
     assert len(metal.cuts(stack)) == 2
 
@@ -623,7 +623,7 @@ def test_what_fills_a_gap_beside_a_second_cut_leaves_none_to_other_metal_of_the_
         board.occupancy.add("Metal3", Shape(wall, "b", wide=False))
     net = two("a", Terminal("Metal2", kdb.Box()), Terminal("Metal3", kdb.Box()))
     board.change(net, metal, 1)
-    SecondCuts(board).add([Drawn(net, metal)])
+    SecondCuts(board).add([WiredNet(net, metal)])
     drawn = kdb.Region([kdb.Box(*rect) for at, rect in metal.rects(stack) if at == level]).merged()
     assert drawn.space_check(210).is_empty()
 
@@ -643,6 +643,6 @@ def test_second_cuts_on_both_sides_of_the_axis_leave_no_gap_between_their_pads()
         board.occupancy.add("met3", Shape((box.left, box.bottom, box.right, box.top), "b", wide=False))
     net = two("a", Terminal("met2", kdb.Box()), Terminal("met3", kdb.Box()))
     board.change(net, metal, 1)
-    SecondCuts(board).add([Drawn(net, metal)], axis_x=0)
+    SecondCuts(board).add([WiredNet(net, metal)], axis_x=0)
     drawn = kdb.Region([kdb.Box(*rect) for at, rect in metal.rects(stack) if at == level]).merged()
     assert drawn.space_check(300).is_empty()
