@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.draw.deep_well import DeepWellNets
     from layoutkit.draw.group_plan import GroupPlan
-    from layoutkit.draw.module import Module
+    from layoutkit.draw.module import DrawnDummy, Module
     from layoutkit.flow.design import Design
     from layoutkit.flow.instances import FinishedCell
     from layoutkit.technology import Technology
@@ -220,26 +220,33 @@ def _twins(design: Design) -> tuple[tuple[str, str], ...]:
 def dummy_devices(
     drawn: Sequence[Drawn], circuit: Circuit, technology: Technology
 ) -> tuple[tuple[Device, ...], frozenset[str]]:
-    """Return the dummies of the modules as devices, one for each set of nets, and the ids of those in deep wells.
+    """Return the dummies of the modules as devices, one for all equal ones, and the ids of those in deep wells.
 
-    Extraction leaves out dummies whose source and drain are one net; foreign tools do not, so all are listed.
+    Extraction leaves out dummies whose source and drain are one net; foreign tools do not, so all are listed. Equal
+    ones are one device, because LVS decks combine the transistors of a layout and not always those of a netlist.
     """
     taken = {device.id.lower() for device in circuit.devices}
-    devices: list[Device] = []
-    isolated = set()
     names = (name for number in count(1) if (name := f"MDUMMY{number}").lower() not in taken)
+    equal: dict[tuple[DrawnDummy, bool], int] = {}
     for item in drawn:
         for dummy in item.module.dummies:
-            spec = technology.any_device(dummy.device)
-            width, length = (round(technology.to_um(side) * 1e-6, 12) for side in (dummy.width, dummy.length))
-            nets = {"d": dummy.first, "g": dummy.gate, "s": dummy.second, "b": dummy.bulk}
-            params = {"w": width, "l": length, "nf": 1, "m": dummy.count}
-            if not spec.kind.is_mos:
-                nets = dict.fromkeys(spec.kind.terminals, dummy.first)
-                del params["nf"]
-            devices.append(Device(next(names), spec.type, spec.name, params, nets))
-            if item.deep_well is not None:
-                isolated.add(devices[-1].id)
+            turned = replace(dummy, first=dummy.second, second=dummy.first)
+            keys = [(replace(each, count=1), item.deep_well is not None) for each in (dummy, turned)]
+            key = keys[1] if keys[1] in equal else keys[0]
+            equal[key] = equal.get(key, 0) + dummy.count
+    devices: list[Device] = []
+    isolated = set()
+    for (dummy, in_well), units in equal.items():
+        spec = technology.any_device(dummy.device)
+        width, length = (round(technology.to_um(side) * 1e-6, 12) for side in (dummy.width, dummy.length))
+        nets = {"d": dummy.first, "g": dummy.gate, "s": dummy.second, "b": dummy.bulk}
+        params = {"w": width, "l": length, "nf": 1, "m": units}
+        if not spec.kind.is_mos:
+            nets = dict.fromkeys(spec.kind.terminals, dummy.first)
+            del params["nf"]
+        devices.append(Device(next(names), spec.type, spec.name, params, nets))
+        if in_well:
+            isolated.add(devices[-1].id)
     return tuple(devices), frozenset(isolated)
 
 

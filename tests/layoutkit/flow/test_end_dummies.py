@@ -1,14 +1,16 @@
 """Dummies at the ends of matched rows: one at least where matching counts, more or fewer as the figures need."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from layoutkit.draw.group import GroupSpec, group_plans
+from layoutkit.draw.module import DrawnDummy
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.end_dummies import LIMIT_MV, chosen_dummies
-from layoutkit.flow.modules import _transistors
+from layoutkit.flow.modules import _transistors, dummy_devices
 from layoutkit.technology import load
 
 PAIR = """* an input pair with its tail
@@ -190,3 +192,16 @@ def test_the_flow_reports_number_and_reason_and_the_measured_offset_keeps_the_li
     assert report["lvs"]["dummies"] == 2 * len(pair["pattern"].split("/"))
     (group,) = report["matching"]["groups"]
     assert all(abs(offset["value"]) <= LIMIT_MV for offset in group["predicted_offsets"])
+
+
+def test_equal_dummies_of_two_modules_are_one_device():
+    technology = load("gf180mcuD")
+    one = DrawnDummy("nfet_03v3", "vss", "t", "vss", "vss", 1960, 560, 4)
+    drawn = [
+        SimpleNamespace(module=SimpleNamespace(dummies=(one, replace(one, width=980))), deep_well=None),
+        SimpleNamespace(
+            module=SimpleNamespace(dummies=(replace(one, first="vss", second="t", count=8),)), deep_well=None
+        ),
+    ]
+    listed, _ = dummy_devices(drawn, SimpleNamespace(devices=()), technology)
+    assert [(device.w, device.params["m"]) for device in listed] == [(1.96e-6, 12), (0.98e-6, 4)]
