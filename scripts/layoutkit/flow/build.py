@@ -416,24 +416,26 @@ class _Job:
     def _export(self) -> dict[str, Any]:
         """Write the layout and the reference netlists with the dummies."""
         from layoutkit.circuit import longer_sides_first, write_spice
-        from layoutkit.flow.modules import dummy_devices
+        from layoutkit.flow.modules import dummy_devices, with_drawn_ends
         from layoutkit.layout import files
         from layoutkit.layout.provenance import CIRCUIT, LAYOUT, noted, sha256_of
 
-        listed, in_wells = dummy_devices(self.tried.placed.flat.drawn, self.circuit, self.technology)
+        drawn = self.tried.placed.flat.drawn
+        listed, in_wells = dummy_devices(drawn, self.circuit, self.technology)
         isolated = {*self.placed_design.isolated, *in_wells}
-        circuit_of_cell = replace(longer_sides_first(self.circuit), name=self.cell.name)  # LVS decks compare by name
+        circuit = with_drawn_ends(longer_sides_first(self.circuit), drawn)
+        circuit_of_cell = replace(circuit, name=self.cell.name)  # LVS decks compare by name
         workspace = self.workspace
         with workspace.lock():
             saved = workspace.save_layout(self.cell.layout(), self.technology)
-            circuit = {CIRCUIT: sha256_of(workspace.circuit_path) or ""}
+            source = {CIRCUIT: sha256_of(workspace.circuit_path) or ""}
             for kind, form in self.netlist_forms.items():
                 text = write_spice(circuit_of_cell, self.technology, form, isolated, listed)
-                files.write_bytes(workspace.path(FILES[kind]), noted(text.encode(), circuit))
+                files.write_bytes(workspace.path(FILES[kind]), noted(text.encode(), source))
             lef = self._write_lef()
         self.out_of_date += saved.warnings
         self._unsaved["export"] = {FILES["gds"]: None}
-        return {LAYOUT: saved.sha256, **circuit, "files": ["gds", *lef, *self.netlist_forms]}
+        return {LAYOUT: saved.sha256, **source, "files": ["gds", *lef, *self.netlist_forms]}
 
     def _write_lef(self) -> list[str]:
         """Write the outline, pins and obstructions of the cell; return which files there are."""

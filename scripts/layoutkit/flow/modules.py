@@ -217,6 +217,21 @@ def _twins(design: Design) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+def with_drawn_ends(circuit: Circuit, drawn: Sequence[Drawn]) -> Circuit:
+    """Return the circuit with the ends of its passive devices as they are drawn.
+
+    The right one of a mirrored pair may have them exchanged, and foreign tools tell the plates of a capacitor apart.
+    """
+    groups = (item.group for item in drawn if isinstance(item.group, PassiveGroup))
+    ends = {device.id: device.terminals for group in groups for device in group.devices}
+    devices = []
+    for device in circuit.devices:
+        found = ends.get(device.id, device.terminals)
+        exchanged = found != device.terminals and sorted(found.values()) == sorted(device.terminals.values())
+        devices.append(replace(device, terminals=found) if exchanged else device)
+    return replace(circuit, devices=tuple(devices))
+
+
 def dummy_devices(
     drawn: Sequence[Drawn], circuit: Circuit, technology: Technology
 ) -> tuple[tuple[Device, ...], frozenset[str]]:

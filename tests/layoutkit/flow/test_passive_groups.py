@@ -138,3 +138,19 @@ R2 op vdd r=60k
         m: island["axis_x"] for island in build_layout(request)["placement"]["islands"] for m in island["modules"]
     }
     assert places["resistor_R1"] == places["resistor_R2"]
+
+
+def test_the_reference_netlist_states_the_plates_of_mirrored_capacitors_as_drawn(tmp_path):
+    text = """.subckt stage ip in op on b vdd vss
+M1 on ip t vss nmos w=4u l=1u
+M2 op in t vss nmos w=4u l=1u
+M3 t b vss vss nmos w=4u l=1u
+XC1 on x sky130_fd_pr__cap_mim_m3_1 w=2 l=2
+XC2 x op sky130_fd_pr__cap_mim_m3_1 w=2 l=2
+.ends
+"""
+    build_layout(LayoutRequest(netlist_text=text, technology="sky130A", workspace=str(tmp_path)))
+    cards = [line.split()[:3] for line in (tmp_path / "reference.spice").read_text().splitlines() if "mim" in line]
+    extracted = [line.split()[:3] for line in (tmp_path / "extracted.spice").read_text().splitlines() if "mim" in line]
+    assert sorted(cards) == [["XC1", "on", "x"], ["XC2", "op", "x"]]
+    assert {card[1] for card in extracted} == {"on", "op"}
