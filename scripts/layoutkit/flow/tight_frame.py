@@ -15,20 +15,29 @@ its width, the longer sides move less far.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
 from copy import copy
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 import numpy as np
 
+from layoutkit.flow.inward_moves import (
+    Move,
+    Piece,
+    RigidBlock,
+    Span,
+    Way,
+    moved_frame,
+    moved_net,
+    owner_of,
+    rect_of,
+    shrunk,
+)
 from layoutkit.flow.rail_links import rail_links, touches_strap, without_links
 from layoutkit.route.metal import cut_index, pads
-from layoutkit.route.routes import Wire
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.route.wide_metal import wide_parts
 
@@ -41,7 +50,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.port_frame import Frame, Port
     from layoutkit.flow.rail_links import Link
     from layoutkit.place.port_places import Side
-    from layoutkit.route.routes import Point, Rect, RoutedNet, RoutingResult
+    from layoutkit.route.routes import Rect, RoutedNet, RoutingResult
     from layoutkit.technology import Conductor, Technology
 
     IntArray = npt.NDArray[np.int64]
@@ -65,111 +74,6 @@ class Kept(NamedTuple):
 
     axis_x: int | None
     lengths: bool = False
-
-
-class Piece(NamedTuple):
-    """A rectangle of metal or cuts: its layer, its sides, and its distance to others. [dbu]"""
-
-    layer: str
-    rect: Rect
-    space: int = 0
-
-
-class _Span(NamedTuple):
-    """A rigid piece as one side sees it: from its inner to its outer edge, and across. [dbu]"""
-
-    low: int
-    high: int
-    start: int
-    end: int
-    layer: str
-    space: int
-
-
-@dataclass(frozen=True)
-class _Way:
-    """One side of the cell as a direction: distances ``u`` grow outwards from ``origin``."""
-
-    axis: int
-    sign: int
-    origin: int = 0
-
-    def span(self, piece: Piece) -> _Span:
-        layer, rect, space = piece
-        axis, sign, origin = self.axis, self.sign, self.origin
-        one, other = sign * (rect[axis] - origin), sign * (rect[axis + 2] - origin)
-        low, high = (one, other) if one <= other else (other, one)
-        return _Span(low, high, rect[1 - axis], rect[3 - axis], layer, space)
-
-    def highs(self, rects: IntArray) -> IntArray:
-        """Return the distance of the outer edge of each of many rectangles, one a row. [dbu]"""
-        return self.sign * (rects[:, self.axis + (2 if self.sign > 0 else 0)] - self.origin)
-
-    def stub(self, piece: Piece) -> Iterator[Piece]:
-        """Yield the square at the outer end of a stub, which is its pin, and its inner edge."""
-        span = self.span(piece)
-        width = span.end - span.start
-        for one, other in ((span.high - width, span.high), (span.low, span.low)):
-            low, high = sorted(self.origin + self.sign * u for u in (one, other))
-            rect = (low, span.start, high, span.end) if self.axis == 0 else (span.start, low, span.end, high)
-            yield piece._replace(rect=rect)
-
-    def of(self, box: kdb.Box) -> int:
-        """Return the distance of a box's outer edge."""
-        return self.span(Piece("", (box.left, box.bottom, box.right, box.top))).high
-
-
-class _Block(NamedTuple):
-    """Metal of a net from ``low`` to ``high`` that stays rigid and moves inwards by ``by``. [dbu]"""
-
-    low: int
-    high: int
-    by: int = 0
-
-
-@dataclass(frozen=True)
-class _Move:
-    """Where each distance ``u`` of some directions goes, per net.
-
-    Attributes:
-        ways: The directions.
-        blocks: Net to its blocks, from the inside.
-        images: Net to the one of which it is the mirror image, with the same blocks.
-        edge: Distance of the boundary, and how far it moves.
-    """
-
-    ways: tuple[_Way, ...]
-    blocks: Mapping[str, tuple[_Block, ...]]
-    images: Mapping[str, str]
-    edge: tuple[int, int]
-
-    def __call__(self, net: str, u: int) -> int:
-        if u == self.edge[0]:
-            return u - self.edge[1]
-        blocks = self.blocks.get(self.images.get(net, net), ())
-        at = bisect_right(blocks, u, key=_low) - 1
-        inner = u - (blocks[at].by if at >= 0 else 0)
-        if at + 1 == len(blocks) or (at >= 0 and u <= blocks[at].high):
-            return inner
-        return min(inner, blocks[at + 1].low - blocks[at + 1].by)
-
-    def rect(self, net: str, rect: Rect) -> Rect:
-        left, bottom, right, top = rect
-        return (*self.point(net, (left, bottom)), *self.point(net, (right, top)))
-
-    def point(self, net: str, point: Point) -> Point:
-        found = list(point)
-        for way in self.ways:
-            u = way.sign * (found[way.axis] - way.origin)
-            found[way.axis] = way.origin + way.sign * self(net, u)
-        return found[0], found[1]
-
-    def box(self, net: str, box: kdb.Box) -> kdb.Box:
-        return kdb.Box(*self.rect(net, (box.left, box.bottom, box.right, box.top)))
-
-
-def _low(block: _Block) -> int:
-    return block.low
 
 
 def tighten(
@@ -210,11 +114,11 @@ def equally_long(result: RoutingResult) -> frozenset[tuple[str, ...]]:
 
 def _tightest(whole: _Cell) -> _Cell:
     """Return a cell with all sides moved inwards."""
-    upright = whole.tightened((_Way(1, 1),)).tightened((_Way(1, -1),))
-    tried = [upright.tightened((_Way(0, 1),)).tightened((_Way(0, -1),))]
+    upright = whole.tightened((Way(1, 1),)).tightened((Way(1, -1),))
+    tried = [upright.tightened((Way(0, 1),)).tightened((Way(0, -1),))]
     box = whole.frame.boundary
     if whole.axis_x is not None and whole.result.mirrored and box.left + box.right == 2 * whole.axis_x:
-        tried.append(upright.tightened((_Way(0, 1, whole.axis_x), _Way(0, -1, whole.axis_x))))
+        tried.append(upright.tightened((Way(0, 1, whole.axis_x), Way(0, -1, whole.axis_x))))
     return min(tried, key=lambda each: (len(whole.spoiled(each)), each.frame.boundary.area()))
 
 
@@ -248,11 +152,11 @@ class _Fixed:
         self._above = self._rects[above]
         self.space = max((piece.space for _, piece in metal), default=0)
 
-    def outer_edge(self, way: _Way) -> int:
+    def outer_edge(self, way: Way) -> int:
         """Return how far the metal above the lowest layers reaches to one side. [dbu]"""
         return int(way.highs(self._above).max(initial=-FREE))
 
-    def beyond(self, way: _Way, distance: int) -> Iterator[tuple[str, Piece]]:
+    def beyond(self, way: Way, distance: int) -> Iterator[tuple[str, Piece]]:
         """Yield net and rectangle of what reaches further to one side than a distance. [dbu]"""
         for number in np.flatnonzero(way.highs(self._rects) > distance).tolist():
             yield self._all[number]
@@ -277,7 +181,7 @@ class _Cell:
         self.technology, self.frame, self.result, (self.axis_x, self.keep_lengths) = technology, frame, result, kept
         self.least = 0, 0
         self.stack = make_stack(technology, [conductor.name for conductor in technology.conductors], [])
-        self.keepouts = [Piece(each.layer, _rect(each.box), KEEPOUT) for each in keepouts if each.kind != "metal"]
+        self.keepouts = [Piece(each.layer, rect_of(each.box), KEEPOUT) for each in keepouts if each.kind != "metal"]
         known = {*(c.name for c in technology.conductors), *(cut.name for cut in technology.cuts)}
         drawn = _drawn(frame)
         fixed: list[tuple[str, Piece]] = []
@@ -289,7 +193,7 @@ class _Cell:
                     self.own.setdefault((net, layer), kdb.Region()).insert(region)
                 if layer in known:
                     pieces = region.decompose_trapezoids_to_region().each()
-                    fixed += [(net or "", self._piece(layer, _rect(piece.bbox()))) for piece in pieces]
+                    fixed += [(net or "", self._piece(layer, rect_of(piece.bbox()))) for piece in pieces]
         lowest = {self.stack.conductors[0].name, self.stack.cuts[0].name}
         self.fixed = _Fixed(fixed, [("", piece) for piece in self.keepouts], lowest)
 
@@ -318,7 +222,7 @@ class _Cell:
             found[via.cut].insert(kdb.Box(via.x - 1, via.y - 1, via.x + 1, via.y + 1))
         return found
 
-    def tightened(self, ways: tuple[_Way, ...]) -> _Cell:
+    def tightened(self, ways: tuple[Way, ...]) -> _Cell:
         """Return the cell with one side moved inwards, or with two opposite sides moved equally far."""
         beside = self.moved_inwards(ways, over=False)
         links = beside.links(ways)
@@ -331,7 +235,7 @@ class _Cell:
                 return over
         return beside
 
-    def links(self, ways: tuple[_Way, ...]) -> dict[int, list[Link]]:
+    def links(self, ways: tuple[Way, ...]) -> dict[int, list[Link]]:
         """Return what joins each rail at the sides in question to straps of its net, by the number of the rail."""
         sides = {side for side, way in WAYS.items() if way in {(each.axis, each.sign) for each in ways}}
         routed = {net.name: net for net in self.result.nets if net.success}
@@ -359,7 +263,7 @@ class _Cell:
         """Return the metal in modules that is on the net and the conductor of a rail."""
         return self.own.get((rail.name, rail.layer), kdb.Region()).merged()
 
-    def faults_at_rails(self, ways: tuple[_Way, ...]) -> int:
+    def faults_at_rails(self, ways: tuple[Way, ...]) -> int:
         """Return the number of places where metal of a net with a rail, or a hole in it, breaks a rule."""
         found = 0
         sides = [side for side, way in WAYS.items() if way in {(each.axis, each.sign) for each in ways}]
@@ -387,7 +291,7 @@ class _Cell:
         space = self.stack.space(level, wide=True)
         return int(wide.merged().separation_check(others.not_interacting(region), space).count())
 
-    def moved_inwards(self, ways: tuple[_Way, ...], *, over: bool) -> _Cell:
+    def moved_inwards(self, ways: tuple[Way, ...], *, over: bool) -> _Cell:
         """Return the cell with sides moved inwards; with ``over``, rails may lie over metal of their nets then."""
         rigid: dict[str, list[tuple[int, int]]] = {}
         still: set[str] = set()
@@ -406,7 +310,7 @@ class _Cell:
                 rigid.setdefault(net, []).append(extent)
         return self
 
-    def _broken(self, move: _Move) -> Iterator[tuple[str, tuple[int, int]]]:
+    def _broken(self, move: Move) -> Iterator[tuple[str, tuple[int, int]]]:
         """Yield net and extent of metal, or of holes in it, that the move would make smaller than the rules allow."""
         for net in sorted({*(net.name for net in self.result.nets), *(port.name for port in self.frame.ports)}):
             for level, conductor in enumerate(self.technology.conductors):
@@ -416,10 +320,10 @@ class _Cell:
                 region = mobile + self.own.get((net, conductor.name), kdb.Region())
                 for polygon in region.merged().interacting(mobile).each():
                     least = conductor.area, self.stack.least_hole[level]
-                    for extent in _shrunk(polygon, net, move, least):
+                    for extent in shrunk(polygon, net, move, least):
                         yield move.images.get(net, net), extent
 
-    def mobile(self, way: _Way) -> Iterator[tuple[str, _Span]]:
+    def mobile(self, way: Way) -> Iterator[tuple[str, Span]]:
         """Yield net and metal of wires, vias, ports and rails, as far as it is rigid in one direction."""
         for net, piece in self._rigid(way):
             yield net, way.span(piece)
@@ -428,19 +332,19 @@ class _Cell:
                 for span in _ends(way.span(self._piece(layer, rect))):
                     yield each.name, span
 
-    def _rigid(self, way: _Way) -> Iterator[tuple[str, Piece]]:
+    def _rigid(self, way: Way) -> Iterator[tuple[str, Piece]]:
         """Yield net and rectangle of all that keeps its shape; of wires it is the ends only."""
         for net in self.result.nets:
             for via in net.vias:
                 rects = self.stack.cut_rects(cut_index(self.stack, via.cut), via.x, via.y, via.columns, via.rows)
-                yield net.name, self._piece(via.cut, _rect(sum((kdb.Box(*rect) for rect in rects), kdb.Box())))
+                yield net.name, self._piece(via.cut, rect_of(sum((kdb.Box(*rect) for rect in rects), kdb.Box())))
                 for level, rect in pads(self.stack, via):
                     yield net.name, self._piece(self.stack.conductors[level].name, rect)
         for name, box in self.frame.cuts:
-            yield _owner(self.frame, box), self._piece(name, _rect(box))
+            yield owner_of(self.frame, box), self._piece(name, rect_of(box))
         for port in self.frame.ports:
             axis, sign = WAYS[port.side]
-            piece = self._piece(port.layer, _rect(port.box))
+            piece = self._piece(port.layer, rect_of(port.box))
             if axis != way.axis:
                 if not port.rail:  # a rail reaches from boundary to boundary
                     yield port.name, piece
@@ -467,10 +371,10 @@ class _Cell:
                 found.insert(port.box)
         return found
 
-    def _moved(self, move: _Move) -> _Cell:
+    def _moved(self, move: Move) -> _Cell:
         other = copy(self)
-        other.frame = _moved_frame(self.frame, move, self.technology)
-        other.result = replace(self.result, nets=tuple(_moved_net(net, move) for net in self.result.nets))
+        other.frame = moved_frame(self.frame, move, self.technology)
+        other.result = replace(self.result, nets=tuple(moved_net(net, move) for net in self.result.nets))
         return other
 
 
@@ -478,7 +382,7 @@ class _Squeeze:
     """The blocks at one side of a cell, or at two opposite ones, and how far each may move inwards."""
 
     def __init__(
-        self, cell: _Cell, ways: tuple[_Way, ...], rigid: Mapping[str, list[tuple[int, int]]], *, over: bool
+        self, cell: _Cell, ways: tuple[Way, ...], rigid: Mapping[str, list[tuple[int, int]]], *, over: bool
     ) -> None:
         self.cell, self.ways, self.over = cell, ways, over
         self.cuts = {cut.name for cut in cell.stack.cuts}
@@ -490,22 +394,22 @@ class _Squeeze:
         pairs = [pair.nets for pair in cell.result.mirrored if len(pair.nets) == 2]
         along_axis = cell.axis_x is not None and all(way.axis == 1 for way in ways)
         self.images = {other: one for one, other in pairs} if along_axis or len(ways) > 1 else {}
-        whole = [way.span(Piece("", _rect(frame.boundary))) for way in ways]
+        whole = [way.span(Piece("", rect_of(frame.boundary))) for way in ways]
         self.across = [(span.start, span.end) for span in whole]
         self.near: list[dict[str, list[_Entry]]] = [{} for _ in ways]
         found: dict[str, list[_Entry]] = {}
         for side, way in enumerate(ways):
             for net, span in cell.mobile(way):
                 found.setdefault(self.images.get(net, net), []).append(self._enter(side, span, net))
-        self.still: dict[str, _Block] = {}
-        self.blocks: list[tuple[str, _Block, list[_Entry]]] = []
+        self.still: dict[str, RigidBlock] = {}
+        self.blocks: list[tuple[str, RigidBlock, list[_Entry]]] = []
         for net, entries in sorted(found.items()):
             extents = [(each.span.low, each.span.high) for each in entries]
             still, *others = _united([(-FREE, self.modules), *extents, *rigid.get(net, ())])
-            self.still[net] = _Block(*still)
+            self.still[net] = RigidBlock(*still)
             for low, high in others:
                 here = [each for each in entries if low <= each.span.low <= high]
-                self.blocks.append((net, _Block(low, high), here))
+                self.blocks.append((net, RigidBlock(low, high), here))
         beyond = self._hindering()
         for side, way in enumerate(ways):
             for net, piece in cell.fixed.beyond(way, beyond):
@@ -525,12 +429,12 @@ class _Squeeze:
         """Return the largest distance that a block keeps. [dbu]"""
         return max((entry.span.space for _, _, entries in self.blocks for entry in entries), default=0)
 
-    def _enter(self, side: int, span: _Span, net: str) -> _Entry:
+    def _enter(self, side: int, span: Span, net: str) -> _Entry:
         entry = _Entry(span, side, net, (span.start, span.end) == self.across[side])
         self.near[side].setdefault(span.layer, []).append(entry)
         return entry
 
-    def move(self) -> _Move:
+    def move(self) -> Move:
         """Return the largest move that keeps all distances."""
         moved = {net: [block] for net, block in self.still.items()}
         for net, block, entries in sorted(self.blocks, key=lambda each: (each[1], each[0])):
@@ -551,7 +455,7 @@ class _Squeeze:
         for net, block, _ in outer:
             moved[net].append(block._replace(by=by))
         blocks = {net: tuple(sorted(each)) for net, each in moved.items()}
-        return _Move(self.ways, blocks, self.images, (self.edge, by))
+        return Move(self.ways, blocks, self.images, (self.edge, by))
 
     def _spare(self) -> int:
         """Return how far each side may move until the boundary is as small as allowed. [dbu]"""
@@ -606,14 +510,14 @@ class _Squeeze:
 class _Entry:
     """A span at one of the sides in question, and how far it moves; a rail reaches from boundary to boundary."""
 
-    span: _Span
+    span: Span
     side: int
     net: str
     rail: bool = False
     by: int = 0
 
 
-def _room(span: _Span, other: _Span, moved: int) -> int:
+def _room(span: Span, other: Span, moved: int) -> int:
     """Return how far a span may move towards another, which is further inside and moves by ``moved``."""
     space = 0 if KEEPOUT in (span.space, other.space) else max(span.space, other.space)
     if span.start >= other.end + space or other.start >= span.end + space:
@@ -622,17 +526,12 @@ def _room(span: _Span, other: _Span, moved: int) -> int:
     return moved + gap - min(space, gap)
 
 
-def _meet(one: _Span, other: _Span) -> bool:
+def _meet(one: Span, other: Span) -> bool:
     """Return whether two spans would touch if one moved far enough."""
     return one.start < other.end and other.start < one.end
 
 
-def _owner(frame: Frame, box: kdb.Box) -> str:
-    """Return the net of the rails that a cut at the corner of a ring joins."""
-    return next(port.name for port in frame.ports if port.rail and box.inside(port.box))
-
-
-def _ends(span: _Span) -> Iterator[_Span]:
+def _ends(span: Span) -> Iterator[Span]:
     """Yield the parts of metal that keep their shape: its two ends where it runs inwards, else all of it."""
     width = span.end - span.start
     if span.high - span.low <= 2 * width:
@@ -653,60 +552,6 @@ def _united(extents: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return found
 
 
-def _shrunk(polygon: kdb.Polygon, net: str, move: _Move, least: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """Yield the extents of a polygon, or of its holes, that the move makes smaller than allowed."""
-    rings = [(polygon, least[0])]
-    rings += [(kdb.Polygon(list(polygon.each_point_hole(i))), least[1]) for i in range(polygon.holes())]
-    for ring, area in rings:
-        moved = kdb.Polygon([kdb.Point(*move.point(net, (p.x, p.y))) for p in ring.each_point_hull()], True)
-        if moved.area() < min(area, ring.area()):
-            spans = [way.span(Piece("", _rect(ring.bbox()))) for way in move.ways]
-            yield from ((span.low, span.high) for span in spans if move(net, span.high) != span.high)
-
-
-def _moved_net(net: RoutedNet, move: _Move) -> RoutedNet:
-    def wire(each: Wire) -> Wire:
-        return replace(each, points=tuple(move.point(net.name, point) for point in each.points))
-
-    def at(each: Any) -> Any:
-        x, y = move.point(net.name, (each.x, each.y))
-        return replace(each, x=x, y=y)
-
-    wires = tuple(wire(each) for each in net.wires)
-    steps = [pair for each in wires for pair in pairwise(each.points)]
-    length = sum(abs(a[0] - b[0]) + abs(a[1] - b[1]) for a, b in steps)
-    return replace(
-        net,
-        wires=wires,
-        vias=tuple(at(via) for via in net.vias),
-        path=tuple(wire(each) if isinstance(each, Wire) else at(each) for each in net.path),
-        patches=tuple(replace(each, rect=move.rect(net.name, each.rect)) for each in net.patches),
-        metal=tuple(sorted((layer, move.rect(net.name, rect)) for layer, rect in net.metal)),
-        single_cuts=tuple(at(each) for each in net.single_cuts),
-        wire_length=length,
-        shielded=min(net.shielded, length),
-    )
-
-
-def _moved_frame(frame: Frame, move: _Move, technology: Technology) -> Frame:
-    def port(each: Port) -> Port:
-        box, pin = move.box(each.name, each.box), move.box(each.name, each.pin)
-        width = min(box.width(), box.height())
-        label = kdb.Point(box.left + width // 2, box.bottom + width // 2) if each.rail else pin.center()
-        label = kdb.Point(technology.snap(label.x), technology.snap(label.y))
-        return replace(each, box=box, pin=box if each.rail else pin, label=label)
-
-    boundary, inner = move.box("", frame.boundary), frame.wiring
-    wiring = kdb.Box(
-        boundary.left + inner.left - frame.boundary.left,
-        boundary.bottom + inner.bottom - frame.boundary.bottom,
-        boundary.right + inner.right - frame.boundary.right,
-        boundary.top + inner.top - frame.boundary.top,
-    )
-    cuts = tuple((name, move.box(_owner(frame, box), box)) for name, box in frame.cuts)
-    return replace(frame, boundary=boundary, wiring=wiring, ports=tuple(port(each) for each in frame.ports), cuts=cuts)
-
-
 def _drawn(frame: Frame) -> dict[str, kdb.Region]:
     """Return the metal and cuts of a frame per layer."""
     found: dict[str, kdb.Region] = defaultdict(kdb.Region)
@@ -722,7 +567,3 @@ def _less(shape: kdb.Box | kdb.Polygon | kdb.Region, gone: kdb.Region) -> kdb.Re
     region = kdb.Region()
     region.insert(shape)
     return region - gone
-
-
-def _rect(box: kdb.Box) -> Rect:
-    return box.left, box.bottom, box.right, box.top

@@ -13,11 +13,12 @@ from layoutkit.drc.check import Options, check_cell
 from layoutkit.errors import LayoutkitError
 from layoutkit.extract.connectivity import Nets, wiring
 from layoutkit.flow import routing
+from layoutkit.flow.inward_moves import Way
 from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.port_frame import PortNet, draw_frame, erase_frame, plan_frame
 from layoutkit.flow.routing import draw_job, find_routes
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet, routing_conductors
-from layoutkit.flow.tight_frame import FREE, Kept, _Cell, _Squeeze, _Way, tighten
+from layoutkit.flow.tight_frame import FREE, Kept, _Cell, _Squeeze, tighten
 from layoutkit.route.metal import pads as via_pads
 from layoutkit.route.routes import RoutingResult, Via
 from layoutkit.route.routing_stack import make_stack
@@ -183,7 +184,7 @@ def test_a_strap_that_a_rail_lies_over_keeps_the_space_of_wide_metal(gap, onto, 
     assert alone == 0
     assert cell._near_wide("vdd", 1, kdb.Region([kdb.Polygon(strap), kdb.Polygon(rail.box)]).merged()) == faults
     normal = 1 if onto < 0 else 0  # the rail is too near to a strap that it does not touch
-    assert cell.faults_at_rails((_Way(1, 1),)) == faults + normal
+    assert cell.faults_at_rails((Way(1, 1),)) == faults + normal
 
 
 @pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD", "sg13g2"])
@@ -314,7 +315,7 @@ def test_cuts_and_pads_of_a_via_are_no_wires_whose_middle_gets_shorter(given, co
     via = Via("Via2", core.right + 2000, core.top + 2000, columns, rows)
     net = replace(result.nets[0], wires=(), metal=(), vias=(via,))
     cell = _Cell(process, replace(frame, ports=(), cuts=()), replace(result, nets=(net,)), *rest)
-    way = _Way(1 if rows > 1 else 0, 1)
+    way = Way(1 if rows > 1 else 0, 1)
     whole = {box[way.axis]: box[way.axis + 2] for _, box in via_pads(stack, via)}
     spans = {span.low: span.high for _, span in cell.mobile(way)}
     assert whole.items() <= spans.items()

@@ -1,0 +1,202 @@
+"""A move of metal towards the modules: rigid blocks of each net go inwards, and what lies between them gets shorter."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import klayout.db as kdb
+
+from layoutkit.route.routes import Wire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from layoutkit.flow.port_frame import Frame, Port
+    from layoutkit.route.routes import Point, Rect, RoutedNet
+    from layoutkit.technology import Technology
+
+    IntArray = npt.NDArray[np.int64]
+
+
+class Piece(NamedTuple):
+    """A rectangle of metal or cuts: its layer, its sides, and its distance to others. [dbu]"""
+
+    layer: str
+    rect: Rect
+    space: int = 0
+
+
+class Span(NamedTuple):
+    """A rigid piece as one side sees it: from its inner to its outer edge, and across. [dbu]"""
+
+    low: int
+    high: int
+    start: int
+    end: int
+    layer: str
+    space: int
+
+
+@dataclass(frozen=True)
+class Way:
+    """One side of the cell as a direction: distances ``u`` grow outwards from ``origin``."""
+
+    axis: int
+    sign: int
+    origin: int = 0
+
+    def span(self, piece: Piece) -> Span:
+        """Return a rectangle as it lies in this direction."""
+        layer, rect, space = piece
+        axis, sign, origin = self.axis, self.sign, self.origin
+        one, other = sign * (rect[axis] - origin), sign * (rect[axis + 2] - origin)
+        low, high = (one, other) if one <= other else (other, one)
+        return Span(low, high, rect[1 - axis], rect[3 - axis], layer, space)
+
+    def highs(self, rects: IntArray) -> IntArray:
+        """Return the distance of the outer edge of each of many rectangles, one a row. [dbu]"""
+        return self.sign * (rects[:, self.axis + (2 if self.sign > 0 else 0)] - self.origin)
+
+    def stub(self, piece: Piece) -> Iterator[Piece]:
+        """Yield the square at the outer end of a stub, which is its pin, and its inner edge."""
+        span = self.span(piece)
+        width = span.end - span.start
+        for one, other in ((span.high - width, span.high), (span.low, span.low)):
+            low, high = sorted(self.origin + self.sign * u for u in (one, other))
+            rect = (low, span.start, high, span.end) if self.axis == 0 else (span.start, low, span.end, high)
+            yield piece._replace(rect=rect)
+
+    def of(self, box: kdb.Box) -> int:
+        """Return the distance of a box's outer edge."""
+        return self.span(Piece("", (box.left, box.bottom, box.right, box.top))).high
+
+
+class RigidBlock(NamedTuple):
+    """Metal of a net from ``low`` to ``high`` that stays rigid and moves inwards by ``by``. [dbu]"""
+
+    low: int
+    high: int
+    by: int = 0
+
+
+@dataclass(frozen=True)
+class Move:
+    """Where each distance ``u`` of some directions goes, per net.
+
+    Attributes:
+        ways: The directions.
+        blocks: Net to its blocks, from the inside.
+        images: Net to the one of which it is the mirror image, with the same blocks.
+        edge: Distance of the boundary, and how far it moves.
+    """
+
+    ways: tuple[Way, ...]
+    blocks: Mapping[str, tuple[RigidBlock, ...]]
+    images: Mapping[str, str]
+    edge: tuple[int, int]
+
+    def __call__(self, net: str, u: int) -> int:
+        """Return where a distance goes on metal of a net. [dbu]"""
+        if u == self.edge[0]:
+            return u - self.edge[1]
+        blocks = self.blocks.get(self.images.get(net, net), ())
+        at = bisect_right(blocks, u, key=_low) - 1
+        inner = u - (blocks[at].by if at >= 0 else 0)
+        if at + 1 == len(blocks) or (at >= 0 and u <= blocks[at].high):
+            return inner
+        return min(inner, blocks[at + 1].low - blocks[at + 1].by)
+
+    def rect(self, net: str, rect: Rect) -> Rect:
+        """Return where a rectangle of a net goes. [dbu]"""
+        left, bottom, right, top = rect
+        return (*self.point(net, (left, bottom)), *self.point(net, (right, top)))
+
+    def point(self, net: str, point: Point) -> Point:
+        """Return where a point of a net goes. [dbu]"""
+        found = list(point)
+        for way in self.ways:
+            u = way.sign * (found[way.axis] - way.origin)
+            found[way.axis] = way.origin + way.sign * self(net, u)
+        return found[0], found[1]
+
+    def box(self, net: str, box: kdb.Box) -> kdb.Box:
+        """Return where a box of a net goes. [dbu]"""
+        return kdb.Box(*self.rect(net, (box.left, box.bottom, box.right, box.top)))
+
+
+def _low(block: RigidBlock) -> int:
+    return block.low
+
+
+def shrunk(polygon: kdb.Polygon, net: str, move: Move, least: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """Yield the extents of a polygon, or of its holes, that the move makes smaller than allowed."""
+    rings = [(polygon, least[0])]
+    rings += [(kdb.Polygon(list(polygon.each_point_hole(i))), least[1]) for i in range(polygon.holes())]
+    for ring, area in rings:
+        moved = kdb.Polygon([kdb.Point(*move.point(net, (p.x, p.y))) for p in ring.each_point_hull()], True)
+        if moved.area() < min(area, ring.area()):
+            spans = [way.span(Piece("", rect_of(ring.bbox()))) for way in move.ways]
+            yield from ((span.low, span.high) for span in spans if move(net, span.high) != span.high)
+
+
+def moved_net(net: RoutedNet, move: Move) -> RoutedNet:
+    """Return the routes of a net after a move."""
+
+    def wire(each: Wire) -> Wire:
+        return replace(each, points=tuple(move.point(net.name, point) for point in each.points))
+
+    def at(each: Any) -> Any:
+        x, y = move.point(net.name, (each.x, each.y))
+        return replace(each, x=x, y=y)
+
+    wires = tuple(wire(each) for each in net.wires)
+    steps = [pair for each in wires for pair in pairwise(each.points)]
+    length = sum(abs(a[0] - b[0]) + abs(a[1] - b[1]) for a, b in steps)
+    return replace(
+        net,
+        wires=wires,
+        vias=tuple(at(via) for via in net.vias),
+        path=tuple(wire(each) if isinstance(each, Wire) else at(each) for each in net.path),
+        patches=tuple(replace(each, rect=move.rect(net.name, each.rect)) for each in net.patches),
+        metal=tuple(sorted((layer, move.rect(net.name, rect)) for layer, rect in net.metal)),
+        single_cuts=tuple(at(each) for each in net.single_cuts),
+        wire_length=length,
+        shielded=min(net.shielded, length),
+    )
+
+
+def moved_frame(frame: Frame, move: Move, technology: Technology) -> Frame:
+    """Return a frame after a move; labels lie on the grid of the technology."""
+
+    def port(each: Port) -> Port:
+        box, pin = move.box(each.name, each.box), move.box(each.name, each.pin)
+        width = min(box.width(), box.height())
+        label = kdb.Point(box.left + width // 2, box.bottom + width // 2) if each.rail else pin.center()
+        label = kdb.Point(technology.snap(label.x), technology.snap(label.y))
+        return replace(each, box=box, pin=box if each.rail else pin, label=label)
+
+    boundary, inner = move.box("", frame.boundary), frame.wiring
+    wiring = kdb.Box(
+        boundary.left + inner.left - frame.boundary.left,
+        boundary.bottom + inner.bottom - frame.boundary.bottom,
+        boundary.right + inner.right - frame.boundary.right,
+        boundary.top + inner.top - frame.boundary.top,
+    )
+    cuts = tuple((name, move.box(owner_of(frame, box), box)) for name, box in frame.cuts)
+    return replace(frame, boundary=boundary, wiring=wiring, ports=tuple(port(each) for each in frame.ports), cuts=cuts)
+
+
+def owner_of(frame: Frame, box: kdb.Box) -> str:
+    """Return the net of the rails that a cut at the corner of a ring joins."""
+    return next(port.name for port in frame.ports if port.rail and box.inside(port.box))
+
+
+def rect_of(box: kdb.Box) -> Rect:
+    """Return the sides of a box. [dbu]"""
+    return box.left, box.bottom, box.right, box.top
