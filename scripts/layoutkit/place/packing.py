@@ -47,7 +47,7 @@ P_NET, P_LEFT, P_BOTTOM, P_RIGHT, P_TOP, P_SIZE = range(6)
 N_ITEMS, N_FACES, N_CLASS_FACES, N_NETS, N_PITCH, N_ASPECT, N_OUT_WIDTH, N_OUT_HEIGHT, N_CLUSTER = range(9)
 
 
-def put_down(
+def put_down(  # noqa: PLR0912 - one flat loop: numba compiles it, Python runs it
     rects: Numbers,
     count: int,
     gaps: Numbers,
@@ -88,18 +88,20 @@ def put_down(
                 x = rects[p + 2] - width
         if kind == PAIR:
             x = max(x, (gaps[faces[0] * stride + faces[0]] + 1) // 2)
-    y = 0
+    y, below = 0, faces[2]
     for copy in range(2 if kind == PAIR else 1):
         left = x if copy == 0 else -x - width
+        right = left + width
         near, far = (faces[0], faces[1]) if copy == 0 else (faces[1], faces[0])
-        for other in range(count):
-            o = 8 * other
-            if (
-                left >= rects[o + 2] + gaps[rects[o + 5] * stride + near]
-                or rects[o] >= left + width + gaps[far * stride + rects[o + 4]]
-            ):
+        for o in range(0, 8 * count, 8):
+            if left >= rects[o + 2]:  # gaps are not negative
+                if left >= rects[o + 2] + gaps[rects[o + 5] * stride + near]:
+                    continue
+            elif rects[o] >= right and rects[o] >= right + gaps[far * stride + rects[o + 4]]:
                 continue
-            y = max(y, rects[o + 3] + gaps[rects[o + 7] * stride + faces[2]])
+            top = rects[o + 3] + gaps[rects[o + 7] * stride + below]
+            if top > y:
+                y = top
     for copy in range(2 if kind == PAIR else 1):
         o = 8 * (count + copy)
         rects[o] = x if copy == 0 else -x - width
@@ -121,8 +123,7 @@ def pack_cluster(
     far = 1 << 40
     left, bottom, right, top = far, far, -far, -far
     in_left, in_bottom, in_right, in_top, reach = far, far, -far, -far, far
-    for position in range(n):
-        item = state[ORDER * n + position]
+    for item in range(n):
         where[item] = -1
     for position in range(n):
         item = state[ORDER * n + position]
@@ -206,9 +207,15 @@ def pack_clusters(
         after = put_down(rects, count, gaps, stride, kind, parent, rule, size, faces)
         where[cluster] = last = count
         state[C_X * n + cluster], state[C_Y * n + cluster] = rects[8 * count], rects[8 * count + 1]
-        for rect in range(count, after):
-            box[0], box[1] = min(box[0], rects[8 * rect]), min(box[1], rects[8 * rect + 1])
-            box[2], box[3] = max(box[2], rects[8 * rect + 2]), max(box[3], rects[8 * rect + 3])
+        for o in range(8 * count, 8 * after, 8):
+            if rects[o] < box[0]:
+                box[0] = rects[o]
+            if rects[o + 1] < box[1]:
+                box[1] = rects[o + 1]
+            if rects[o + 2] > box[2]:
+                box[2] = rects[o + 2]
+            if rects[o + 3] > box[3]:
+                box[3] = rects[o + 3]
         count = after
 
 
@@ -236,7 +243,7 @@ def framed_width(state: Numbers, n: int, items: Numbers, shapes: Numbers, box: N
     return max(width, 2 * box[2] - axis, axis - 2 * box[0]) if framed else width
 
 
-def wire_length(
+def wire_length(  # noqa: PLR0912 - as put_down
     state: Numbers,
     n: int,
     items: Numbers,
@@ -247,43 +254,42 @@ def wire_length(
     extents: Numbers,
 ) -> int:
     """Return the half-perimeter wire length, each net times its weight; ``extents`` receives the nets' boxes."""
-    count = len(nets)
-    for net in range(count):
-        extents[4 * net] = extents[4 * net + 1] = 1 << 40
-        extents[4 * net + 2] = extents[4 * net + 3] = -(1 << 40)
+    count = 4 * len(nets)
+    for net in range(0, count, 4):
+        extents[net] = extents[net + 1] = 1 << 40
+        extents[net + 2] = extents[net + 3] = -(1 << 40)
     for item in range(n):
         cluster = state[CLUSTER * n + item]
         shape = state[SHAPE * n + item]
         s = (items[item * I_SIZE + I_FIRST] + shape) * S_SIZE
         mirrored, upside_down = state[MIRRORED * n + item], state[UPSIDE_DOWN * n + item]
-        dx = state[C_X * n + cluster] - state[C_LEFT * n + cluster]
+        x = state[X * n + item] + state[C_X * n + cluster] - state[C_LEFT * n + cluster]
         y = state[Y * n + item] + state[C_Y * n + cluster] - state[C_BOTTOM * n + cluster]
-        x = state[X * n + item] + dx
         width, height = shapes[s + S_WIDTH], shapes[s + S_HEIGHT]
         start = items[item * I_SIZE + I_PINS] + 3 * shape
         for copy in range(2 if items[item * I_SIZE + I_KIND] == PAIR else 1):
             turned = (mirrored != 0) != (copy == 1)
             origin = x if copy == 0 else -x - width
-            for pin in range(wired[start + copy], wired[start + copy + 1]):
-                p = pin * P_SIZE
+            for p in range(P_SIZE * wired[start + copy], P_SIZE * wired[start + copy + 1], P_SIZE):
                 net = 4 * pins[p + P_NET]
-                left, right = pins[p + P_LEFT], pins[p + P_RIGHT]
-                bottom, top = pins[p + P_BOTTOM], pins[p + P_TOP]
                 if turned:
-                    left, right = width - right, width - left
+                    left, right = origin + width - pins[p + P_RIGHT], origin + width - pins[p + P_LEFT]
+                else:
+                    left, right = origin + pins[p + P_LEFT], origin + pins[p + P_RIGHT]
                 if upside_down:
-                    bottom, top = height - top, height - bottom
-                if origin + left < extents[net]:
-                    extents[net] = origin + left
-                if y + bottom < extents[net + 1]:
-                    extents[net + 1] = y + bottom
-                if origin + right > extents[net + 2]:
-                    extents[net + 2] = origin + right
-                if y + top > extents[net + 3]:
-                    extents[net + 3] = y + top
+                    bottom, top = y + height - pins[p + P_TOP], y + height - pins[p + P_BOTTOM]
+                else:
+                    bottom, top = y + pins[p + P_BOTTOM], y + pins[p + P_TOP]
+                if left < extents[net]:
+                    extents[net] = left
+                if bottom < extents[net + 1]:
+                    extents[net + 1] = bottom
+                if right > extents[net + 2]:
+                    extents[net + 2] = right
+                if top > extents[net + 3]:
+                    extents[net + 3] = top
     total = 0
-    for net in range(count):
-        if extents[4 * net + 2] >= extents[4 * net]:
-            span = extents[4 * net + 2] - extents[4 * net] + extents[4 * net + 3] - extents[4 * net + 1]
-            total += nets[net] * span
+    for net in range(0, count, 4):
+        if extents[net + 2] >= extents[net]:
+            total += nets[net // 4] * (extents[net + 2] - extents[net] + extents[net + 3] - extents[net + 1])
     return total
