@@ -12,8 +12,12 @@ import argparse
 import math
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from run import HEADER, ROOT, cpu_s, print_row, ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SCRIPT = "skills/netlist-to-gds/scripts/build_layout.py"
 PROCESSES = ("sky130A", "gf180mcuD", "sg13g2")
@@ -40,6 +44,21 @@ def chain(devices: int) -> str:
     return "\n".join([f".subckt chain{devices} inp inn out ib vdd vss", *cards, ".ends", ""])
 
 
+def inverters(devices: int) -> str:
+    """Return a netlist of the smallest inverters in a row, in one flat subcircuit."""
+    cards, stages = [], devices // 2
+    for i in range(stages):
+        before, after = f"x{i}" if i else "in", f"x{i + 1}" if i < stages - 1 else "out"
+        cards += [
+            f"M{i}n {after} {before} vss vss nmos w=1u l=0.15u",
+            f"M{i}p {after} {before} vdd vdd pmos w=2u l=0.15u",
+        ]
+    return "\n".join([f".subckt inverters{devices} in out vdd vss", *cards, ".ends", ""])
+
+
+FAMILIES: dict[str, Callable[[int], str]] = {"OTAs": chain, "inverters": inverters}
+
+
 def measure(runs: int) -> None:
     """Print one line a measurement."""
     with tempfile.TemporaryDirectory() as folder:
@@ -50,22 +69,25 @@ def measure(runs: int) -> None:
         case = _flow(AMPLIFIER, "sky130A")
         plain = ["-c", WITHOUT_NUMBA, str(ROOT / SCRIPT), *case[1:]]
         print_row("42 devices without numba / with numba", ratio(plain, case, runs, folder), "at most 3.0")
-        for process in PROCESSES:
-            _print_growth(process, folder)
+        for family in FAMILIES:
+            for process in PROCESSES:
+                _print_growth(family, process, folder)
 
 
-def _print_growth(process: str, folder: str) -> None:
+def _print_growth(family: str, process: str, folder: str) -> None:
     """Print the exponent by which the CPU time grows: the slope of the line through the logarithms."""
     points = []
     for size in SIZES:
-        netlist = Path(folder, f"{size}.spice")
-        netlist.write_text(chain(size), encoding="utf-8")
+        netlist = Path(folder, f"{family}_{size}.spice")
+        netlist.write_text(FAMILIES[family](size), encoding="utf-8")
         points.append((math.log(size), math.log(cpu_s(_flow(netlist, process), folder))))
     mean_x, mean_y = (sum(column) / len(points) for column in zip(*points, strict=True))
     slope = sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)
     first, last = math.exp(points[0][1]), math.exp(points[-1][1])
     print_row(
-        f"growth from {SIZES[0]} to {SIZES[-1]} devices in {process}, exponent", (slope, last, first), "at most 1.2"
+        f"growth of {family}, {SIZES[0]} to {SIZES[-1]} devices in {process}, exponent",
+        (slope, last, first),
+        "at most 1.2",
     )
 
 
