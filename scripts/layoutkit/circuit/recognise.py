@@ -341,7 +341,7 @@ class _Recognition:
             net = top.terminals
             if net["g"] in self._ports:
                 alike["named", _drawing(top), net["b"], _without_polarity(net["g"])].append(top)
-            for leg in below[net["s"]]:
+            for leg in sorted(below[net["s"]], key=str):
                 if leg[0] == "resistor":
                     alike[_drawing(top), net["b"], leg].append(top)
         groups = [sorted(group, key=lambda device: self._order[device.id]) for group in alike.values()]

@@ -410,17 +410,28 @@ def test_the_cost_grows_with_the_devices_and_not_with_their_pairs():
     assert cost(4000) < 8 * cost(500) * 1.5
 
 
+TWO_PARTNERS = """* the source of M6 shares equal resistors with that of M7 and with that of M8
+M6 o1 x s1 vss nmos w=4u l=1u
+M7 o2 y s2 vss nmos w=4u l=1u
+M8 o3 z s3 vss nmos w=4u l=1u
+R1 s1 t1 1k
+R2 s2 t1 1k
+R3 s1 t2 1k
+R4 s3 t2 1k
+"""
+
+
 def test_the_answer_does_not_depend_on_the_hash_seed(netlist):
     import subprocess
     import sys
 
-    path = netlist(sub(FIVE_TRANSISTORS))
+    path = netlist(sub(FIVE_TRANSISTORS + TWO_PARTNERS))
     program = f"from layoutkit.circuit import read_netlist; print(read_netlist({str(path)!r}).to_json())"
     answers = {
         subprocess.run(
             [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True
         ).stdout
-        for seed in ("1", "2")
+        for seed in ("1", "2")  # which order the two pairs of M6 differently in a set
     }
     assert len(answers) == 1
     assert read_spice(path).to_json()["devices"][0]["id"] == "M1"
