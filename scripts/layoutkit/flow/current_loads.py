@@ -63,7 +63,8 @@ def terminal_draws(constraints: Constraints, circuit: Circuit, technology: Techn
 
     - Transistors whose current is not stated share that of the net by their widths, those whose current flows into the
       net and those whose current flows out of it each for themselves.
-    - A resistor draws what the highest supply of the circuit's transistors drives through it. It may pass either way.
+    - A resistor draws what the highest supply of the circuit's transistors drives through it, in either direction, but
+      no more than the current of the net.
     - A capacitor, a gate and a bulk draw nothing.
     - What other devices draw is not known, and they are left out: it may be all of the net's current.
     """
@@ -88,7 +89,7 @@ def terminal_draws(constraints: Constraints, circuit: Circuit, technology: Techn
                 own = current * 1e3
                 found[net][device.id] = Draw(own if role == INTO else 0.0, own if role == OUT_OF else 0.0)
             elif device.type == "resistor" and highest is not None:
-                most = highest / _resistance(device, technology) * 1e3
+                most = min(stated[net], highest / _resistance(device, technology)) * 1e3
                 found[net][device.id] = Draw(most, most)
             elif device.type == "capacitor":
                 found[net][device.id] = Draw()

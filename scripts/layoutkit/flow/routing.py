@@ -401,7 +401,8 @@ def _with_shares(job: RoutingJob, net: WantedNet, request: NetRequest) -> NetReq
     usual = min(each.current_ma(max(um, technology.to_um(each.width))) or 0.0 for each in conductors)
     if whole <= usual or all(point.draw is None for point in net.endpoints):
         return request
-    request = _landed(technology, request)
+    capped = (each if each.draw is None else replace(each, draw=each.draw.at_most(whole)) for each in request.terminals)
+    request = _landed(technology, replace(request, terminals=tuple(capped)))
     rails = [each.box.height() for each in request.terminals if each.draw and each.draw.most > usual]
     lowest, parts = min(rails, default=0), [whole]
     draws = [each.draw.most for each in request.terminals if each.draw and each.draw.most > usual]
@@ -448,11 +449,12 @@ def _carried(technology: Technology, rail: Terminal) -> float:
 
 
 def _divided(technology: Technology, rail: Terminal) -> list[Terminal]:
-    """Return a rail in as many parts along its length as its current needs, apart from each other."""
+    """Return a rail in as many parts along its length as its current needs, apart and no shorter than it is high."""
     import klayout.db as kdb
 
-    count = ceil((rail.draw or Draw()).most / _carried(technology, rail) - 1e-9)
-    if count < 2 or rail.box.width() < rail.box.height() or rail.draw is None:
+    needed = ceil((rail.draw or Draw()).most / _carried(technology, rail) - 1e-9)
+    count = min(needed, rail.box.width() // max(rail.box.height(), 4 * technology.grid))
+    if count < 2 or rail.draw is None:
         return [rail]
     step, parts = rail.box.width() // count, []
     for number in range(count):

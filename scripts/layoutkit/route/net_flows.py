@@ -45,6 +45,10 @@ class Draw:
         """Return a share of it."""
         return Draw(self.into * share, self.out_of * share, self.port)
 
+    def at_most(self, current_ma: float) -> Draw:
+        """Return it with both directions limited to a current. [mA]"""
+        return Draw(min(self.into, current_ma), min(self.out_of, current_ma), self.port)
+
     @classmethod
     def of(cls, amperes: Sequence[float]) -> Draw:
         """Return what flows into a net and out of it, stated in amperes."""

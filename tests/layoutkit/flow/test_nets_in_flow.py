@@ -20,6 +20,7 @@ from layoutkit.flow.summary import faults
 from layoutkit.layout import files
 from layoutkit.parasitics.parasitic_extraction import PexOptions, extract_parasitics
 from layoutkit.route.metal import wire_rects
+from layoutkit.route.net_flows import Draw
 from layoutkit.technology import load
 
 SKY = load("sky130A")
@@ -307,6 +308,23 @@ def test_nets_of_different_currents_mirror_each_other_as_wide_as_the_larger_curr
     needed = {net.name: width_for_current(job, net)[0] for net in job.nets}
     assert needed["p"] > needed["n"]
     assert {wire.width for net in routes.result.nets for wire in net.wires} == {needed["p"]}
+
+
+def test_an_endpoint_that_states_more_than_the_current_of_its_net_draws_that_current():
+    layout = kdb.Layout()
+    layout.dbu = SKY.dbu_um
+    cell = layout.create_cell("two_rails")
+    rails = [(-5000, -250, 5000, 250), (35000, 19750, 45000, 20250)]
+    for rail in rails:
+        cell.shapes(SKY.layer(layout, "met2")).insert(kdb.Box(*rail))
+
+    def routed(milliamperes):
+        draw = Draw(milliamperes, milliamperes)
+        ends = tuple(Endpoint("met2", (a + c) // 2, (b + d) // 2, (a, b, c, d), draw) for a, b, c, d in rails)
+        net = WantedNet("n", ends, None, 1, current=0.004)
+        return find_routes(layout, cell, RoutingJob(SKY, (net,), ("met1", "met2", "met3"), None, ())).result
+
+    assert routed(100) == routed(4)
 
 
 def test_nets_that_are_no_images_when_all_is_drawn_are_not_called_exact():
