@@ -393,14 +393,18 @@ def width_for_current(job: RoutingJob, net: WantedNet) -> tuple[int | None, str]
 def _with_shares(job: RoutingJob, net: WantedNet, request: NetRequest) -> NetRequest:
     """Return a net with a stated current and the gauges of its wires: for halves of its current, down to usual wires.
 
-    There are none where usual wires carry all of its current, or where nothing is known of what its terminals draw.
+    There are none where nothing is known of what its terminals draw, or where usual wires carry all of its current;
+    then its vias have room for their cuts, unless the net is mirrored.
     """
     technology, whole = job.technology, (net.current or 0.0) * 1e3
     um = technology.to_um(net.width or 0)
     conductors = [technology.conductor(name) for name in job.layers]
     usual = min(each.current_ma(max(um, technology.to_um(each.width))) or 0.0 for each in conductors)
-    if whole <= usual or all(point.draw is None for point in net.endpoints):
+    if all(point.draw is None for point in net.endpoints):
         return request
+    if whole <= usual:
+        room = Gauge(request.width, whole, min(each.box.height() for each in request.terminals))
+        return request if net.symmetric or net.mirror_of else replace(request, own_gauge=room)
     capped = (each if each.draw is None else replace(each, draw=each.draw.at_most(whole)) for each in request.terminals)
     request = _landed(technology, replace(request, terminals=tuple(capped)))
     rails = [each.box.height() for each in request.terminals if each.draw and each.draw.most > usual]

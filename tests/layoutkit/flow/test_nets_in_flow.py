@@ -336,3 +336,19 @@ def test_nets_that_are_no_images_when_all_is_drawn_are_not_called_exact():
     assert not found.exact
     assert found.reason
     assert found.wires_error > 0
+
+
+def test_vias_have_room_for_their_current_where_usual_wires_carry_it(tmp_path):
+    """In sg13g2 a wire of a supply carries 1.125 mA, and a cut of Via2 0.4 mA: a third cut fits at some places only."""
+    mirror = """.subckt mir iref iout vss
+M1 iref iref vss vss n w=5u l=1u nf=2
+M2 iout iref vss vss n w=40u l=1u nf=16
+.ends
+"""
+    loads = {"iref": 0.125e-3, "iout": 1e-3, "vss": 1.125e-3}
+    constraints = {
+        "matching": [{"devices": ["M1", "M2"], "arrangement": "auto"}],
+        "net_priorities": [{"net": net, "priority": 2 + i} for i, net in enumerate(("iout", "iref", "vss"))],
+        "net_currents": [{"net": net, "current": current} for net, current in loads.items()],
+    }
+    assert faults(build(tmp_path, mirror, "sg13g2", constraints)) == []
