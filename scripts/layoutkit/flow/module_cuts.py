@@ -77,6 +77,6 @@ def _with_cuts(net: RoutedNet, places: list[SinglePlace]) -> RoutedNet:
         net,
         vias=(*net.vias, *vias),
         patches=(*net.patches, *patches),
-        metal=(*net.metal, *((patch.layer, patch.rect) for patch in patches)),
+        metal=tuple(sorted((*net.metal, *((patch.layer, patch.rect) for patch in patches)))),
         via_count=net.via_count + len(vias),
     )

@@ -102,9 +102,9 @@ def group_passives(
         taken.update(wanted.devices)
     rest = [device for device in circuit.devices if device.id in bulks and device.id not in taken]
     pairs = {name for group in constraints.symmetry for pair in group.pairs for name in pair}
-    alone = [device for device in rest if device.kind.together == 1 or device.id in pairs]
+    alone = {device.id: device for device in rest if device.kind.together == 1 or device.id in pairs}
     bodies = {device.id: f"{bulks[device.id]} {_base_net(device)}" for device in rest}
-    for part in _alike([device for device in rest if device not in alone], bodies):
+    for part in _alike([device for device in rest if device.id not in alone], bodies):
         strings = _strings(circuit, part)
         for bank in (bank for string in strings for bank in _banks(string)):
             groups.append(replace(_group(technology, bank, bulks[bank[0].id]), chained=True))
@@ -112,12 +112,12 @@ def group_passives(
         most = part[0].kind.together
         groups += [_group(technology, other[i : i + most], bulks[part[0].id]) for i in range(0, len(other), most)]
     images = _images(circuit, constraints)
-    groups += [_group(technology, [images.get(device.id, device)], bulks[device.id]) for device in alone]
+    groups += [_group(technology, [images.get(name, device)], bulks[name]) for name, device in alone.items()]
     return tuple(groups), tuple(notes)
 
 
 def _images(circuit: Circuit, constraints: Constraints) -> dict[str, Device]:
-    """Return the right one of each symmetric pair of passives, with its ends exchanged where its partner's are."""
+    """Return the right device of each symmetric pair of passives by id, with its ends in the order of the left one."""
     found = {}
     for group in constraints.symmetry:
         nets = {left: right for pair in group.net_pairs for left, right in (pair, pair[::-1])}
