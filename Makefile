@@ -64,7 +64,7 @@ test: $(VENV)/.installed-dev ## Run all tests (about 10 minutes on two idle core
 test-quick: $(VENV)/.installed-dev ## Run the quick tests (2 minutes): no servers, no foreign programs, few whole layouts
 	@$(PYTEST) -n 2 --quick
 
-hierarchy: $(VENV)/.installed-dev ## Run what a test run takes samples of: all layouts compared, all combinations drawn
+hierarchy: $(VENV)/.installed-dev ## Run all cases of the tests that take samples otherwise: 500 layouts compared, all combinations drawn
 	@DRC_LAYOUTS=500 $(BIN)/python -m pytest -n 2 -q $$(grep -rlE "^from thorough|DRC_LAYOUTS" tests/ --include="test_*.py")
 
 lint: $(VENV)/.installed-dev

@@ -69,7 +69,7 @@ STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 
 
 def within(node):
-    """Return the statements right inside of one; imports are statements, so nobody need walk the expressions."""
+    """Return the statements right inside of one; imports are statements, so expressions are left out."""
     return [child for child in ast.iter_child_nodes(node) if isinstance(child, STATEMENTS)]
 
 

@@ -202,7 +202,7 @@ def _matching(module: RecognisedModule, devices: Sequence[str]) -> MatchedGroup:
 def _capacitor_arrays(circuit: Circuit) -> list[MatchedGroup]:
     """Return the capacitors that are made of equal plates and share a net that is no supply, in groups.
 
-    Two that mirror each other and have an odd number of plates each are none: no array gives them one centroid.
+    Two that mirror each other and have an odd number of plates each form no group: no array gives them one centroid.
     """
     mirrored = [set(module.devices) for module in circuit.modules if module.type == "capacitor_pair"]
     supplies = find_supplies(circuit)

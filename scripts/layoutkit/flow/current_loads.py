@@ -61,8 +61,8 @@ def device_currents(constraints: Constraints, circuit: Circuit) -> dict[str, flo
 def terminal_draws(constraints: Constraints, circuit: Circuit, technology: Technology) -> dict[str, dict[str, Draw]]:
     """Return for each net whose current is stated what its devices draw: device to current. [mA]
 
-    - Transistors whose current is not stated share that of the net by their widths, those whose current flows into the
-      net and those whose current flows out of it each for themselves.
+    - Transistors whose current is not stated share that of the net in proportion to their widths, separately for each
+      direction: into the net and out of it.
     - A resistor draws what the highest supply of the circuit's transistors drives through it, in either direction, but
       no more than the current of the net.
     - A capacitor, a gate and a bulk draw nothing.

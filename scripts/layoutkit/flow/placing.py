@@ -165,10 +165,10 @@ class TriedPlacement:
 def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     """Return the first placement in which every net is routed, else the one in which the fewest nets fail.
 
-    After a try in which nets fail, there is more room. So there is, once, where only the nets of pairs stay unequal.
-    ``request.row_gap`` is the room of the first try; more is given, with a warning, only where nets fail. Without a gap
-    and an outline, the first try has more room where wires would crowd the modules. There is no third try where metal
-    inside of shared cells left the same net no way twice.
+    After a try in which nets fail, or wires are too weak for their currents, there is more room. So there is, once,
+    where only the nets of pairs stay unequal. ``request.row_gap`` is the room of the first try; more is given, with a
+    warning, only where nets fail. Without a gap and an outline, the first try has more room where wires would crowd the
+    modules. There is no third try where metal inside of shared cells left the same net no way twice.
 
     Raises:
         LayoutkitError: If a module cannot be drawn, or constraints contradict one another.
@@ -193,7 +193,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         found.append((lacks, tried, routes))
         failed = tuple(net.name for net in routes.result.failed)
         tries.append(Try(room, failed, tuple(sorted({wire.net for wire in routes.unequal}))))
-        sound = sum(not any(each[:-2]) for each, *_ in found)  # placements that lack equal pairs at most
+        sound = sum(not any(each[:-2]) for each, *_ in found)  # placements in which at most pairs are unequal
         if not any(lacks[:-1]) or sound > 1 or not (failed or (request.row_gap is None and better)):
             break
         if len(found) > 1 and held_inside(tried.placed, routes) & held_inside(found[-2][1].placed, found[-2][2]):

@@ -65,7 +65,7 @@ class NetParasitics:
 
     Attributes:
         net: Its name in the netlist.
-        ground_fF: Capacitance to the substrate; of the net that is the substrate, what other nets have to it. [fF]
+        ground_fF: Capacitance to the substrate; for the net of the substrate, that of all other nets to it. [fF]
         coupling_fF: Capacitance to each other net. [fF]
         start: Where resistances are measured from: ``port``, or ``device.terminal`` on a net without a port.
         terminals: Resistance to each terminal on it.

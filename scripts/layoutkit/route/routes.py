@@ -39,7 +39,7 @@ class Terminal:
 
 @dataclass(frozen=True)
 class Gauge:
-    """How much room a net's wires and vias are to have.
+    """The width of a net's wires, and the current that its vias carry.
 
     Attributes:
         width: Width of the wires; None for each layer's minimum. [dbu]

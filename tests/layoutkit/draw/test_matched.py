@@ -233,7 +233,7 @@ def test_rails_of_twins_end_at_contacts_and_risers_that_cover_both_devices_equal
 @pytest.mark.parametrize("ends", ["d1 g1 s b/d2 g2 s b", "d1 d1 b b/d2 d1 b b"])
 @pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])
 def test_drains_on_their_own_sides_have_short_rails_beside_each_other_and_rows_share_gate_rails(process, ends):
-    """In AB/BA each riser lies over a column of its own drain in one row, where a hand draws no wire across the row."""
+    """In AB/BA each riser lies over a column of its own drain in one row, so that no wire crosses that row."""
     tech, layout = load(process), kdb.Layout()
     layout.dbu = tech.dbu_um
     size = MosSize(8e-6, 0.5e-6, 4)

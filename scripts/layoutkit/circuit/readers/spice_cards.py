@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 SOURCE = "source"
 UNKNOWN = "unknown"
 
-# A device is less than 10 mm and, in micrometres, never as little as 0.01, so a larger one without a unit is in
-# micrometres. So was one with a unit from 0.1 m on: 650000u in cells of sky130, whose library scales it once more.
+# No device is as large as 10 mm or as small as 0.01 um, so a number of 0.01 and more without a unit is in micrometres.
+# So is one of 0.1 m and more with a unit: cells of sky130 state 650000u, which their library scales by 1e-6 once more.
 LARGEST_SIZE_M = 1e-2
 LEAST_SCALED_M = 0.1
 SMALLEST_SIZE_M = 1e-9
