@@ -120,7 +120,8 @@ class _Judge:
         if letters and letters != wanted:
             self._report(
                 path,
-                f"{group.arrangement} arranges {len(letters)} devices ({', '.join(letters)}), got {len(known)}",
+                f"{group.arrangement} names its devices {', '.join(letters)}; {len(known)} devices are named "
+                f"{', '.join(wanted)}, in their order",
                 list(group.devices),
             )
 
