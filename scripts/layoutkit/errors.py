@@ -36,6 +36,10 @@ class GeometryError(LayoutkitError):
     """A shape, size, pattern or position that cannot be drawn."""
 
 
+class FarFromTapsError(GeometryError):
+    """A shape whose diffusion would lie too far from the nearest tap."""
+
+
 class TechnologyError(LayoutkitError):
     """A technology file that is missing, malformed or lacks a required entry."""
 

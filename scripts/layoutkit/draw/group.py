@@ -6,12 +6,12 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from layoutkit.draw.group_plan import GroupPlan, GroupWish, plan_shapes
+from layoutkit.draw.group_plan import MOST_ROWS, GroupPlan, GroupWish, plan_shapes
 from layoutkit.draw.module import DrawnDummy
 from layoutkit.draw.pattern import AUTO
 from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.draw.stack import RowStack, draw_row_module
-from layoutkit.errors import GeometryError
+from layoutkit.errors import FarFromTapsError, GeometryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +40,7 @@ class GroupSpec:
         tags: Device to what precedes the number in the names of its units, such as ``out_``.
         ring: Which taps surround it.
         twins: Nets that are to be wired as mirror images, in pairs, the left one first; see ``risers``.
+        most_rows: How many rows the arrangement ``auto`` may take.
     """
 
     name: str
@@ -53,6 +54,12 @@ class GroupSpec:
     tags: Mapping[str, str] | None = None
     ring: RingStyle = FULL_RING
     twins: tuple[tuple[str, str], ...] = ()
+    most_rows: int = MOST_ROWS
+
+    def in_fewer_rows(self, plan: GroupPlan) -> GroupSpec | None:
+        """Return the group in fewer rows than a plan has; None where its rows are stated or one."""
+        fewer = self.arrangement == AUTO and len(plan.rows) > 1
+        return replace(self, most_rows=len(plan.rows) - 1) if fewer else None
 
 
 def draw_group(layout: kdb.Layout, tech: Technology, spec: GroupSpec) -> Module:
@@ -61,7 +68,14 @@ def draw_group(layout: kdb.Layout, tech: Technology, spec: GroupSpec) -> Module:
     Raises:
         GeometryError: If the transistors differ in type or bulk net, or the arrangement cannot be drawn.
     """
-    return drawn_plan(layout, tech, spec, group_plans(tech, spec, 1)[0])
+    plan = group_plans(tech, spec, 1)[0]
+    try:
+        return drawn_plan(layout, tech, spec, plan)
+    except FarFromTapsError:
+        lower = spec.in_fewer_rows(plan)
+        if lower is None:
+            raise
+    return draw_group(layout, tech, lower)
 
 
 def group_plans(tech: Technology, spec: GroupSpec, most: int) -> tuple[GroupPlan, ...]:
@@ -72,7 +86,7 @@ def group_plans(tech: Technology, spec: GroupSpec, most: int) -> tuple[GroupPlan
     """
     check_alike(spec.transistors)
     wish = GroupWish(spec.transistors, spec.arrangement, spec.dummies, spec.tags, spec.separate, spec.gap, spec.split)
-    return plan_shapes(tech, wish, most)
+    return plan_shapes(tech, replace(wish, most_rows=spec.most_rows), most)
 
 
 def drawn_plan(

@@ -49,7 +49,7 @@ STRESS_ALIKE = 0.02
 FIGURES_ALIKE = 0.01
 """How much worse a relative figure of another shape of a group may be than that of the best shape."""
 
-_MOST_ROWS = 12  # in a taller stack the inner rows are too far from every tap
+MOST_ROWS = 12  # in a taller stack the inner rows are too far from every tap
 _MOST_SPLITS = 2
 _CLASSES = 3  # entries of a rank that are classes of matching: centroids, junctions, directions
 _STRESS_FREE = 0.01  # a difference in stress that is not weighed: 0.1 mV at 10 mV um and S = 1/um
@@ -80,6 +80,7 @@ class GroupWish:
         gap: Minimum distance between diffusions that are not shared. [dbu]
         split: Whether fingers may be split into narrower ones.
         storeys: Groups of this size that are drawn above each other in one module, for the aspect of the whole.
+        most_rows: How many rows the choice ``auto`` may take.
     """
 
     transistors: tuple[Transistor, ...]
@@ -90,6 +91,7 @@ class GroupWish:
     gap: int = 0
     split: bool = True
     storeys: int = 1
+    most_rows: int = MOST_ROWS
 
 
 class GroupPlan(NamedTuple):
@@ -179,9 +181,9 @@ class _Planner:
         parts = lcm(*(units[t.id] // gcd(units[t.id], t.fingers) for t in wish.transistors))
         if parts > 1 and not (wish.split and splits(self.tech, wish.transistors, parts)):
             raise self._refusal(units, parts)
-        if len(pattern) > _MOST_ROWS:
+        if len(pattern) > MOST_ROWS:
             raise GeometryError(
-                f"{len(pattern)} rows are too many to stack (at most {_MOST_ROWS}); use fewer rows",
+                f"{len(pattern)} rows are too many to stack (at most {MOST_ROWS}); use fewer rows",
                 code="UNSUPPORTED_OPERATION",
             )
         return self._plan(_Candidate(parts, pattern))
@@ -196,9 +198,9 @@ class _Planner:
             row = _in_largest_units({t.id: 2 * t.fingers for t in wish.transistors})
         if not stacked:
             return self._plan(_Candidate(parts, (row,)))
-        if len(row) > _MOST_ROWS:
+        if len(row) > MOST_ROWS:
             raise GeometryError(
-                f"{len(row)} units are too many rows to stack (at most {_MOST_ROWS}); use arrangement auto",
+                f"{len(row)} units are too many rows to stack (at most {MOST_ROWS}); use arrangement auto",
                 code="UNSUPPORTED_OPERATION",
             )
         return self._plan(_Candidate(parts, wrapped(row, len(row))))
@@ -299,7 +301,7 @@ class _Planner:
         first = self.wish.transistors[0]
         height = first.finger_width + self._overhead
         even, uneven, fits = [], [], False
-        for rows in range(1, min(total, _MOST_ROWS) + 1):
+        for rows in range(1, min(total, self.wish.most_rows) + 1):
             lengths = row_lengths(total, rows)
             columns = max(lengths, default=0) * (size + size % 2)  # odd units may be apart
             size_x = columns * self._pitch() + 2 * self._dummies_width()

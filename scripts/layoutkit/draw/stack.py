@@ -44,7 +44,7 @@ from layoutkit.draw.row_metal import Metal, hull
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.draw.wires import RAIL_ROWS, Bulk, Loads, Rail, RowTwins, Side, WiredRow, level_name
-from layoutkit.errors import GeometryError
+from layoutkit.errors import FarFromTapsError, GeometryError
 from layoutkit.layout.cells import fresh_cell
 
 if TYPE_CHECKING:
@@ -558,7 +558,7 @@ class _Drawing:
             if distance > limit:
                 tall = self.tech.to_um(max(s.top - s.bottom for s in plan.stripes))
                 closed = "" if len(self.taps) == len(SIDES) else " or close a side of the ring"
-                raise GeometryError(
+                raise FarFromTapsError(
                     f"a finger of {tall:g} um puts diffusion {self.tech.to_um(distance):g} um from the nearest tap; "
                     f"{self.tech.to_um(limit):g} um are allowed. "
                     f"Use more fingers (nf), so that each is narrower{closed}",

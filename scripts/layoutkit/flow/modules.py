@@ -14,7 +14,7 @@ from layoutkit.draw.deep_well import isolate
 from layoutkit.draw.group import GroupSpec, drawn_plan, group_plans
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos, row_choices
 from layoutkit.draw.ring import FULL_RING, RingStyle
-from layoutkit.errors import GeometryError
+from layoutkit.errors import FarFromTapsError, GeometryError
 from layoutkit.flow.current_loads import device_currents
 from layoutkit.flow.deep_wells import KIND
 from layoutkit.flow.end_dummies import EndDummies, chosen_dummies
@@ -308,13 +308,25 @@ def _drawn(
         )
         return [draw_mirror(layout, technology, replace(mirror, dummies=dummies.count))], dummies
     matched = GroupSpec(group.name, sized.transistors, group.arrangement, labels=False, ring=ring, twins=_twins(design))
+    return _in_rows(layout, design, group, matched)
+
+
+def _in_rows(layout: kdb.Layout, design: Design, group: Group, matched: GroupSpec) -> tuple[list[Module], EndDummies]:
+    """Return the modules of a matched group as ``_drawn`` does, in as few rows as its taps reach."""
+    technology = design.technology
     dummies, plans = chosen_dummies(
         technology,
         group,
         design.dummies,
         lambda count: group_plans(technology, replace(matched, dummies=count), SHAPES),
     )
-    return _in_shapes(layout, technology, replace(matched, dummies=dummies.count), plans), dummies
+    try:
+        return _in_shapes(layout, technology, replace(matched, dummies=dummies.count), plans), dummies
+    except FarFromTapsError:
+        lower = matched.in_fewer_rows(plans[0])
+        if lower is None:
+            raise
+    return _in_rows(layout, design, group, lower)
 
 
 def _in_shapes(
