@@ -7,7 +7,7 @@ import pytest
 from drawn_circuit import channels_of, layers_changed_by
 
 from layoutkit.draw.current_mirror import MirrorSpec, check_ratios, draw_mirror
-from layoutkit.draw.group import GroupSpec, draw_group
+from layoutkit.draw.group import GroupSpec, draw_group, drawn_plan, group_plans
 from layoutkit.draw.mos import MosSize, transistor
 from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.draw.ring import RingStyle
@@ -319,6 +319,20 @@ def test_different_widths_are_drawn_clean_and_warned_about(pair, tech):
 def test_an_odd_finger_that_cannot_be_halved_is_refused_with_the_cure(pair, tech):
     with pytest.raises(GeometryError, match="do not divide into the units of ABBA"):
         pair(tech.to_um(tech.device("nmos").min_w), nf=1)
+
+
+def test_a_group_whose_inner_rows_lie_too_far_from_taps_gets_fewer_rows(sky130):
+    """LU.2: 15 um from any diffusion to the nearest tap; ten rows with the rails of forty drains are higher."""
+    many = tuple(
+        transistor(sky130, f"M{i}", "nmos", MosSize(4e-6, 0.5e-6, 2), {"d": f"o{i}", "g": "g", "s": "s", "b": "b"})
+        for i in range(40)
+    )
+    spec = GroupSpec("cell", many)
+    planned = group_plans(sky130, spec, 1)[0]
+    with pytest.raises(GeometryError, match="from the nearest tap"):
+        drawn_plan(kdb.Layout(), sky130, spec, planned)
+    module = draw_group(kdb.Layout(), sky130, spec)
+    assert 1 < len(module.pattern.split("/")) < len(planned.rows)
 
 
 def test_types_must_agree(tech, layout, device):
