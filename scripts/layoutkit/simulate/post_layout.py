@@ -198,7 +198,8 @@ class _Comparison:
                     fixtures[run] = replace(self._fixture(self.netlists[EXTRACTED], random, seed), values=level)
         with ThreadPoolExecutor(max(1, request.jobs)) as pool:
             outcomes = list(pool.map(self._measured, fixtures, fixtures.values()))
-        return {run: outcome for run, outcome in zip(fixtures, outcomes, strict=True) if outcome is not None}
+        self.unchecked += [told for _, told in outcomes if told]  # in the runs' order, whichever ended first
+        return {run: found for run, (found, _) in zip(fixtures, outcomes, strict=True) if found is not None}
 
     def _called(self) -> frozenset[str]:
         """Return the models that the netlists, the copies for bias and the deck call."""
@@ -252,22 +253,24 @@ class _Comparison:
             fixtures[run] = replace(fixtures[run], values=replace(self.values, output_v=level))
         self.outputs_v[corner] = level
 
-    def _measured(self, run: _Run, fixture: Fixture) -> _Measured | None:
+    def _measured(self, run: _Run, fixture: Fixture) -> tuple[_Measured | None, str]:
+        """Return the measurements of a run, and in words what it did not measure."""
         try:
             if self.deck is not None:
                 return self._by_deck(run, fixture, *self.deck)
-            return MEASURE[self.roles.bench](fixture)
+            return MEASURE[self.roles.bench](fixture), ""
         except (SimulationError, TimeLimitError) as error:
             sample = f", sample {run.seed}" if run.seed else ""
-            self.unchecked.append(f"{run.netlist}, {run.corner}{sample}: {error.message}")
-            return None
+            return None, f"{run.netlist}, {run.corner}{sample}: {error.message}"
 
-    def _by_deck(self, run: _Run, fixture: Fixture, cards: Sequence[str], names: Sequence[str]) -> _Measured:
+    def _by_deck(
+        self, run: _Run, fixture: Fixture, cards: Sequence[str], names: Sequence[str]
+    ) -> tuple[_Measured, str]:
         found = measure_deck(fixture, cards, names)
         missing = [name for name in names if name not in found]
-        if missing and not run.seed:
-            self.unchecked.append(f"{run.netlist}, {run.corner}: the deck did not measure {', '.join(missing)}")
-        return found
+        if not missing or run.seed:
+            return found, ""
+        return found, f"{run.netlist}, {run.corner}: the deck did not measure {', '.join(missing)}"
 
     def _corner(self, corner: str, found: Mapping[_Run, _Measured]) -> dict[str, Any]:
         sides = {name: found.get(_Run(name, corner), {}) for name in self.netlists}

@@ -6,6 +6,8 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
+from time import sleep
 
 import pytest
 from tests.layoutkit.simulate.test_port_roles import CONTINUOUS, LATCH, OTA, RING, SIMPLE_MIRROR
@@ -21,7 +23,7 @@ from layoutkit.simulate.fixture import Fixture
 from layoutkit.simulate.netlist_cards import read_cards
 from layoutkit.simulate.ngspice import PROGRAM_VARIABLE, SimulationError, Start, simulate
 from layoutkit.simulate.port_roles import find_roles
-from layoutkit.simulate.post_layout import Request, compare_post_layout
+from layoutkit.simulate.post_layout import MEASURE, Request, compare_post_layout
 from layoutkit.technology import load
 
 needs_ngspice = pytest.mark.skipif(shutil.which("ngspice") is None, reason="skipped: needs ngspice")
@@ -287,9 +289,26 @@ def test_a_deck_may_have_a_title_and_what_it_does_not_measure_is_told(title):
     .meas ac never when vdb(vdd)=7"""
     answer = compared(RING, deck=deck)
     assert values_of(answer) == {"at_supply": pytest.approx(0, abs=1e-6)}
-    assert sorted(answer["unchecked"]) == [
-        f"{side}, typical: the deck did not measure never" for side in ("extracted", "schematic")
+    assert answer["unchecked"] == [
+        f"{side}, typical: the deck did not measure never" for side in ("schematic", "extracted")
     ]
+
+
+@needs_ngspice
+def test_what_was_not_measured_is_told_in_the_order_of_the_runs_whichever_ends_first(monkeypatch):
+    ended = Event()
+
+    def measure(fixture):
+        if "rlast" in fixture.netlist.text.lower():
+            ended.set()
+            raise SimulationError("the layout's run ended first")
+        ended.wait(30.0)
+        sleep(0.05)
+        raise SimulationError("the schematic's run ended last")
+
+    monkeypatch.setitem(MEASURE, "oscillator", measure)
+    told = compared(RING, with_cards("Rlast out vss 1t"), jobs=2)["unchecked"]
+    assert [each.split(",")[0] for each in told] == ["schematic", "extracted"]
 
 
 @needs_ngspice
