@@ -27,6 +27,8 @@ CROWDED = 0.27
 """Part of one conductor's tracks above the modules that wires of signals need at least, from which modules have room
 between them in the first try: without room, chains of 20 and more small inverters (0.28) found no way, and a sense
 amplifier (0.18) did."""
+MANY = 24
+"""Number of modules from which the first try may have room: that of fewer costs little, and most find all ways."""
 MORE_TRACKS = 2
 """Room that is added around a module in the way of a net, in track pitches; twice that where it was not enough."""
 
@@ -85,7 +87,7 @@ def next_room(technology: Technology, room: Room) -> Room:
 
 
 def uncrowded(room: Room, placed: PlacedModules, job: RoutingJob) -> Room:
-    """Return the room to begin with: ``room``, or more where wires of signals need too many tracks above the modules.
+    """Return the room to begin with: ``room``, or more where wires of signals need too many tracks above many modules.
 
     Room of the mean side of a module doubles width and height, and halves the part of the tracks that is needed, since
     wires become longer, too. Half the room that ``CROWDED`` asks for in this way is enough: wires also run in it.
@@ -95,7 +97,7 @@ def uncrowded(room: Room, placed: PlacedModules, job: RoutingJob) -> Room:
     pins = ([point.box for point in net.endpoints] for net in signals)
     wires = sum(tree_bound([(pin.left, pin.bottom, pin.right, pin.top) for pin in each]) for each in pins)
     area = (box.right - box.left) * (box.top - box.bottom)
-    if wires * pitch <= CROWDED * area:
+    if len(placed.drawn) < MANY or wires * pitch <= CROWDED * area:
         return room
     side = sqrt(area / len(placed.drawn))
     tracks = round(side * (wires * pitch / (CROWDED * area) - 1) / (2 * pitch))

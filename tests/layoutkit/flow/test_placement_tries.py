@@ -84,6 +84,8 @@ def test_modules_that_wires_crowd_begin_with_room_between_them(height, tracks):
     box = SimpleNamespace(left=0, right=10_000, bottom=0, top=height)
     placed = SimpleNamespace(technology=technology, placement=SimpleNamespace(box=box), drawn=(None,) * 25)
     assert uncrowded(Room(0, {}), placed, job).between == 280 * tracks
+    placed.drawn = (None,) * 23
+    assert uncrowded(Room(0, {}), placed, job).between == 0
 
 
 @pytest.mark.parametrize(("stated", "room"), [({}, 560), ({"row_gap": 0.0}, 0), ({"outline": "9x9"}, 0)])
