@@ -373,7 +373,7 @@ class _Recognition:
         for name in self._channels[source]:
             device = self._circuit.device(name)
             net = device.terminals
-            if device.is_mos and net["d"] == source:
+            if device.is_mos and net["d"] == source != net["s"]:
                 found.add((*_drawing(device), net["g"], net["s"]))
             elif device.type == "resistor":
                 far = [net[end] for end in device.kind.ends if net[end] != source]

@@ -372,12 +372,19 @@ def test_no_device_is_in_two_modules_and_the_answer_is_always_the_same(circuit):
     assert recognise(circuit) == found
 
 
+def sources_below(circuit, nets):
+    """Return gate and source of the transistors whose drain is the source of another one with these nets."""
+    below = (device.terminals for device in circuit.devices if device.terminals["d"] == nets["s"])
+    return {(each["g"], each["s"]) for each in below if each["s"] != nets["s"]}
+
+
 @given(random_circuits())
 def test_every_pair_really_has_the_connections_it_claims(circuit):
     for module in recognise(circuit):
         nets = [circuit.device(device).terminals for device in module.devices]
         if module.type == "differential_pair":
-            assert nets[0]["s"] == nets[1]["s"] not in ("vdd", "vss")
+            assert not {nets[0]["s"], nets[1]["s"]} & {"vdd", "vss"}
+            assert nets[0]["s"] == nets[1]["s"] or sources_below(circuit, nets[0]) & sources_below(circuit, nets[1])
             assert nets[0]["g"] != nets[1]["g"]
             assert nets[0]["d"] != nets[1]["d"]
         elif module.type == "current_mirror":

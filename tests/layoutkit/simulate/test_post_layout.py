@@ -25,6 +25,7 @@ from layoutkit.simulate.ngspice import PROGRAM_VARIABLE, SimulationError, Start,
 from layoutkit.simulate.port_roles import find_roles
 from layoutkit.simulate.post_layout import MEASURE, Request, compare_post_layout
 from layoutkit.technology import load
+from patience import WATCHDOG_S
 
 needs_ngspice = pytest.mark.skipif(shutil.which("ngspice") is None, reason="skipped: needs ngspice")
 AMPLIFIER = OTA.format(ports="inp inn out bias vdd vss", more="M6 bias bias vss vss nmos W=8u L=1u")
@@ -302,7 +303,7 @@ def test_what_was_not_measured_is_told_in_the_order_of_the_runs_whichever_ends_f
         if "rlast" in fixture.netlist.text.lower():
             ended.set()
             raise SimulationError("the layout's run ended first")
-        ended.wait(30.0)
+        ended.wait(WATCHDOG_S)
         sleep(0.05)
         raise SimulationError("the schematic's run ended last")
 
