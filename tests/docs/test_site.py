@@ -36,7 +36,7 @@ RUN_BY = {
     "references/zh/tutorials": "test_tutorials.py",
     "skills/technology-files/references/technology-format.md": "test_documents.py",
 }
-# What one line of a page says, and what stands for it here: paths, and one skill for all (test_install.py takes all).
+# What a line of a page says, and what replaces it here: paths, and one skill instead of all (see test_install.py).
 PLACES = {
     "install --all": "install netlist-parse",
     "/path/to/my/project": ".",

@@ -101,7 +101,7 @@ def test_a_transistor_is_drawn_by_a_plain_python_elsewhere(exported, libraries, 
 
 
 def one_of_each(files, exported):
-    """Return the skill and script of those of ``files`` that differ in what uv reads: the header and the lock."""
+    """Return skill and script of one of ``files`` for each different header and lock, which are what uv reads."""
     found = {}
     for name in SKILLS:
         for script in files(exported[name][1]):

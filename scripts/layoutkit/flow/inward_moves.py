@@ -1,4 +1,4 @@
-"""A move of metal towards the modules: rigid blocks of each net go inwards, and what lies between them gets shorter."""
+"""Move metal towards the modules: rigid parts of each net move inwards, and the wires between them become shorter."""
 
 from __future__ import annotations
 
