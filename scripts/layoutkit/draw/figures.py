@@ -27,6 +27,10 @@ class Figures(NamedTuple):
         centroid_error_y: The same in y, with rows at equal distances. [dbu]
         junctions: Largest relative difference of AD, AS, PD or PS per gate width between two devices. [1]
         drain_load: The same of the area on the drain's net, the halves of dummies included. [1]
+        drain_depth: That area over the gate width, the mean of all devices: half a column where two fingers share
+            each drain. [dbu]
+        drain_span: Distance of the first and the last drain of a device in a row, over the length of the rows: the mean
+            of all devices and rows. Rails of drains are at least as long. [1]
         stress: Mean S of each device. [1/dbu]
         stress_spread: Largest relative difference of it between two devices. [1]
         dispersion: How far the channels of a device lie from their centroid, relative to those of the whole group: the
@@ -42,6 +46,8 @@ class Figures(NamedTuple):
     centroid_error_y: float
     junctions: float
     drain_load: float
+    drain_depth: float
+    drain_span: float
     stress: Mapping[str, float]
     stress_spread: float
     dispersion: float
@@ -60,6 +66,7 @@ class _Device:
     width: int = 0
     forward: int = 0
     open_edges: int = 0  # those with no gate beside them in the row
+    drains: dict[float, list[float]] = field(default_factory=dict)  # places of its drains in each row
     junctions: list[float] = field(default_factory=lambda: [0.0] * 5)  # AD, AS, PD, PS, area that loads the drain
 
 
@@ -89,6 +96,8 @@ def figures(rows: Sequence[Row], sizes: RowSizes, sources: Mapping[str, str]) ->
         centroid_error_y=_range(centre[1] for centre in centres.values()),
         junctions=max(unequal[:4]),
         drain_load=unequal[4],
+        drain_depth=sum(each.junctions[4] for each in found.values()) / sum(each.width for each in found.values()),
+        drain_span=_mean(_range(row) for each in found.values() for row in each.drains.values()) / (right - left),
         stress=stress,
         stress_spread=_relative(stress.values()),
         dispersion=min(spread) / whole if whole else 1.0,
@@ -135,6 +144,8 @@ def _add_row(found: dict[str, _Device], plan: PlannedRow, y: int, sources: Mappi
         for (net, reach, inner), beside_dummy in zip(sides, off, strict=True):
             _add_junction(device, finger, reach, inner=inner, source=net == source)
             if net != source:
+                middle = stripe.left - reach_left / 2 if net == finger.left else stripe.right + reach_right / 2
+                device.drains.setdefault(y, []).append(middle)
                 device.junctions[4] += finger.width * (reach if beside_dummy or not inner else reach / 2)
 
 
@@ -152,6 +163,11 @@ def _centre(places: Sequence[tuple[float, float]]) -> tuple[float, float]:
 def _spread(places: Sequence[tuple[float, float]]) -> float:
     cx, cy = _centre(places)
     return float((sum((x - cx) ** 2 + (y - cy) ** 2 for x, y in places) / len(places)) ** 0.5)
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = list(values)
+    return sum(listed) / len(listed) if listed else 0.0
 
 
 def _range(values: Iterable[float]) -> float:

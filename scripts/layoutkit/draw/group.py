@@ -107,6 +107,7 @@ def drawn_plan(
         warnings=(*plan.warnings, *centroid_warnings(module, tech, matched)),
         pattern=plan.pattern,
         figures=plan.figures,
+        excess=plan.excess,
         dummies=drawn_dummies(plan.rows, first),
     )
 

@@ -3,7 +3,9 @@
 The choice ``auto`` draws up candidates (one row or several, units of one or more fingers, fingers split where the
 process allows) and takes the best by, in this order: coincident centroids, equal junctions, equal current directions,
 then a cost: the area, weighted with the difference in stress and in the load of the drains, with the dispersion, with
-an aspect beyond 4, with many rows, with fingers that are split and with rows that are not their own mirror image.
+an aspect beyond 4, with many rows, with fingers that are split, with rows that are not their own mirror image, and with
+what makes drains capacitive: drains that no two fingers share, and long rails. A row such as AB is its own mirror image
+with the two devices exchanged: the wires of both can mirror each other, so that AB over BA serves pairs best.
 """
 
 from __future__ import annotations
@@ -59,6 +61,8 @@ _DISPERSION_WEIGHT = 1.0
 _LOAD_WEIGHT = 0.5  # of the difference in drain area; the branches of a ratio are loaded differently anyway
 _LOAD_OF_EQUALS = 5.0
 _NO_MIRROR_IMAGE = 1.25  # rows that are their own mirror image may cost so much more area
+_DRAIN_WEIGHT = 0.5  # drains of twice the area, because no two fingers share them, may cost so much more area
+_RAIL_WEIGHT = 0.3  # rails of drains as long as the rows may cost so much more area
 _ROW_WEIGHT = 0.15  # of each row beyond the third: more dummies, more wires between rows
 _SPLIT = 1.6  # splitting fingers has to save so much area
 _COST_STEP = 1.02  # costs within 2 % count as equal
@@ -103,6 +107,7 @@ class GroupPlan(NamedTuple):
         rows: Rows of fingers with dummies.
         figures: How unequal the devices are.
         warnings: What differs from the request, and what remains unequal.
+        excess: How much more area what speaks against these rows is worth, such as split fingers. [1]
     """
 
     pattern: str
@@ -110,6 +115,7 @@ class GroupPlan(NamedTuple):
     rows: tuple[Row, ...]
     figures: Figures
     warnings: tuple[str, ...]
+    excess: float = 0.0
 
 
 class _Candidate(NamedTuple):
@@ -228,14 +234,14 @@ class _Planner:
         """Return the best plan, and the best of other numbers of rows or other splits whose figures are as good."""
         (candidate, best), *others = self._ranked()
         limit = self._rank(candidate, best)[:_CLASSES]
-        mirrored = all(row == row[::-1] for row in candidate.pattern)
+        mirrored = _mirrors(candidate.pattern)
         found = {(len(candidate.pattern), candidate.split): best}
         for other, plan in others:
             width, height = self._with_ring(plan.figures.width, plan.figures.height * self.wish.storeys)
             if (
                 (len(other.pattern), other.split) not in found
                 and self._rank(other, plan)[:_CLASSES] <= limit
-                and (not mirrored or all(row == row[::-1] for row in other.pattern))
+                and (not mirrored or _mirrors(other.pattern))
                 and plan.figures.stress_spread <= best.figures.stress_spread + FIGURES_ALIKE
                 and plan.figures.dispersion >= best.figures.dispersion - FIGURES_ALIKE
                 and plan.figures.drain_load <= best.figures.drain_load + FIGURES_ALIKE
@@ -334,10 +340,8 @@ class _Planner:
 
     def _rank(self, candidate: _Candidate, plan: GroupPlan) -> tuple[float, ...]:
         found = plan.figures
-        stressed = self._weighed_stress(found.stress.values())
-        cost = self._cost(self._with_ring(found.width, found.height * self.wish.storeys), stressed, candidate)
-        load = _LOAD_OF_EQUALS if len({t.fingers for t in self.wish.transistors}) == 1 else _LOAD_WEIGHT
-        cost *= 1 + _DISPERSION_WEIGHT * (1 - min(found.dispersion, 1.0)) + load * found.drain_load
+        width, height = self._with_ring(found.width, found.height * self.wish.storeys)
+        cost = width * height * (1 + plan.excess)
         return (
             round(max(found.centroid_error_x, found.centroid_error_y) / self._pitch(), 2),
             found.junctions > JUNCTIONS_ALIKE,
@@ -346,6 +350,17 @@ class _Planner:
             -round(found.dispersion, 3),
             len(candidate.pattern),
         )
+
+    def _excess(self, candidate: _Candidate, found: Figures) -> float:
+        """Return how much more area what speaks against rows is worth. [1]"""
+        width, height = self._with_ring(found.width, found.height * self.wish.storeys)
+        stressed = self._weighed_stress(found.stress.values())
+        load = _LOAD_OF_EQUALS if len({t.fingers for t in self.wish.transistors}) == 1 else _LOAD_WEIGHT
+        shared = (self._pitch() - self.wish.transistors[0].length) / 2
+        weight = self._cost((width, height), stressed, candidate) / (width * height)
+        weight *= 1 + _DISPERSION_WEIGHT * (1 - min(found.dispersion, 1.0)) + load * found.drain_load
+        drains = _DRAIN_WEIGHT * max(0.0, found.drain_depth / shared - 1) + _RAIL_WEIGHT * found.drain_span
+        return weight * (1 + drains) - 1
 
     def _weighed_stress(self, stress: Collection[float]) -> float:
         """Return the relative difference between the devices' S [1/dbu], less where all are small."""
@@ -368,7 +383,7 @@ class _Planner:
         cost = size[0] * size[1] * (max(*size, WIDE * min(size)) / min(size) / WIDE) ** 2
         cost *= 1 + _STRESS_WEIGHT * max(0.0, stressed - _STRESS_FREE)
         cost *= 1 + _ROW_WEIGHT * max(0, len(candidate.pattern) - 3)
-        if any(row != row[::-1] for row in candidate.pattern):
+        if not _mirrors(candidate.pattern):
             cost *= _NO_MIRROR_IMAGE
         return cost if candidate.split == 1 else cost * _SPLIT
 
@@ -386,7 +401,8 @@ class _Planner:
                 f"fingers were split into {candidate.split}, so that the devices have equal units: {widths}"
             )
         warnings += self._differences(found)
-        return GroupPlan(pattern_text(candidate.pattern, self.ids), transistors, rows, found, tuple(warnings))
+        pattern = pattern_text(candidate.pattern, self.ids)
+        return GroupPlan(pattern, transistors, rows, found, tuple(warnings), self._excess(candidate, found))
 
     def _differences(self, found: Figures) -> Iterator[str]:
         """Yield what remains unequal."""
@@ -428,6 +444,17 @@ class _Planner:
                 made = with_dummies(made, wish.dummies, bulk, self.dummy_length)
             rows.append(upside_down(made) if number % 2 else made)
         return tuple(rows)
+
+
+def _mirrors(pattern: Pattern) -> bool:
+    """Return whether each row is its own mirror image, with the two devices of a pair exchanged or not."""
+    devices = sorted({device for row in pattern for device in row})
+    if all(row == row[::-1] for row in pattern):
+        return True
+    if len(devices) != 2:
+        return False
+    exchanged = dict(zip(devices, devices[::-1], strict=True))
+    return all(row == tuple(exchanged[device] for device in reversed(row)) for row in pattern)
 
 
 def _in_largest_units(fingers: Mapping[str, int]) -> UnitRow:

@@ -132,6 +132,8 @@ class Module:
         pattern: The order of the units of a matched group, see ``pattern``; empty for other modules.
         figures: How unequal the devices of a matched group are by its plan.
         dummies: Dummy fingers and plates.
+        excess: How much more area what speaks against this shape of a matched group is worth, such as split fingers:
+            0.25 for a quarter more. [1]
     """
 
     name: str
@@ -150,6 +152,7 @@ class Module:
     pattern: str = ""
     figures: Figures | None = None
     dummies: tuple[DrawnDummy, ...] = field(default=())
+    excess: float = 0.0
 
     def pins_of(self, net: str) -> tuple[Pin, ...]:
         """Return the pins of ``net``, bottom pin first."""

@@ -169,8 +169,10 @@ class _Drawing:
             exchanged = images if not is_palindrome(fingers) and is_palindrome(fingers, images) else {}
             plan, pairs = plan_row(fingers, self.sizes), RowTwins(exchanged, twins)
             wired.append(WiredRow(plan, self.sizes, self.metal, bulk, self.loads, pairs))
-        if not any(row.side_by_side for row in wired):
-            for row in wired[1::2]:  # so that each twin has the rail nearer to the gates in every second row
+        beside = any(row.side_by_side for row in wired)
+        for row in wired[1::2]:  # so that each twin has the rail nearer to the gates in every second row
+            row.exchange_gate_rails(stack.twins)
+            if not beside:
                 row.exchange_rails(stack.twins)
         self.left = min(row.plan.left for row in wired)
         self.right = max(row.plan.right for row in wired)

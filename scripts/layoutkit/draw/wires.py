@@ -610,6 +610,14 @@ class WiredRow:
                 image = {one: other, other: one}
                 self.rails = [rail._replace(net=image.get(rail.net, rail.net)) for rail in self.rails]
 
+    def exchange_gate_rails(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Exchange the gate rails of the two nets of each pair that both have one."""
+        for one, other in pairs:
+            if {one, other} <= set(self.gate_nets):
+                image = {one: other, other: one}
+                self.gate_nets = [image.get(net, net) for net in self.gate_nets]
+        self.gate_rails = self._gate_rails()
+
     def lift_rails(self, distance: int) -> None:
         """Move the gate rails away from the row, from where they are."""
         self._lift += distance

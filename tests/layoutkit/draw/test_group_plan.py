@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutkit.draw.group import GroupSpec, draw_group
-from layoutkit.draw.group_plan import GroupWish, plan_group
+from layoutkit.draw.group_plan import GroupWish, plan_group, plan_shapes
 from layoutkit.draw.mos import MosSize, transistor
 from layoutkit.draw.pattern import parse_pattern
 from layoutkit.drc.check import check
@@ -131,6 +131,28 @@ def test_the_choice_for_an_input_pair_has_equal_stress_junctions_and_directions(
     assert found.figures.junctions == pytest.approx(0, abs=1e-12)
     assert found.figures.one_direction
     assert found.warnings == ()
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_pair_has_a_device_in_each_half_of_its_rows_so_that_two_fingers_share_each_drain_and_rails_are_short(name):
+    """Arithmetic: half of the fingers of ABBABAAB share no drain; each of these has a whole column instead of half."""
+    tech = load(name)
+    found, apart = plan(tech, (4, 4), dummies=1), plan(tech, (4, 4), "ABBABAAB", dummies=1)
+    assert [order(row) for row in found.rows] in (["1122", "2211"], ["2211", "1122"])
+    assert found.figures.drain_span == 0.0
+    assert apart.figures.drain_depth == pytest.approx(1.5 * found.figures.drain_depth)
+    assert apart.excess > found.excess
+    assert plan(tech, (8, 8), "ABBA/BAAB", dummies=1).figures.drain_span > 0.5
+
+
+def test_split_fingers_speak_against_a_shape():
+    tech = load("sky130A")
+    wish = GroupWish(devices(tech, (4, 4)), dummies=1)
+    shapes = plan_shapes(tech, wish, 4)
+    split = [shape for shape in shapes if any("split" in text for text in shape.warnings)]
+    assert split
+    assert shapes[0].excess == 0.0
+    assert all(shape.excess > 0.5 for shape in split)
 
 
 @pytest.mark.parametrize(

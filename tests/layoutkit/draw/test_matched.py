@@ -260,6 +260,27 @@ def test_drains_on_their_own_sides_have_short_rails_beside_each_other_and_rows_s
     assert len({pin.box.bottom for pin in gates}) == len({pin.net for pin in gates})
 
 
+@pytest.mark.parametrize(("process", "length_um"), [("sky130A", 0.15), ("gf180mcuD", 0.28), ("sg13g2", 0.13)])
+def test_each_gate_of_a_pair_has_the_nearer_rail_in_one_of_two_rows_that_share_no_rails(process, length_um):
+    tech, layout = load(process), kdb.Layout()
+    layout.dbu = tech.dbu_um
+    size = MosSize(
+        18e-6, length_um * 1e-6, 6
+    )  # strips of gates as short as these find no room beside those of the other row
+    pair = [transistor(tech, f"M{i}", "nmos", size, {"d": f"d{i}", "g": f"g{i}", "s": "s", "b": "b"}) for i in (1, 2)]
+    module = draw_group(layout, tech, GroupSpec("group", tuple(pair), "AB/BA", dummies=1, twins=TWINS[::-1]))
+    rails = [pin for pin in module.pins if pin.net in {"g1", "g2"} and pin.box.width() > pin.box.height()]
+    assert len({pin.box.bottom for pin in rails}) == 4
+    rows = sorted({(gate.box.bottom, gate.box.top) for gate in module.gates})
+    middle = (rows[0][1] + rows[1][0]) / 2
+    distances = {"g1": [], "g2": []}
+    for pin in rails:
+        height = (pin.box.bottom + pin.box.top) / 2
+        distances[pin.net].append(height - rows[0][1] if height < middle else rows[1][0] - height)
+    assert {tuple(sorted(set(each))) for each in distances.values()} == {tuple(sorted(set(distances["g1"])))}
+    assert len(set(distances["g1"])) == 2
+
+
 @pytest.mark.parametrize("nets", ["o1 g1 b b/o2 g2 b b", "o1 g1 s b/o2 g2 s b", "o1 o2 s b/o2 o1 s b"])
 @pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])
 def test_risers_of_twins_join_no_two_nets(process, nets):
