@@ -60,6 +60,7 @@ def _block(technology: Technology, item: Drawn, module: Module, layers: Mapping[
         island=plan.islands.get(name, ""),
         may_leave_axis=name in plan.loose,
         turns=isinstance(item.group, PassiveGroup) and item.group.turns,
+        excess=round(module.excess * module.bbox.area()),
     )
     if isinstance(item.group, Group) and not item.ringed:
         block = replace(block, ring=ring_room(technology, replace(item, module=module), block))

@@ -16,6 +16,7 @@ from layoutkit.place.packing import (
     C_STALE,
     CLUSTER,
     I_COUNT,
+    I_FIRST,
     I_FLIPS,
     I_KEY,
     I_KIND,
@@ -37,6 +38,8 @@ from layoutkit.place.packing import (
     PAIR,
     REFERENCE,
     RULE,
+    S_EXCESS,
+    S_SIZE,
     SHAPE,
     UPSIDE_DOWN,
     Numbers,
@@ -89,6 +92,7 @@ def cost_of(state: Numbers, problem: Numbers, scratch: Numbers, limit: int, out:
     elif short * numbers[N_ASPECT] < long * 100:
         cost += (long * 100 // numbers[N_ASPECT] - short) * long  # as large as the outline that has the ratio
     for item in range(n):
+        cost += shapes[(items[item * I_SIZE + I_FIRST] + state[SHAPE * n + item]) * S_SIZE + S_EXCESS]
         if state[OFF_AXIS * n + item]:
             cost += items[item * I_SIZE + I_LEAVES]
     cost += relation_lack(state, n, items, shapes, relations) * (width + height) // 2

@@ -70,6 +70,7 @@ class Block:
         holds: Kinds of what is inside of an instance of a cell; its own kind is unique.
         may_leave_axis: Whether a symmetric block may lie off the axis of its island where that saves much area; it then
             is an island of its own.
+        excess: Area that what speaks against this shape is worth, such as split fingers. [dbu2]
     """
 
     name: str
@@ -87,6 +88,7 @@ class Block:
     turns: bool = False
     holds: frozenset[str] = frozenset()
     may_leave_axis: bool = False
+    excess: int = 0
 
     @property
     def width(self) -> int:

@@ -66,7 +66,7 @@ COMPILED = (
 """The functions that numba compiles, each after those that it calls."""
 ROOM_IN_ROWS = 1.33
 """Area of the rows of the first state, compared with that of the blocks."""
-HEAT, HEAT_OF_ITEM = 0.04, 0.4
+HEAT, HEAT_OF_ITEM = 0.2, 0.4
 """First temperature, as a part of the first cost: at most, and that of a single item. One change moves one item, and
 matters less the more items there are: 160 transistors need a third less area so than with the first value alone."""
 

@@ -39,9 +39,8 @@ PARTS = 24
 
 # Columns of the table of items, of shapes and of what is wired to a shape.
 I_KIND, I_KEY, I_FIRST, I_COUNT, I_CLASS, I_RINGED, I_PINS, I_MIRRORS, I_FLIPS, I_LEAVES, I_FRAMES, I_SIZE = range(12)
-S_WIDTH, S_HEIGHT, S_LEFT, S_BOTTOM, S_RIGHT, S_TOP, S_IN_LEFT, S_IN_BOTTOM, S_IN_RIGHT, S_IN_TOP, S_REACH, S_SIZE = (
-    range(12)
-)
+S_WIDTH, S_HEIGHT, S_LEFT, S_BOTTOM, S_RIGHT, S_TOP, S_IN_LEFT, S_IN_BOTTOM, S_IN_RIGHT, S_IN_TOP, S_REACH = range(11)
+S_EXCESS, S_SIZE = 11, 12
 P_NET, P_LEFT, P_BOTTOM, P_RIGHT, P_TOP, P_SIZE = range(6)
 # Numbers of the whole problem.
 N_ITEMS, N_FACES, N_CLASS_FACES, N_NETS, N_PITCH, N_ASPECT, N_OUT_WIDTH, N_OUT_HEIGHT, N_CLUSTER = range(9)

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 EDGES = ("left", "bottom", "right", "top")
 CLUSTER_COST = 0.02
 """What one more ring costs beyond the area that it takes, as a part of the area of all blocks."""
-LEAVE_COST = 0.1
+
+LEAVE_COST = 0.15
 """What a block costs that leaves the axis, as a part of the area of all blocks."""
 MOST_LEAVING = 4
 """No more than this many times that cost is asked where all leave that may: else many blocks are one tall stack."""
@@ -104,11 +105,16 @@ def make_problem(technology: Technology, blocks: Sequence[Block], options: Place
     items = _items(blocks, grid)
     shapes = [shape for item in items for _, _, shape in item.shapes]
     rooms = [options.room.get(shape.name, 0) for shape in shapes]
+    more = [shape.excess * (2 if item.partner else 1) // grid**2 for item in items for _, _, shape in item.shapes]
     gaps = clearances.gaps(shapes, inside=True) + np.add.outer(np.repeat(rooms, 4), np.repeat(rooms, 4))
     class_gaps, classes = _class_gaps(clearances, items)
     nets = _wired_nets(blocks, options)
     table = np.array(
-        [_shape_row(shape, grid, -(-room // grid)) for shape, room in zip(shapes, rooms, strict=True)], dtype=np.int64
+        [
+            [*_shape_row(shape, grid, -(-room // grid)), excess]
+            for shape, room, excess in zip(shapes, rooms, more, strict=True)
+        ],
+        dtype=np.int64,
     )
     numbered = {net: number for number, net in enumerate(nets)}
     rows, starts, pins = _items_and_pins(items, classes, numbered, options, grid)

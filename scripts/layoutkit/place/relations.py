@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 EDGES = ("left", "right", "center_x", "bottom", "top", "center_y")
 EQUAL, NOT_BEYOND = 0, 1
 RELATION_SIZE = 8
+LEAST_LACK = 400
+"""What a relation that is nearly kept lacks at least, in half steps: else a little area would be worth one step."""
 _ORDERS = {"left_to_right": ("right", "left"), "bottom_to_top": ("top", "bottom")}
 
 
@@ -98,8 +100,7 @@ def relation_lack(state: Numbers, n: int, items: Numbers, shapes: Numbers, relat
             else:
                 places[which] = 2 * y + (0, 2, 1)[edge - 3] * height
         beyond = places[0] - places[1]
-        if relations[first + 6] == EQUAL:
-            lack += abs(beyond)
-        else:
-            lack += max(0, beyond - 2 * relations[first + 7])
+        beyond = abs(beyond) if relations[first + 6] == EQUAL else beyond - 2 * relations[first + 7]
+        if beyond > 0:
+            lack += beyond + LEAST_LACK
     return lack
