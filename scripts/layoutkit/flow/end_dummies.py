@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Literal
 from layoutkit.draw.group_plan import JUNCTIONS_ALIKE, STRESS_ALIKE
 from layoutkit.draw.mos import DUMMY_LENGTH_UM
 from layoutkit.extract.predicted_offset import Measured, predicted_offset
+from layoutkit.flow.groups import SWITCHES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -105,7 +106,7 @@ def chosen_dummies(
     """
     if not isinstance(wanted, str):
         return EndDummies(wanted, "stated in the request"), tuple(plans_with(wanted))
-    if group.switching:
+    if group.mirrored == SWITCHES:
         reason = "its transistors switch fully, as a latch without an input pair does, and need no equal currents"
         return EndDummies(0, reason), tuple(plans_with(0))
     least = 0 if _is_latch(group) else AT_LEAST.get(group.type, 0)

@@ -2,11 +2,16 @@
 
 The devices of a module have the same flavour and body, and in a row the same gate length and finger width. Where a
 netlist writes a ratio in W, all devices get the finger width that divides every W. The cascodes of a mirror share its
-module if they can. A matched group whose devices differ otherwise is split, and the split is reported. A pair of a
-latch between the supplies, without an input pair, or on a clock or enable switches fully: its devices are two modules
-that mirror each other, which takes less area than a common centroid, unless the constraints state a pattern. So are
-all pairs of a clocked comparator: it decides by how fast its two sides charge, so unequal wires and couplings cost it
-more offset than a gradient does, and two rails of one row couple unequally.
+module if they can. A matched group whose devices differ otherwise is split, and the split is reported.
+
+Some pairs are two modules that mirror each other, unless the constraints state a pattern:
+
+- A pair of a latch between the supplies, without an input pair, or on a clock or enable switches fully. Two modules
+  take less area than a common centroid.
+- All pairs of a clocked comparator: it decides by how fast its two sides charge, so unequal wires and couplings cost it
+  more offset than a gradient does, and two rails of one row couple unequally.
+- Cascodes: the devices below them divide their mismatch by the gain of these, and the wires of both sides are exact
+  mirror images so.
 """
 
 from __future__ import annotations
@@ -34,6 +39,11 @@ _FILLED = 0.75
 """Part of the height between two taps that fingers of a mirror and its cascodes may fill."""
 _OF_A_LATCH = frozenset({"cross_coupled_pair", "cascode_pair", "load_pair", "symmetric_pair"})
 """Types of pairs that recognition finds at a latch; without an input pair or a tail current they switch."""
+SWITCHES = (
+    "a latch between the supplies, a pair on a clock or in a clocked comparator switches fully and needs equal wires "
+    "rather than a common centroid"
+)
+CASCODES = "the mismatch of cascodes is divided by the gain of the devices below them, so that equal wires count more"
 
 
 @dataclass(frozen=True)
@@ -60,8 +70,8 @@ class Group:
         arrangement: ``auto``, ``interdigitated``, ``stacked`` or a pattern, see ``draw.pattern``.
         cascodes: Those of ``devices`` that are the cascodes of the others, in the same order; empty for none.
         deep_well: Nets of the deep well that isolates their body; None where the body is the substrate or an n well.
-        switching: Whether they switch fully: a pair of a latch between the supplies, without an input pair, a pair on
-            a common gate that a clock or an enable drives, or any pair of a clocked comparator.
+        mirrored: Why a matched pair needs equal wires rather than a common centroid, so that it is two modules which
+            mirror each other unless a pattern is stated; empty for others.
     """
 
     name: str
@@ -74,7 +84,7 @@ class Group:
     arrangement: str = AUTO
     cascodes: tuple[str, ...] = ()
     deep_well: DeepWellNets | None = None
-    switching: bool = False
+    mirrored: str = ""
 
 
 def group_devices(
@@ -103,11 +113,11 @@ def group_devices(
     deep_wells = deep_wells or {}
     levels = _levels(circuit, constraints)
     recognised = {name: module for module in circuit.modules for name in module.devices}  # no device is in two
-    switches = _switching_pairs(circuit, constraints)
+    alike = _mirrored_pairs(circuit, constraints)
     notes: list[str] = []
     groups: list[Group] = []
     taken: set[str] = set()
-    apart: set[str] = set()
+    apart: dict[str, str] = {}
     for wanted in constraints.matching:
         devices = [circuit.device(name) for name in wanted.devices]
         if not devices[0].is_mos:
@@ -116,9 +126,9 @@ def group_devices(
         kind = "matched_group"
         if module is not None and MODULE_TYPES[module.type].matched and set(wanted.devices) <= set(module.devices):
             kind = module.type
-        switching = frozenset(wanted.devices) in switches
-        if switching and wanted.arrangement == AUTO:
-            apart.update(wanted.devices)
+        mirrored = alike.get(frozenset(wanted.devices), "")
+        if mirrored and wanted.arrangement == AUTO:
+            apart.update(dict.fromkeys(wanted.devices, mirrored))
             continue
         tops = cascodes_of(circuit, wanted.devices)
         parts = _alike([d for d in devices if d.id not in tops], technology)
@@ -134,17 +144,25 @@ def group_devices(
                 f"{_ratios(module, devices)}: {split}"
             )
         stated = wanted.arrangement if len(found) == 1 else AUTO
-        groups.extend(replace(group, arrangement=stated, switching=switching) for group in found)
+        groups.extend(replace(group, arrangement=stated, mirrored=mirrored) for group in found)
         taken.update(wanted.devices)
     groups.extend(
         replace(
             _group("single", [(device, size(device, technology, 1))], technology, levels),
-            switching=device.id in apart,
+            mirrored=apart.get(device.id, ""),
         )
         for device in circuit.devices
         if device.id not in taken and device.is_mos
     )
     return tuple(replace(group, deep_well=deep_wells.get(group.devices[0].id)) for group in groups), tuple(notes)
+
+
+def _mirrored_pairs(circuit: Circuit, constraints: Constraints) -> dict[frozenset[str], str]:
+    """Return the symmetric pairs that are drawn as two modules, and why."""
+    cascodes = {name for module in circuit.modules if module.type == "cascode_pair" for name in module.devices}
+    symmetric = {frozenset(pair) for group in constraints.symmetry for pair in group.pairs}
+    switching = dict.fromkeys(_switching_pairs(circuit, constraints), SWITCHES)
+    return dict.fromkeys((pair for pair in symmetric if pair <= cascodes), CASCODES) | switching
 
 
 def _switching_pairs(circuit: Circuit, constraints: Constraints) -> set[frozenset[str]]:

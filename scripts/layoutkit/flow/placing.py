@@ -404,16 +404,26 @@ class _Arranged:
     placement: Placement
     overlays: tuple[Overlay, ...]
 
-    def area(self, options: PlacementOptions) -> int:
-        """Return the area with all rings, and with a frame that is symmetric where ports mirror each other.
+    @property
+    def aspect(self) -> float:
+        """The longer side over the shorter one, with all rings."""
+        box = self._box()
+        return max(box.width(), box.height()) / min(box.width(), box.height())
 
-        It is that of an outline of an allowed ratio; more where it exceeds the outline.
-        """
+    def _box(self) -> kdb.Box:
         box = kdb.Box()
         for block in self.blocks:
             place = self.placement.placed[block.name]
             shape = place.shape(block)
             box += kdb.Box(*place.rectangle(shape.ring.outside.box if shape.ring else shape.box))
+        return box
+
+    def area(self, options: PlacementOptions) -> int:
+        """Return the area with all rings, and with a frame that is symmetric where ports mirror each other.
+
+        It is that of an outline of an allowed ratio; more where it exceeds the outline.
+        """
+        box = self._box()
         width, height = options.outline or (box.width(), box.height())
         fits = box.width() <= width and box.height() <= height
         by_name, axis = {block.name: block for block in self.blocks}, self.placement.axis_x
@@ -442,8 +452,9 @@ def _arranged(
             _Arranged(modules, symmetry, blocks, *_placed(modules, design, blocks, options, place, cover=cover))
         )
     best = found[0]
-    if whole:
-        smallest = min(found[1:], key=lambda each: each.area(options))
+    narrow = [each for each in found[1:] if each.aspect <= max(best.aspect, options.max_aspect)]
+    if narrow:
+        smallest = min(narrow, key=lambda each: each.area(options))
         if smallest.area(options) <= MOST_AREA * best.area(options):
             best = smallest
     kept = {id(item) for item in best.drawn}

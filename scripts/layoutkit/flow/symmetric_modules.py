@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 
-_TWO_SWITCHES = (
-    "drawn as two equal modules: a latch between the supplies, a pair on a clock or in a clocked comparator switches "
-    "fully and needs equal wires rather than a common centroid; state a pattern, such as AB/BA, for one module"
-)
-
-
 @dataclass(frozen=True)
 class SymmetryPlan:
     """How modules are placed symmetrically.
@@ -102,7 +96,12 @@ def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
         for device in (*(device for pair in group.pairs for device in pair), *group.self_symmetric)
         if owner[device].name in on_axis or owner[device].name in partners
     }
-    fixed = {owner[device].name for group in design.constraints.symmetry for device in group.self_symmetric}
+    fixed = {
+        owner[device].name
+        for group in design.constraints.symmetry
+        for device in group.self_symmetric
+        if len(owner[device].devices) == 1
+    }
     return SymmetryPlan(on_axis, partners, tuple(outcomes), islands, on_axis - fixed)
 
 
@@ -192,8 +191,9 @@ def matching_outcomes(drawn: Sequence[Drawn], design: Design) -> list[Outcome]:
         module = modules[0]
         error = centroid_error(module, groups[module.name]) if len(modules) == 1 else 0.0
         how = f"drawn as one module, {module.pattern}, with {_apart(design, error)}"
-        if len(modules) == 2 and getattr(groups[module.name], "switching", False):
-            reason, how = "", _TWO_SWITCHES
+        why = getattr(groups[module.name], "mirrored", "")
+        if len(modules) == 2 and why:
+            reason, how = "", f"drawn as two equal modules: {why}; state a pattern, such as AB/BA, for one module"
         elif len(modules) > 1:
             names = ", ".join(each.name for each in modules)
             reason = (

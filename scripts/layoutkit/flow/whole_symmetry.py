@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from layoutkit.flow.modules import Drawn
     from layoutkit.flow.symmetric_modules import SymmetryPlan
 
-MOST_AREA = 1.25
+
+MOST_AREA = 1.15
 """How much more area an arrangement that is symmetric as a whole may take than any other."""
 MOST_HALVED = 3
 """With more transistors that may be halved, either none or all of them are."""

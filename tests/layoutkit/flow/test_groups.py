@@ -1,5 +1,6 @@
 """Which devices share a row, and into how many fingers they are cut (design: engine's ideas 2 and 5)."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import klayout.db as kdb
@@ -39,6 +40,31 @@ def test_a_pair_and_its_tail_are_two_rows_one_above_the_other():
         ("single", ["M3"], 1),
     ]
     assert notes == ()
+
+
+CASCODED = (
+    mos("M1", "x1 a t vss"),
+    mos("M2", "x2 b t vss"),
+    mos("M3", "t bias vss vss"),
+    mos("M4", "o1 c x1 vss"),
+    mos("M5", "o2 c x2 vss"),
+)
+
+
+def test_cascodes_are_two_modules_that_mirror_each_other_unless_a_pattern_is_stated():
+    circuit = Circuit("c", CASCODED, ("a", "b", "bias", "c", "o1", "o2", "vss"))
+    circuit = circuit.with_modules(recognise(circuit))
+    suggested = suggest_constraints(circuit)
+    assert ["M4", "M5"] in [sorted(wanted.devices) for wanted in suggested.matching]
+
+    def modules(wanted):
+        groups, _ = group_devices(circuit, TECHNOLOGY, wanted)
+        return sorted([device.id for device in group.devices] for group in groups)
+
+    assert modules(suggested) == [["M1", "M2"], ["M3"], ["M4"], ["M5"]]
+    stated = [replace(each, arrangement="AB/BA") if "M4" in each.devices else each for each in suggested.matching]
+    assert modules(replace(suggested, matching=tuple(stated))) == [["M1", "M2"], ["M3"], ["M4", "M5"]]
+    assert ["M4", "M5"] in modules(replace(suggested, symmetry=()))
 
 
 def test_a_mirror_of_two_lengths_is_split_and_told():

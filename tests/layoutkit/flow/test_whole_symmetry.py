@@ -9,7 +9,7 @@ from layoutkit.drc.check import check
 from layoutkit.flow import placing
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
-from layoutkit.flow.placing import place_modules
+from layoutkit.flow.placing import _Arranged, place_modules
 from layoutkit.flow.ports import with_ports
 from layoutkit.flow.room import Room
 from layoutkit.place import PlacementOptions
@@ -87,7 +87,7 @@ def sides(placed, device):
 
 @pytest.fixture(scope="module")
 def comparator():
-    return place_modules(design_of(COMPARATOR, "sg13g2"), OPTIONS)
+    return place_modules(design_of(COMPARATOR, "sg13g2"), PlacementOptions())
 
 
 def test_every_ring_well_and_module_of_a_symmetric_circuit_has_its_mirror_image(comparator):
@@ -116,6 +116,14 @@ def test_a_stage_at_one_output_only_leaves_the_others_free():
 
 def test_area_decides(monkeypatch):
     monkeypatch.setattr(placing, "MOST_AREA", 0.0)
+    free = place_modules(design_of(COMPARATOR, "sg13g2"), OPTIONS)
+    assert all(len(sides(free, device)) == 1 for device in ("M12", "M13"))
+
+
+def test_a_symmetric_arrangement_that_is_too_long_is_not_taken(monkeypatch):
+    monkeypatch.setattr(
+        _Arranged, "aspect", property(lambda each: 2.1 if "main" in each.plan.islands.values() else 1.0)
+    )
     free = place_modules(design_of(COMPARATOR, "sg13g2"), OPTIONS)
     assert all(len(sides(free, device)) == 1 for device in ("M12", "M13"))
 
