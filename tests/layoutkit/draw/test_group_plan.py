@@ -142,7 +142,7 @@ def test_a_pair_has_a_device_in_each_half_of_its_rows_so_that_two_fingers_share_
     assert found.figures.drain_span == 0.0
     assert apart.figures.drain_depth == pytest.approx(1.5 * found.figures.drain_depth)
     assert apart.excess > found.excess
-    assert plan(tech, (8, 8), "ABBA/BAAB", dummies=1).figures.drain_span > 0.5
+    assert plan(tech, (8, 8), "ABBA/BAAB", dummies=1).figures.drain_span > 0.3
 
 
 def test_split_fingers_speak_against_a_shape():
