@@ -128,7 +128,10 @@ class _Cards:
         return self.nets.of(name)
 
     def of(self, device: Device) -> list[str]:
-        """Return the cards of ``device``, each on one line: one, or one for each of its units."""
+        """Return the cards of ``device``, each on one line: one, or one for each of its units.
+
+        A transistor with all terminals on one net has none in a form that does not list such ones.
+        """
         if not device.model and list(device.params) == [device.kind.value]:
             ends = [self.nets.of(device.terminals[terminal]) for terminal in device.kind.ends]
             return [
@@ -138,6 +141,8 @@ class _Cards:
             ]
         spec = self._spec(device)
         if spec is not None and spec.name in self._forms and {"w", "l"} <= device.params.keys():
+            if device.is_mos and not self._forms[spec.name].lists_tied and len(set(device.terminals.values())) == 1:
+                return []
             return self._of_form(device, spec, self._forms[spec.name])
         nodes = [self.nets.of(device.terminals[t]) for t in device.kind.all_terminals if t in device.terminals]
         name = self._devices.of(device.id, device.kind.letter)

@@ -8,7 +8,7 @@ netgen, ``lvs_deck`` that of the foundry's LVS deck, where the deck cannot read 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
@@ -37,6 +37,7 @@ class CardForm:
         params: Name on the card, what it is (one of ``QUANTITIES``), and the power of ten written after the number,
             such as ``e12`` for a library that scales areas itself.
         lengths: ``metres`` (written ``0.42u``) or ``micrometres`` (a plain number: the library scales it).
+        lists_tied: Whether netlists of this form list a transistor whose terminals are all on one net.
     """
 
     letter: str
@@ -44,6 +45,7 @@ class CardForm:
     model: str
     params: tuple[tuple[str, str, str], ...]
     lengths: str
+    lists_tied: bool = True
 
     @property
     def counts_units(self) -> bool:
@@ -95,11 +97,14 @@ def read_forms(data: Mapping[str, Any]) -> dict[str, dict[str, CardForm]]:
     for form, entry in section.items():
         cards = entry["cards"]
         forms[form] = {
-            name: read_card_form(
-                cards[name] if name in cards else cards[device["type"]],
-                device["type"],
-                device.get("model", name),
-                entry["lengths"],
+            name: replace(
+                read_card_form(
+                    cards[name] if name in cards else cards[device["type"]],
+                    device["type"],
+                    device.get("model", name),
+                    entry["lengths"],
+                ),
+                lists_tied=not entry.get("ignores_tied", False),
             )
             for name, device in devices.items()
         }

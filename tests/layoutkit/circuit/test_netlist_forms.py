@@ -199,6 +199,21 @@ def test_what_is_written_reads_back_as_the_same_circuit(name, form, tmp_path):
         ]
 
 
+@pytest.mark.parametrize(("name", "listed"), [("sg13g2", ["M2"]), ("gf180mcuD", ["M1", "M2"])])
+def test_transistors_on_one_net_that_a_deck_drops_from_the_layout_are_not_in_its_netlist(name, listed):
+    technology = load(name)
+    spec = next(spec for spec in technology.devices.values() if spec.type == "pmos")
+    tied, gated = (
+        one(spec, 1, dict.fromkeys("dgsb", "vdd")),
+        one(spec, 2, {"d": "vdd", "g": "a", "s": "vdd", "b": "vdd"}),
+    )
+    circuit = Circuit("x", (gated,), ("vdd", "a"))
+    assert [card.split()[0] for card in cards(write_spice(circuit, technology, "lvs_deck", dummies=(tied,)))] == sorted(
+        listed, reverse=True
+    )
+    assert len(cards(write_spice(circuit, technology, "spice", dummies=(tied,)))) == 2
+
+
 @pytest.mark.parametrize("name", ["sky130A", "gf180mcuD"])
 def test_klayout_counts_the_emitters_of_a_bipolar_transistor_on_its_card(name, tmp_path):
     """The foundries' decks join parallel PNPs of the layout, but not those of the netlist, and compare NE."""
