@@ -58,7 +58,7 @@ def _block(technology: Technology, item: Drawn, module: Module, layers: Mapping[
         partner=plan.partners.get(name),
         bulk_net=item.well_net,
         island=plan.islands.get(name, ""),
-        may_leave_axis=name in plan.loose,
+        leaving=plan.loose.get(name, 0.0),
         turns=isinstance(item.group, PassiveGroup) and item.group.turns,
         excess=round(module.excess * module.bbox.area()),
     )

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 
+BESIDE = 0.2
+"""What it costs that a mirror with the tail of a pair leaves the axis, compared with a pair: its wires are no pair."""
+
+
 @dataclass(frozen=True)
 class SymmetryPlan:
     """How modules are placed symmetrically.
@@ -32,14 +36,15 @@ class SymmetryPlan:
         partners: Module name to that of its mirror image.
         outcomes: What became of each symmetric pair and self-symmetric device.
         islands: Module to the name of its symmetry axis; only those that are centred or have a partner.
-        loose: Centred modules that hold pairs only: each is symmetric about an axis of its own, too.
+        loose: Centred modules that may leave the axis, and what that costs compared with a pair: those of pairs, each
+            of which is symmetric about an axis of its own, too, and those of self-symmetric devices with others.
     """
 
     centred: frozenset[str]
     partners: Mapping[str, str]
     outcomes: tuple[Outcome, ...]
     islands: Mapping[str, str] = field(default_factory=dict)
-    loose: frozenset[str] = frozenset()
+    loose: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def left_first(self) -> dict[str, tuple[str, str]]:
@@ -96,13 +101,10 @@ def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
         for device in (*(device for pair in group.pairs for device in pair), *group.self_symmetric)
         if owner[device].name in on_axis or owner[device].name in partners
     }
-    fixed = {
-        owner[device].name
-        for group in design.constraints.symmetry
-        for device in group.self_symmetric
-        if len(owner[device].devices) == 1
-    }
-    return SymmetryPlan(on_axis, partners, tuple(outcomes), islands, on_axis - fixed)
+    alone = {owner[device].name for group in design.constraints.symmetry for device in group.self_symmetric}
+    with_others = {module.name for module in owner.values() if len(module.devices) > 1}
+    loose = {name: BESIDE if name in alone else 1.0 for name in sorted(on_axis) if name not in alone - with_others}
+    return SymmetryPlan(on_axis, partners, tuple(outcomes), islands, loose)
 
 
 def _axes(design: Design) -> list[str]:

@@ -115,5 +115,5 @@ def _whole_plan(plan: SymmetryPlan, modules: Sequence[Drawn], halved: Sequence[S
         centred=frozenset(names) - set(partners),
         partners=partners,
         islands=dict.fromkeys(names, MAIN_AXIS),
-        loose=frozenset(),
+        loose={},
     )

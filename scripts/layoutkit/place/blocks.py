@@ -68,8 +68,8 @@ class Block:
         island: Symmetric blocks and partners of one island have one axis.
         turns: Whether the block may be turned by 90 degrees.
         holds: Kinds of what is inside of an instance of a cell; its own kind is unique.
-        may_leave_axis: Whether a symmetric block may lie off the axis of its island where that saves much area; it then
-            is an island of its own.
+        leaving: What a symmetric block costs that lies off the axis of its island, compared with a pair: it is an
+            island of its own there. 0 for one that has to stay.
         excess: Area that what speaks against this shape is worth, such as split fingers. [dbu2]
     """
 
@@ -87,7 +87,7 @@ class Block:
     island: str = ""
     turns: bool = False
     holds: frozenset[str] = frozenset()
-    may_leave_axis: bool = False
+    leaving: float = 0.0
     excess: int = 0
 
     @property

@@ -312,13 +312,13 @@ def _items_and_pins(
     starts: list[int] = []
     pins: list[list[int]] = []
     first = 0
-    loose = sum(item.block.may_leave_axis for item in items)
-    leaving = round(LEAVE_COST * _area(items) / grid**2 * MOST_LEAVING / max(loose, MOST_LEAVING))
+    loose = sum(item.block.leaving for item in items)
+    leaving = LEAVE_COST * _area(items) / grid**2 * MOST_LEAVING / max(loose, MOST_LEAVING)
     for number, item in enumerate(items):
         ring = item.block.ring
         key = keys.setdefault(ring.key, len(items) + len(keys)) if ring else number
         mirrors = item.kind != CENTRED
-        leaves = leaving if item.kind == CENTRED and item.block.may_leave_axis else 0
+        leaves = round(leaving * item.block.leaving) if item.kind == CENTRED else 0
         row = [item.kind, key, first, len(item.shapes), classes[number], ring is not None, len(starts), mirrors, True]
         rows.append([*row, leaves, between_ports(item.block, item.partner, options)])
         first += len(item.shapes)

@@ -308,7 +308,7 @@ def test_a_shape_that_something_speaks_against_has_to_save_more_area_than_that_i
 def test_a_block_leaves_the_axis_only_where_it_may_and_then_has_its_own():
     """Four centred blocks of 6 by 10 um are 40 um high on one axis; two by two they fit into a square."""
     for may in (False, True):
-        blocks = [block(f"s{i}", size=(6000, 10_000), symmetric=True, may_leave_axis=may) for i in range(4)]
+        blocks = [block(f"s{i}", size=(6000, 10_000), symmetric=True, leaving=float(may)) for i in range(4)]
         placement = place_blocks(TECHNOLOGY, blocks)
         assert (len(placement.islands) > 1) == may
         assert (placement.box.top - placement.box.bottom < 40_000) == may
@@ -330,9 +330,9 @@ def framed_area(blocks, **wanted):
 def test_blocks_lie_on_both_sides_of_the_axis_of_ports_that_mirror_each_other(may_leave_axis):
     """Arithmetic: the blocks have 320 um2. The frame around ports that mirror each other is symmetric about s0."""
     pins = (("left", 0, 0), ("right", 4000, 0))
-    first = block("s0", size=(4000, 10_000), symmetric=True, may_leave_axis=may_leave_axis)
+    first = block("s0", size=(4000, 10_000), symmetric=True, leaving=float(may_leave_axis))
     blocks = [replace(first, pins=pins)]
-    blocks += [block("s1", size=(4000, 7000), symmetric=True, may_leave_axis=may_leave_axis)]
+    blocks += [block("s1", size=(4000, 7000), symmetric=True, leaving=float(may_leave_axis))]
     blocks += [block(f"f{i}", size=(8000, 10_000)) for i in range(3)]
     blocks += [replace(block("b", size=(3000, 4000)), pins=pins)]
     mirrored = framed_area(blocks, mirrored=(("right", "left"),))
