@@ -48,10 +48,18 @@ def layout_circuit(extraction: Extraction, circuit: Circuit) -> LayoutCircuit:
     """Return the circuit of a layout under the names of ``circuit``, its input netlist.
 
     Raises:
-        LayoutkitError: If the layout is not that circuit.
+        LayoutkitError: If the layout is not that circuit, or has layers that extraction does not read.
         NetlistError: If the netlist holds models that the technology does not have.
     """
     result = compare(extraction, circuit)
+    unread = extraction.coverage.unchecked
+    if unread and not result.mismatches:
+        shown = ", ".join(layer.shown for layer in unread)
+        raise LayoutkitError(
+            f"extraction does not read all layers of {extraction.cell_name}, so that its figures may be of another "
+            f"circuit: {shown}; name in waived_layers those that change no device or net, then try again",
+            details={"layers_unchecked": [layer.to_data() for layer in unread]},
+        )
     if not result.matched:
         shown = "; ".join(mismatch.message for mismatch in result.mismatches[:3])
         raise LayoutkitError(

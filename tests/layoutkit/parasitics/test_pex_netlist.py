@@ -83,6 +83,15 @@ def test_a_layout_of_another_circuit_or_size_is_refused_with_the_first_differenc
         extract_parasitics(pair[0], wrong, pair[2])
 
 
+def test_layers_that_extraction_does_not_read_are_named_as_what_to_waive(pair):
+    layout, circuit, technology = pair
+    layout = layout.dup()
+    layout.top_cell().shapes(layout.layer(200, 3)).insert(kdb.Box(0, 0, 100, 100))
+    with pytest.raises(LayoutkitError, match=r"does not read all layers of pair.*: 200/3; name in waived_layers"):
+        extract_parasitics(layout, circuit, technology)
+    assert extract_parasitics(layout, circuit, technology, PexOptions(waived_layers=("200/3",))).spice
+
+
 @pytest.mark.skipif(shutil.which("ngspice") is None, reason="skipped: needs ngspice")
 @pytest.mark.parametrize("mode", MODES)
 def test_ngspice_reads_the_netlist_in_place_of_the_input_and_sees_its_capacitance(pair, tmp_path, mode):
