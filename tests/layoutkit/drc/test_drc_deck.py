@@ -8,6 +8,7 @@ from pathlib import Path
 
 import klayout.db as kdb
 import pytest
+from klayout import rdb
 
 from layoutkit.drc import foundry_deck
 from layoutkit.drc.check import Options
@@ -37,23 +38,54 @@ def report_of(tmp_path, text, drawn=None, options=None, name="deck.drc", **deck)
     return run_deck(layout, cell, Deck(path, timeout_s=60, **deck), options)
 
 
+def hierarchy():
+    """Return three places of three lines, one cell above them."""
+    layout, cell = lines(3)
+    top = layout.create_cell("TOP")
+    for place in ((0, 0), (0, 5000), (5000, 0)):
+        top.insert(kdb.CellInstArray(cell.cell_index(), kdb.Trans(*place)))
+    return layout, top
+
+
 @needs_klayout
-def test_each_category_is_a_rule_with_its_places(tmp_path):
-    report = report_of(tmp_path, CLEAN, lines(3))
+def test_each_category_is_a_rule_with_its_places_also_where_the_deck_is_hierarchical(tmp_path):
+    """The deck reads other usual variables than the rest here, and one of the caller."""
+    text = CLEAN.replace("$input", "$in_gds").replace("$report", "$report_file").replace("$topcell", "$cell")
+    text = text.replace("space(0.2.um)", "space($limit.to_f.um)").replace("m1 =", "deep\nm1 =")
+    report = report_of(tmp_path, text, hierarchy(), variables={"limit": "1.5"})
     assert [(v.rule.id, v.rule.description, v.status, v.count) for v in report.verdicts] == [
-        ("W", "width", "failed", 3),
-        ("S", "space", "passed", 0),
+        ("W", "width", "failed", 9),
+        ("S", "space", "failed", 6),
     ]
-    assert [place.box_um for place in report.locations(report.verdicts[0], 9)] == [
-        (0.0, number, 2.0, number + 0.1) for number in (0.0, 1.0, 2.0)
+    assert sorted(place.box_um for place in report.locations(report.verdicts[0], 99)) == [
+        (x, y + number, x + 2.0, y + number + 0.1)
+        for x, y in ((0.0, 0.0), (0.0, 5.0), (5.0, 0.0))
+        for number in range(3)
     ]
     assert report.complete
     assert not report.passed
 
 
+@needs_klayout
+def test_a_deck_in_a_macro_file_is_given_the_chosen_cell_in_a_file_of_its_own_and_may_name_its_report(tmp_path):
+    own = tmp_path / "own.gds"
+    layout, cell = lines(2)
+    layout.create_cell("OTHER").shapes(layout.layer(4, 0)).insert(kdb.Box(0, 0, 50, 50))
+    layout.write(str(own))
+    before = own.read_bytes()
+    deck = CLEAN.replace("source($input, $topcell)", "source($input)").replace("$report", '"mine.lyrdb"')
+    macro = (
+        '<?xml version="1.0" encoding="utf-8"?>\n<klayout-macro><category>drc</category>'
+        "<interpreter>dsl</interpreter><dsl-interpreter-name>drc-dsl-xml</dsl-interpreter-name>"
+        f"<text>{deck}File.write($input, 'gone')\n</text></klayout-macro>"
+    )
+    report = report_of(tmp_path, macro, (layout, cell), name="deck.lydrc")
+    assert [(v.rule.id, v.status, v.count) for v in report.verdicts] == [("W", "failed", 2), ("S", "passed", 0)]
+    assert own.read_bytes() == before
+
+
 UNFINISHED = {
-    "called exit": START + "Process.exit!(0)\n",
-    "layer 5 is missing": START + 'puts "ERROR: layer 5 is missing"\n',
+    "called exit": START + "begin; Process.exit!(0); rescue; end\nbegin; abort; rescue; end\nexit\n",  # by none of them
     "stopped before its end": "source($input)\nfoo(\n",
     "no rule at all": 'source($input)\nreport("none", $report)\n',
 }
@@ -61,6 +93,7 @@ STAND_INS = {
     "signal 9": "kill -9 $$",
     "no report": "echo nothing to do",
     "cannot be read": "echo garbage > report.lyrdb",
+    "layer 5 is missing": "echo ERROR: layer 5 is missing",
 }
 
 
@@ -96,75 +129,25 @@ def test_what_ran_before_a_deck_stopped_is_told(tmp_path):
 
 
 @needs_klayout
-def test_the_usual_variables_of_decks_are_set_and_those_of_the_caller(tmp_path):
-    text = CLEAN.replace("$input", "$in_gds").replace("$report", "$report_file").replace("$topcell", "$cell")
-    report = report_of(tmp_path, text.replace("width(0.2.um)", "width($limit.to_f.um)"), variables={"limit": "0.05"})
-    assert [(v.rule.id, v.status) for v in report.verdicts] == [("W", "passed"), ("S", "passed")]
-    assert report.passed
-
-
-@needs_klayout
-def test_a_report_that_the_deck_named_itself_is_found(tmp_path):
-    text = CLEAN.replace("$report", '"mine.lyrdb"').replace("0.2.um", "$limit.to_f.um")
-    report = report_of(tmp_path, text, variables={"limit": "0.5"})
-    assert [(v.rule.id, v.count) for v in report.verdicts] == [("W", 1), ("S", 0)]
-
-
-@needs_klayout
-def test_a_macro_file_is_a_deck_too(tmp_path):
-    macro = (
-        '<?xml version="1.0" encoding="utf-8"?>\n<klayout-macro><category>drc</category>'
-        "<interpreter>dsl</interpreter><dsl-interpreter-name>drc-dsl-xml</dsl-interpreter-name>"
-        f"<text>{CLEAN}</text></klayout-macro>"
-    )
-    assert len(report_of(tmp_path, macro, name="deck.lydrc").verdicts) == 2
-
-
-@needs_klayout
-def test_a_hierarchical_deck_is_told_at_every_place(tmp_path):
-    layout, cell = lines()
-    top = layout.create_cell("TOP")
-    for place in ((0, 0), (0, 5000), (5000, 0)):
-        top.insert(kdb.CellInstArray(cell.cell_index(), kdb.Trans(*place)))
-    report = report_of(tmp_path, CLEAN.replace("m1 =", "deep\nm1 ="), (layout, top))
-    places = [place.box_um for place in report.locations(report.verdicts[0], 9)]
-    assert sorted(places) == [(0.0, 0.0, 2.0, 0.1), (0.0, 5.0, 2.0, 5.1), (5.0, 0.0, 7.0, 0.1)]
-
-
-@needs_klayout
-def test_a_deck_is_given_the_chosen_cell_in_a_file_of_its_own(tmp_path):
-    own = tmp_path / "own.gds"
-    layout, cell = lines(2)
-    layout.create_cell("OTHER").shapes(layout.layer(4, 0)).insert(kdb.Box(0, 0, 50, 50))
-    layout.write(str(own))
-    before = own.read_bytes()
-    text = CLEAN.replace("source($input, $topcell)", "source($input)") + 'File.write($input, "gone")\n'
-    assert report_of(tmp_path, text, (layout, cell)).verdicts[0].count == 2
-    assert own.read_bytes() == before
-
-
-@needs_klayout
 def test_rules_region_and_places_are_chosen_as_elsewhere(tmp_path, monkeypatch):
-    drawn = lines(6)
-    kept, run = tmp_path / "kept.lyrdb", foundry_deck._run
-
-    def run_once(command, folder, deck):
-        """Return what the application does, which the options do not change."""
-        if not kept.exists():
-            outcome = run(command, folder, deck)
-            shutil.copy(outcome.report, kept)
-        return foundry_deck._Outcome(0, kept, "")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(foundry_deck, "_run", run_once)
-        assert [v.rule.id for v in report_of(tmp_path, CLEAN, drawn, Options(rule_ids=["S"])).verdicts] == ["S"]
-        inside = report_of(tmp_path, CLEAN, drawn, Options(region=kdb.DBox(0, 1.5, 1, 3.05), max_violations=1))
-        assert inside.verdicts[0].count == 2
-        assert len(inside.to_data()["violations"][0]["locations"]) == 1
-        with pytest.raises(RuleNotFoundError, match="no rule X"):
-            report_of(tmp_path, CLEAN, drawn, Options(rule_ids=["X"]))
-    unfinished = report_of(tmp_path, START + "exit\n", drawn, Options(rule_ids=["S"]))
-    assert_unchecked(unfinished, "called exit")
+    """The report is the one of the deck ``CLEAN``, which the options do not change."""
+    drawn, kept = lines(6), tmp_path / "kept.lyrdb"
+    database = rdb.ReportDatabase("deck")
+    top, width, _ = database.create_cell("LINES"), database.create_category("W"), database.create_category("S")
+    for number in range(6):
+        database.create_item(top, width).add_value(kdb.DPolygon(kdb.DBox(0, number, 2, number + 0.1)))
+    database.save(str(kept))
+    outcome = foundry_deck._Outcome(0, kept, "")
+    monkeypatch.setattr(foundry_deck, "_run", lambda *_: outcome)
+    assert [v.rule.id for v in report_of(tmp_path, CLEAN, drawn, Options(rule_ids=["S"])).verdicts] == ["S"]
+    inside = report_of(tmp_path, CLEAN, drawn, Options(region=kdb.DBox(0, 1.5, 1, 3.05), max_violations=1))
+    assert inside.verdicts[0].count == 2
+    assert len(inside.to_data()["violations"][0]["locations"]) == 1
+    with pytest.raises(RuleNotFoundError, match="no rule X"):
+        report_of(tmp_path, CLEAN, drawn, Options(rule_ids=["X"]))
+    outcome = foundry_deck._Outcome(1, kept, "ERROR: no more")
+    unfinished = report_of(tmp_path, CLEAN, drawn, Options(rule_ids=["X"]))  # perhaps a rule after its end
+    assert_unchecked(unfinished, "no more")
     assert len(unfinished.verdicts) == 1
 
 
