@@ -141,7 +141,7 @@ ROOMS = (
     {"draw", "place", "route", "extract", "drc", "lvs", "view"},
     {"layout", "circuit"},
     {"technology"},
-    {"file_schema", "other_programs"},
+    {"compiled", "file_schema", "other_programs"},
     {"errors"},
 )
 WITHIN_A_LEVEL = {("lvs", "extract"), ("drc", "extract")}

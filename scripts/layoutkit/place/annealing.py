@@ -107,6 +107,17 @@ def cost_of(state: Numbers, problem: Numbers, scratch: Numbers, limit: int, out:
     out[0] += wires * numbers[N_PITCH] // 10
 
 
+def assign(target: Numbers, source: Numbers) -> None:
+    """Copy all numbers of ``source`` to ``target``."""
+    target[:] = source
+
+
+def assign_each(target: Numbers, source: Numbers) -> None:
+    """Do what ``assign`` does. Of this, numba compiles a twentieth; slices bring the message for unequal lengths."""
+    for index in range(len(source)):
+        target[index] = source[index]
+
+
 def exchange(state: Numbers, part: int, n: int, one: int, other: int) -> None:
     """Exchange the entries of two items, or of two clusters, in one part of the state."""
     a, b = part * n + one, part * n + other
@@ -251,16 +262,17 @@ def anneal(
     n = numbers[N_ITEMS]
     saved, out = scratch[4], scratch[5]
     rest = (scratch[0], scratch[1], scratch[2], scratch[3])
-    cost_of(state, problem, rest, 1 << 62, out)
+    out[0] = 1 << 62  # as a literal, numba would compile the function for it alone
+    cost_of(state, problem, rest, out[0], out)
     cost = out[0]
     lowest = -1
     if out[1] == 0:
         lowest = cost
-        best[:] = state
+        assign(best, state)
     start = heat * cost
     moves = len(energies)
     for move in range(moves):
-        saved[:] = state
+        assign(saved, state)
         if not change(state, n, items, random, 4 * move):
             continue
         cold = 1.0 - move / moves
@@ -270,7 +282,7 @@ def anneal(
             cost = out[0]
             if out[1] == 0 and (lowest < 0 or cost < lowest):
                 lowest = cost
-                best[:] = state
+                assign(best, state)
         else:
-            state[:] = saved
+            assign(state, saved)
     return lowest

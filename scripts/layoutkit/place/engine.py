@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from layoutkit.compiled import CompiledByOne, compiled
 from layoutkit.errors import GeometryError
 from layoutkit.place import annealing, packing, relations
 from layoutkit.place.blocks import PlacementOptions
@@ -55,6 +56,7 @@ COMPILED = (
     "wire_length",
     "relation_lack",
     "cost_of",
+    "assign",
     "exchange",
     "exchange_places",
     "move_in_order",
@@ -153,16 +155,16 @@ def _anneal(problem: Problem, state: list[int], seed: int, moves: int, engine: s
     generator = random.Random(seed)  # noqa: S311 - a search, not a secret
     numbers = np.frombuffer(generator.randbytes(16 * moves), dtype="<u4").astype(np.int64)
     energies = [-math.log(1.0 - generator.random()) for _ in range(moves)]
-    compiled = None
+    search = None
     _work[0] += moves * (n + 6)
     if engine == "numba" or (engine == "auto" and _work[0] >= COMPILE_FROM_WORK):
-        compiled = _numba_anneal()
-    arrays = problem.numbers if compiled else tuple(array.tolist() for array in problem.numbers)
+        search = _numba_anneal()
+    arrays = problem.numbers if search else tuple(array.tolist() for array in problem.numbers)
     scratch, heat = _scratch(problem), min(HEAT, HEAT_OF_ITEM / n)
     best: Any = list(state)
-    if compiled:
+    if search:
         best = np.array(state)
-        compiled(np.array(state), best, arrays, _as_arrays(scratch), numbers, np.array(energies), heat)
+        search(np.array(state), best, arrays, _as_arrays(scratch), numbers, np.array(energies), heat)
     else:
         annealing.anneal(state, best, arrays, scratch, numbers.tolist(), energies, heat)
     return best
@@ -258,23 +260,19 @@ def _numba_anneal() -> Any:
     """Return the search compiled by numba, None where it is not installed."""
     if "anneal" not in _compiled:
         _compiled["anneal"] = None
-        try:
-            import numba
-        except ImportError:
-            return None
         from types import FunctionType
 
-        namespace = {**vars(packing), **vars(relations), **vars(annealing)}
+        namespace = {**vars(packing), **vars(relations), **vars(annealing), "assign": annealing.assign_each}
         version = _version(namespace)
-        for name in COMPILED:
-            plain = FunctionType(namespace[name].__code__, namespace, name)
-            plain.__qualname__ = f"{name}_{version}"  # names its file in the cache
-            plain.__module__ = namespace[name].__module__
-            try:
-                namespace[name] = numba.njit(cache=True)(plain)
-            except RuntimeError:  # no writable place for the cache
-                namespace[name] = numba.njit(plain)
-        _compiled["anneal"] = namespace["anneal"]
+        try:
+            for name in COMPILED:
+                plain = FunctionType(namespace[name].__code__, namespace, name)
+                plain.__qualname__ = f"{name}_{version}"  # names its file in the cache
+                plain.__module__ = namespace[name].__module__
+                namespace[name] = compiled(plain)
+        except ImportError:
+            return None
+        _compiled["anneal"] = CompiledByOne(namespace["anneal"])
     return _compiled["anneal"]
 
 

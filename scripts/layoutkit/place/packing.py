@@ -117,7 +117,7 @@ def pack_cluster(
 ) -> None:
     """Pack the blocks of one cluster and note its size, and by how much its taps are too far away, in the state."""
     rects, where, size, faces = scratch
-    count, last, members = 0, -1, 0
+    count, last, members = 0 * n, -1, 0  # for a literal 0, numba would compile put_down once more
     kind_of_cluster = PAIR if state[C_APART * n + cluster] else FREE
     far = 1 << 40
     left, bottom, right, top = far, far, -far, -far
@@ -184,7 +184,7 @@ def pack_clusters(
         leader[state[CLUSTER * n + item]] = item
     for cluster in range(n):
         where[cluster] = -1
-    count, last = 0, -1
+    count, last = 0 * n, -1
     far = 1 << 40
     box[0], box[1], box[2], box[3] = far, far, -far, -far
     for position in range(n):

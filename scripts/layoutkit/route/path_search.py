@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.compiled import CompiledByOne, compiled
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -69,19 +71,19 @@ class Search:
         pays = "astar" in _compiled or "numba" in sys.modules or _visited[0] >= COMPILE_FROM_VISITS
         wanted = self.engine == "numba" or (self.engine == "auto" and pays)
         astar = _compiled_search() if wanted else None
-        compiled = astar is not None
+        is_compiled = astar is not None
         size = costs.right.size
-        reached = self._known.get(compiled)
+        reached = self._known.get(is_compiled)
         if reached is None or reached.size != size or reached.first <= -SEARCHES * NEXT_SEARCH:
-            reached = self._known[compiled] = _Reached(size, compiled=compiled)
+            reached = self._known[is_compiled] = _Reached(size, compiled=is_compiled)
         rows, columns = costs.right.shape[1:]
         arrays: list[Any] = [array.reshape(-1) for array in (costs.right, costs.up, costs.via, guess)]
-        if not compiled:
+        if not is_compiled:
             arrays = [memoryview(array) for array in arrays]
         search: Any = astar or _astar
         goal, visited = search(*arrays, *reached.begin(starts, targets), columns, rows * columns)
         reached.end(targets)
-        _visited[0] += 0 if compiled else visited
+        _visited[0] += 0 if is_compiled else visited
         return _walk_back(reached.parent, int(goal))
 
 
@@ -121,20 +123,12 @@ class _Reached:
 
 
 def _compiled_search() -> Any:
-    """Return the compiled search, None where numba is not installed.
-
-    numba keeps what it compiled in ``__pycache__`` or, where that cannot be written, in the user's cache folder.
-    """
+    """Return the compiled search, None where numba is not installed."""
     if "astar" not in _compiled:
         try:
-            import numba
+            _compiled["astar"] = CompiledByOne(compiled(_astar))
         except ImportError:
             _compiled["astar"] = None
-        else:
-            try:
-                _compiled["astar"] = numba.njit(cache=True)(_astar)
-            except RuntimeError:  # no writable place for the cache
-                _compiled["astar"] = numba.njit(_astar)
     return _compiled["astar"]
 
 
