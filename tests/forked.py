@@ -1,13 +1,17 @@
 """Skill scripts in processes of their own that need not load Python, KLayout and numba again.
 
-A server process loads what scripts load, once, and lays out a pair: a first layout also loads technologies, what numba
-compiled and parts of KLayout, half a second in all. For each request it forks; the child gets the script's arguments,
-environment, folder and standard streams and runs it as ``__main__``. What a real start does besides (the interpreter's
-own start, its ``PYTHON...`` variables) is left to tests that start Python. The picture of a finished layout is drawn
-smaller than for users, which saves a third of a second each.
+A server process loads what scripts load, once in a test run, and lays out a pair: a first layout also loads
+technologies, what numba compiled and parts of KLayout, a second in all. For each request it forks; the child gets the
+script's arguments, environment, folder and standard streams and runs it as ``__main__``. What a real start does besides
+(the interpreter's own start, its ``PYTHON...`` variables) is left to tests that start Python. The picture of a finished
+layout is drawn smaller than for users, which saves a third of a second each.
+
+::
+
+    test workers, programs of a shell  --order, standard streams-->  server  --fork-->  child: one script
+                                       <--------wait status---------
 """
 
-import atexit
 import contextlib
 import functools
 import importlib
@@ -16,13 +20,16 @@ import json
 import os
 import pkgutil
 import runpy
+import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import traceback
 from pathlib import Path
 
+from made_once import locked
 from patience import WATCHDOG_S
 
 SKILLS = Path(__file__).resolve().parent.parent / "skills"
@@ -30,42 +37,81 @@ LIBRARIES = ("klayout.db", "klayout.rdb", "klayout.lay", "numpy", "numba", "yaml
 SMALL_PICTURE = 320  # pixels on the long side
 PACKAGES = ("layoutkit", "designgraph", "skillscript")
 MEASURED = "--measured"
+# In a shell: hands its arguments, environment, folder and standard streams over. It starts in a thirtieth of a second.
+PROGRAM = """\
+#!{python} -IS
+import json, os, socket, sys
+if sys.argv[1:{first}] != {words!r}:
+    sys.exit(9)
+order = os.memfd_create("order")
+told = {{"arguments": sys.argv[{first}:], "folder": os.getcwd(), "environment": dict(os.environ)}}
+os.pwrite(order, json.dumps(told).encode(), 0)
+server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+server.connect({address!r})
+socket.send_fds(server, [b"run"], [order, 0, 1, 2])
+status = os.waitstatus_to_exitcode(int(server.recv(64)))
+sys.exit(status if status >= 0 else 128 - status)
+"""
 
 
 class Server:
-    """A process that forks a child for each script to run."""
+    """The process that forks a child for each script to run; the workers of a test run share it.
+
+    It ends when the last of them has closed its connection.
+    """
 
     def __init__(self):
-        pipe = subprocess.PIPE
-        command = [sys.executable, __file__, *([MEASURED] if is_measured() else [])]
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
-        atexit.register(self.close)
+        run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+        folder = Path(tempfile.gettempdir()) / f"forked-{os.getuid()}-{run[:16]}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        self.address = str(folder / "socket")
+        with locked(folder / "lock"):
+            self._lease = self._leased()
+            if self._lease is None:
+                self._start()
+                self._lease = self._leased()
+
+    def _leased(self):
+        """Return a connection that keeps the server alive; None if there is no server, or it is about to end."""
+        with contextlib.suppress(OSError):
+            lease = connection(self.address)
+            lease.send(b"lease")
+            return lease if lease.recv(64) == b"leased" else None
+
+    def _start(self):
+        command = [sys.executable, __file__, self.address, *([MEASURED] if is_measured() else [])]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
+        assert process.stdout.readline(), "the server of forked scripts has not started"
 
     def run(self, arguments, *, folder, environment, stdin=""):
         """Return what ``subprocess.run([python, *arguments])`` would, with text output."""
-        with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as told:
+        with contextlib.ExitStack() as files:
+            order, given = (files.enter_context(tempfile.TemporaryFile("w+")) for _ in range(2))
+            out, told = (files.enter_context(tempfile.TemporaryFile()) for _ in range(2))
+            json.dump({"arguments": list(arguments), "folder": str(folder), "environment": environment}, order)
             given.write(stdin)
-            given.seek(0)
-            streams = [f"/proc/{os.getpid()}/fd/{stream.fileno()}" for stream in (given, out, told)]
-            order = {
-                "arguments": list(arguments),
-                "folder": str(folder),
-                "environment": environment,
-                "streams": streams,
-            }
-            self._process.stdin.write(json.dumps(order) + "\n")
-            self._process.stdin.flush()
-            status = int(self._process.stdout.readline())
+            for file in (order, given):
+                file.flush()
+                file.seek(0)
+            with connection(self.address) as server:
+                socket.send_fds(server, [b"run"], [file.fileno() for file in (order, given, out, told)])
+                status = int(server.recv(64))
             texts = []
             for stream in (out, told):
                 stream.seek(0)
                 texts.append(io.TextIOWrapper(stream, encoding="utf-8").read())
         return subprocess.CompletedProcess(arguments, os.waitstatus_to_exitcode(status), *texts)
 
-    def close(self):
-        """End the server."""
-        self._process.stdin.close()
-        self._process.wait()
+
+def connection(address):
+    """Return a connection to the server that listens at ``address``."""
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        server.connect(address)
+    except OSError:
+        server.close()
+        raise
+    return server
 
 
 def is_measured():
@@ -76,8 +122,8 @@ def is_measured():
 
 @functools.cache
 def server():
-    """Return this process's server; None where there is no fork."""
-    return Server() if hasattr(os, "fork") and Path("/proc/self/fd").exists() else None
+    """Return this test run's server; None where there is no fork or no way to hand over open files."""
+    return Server() if hasattr(os, "fork") and hasattr(socket, "send_fds") and sys.platform == "linux" else None
 
 
 def run_program(script, *arguments, cwd, stdin="", **environment):
@@ -102,8 +148,67 @@ def run_program(script, *arguments, cwd, stdin="", **environment):
     )
 
 
-def serve():
-    """Run what standard input asks for, one order a line; answer each with the child's wait status."""
+def stand_in(program, *words):
+    """Write a program that runs the script named after ``words``, its first arguments, as Python would from a shell."""
+    if server():
+        text = PROGRAM.format(python=sys.executable, first=1 + len(words), words=[*words], address=server().address)
+    else:
+        text = f'#!/bin/sh\nshift {len(words)}\nexec "{sys.executable}" "$@"\n'
+    program.write_text(text, encoding="utf-8")
+    program.chmod(0o755)
+
+
+def serve(address):
+    """Run what is asked for at ``address``, and answer each with the child's wait status, while a worker leases it."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with contextlib.suppress(FileNotFoundError):
+        Path(address).unlink()
+    listening.bind(address)
+    listening.listen(64)
+    measurement = prepare()
+    woken, waker = socket.socketpair()
+    waker.setblocking(False)
+    signal.set_wakeup_fd(waker.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    print("ready", flush=True)
+    leases, asked = {listening}, {}  # until the first one is there, the server is its own
+    while leases:
+        ready, _, _ = select.select({listening, woken, *leases}, [], [])
+        for lease in leases.intersection(ready) - {listening}:  # nothing more is said there: it was closed
+            leases.remove(lease)
+            lease.close()
+        if woken in ready:
+            woken.recv(64)
+            answer_ended(asked)
+        if listening in ready:
+            client, _ = listening.accept()
+            said, files, _, _ = socket.recv_fds(client, 64, 4)
+            if said == b"lease":
+                client.send(b"leased")
+                leases = leases - {listening} | {client}
+            elif said == b"run":
+                child = os.fork()
+                if child == 0:
+                    listening.close()
+                    run_order(files, measurement)
+                asked[child] = client
+            for file in files:
+                os.close(file)
+
+
+def answer_ended(asked):
+    """Tell the clients in ``asked``, by process, of those that have ended."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            child, status = os.waitpid(-1, os.WNOHANG)
+            if not child:
+                break
+            with asked.pop(child) as client, contextlib.suppress(OSError):  # the client has ended
+                client.send(str(status).encode())
+
+
+def prepare():
+    """Load what scripts load; return the measurement of coverage, if there is one."""
     import gc
 
     measurement = start_measurement() if MEASURED in sys.argv else None
@@ -116,20 +221,18 @@ def serve():
             importlib.import_module(name)
     warm_up()
     gc.freeze()  # so that a child's collector does not write to the pages it shares
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            run_order(json.loads(line), measurement)
-        print(os.waitpid(child, 0)[1], flush=True)
+    return measurement
 
 
 def warm_up():
-    """Lay out a pair, and load all technologies."""
+    """Lay out a pair, with what numba compiled, and load all technologies."""
     from layoutkit.flow import build
     from layoutkit.flow.design import LayoutRequest
+    from layoutkit.place import engine
     from layoutkit.technology import load, names
 
     build.PICTURE_SIDE = SMALL_PICTURE
+    engine.COMPILE_FROM_WORK = 0  # a child gets what is loaded here
     for name in names():
         load(name)
     with tempfile.TemporaryDirectory() as workspace:
@@ -146,10 +249,17 @@ def start_measurement():
     return measurement
 
 
-def run_order(order, measurement):
+def run_order(files, measurement):
     """Become the script that was ordered; never return."""
-    for number, path in enumerate(order["streams"]):
-        os.dup2(os.open(path, os.O_RDWR), number)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with os.fdopen(files[0], encoding="utf-8") as given:
+        given.seek(0)
+        order = json.load(given)
+    for number, file in enumerate(files[1:]):
+        os.dup2(file, number)
+        os.close(file)
     sys.stdin, sys.stdout, sys.stderr = (
         open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115 - descriptors, not paths
         for number, mode in enumerate(("r", "w", "w"))
@@ -157,13 +267,11 @@ def run_order(order, measurement):
     os.chdir(order["folder"])
     os.environ.clear()
     os.environ.update(order["environment"])
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    script = order["arguments"][0]
     sys.argv = order["arguments"]
-    sys.path[0] = str(Path(script).parent)
+    sys.path[0] = str(Path(sys.argv[0]).resolve().parent)
     code = 0
     try:
-        runpy.run_path(script, run_name="__main__")
+        runpy.run_path(sys.argv[0], run_name="__main__")
     except SystemExit as leave:
         code = leave.code if isinstance(leave.code, int) else int(leave.code is not None)
     except BaseException:  # noqa: BLE001 - the interpreter's own last resort
@@ -178,4 +286,4 @@ def run_order(order, measurement):
 
 
 if __name__ == "__main__":
-    serve()
+    serve(sys.argv[1])

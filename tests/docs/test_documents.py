@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from forked import run_program
+from forked import run_program, stand_in
 from patience import WATCHDOG_S
 from skillpack import find_tools
 from skillpack.copies.skill_copy import _own_files
@@ -71,13 +71,12 @@ def help_of(script):
 def copied(tmp_path):
     """Copy a skill, alone, to a folder with a blank in its name; return a function that runs a command in the copy.
 
-    ``uv`` is a stand-in that starts the script with this Python, which has the package. What uv installs is tested
-    where skills are copied and exported.
+    ``uv`` is a stand-in that runs the script with this Python, which has the package. What uv installs is tested where
+    skills are copied and exported.
     """
     uv = tmp_path / "bin" / "uv"
     uv.parent.mkdir()
-    uv.write_text(f'#!/bin/sh\n[ "$1" = run ] || exit 9\nshift\nexec {sys.executable} "$@"\n', encoding="utf-8")
-    uv.chmod(0o755)
+    stand_in(uv, "run")
     own = ("ANALOG_LAYOUT_", "SKILLPACK_", "SKILL_MODEL_", "CHIPFORGE_", "KG_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(own)}
     environment["PATH"] = os.pathsep.join([str(uv.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
