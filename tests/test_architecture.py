@@ -5,6 +5,7 @@ import functools
 import importlib
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -101,18 +102,30 @@ def imports_at_load(tree):
     return sorted(found)
 
 
+@dataclass
+class Imports:
+    """What a file imports: (line, package) wherever it stands and at load time, and the statements that ever run."""
+
+    anywhere: list
+    at_load: list
+    running: list
+
+
 @functools.cache
-def in_file(find, path):
-    """Return what ``find`` finds in the tree of a file; several tests ask the same."""
-    return find(ast.parse(path.read_text(encoding="utf-8"), str(path)))
+def imports_in(path):
+    """Return the imports of a file; several tests ask for the same."""
+    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    never = type_checking_imports(tree)
+    running = [n for n in statements(tree) if isinstance(n, (ast.Import, ast.ImportFrom)) and id(n) not in never]
+    return Imports(all_imports(tree), imports_at_load(tree), running)
 
 
-def offences(owner, find, forbidden):
-    """Return ``file:line imports name`` for what ``find`` finds in ``owner``'s sources and is forbidden."""
+def offences(owner, where, forbidden):
+    """Return ``file:line imports name`` for what is forbidden among the imports of ``owner``'s sources."""
     return [
         f"{path.relative_to(ROOT)}:{line} imports {name}"
         for path in sources(owner)
-        for line, name in in_file(find, path)
+        for line, name in getattr(imports_in(path), where)
         if name in forbidden
     ]
 
@@ -120,12 +133,12 @@ def offences(owner, find, forbidden):
 @pytest.mark.parametrize("owner", sorted(ALLOWED))
 def test_imports_go_only_where_the_design_allows(owner):
     """skills -> skillscript, layoutkit, designgraph; skillpack -> skillscript; nothing imports skills."""
-    assert offences(owner, all_imports, OURS - ALLOWED[owner] - {owner}) == []
+    assert offences(owner, "anywhere", OURS - ALLOWED[owner] - {owner}) == []
 
 
 def test_no_script_of_a_skill_reaches_into_another_skill():
     names = {path.name.replace("-", "_") for path in (ROOT / "skills").iterdir() if path.is_dir()}
-    assert offences("skills", all_imports, names | {"skills"}) == []
+    assert offences("skills", "anywhere", names | {"skills"}) == []
 
 
 # What a skill's script builds on; the rest of the engine is behind ``layoutkit.tools``.
@@ -165,15 +178,12 @@ def type_checking_imports(tree):
 
 def imports_of(name, path, known):
     """Return the modules of ``known`` that a module imports when it is loaded or later."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    never, found = type_checking_imports(tree), set()
+    found = set()
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    for node in statements(tree):
-        if id(node) in never:
-            continue
+    for node in imports_in(path).running:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             home = ".".join([*above, *([node.module] if node.module else [])])
             found |= {f"{home}.{alias.name}" if f"{home}.{alias.name}" in known else home for alias in node.names}
@@ -234,15 +244,14 @@ def test_every_room_of_the_engine_imports_only_lower_rooms():
 def test_a_skills_script_builds_on_the_tools_of_the_engine():
     offenders = {}
     for path in sources("skills"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        never = type_checking_imports(tree)
+        running = imports_in(path).running
         used = {
             f"{node.module}.{alias.name}"
-            for node in statements(tree)
-            if isinstance(node, ast.ImportFrom) and id(node) not in never
+            for node in running
+            if isinstance(node, ast.ImportFrom)
             for alias in node.names
         }
-        used |= {alias.name for node in statements(tree) if isinstance(node, ast.Import) for alias in node.names}
+        used |= {alias.name for node in running if isinstance(node, ast.Import) for alias in node.names}
         ours = {name for name in used if name.partition(".")[0] in OURS}
         wrong = {name for name in ours if not any(f"{name}.".startswith(f"{home}.") for home in SCRIPTS_BUILD_ON)}
         if wrong:
@@ -263,7 +272,7 @@ def test_a_modules_name_stands_for_one_thing():
 @pytest.mark.parametrize("owner", ["layoutkit", "designgraph", "skills"])
 def test_heavy_packages_are_imported_where_they_are_first_needed(owner):
     allowed = KLAYOUT_AT_TOP if owner == "layoutkit" else frozenset()
-    assert offences(owner, imports_at_load, HEAVY - allowed) == []
+    assert offences(owner, "at_load", HEAVY - allowed) == []
 
 
 @pytest.mark.parametrize("package", sorted(SPECIALISTS))
@@ -273,32 +282,32 @@ def test_a_heavy_package_is_loaded_by_one_module_that_the_others_load_late(packa
         for path in sources(package)
         if not path.is_relative_to(COMMANDS)
         and not path.is_relative_to(HOSTS)
-        and (names := {name for _, name in in_file(imports_at_load, path)} & HEAVY)
+        and (names := {name for _, name in imports_in(path).at_load} & HEAVY)
     }
     assert at_top == SPECIALISTS[package]
 
 
 def test_a_subcommand_loads_click_and_nothing_else_that_is_heavy():
     for path in COMMANDS.glob("*.py"):
-        names = {name for _, name in in_file(imports_at_load, path)}
+        names = {name for _, name in imports_in(path).at_load}
         assert names & HEAVY <= {"click"}, path.name
 
 
 def test_only_the_servers_use_what_only_the_extras_install():
     outside = [path for path in sources("skillpack") if not path.is_relative_to(HOSTS)]
-    used = {p.name: {name for _, name in in_file(all_imports, p)} for p in outside}
+    used = {p.name: {name for _, name in imports_in(p).anywhere} for p in outside}
     assert {name: names & SERVERS for name, names in used.items() if names & SERVERS} == {}
 
 
 def test_the_servers_options_load_click_and_nothing_else_that_is_heavy():
     """``skillpack mcp --help`` works without the extra."""
-    names = {name for _, name in in_file(imports_at_load, HOSTS / "options.py")}
+    names = {name for _, name in imports_in(HOSTS / "options.py").at_load}
     assert names & HEAVY == {"click"}
 
 
 def test_skill_scripts_load_the_engine_only_when_they_execute():
     """``--help`` of a script imports no KLayout, hence nothing of the engine either."""
-    assert offences("skills", imports_at_load, {"layoutkit", "designgraph"}) == []
+    assert offences("skills", "at_load", {"layoutkit", "designgraph"}) == []
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))
