@@ -1,5 +1,6 @@
 """What tests of several rooms share."""
 
+import gc
 import json
 import os
 import shutil
@@ -16,6 +17,17 @@ sys.path.insert(0, str(TESTS))  # forked.py, model_service.py and the like
 from forked import SMALL_PICTURE, run_program  # noqa: E402
 from installed_wheel import build_wheel, install, run_uv  # noqa: E402
 from made_once import Once  # noqa: E402
+
+# What is imported and collected stays. To look through it for garbage again and again costs a worker a quarter of its
+# start, and later runs of the collector cost more the more there is.
+gc.disable()
+
+
+def pytest_collection_finish():
+    """Let the collector pass over what is there, and start it."""
+    gc.freeze()
+    gc.enable()
+
 
 # A busy machine must not turn a slow example into a failure: Hypothesis' own limits are wall time.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

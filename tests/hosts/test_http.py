@@ -15,10 +15,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from extras import extra
 from patience import WATCHDOG_S
 
-pytest.importorskip("fastapi", reason="skipped: needs the extra http")
-pytest.importorskip("uvicorn", reason="skipped: needs the extra http")
+extra("fastapi", reason="skipped: needs the extra http")
+extra("uvicorn", reason="skipped: needs the extra http")
 
 TOKEN = "a-token-of-some-length"  # noqa: S105
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc"), reason="skipped: needs /proc")  # noqa: PTH112

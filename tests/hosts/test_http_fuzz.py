@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from extras import extra
 from patience import WATCHDOG_S
 
-pytest.importorskip("fastapi", reason="skipped: needs the extra http")
-pytest.importorskip("uvicorn", reason="skipped: needs the extra http")
+extra("fastapi", reason="skipped: needs the extra http")
+extra("uvicorn", reason="skipped: needs the extra http")
 FUZZER = shutil.which("schemathesis", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 
 

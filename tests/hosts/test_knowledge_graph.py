@@ -4,7 +4,9 @@ import os
 
 import pytest
 
-mcp = pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
+from extras import extra
+
+mcp = extra("mcp", reason="skipped: needs the extra mcp")
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(os.name != "posix", reason="skipped: needs POSIX pipes")]
 SEED_TOOLS = {

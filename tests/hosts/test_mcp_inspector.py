@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
+from extras import extra
 from patience import WATCHDOG_S
 
-pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
+extra("mcp", reason="skipped: needs the extra mcp")
 
 
 @pytest.fixture(scope="module")

@@ -7,20 +7,22 @@ import os
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
-mcp = pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
-from jsonschema import Draft202012Validator  # noqa: E402
-from mcp_types import Request  # noqa: E402
-from pydantic import TypeAdapter  # noqa: E402
+from extras import extra
+
+mcp = extra("mcp", reason="skipped: needs the extra mcp")
 
 pytestmark = pytest.mark.anyio
-ANYTHING = TypeAdapter(dict)
 
 
 async def ask(client, method, **params):
     """Return the raw result of a method that the SDK does not know."""
+    from mcp_types import Request
+    from pydantic import TypeAdapter
+
     request = Request[dict, str](method=method, params=params)
-    return await client.session.send_request(request, ANYTHING)
+    return await client.session.send_request(request, TypeAdapter(dict))
 
 
 async def skill_tool(client, tool_name, **arguments):

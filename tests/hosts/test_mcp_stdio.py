@@ -9,11 +9,10 @@ import threading
 import anyio
 import pytest
 
+from extras import extra
 from patience import WATCHDOG_S, eventually
 
-pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
-import mcp_types as types
-from mcp.shared.message import SessionMessage
+extra("mcp", reason="skipped: needs the extra mcp")
 
 pytestmark = pytest.mark.anyio
 CLIENT = {"name": "test", "version": "1"}
@@ -175,6 +174,9 @@ async def sdk_answers(server, messages):
     to_server, from_client = anyio.create_memory_object_stream(0)
     to_client, from_server = anyio.create_memory_object_stream(0)
     found = []
+    import mcp_types as types
+    from mcp.shared.message import SessionMessage
+
     from skillpack.hosts.mcp.sdk_server import sdk_server
 
     sdk = sdk_server(server)

@@ -9,9 +9,10 @@ import anyio
 import pytest
 from jsonschema import Draft202012Validator
 
+from extras import extra
 from patience import WATCHDOG_S
 
-mcp = pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
+mcp = extra("mcp", reason="skipped: needs the extra mcp")
 
 pytestmark = pytest.mark.anyio
 ERAS = ("legacy", "auto")

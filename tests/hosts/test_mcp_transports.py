@@ -10,10 +10,11 @@ import anyio
 import pytest
 from jsonschema import Draft202012Validator
 
+from extras import extra
 from patience import WATCHDOG_S
 
-mcp = pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
-httpx2 = pytest.importorskip("httpx2")
+mcp = extra("mcp", reason="skipped: needs the extra mcp")
+httpx2 = extra("httpx2", reason="skipped: needs the extra mcp")
 
 pytestmark = pytest.mark.anyio
 needs_proc = pytest.mark.skipif(not os.path.isdir("/proc"), reason="skipped: needs /proc")  # noqa: PTH112

@@ -10,16 +10,16 @@ import shutil
 from pathlib import Path
 
 import anyio
+import klayout.db as kdb
 import pytest
+from jsonschema import Draft202012Validator
 
+from extras import extra
 from patience import WATCHDOG_S
 
-mcp = pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
-httpx2 = pytest.importorskip("httpx2")
-pytest.importorskip("fastapi", reason="skipped: needs the extra http")
-import klayout.db as kdb  # noqa: E402
-from jsonschema import Draft202012Validator  # noqa: E402
-from mcp.client.streamable_http import streamable_http_client  # noqa: E402
+mcp = extra("mcp", reason="skipped: needs the extra mcp")
+httpx2 = extra("httpx2", reason="skipped: needs the extra mcp")
+extra("fastapi", reason="skipped: needs the extra http")
 
 pytestmark = pytest.mark.anyio
 TOKEN = "a-token-of-some-length"  # noqa: S105
@@ -45,6 +45,8 @@ def served(tmp_path_factory, tools_of_the_trade):
 
 @pytest.fixture
 async def client(served):
+    from mcp.client.streamable_http import streamable_http_client
+
     async with (
         httpx2.AsyncClient(headers=BEARER, timeout=WATCHDOG_S) as bearing,
         mcp.Client(streamable_http_client(served[0], http_client=bearing)) as client,

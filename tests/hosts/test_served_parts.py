@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from skillpack.hosts.http.api import PackApi
-from skillpack.hosts.http.openapi import document
+from extras import Late
 from skillpack.hosts.http.redaction import without_paths
 from skillpack.hosts.lean_schemas import lean_input
 from skillpack.hosts.mcp.work_resources import MAX_IMAGE_BYTES, images
@@ -30,6 +29,8 @@ from skillpack.registry.declaration import ToolDeclaration, Tools, find_tools
 from skillpack.skills.catalog import scan
 from skillscript.envelope import SkillError, SkillResult
 from skillscript.schema_references import resolve_pointer
+
+api, openapi = Late("skillpack.hosts.http.api"), Late("skillpack.hosts.http.openapi")
 
 
 def tool(input_schema=None, output_schema=None, **entry):
@@ -219,7 +220,7 @@ def test_a_path_that_was_requested_is_no_secret():
 def test_every_call_has_a_name_of_its_own_in_the_openapi_document():
     """A client that is generated has one function by that name."""
     by_id = {name: replace(tool(), id=name, script="x.py") for name in ("a.b_c", "a_b.c")}
-    told = document(PackApi(None, None).app(), SimpleNamespace(tools=Tools(by_id)), 1, needs_token=False)
+    told = openapi.document(api.PackApi(None, None).app(), SimpleNamespace(tools=Tools(by_id)), 1, needs_token=False)
     names = [operation["operationId"] for path in told["paths"].values() for operation in path.values()]
     assert len(set(names)) == len(names)
     assert "execute_a_b_c" in names
@@ -238,7 +239,7 @@ def test_every_schema_of_this_pack_is_served_self_contained(tools_of_the_trade):
     """Over MCP, in the OpenAPI document and as the registry answers it, although files share definitions."""
     tools = find_tools(scan([tools_of_the_trade.ROOT / "skills"]).skills.values())
     assert any(".json#" in path.read_text() for path in tools_of_the_trade.ROOT.glob("skills/*/schemas/*.json"))
-    served = [document(PackApi(None, None).app(), SimpleNamespace(tools=tools), 1, needs_token=False)]
+    served = [openapi.document(api.PackApi(None, None).app(), SimpleNamespace(tools=tools), 1, needs_token=False)]
     for declared in tools.by_id.values():
         served += [lean_input(declared.input_schema), answer_schema(declared)]
         served += [declared.to_json()["input_schema"], declared.to_json()["output_schema"]]

@@ -4,8 +4,10 @@ import json
 
 import pytest
 
-mcp = pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
-pytest.importorskip("httpx2")
+from extras import extra
+
+mcp = extra("mcp", reason="skipped: needs the extra mcp")
+extra("httpx2", reason="skipped: needs the extra mcp")
 
 pytestmark = pytest.mark.anyio
 SCRIPT = """\

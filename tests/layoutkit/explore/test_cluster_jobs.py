@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from clusters import Cluster
+from extras import extra
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore import cluster_workplace, layout_job, run_journal
 from layoutkit.explore.dask_cluster import DaskCluster
@@ -19,7 +20,7 @@ from layoutkit.explore.local_processes import LocalProcesses
 from layoutkit.explore.run_jobs import run_jobs
 from patience import WATCHDOG_S, eventually, gone
 
-pytest.importorskip("distributed", reason="needs dask.distributed")
+extra("distributed", reason="needs dask.distributed")
 TESTS = Path(__file__).parents[2]
 SCRIPTS = TESTS.parent / "scripts"
 ENGINE = SCRIPTS / "layoutkit"
