@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))  # forked.py, model_service.py and the like
-from forked import SMALL_PICTURE, run_program  # noqa: E402
+from forked import SMALL_PICTURE, run_program, stand_in  # noqa: E402
 from installed_wheel import build_wheel, install, run_uv  # noqa: E402
 from made_once import Once  # noqa: E402
 
@@ -203,6 +203,19 @@ def finished_layout(run_once):
         return envelope["data"], workspace
 
     return build
+
+
+@pytest.fixture(scope="module")
+def forked_tools(tmp_path_factory):
+    """Let runners of this process fork the programs of tools: for tests of what tools do, not of how they start."""
+    from skillpack.execution import tool_process
+
+    program = tmp_path_factory.mktemp("programs") / "python-of-tools"
+    stand_in(program)
+    started = tool_process._program
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tool_process, "_program", lambda *given, **warm: [str(program), *started(*given, **warm)[1:]])
+        yield
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ import os
 import pkgutil
 import runpy
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -35,16 +36,21 @@ from patience import WATCHDOG_S
 SKILLS = Path(__file__).resolve().parent.parent / "skills"
 LIBRARIES = ("klayout.db", "klayout.rdb", "klayout.lay", "numpy", "numba", "yaml", "jsonschema")
 SMALL_PICTURE = 320  # pixels on the long side
-PACKAGES = ("layoutkit", "designgraph", "skillscript")
+PACKAGES = ("layoutkit", "designgraph", "skillscript", "skillpack")
+BIN = Path(sys.executable).parent
 MEASURED = "--measured"
 # In a shell: hands its arguments, environment, folder and standard streams over. It starts in a thirtieth of a second.
 PROGRAM = """\
 #!{python} -IS
 import json, os, socket, sys
-if sys.argv[1:{first}] != {words!r}:
+words, arguments = {words!r}, sys.argv[1:]
+if arguments[: len(words)] != words:
     sys.exit(9)
+arguments = {before!r} + arguments[len(words) :]
+if {serves!r}.intersection(arguments):
+    os.execv({python!r}, [{python!r}, *arguments])
 order = os.memfd_create("order")
-told = {{"arguments": sys.argv[{first}:], "folder": os.getcwd(), "environment": dict(os.environ)}}
+told = {{"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ), "python": {beside!r}}}
 os.pwrite(order, json.dumps(told).encode(), 0)
 server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 server.connect({address!r})
@@ -148,14 +154,37 @@ def run_program(script, *arguments, cwd, stdin="", **environment):
     )
 
 
-def stand_in(program, *words):
-    """Write a program that runs the script named after ``words``, its first arguments, as Python would from a shell."""
+def stand_in(program, *, words=(), before=(), python=sys.executable):
+    """Write a program that runs a skill's script or one of this package as Python would from a shell.
+
+    Args:
+        program: Its path.
+        words: With which its arguments begin.
+        before: What stands before the others instead.
+        python: What the script takes for its Python.
+
+    A server is really started, since whoever starts it will end it.
+    """
     if server():
-        text = PROGRAM.format(python=sys.executable, first=1 + len(words), words=[*words], address=server().address)
+        given = {"words": [*words], "before": [*map(str, before)], "beside": str(python), "address": server().address}
+        given["serves"] = {"http", "mcp"}
+        text = PROGRAM.format(python=sys.executable, **given)
     else:
-        text = f'#!/bin/sh\nshift {len(words)}\nexec "{sys.executable}" "$@"\n'
+        text = f'#!/bin/sh\nshift {len(words)}\nexec "{sys.executable}" {shlex.join(map(str, before))} "$@"\n'
     program.write_text(text, encoding="utf-8")
     program.chmod(0o755)
+
+
+def programs(folder):
+    """Write ``uv``, of which scripts are run in this environment, and ``skillpack`` into a folder, for a shell.
+
+    The tools that ``skillpack`` calls are forked, too.
+    """
+    folder.mkdir(exist_ok=True)
+    stand_in(folder / "uv", words=["run"])
+    stand_in(folder / "python-of-tools")
+    stand_in(folder / "skillpack", before=[BIN / "skillpack"], python=folder / "python-of-tools")
+    return folder
 
 
 def serve(address):
@@ -216,7 +245,7 @@ def prepare():
     modules = [
         found.name for package in packages for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     ]
-    for name in [*LIBRARIES, *modules]:
+    for name in [*LIBRARIES, *(name for name in modules if not name.startswith("skillpack.hosts."))]:
         with contextlib.suppress(ImportError):  # an extra that is not installed
             importlib.import_module(name)
     warm_up()
@@ -267,7 +296,7 @@ def run_order(files, measurement):
     os.chdir(order["folder"])
     os.environ.clear()
     os.environ.update(order["environment"])
-    sys.argv = order["arguments"]
+    sys.argv, sys.executable = order["arguments"], order.get("python", sys.executable)
     sys.path[0] = str(Path(sys.argv[0]).resolve().parent)
     code = 0
     try:

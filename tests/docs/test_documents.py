@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from forked import run_program, stand_in
+from forked import programs, run_program
 from patience import WATCHDOG_S
 from skillpack import find_tools
 from skillpack.copies.skill_copy import _own_files
@@ -74,12 +74,9 @@ def copied(tmp_path):
     ``uv`` is a stand-in that runs the script with this Python, which has the package. What uv installs is tested where
     skills are copied and exported.
     """
-    uv = tmp_path / "bin" / "uv"
-    uv.parent.mkdir()
-    stand_in(uv, "run")
     own = ("ANALOG_LAYOUT_", "SKILLPACK_", "SKILL_MODEL_", "CHIPFORGE_", "KG_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(own)}
-    environment["PATH"] = os.pathsep.join([str(uv.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment["PATH"] = os.pathsep.join([str(programs(tmp_path / "bin")), os.environ["PATH"]])
 
     def copy(skill):
         home = shutil.copytree(skill, tmp_path / "a copy" / skill.name)

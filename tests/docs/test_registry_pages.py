@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from forked import BIN, programs
 from patience import WATCHDOG_S
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -21,6 +22,7 @@ from skillpack.pipelines.pipeline import check_pipeline, load_pipeline, make_pip
 from skillpack.pipelines.pipeline_run import RunOptions, run_pipeline
 from skillpack.skills.strict_yaml import load_typed_mapping
 
+pytestmark = pytest.mark.usefixtures("forked_tools")
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "references" / name for name in ("registry.md", "pipelines.md")]
 PIPELINES = sorted((ROOT / "skills").glob("*/assets/*.pipeline.yaml"))
@@ -68,9 +70,9 @@ def blocks(page, language):
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
-def run(command, folder):
+def run(command, folder, places=(BIN,)):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ANALOG_LAYOUT_")}
-    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    environment["PATH"] = os.pathsep.join([*map(str, places), environment["PATH"]])
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=WATCHDOG_S, check=False
     )
@@ -78,10 +80,11 @@ def run(command, folder):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_commands_of_a_page_run_as_printed(page, root):
+    places = [programs(root / "programs"), BIN]
     lines = [line for block in blocks(page, "bash") for line in block.replace("\\\n", " ").splitlines()]
     assert lines
     for line in lines:
-        done = run(["bash", "-c", line], root)
+        done = run(["bash", "-c", line], root, places)
         assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from forked import BIN, programs
 from patience import WATCHDOG_S, eventually
 
 pytest.importorskip("mkdocs", reason="skipped: needs the extra docs")
@@ -36,9 +37,11 @@ RUN_BY = {
     "references/zh/tutorials": "test_tutorials.py",
     "skills/technology-files/references/technology-format.md": "test_documents.py",
 }
-# What a line of a page says, and what replaces it here: paths, and one skill instead of all (see test_install.py).
+# What a line of a page says, and what replaces it here: paths, and one skill instead of all (see test_install.py and
+# test_export.py).
 PLACES = {
     "install --all": "install netlist-parse",
+    "export --all": "export netlist-parse",
     "/path/to/my/project": ".",
     "/srv/layouts": ".",
     "./path/to/analog-layout-skills": str(ROOT),
@@ -185,14 +188,13 @@ def test_someone_runs_every_command_of_the_site(site):
 @pytest.fixture
 def shell(tmp_path):
     """Return a function that runs a line in an empty folder, and the environment that it has."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
+    place = programs(tmp_path / "programs")
     for name in OTHERS:
-        (programs / name).write_text("#!/bin/sh\nexit 0\n", encoding="utf-8")
-        (programs / name).chmod(0o755)
+        (place / name).write_text("#!/bin/sh\nexit 0\n", encoding="utf-8")
+        (place / name).chmod(0o755)
     own = ("ANALOG_LAYOUT_", "SKILLPACK_", "SKILL_MODEL_", "CHIPFORGE_", "KG_", "CLAUDE_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(own)}
-    environment["PATH"] = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment["PATH"] = os.pathsep.join([str(place), str(BIN), os.environ["PATH"]])
     environment["HOME"] = str(tmp_path / "home")
     work = tmp_path / "work"
     for folder in (work, tmp_path / "home"):

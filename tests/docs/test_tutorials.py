@@ -1,4 +1,4 @@
-"""The tutorials run as printed, in an empty folder, with what an installed package puts on ``PATH``.
+"""The tutorials run as printed, in an empty folder, with what an installed package puts on ``PATH`` (see ``forked``).
 
 A block whose paragraph before it ends with the path of a file in backquotes and a colon is that file. Blocks of
 commands run in their order. A translation has the same blocks, so what runs for the original runs for it.
@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import layoutkit
+from forked import BIN, programs
 from patience import WATCHDOG_S
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +50,8 @@ def blocks(page):
 def follow(page, folder):
     """Write the files of a page into ``folder`` and run its commands there; the first one that fails is an error."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
-    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    places = [programs(folder / ".programs"), BIN, os.environ["PATH"]]
+    environment["PATH"] = os.pathsep.join(map(str, places))
     for block in blocks(page):
         if block.file is not None:
             (folder / block.file).parent.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from layoutkit.technology import load
 from skillpack import Runner, find_tools, scan
 from skillpack.execution.worker_pool import WorkerPool
 
+pytestmark = pytest.mark.usefixtures("forked_tools")
 SKILLS = Path(__file__).parents[2] / "skills"
 OTA = SKILLS / "netlist-to-gds/assets/ota_5t.spice"
 EXAMPLE = SKILLS / "layout-edit/assets/pair.gds"

@@ -11,6 +11,7 @@ from layoutkit.errors import FileError, NetlistError
 from skillpack import Runner, find_tools, scan
 from skillscript import find_faults
 
+pytestmark = pytest.mark.usefixtures("forked_tools")
 SKILLS = Path(__file__).parents[2] / "skills"
 TOOLS = find_tools(scan([SKILLS]).skills.values()).by_id
 READERS = {name: tool for name, tool in TOOLS.items() if "netlist_path" in tool.input_schema["properties"]}

@@ -11,6 +11,7 @@ from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.summary import faults
 from skillpack import Runner, find_tools, load_pipeline, run_pipeline, scan
 
+pytestmark = pytest.mark.usefixtures("forked_tools")
 SKILLS = Path(__file__).parents[2] / "skills"
 PIPELINE = SKILLS / "netlist-to-gds/assets/netlist-to-gds.pipeline.yaml"
 OTA = SKILLS / "netlist-to-gds/assets/ota_5t.spice"
