@@ -1,6 +1,7 @@
 """Constraints of a file in the whole flow: mirrored devices and wires, matched groups, currents, sides, and reports."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import klayout.db as kdb
@@ -55,18 +56,30 @@ APART = {
 
 @pytest.fixture
 def build(tmp_path):
-    """Return a function that lays out a netlist (text or path) under constraints and returns the report."""
+    """Return a function that lays out a netlist (text or path) under constraints and returns the report.
 
-    def run(netlist, constraints=None, technology="sky130A", **request):
+    It stops after LVS or an earlier stage: nothing here judges pictures, and few tests the figures of modules.
+    """
+
+    def run(netlist, constraints=None, technology="sky130A", last_stage="lvs", **request):
         path = tmp_path / "in.spice" if isinstance(netlist, str) else netlist
         if isinstance(netlist, str):
             path.write_text(netlist, encoding="utf-8")
         if constraints is not None:
             (tmp_path / "constraints.json").write_text(json.dumps(constraints), encoding="utf-8")
             request["constraints"] = str(tmp_path / "constraints.json")
-        return build_layout(LayoutRequest(str(path), technology, str(tmp_path / technology), **request))
+        given = LayoutRequest(str(path), technology, str(tmp_path / technology), last_stage=last_stage, **request)
+        return build_layout(given)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def buffers(tmp_path_factory):
+    """Return the report of the buffers laid out without constraints."""
+    folder = tmp_path_factory.mktemp("buffers")
+    request = LayoutRequest(netlist_text=BUFFERS, technology="sky130A", workspace=str(folder), constraints={})
+    return build_layout(replace(request, last_stage="export"))
 
 
 def outcomes(report):
@@ -120,7 +133,7 @@ def test_pairs_drawn_apart_and_their_nets_are_mirror_images_in_metal(build, tech
 
 def test_the_first_device_of_a_pair_lies_on_the_left(build):
     for pairs in (APART["symmetry"][0]["pairs"], [pair[::-1] for pair in APART["symmetry"][0]["pairs"]]):
-        report = build(BUFFERS, {"symmetry": [{"pairs": pairs}]})
+        report = build(BUFFERS, {"symmetry": [{"pairs": pairs}]}, last_stage="export")
         places = {name.rpartition("_")[2]: box for name, box in boxes_of(report).items() if name[:4] != "ring"}
         for left, right in pairs:
             assert places[left].right < places[right].left
@@ -128,7 +141,7 @@ def test_the_first_device_of_a_pair_lies_on_the_left(build):
 
 def test_self_symmetric_devices_are_centred_on_the_axis_beside_others_of_their_row(build):
     constraints = {"symmetry": [{"pairs": [["M5", "M6"]], "self_symmetric": ["M1", "M4"]}]}
-    report = build(BUFFERS, constraints, "gf180mcuD")
+    report = build(BUFFERS, constraints, "gf180mcuD", "metrics")
     assert faults(report) == []
     assert {obeyed for obeyed, _ in outcomes(report).values()} == {True}
     boxes, axis = boxes_of(report), round(report["placement"]["axis_x"] * 1000)
@@ -154,7 +167,7 @@ def test_a_clocked_comparator_is_drawn_as_two_halves_that_mirror_each_other(fini
 
 def test_the_suggestion_of_recognition_as_a_file_gives_the_same_layout(build, finished_layout):
     plain, _ = finished_layout(COMPARATOR, "sky130A")
-    given = build(COMPARATOR, suggest_constraints(read_netlist(COMPARATOR)).to_json())
+    given = build(COMPARATOR, suggest_constraints(read_netlist(COMPARATOR)).to_json(), last_stage="export")
     assert given["layout_sha256"] == plain["layout_sha256"]
     assert (plain["constraints"]["source"], given["constraints"]["source"][-5:]) == ("recognition", ".json")
     assert given["constraints"]["outcomes"] == plain["constraints"]["outcomes"]
@@ -162,7 +175,7 @@ def test_the_suggestion_of_recognition_as_a_file_gives_the_same_layout(build, fi
 
 def test_what_only_the_file_matches_is_one_module_and_the_rest_is_drawn_one_by_one(build):
     groups = [{"devices": ["M1", "M2"], "arrangement": "AABB"}, {"devices": ["M5", "M6"]}]
-    report = build(OTA, {"matching": groups})
+    report = build(OTA, {"matching": groups}, last_stage="metrics")
     assert faults(report) == []
     assert {tuple(sorted(m["devices"])): m["type"] for m in report["modules"]} == {
         ("M1", "M2"): "differential_pair", ("M5", "M6"): "current_mirror", ("M3",): "single", ("M4",): "single",
@@ -170,7 +183,7 @@ def test_what_only_the_file_matches_is_one_module_and_the_rest_is_drawn_one_by_o
     offsets = [offset for group in report["matching"]["groups"] for offset in group["predicted_offsets"]]
     assert [offset["unchecked"] for offset in offsets] == [[], []]
     assert all(offset["contributions"]["strap"]["counted"] for offset in offsets)
-    report = build(BUFFERS, {"matching": [{"devices": ["M1", "M2"], "arrangement": "ABAB"}]})
+    report = build(BUFFERS, {"matching": [{"devices": ["M1", "M2"], "arrangement": "ABAB"}]}, last_stage="metrics")
     assert faults(report) == []
     assert [m["devices"] for m in report["modules"] if m["type"] == "matched_group"] == [["M1", "M2"]]
     assert outcomes(report)["matching[0]"][0] is True
@@ -190,7 +203,7 @@ def test_what_is_not_obeyed_is_reported_and_warned_of(build):
         "proximity": [{"devices": ["M1", "M5"]}],
         "net_priorities": [{"net": "n1", "priority": 7}],
     }
-    report = build(UNEQUAL, constraints, row_gap=2.0)
+    report = build(UNEQUAL, constraints, last_stage="currents", row_gap=2.0)
     found = outcomes(report)
     assert "drawn as 2 modules" in found["matching[0]"][1]
     assert found["matching[1]"][0]
@@ -206,10 +219,9 @@ def test_what_is_not_obeyed_is_reported_and_warned_of(build):
     assert [found[f"port_sides[{index}]"][0] for index in (0, 1)] == [True, True]
 
 
-def test_a_proximity_group_brings_devices_together(build):
+def test_a_proximity_group_brings_devices_together(build, buffers):
     apart = []
-    for proximity in ([], [{"devices": ["M4", "M5"]}]):
-        report = build(BUFFERS, {"proximity": proximity})
+    for report in (buffers, build(BUFFERS, {"proximity": [{"devices": ["M4", "M5"]}]}, last_stage="export")):
         places = {name.rpartition("_")[2]: box for name, box in boxes_of(report).items() if name[:4] != "ring"}
         middles = [places[device].center() for device in ("M4", "M5")]
         apart.append(abs(middles[0].x - middles[1].x) + abs(middles[0].y - middles[1].y))
@@ -225,7 +237,7 @@ def test_metal_that_does_not_carry_its_current_makes_the_layout_not_clean(build,
         "device_currents": [{"device": "M5", "current": 0.00005}],
         "net_currents": [{"net": "vdd", "current": 0.003}],
     }
-    report = build(OTA, constraints)
+    report = build(OTA, constraints, last_stage="export")
     verdicts = {entry["net"]: entry for entry in report["currents"]["nets"]}
     assert (verdicts["tail"]["verdict"], verdicts["vss"]["verdict"]) == ("passed", "passed")
     failed = verdicts["vdd"]
@@ -252,10 +264,10 @@ def test_metal_that_does_not_carry_its_current_makes_the_layout_not_clean(build,
 def test_single_cuts_in_wires_with_a_current_make_the_layout_not_clean_where_two_fit(build, monkeypatch):
     """The router is kept from giving its vias more than one cut; the current is far below what one carries."""
     stated = {"net_currents": [{"net": "n1", "current": 0.00001}]}
-    assert faults(build(BUFFERS, stated)) == []
+    assert faults(build(BUFFERS, stated, last_stage="currents")) == []
     monkeypatch.setattr("layoutkit.flow.routing.stated_currents", lambda *_: {})
     monkeypatch.setattr("layoutkit.route.second_cuts.SecondCuts.add", lambda *_: {})
-    report = build(BUFFERS, stated)
+    report = build(BUFFERS, stated, last_stage="currents")
     (failed,) = (entry for entry in report["currents"]["nets"] if entry["verdict"] == "failed")
     assert (failed["net"], failed["drawn"], failed["needed"]) == ("n1", "1 cut", "2 cuts")
     assert len(failed["box"]) == 4
@@ -273,11 +285,11 @@ def test_modules_and_wires_grow_with_the_current(build, technology):
     assert (verdicts["tail"], verdicts["vss"]) == ("passed", "passed")
 
 
-def test_a_current_widens_the_wires_of_its_net(build):
+def test_a_current_widens_the_wires_of_its_net(build, buffers):
     """Arithmetic: 2.8 mA/um of met1 and met2 (sky130 LEF), so 1.4 mA need 0.5 um; the minimum is 0.14 um."""
-    report = build(BUFFERS, {"net_currents": [{"net": "n1", "current": 0.0014}]})
+    report = build(BUFFERS, {"net_currents": [{"net": "n1", "current": 0.0014}]}, last_stage="export")
     assert longest_wire(report, "met2", 498) > 2000
-    assert longest_wire(build(BUFFERS, {}), "met2", 498) < 500  # the metal of vias is as wide
+    assert longest_wire(buffers, "met2", 498) < 500  # the metal of vias is as wide
 
 
 def longest_wire(report, conductor, width):

@@ -175,7 +175,8 @@ def test_a_latch_with_a_stated_pattern_is_one_module_without_dummies():
 
 
 def test_the_two_modules_of_a_latch_mirror_each_other_and_their_constraints_are_obeyed(tmp_path):
-    report = build_layout(LayoutRequest(netlist_text=SHIFTER, technology="sky130A", workspace=str(tmp_path / "ws")))
+    request = LayoutRequest(netlist_text=SHIFTER, technology="sky130A", workspace=str(tmp_path), last_stage="metrics")
+    report = build_layout(request)
     assert (report["drc"]["passed"], report["lvs"]["matched"]) == (True, True)
     of_latch = [each for each in report["constraints"]["outcomes"] if each["names"] == ["M3", "M4"]]
     assert [each["obeyed"] for each in of_latch] == [True, True]
@@ -185,7 +186,7 @@ def test_the_two_modules_of_a_latch_mirror_each_other_and_their_constraints_are_
 
 
 def test_the_flow_reports_number_and_reason_and_the_measured_offset_keeps_the_limit(tmp_path):
-    request = LayoutRequest(netlist_text=PAIR, technology="sky130A", workspace=str(tmp_path / "ws"))
+    request = LayoutRequest(netlist_text=PAIR, technology="sky130A", workspace=str(tmp_path), last_stage="metrics")
     report = build_layout(request)
     (pair,) = (module for module in report["modules"] if len(module["devices"]) == 2)
     assert pair["dummies"]["at_each_end"] == 1

@@ -42,10 +42,20 @@ M2 vdd y z z {0} W=4u L=0.6u nf=2
 """
 
 
-def built(text, technology, folder, **options):
-    netlist = folder / "circuit.spice"
-    netlist.write_text(text.format(*FLAVOURS[technology]), encoding="utf-8")
-    return build_layout(LayoutRequest(str(netlist), technology, str(folder / "ws"), **options))
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Return a function from a circuit and a technology to the report of the layout and its workspace, made once."""
+    done = {}
+
+    def build(text, technology):
+        if (text, technology) not in done:
+            folder = tmp_path_factory.mktemp("isolated")
+            netlist = text.format(*FLAVOURS[technology])
+            request = LayoutRequest(None, technology, str(folder), netlist_text=netlist, last_stage="lvs")
+            done[text, technology] = build_layout(request), folder
+        return done[text, technology]
+
+    return build
 
 
 def bodies_of(text, technology, wanted=None):
@@ -59,8 +69,8 @@ def bodies_of(text, technology, wanted=None):
     [(text, name) for text in (MANY, ALL) for name in FLAVOURS if text is MANY or THOROUGH or name == "gf180mcuD"],
     ids=lambda value: {MANY: "many", ALL: "all"}.get(value, value),
 )
-def test_bodies_on_several_nets_are_laid_out_clean_and_matched(name, text, tmp_path):
-    report = built(text, name, tmp_path)
+def test_bodies_on_several_nets_are_laid_out_clean_and_matched(name, text, built):
+    report, workspace = built(text, name)
     assert report["drc"]["violations"] == []
     assert report["drc"]["passed"]
     assert report["lvs"]["mismatches"] == []
@@ -69,20 +79,20 @@ def test_bodies_on_several_nets_are_laid_out_clean_and_matched(name, text, tmp_p
     assert report["routing"]["failed"] == []
     supply = "vddh" if text is MANY else "vdd"
     assert f"the deep wells are tied to {supply}, the highest supply" in " ".join(report["warnings"])
-    deck = (tmp_path / "ws" / "reference.cdl").read_text(encoding="utf-8")
+    deck = (workspace / "reference.cdl").read_text(encoding="utf-8")
     models = {line.split()[0]: line.split()[5] for line in deck.splitlines() if line.startswith("M")}
     assert [model.endswith("_dn") for name, model in sorted(models.items()) if name in {"M1", "M2", "M3", "M4"}] == [
         name == "gf180mcuD"
     ] * (4 if text is MANY else 2)
     assert not any(models.get(name, "").endswith("_dn") for name in ("M6", "M7", "M8"))
-    extracted = (tmp_path / "ws" / "extracted.spice").read_text(encoding="utf-8")
+    extracted = (workspace / "extracted.spice").read_text(encoding="utf-8")
     assert "_dn" not in extracted
 
 
-def test_wells_that_stand_close_are_merged(tmp_path):
+def test_wells_that_stand_close_are_merged(built):
     """Three followers of one oxide: their deep wells are fewer polygons than modules, and each has its own body."""
     technology = load("sky130A")
-    report = built(MANY, "sky130A", tmp_path)
+    report, _ = built(MANY, "sky130A")
     layout = kdb.Layout()
     layout.read(report["files"]["gds"])
     (top,) = layout.top_cells()

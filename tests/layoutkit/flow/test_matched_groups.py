@@ -33,7 +33,7 @@ def laid_out(request, tmp_path_factory):
     """Return the report of BIAS in one technology, and its workspace."""
     folder = tmp_path_factory.mktemp(request.param)
     (folder / "bias.spice").write_text(BIAS)
-    flow = LayoutRequest(str(folder / "bias.spice"), request.param, str(folder / "ws"))
+    flow = LayoutRequest(str(folder / "bias.spice"), request.param, str(folder / "ws"), last_stage="metrics")
     return build_layout(flow), folder / "ws", load(request.param)
 
 
@@ -73,10 +73,10 @@ def test_a_clamp_that_the_netlist_has_is_compared_and_no_dummy(laid_out):
 
 
 def test_no_dummies_are_drawn_on_request(tmp_path):
-    (tmp_path / "bias.spice").write_text(BIAS)
-    report = build_layout(LayoutRequest(str(tmp_path / "bias.spice"), "sky130A", str(tmp_path / "ws"), dummies=0))
+    request = LayoutRequest(None, "sky130A", str(tmp_path), netlist_text=BIAS, dummies=0, last_stage="lvs")
+    report = build_layout(request)
     assert (report["drc"]["passed"], report["lvs"]["matched"], report["lvs"]["dummies"]) == (True, True, 0)
-    assert "dummy" not in (tmp_path / "ws/reference.spice").read_text()
+    assert "dummy" not in (tmp_path / "reference.spice").read_text()
 
 
 def test_single_transistors_with_mirrored_roles_are_drawn_alike():

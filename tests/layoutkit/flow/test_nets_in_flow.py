@@ -75,7 +75,7 @@ M8 y n2 vdd vdd pmos W=6u L=0.5u nf=2
 
 def build(folder, text, technology, constraints=None):
     (folder / "in.spice").write_text(text, encoding="utf-8")
-    more = {}
+    more = {"last_stage": "lvs"}
     if constraints is not None:
         (folder / "constraints.json").write_text(json.dumps(constraints), encoding="utf-8")
         more["constraints"] = str(folder / "constraints.json")

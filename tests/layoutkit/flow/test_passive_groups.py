@@ -34,7 +34,8 @@ def mapped(tmp_path, text, technology="sky130A"):
 
 
 def test_matched_small_and_mos_capacitors_are_laid_out(tmp_path):
-    report = build_layout(LayoutRequest(netlist_text=FILTER, technology="sky130A", workspace=str(tmp_path / "w")))
+    request = LayoutRequest(netlist_text=FILTER, technology="sky130A", workspace=str(tmp_path), last_stage="metrics")
+    report = build_layout(request)
     assert report["drc"]["passed"]
     assert report["lvs"]["matched"]
     types = {tuple(module["devices"]): module["type"] for module in report["modules"]}
@@ -80,7 +81,8 @@ def test_resistors_in_series_lie_in_the_order_of_their_string(tmp_path):
     groups, _ = group_passives(mapped(tmp_path, STRINGS).circuit, load("sky130A"), Constraints())
     found = [("".join(device.id[2:] for device in group.devices), group.chained) for group in groups]
     assert found == [("123", True), ("56", True), ("789", True), ("4", False)]
-    report = build_layout(LayoutRequest(netlist_text=STRINGS, technology="sky130A", workspace=str(tmp_path / "w")))
+    request = LayoutRequest(netlist_text=STRINGS, technology="sky130A", workspace=str(tmp_path), last_stage="lvs")
+    report = build_layout(request)
     assert (report["drc"]["passed"], report["lvs"]["matched"]) == (True, True)
 
 
@@ -149,7 +151,7 @@ XC1 on x sky130_fd_pr__cap_mim_m3_1 w=2 l=2
 XC2 x op sky130_fd_pr__cap_mim_m3_1 w=2 l=2
 .ends
 """
-    build_layout(LayoutRequest(netlist_text=text, technology="sky130A", workspace=str(tmp_path)))
+    build_layout(LayoutRequest(netlist_text=text, technology="sky130A", workspace=str(tmp_path), last_stage="lvs"))
     cards = [line.split()[:3] for line in (tmp_path / "reference.spice").read_text().splitlines() if "mim" in line]
     extracted = [line.split()[:3] for line in (tmp_path / "extracted.spice").read_text().splitlines() if "mim" in line]
     assert sorted(cards) == [["XC1", "on", "x"], ["XC2", "op", "x"]]

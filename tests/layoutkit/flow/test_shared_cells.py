@@ -126,7 +126,8 @@ def build(tmp_path_factory):
             folder = tmp_path_factory.mktemp("shared")
             text = CIRCUITS[name] if name in CIRCUITS else random_hierarchy(int(name))
             (folder / "circuit.spice").write_text(text.format(*FLAVOURS[technology]), encoding="utf-8")
-            request = LayoutRequest(str(folder / "circuit.spice"), technology, str(folder / "ws"), **options)
+            given = {"last_stage": "metrics" if name == "amplifiers" else "lvs", **options}
+            request = LayoutRequest(str(folder / "circuit.spice"), technology, str(folder / "ws"), **given)
             done[key] = build_layout(request)
         return done[key]
 

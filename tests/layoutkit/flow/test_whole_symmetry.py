@@ -129,7 +129,8 @@ def test_a_symmetric_arrangement_that_is_too_long_is_not_taken(monkeypatch):
 
 
 def test_the_metal_of_the_whole_cell_is_a_mirror_image_to_five_per_cent(tmp_path):
-    report = build_layout(LayoutRequest(netlist_text=COMPARATOR, technology="sg13g2", workspace=str(tmp_path)))
+    request = LayoutRequest(netlist_text=COMPARATOR, technology="sg13g2", workspace=str(tmp_path), last_stage="lvs")
+    report = build_layout(request)
     assert report["lvs"]["matched"]
     assert report["drc"]["total_violations"] == 0
     layout = kdb.Layout()
