@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))  # forked.py, model_service.py and the like
-from forked import SMALL_PICTURE, run_program, stand_in  # noqa: E402
+from forked import lay_out_cheaply, run_program, stand_in  # noqa: E402
 from installed_wheel import build_wheel, install, run_uv  # noqa: E402
 from made_once import Once  # noqa: E402
 
@@ -124,11 +124,9 @@ def pytest_ignore_collect(collection_path, config):
 
 
 @pytest.fixture(autouse=True, scope="session")
-def small_pictures():
-    """Draw the picture of a layout finished in this process small; see ``forked``."""
-    from layoutkit.flow import build
-
-    build.PICTURE_SIDE = SMALL_PICTURE
+def cheap_layouts():
+    """Draw the picture of a layout finished in this process small, and leave files in the system's cache."""
+    lay_out_cheaply()
 
 
 @pytest.fixture(scope="session")
