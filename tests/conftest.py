@@ -8,6 +8,7 @@ import signal
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -203,16 +204,32 @@ def finished_layout(run_once):
     return build
 
 
+@pytest.fixture(scope="session")
+def forked_python(tmp_path_factory):
+    """Return a program that runs a script or a module in a process that has loaded the libraries; see ``forked``."""
+    program = tmp_path_factory.mktemp("programs") / "python"
+    stand_in(program, python=program)
+    return str(program)
+
+
 @pytest.fixture(scope="module")
-def forked_tools(tmp_path_factory):
+def forked_tools(forked_python):
     """Let runners of this process fork the programs of tools: for tests of what tools do, not of how they start."""
     from skillpack.execution import tool_process
 
-    program = tmp_path_factory.mktemp("programs") / "python-of-tools"
-    stand_in(program)
     started = tool_process._program
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tool_process, "_program", lambda *given, **warm: [str(program), *started(*given, **warm)[1:]])
+        patch.setattr(tool_process, "_program", lambda *given, **warm: [forked_python, *started(*given, **warm)[1:]])
+        yield
+
+
+@pytest.fixture(scope="module")
+def forked_jobs(forked_python):
+    """Let searches fork the processes of their jobs: for tests of what searches find."""
+    from layoutkit.explore import job_process
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(job_process, "sys", SimpleNamespace(executable=forked_python, path=sys.path))
         yield
 
 

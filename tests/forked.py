@@ -45,7 +45,7 @@ words, arguments = {words!r}, sys.argv[1:]
 if arguments[: len(words)] != words:
     sys.exit(9)
 arguments = {before!r} + arguments[len(words) :]
-if {serves!r}.intersection(arguments):
+if {serves!r}.intersection(arguments) or arguments[0][0] == "-" and arguments[0] != "-m":
     os.execv({python!r}, [{python!r}, *arguments])
 order = os.memfd_create("order")
 told = {{"arguments": arguments, "folder": os.getcwd(), "environment": dict(os.environ), "python": {beside!r}}}
@@ -153,7 +153,7 @@ def run_program(script, *arguments, cwd, stdin="", **environment):
 
 
 def stand_in(program, *, words=(), before=(), python=sys.executable):
-    """Write a program that runs a skill's script or one of this package as Python would from a shell.
+    """Write a program that runs a script, or a module after ``-m``, as Python would from a shell.
 
     Args:
         program: Its path.
@@ -161,7 +161,7 @@ def stand_in(program, *, words=(), before=(), python=sys.executable):
         before: What stands before the others instead.
         python: What the script takes for its Python.
 
-    A server is really started, since whoever starts it will end it.
+    A server is really started, since whoever starts it will end it, and so is Python with options of its own.
     """
     if server():
         given = {"words": [*words], "before": [*map(str, before)], "beside": str(python), "address": server().address}
@@ -180,7 +180,7 @@ def programs(folder):
     """
     folder.mkdir(exist_ok=True)
     stand_in(folder / "uv", words=["run"])
-    stand_in(folder / "python-of-tools")
+    stand_in(folder / "python-of-tools", python=folder / "python-of-tools")
     stand_in(folder / "skillpack", before=[BIN / "skillpack"], python=folder / "python-of-tools")
     return folder
 
@@ -303,10 +303,15 @@ def run_order(files, measurement):
     os.environ.clear()
     os.environ.update(order["environment"])
     sys.argv, sys.executable = order["arguments"], order.get("python", sys.executable)
-    sys.path[0] = str(Path(sys.argv[0]).resolve().parent)
+    sys.path[0] = str(Path(sys.argv[0]).resolve().parent)  # of -m the folder where it is run
     code = 0
     try:
-        runpy.run_path(sys.argv[0], run_name="__main__")
+        if sys.argv[0] == "-m":
+            del sys.argv[0]
+            sys.modules.pop(sys.argv[0], None)
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(sys.argv[0], run_name="__main__")
     except SystemExit as leave:
         code = leave.code if isinstance(leave.code, int) else int(leave.code is not None)
     except BaseException:  # noqa: BLE001 - the interpreter's own last resort

@@ -88,6 +88,7 @@ def test_inputs_travel_and_files_come_back(cluster, tmp_path):
     assert all(each.resumed for each in run(jobs[:6], tmp_path, cluster, resume=True))
 
 
+@pytest.mark.usefixtures("forked_jobs")
 def test_a_worker_makes_the_same_layout_as_this_machine(cluster, tmp_path):
     netlist = ".subckt mirror in out vss\nM1 in in vss vss nmos W=4u L=1u\nM2 out in vss vss nmos W=4u L=1u\n.ends\n"
     params = {"build": {"netlist_path": "mirror.spice", "technology": "sky130A"}}

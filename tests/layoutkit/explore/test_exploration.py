@@ -14,6 +14,7 @@ import pytest
 
 from browser import CHROMIUM, chromium
 from clusters import Cluster
+from forked import run_program
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore import exploration
 from layoutkit.explore.front_page import front_page
@@ -25,6 +26,7 @@ from layoutkit.tools.whole_flow import build
 from patience import WATCHDOG_S
 from skillscript.confinement import VARIABLE
 
+pytestmark = pytest.mark.usefixtures("forked_jobs")
 OTA = Path(__file__).parents[3] / "skills/layout-exploration/assets/ota_5t.spice"
 SCRIPT = Path(__file__).parents[3] / "skills/layout-exploration/scripts/explore_layouts.py"
 PAIR = """
@@ -202,13 +204,7 @@ def test_an_objective_that_the_test_bench_does_not_measure_is_refused_with_those
 
 def test_a_figure_that_a_layout_does_not_have_keeps_it_out_of_the_front(tmp_path):
     request = {"netlist_text": PAIR, "technologies": ["sky130A"], "objectives": ["mirror_error"], "layouts": 1}
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), "--params", json.dumps({**request, "workspace": str(tmp_path)})],
-        capture_output=True,
-        text=True,
-        timeout=WATCHDOG_S,
-        check=False,
-    )
+    done = run_program(SCRIPT, "--params", json.dumps({**request, "workspace": str(tmp_path)}), cwd=tmp_path)
     envelope = json.loads(done.stdout)
     assert (done.returncode, envelope["error"]["code"]) == (1, "LAYOUT_CONFLICT")
     (left_out,) = envelope["data"]["others"]
