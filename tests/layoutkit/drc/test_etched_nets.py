@@ -8,6 +8,7 @@ import pytest
 from drc_sketch import Sketch, with_rule
 
 from layoutkit.drc.check import check
+from layoutkit.drc.kinds import chip
 from layoutkit.technology import load
 
 SKY = load("sky130A")
@@ -82,3 +83,13 @@ def test_antenna_ratios_are_those_that_klayout_finds_layer_by_layer(seed, layer)
         assert verdict.measured == pytest.approx(greatest)
         expected = by_klayout(sketch, layer, limit, diode=diode, thickness=thickness, allowance=allowance)[1]
         assert sum(mark.shapes.area() for mark in verdict.marks) == expected
+
+
+def test_the_nets_of_a_cell_without_gates_are_not_extracted(monkeypatch):
+    """An array of bipolar transistors has thousands of contacts and no gate."""
+    monkeypatch.setattr(chip, "EtchedNets", lambda *_: pytest.fail("extracted"))
+    layout, cell = Sketch(SKY).box("diff", 0, 0, 2000, 2000).box("licon1", 500, 500, 670, 670).layout()
+    report = check(layout, cell, SKY)
+    found = [verdict for verdict in report.verdicts if verdict.rule.kind == "antenna"]
+    assert len(found) > 10
+    assert {(verdict.status, verdict.measured) for verdict in found} == {("passed", None)}
