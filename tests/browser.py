@@ -14,7 +14,7 @@ from pathlib import Path
 from patience import eventually
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-OFFLINE = "MAP * ~NOTFOUND"
+OFFLINE = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 KEY_CODES = {"Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Tab": 9}
 
 
@@ -76,12 +76,29 @@ class Page:
     def prefer(self, scheme):
         self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
-    def open(self, path):
+    def begin(self):
+        """Be as if the browser had just been started."""
+        self.send("Page.navigate", url="about:blank")
+        self.size(1400, 900)
+        self.prefer("light")
+        self.problems.clear()
+        self.requests.clear()
+
+    def visit(self, url):
+        """Open a page and wait until it is loaded; not for what its scripts do later."""
         before = self.loaded
-        self.send("Page.navigate", url=Path(path).resolve().as_uri())
+        self.send("Page.navigate", url=url)
         while self.loaded == before:
             self.receive()
+
+    def open(self, path):
+        """Open a page that says when it is ready."""
+        self.visit(Path(path).resolve().as_uri())
         self.wait("document.documentElement.dataset.ready === 'true'")
+
+    def elements(self):
+        """Return the text of the page as its scripts have left it."""
+        return self.run("document.documentElement.outerHTML")
 
     def run(self, expression):
         """Return the JSON value of an expression, evaluated in the page; promises are awaited."""

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))  # forked.py, model_service.py and the like
+from browser import CHROMIUM, chromium  # noqa: E402
 from forked import lay_out_cheaply, run_program, stand_in  # noqa: E402
 from installed_wheel import build_wheel, install, run_uv  # noqa: E402
 from made_once import Once  # noqa: E402
@@ -128,6 +129,22 @@ def pytest_ignore_collect(collection_path, config):
 def cheap_layouts():
     """Draw the picture of a layout finished in this process small, and leave files in the system's cache."""
     lay_out_cheaply()
+
+
+@pytest.fixture(scope="session")
+def started_browser():
+    """Return a browser that tests use one after the other."""
+    if CHROMIUM is None:
+        pytest.skip("skipped: needs chromium")
+    with chromium() as page:
+        yield page
+
+
+@pytest.fixture
+def browser(started_browser):
+    """Return a page of a browser, 1400 x 900 in light colours; see ``browser.Page``."""
+    started_browser.begin()
+    return started_browser
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 from itertools import pairwise
 from xml.etree import ElementTree as ET
@@ -18,7 +16,6 @@ from designgraph.pictures import BOUNDS, picture
 from designgraph.pictures.excerpt import Selection
 from designgraph.pictures.layered import GAP_Y, arrange
 from designgraph.pictures.mermaid import escaped
-from patience import WATCHDOG_S
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = (
@@ -217,91 +214,66 @@ def test_a_chain_runs_from_left_to_right_and_a_long_edge_bends_around():
     assert len(drawing.bends["d", "b"]) == 1
 
 
-needs_chromium = pytest.mark.skipif(
-    not (shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")),
-    reason="needs chromium",
-)
-
-
-def browse(page, tmp_path, fragment="", *options):
+def browse(browser, page, fragment=""):
     """Return what Chromium makes of a page: its elements after its script has run."""
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
-    done = subprocess.run(
-        [
-            program,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            f"--user-data-dir={tmp_path / 'profile'}",
-            "--window-size=1400,900",
-            "--virtual-time-budget=3000",
-            *(options or ["--dump-dom"]),
-            f"{page.as_uri()}{fragment}",
-        ],
-        capture_output=True,
-        text=True,
-        timeout=WATCHDOG_S,
-        check=True,
-    )
-    return done.stdout
+    browser.visit(f"{page.as_uri()}{fragment}")
+    browser.settle()
+    return browser.elements()
 
 
-@needs_chromium
-def test_chromium_draws_the_whole_graph(uart, tmp_path):
+def test_chromium_draws_the_whole_graph(uart, tmp_path, browser):
     page = tmp_path / "uart.html"
     page.write_text(drawn(uart, "uart", "html")[0], encoding="utf-8")
-    made = browse(page, tmp_path)
+    made = browse(browser, page)
     assert sorted(re.findall(r'data-id="(\w+)"', made)) == ["alone", "end", "plan", "state", "t0", "tx"]
     assert "6 of 6 nodes, 6 arrows" in made
     assert "Signal (2)" in made
 
 
-@needs_chromium
-def test_chromium_shows_a_neighbourhood_and_its_properties(uart, tmp_path):
+def test_chromium_shows_a_neighbourhood_and_its_properties(uart, tmp_path, browser):
     page = tmp_path / "uart.html"
     page.write_text(drawn(uart, "uart", "html")[0], encoding="utf-8")
-    made = browse(page, tmp_path, "#t0")
+    made = browse(browser, page, "#t0")
     assert sorted(re.findall(r'data-id="(\w+)"', made)) == ["plan", "state", "t0"]
     assert re.search(r'class="node chosen"[^>]*data-id="t0"', made)
     assert "<dt>condition</dt><dd>start</dd>" in made
 
 
-@needs_chromium
-def test_chromium_finds_what_is_searched(uart, tmp_path):
+def test_chromium_finds_what_is_searched(uart, tmp_path, browser):
     """The page's own policy forbids a second script, so that this one is put into a copy without the policy."""
     text = drawn(uart, "uart", "html")[0]
     text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
     script = "const s = document.getElementById('search'); s.value = '发送'; s.dispatchEvent(new Event('input'));"
     page = tmp_path / "search.html"
     page.write_text(text.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
-    made = browse(page, tmp_path)
+    made = browse(browser, page)
     assert re.findall(r'class="([^"]*)"[^>]*data-id="tx"', made) == ["node found"]
     assert re.findall(r'class="([^"]*)"[^>]*data-id="plan"', made) == ["node dim"]
     assert ">1 found<" in made
 
 
-@needs_chromium
-def test_chromium_runs_nothing_that_a_graph_holds(hostile, tmp_path):
+def test_chromium_runs_nothing_that_a_graph_holds(hostile, tmp_path, browser):
     page = tmp_path / "hostile.html"
     text = drawn(hostile, "hostile", "html")[0]
     page.write_text(text.replace("</body>", "<script>document.title='broken'</script></body>"), encoding="utf-8")
-    made = browse(page, tmp_path, "#n0")
+    made = browse(browser, page, "#n0")
     assert "<title>hostile - design graph</title>" in made
     assert len(set(re.findall(r'data-id="(\w+)"', made))) == len(HOSTILE) + 1
     assert "<img" not in made.replace("&lt;img", "")
 
 
-@needs_chromium
 @pytest.mark.parametrize("form", ["svg", "html"])
-def test_chromium_paints_the_picture(uart, tmp_path, form):
+def test_chromium_paints_the_picture(uart, tmp_path, browser, form):
     page = tmp_path / f"uart.{form}"
     page.write_text(drawn(uart, "uart", form)[0], encoding="utf-8")
     shot = tmp_path / "shot.png"
-    browse(page, tmp_path, "", f"--screenshot={shot}")
+    browse(browser, page)
+    browser.screenshot(shot)
     blank = tmp_path / "blank.html"
     blank.write_text("<!DOCTYPE html><title>blank</title>")
     blank_shot = tmp_path / "blank.png"
-    browse(blank, tmp_path, "", f"--screenshot={blank_shot}")
+    browse(browser, blank)
+    browser.screenshot(blank_shot)
     assert shot.stat().st_size > 3 * blank_shot.stat().st_size
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from browser import CHROMIUM, chromium
 from clusters import Cluster
 from forked import run_program
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
@@ -310,24 +309,22 @@ def test_names_are_never_read_as_markup(tmp_path):
     assert "No layout is clean" in html
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="skipped: needs chromium")
-def test_the_page_is_used_by_keyboard_on_light_dark_and_small_screens(found):
+def test_the_page_is_used_by_keyboard_on_light_dark_and_small_screens(found, browser):
     answer, _, _, folder = found
     number = answer["front"][0]["number"]
-    with chromium() as page:
-        for scheme, dark in (("light", False), ("dark", True)):
-            page.prefer(scheme)
-            page.open(folder / "front.html")
-            paper = page.run("getComputedStyle(document.body).backgroundColor")
-            assert (sum(map(int, re.findall(r"\d+", paper)[:3])) < 200) is dark
-        page.size(390, 800)
-        page.open(folder / "front.html")
-        assert page.run("document.documentElement.scrollWidth <= innerWidth")
-        page.run(f"""document.querySelector('svg a[href="#layout-{number}"]').focus()""")
-        page.press("Enter")
-        assert page.run("location.hash") == f"#layout-{number}"
-        assert page.run("document.querySelector(':target').localName") == "article"
-        top = page.run("document.querySelector(':target').getBoundingClientRect().top")
-        assert 0 <= top < 800
-        assert page.problems == []
-        assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []
+    for scheme, dark in (("light", False), ("dark", True)):
+        browser.prefer(scheme)
+        browser.open(folder / "front.html")
+        paper = browser.run("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, re.findall(r"\d+", paper)[:3])) < 200) is dark
+    browser.size(390, 800)
+    browser.open(folder / "front.html")
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    browser.run(f"""document.querySelector('svg a[href="#layout-{number}"]').focus()""")
+    browser.press("Enter")
+    assert browser.run("location.hash") == f"#layout-{number}"
+    assert browser.run("document.querySelector(':target').localName") == "article"
+    top = browser.run("document.querySelector(':target').getBoundingClientRect().top")
+    assert 0 <= top < 800
+    assert browser.problems == []
+    assert [url for url in browser.requests if not url.startswith(("file:", "data:"))] == []

@@ -12,11 +12,9 @@ from pathlib import Path
 import klayout.db as kdb
 import pytest
 
-from browser import CHROMIUM, chromium
 from layoutkit.view.report_page import report_page, with_times
 from report_sample import HOSTILE, inputs_of, nested_layout
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="skipped: needs chromium")
 OTA = Path(__file__).resolve().parents[3] / "skills/netlist-to-gds/assets/ota_5t.spice"
 DATA = re.compile(r'(<script id="data" type="application/json">)(.*?)(</script>)')
 COPIES = 27  # of 6 devices: 162
@@ -30,19 +28,9 @@ def ota(finished_layout):
     return finished_layout(OTA, "sky130A")[1] / "report.html"
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as page:
-        yield page
-
-
 @pytest.fixture
 def page(browser, ota):
-    """Return the demo's page, opened anew at 1400 x 900 in light colours."""
-    browser.size(1400, 900)
-    browser.prefer("light")
-    browser.problems.clear()
-    browser.requests.clear()
+    """Return the demo's page, opened anew."""
     browser.open(ota)
     return browser
 
@@ -102,8 +90,6 @@ def test_what_is_drawn_is_what_klayout_says_is_there(browser, tmp_path, layer):
     """At 60 x 60 places, two pixels off all edges. Shapes overlap, have holes and are placed turned and mirrored."""
     path = tmp_path / "sample.html"
     path.write_text(with_times(report_page(inputs_of()), []), encoding="utf-8")
-    browser.size(1400, 900)
-    browser.prefer("light")
     browser.open(path)
     browser.run("document.getElementById('layers-none').click()")
     browser.run(f"document.querySelector('[data-layer={layer}]').click()")
