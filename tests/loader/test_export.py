@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import json
+import modulefinder
 import os
 import shlex
 import stat
@@ -95,12 +96,27 @@ def seen(path):
 
 
 @functools.cache
+def compiled(text):
+    return compile(text, "a module", "exec")
+
+
+@functools.cache
 def imports_in(code):
-    """Return what Python's own finder of modules reads in compiled code, once for the same module of all copies."""
+    """Return what Python's own finder of modules reads in compiled code."""
     return [*ModuleFinder().scan_opcodes(code)]
 
 
 class CachedFinder(ModuleFinder):
+    """Python's own finder of modules, which compiles and reads a module once that is the same in all copies."""
+
+    def load_module(self, fqname, fp, pathname, file_info):
+        if file_info[2] != modulefinder._PY_SOURCE:
+            return super().load_module(fqname, fp, pathname, file_info)
+        module = self.add_module(fqname)
+        module.__file__, module.__code__ = pathname, compiled(fp.read())
+        self.scan_code(module.__code__, module)
+        return module
+
     def scan_opcodes(self, co):
         return imports_in(co)
 
