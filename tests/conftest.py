@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))  # forked.py, model_service.py and the like
 from browser import CHROMIUM, chromium  # noqa: E402
-from forked import lay_out_cheaply, run_program, stand_in  # noqa: E402
+from forked import lay_out_cheaply, programs, run_program, share  # noqa: E402
 from installed_wheel import build_wheel, install, run_uv  # noqa: E402
 from made_once import Once  # noqa: E402
 
@@ -126,8 +126,9 @@ def pytest_ignore_collect(collection_path, config):
 
 
 @pytest.fixture(autouse=True, scope="session")
-def cheap_layouts():
+def cheap_layouts(once):
     """Draw the picture of a layout finished in this process small, and leave files in the system's cache."""
+    share(once.root / "forked")
     lay_out_cheaply()
 
 
@@ -221,32 +222,25 @@ def finished_layout(run_once):
     return build
 
 
-@pytest.fixture(scope="session")
-def forked_python(tmp_path_factory):
-    """Return a program that runs a script or a module in a process that has loaded the libraries; see ``forked``."""
-    program = tmp_path_factory.mktemp("programs") / "python"
-    stand_in(program, python=program)
-    return str(program)
-
-
 @pytest.fixture(scope="module")
-def forked_tools(forked_python):
+def forked_tools():
     """Let runners of this process fork the programs of tools: for tests of what tools do, not of how they start."""
     from skillpack.execution import tool_process
 
-    started = tool_process._program
+    started, python = tool_process._program, str(programs() / "python-of-tools")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tool_process, "_program", lambda *given, **warm: [forked_python, *started(*given, **warm)[1:]])
+        patch.setattr(tool_process, "_program", lambda *given, **warm: [python, *started(*given, **warm)[1:]])
         yield
 
 
 @pytest.fixture(scope="module")
-def forked_jobs(forked_python):
+def forked_jobs():
     """Let searches fork the processes of their jobs: for tests of what searches find."""
     from layoutkit.explore import job_process
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(job_process, "sys", SimpleNamespace(executable=forked_python, path=sys.path))
+        python = str(programs() / "python-of-tools")
+        patch.setattr(job_process, "sys", SimpleNamespace(executable=python, path=sys.path))
         yield
 
 

@@ -37,6 +37,7 @@ LIBRARIES = ("klayout.db", "klayout.rdb", "klayout.lay", "numpy", "numba", "yaml
 PACKAGES = ("layoutkit", "designgraph", "skillscript", "skillpack")
 BIN = Path(sys.executable).parent
 MEASURED = "--measured"
+HOME = []
 # In a shell: hands its arguments, environment, folder and standard streams over. It starts in a thirtieth of a second.
 PROGRAM = """\
 #!{python} -IS
@@ -62,14 +63,19 @@ class Server:
     """The process that forks a child for each script to run; the workers of a test run share it.
 
     It ends when the last of them has closed its connection.
+
+    Args:
+        folder: That the workers share.
     """
 
-    def __init__(self):
-        run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-        folder = Path(tempfile.gettempdir()) / f"forked-{os.getuid()}-{run[:16]}"
-        folder.mkdir(mode=0o700, exist_ok=True)
-        self.address = str(folder / "socket")
+    def __init__(self, folder):
+        folder.mkdir(parents=True, exist_ok=True)
         with locked(folder / "lock"):
+            kept = folder / "address"  # of a socket, which may be no longer than 107 bytes
+            if not kept.exists():
+                short = len(bytes(folder)) < 90
+                kept.write_text(str(folder if short else tempfile.mkdtemp()) + "/socket", encoding="utf-8")
+            self.address = kept.read_text(encoding="utf-8")
             self._lease = self._leased()
             if self._lease is None:
                 self._start()
@@ -124,10 +130,42 @@ def is_measured():
     return coverage is not None and coverage.Coverage.current() is not None
 
 
+def share(folder):
+    """Say in which folder the workers of this test run find the server and the programs; the first one makes them."""
+    HOME[:] = [folder]
+
+
 @functools.cache
 def server():
     """Return this test run's server; None where there is no fork or no way to hand over open files."""
-    return Server() if hasattr(os, "fork") and hasattr(socket, "send_fds") and sys.platform == "linux" else None
+    able = hasattr(os, "fork") and hasattr(socket, "send_fds") and sys.platform == "linux"
+    return Server(*HOME) if able else None
+
+
+@functools.cache
+def programs():
+    """Return a folder with programs for a shell, each of which is forked.
+
+    ``uv`` runs scripts in this environment, ``python-of-tools`` also modules. ``skillpack`` runs its tools by that.
+    """
+    (home,) = HOME
+    made = home / "programs"
+    home.mkdir(parents=True, exist_ok=True)
+    with locked(home / "lock of programs"):
+        if not made.exists():
+            new = home / "new programs"
+            new.mkdir(exist_ok=True)
+            python = made / "python-of-tools"
+            stand_in(new / "uv", words=["run"])
+            stand_in(new / python.name, python=python)
+            stand_in(new / "skillpack", before=[BIN / "skillpack"], python=python)
+            new.rename(made)
+    return made
+
+
+def skillpack():
+    """Return the command line of a ``skillpack`` that is forked, and forks its tools."""
+    return [str(programs() / "skillpack")]
 
 
 def run_program(script, *arguments, cwd, stdin="", **environment):
@@ -173,18 +211,6 @@ def stand_in(program, *, words=(), before=(), python=sys.executable):
     program.chmod(0o755)
 
 
-def programs(folder):
-    """Write ``uv``, of which scripts are run in this environment, and ``skillpack`` into a folder, for a shell.
-
-    The tools that ``skillpack`` calls are forked, too.
-    """
-    folder.mkdir(exist_ok=True)
-    stand_in(folder / "uv", words=["run"])
-    stand_in(folder / "python-of-tools", python=folder / "python-of-tools")
-    stand_in(folder / "skillpack", before=[BIN / "skillpack"], python=folder / "python-of-tools")
-    return folder
-
-
 def serve(address):
     """Run what is asked for at ``address``, and answer each with the child's wait status, while a worker leases it."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -200,10 +226,15 @@ def serve(address):
     print("ready", flush=True)
     leases, asked = {listening}, {}  # until the first one is there, the server is its own
     while leases:
-        ready, _, _ = select.select({listening, woken, *leases}, [], [])
+        clients = {client: child for child, client in asked.items() if client}
+        ready, _, _ = select.select({listening, woken, *leases, *clients}, [], [])
         for lease in leases.intersection(ready) - {listening}:  # nothing more is said there: it was closed
             leases.remove(lease)
             lease.close()
+        for client in set(ready).intersection(clients):  # nor there: whoever waited was killed
+            end(clients[client])
+            asked[clients[client]] = None
+            client.close()
         if woken in ready:
             woken.recv(64)
             answer_ended(asked)
@@ -223,15 +254,23 @@ def serve(address):
                 os.close(file)
 
 
+def end(child):
+    """Kill a child, which leads a group, with what it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)
+
+
 def answer_ended(asked):
-    """Tell the clients in ``asked``, by process, of those that have ended."""
+    """Tell the clients in ``asked``, by process, of those that have ended; None is no client any more."""
     with contextlib.suppress(ChildProcessError):
         while True:
             child, status = os.waitpid(-1, os.WNOHANG)
             if not child:
                 break
-            with asked.pop(child) as client, contextlib.suppress(OSError):  # the client has ended
-                client.send(str(status).encode())
+            client = asked.pop(child)
+            if client:
+                with client, contextlib.suppress(OSError):
+                    client.send(str(status).encode())
 
 
 def prepare():
@@ -286,6 +325,7 @@ def start_measurement():
 
 def run_order(files, measurement):
     """Become the script that was ordered; never return."""
+    os.setpgid(0, 0)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)

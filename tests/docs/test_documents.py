@@ -76,7 +76,7 @@ def copied(tmp_path):
     """
     own = ("ANALOG_LAYOUT_", "SKILLPACK_", "SKILL_MODEL_", "CHIPFORGE_", "KG_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(own)}
-    environment["PATH"] = os.pathsep.join([str(programs(tmp_path / "bin")), os.environ["PATH"]])
+    environment["PATH"] = os.pathsep.join([str(programs()), os.environ["PATH"]])
 
     def copy(skill):
         home = shutil.copytree(skill, tmp_path / "a copy" / skill.name)

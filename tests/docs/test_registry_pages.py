@@ -80,7 +80,7 @@ def run(command, folder, places=(BIN,)):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_commands_of_a_page_run_as_printed(page, root):
-    places = [programs(root / "programs"), BIN]
+    places = [programs(), BIN]
     lines = [line for block in blocks(page, "bash") for line in block.replace("\\\n", " ").splitlines()]
     assert lines
     for line in lines:
@@ -216,7 +216,7 @@ def test_a_pair_is_drawn_from_what_the_netlist_says(runner, tmp_path):
 
 def test_the_command_line_checks_and_runs_pipelines(tmp_path):
     pipeline = "netlist-to-gds/assets/netlist-to-gds.pipeline.yaml"
-    skillpack = [sys.executable, "-m", "skillpack", "pipeline"]
+    skillpack = [programs() / "skillpack", "pipeline"]
     assert "7 steps can run" in run([*skillpack, "check", pipeline], tmp_path).stdout
     for arguments in (["check", "none.yaml"], ["run", "none.yaml"], ["run", pipeline, "--resume"], ["run", pipeline]):
         done = run([*skillpack, *arguments], tmp_path)
@@ -228,7 +228,7 @@ def test_the_command_line_checks_and_runs_pipelines(tmp_path):
 
 
 def test_the_command_line_ranks_intents_and_shows_entries(tmp_path):
-    skillpack = [sys.executable, "-m", "skillpack"]
+    skillpack = [programs() / "skillpack"]
     ranked = json.loads(run([*skillpack, "intent", "current mirror", "--json"], tmp_path).stdout)
     assert ranked[0]["id"] == "layout.create_current_mirror"
     assert run([*skillpack, "intent", "cooking"], tmp_path).returncode == 1

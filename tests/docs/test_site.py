@@ -188,13 +188,14 @@ def test_someone_runs_every_command_of_the_site(site):
 @pytest.fixture
 def shell(tmp_path):
     """Return a function that runs a line in an empty folder, and the environment that it has."""
-    place = programs(tmp_path / "programs")
+    place = tmp_path / "programs"
+    place.mkdir()
     for name in OTHERS:
         (place / name).write_text("#!/bin/sh\nexit 0\n", encoding="utf-8")
         (place / name).chmod(0o755)
     own = ("ANALOG_LAYOUT_", "SKILLPACK_", "SKILL_MODEL_", "CHIPFORGE_", "KG_", "CLAUDE_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(own)}
-    environment["PATH"] = os.pathsep.join([str(place), str(BIN), os.environ["PATH"]])
+    environment["PATH"] = os.pathsep.join([str(place), str(programs()), str(BIN), os.environ["PATH"]])
     environment["HOME"] = str(tmp_path / "home")
     work = tmp_path / "work"
     for folder in (work, tmp_path / "home"):

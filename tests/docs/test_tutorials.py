@@ -50,7 +50,7 @@ def blocks(page):
 def follow(page, folder):
     """Write the files of a page into ``folder`` and run its commands there; the first one that fails is an error."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
-    places = [programs(folder / ".programs"), BIN, os.environ["PATH"]]
+    places = [programs(), BIN, os.environ["PATH"]]
     environment["PATH"] = os.pathsep.join(map(str, places))
     for block in blocks(page):
         if block.file is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import forked
 from patience import WATCHDOG_S
 from skillpack import SkillLoader
 
@@ -41,8 +42,9 @@ def skillpack(pack):
     """Run the command on the pack; return the finished process."""
 
     def run(*arguments, stdin="", env=None, roots=("--skills-dir", str(pack))):
+        of_python = any(name.startswith("PYTHON") for name in env or {})
         return subprocess.run(
-            [sys.executable, "-m", "skillpack", *arguments, *roots],
+            [*([sys.executable, "-m", "skillpack"] if of_python else forked.skillpack()), *arguments, *roots],
             input=stdin.encode(),
             capture_output=True,
             check=False,
@@ -319,7 +321,7 @@ def test_a_skill_without_a_name_is_used_with_a_warning(tmp_path, command):
     home.mkdir()
     (home / "SKILL.md").write_text("---\ndescription: Count words.\n---\nbody\n")
     done = subprocess.run(
-        [sys.executable, "-m", "skillpack", "--skills-dir", str(tmp_path), *command],
+        [*forked.skillpack(), "--skills-dir", str(tmp_path), *command],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import forked
 from patience import WATCHDOG_S
 from skillpack import SkillLoader
 from skillpack.__main__ import command
@@ -388,7 +389,7 @@ def test_a_name_that_is_not_installed_is_not_reported_as_nothing_installed(skill
 
 def test_names_that_mean_nothing_get_suggestions(tmp_path, pack):
     def run(*arguments):
-        words = [sys.executable, "-m", "skillpack", "install", "--skills-dir", str(pack), *arguments]
+        words = [*forked.skillpack(), "install", "--skills-dir", str(pack), *arguments]
         return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=WATCHDOG_S)
 
     done = run("alpa", "betta", "--host", "claude")

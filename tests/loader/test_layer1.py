@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 import subprocess
-import sys
 import xml.etree.ElementTree as ET  # the text is ours
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forked import skillpack
 from operations import lines_run
 from skillpack import Skill, SkillLoader
 from skillpack.skills.layer1 import BY_TOOL, Budget, estimate_tokens, layer1
@@ -184,14 +184,12 @@ def test_the_command_that_the_prompt_names_prints_the_body(write_skill, tmp_path
     write_skill("one", "---\nname: one\ndescription: d\n---\nThe body.\n", root="my skills")
     printed = run("--skills-dir", str(tmp_path / "my skills")).stdout
     command = shlex.split(re.search(r"Run `skillpack (.*)`", printed)[1].replace("NAME", "one"))
-    assert subprocess.check_output([sys.executable, "-m", "skillpack", *command], text=True) == "The body.\n"
+    assert subprocess.check_output([*skillpack(), *command], text=True) == "The body.\n"
     assert "Run `skillpack show NAME`." in run().stdout
 
 
 def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "skillpack", "prompt", *arguments], capture_output=True, text=True, check=False
-    )
+    return subprocess.run([*skillpack(), "prompt", *arguments], capture_output=True, text=True, check=False)
 
 
 def test_the_command_prints_every_style_within_a_budget(write_skill, tmp_path):

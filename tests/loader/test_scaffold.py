@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import forked
 from skillpack import SkillLoader, find_tools
 from skillpack.skills.exceptions import ScaffoldError
 from skillpack.skills.scaffold import Plan, default_tool, write_skill
@@ -18,9 +19,7 @@ from skillpack.skills.validation import validate
 
 
 def skillpack(*arguments, cwd):
-    return subprocess.run(
-        [sys.executable, "-m", "skillpack", *arguments], capture_output=True, text=True, cwd=cwd, check=False
-    )
+    return subprocess.run([*forked.skillpack(), *arguments], capture_output=True, text=True, cwd=cwd, check=False)
 
 
 @pytest.mark.parametrize("tool", [None, "text.count_words", "a.b.c"])

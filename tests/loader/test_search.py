@@ -4,11 +4,11 @@ import json
 import math
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from forked import skillpack
 from skillpack import SkillLoader
 from skillpack.skills.relevance import MAX_TERMS, folded, terms_of
 from skillpack.skills.search import search
@@ -285,9 +285,7 @@ def test_there_are_fifty_six_prompts():
 
 
 def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "skillpack", "search", *arguments], capture_output=True, text=True, check=False
-    )
+    return subprocess.run([*skillpack(), "search", *arguments], capture_output=True, text=True, check=False)
 
 
 def test_the_command_lists_the_best_first(write_skill, tmp_path):

@@ -4,11 +4,11 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from forked import skillpack
 from skillpack.skills.exceptions import RootError
 from skillpack.skills.skill_rules import HOSTS
 from skillpack.skills.validation import validate
@@ -226,7 +226,7 @@ def test_validating_runs_nothing_of_a_skill(write_skill, tmp_path):
 
 def run(*arguments, cwd=None):
     return subprocess.run(
-        [sys.executable, "-m", "skillpack", "validate", *map(str, arguments)],
+        [*skillpack(), "validate", *map(str, arguments)],
         capture_output=True,
         text=True,
         cwd=cwd,

@@ -7,7 +7,7 @@ import subprocess
 import klayout.db as kdb
 import pytest
 
-from forked import programs
+from forked import skillpack
 from layoutkit.errors import FileError
 from layoutkit.explore import scoreboard
 from layoutkit.explore.board_page import page
@@ -24,7 +24,7 @@ M2 out in vss vss nmos W=4u L=1u nf=2
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory, suite):
+def run(tmp_path_factory):
     """Return board, folder, exit code and output of a suite: a good and an empty netlist, and two with options."""
     home = tmp_path_factory.mktemp("suite")
     (home / "in/more").mkdir(parents=True)
@@ -38,16 +38,9 @@ def run(tmp_path_factory, suite):
     return json.loads((home / "out/board.json").read_text()), home, done
 
 
-@pytest.fixture(scope="module")
-def suite(tmp_path_factory):
-    """Return a function that runs ``skillpack suite``."""
-    program = programs(tmp_path_factory.mktemp("programs")) / "skillpack"
-
-    def run(*arguments):
-        command = [program, "suite", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=WATCHDOG_S, check=False)
-
-    return run
+def suite(*arguments):
+    command = [*skillpack(), "suite", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=WATCHDOG_S, check=False)
 
 
 def test_every_circuit_is_a_row_and_a_bad_one_says_why(run):
@@ -114,7 +107,7 @@ def test_what_gets_worse_is_told_and_ends_with_an_error(run):
     assert home.is_dir()
 
 
-def test_a_suite_is_compared_with_an_earlier_one_and_resumed(run, tmp_path, suite):
+def test_a_suite_is_compared_with_an_earlier_one_and_resumed(run, tmp_path):
     board, home, _ = run
     better = copy.deepcopy(board)
     better["rows"]["sky130A mirror"]["area_um2"] *= 0.5
