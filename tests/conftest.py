@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, settings
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))  # forked.py, model_service.py and the like
 from browser import CHROMIUM, chromium  # noqa: E402
-from forked import lay_out_cheaply, programs, run_program, share  # noqa: E402
+from fork_server import lay_out_cheaply  # noqa: E402
+from forked import programs, run_program, share  # noqa: E402
 from installed_wheel import build_wheel, install, run_uv  # noqa: E402
 from made_once import Once  # noqa: E402
 

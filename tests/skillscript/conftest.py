@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import textwrap
 from dataclasses import dataclass
@@ -13,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from patience import WATCHDOG_S
+from forked import run_script
 
 INPUT_SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -122,15 +120,8 @@ class TinySkill:
         return [sys.executable, self.script, *arguments]
 
     def run(self, *arguments: str, stdin: bytes = b"", env: dict[str, str] | None = None) -> Run:
-        done = subprocess.run(
-            self.command(*arguments),
-            input=stdin,
-            capture_output=True,
-            timeout=WATCHDOG_S,
-            check=False,
-            cwd=self.folder,
-            env={**os.environ, **(env or {})},
-        )
+        command = [self.script, *arguments]
+        done = run_script(command, cwd=self.folder, environment=env or {}, stdin=stdin, kind="scripts")
         return Run(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

@@ -1,0 +1,192 @@
+"""The process that forks a child for each script to run; ``forked`` starts it and asks it.
+
+It has loaded what scripts load. A child gets the script's arguments, environment, folder and standard streams, runs it
+as ``__main__`` and leads a process group, which is killed if whoever waits for it is. The process ends when the last
+test worker has closed its connection.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import select
+import signal
+import socket
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MEASURED = "--measured"
+LIBRARIES = {
+    "scripts": ("yaml", "jsonschema", "click", "frontmatter"),
+    "engine": ("klayout.db", "klayout.rdb", "klayout.lay", "numpy", "numba", "yaml", "jsonschema"),
+}
+PACKAGES = {"scripts": ("skillscript", "skillpack"), "engine": ("skillscript", "designgraph", "layoutkit")}
+
+
+def serve(address):
+    """Run what is asked for at ``address``, and answer each with the child's wait status, while a worker leases it."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with contextlib.suppress(FileNotFoundError):
+        Path(address).unlink()
+    listening.bind(address)
+    listening.listen(64)
+    measurement = prepare(sys.argv[2])
+    woken, waker = socket.socketpair()
+    waker.setblocking(False)
+    signal.set_wakeup_fd(waker.fileno())
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    print("ready", flush=True)
+    leases, asked = {listening}, {}  # until the first one is there, the server is its own
+    while leases:
+        clients = {client: child for child, client in asked.items() if client}
+        ready, _, _ = select.select({listening, woken, *leases, *clients}, [], [])
+        for lease in leases.intersection(ready) - {listening}:  # nothing more is said there: it was closed
+            leases.remove(lease)
+            lease.close()
+        for client in set(ready).intersection(clients):  # nor there: whoever waited was killed
+            end(clients[client])
+            asked[clients[client]] = None
+            client.close()
+        if woken in ready:
+            woken.recv(64)
+            answer_ended(asked)
+        if listening in ready:
+            client, _ = listening.accept()
+            said, files, _, _ = socket.recv_fds(client, 64, 4)
+            if said == b"lease":
+                client.send(b"leased")
+                leases = leases - {listening} | {client}
+            elif said == b"run":
+                child = os.fork()
+                if child == 0:
+                    listening.close()
+                    run_order(files, measurement)
+                asked[child] = client
+            for file in files:
+                os.close(file)
+
+
+def end(child):
+    """Kill a child with what it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)
+
+
+def answer_ended(asked):
+    """Tell the clients in ``asked``, by process, of those that have ended; None is no client any more."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            child, status = os.waitpid(-1, os.WNOHANG)
+            if not child:
+                break
+            client = asked.pop(child)
+            if client:
+                with client, contextlib.suppress(OSError):
+                    client.send(str(status).encode())
+
+
+def prepare(kind):
+    """Load what scripts load; return the measurement of coverage, if there is one.
+
+    Args:
+        kind: ``engine`` for scripts of skills; ``scripts`` for those without it, which are forked in a fifth of the
+            time.
+    """
+    import gc
+
+    measurement = start_measurement() if MEASURED in sys.argv else None
+    packages = [importlib.import_module(name) for name in PACKAGES[kind]]
+    modules = [
+        found.name for package in packages for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    ]
+    for name in [*LIBRARIES[kind], *(name for name in modules if not name.startswith("skillpack.hosts."))]:
+        with contextlib.suppress(ImportError):  # an extra that is not installed
+            importlib.import_module(name)
+    if kind == "engine":
+        warm_up()
+    gc.freeze()  # so that a child's collector does not write to the pages it shares
+    return measurement
+
+
+def warm_up():
+    """Lay out a pair, with what numba compiled, and load all technologies."""
+    from layoutkit.flow.build import build_layout
+    from layoutkit.flow.design import LayoutRequest
+    from layoutkit.place import engine
+    from layoutkit.technology import load, names
+
+    lay_out_cheaply()
+    engine.COMPILE_FROM_WORK = 0  # a child gets what is loaded here
+    for name in names():
+        load(name)
+    with tempfile.TemporaryDirectory() as workspace:
+        build_layout(LayoutRequest(str(ROOT / "skills/netlist-to-gds/assets/pair.spice"), "sky130A", workspace))
+
+
+def lay_out_cheaply():
+    """Draw pictures of finished layouts smaller than for users, and wait for no disk: no test ends with a power cut."""
+    from layoutkit.flow import build
+
+    build.PICTURE_SIDE = 320  # pixels on the long side: a third of a second less than 1600
+    os.fsync = lambda _: None
+
+
+def start_measurement():
+    """Measure the coverage of the scripts; each child process writes a file of its own."""
+    import coverage
+
+    measurement = coverage.Coverage(config_file=str(ROOT / "pyproject.toml"), data_suffix=True)
+    measurement.set_option("run:data_file", str(ROOT / measurement.get_option("run:data_file")))
+    measurement.start()
+    return measurement
+
+
+def run_order(files, measurement):
+    """Become the script that was ordered; never return."""
+    os.setpgid(0, 0)
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with os.fdopen(files[0], encoding="utf-8") as given:
+        given.seek(0)
+        order = json.load(given)
+    for number, file in enumerate(files[1:]):
+        os.dup2(file, number)
+        os.close(file)
+    sys.stdin, sys.stdout, sys.stderr = (
+        open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115 - descriptors, not paths
+        for number, mode in enumerate(("r", "w", "w"))
+    )
+    os.chdir(order["folder"])
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    sys.argv, sys.executable = order["arguments"], order.get("python", sys.executable)
+    sys.path[0] = str(Path(sys.argv[0]).resolve().parent)  # of -m the folder where it is run
+    code = 0
+    try:
+        if sys.argv[0] == "-m":
+            del sys.argv[0]
+            sys.modules.pop(sys.argv[0], None)
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as leave:
+        code = leave.code if isinstance(leave.code, int) else int(leave.code is not None)
+    except BaseException:  # noqa: BLE001 - the interpreter's own last resort
+        traceback.print_exc()
+        code = 1
+    if measurement is not None:
+        measurement.stop()
+        measurement.save()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])
