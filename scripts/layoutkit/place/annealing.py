@@ -9,12 +9,14 @@ from __future__ import annotations
 from layoutkit.place.packing import (
     C_APART,
     C_COUNT,
-    C_FAULT,
+    C_LOOSE,
     C_ORDER,
     C_REFERENCE,
     C_RULE,
     C_STALE,
     CLUSTER,
+    CLUSTER_SIZE,
+    CLUSTERS,
     I_COUNT,
     I_FIRST,
     I_FLIPS,
@@ -24,23 +26,37 @@ from layoutkit.place.packing import (
     I_MIRRORS,
     I_RINGED,
     I_SIZE,
+    ITEM_SIZE,
+    ITEMS,
     MIRRORED,
     N_ASPECT,
+    N_CHOICES,
     N_CLASS_FACES,
     N_CLUSTER,
     N_FACES,
+    N_FRAMES,
     N_ITEMS,
     N_OUT_HEIGHT,
     N_OUT_WIDTH,
     N_PITCH,
+    NET_SIZE,
     OFF_AXIS,
     ORDER,
+    ORIENTATIONS,
     PAIR,
     REFERENCE,
     RULE,
     S_EXCESS,
     S_SIZE,
     SHAPE,
+    T_CLUSTERS,
+    T_FAULTS,
+    T_LEFT,
+    T_RIGHT,
+    T_SIZE,
+    T_TOP,
+    TOTALS,
+    TURN,
     UPSIDE_DOWN,
     Numbers,
     framed_width,
@@ -52,34 +68,33 @@ from layoutkit.place.relations import relation_lack
 
 FAULT_COST = 50
 """What a step by which taps are too far away costs, in steps of the perimeter."""
+UNBOUNDED = 1 << 56
+"""More than anything costs."""
 OUTLINE_COST = 8
 """What the area costs by which a wanted outline has to grow, compared with that of the layout."""
 
 
 def cost_of(state: Numbers, problem: Numbers, scratch: Numbers, limit: int, out: Numbers) -> None:
-    """Pack what has changed, and write cost, faults and the box to ``out``. [grid steps, squared]
+    """Pack what has changed, and write cost and faults to ``out``. [grid steps, squared]
 
     The cost is the area with a frame around it, the wires at a width of one track, and what the shape, the taps and the
-    ports lack. Where the area alone costs more than ``limit``, the wires are left out.
+    ports lack. Where a part of it is more than ``limit``, the rest is left out: only a state that costs less is whole.
     """
-    numbers, items, shapes, gaps, class_gaps, wired, pins, nets, sides, relations = problem
-    leader, packing, box, extents = scratch
+    numbers, items, shapes, gaps, class_gaps, wires, sides, relations = problem
+    packing, dirty, none = scratch
     n = numbers[N_ITEMS]
-    faults = clusters = 0
+    stale, totals = C_STALE * n, TOTALS * n
     for cluster in range(n):
-        if state[C_STALE * n + cluster]:
-            pack_cluster(state, cluster, n, items, shapes, gaps, numbers[N_FACES], packing)
-        if state[C_COUNT * n + cluster]:
-            faults += state[C_FAULT * n + cluster]
-            clusters += 1
-    pack_clusters(state, n, leader, items, class_gaps, numbers[N_CLASS_FACES], packing, box)
-    width, height = box[2] - box[0], box[3] - box[1]
-    short, long = min(width, height), max(width, height)
-    cost = (
-        framed_width(state, n, items, shapes, box) * height
-        + FAULT_COST * faults * (width + height)
-        + clusters * numbers[N_CLUSTER]
-    )
+        if state[stale + cluster]:
+            pack_cluster(state, n, cluster, items, shapes, gaps, numbers[N_FACES], packing)
+    side_cost, cost = FAULT_COST * state[totals + T_FAULTS], state[totals + T_CLUSTERS] * numbers[N_CLUSTER]
+    out[0], out[1] = limit + 1, state[totals + T_FAULTS]
+    if not pack_clusters(state, n, class_gaps, numbers[N_CLASS_FACES], side_cost, limit - cost):
+        return
+    width, height = state[totals + T_RIGHT] - state[totals + T_LEFT], state[totals + T_TOP]
+    cost += side_cost * (width + height)
+    cost += (framed_width(state, n, items, shapes) if numbers[N_FRAMES] else width) * height
+    short, long = (width, height) if width < height else (height, width)
     if numbers[N_OUT_WIDTH]:
         # as large as the outline of this ratio that holds all; to add what is too wide and what is too high would
         # make the longest layout the best one where none fits
@@ -91,20 +106,27 @@ def cost_of(state: Numbers, problem: Numbers, scratch: Numbers, limit: int, out:
         )
     elif short * numbers[N_ASPECT] < long * 100:
         cost += (long * 100 // numbers[N_ASPECT] - short) * long  # as large as the outline that has the ratio
-    for item in range(n):
-        cost += shapes[(items[item * I_SIZE + I_FIRST] + state[SHAPE * n + item]) * S_SIZE + S_EXCESS]
-        if state[OFF_AXIS * n + item]:
-            cost += items[item * I_SIZE + I_LEAVES]
-    cost += relation_lack(state, n, items, shapes, relations) * (width + height) // 2
-    out[0], out[1] = cost, faults
+    if numbers[N_CHOICES]:
+        for item in range(n):
+            i = ITEMS * n + ITEM_SIZE * item
+            shape = items[item * I_SIZE + I_FIRST] + state[i + SHAPE]
+            cost += shapes[ORIENTATIONS * shape * S_SIZE + S_EXCESS]
+            if state[i + OFF_AXIS]:
+                cost += items[item * I_SIZE + I_LEAVES]
+    if len(relations) > 0:
+        cost += relation_lack(state, n, items, shapes, relations) * (width + height) // 2
     if cost > limit:
         return
-    wires = wire_length(state, n, items, shapes, wired, pins, nets, extents)
+    most = (10 * (limit - cost) + 9) // numbers[N_PITCH]
+    length = wire_length(state, n, items, wires, most, dirty)
+    if length > most:
+        return
     for index in range(len(sides) // 2):
-        net, edge = 4 * sides[2 * index], sides[2 * index + 1]
-        if extents[net + 2] >= extents[net]:
-            wires += 10 * abs(box[edge] - extents[net + edge])
-    out[0] += wires * numbers[N_PITCH] // 10
+        net, edge = totals + T_SIZE + NET_SIZE * sides[2 * index], sides[2 * index + 1]
+        if state[net + 2] >= state[net]:
+            length += 10 * abs(state[totals + T_LEFT + edge] - state[net + edge])
+    out[0] = cost + length * numbers[N_PITCH] // 10
+    state[stale : stale + 3 * n] = none
 
 
 def assign(target: Numbers, source: Numbers) -> None:
@@ -118,51 +140,60 @@ def assign_each(target: Numbers, source: Numbers) -> None:
         target[index] = source[index]
 
 
-def exchange(state: Numbers, part: int, n: int, one: int, other: int) -> None:
-    """Exchange the entries of two items, or of two clusters, in one part of the state."""
-    a, b = part * n + one, part * n + other
+def exchange(state: Numbers, a: int, b: int) -> None:
+    """Exchange two entries of the state."""
     held = state[a]
     state[a] = state[b]
     state[b] = held
 
 
-def exchange_places(state: Numbers, n: int, parts: Numbers, one: int, other: int) -> None:
-    """Let two items, or two clusters, change places in the order, with references and rules."""
-    order, reference, rule = parts
-    for position in range(n):
-        entry = order * n + position
+def exchange_places(state: Numbers, n: int, order: int, records: tuple[int, int, int], one: int, other: int) -> None:
+    """Let two items, or two clusters, change places in the order, with references and rules.
+
+    Args:
+        state: The state.
+        n: How many items there are.
+        order: Which order.
+        records: Where the references of items or clusters begin, the size of a record, and where in it a rule is.
+        one: The one.
+        other: The other.
+    """
+    first, size, rule = records
+    for entry in range(order * n, (order + 1) * n):
         if state[entry] == one:
             state[entry] = other
         elif state[entry] == other:
             state[entry] = one
-        entry = reference * n + position
+    for entry in range(first, first + size * n, size):
         if state[entry] == one:
             state[entry] = other
         elif state[entry] == other:
             state[entry] = one
-    exchange(state, reference, n, one, other)
-    exchange(state, rule, n, one, other)
+    a, b = first + size * one, first + size * other
+    exchange(state, a, b)
+    exchange(state, a + rule, b + rule)
 
 
-def move_in_order(state: Numbers, n: int, order: int, which: int, target: int) -> None:
-    """Move an entry of an order to position ``target``."""
-    position = 0
-    while state[order * n + position] != which:
-        position += 1
-    while position < target:
-        state[order * n + position] = state[order * n + position + 1]
-        position += 1
-    while position > target:
-        state[order * n + position] = state[order * n + position - 1]
-        position -= 1
-    state[order * n + target] = which
+def move_in_order(state: Numbers, n: int, order: int, which: int, target: int) -> int:
+    """Move an entry of an order to position ``target``; return the first position that changed."""
+    first = order * n
+    was = 0
+    while state[first + was] != which:
+        was += 1
+    for position in range(was, target):
+        state[first + position] = state[first + position + 1]
+    for position in range(was, target, -1):
+        state[first + position] = state[first + position - 1]
+    state[first + target] = which
+    return min(was, target)
 
 
 def swap(state: Numbers, n: int, items: Numbers, one: int, other: int) -> bool:
     """Exchange two blocks that may change places, else their clusters; return whether anything changed."""
-    first, second = state[CLUSTER * n + one], state[CLUSTER * n + other]
     if one == other:
         return False
+    i, j = ITEMS * n + ITEM_SIZE * one, ITEMS * n + ITEM_SIZE * other
+    first, second = state[i + CLUSTER], state[j + CLUSTER]
     if first != second:
         alike = (
             items[one * I_SIZE + I_KEY] == items[other * I_SIZE + I_KEY]
@@ -170,10 +201,12 @@ def swap(state: Numbers, n: int, items: Numbers, one: int, other: int) -> bool:
             and items[one * I_SIZE + I_RINGED] != 0
         )
         if not alike:
-            exchange_places(state, n, (C_ORDER, C_REFERENCE, C_RULE), first, second)
+            records = (CLUSTERS * n + C_REFERENCE, CLUSTER_SIZE, C_RULE - C_REFERENCE)
+            exchange_places(state, n, C_ORDER, records, first, second)
+            state[C_LOOSE * n + first] = state[C_LOOSE * n + second] = 1
             return True
-        exchange(state, CLUSTER, n, one, other)
-    exchange_places(state, n, (ORDER, REFERENCE, RULE), one, other)
+        exchange(state, i + CLUSTER, j + CLUSTER)
+    exchange_places(state, n, ORDER, (ITEMS * n + REFERENCE, ITEM_SIZE, RULE - REFERENCE), one, other)
     state[C_STALE * n + first] = state[C_STALE * n + second] = 1
     return True
 
@@ -182,22 +215,23 @@ def join_cluster(state: Numbers, n: int, items: Numbers, item: int, other: int, 
     """Move a block to the cluster of another, or to one of its own; return whether it did."""
     if not items[item * I_SIZE + I_RINGED]:
         return False
-    old, kind = state[CLUSTER * n + item], items[item * I_SIZE + I_KIND]
-    new = state[CLUSTER * n + other]
+    i, clusters = ITEMS * n + ITEM_SIZE * item, CLUSTERS * n
+    old, kind = state[i + CLUSTER], items[item * I_SIZE + I_KIND]
+    new = state[ITEMS * n + ITEM_SIZE * other + CLUSTER]
     if choice % 4 == 0:
         new = 0
-        while new < n and state[C_COUNT * n + new]:
+        while new < n and state[clusters + CLUSTER_SIZE * new + C_COUNT]:
             new += 1
         if new == n:
             return False
-        state[C_APART * n + new] = (choice // 4) % 2 if kind == PAIR else 0
+        state[clusters + CLUSTER_SIZE * new + C_APART] = (choice // 4) % 2 if kind == PAIR else 0
     elif (
         items[item * I_SIZE + I_KEY] != items[other * I_SIZE + I_KEY]
         or new == old
-        or (state[C_APART * n + new] and kind != PAIR)
+        or (state[clusters + CLUSTER_SIZE * new + C_APART] and kind != PAIR)
     ):
         return False
-    state[CLUSTER * n + item] = new
+    state[i + CLUSTER] = new
     state[C_STALE * n + old] = state[C_STALE * n + new] = 1
     return True
 
@@ -205,14 +239,15 @@ def join_cluster(state: Numbers, n: int, items: Numbers, item: int, other: int, 
 def change(state: Numbers, n: int, items: Numbers, random: Numbers, at: int) -> bool:
     """Make one random change; return whether there was one to make."""
     kind, item, other, choice = random[at] % 100, random[at + 1] % n, random[at + 2] % n, random[at + 3]
-    cluster, second = state[CLUSTER * n + item], state[CLUSTER * n + other]
-    inside = state[C_COUNT * n + cluster] > 1
     if kind < 25:
         return swap(state, n, items, item, other)
-    if kind < 45 and inside:
+    i = ITEMS * n + ITEM_SIZE * item
+    cluster, second = state[i + CLUSTER], state[ITEMS * n + ITEM_SIZE * other + CLUSTER]
+    c = CLUSTERS * n + CLUSTER_SIZE * cluster
+    if kind < 45 and state[c + C_COUNT] > 1:
         if cluster != second or item == other:
             other = -1
-        state[REFERENCE * n + item], state[RULE * n + item] = other, choice % 4
+        state[i + REFERENCE], state[i + RULE] = other, choice % 4
         if choice // 4 % 2:
             move_in_order(state, n, ORDER, item, choice // 8 % n)
         state[C_STALE * n + cluster] = 1
@@ -220,24 +255,26 @@ def change(state: Numbers, n: int, items: Numbers, random: Numbers, at: int) -> 
     if kind < 62:
         if second == cluster:
             second = -1
-        state[C_REFERENCE * n + cluster], state[C_RULE * n + cluster] = second, choice % 4
+        state[c + C_REFERENCE], state[c + C_RULE] = second, choice % 4
+        state[C_LOOSE * n + cluster] = 1
         if choice // 4 % 2:
-            move_in_order(state, n, C_ORDER, cluster, choice // 8 % n)
+            first = move_in_order(state, n, C_ORDER, cluster, choice // 8 % n)
+            state[C_LOOSE * n + state[C_ORDER * n + first]] = 1
         return True
     if kind < 75:
-        part, able = (UPSIDE_DOWN, I_FLIPS) if choice % 2 else (MIRRORED, I_MIRRORS)
         if choice % 2 == 0 and items[item * I_SIZE + I_LEAVES]:
-            part, able = OFF_AXIS, I_LEAVES
-        if not items[item * I_SIZE + able]:
+            state[i + OFF_AXIS] = 1 - state[i + OFF_AXIS]
+        elif items[item * I_SIZE + (I_FLIPS if choice % 2 else I_MIRRORS)]:
+            state[i + TURN] ^= UPSIDE_DOWN if choice % 2 else MIRRORED
+        else:
             return False
-        state[part * n + item] = 1 - state[part * n + item]
         state[C_STALE * n + cluster] = 1
         return True
     if kind < 87 and items[item * I_SIZE + I_COUNT] > 1:
         shape = choice % items[item * I_SIZE + I_COUNT]
-        if shape == state[SHAPE * n + item]:
+        if shape == state[i + SHAPE]:
             return False
-        state[SHAPE * n + item] = shape
+        state[i + SHAPE] = shape
         state[C_STALE * n + cluster] = 1
         return True
     return join_cluster(state, n, items, item, other, choice)
@@ -260,29 +297,29 @@ def anneal(
     """
     numbers, items = problem[0], problem[1]
     n = numbers[N_ITEMS]
-    saved, out = scratch[4], scratch[5]
-    rest = (scratch[0], scratch[1], scratch[2], scratch[3])
-    out[0] = 1 << 62  # as a literal, numba would compile the function for it alone
+    rest, saved, out = scratch
+    out[0] = UNBOUNDED  # as a literal, numba would compile the function for it alone
     cost_of(state, problem, rest, out[0], out)
     cost = out[0]
     lowest = -1
     if out[1] == 0:
         lowest = cost
         assign(best, state)
+    assign(saved, state)
     start = heat * cost
     moves = len(energies)
     for move in range(moves):
-        assign(saved, state)
         if not change(state, n, items, random, 4 * move):
             continue
         cold = 1.0 - move / moves
         limit = cost + int(energies[move] * start * cold * cold * cold)
         cost_of(state, problem, rest, limit, out)
-        if out[0] <= limit:
-            cost = out[0]
-            if out[1] == 0 and (lowest < 0 or cost < lowest):
-                lowest = cost
-                assign(best, state)
-        else:
+        if out[0] > limit:
             assign(state, saved)
+            continue
+        cost = out[0]
+        assign(saved, state)
+        if out[1] == 0 and (lowest < 0 or cost < lowest):
+            lowest = cost
+            assign(best, state)
     return lowest

@@ -27,6 +27,10 @@ class Rectangle(NamedTuple):
             max(box.top for box in boxes),
         )
 
+    def steps(self, grid: int) -> Rectangle:
+        """Return it in steps of the grid, rounded outwards."""
+        return Rectangle(self.left // grid, self.bottom // grid, -(-self.right // grid), -(-self.top // grid))
+
 
 @dataclass(frozen=True)
 class RingRoom:

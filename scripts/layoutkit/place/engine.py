@@ -14,31 +14,41 @@ from layoutkit.compiled import CompiledByOne, compiled
 from layoutkit.errors import GeometryError
 from layoutkit.place import annealing, packing, relations
 from layoutkit.place.blocks import PlacementOptions
+from layoutkit.place.packed_state import placement_of
 from layoutkit.place.packing import (
+    AT_ROW,
     C_APART,
     C_FAULT,
-    C_ORDER,
+    C_RECT,
     C_REFERENCE,
     C_RULE,
     C_STALE,
     C_WIDTH,
     CLUSTER,
+    CLUSTER_SIZE,
+    CLUSTERS,
     FLUSH_LEFT,
     I_FIRST,
     I_SIZE,
+    ITEM_SIZE,
+    ITEMS,
+    N_FACES,
+    N_NETS,
     N_OUT_HEIGHT,
     N_OUT_WIDTH,
-    ORDER,
+    ORIENTATIONS,
     PAIR,
-    PARTS,
+    RECT_SIZE,
     REFERENCE,
     RULE,
     S_SIZE,
+    S_WIDTH,
+    T_SIZE,
 )
-from layoutkit.place.problem import UNLIMITED, Problem, make_problem, placement_of
+from layoutkit.place.problem import UNLIMITED, Problem, make_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.place.blocks import Block, Placement
     from layoutkit.technology import Technology
@@ -141,12 +151,20 @@ def _search(problem: Problem, seed: int, moves: int, engine: str, searched: dict
     if searched is None:
         return _anneal(problem, state, seed, moves, engine)
     digest = hashlib.sha256(repr((seed, moves, state)).encode())
-    for array in problem.numbers:
+    for array in _arrays_of(problem.numbers):
         digest.update(repr(array.shape).encode() + array.tobytes())
     key = digest.digest()
     if key not in searched:
         searched[key] = _anneal(problem, state, seed, moves, engine)
     return searched[key]
+
+
+def _arrays_of(numbers: tuple[Any, ...]) -> Iterator[Any]:
+    for each in numbers:
+        if isinstance(each, tuple):
+            yield from _arrays_of(each)
+        else:
+            yield each
 
 
 def _anneal(problem: Problem, state: list[int], seed: int, moves: int, engine: str) -> Any:
@@ -159,7 +177,7 @@ def _anneal(problem: Problem, state: list[int], seed: int, moves: int, engine: s
     _work[0] += moves * (n + 6)
     if engine == "numba" or (engine == "auto" and _work[0] >= COMPILE_FROM_WORK):
         search = _numba_anneal()
-    arrays = problem.numbers if search else tuple(array.tolist() for array in problem.numbers)
+    arrays = problem.numbers if search else _as_lists(problem.numbers)
     scratch, heat = _scratch(problem), min(HEAT, HEAT_OF_ITEM / n)
     best: Any = list(state)
     if search:
@@ -171,61 +189,65 @@ def _anneal(problem: Problem, state: list[int], seed: int, moves: int, engine: s
 
 
 def _scratch(problem: Problem) -> tuple[Any, ...]:
-    """Return room for the search: leaders, packing, box, extents of nets, a saved state, cost and faults."""
-    n = len(problem.items)
-    units = 2 * n + 2
-    return (
-        [0] * n,
-        ([0] * (8 * units), [0] * n, [0, 0], [0, 0, 0, 0]),
-        [0, 0, 0, 0],
-        [0] * (4 * len(problem.numbers[7])),
-        [0] * (PARTS * n),
-        [0, 0],
-    )
+    """Return room for the search: for packing and wires, none of what a change concerns, a state, cost and faults."""
+    n, nets = len(problem.items), problem.numbers[0][N_NETS]
+    room = [0] * (2 * RECT_SIZE * n), [0] * n, [0] * n
+    return (room, [0] * nets, [0] * (3 * n)), [0] * len(_empty_state(problem)), [0, 0]
 
 
 def _as_arrays(scratch: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(_as_arrays(each) if isinstance(each, tuple) else np.array(each, dtype=np.int64) for each in scratch)
 
 
+def _as_lists(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(_as_lists(each) if isinstance(each, tuple) else each.tolist() for each in numbers)
+
+
+def _empty_state(problem: Problem) -> list[int]:
+    """Return a state in which nothing lies anywhere yet, and everything is to be packed."""
+    n, nets = len(problem.items), int(problem.numbers[0][N_NETS])
+    item, cluster = [0] * ITEM_SIZE, [0] * CLUSTER_SIZE
+    item[CLUSTER] = item[REFERENCE] = item[AT_ROW] = cluster[C_REFERENCE] = cluster[C_RECT] = -1
+    state = [*range(n), *range(n), *item * n, *cluster * n, *[0] * (2 * RECT_SIZE * n)]
+    return [*state, *[1] * (2 * n), *[0] * n, *[0] * T_SIZE, *[0, 0, -1, 0, 0] * nets]
+
+
 def _first_state(problem: Problem) -> list[int]:
     """Return a first state: the blocks of one ring together, as many as the taps reach, in rows above one another."""
     n = len(problem.items)
-    state = [0] * (PARTS * n)
-    for number in range(n):
-        state[ORDER * n + number] = state[C_ORDER * n + number] = number
-        state[REFERENCE * n + number] = state[C_REFERENCE * n + number] = -1
+    state = _empty_state(problem)
     groups: dict[object, list[int]] = {}
     for number, item in enumerate(problem.items):
         key = (item.block.ring.key, item.kind != 0) if item.block.ring else number
         groups.setdefault(key, []).append(number)
     waiting = list(groups.values())
     clusters: list[list[int]] = []
-    arrays = [array.tolist() for array in problem.numbers]
-    longest = _row_length(problem)
+    numbers, items, shapes, gaps = (array.tolist() for array in problem.numbers[:4])
+    longest, room = _row_length(problem), _scratch(problem)[0][0]
+    first, records, stale = ITEMS * n, CLUSTERS * n, C_STALE * n
     while waiting:
         members = waiting.pop()
         cluster = len(clusters)
         item = problem.items[members[0]]
-        state[C_APART * n + cluster] = int(item.kind == PAIR and item.block.ring is None)
+        c = records + CLUSTER_SIZE * cluster
+        state[c + C_APART] = int(item.kind == PAIR and item.block.ring is None)
         for number in range(n):
-            state[CLUSTER * n + number] = cluster if number in members else -1
-        widths = [arrays[2][arrays[1][number * I_SIZE + I_FIRST] * S_SIZE] for number in members]
-        _in_rows(state, (REFERENCE * n, RULE * n), members, widths, longest)
-        packing.pack_cluster(
-            state, cluster, n, arrays[1], arrays[2], arrays[3], arrays[0][packing.N_FACES], _scratch(problem)[1]
-        )
-        if state[C_FAULT * n + cluster] and len(members) > 1:
+            state[first + ITEM_SIZE * number + CLUSTER] = cluster if number in members else -1
+        shape_of = [items[number * I_SIZE + I_FIRST] for number in members]
+        widths = [shapes[ORIENTATIONS * S_SIZE * shape + S_WIDTH] for shape in shape_of]
+        _in_rows(state, (first + REFERENCE, ITEM_SIZE, RULE - REFERENCE), members, widths, longest)
+        packing.pack_cluster(state, n, cluster, items, shapes, gaps, numbers[N_FACES], room)
+        if state[c + C_FAULT] and len(members) > 1:
             waiting += [members[: len(members) // 2], members[len(members) // 2 :]]
             continue
         clusters.append(members)
     for cluster, members in enumerate(clusters):
         for number in members:
-            state[CLUSTER * n + number] = cluster
-    for cluster in range(n):
-        state[C_STALE * n + cluster] = 1
+            state[first + ITEM_SIZE * number + CLUSTER] = cluster
     order = range(len(clusters))
-    _in_rows(state, (C_REFERENCE * n, C_RULE * n), order, [state[C_WIDTH * n + each] for each in order], longest)
+    widths = [state[records + CLUSTER_SIZE * each + C_WIDTH] for each in order]
+    _in_rows(state, (records + C_REFERENCE, CLUSTER_SIZE, C_RULE - C_REFERENCE), order, widths, longest)
+    state[stale : stale + 2 * n] = [1] * (2 * n)
     return state
 
 
@@ -243,16 +265,20 @@ def _row_length(problem: Problem) -> int:
 
 
 def _in_rows(
-    state: list[int], parts: tuple[int, int], members: Sequence[int], widths: Sequence[int], longest: int
+    state: list[int], records: tuple[int, int, int], members: Sequence[int], widths: Sequence[int], longest: int
 ) -> None:
-    """Let each member that would make a row too long begin the next row, above the first one of its row."""
-    reference, rule = parts
+    """Let each member that would make a row too long begin the next row, above the first one of its row.
+
+    ``records`` is where the references begin, the size of a record, and where in it a rule is.
+    """
+    references, size, rule = records
     first, length = members[0], 0
     for number, width in zip(members, widths, strict=True):
         length += width
-        state[reference + number] = -1
+        entry = references + size * number
+        state[entry] = -1
         if length > longest and number != first:
-            state[reference + number], state[rule + number] = first, FLUSH_LEFT
+            state[entry], state[entry + rule] = first, FLUSH_LEFT
             first, length = number, width
 
 

@@ -1,4 +1,4 @@
-"""Packing and its cost, in flat arrays of integers: the same source runs in Python and compiled by numba.
+"""Packing, in flat arrays of integers: the same source runs in Python and compiled by numba.
 
 All lengths are in steps of the manufacturing grid. Each function takes the state of the search and the numbers of the
 problem (``layoutkit.place.problem``), which are lists in Python and arrays when compiled.
@@ -12,6 +12,10 @@ ring, and clusters into the layout. Centred units have their middle at x = 0, pa
     [ l ]   |   [ r ]      a pair
          [ c ]             centred on the axis
     [ f ]   |              free
+
+The state holds what was chosen and what follows from it: where everything lies, and the wires. A change only marks what
+it concerns, so that the rest is not computed again: clusters are put down anew from the first one whose place a change
+concerns, and a change that is refused leaves nothing to undo but the state.
 
 References: Chang et al., B*-trees, DAC 2000; Lin, Chang, Lin, Analog placement based on symmetry-island formulation,
 IEEE TCAD 2009.
@@ -27,198 +31,264 @@ FREE, CENTRED, PAIR = 0, 1, 2
 LEFT, RIGHT, BOTTOM, TOP = 0, 1, 2, 3
 RIGHT_OF, FLUSH_LEFT, LEFT_OF, FLUSH_RIGHT = 0, 1, 2, 3
 
-# Parts of the state, each as long as there are items: of items ...
-ORDER, CLUSTER, SHAPE, MIRRORED, UPSIDE_DOWN, REFERENCE, RULE, X, Y = range(9)
-# ... and of clusters, of which there are at most as many.
-C_ORDER, C_REFERENCE, C_RULE, C_APART, C_WIDTH, C_HEIGHT, C_LEFT, C_BOTTOM, C_FAULT, C_KIND, C_X, C_Y, C_STALE = range(
-    9, 22
-)
-C_COUNT = 22
-OFF_AXIS = 23  # of items again
-PARTS = 24
+# The state: order of items, order of clusters, then a record of each item, of each cluster and of each rectangle of the
+# packed clusters (at most two of each), what a change concerns, totals, and a record of each net.
+ORDER, C_ORDER, ITEMS = range(3)
+# Fields of an item: what was chosen; where it lies in its cluster; where its pins are (``layoutkit.place.wiring``).
+CLUSTER, SHAPE, TURN, REFERENCE, RULE, OFF_AXIS, X, Y, AT_X, AT_Y, AT_ROW, ITEM_SIZE = range(12)
+CLUSTERS = ITEMS + ITEM_SIZE
+# Fields of a cluster: what was chosen; what its blocks make it; where it lies, and its first rectangle.
+C_REFERENCE, C_RULE, C_APART, C_COUNT, C_KIND, C_FACE, C_TURN, C_WIDTH, C_HEIGHT, C_LEFT, C_BOTTOM, C_FAULT = range(12)
+C_X, C_Y, C_RECT, CLUSTER_SIZE = range(12, 16)
+RECTS = CLUSTERS + CLUSTER_SIZE
+# A rectangle: left, bottom, right, top, the rows of gaps of these faces; left, right, top of all rectangles up to it.
+RECT_SIZE = 11
+# Flags of each cluster: its blocks are to be packed, its place is to be found, its wires are to be measured.
+C_STALE = RECTS + 2 * RECT_SIZE
+C_LOOSE, C_MOVED, TOTALS = C_STALE + 1, C_STALE + 2, C_STALE + 3
+T_CLUSTERS, T_FAULTS, T_LEFT, T_BOTTOM, T_RIGHT, T_TOP, T_WIRES, T_SIZE = range(8)
+# A net: its box and its length times its weight; -1 while that is not known.
+NET_SIZE = 5
 
-# Columns of the table of items, of shapes and of what is wired to a shape.
-I_KIND, I_KEY, I_FIRST, I_COUNT, I_CLASS, I_RINGED, I_PINS, I_MIRRORS, I_FLIPS, I_LEAVES, I_FRAMES, I_SIZE = range(12)
+# Orientations.
+MIRRORED, UPSIDE_DOWN, ORIENTATIONS = 1, 2, 4
+# Columns of the table of items, of shapes in each orientation, and of the ends of nets.
+I_KIND, I_KEY, I_FIRST, I_COUNT, I_CLASS, I_RINGED, I_ROWS, I_MIRRORS, I_FLIPS, I_LEAVES, I_FRAMES, I_SIZE = range(12)
 S_WIDTH, S_HEIGHT, S_LEFT, S_BOTTOM, S_RIGHT, S_TOP, S_IN_LEFT, S_IN_BOTTOM, S_IN_RIGHT, S_IN_TOP, S_REACH = range(11)
 S_EXCESS, S_SIZE = 11, 12
-P_NET, P_LEFT, P_BOTTOM, P_RIGHT, P_TOP, P_SIZE = range(6)
+E_ITEM, E_BOX, E_LEFT, E_SIZE = range(4)
 # Numbers of the whole problem.
 N_ITEMS, N_FACES, N_CLASS_FACES, N_NETS, N_PITCH, N_ASPECT, N_OUT_WIDTH, N_OUT_HEIGHT, N_CLUSTER = range(9)
+N_FRAMES, N_CHOICES = 9, 10
 
 
-def put_down(  # noqa: PLR0912 - one flat loop: numba compiles it, Python runs it
+def put_down(
     rects: Numbers,
+    first: int,
     count: int,
     gaps: Numbers,
     stride: int,
     kind: int,
     parent: int,
     rule: int,
-    size: Numbers,
-    faces: Numbers,
+    width: int,
+    height: int,
+    face: int,
+    turn: int,
 ) -> int:
     """Add one unit to those already packed, a pair with both of its units; return the new number of rectangles.
 
     Args:
-        rects: Left, bottom, right, top and the four faces of each rectangle so far, eight numbers each.
+        rects: Left, bottom, right, top and the rows of gaps of the four faces of each rectangle so far.
+        first: Where they begin in ``rects``.
         count: How many there are.
-        gaps: Gap between two faces, row by row.
+        gaps: Gap between two faces, row by row; symmetric.
         stride: Length of a row.
         kind: ``FREE``, ``CENTRED`` or ``PAIR``.
         parent: Rectangle from which its x follows; -1 for none.
         rule: How.
-        size: Width and height.
-        faces: Left, right, bottom and top face.
+        width: Its width.
+        height: Its height.
+        face: Its left face as it is drawn; right, bottom and top follow.
+        turn: Its orientation.
     """
-    width, height = size[0], size[1]
+    mirrored, upside_down = turn & 1, turn >> 1
+    near, far = face + mirrored, face + 1 - mirrored
+    below, above = face + 2 + upside_down, face + 3 - upside_down
     x = 0
     if kind == CENTRED:
         x = -(width // 2)
     else:
         if parent >= 0:
-            p = 8 * parent
+            p = first + RECT_SIZE * parent
             if rule == RIGHT_OF:
-                x = rects[p + 2] + gaps[rects[p + 5] * stride + faces[0]]
+                x = rects[p + 2] + gaps[rects[p + 5] + near]
             elif rule == FLUSH_LEFT:
                 x = rects[p]
             elif rule == LEFT_OF:
-                x = rects[p] - gaps[faces[1] * stride + rects[p + 4]] - width
+                x = rects[p] - gaps[rects[p + 4] + far] - width
             else:
                 x = rects[p + 2] - width
         if kind == PAIR:
-            x = max(x, (gaps[faces[0] * stride + faces[0]] + 1) // 2)
-    y, below = 0, faces[2]
+            x = max(x, (gaps[near * stride + near] + 1) // 2)
+    y = 0
+    end = first + RECT_SIZE * count
+    left, right = x, x + width
     for copy in range(2 if kind == PAIR else 1):
-        left = x if copy == 0 else -x - width
-        right = left + width
-        near, far = (faces[0], faces[1]) if copy == 0 else (faces[1], faces[0])
-        for o in range(0, 8 * count, 8):
-            if left >= rects[o + 2]:  # gaps are not negative
-                if left >= rects[o + 2] + gaps[rects[o + 5] * stride + near]:
-                    continue
-            elif rects[o] >= right and rects[o] >= right + gaps[far * stride + rects[o + 4]]:
+        if copy:
+            left, right = -right, -left
+            near, far = far, near
+        for o in range(end - RECT_SIZE, first - RECT_SIZE, -RECT_SIZE):  # the last ones are likely to be the highest
+            top = rects[o + 3] + gaps[rects[o + 7] + below]
+            if top <= y:
                 continue
-            top = rects[o + 3] + gaps[rects[o + 7] * stride + below]
-            if top > y:
+            if left >= rects[o + 2]:  # gaps are not negative
+                if left < rects[o + 2] + gaps[rects[o + 5] + near]:
+                    y = top
+            elif rects[o] < right or rects[o] < right + gaps[rects[o + 4] + far]:
                 y = top
+    if kind == PAIR:  # the left one was looked at last
+        near, far = far, near
     for copy in range(2 if kind == PAIR else 1):
-        o = 8 * (count + copy)
-        rects[o] = x if copy == 0 else -x - width
+        o = end + RECT_SIZE * copy
+        rects[o] = -x - width if copy else x
         rects[o + 1] = y
         rects[o + 2] = rects[o] + width
         rects[o + 3] = y + height
-        rects[o + 4], rects[o + 5] = (faces[0], faces[1]) if copy == 0 else (faces[1], faces[0])
-        rects[o + 6], rects[o + 7] = faces[2], faces[3]
+        rects[o + 4], rects[o + 5] = near * stride, far * stride
+        rects[o + 6], rects[o + 7] = below * stride, above * stride
+        near, far = far, near
     return count + (2 if kind == PAIR else 1)
 
 
 def pack_cluster(
-    state: Numbers, cluster: int, n: int, items: Numbers, shapes: Numbers, gaps: Numbers, stride: int, scratch: Numbers
+    state: Numbers, n: int, cluster: int, items: Numbers, shapes: Numbers, gaps: Numbers, stride: int, scratch: Numbers
 ) -> None:
     """Pack the blocks of one cluster and note its size, and by how much its taps are too far away, in the state."""
-    rects, where, size, faces = scratch
-    count, last, members = 0 * n, -1, 0  # for a literal 0, numba would compile put_down once more
-    kind_of_cluster = PAIR if state[C_APART * n + cluster] else FREE
+    rects, where, members = scratch
+    first, c = ITEMS * n, CLUSTERS * n + CLUSTER_SIZE * cluster
+    count = 0
+    for position in range(n):
+        item = state[position]
+        if state[first + ITEM_SIZE * item + CLUSTER] == cluster:
+            members[count] = item
+            where[item] = -1
+            count += 1
+    totals = TOTALS * n
+    state[totals + T_CLUSTERS] += (count > 0) - (state[c + C_COUNT] > 0)
+    state[totals + T_FAULTS] -= state[c + C_FAULT]
+    loose = count != state[c + C_COUNT]
+    state[c + C_COUNT], state[c + C_FAULT] = count, 0
+    state[C_STALE * n + cluster], state[C_MOVED * n + cluster] = 0, 1
+    if count == 0:
+        state[C_LOOSE * n + cluster] = 1
+        return
+    kind_of_cluster = PAIR if state[c + C_APART] else FREE
     far = 1 << 40
     left, bottom, right, top = far, far, -far, -far
     in_left, in_bottom, in_right, in_top, reach = far, far, -far, -far, far
-    for item in range(n):
-        where[item] = -1
-    for position in range(n):
-        item = state[ORDER * n + position]
-        if state[CLUSTER * n + item] != cluster:
-            continue
-        members += 1
-        shape = items[item * I_SIZE + I_FIRST] + state[SHAPE * n + item]
-        mirrored, upside_down = state[MIRRORED * n + item], state[UPSIDE_DOWN * n + item]
-        faces[0] = 4 * shape + (RIGHT if mirrored else LEFT)
-        faces[1] = 4 * shape + (LEFT if mirrored else RIGHT)
-        faces[2] = 4 * shape + (TOP if upside_down else BOTTOM)
-        faces[3] = 4 * shape + (BOTTOM if upside_down else TOP)
-        s = shape * S_SIZE
-        size[0], size[1] = shapes[s + S_WIDTH], shapes[s + S_HEIGHT]
+    units, last = 0, -1
+    for number in range(count):
+        item = members[number]
+        i = first + ITEM_SIZE * item
+        shape, turn = items[item * I_SIZE + I_FIRST] + state[i + SHAPE], state[i + TURN]
+        s = (ORIENTATIONS * shape + turn) * S_SIZE
         kind = items[item * I_SIZE + I_KIND]
-        if kind_of_cluster == PAIR or state[OFF_AXIS * n + item]:
+        if kind_of_cluster == PAIR or state[i + OFF_AXIS]:
             kind = FREE
         elif kind != FREE:
             kind_of_cluster = CENTRED
-        reference = state[REFERENCE * n + item]
-        parent = where[reference] if reference >= 0 and where[reference] >= 0 else last
-        after = put_down(rects, count, gaps, stride, kind, parent, state[RULE * n + item], size, faces)
-        where[item] = last = count
-        x, y = rects[8 * count], rects[8 * count + 1]
-        state[X * n + item], state[Y * n + item] = x, y
-        for rect in range(count, after):
-            # A mirror image has its own left and right margin exchanged.
-            turned = (mirrored != 0) != (rect > count)
-            x0, x1 = rects[8 * rect], rects[8 * rect + 2]
-            y0, y1 = rects[8 * rect + 1], rects[8 * rect + 3]
-            left = min(left, x0 - shapes[s + (S_RIGHT if turned else S_LEFT)])
-            right = max(right, x1 + shapes[s + (S_LEFT if turned else S_RIGHT)])
-            bottom = min(bottom, y0 - shapes[s + (S_TOP if upside_down else S_BOTTOM)])
-            top = max(top, y1 + shapes[s + (S_BOTTOM if upside_down else S_TOP)])
-            in_left = min(in_left, x0 - shapes[s + (S_IN_RIGHT if turned else S_IN_LEFT)])
-            in_right = max(in_right, x1 + shapes[s + (S_IN_LEFT if turned else S_IN_RIGHT)])
-            in_bottom = min(in_bottom, y0 - shapes[s + (S_IN_TOP if upside_down else S_IN_BOTTOM)])
-            in_top = max(in_top, y1 + shapes[s + (S_IN_BOTTOM if upside_down else S_IN_TOP)])
-        reach = min(reach, shapes[s + S_REACH])
-        count = after
+        reference = state[i + REFERENCE]
+        parent = last
+        if reference >= 0 and state[first + ITEM_SIZE * reference + CLUSTER] == cluster and where[reference] >= 0:
+            parent = where[reference]
+        width, height, rule = shapes[s + S_WIDTH], shapes[s + S_HEIGHT], state[i + RULE]
+        after = put_down(rects, 0, units, gaps, stride, kind, parent, rule, width, height, 4 * shape, turn)
+        where[item] = last = units
+        o = RECT_SIZE * units
+        state[i + X], state[i + Y] = rects[o], rects[o + 1]
+        for rect in range(units, after):
+            if rect > units:  # a mirror image has its left and right margin exchanged
+                o, s = o + RECT_SIZE, (ORIENTATIONS * shape + (turn ^ MIRRORED)) * S_SIZE
+            x0, y0, x1, y1 = rects[o], rects[o + 1], rects[o + 2], rects[o + 3]
+            if x0 - shapes[s + S_LEFT] < left:
+                left = x0 - shapes[s + S_LEFT]
+            if x1 + shapes[s + S_RIGHT] > right:
+                right = x1 + shapes[s + S_RIGHT]
+            if y0 - shapes[s + S_BOTTOM] < bottom:
+                bottom = y0 - shapes[s + S_BOTTOM]
+            if y1 + shapes[s + S_TOP] > top:
+                top = y1 + shapes[s + S_TOP]
+            if x0 - shapes[s + S_IN_LEFT] < in_left:
+                in_left = x0 - shapes[s + S_IN_LEFT]
+            if x1 + shapes[s + S_IN_RIGHT] > in_right:
+                in_right = x1 + shapes[s + S_IN_RIGHT]
+            if y0 - shapes[s + S_IN_BOTTOM] < in_bottom:
+                in_bottom = y0 - shapes[s + S_IN_BOTTOM]
+            if y1 + shapes[s + S_IN_TOP] > in_top:
+                in_top = y1 + shapes[s + S_IN_TOP]
+        if shapes[s + S_REACH] < reach:
+            reach = shapes[s + S_REACH]
+        units = after
     if kind_of_cluster == CENTRED:
         right = max(right, -left)
         left = -right
-    state[C_COUNT * n + cluster] = members
-    state[C_KIND * n + cluster] = kind_of_cluster
-    state[C_STALE * n + cluster] = 0
-    if members:
-        state[C_WIDTH * n + cluster], state[C_HEIGHT * n + cluster] = right - left, top - bottom
-        state[C_LEFT * n + cluster], state[C_BOTTOM * n + cluster] = left, bottom
-        state[C_FAULT * n + cluster] = max(0, min(in_right - in_left, in_top - in_bottom) - reach)
+    fault = max(0, min(in_right - in_left, in_top - in_bottom) - reach)
+    state[totals + T_FAULTS] += fault
+    state[c + C_FAULT], state[c + C_LEFT], state[c + C_BOTTOM] = fault, left, bottom
+    item = members[0]
+    face, turn = 4 * items[item * I_SIZE + I_CLASS], 0
+    if not items[item * I_SIZE + I_RINGED]:  # it is alone, and others see its own faces
+        i = first + ITEM_SIZE * item
+        face, turn = face + 4 * state[i + SHAPE], state[i + TURN]
+    if (
+        loose
+        or state[c + C_WIDTH] != right - left
+        or state[c + C_HEIGHT] != top - bottom
+        or state[c + C_KIND] != kind_of_cluster
+        or state[c + C_FACE] != face
+        or state[c + C_TURN] != turn
+    ):
+        state[C_LOOSE * n + cluster] = 1
+        state[c + C_WIDTH], state[c + C_HEIGHT], state[c + C_KIND] = right - left, top - bottom, kind_of_cluster
+        state[c + C_FACE], state[c + C_TURN] = face, turn
 
 
-def pack_clusters(
-    state: Numbers, n: int, leader: Numbers, items: Numbers, gaps: Numbers, stride: int, scratch: Numbers, box: Numbers
-) -> None:
-    """Pack the clusters into the layout, note where they lie in the state, and write the bounding box to ``box``."""
-    rects, where, size, faces = scratch
-    for item in range(n):
-        leader[state[CLUSTER * n + item]] = item
-    for cluster in range(n):
-        where[cluster] = -1
-    count, last = 0 * n, -1
-    far = 1 << 40
-    box[0], box[1], box[2], box[3] = far, far, -far, -far
-    for position in range(n):
-        cluster = state[C_ORDER * n + position]
-        if state[C_COUNT * n + cluster] == 0:
+def pack_clusters(state: Numbers, n: int, gaps: Numbers, stride: int, side_cost: int, limit: int) -> bool:
+    """Pack the clusters into the layout, and note where they lie and the bounding box in the state.
+
+    Those before the first one whose place is to be found stay where they are. Where the area of the box, and
+    ``side_cost`` for each step of its width and height, are more than ``limit``, the rest is left out, and the answer
+    is False.
+    """
+    first, clusters, loose = RECTS * n, CLUSTERS * n, C_LOOSE * n
+    count, last, position = 0, -1, 0
+    while position < n and not state[loose + state[n + position]]:
+        c = clusters + CLUSTER_SIZE * state[n + position]
+        if state[c + C_COUNT]:
+            last = state[c + C_RECT]
+            count = last + (2 if state[c + C_KIND] == PAIR else 1)
+        position += 1
+    if position == n:
+        return True
+    for later in range(n + position, 2 * n):
+        state[clusters + CLUSTER_SIZE * state[later] + C_RECT] = -1
+    left, right, top, o = 0, 0, 0, first + RECT_SIZE * count
+    if count:
+        left, right, top = state[o - 3], state[o - 2], state[o - 1]
+    for later in range(n + position, 2 * n):
+        c = clusters + CLUSTER_SIZE * state[later]
+        if state[c + C_COUNT] == 0:
             continue
-        item = leader[cluster]
-        face = 4 * items[item * I_SIZE + I_CLASS]
-        mirrored = upside_down = 0
-        if not items[item * I_SIZE + I_RINGED]:
-            face += 4 * state[SHAPE * n + item]
-            mirrored, upside_down = state[MIRRORED * n + item], state[UPSIDE_DOWN * n + item]
-        faces[0], faces[1] = face + (RIGHT if mirrored else LEFT), face + (LEFT if mirrored else RIGHT)
-        faces[2], faces[3] = face + (TOP if upside_down else BOTTOM), face + (BOTTOM if upside_down else TOP)
-        size[0], size[1] = state[C_WIDTH * n + cluster], state[C_HEIGHT * n + cluster]
-        reference = state[C_REFERENCE * n + cluster]
-        parent = where[reference] if reference >= 0 and where[reference] >= 0 else last
-        kind, rule = state[C_KIND * n + cluster], state[C_RULE * n + cluster]
-        after = put_down(rects, count, gaps, stride, kind, parent, rule, size, faces)
-        where[cluster] = last = count
-        state[C_X * n + cluster], state[C_Y * n + cluster] = rects[8 * count], rects[8 * count + 1]
-        for o in range(8 * count, 8 * after, 8):
-            if rects[o] < box[0]:
-                box[0] = rects[o]
-            if rects[o + 1] < box[1]:
-                box[1] = rects[o + 1]
-            if rects[o + 2] > box[2]:
-                box[2] = rects[o + 2]
-            if rects[o + 3] > box[3]:
-                box[3] = rects[o + 3]
-        count = after
+        reference, parent = state[c + C_REFERENCE], last
+        if reference >= 0 and state[clusters + CLUSTER_SIZE * reference + C_RECT] >= 0:
+            parent = state[clusters + CLUSTER_SIZE * reference + C_RECT]
+        kind, rule, width, height = state[c + C_KIND], state[c + C_RULE], state[c + C_WIDTH], state[c + C_HEIGHT]
+        face, turn = state[c + C_FACE], state[c + C_TURN]
+        after = put_down(state, first, count, gaps, stride, kind, parent, rule, width, height, face, turn)
+        state[c + C_RECT] = last = count
+        x, y = state[o], state[o + 1]
+        if state[c + C_X] != x or state[c + C_Y] != y:
+            state[c + C_X], state[c + C_Y] = x, y
+            state[C_MOVED * n + state[later]] = 1
+        count, o = after, first + RECT_SIZE * after
+        if x + width > right:
+            right = x + width
+        if kind == PAIR:
+            x = -x - width
+        if x < left:
+            left = x
+        if y + height > top:
+            top = y + height
+        state[o - 3], state[o - 2], state[o - 1] = left, right, top
+        if (right - left) * top + side_cost * (right - left + top) > limit:
+            return False
+    totals = TOTALS * n
+    state[totals + T_LEFT], state[totals + T_RIGHT], state[totals + T_TOP] = left, right, top
+    return True
 
 
-def framed_width(state: Numbers, n: int, items: Numbers, shapes: Numbers, box: Numbers) -> int:
+def framed_width(state: Numbers, n: int, items: Numbers, shapes: Numbers) -> int:
     """Return the width of the layout with a frame that is symmetric about the axis of the ports that mirror each other.
 
     They do about the main axis where a block between them has its middle there. Without blocks on the main axis it is
@@ -226,69 +296,80 @@ def framed_width(state: Numbers, n: int, items: Numbers, shapes: Numbers, box: N
     """
     main = framed = 0
     for item in range(n):
-        if items[item * I_SIZE + I_KIND] != FREE and not state[OFF_AXIS * n + item]:
+        if items[item * I_SIZE + I_KIND] != FREE and not state[ITEMS * n + ITEM_SIZE * item + OFF_AXIS]:
             main = 1
+            break
     axis = 0  # doubled
     for item in range(n):
-        if items[item * I_SIZE + I_FRAMES] and not framed:
-            cluster = state[CLUSTER * n + item]
-            s = (items[item * I_SIZE + I_FIRST] + state[SHAPE * n + item]) * S_SIZE
-            middle = 2 * (state[X * n + item] + state[C_X * n + cluster] - state[C_LEFT * n + cluster])
-            middle += shapes[s + S_WIDTH]
+        if items[item * I_SIZE + I_FRAMES]:
+            i = ITEMS * n + ITEM_SIZE * item
+            c = CLUSTERS * n + CLUSTER_SIZE * state[i + CLUSTER]
+            s = ORIENTATIONS * (items[item * I_SIZE + I_FIRST] + state[i + SHAPE]) * S_SIZE
+            middle = 2 * (state[i + X] + state[c + C_X] - state[c + C_LEFT]) + shapes[s + S_WIDTH]
             if not main:
                 axis = middle
-            framed = int(not main or middle == 0 or items[item * I_SIZE + I_KIND] == PAIR)
-    width: int = box[2] - box[0]
-    return max(width, 2 * box[2] - axis, axis - 2 * box[0]) if framed else width
+            if not main or middle == 0 or items[item * I_SIZE + I_KIND] == PAIR:
+                framed = 1
+                break
+    left, right = state[TOTALS * n + T_LEFT], state[TOTALS * n + T_RIGHT]
+    width: int = right - left
+    return max(width, 2 * right - axis, axis - 2 * left) if framed else width
 
 
-def wire_length(  # noqa: PLR0912 - as put_down
-    state: Numbers,
-    n: int,
-    items: Numbers,
-    shapes: Numbers,
-    wired: Numbers,
-    pins: Numbers,
-    nets: Numbers,
-    extents: Numbers,
-) -> int:
-    """Return the half-perimeter wire length, each net times its weight; ``extents`` receives the nets' boxes."""
-    count = 4 * len(nets)
-    for net in range(0, count, 4):
-        extents[net] = extents[net + 1] = 1 << 40
-        extents[net + 2] = extents[net + 3] = -(1 << 40)
+def wire_length(state: Numbers, n: int, items: Numbers, wires: Numbers, most: int, dirty: Numbers) -> int:
+    """Return the half-perimeter wire length, each net times its weight, and note the nets' boxes in the state.
+
+    Only nets of blocks that moved are measured. Where they make the length exceed ``most``, the rest is left out.
+    """
+    wired, nets_of, boxes, ends, end_rows, weights = wires
+    first, clusters, moved, nets = ITEMS * n, CLUSTERS * n, C_MOVED * n, TOTALS * n + T_SIZE
+    total: int = state[TOTALS * n + T_WIRES]
+    count = 0
     for item in range(n):
-        cluster = state[CLUSTER * n + item]
-        shape = state[SHAPE * n + item]
-        s = (items[item * I_SIZE + I_FIRST] + shape) * S_SIZE
-        mirrored, upside_down = state[MIRRORED * n + item], state[UPSIDE_DOWN * n + item]
-        x = state[X * n + item] + state[C_X * n + cluster] - state[C_LEFT * n + cluster]
-        y = state[Y * n + item] + state[C_Y * n + cluster] - state[C_BOTTOM * n + cluster]
-        width, height = shapes[s + S_WIDTH], shapes[s + S_HEIGHT]
-        start = items[item * I_SIZE + I_PINS] + 3 * shape
-        for copy in range(2 if items[item * I_SIZE + I_KIND] == PAIR else 1):
-            turned = (mirrored != 0) != (copy == 1)
-            origin = x if copy == 0 else -x - width
-            for p in range(P_SIZE * wired[start + copy], P_SIZE * wired[start + copy + 1], P_SIZE):
-                net = 4 * pins[p + P_NET]
-                if turned:
-                    left, right = origin + width - pins[p + P_RIGHT], origin + width - pins[p + P_LEFT]
-                else:
-                    left, right = origin + pins[p + P_LEFT], origin + pins[p + P_RIGHT]
-                if upside_down:
-                    bottom, top = y + height - pins[p + P_TOP], y + height - pins[p + P_BOTTOM]
-                else:
-                    bottom, top = y + pins[p + P_BOTTOM], y + pins[p + P_TOP]
-                if left < extents[net]:
-                    extents[net] = left
-                if bottom < extents[net + 1]:
-                    extents[net + 1] = bottom
-                if right > extents[net + 2]:
-                    extents[net + 2] = right
-                if top > extents[net + 3]:
-                    extents[net + 3] = top
-    total = 0
-    for net in range(0, count, 4):
-        if extents[net + 2] >= extents[net]:
-            total += nets[net // 4] * (extents[net + 2] - extents[net] + extents[net + 3] - extents[net + 1])
+        i = first + ITEM_SIZE * item
+        cluster = state[i + CLUSTER]
+        if not state[moved + cluster]:
+            continue
+        c = clusters + CLUSTER_SIZE * cluster
+        x = state[i + X] + state[c + C_X] - state[c + C_LEFT]
+        y = state[i + Y] + state[c + C_Y] - state[c + C_BOTTOM]
+        row = ORIENTATIONS * state[i + SHAPE] + state[i + TURN]
+        row = items[item * I_SIZE + I_ROWS] + row * 4 * (wired[item + 1] - wired[item])
+        if state[i + AT_X] == x and state[i + AT_Y] == y and state[i + AT_ROW] == row:
+            continue
+        state[i + AT_X], state[i + AT_Y], state[i + AT_ROW] = x, y, row
+        for k in range(wired[item], wired[item + 1]):
+            net = nets_of[k]
+            o = nets + NET_SIZE * net
+            if state[o + 4] >= 0:
+                total -= state[o + 4]
+                state[o + 4] = -1
+                dirty[count] = net
+                count += 1
+    far = 1 << 40
+    for number in range(count):
+        net = dirty[number]
+        left, bottom, right, top = far, far, -far, -far
+        for e in range(ends[net], ends[net + 1], E_SIZE):
+            i = first + ITEM_SIZE * end_rows[e]
+            row = state[i + AT_ROW] + end_rows[e + E_BOX]
+            x, y = state[i + AT_X], state[i + AT_Y]
+            if end_rows[e + E_LEFT]:
+                x = -x
+            if x + boxes[row] < left:
+                left = x + boxes[row]
+            if y + boxes[row + 1] < bottom:
+                bottom = y + boxes[row + 1]
+            if x + boxes[row + 2] > right:
+                right = x + boxes[row + 2]
+            if y + boxes[row + 3] > top:
+                top = y + boxes[row + 3]
+        o = nets + NET_SIZE * net
+        state[o], state[o + 1], state[o + 2], state[o + 3], state[o + 4] = left, bottom, right, top, 0
+        if right >= left:
+            state[o + 4] = weights[net] * (right - left + top - bottom)
+            total += state[o + 4]
+            if total > most:
+                break
+    state[TOTALS * n + T_WIRES] = total
     return total

@@ -1,4 +1,4 @@
-"""Blocks as the numbers that the search works on: items, shapes, gaps, pins; and a placement back from a state."""
+"""Blocks as the numbers that the search works on: items, shapes, gaps and pins."""
 
 from __future__ import annotations
 
@@ -10,31 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutkit.errors import GeometryError
-from layoutkit.place.blocks import Island, Placed, Placement, Rectangle
+from layoutkit.place.blocks import Placed
 from layoutkit.place.clearance import Clearances
-from layoutkit.place.packing import (
-    C_APART,
-    C_BOTTOM,
-    C_LEFT,
-    C_X,
-    C_Y,
-    CENTRED,
-    CLUSTER,
-    FREE,
-    I_FRAMES,
-    I_SIZE,
-    MIRRORED,
-    OFF_AXIS,
-    PAIR,
-    SHAPE,
-    UPSIDE_DOWN,
-    X,
-    Y,
-)
+from layoutkit.place.packing import CENTRED, FREE, I_FRAMES, I_LEAVES, PAIR
 from layoutkit.place.relations import relation_rows
+from layoutkit.place.wiring import wire_tables, wired_nets, wired_shapes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
@@ -76,6 +59,12 @@ class Item:
     partner: Block | None
     shapes: tuple[tuple[int, bool, Block], ...]
 
+    @property
+    def drawn(self) -> list[tuple[Block, Block | None]]:
+        """The block in each of the shapes, with the left partner."""
+        partners = [shape for _, _, shape in _shapes(self.partner)] if self.partner else [None] * len(self.shapes)
+        return [(shape, partner) for (_, _, shape), partner in zip(self.shapes, partners, strict=True)]
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -90,7 +79,7 @@ class Problem:
 
     grid: int
     items: tuple[Item, ...]
-    numbers: tuple[IntArray, ...]
+    numbers: tuple[Any, ...]
     nets: tuple[str, ...]
 
 
@@ -108,43 +97,45 @@ def make_problem(technology: Technology, blocks: Sequence[Block], options: Place
     more = [shape.excess * (2 if item.partner else 1) // grid**2 for item in items for _, _, shape in item.shapes]
     gaps = clearances.gaps(shapes, inside=True) + np.add.outer(np.repeat(rooms, 4), np.repeat(rooms, 4))
     class_gaps, classes = _class_gaps(clearances, items)
-    nets = _wired_nets(blocks, options)
+    nets = wired_nets(blocks, options)
     table = np.array(
         [
-            [*_shape_row(shape, grid, -(-room // grid)), excess]
+            [[*row, excess] for row in _shape_rows(shape, grid, -(-room // grid))]
             for shape, room, excess in zip(shapes, rooms, more, strict=True)
         ],
         dtype=np.int64,
     )
     numbered = {net: number for number, net in enumerate(nets)}
-    rows, starts, pins = _items_and_pins(items, classes, numbered, options, grid)
     weights = [round(10 * options.net_weights.get(net, 1.0)) for net in nets] + [10 * NEAR_WEIGHT] * len(options.near)
     sides = [(numbered[net], EDGES.index(side)) for net, side in sorted(options.sides.items()) if net in numbered]
     pitch = _pitch(technology) // grid
+    firsts, wires = wire_tables([wired_shapes(item.drawn, numbered, options, grid) for item in items], weights)
+    rows = _item_rows(items, classes, firsts, options, grid)
     width, height = _reachable(options.outline, items) or (0, 0)
     numbers = [len(items), 4 * len(shapes), len(class_gaps), len(weights), pitch]
     numbers += [max(100, round(100 * ASPECT_MARGIN * options.max_aspect)), width // grid, height // grid]
     numbers.append(round(CLUSTER_COST * _area(items) / grid**2))
+    numbers += [any(row[I_FRAMES] for row in rows), any(more) or any(row[I_LEAVES] for row in rows)]
+    relations = relation_rows(options, _numbered(items), _abutting_gaps(clearances, items, options, grid))
     return Problem(
         grid,
         items,
-        tuple(
-            np.ascontiguousarray(array, dtype=np.int64).ravel()
-            for array in (
-                numbers,
-                rows,
-                table,
-                _with_room(gaps, options) // grid,
-                _with_room(class_gaps, options) // grid,
-                starts,
-                pins,
-                weights,
-                sides,
-                relation_rows(options, _numbered(items), _abutting_gaps(clearances, items, options, grid)),
-            )
+        (
+            _flat(numbers),
+            _flat(rows),
+            _flat(table),
+            _flat(_with_room(gaps, options) // grid),
+            _flat(_with_room(class_gaps, options) // grid),
+            wires,
+            _flat(sides),
+            _flat(relations),
         ),
         nets,
     )
+
+
+def _flat(numbers: object) -> IntArray:
+    return np.ascontiguousarray(numbers, dtype=np.int64).ravel()
 
 
 def _reachable(outline: tuple[int, int] | None, items: Sequence[Item]) -> tuple[int, int] | None:
@@ -208,7 +199,7 @@ def _items(blocks: Sequence[Block], grid: int) -> tuple[Item, ...]:
             continue
         shapes = _shapes(block)
         if block.symmetric and together[block.island] > 1:
-            shapes = tuple(each for each in shapes if sum(_steps(each[2], grid)[::2]) % 2 == 0)
+            shapes = tuple(each for each in shapes if sum(each[2].box.steps(grid)[::2]) % 2 == 0)
             if not shapes:
                 faults.append(block.name)
                 continue
@@ -243,15 +234,21 @@ def _turned(block: Block) -> Block:
     )
 
 
-def _steps(block: Block, grid: int) -> tuple[int, int, int, int]:
-    """Return the bounding box in steps of the grid, rounded outwards."""
-    box = block.box
-    return box.left // grid, box.bottom // grid, -(-box.right // grid), -(-box.top // grid)
+def _shape_rows(block: Block, grid: int, room: int) -> list[list[int]]:
+    """Return the row of ``_shape_row`` in each orientation."""
+    width, height, left, bottom, right, top, in_left, in_bottom, in_right, in_top, reach = _shape_row(block, grid, room)
+    sides = [(left, right, in_left, in_right), (right, left, in_right, in_left)]
+    ends = [(bottom, top, in_bottom, in_top), (top, bottom, in_top, in_bottom)]
+    return [
+        [width, height, side[0], end[0], side[1], end[1], side[2], end[2], side[3], end[3], reach]
+        for end in ends
+        for side in sides
+    ]
 
 
 def _shape_row(block: Block, grid: int, room: int) -> list[int]:
     """Return width and height, margins of the ring, inner edges of the ring and reach of the taps of one shape."""
-    left, bottom, right, top = _steps(block, grid)
+    left, bottom, right, top = block.box.steps(grid)
     size, none = [right - left, top - bottom], [room] * 4
     if block.ring is None:
         return [*size, *none, 0, 0, 0, 0, UNLIMITED]
@@ -295,22 +292,12 @@ def _class_gaps(clearances: Clearances, items: Sequence[Item]) -> tuple[IntArray
     return result, first
 
 
-def _wired_nets(blocks: Sequence[Block], options: PlacementOptions) -> tuple[str, ...]:
-    """Return the nets of two blocks or more, and of blocks and a wanted side."""
-    counts: dict[str, set[str]] = {}
-    for block in blocks:
-        for net, _, _ in block.pins:
-            counts.setdefault(net, set()).add(block.name)
-    return tuple(sorted(net for net, names in counts.items() if len(names) > 1 or net in options.sides))
-
-
-def _items_and_pins(
-    items: Sequence[Item], classes: Sequence[int], nets: Mapping[str, int], options: PlacementOptions, grid: int
-) -> tuple[list[list[int]], list[int], list[list[int]]]:
+def _item_rows(
+    items: Sequence[Item], classes: Sequence[int], firsts: Sequence[int], options: PlacementOptions, grid: int
+) -> list[list[int]]:
+    """Return the table of items; ``firsts`` is where the rows of boxes of each begin."""
     keys: dict[str, int] = {}
     rows: list[list[int]] = []
-    starts: list[int] = []
-    pins: list[list[int]] = []
     first = 0
     loose = sum(item.block.leaving for item in items)
     leaving = LEAVE_COST * _area(items) / grid**2 * MOST_LEAVING / max(loose, MOST_LEAVING)
@@ -319,17 +306,10 @@ def _items_and_pins(
         key = keys.setdefault(ring.key, len(items) + len(keys)) if ring else number
         mirrors = item.kind != CENTRED
         leaves = round(leaving * item.block.leaving) if item.kind == CENTRED else 0
-        row = [item.kind, key, first, len(item.shapes), classes[number], ring is not None, len(starts), mirrors, True]
-        rows.append([*row, leaves, between_ports(item.block, item.partner, options)])
+        row = [item.kind, key, first, len(item.shapes), classes[number], ring is not None, firsts[number]]
+        rows.append([*row, mirrors, True, leaves, between_ports(item.block, item.partner, options)])
         first += len(item.shapes)
-        left = _shapes(item.partner) if item.partner else ()
-        for index, (_, _, shape) in enumerate(item.shapes):
-            starts.append(len(pins))
-            pins += _pin_rows(shape, nets, options, grid)
-            starts.append(len(pins))
-            pins += _pin_rows(left[index][2], nets, options, grid) if left else []
-            starts.append(len(pins))
-    return rows, starts, pins
+    return rows
 
 
 def between_ports(block: Block, partner: Block | None, options: PlacementOptions) -> bool:
@@ -338,77 +318,3 @@ def between_ports(block: Block, partner: Block | None, options: PlacementOptions
         return False
     one, other = ({net for net, _, _ in each.pins} for each in (block, partner or block))
     return any(left in one and right in other for pair in options.mirrored for left, right in (pair, pair[::-1]))
-
-
-def _pin_rows(block: Block, nets: Mapping[str, int], options: PlacementOptions, grid: int) -> list[list[int]]:
-    """Return number and box of each net of a block, from its lower left corner, in steps of the grid."""
-    left, bottom, right, top = _steps(block, grid)
-    found: dict[int, list[int]] = {}
-    entries = [(nets[net], x // grid - left, y // grid - bottom) for net, x, y in block.pins if net in nets]
-    middle = (right - left) // 2, (top - bottom) // 2
-    entries += [(len(nets) + i, *middle) for i, names in enumerate(options.near) if block.name in names]
-    for net, x, y in entries:
-        box = found.setdefault(net, [x, y, x, y])
-        found[net] = [min(box[0], x), min(box[1], y), max(box[2], x), max(box[3], y)]
-    return [[net, *box] for net, box in sorted(found.items())]
-
-
-def placement_of(problem: Problem, state: Any, blocks: Sequence[Block]) -> Placement:
-    """Return the placement that a packed state describes."""
-    n, grid = len(problem.items), problem.grid
-    state = [int(value) for value in state]
-    placed: dict[str, Placed] = {}
-    rings: dict[tuple[int, int], list[str]] = {}
-    for number, item in enumerate(problem.items):
-        cluster = state[CLUSTER * n + number]
-        variant, turned, shape = item.shapes[state[SHAPE * n + number]]
-        left, bottom, right, _ = _steps(shape, grid)
-        x = state[X * n + number] + state[C_X * n + cluster] - state[C_LEFT * n + cluster]
-        y = state[Y * n + number] + state[C_Y * n + cluster] - state[C_BOTTOM * n + cluster]
-        mirrored, upside_down = bool(state[MIRRORED * n + number]), bool(state[UPSIDE_DOWN * n + number])
-        copies = [(item.block, x, mirrored)]
-        if item.partner is not None:
-            copies.append((item.partner, -x - (right - left), not mirrored))
-        for side, (block, edge, flipped) in enumerate(copies):
-            dx = edge + right if flipped else edge - left
-            dy = y + _steps(shape, grid)[3] if upside_down else y - bottom
-            placed[block.name] = Placed(block.name, dx * grid, dy * grid, flipped, upside_down, variant, turned)
-            if block.ring is not None:
-                apart = state[C_APART * n + cluster]
-                rings.setdefault((cluster, side if apart else 0), []).append(block.name)
-    by_name = {block.name: block for block in blocks}
-    boxes = {name: place.box(by_name[name]) for name, place in placed.items()}
-    low = min(box.bottom for box in boxes.values()) // grid * grid
-    ordered = sorted(placed, key=lambda name: (boxes[name].bottom, boxes[name].left, name))
-    placed = {name: replace(placed[name], y=placed[name].y - low) for name in ordered}
-    boxes = {name: place.box(by_name[name]) for name, place in placed.items()}
-    alone = {i.block.name for k, i in enumerate(problem.items) if i.kind == FREE or state[OFF_AXIS * n + k]}
-    symmetric = [block for block in blocks if block.symmetric or block.partner]
-    main = tuple(block.name for block in symmetric if block.name not in alone)
-    islands = [Island(0, main)] if main else []
-    frames = {item.block.name for k, item in enumerate(problem.items) if problem.numbers[1][k * I_SIZE + I_FRAMES]}
-    for block in sorted(symmetric, key=lambda each: each.name not in frames):
-        if block.name in alone:
-            box = boxes[block.name]
-            islands.append(Island((box.left + box.right) // 2, (block.name,)))
-    rank = {name: number for number, name in enumerate(placed)}
-    inside = sorted((sorted(names, key=rank.__getitem__) for names in rings.values()), key=lambda names: rank[names[0]])
-    whole = Rectangle(
-        min(box.left for box in boxes.values()),
-        min(box.bottom for box in boxes.values()),
-        max(box.right for box in boxes.values()),
-        max(box.top for box in boxes.values()),
-    )
-    return Placement(placed, tuple(islands), whole, wire_length_of(by_name, placed), tuple(map(tuple, inside)))
-
-
-def wire_length_of(blocks: Mapping[str, Block], placed: Mapping[str, Placed]) -> int:
-    """Return the half-perimeter wire length over all nets. [dbu]"""
-    extents: dict[str, list[int]] = {}
-    for name, place in placed.items():
-        for net, x, y in place.shape(blocks[name]).pins:
-            px, py = place.point(x, y)
-            extent = extents.setdefault(net, [px, py, px, py])
-            extent[0], extent[1] = min(extent[0], px), min(extent[1], py)
-            extent[2], extent[3] = max(extent[2], px), max(extent[3], py)
-    return sum(e[2] - e[0] + e[3] - e[1] for e in extents.values())

@@ -16,8 +16,13 @@ from layoutkit.place.packing import (
     C_X,
     C_Y,
     CLUSTER,
+    CLUSTER_SIZE,
+    CLUSTERS,
     I_FIRST,
     I_SIZE,
+    ITEM_SIZE,
+    ITEMS,
+    ORIENTATIONS,
     S_HEIGHT,
     S_SIZE,
     S_WIDTH,
@@ -88,11 +93,12 @@ def relation_lack(state: Numbers, n: int, items: Numbers, shapes: Numbers, relat
                 relations[first + 3 * which + 1],
                 relations[first + 3 * which + 2],
             )
-            cluster = state[CLUSTER * n + item]
-            s = (items[item * I_SIZE + I_FIRST] + state[SHAPE * n + item]) * S_SIZE
+            i = ITEMS * n + ITEM_SIZE * item
+            c = CLUSTERS * n + CLUSTER_SIZE * state[i + CLUSTER]
+            s = ORIENTATIONS * (items[item * I_SIZE + I_FIRST] + state[i + SHAPE]) * S_SIZE
             width, height = shapes[s + S_WIDTH], shapes[s + S_HEIGHT]
-            x = state[X * n + item] + state[C_X * n + cluster] - state[C_LEFT * n + cluster]
-            y = state[Y * n + item] + state[C_Y * n + cluster] - state[C_BOTTOM * n + cluster]
+            x = state[i + X] + state[c + C_X] - state[c + C_LEFT]
+            y = state[i + Y] + state[c + C_Y] - state[c + C_BOTTOM]
             if copy:
                 x = -x - width
             if edge < 3:

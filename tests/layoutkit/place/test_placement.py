@@ -17,6 +17,7 @@ from layoutkit.place import (
     Placement,
     PlacementOptions,
     Rectangle,
+    RingRoom,
     annealing,
     engine,
     packing,
@@ -24,6 +25,8 @@ from layoutkit.place import (
     relations,
 )
 from layoutkit.place.clearance import Clearances
+from layoutkit.place.packed_state import placement_of
+from layoutkit.place.problem import make_problem
 from layoutkit.technology import load
 
 TECHNOLOGY = load("sky130A")
@@ -240,12 +243,63 @@ def random_blocks(count, seed):
     return [replace(b, pins=(*b.pins, (f"n{i % 3}", 0, 0))) for i, b in enumerate(found)]
 
 
+def blocks_of_all_kinds():
+    """Return blocks with and without rings, pairs, centred ones that may leave the axis, and one of several shapes."""
+    outside = block("outside", size=(5000, 4000))
+    ring = RingRoom("r", Rectangle(-2500, -500, 2500, 3500), outside, 20_000, {})
+    ringed = [replace(b, ring=ring) for b in (block("a"), block("b", symmetric=True, leaving=1.0), block("d"))]
+    other = block("t", size=(5000, 4000), excess=3_000_000)
+    turning = replace(block("t", size=(9000, 2000)), turns=True, variants=(other,))
+    found = [*random_blocks(4, 3), *ringed, turning]
+    return [replace(b, pins=((f"n{i % 3}", 100 * i, 500), (f"n{i % 4}", 0, 0))) for i, b in enumerate(found)]
+
+
 def test_python_and_numba_find_the_same_placement():
     pytest.importorskip("numba")
-    blocks = random_blocks(5, 1)
+    blocks = blocks_of_all_kinds()
     options = PlacementOptions(moves=1500)
     python, compiled = (place_blocks(TECHNOLOGY, blocks, options, engine) for engine in ("python", "numba"))
     assert python == compiled
+
+
+def test_what_a_search_keeps_up_to_date_is_what_all_packed_anew_gives():
+    """Oracles: the same choices in a state in which everything is to be packed, and the wires of the placement."""
+    blocks, chance = blocks_of_all_kinds(), random.Random(1)
+    problem = make_problem(TECHNOLOGY, blocks, PlacementOptions())
+    numbers, (rest, saved, out) = engine._as_lists(problem.numbers), engine._scratch(problem)
+    n, state = len(problem.items), engine._first_state(problem)
+    cost, compared = annealing.UNBOUNDED, 0
+    for number in range(300):
+        saved[:] = state
+        if number and not annealing.change(state, n, numbers[1], [chance.randrange(1 << 32) for _ in range(4)], 0):
+            continue
+        limit = cost if number and chance.random() < 0.5 else annealing.UNBOUNDED
+        annealing.cost_of(state, numbers, rest, limit, out)
+        if out[0] > limit or chance.random() < 0.2:  # refused while it is worked out, or afterwards
+            state[:] = saved
+            continue
+        cost, fresh = out[0], _with_choices(engine._empty_state(problem), state, n)
+        annealing.cost_of(fresh, numbers, rest, annealing.UNBOUNDED, out)
+        placement = placement_of(problem, state, blocks)
+        assert (placement, cost) == (placement_of(problem, fresh, blocks), out[0])
+        length = state[packing.TOTALS * n + packing.T_WIRES]
+        assert length * TECHNOLOGY.grid == 10 * placement.wire_length
+        compared += 1
+    assert 50 < compared < 250
+
+
+def _with_choices(fresh, state, n):
+    """Give a fresh state the orders and the choices of another one."""
+    fresh[: 2 * n] = state[: 2 * n]
+    for first, size, chosen in (
+        (packing.ITEMS * n, packing.ITEM_SIZE, (packing.CLUSTER, packing.SHAPE, packing.TURN, packing.REFERENCE)),
+        (packing.ITEMS * n, packing.ITEM_SIZE, (packing.RULE, packing.OFF_AXIS)),
+        (packing.CLUSTERS * n, packing.CLUSTER_SIZE, (packing.C_REFERENCE, packing.C_RULE, packing.C_APART)),
+    ):
+        for record in range(first, first + size * n, size):
+            for field in chosen:
+                fresh[record + field] = state[record + field]
+    return fresh
 
 
 def test_blocks_that_are_equal_but_for_their_names_are_searched_once():
