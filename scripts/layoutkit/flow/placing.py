@@ -29,7 +29,7 @@ from layoutkit.flow.room import MOST_TRIES, Room, Try, first_room, held_inside, 
 from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job
 from layoutkit.flow.supply_feeds import is_resistive
 from layoutkit.flow.symmetric_modules import axis_outcomes, matched_sets, matching_outcomes, plan_symmetry
-from layoutkit.flow.whole_symmetry import MOST_AREA, whole_arrangements
+from layoutkit.flow.whole_symmetry import MOST_AREA, least_area, whole_arrangements
 from layoutkit.place import Placed, PlacementOptions, place_blocks
 from layoutkit.place.clearance import Clearances
 from layoutkit.place.problem import between_ports
@@ -439,26 +439,33 @@ def _arranged(
 ) -> _Arranged:
     """Return the placement of the modules that is symmetric as a whole where that costs little area, else the smallest.
 
-    The cells of modules that it does not hold are deleted.
+    Those that cannot be small enough are not searched. The cells of modules that it does not hold are deleted.
     """
     plan = plan_symmetry(drawn, design)
     whole = whole_arrangements(layout, design, drawn, plan)
-    found = []
     searched: dict[bytes, Any] = {}  # arrangements are often equal but for the names of modules
-    for modules, symmetry in ((tuple(drawn), plan), *whole):
+    place = partial(_in_line, design.technology, options=options, searched=searched)
+    max_aspect = options.max_aspect if options.outline is None else inf
+
+    def arranged(modules: tuple[Drawn, ...], symmetry: SymmetryPlan, blocks: list[Block]) -> _Arranged:
+        return _Arranged(modules, symmetry, blocks, *_placed(modules, design, blocks, options, place, cover=cover))
+
+    best = arranged(tuple(drawn), plan, module_blocks(drawn, design.technology, plan))
+    most = MOST_AREA * best.area(options) if whole else 0
+    found = []
+    for modules, symmetry in whole:
         blocks = module_blocks(modules, design.technology, symmetry)
-        place = partial(_in_line, design.technology, options=options, searched=searched)
-        found.append(
-            _Arranged(modules, symmetry, blocks, *_placed(modules, design, blocks, options, place, cover=cover))
-        )
-    best = found[0]
-    narrow = [each for each in found[1:] if each.aspect <= max(best.aspect, options.max_aspect)]
+        above = {each.name for each in covers(modules, design.technology, design.constraints)} if cover else set()
+        if least_area([block for block in blocks if block.name not in above], max_aspect) <= most:
+            found.append(arranged(modules, symmetry, blocks))
+    narrow = [each for each in found if each.aspect <= max(best.aspect, options.max_aspect)]
     if narrow:
         smallest = min(narrow, key=lambda each: each.area(options))
-        if smallest.area(options) <= MOST_AREA * best.area(options):
+        if smallest.area(options) <= most:
             best = smallest
     kept = {id(item) for item in best.drawn}
-    for item in {id(item): item for each in found for item in each.drawn if id(item) not in kept}.values():
+    every = {id(item): item for modules in (drawn, *(modules for modules, _ in whole)) for item in modules}
+    for item in (item for number, item in every.items() if number not in kept):
         for module in item.shapes:
             layout.prune_cell(module.cell.cell_index(), -1)
     return best

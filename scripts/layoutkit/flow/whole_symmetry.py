@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.design import Design
     from layoutkit.flow.modules import Drawn
     from layoutkit.flow.symmetric_modules import SymmetryPlan
+    from layoutkit.place import Block
 
 
 MOST_AREA = 1.15
@@ -61,6 +62,23 @@ def whole_arrangements(
         if all(_fits_axis(item, design.technology.grid) for item in beside if item.module.name not in names):
             found.append((modules, _whole_plan(plan, modules, pairs)))
     return found
+
+
+def least_area(blocks: Sequence[Block], max_aspect: float) -> float:
+    """Return an area that no outline of an allowed ratio around ``blocks`` is smaller than. [dbu2]
+
+    Centred blocks lie above one another, because the axis passes through each.
+
+    Args:
+        blocks: Blocks of one axis, which do not lie over one another.
+        max_aspect: Largest ratio of the sides of the outline.
+    """
+    area = height = 0
+    for block in blocks:
+        area += min(shape.width * shape.height for shape in block.shapes)
+        if block.symmetric:
+            height += min(min(s.width, s.height) if block.turns else s.height for s in block.shapes)
+    return max(area, height**2 / max_aspect)
 
 
 def _may_be_whole(design: Design, drawn: Sequence[Drawn], plan: SymmetryPlan) -> bool:

@@ -9,10 +9,12 @@ from layoutkit.drc.check import check
 from layoutkit.flow import placing
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
+from layoutkit.flow.overlays import outline_area
 from layoutkit.flow.placing import _Arranged, place_modules
 from layoutkit.flow.ports import with_ports
 from layoutkit.flow.room import Room
-from layoutkit.place import PlacementOptions
+from layoutkit.flow.whole_symmetry import least_area
+from layoutkit.place import Block, PlacementOptions, Rectangle, place_blocks
 from layoutkit.technology import load
 
 COMPARATOR = """* clocked comparator: input pair, cross-coupled pair, switches, output inverters, two tails and a dummy
@@ -53,6 +55,10 @@ MP y a vdd vdd pmos W=8u L=0.5u nf=8
 .ends
 """
 SECOND_STAGE = COMPARATOR.replace(".ends", "M14 late outp vss vss nmos W=4u L=0.2u nf=2\n.ends")
+BIAS = "".join(
+    f"M{i}p b{i} b{i} vdd vdd pmos W=16u L=0.5u nf=4\nM{i}n b{i} bias vss vss nmos W={i}u L={i - 18}u\n"
+    for i in range(20, 26)
+)
 OPTIONS = PlacementOptions(gap_x=400, gap_y=400)
 
 
@@ -126,6 +132,33 @@ def test_a_symmetric_arrangement_that_is_too_long_is_not_taken(monkeypatch):
     )
     free = place_modules(design_of(COMPARATOR, "sg13g2"), OPTIONS)
     assert all(len(sides(free, device)) == 1 for device in ("M12", "M13"))
+
+
+def test_an_arrangement_that_cannot_be_small_enough_is_not_searched(monkeypatch):
+    """Twelve transistors of the bias would all be centred, above one another: 16 um wide ones make a tall stack."""
+    searched = []
+    monkeypatch.setattr(placing, "place_blocks", lambda *a, **b: searched.append(a) or place_blocks(*a, **b))
+    place_modules(design_of(COMPARATOR, "sg13g2"), replace(OPTIONS, moves=100))
+    assert len(searched) > 1
+    searched.clear()
+    place_modules(design_of(COMPARATOR.replace(".ends", f"{BIAS}.ends"), "sg13g2"), replace(OPTIONS, moves=100))
+    assert len(searched) == 1
+
+
+def test_no_placement_of_centred_blocks_is_smaller_than_the_least_area():
+    """Oracle: placements of three seeds; two blocks of 10 by 20 um make 40 um of height, 800 um2 at a ratio of 2."""
+
+    def block(name, width, height, **other):
+        box = Rectangle(-width // 2, 0, width // 2, height)
+        return Block(name, "nmos", box, (), {"tap": box}, **other)
+
+    blocks = [block("a", 10_000, 20_000, symmetric=True), block("b", 10_000, 20_000, symmetric=True)]
+    assert least_area(blocks, 2.0) == pytest.approx(40_000**2 / 2)
+    assert least_area([replace(each, turns=True) for each in blocks], 2.0) == 2 * 10_000 * 20_000
+    blocks += [block("l", 6000, 9000, partner="r"), block("r", 6000, 9000, partner="l")]
+    for seed in (1, 2, 3):
+        placement = place_blocks(load("sky130A"), blocks, PlacementOptions(seed=seed, moves=2000))
+        assert outline_area(kdb.Box(*placement.box), 2.0) >= least_area(blocks, 2.0)
 
 
 def test_the_metal_of_the_whole_cell_is_a_mirror_image_to_five_per_cent(tmp_path):
