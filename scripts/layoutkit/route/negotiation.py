@@ -25,7 +25,7 @@ from layoutkit.route.strong_vias import strengthen, weak_vias
 from layoutkit.route.tree import grow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from layoutkit.route.routes import Rect, SingleCut
 
@@ -71,22 +71,25 @@ class Negotiation:
         if self._essential_net_closed():
             return self._result()
         todo, weight = self.mirror.units(self.order), 1
-        rounds, counts = self.board.options.max_iterations, list[int]()
+        rounds, counts, bad = self.board.options.max_iterations, list[int](), set[str]()
         for number in range(1, rounds + 1):
             self.rounds = number
+            again = [net for unit in todo for net in unit.nets]
+            before = [self.state[net.name].metal for net in again]
             for unit in todo:
                 self.route_again(unit, weight)
-            todo = [unit for unit in self.mirror.units(self.order) if any(self.is_bad(net) for net in unit.nets)]
-            counts.append(sum(self.is_bad(net) for unit in todo for net in unit.nets))
+            bad = self._bad_after(bad, again, before)
+            todo = self._units_of(bad)
+            counts.append(len(bad))
             if not todo or (self._is_stuck(counts) and not any(unit.is_mirrored for unit in todo)):
                 break
             if 2 * number >= rounds:  # the other half of the rounds is for ways that are not mirror images
                 for unit in todo:
                     if unit.is_mirrored:
                         self.mirror.dissolve(unit, "other nets left no symmetric way")
-                todo = [each for each in self.mirror.units(self.order) if any(self.is_bad(net) for net in each.nets)]
+                todo = self._units_of(bad)
             weight = min(2 * weight, HIGHEST_WEIGHT)
-        self._give_up([net for unit in todo for net in unit.nets if self.is_bad(net)])
+        self._give_up([net for unit in todo for net in unit.nets if net.name in bad])
         for net in self.nets:
             self._find_blockers(net)
         self._equalise()
@@ -98,6 +101,41 @@ class Negotiation:
         for net in self.nets:
             self._take_out_open(net)
         return self._result()
+
+    def _units_of(self, names: Container[str]) -> list[Unit]:
+        """Return the units that some of the nets belong to, in the order of routing."""
+        return [unit for unit in self.mirror.units(self.order) if any(net.name in names for net in unit.nets)]
+
+    def _bad_after(
+        self, bad: Container[str], again: Sequence[NetRequest], before: Sequence[NetMetal | None]
+    ) -> set[str]:
+        """Return the nets that are bad after some were routed again; only these and those beside them can differ.
+
+        Args:
+            bad: The nets that were bad before.
+            again: Those that were routed again.
+            before: The metal that they had.
+        """
+        changed = {net.name for net in again}
+        for metal in (*before, *(self.state[net.name].metal for net in again)):
+            if metal is not None:
+                changed |= self._beside(metal)
+        return {net.name for net in self.nets if (self.is_bad(net) if net.name in changed else net.name in bad)}
+
+    def _beside(self, metal: NetMetal) -> set[str]:
+        """Return the nets, with metal or cuts on the board, that some metal may be too close to."""
+        near, stack = self.board.occupancy.near, self.stack
+        found = {
+            shape.net
+            for level, rect, _ in metal.shapes(stack)
+            for shape in near(stack.conductors[level].name, rect, stack.space(level, wide=True))
+        }
+        found |= {
+            shape.net
+            for cut, rect in metal.cuts(stack)
+            for shape in near(stack.cuts[cut].name, rect, stack.cuts[cut].space)
+        }
+        return {name for name in found if name is not None}
 
     def _is_stuck(self, counts: Sequence[int]) -> bool:
         """Return whether many nets conflict, and no fewer than before the last few rounds.
