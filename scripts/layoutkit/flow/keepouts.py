@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     Obstacles = dict[str, list[tuple[kdb.Box | kdb.Polygon | kdb.Region, str | None]]]
 
 ObstacleKind = Literal["metal", "rule", "matching"]
+MANY_FAILED, FEW = 0.25, 8
+"""Part of the nets that fail, and their number, from which on the placement is to blame, not the keepouts."""
 
 
 class Search(NamedTuple):
     """Where and how nets are routed: process, area [dbu], conductors, axis of mirrored nets [dbu], equal lengths.
 
-    Where one of the ``essential`` nets has no way around all keepouts, no net is routed.
+    Where one of the ``essential`` nets has no way around all keepouts, no net is routed. Without ``patient``, none is
+    where any net has no way even over matched gates, and where many nets find none, they are not tried again.
     """
 
     technology: Technology
@@ -35,6 +38,7 @@ class Search(NamedTuple):
     axis_x: int | None
     equal_lengths: tuple[EqualLengths, ...] = ()
     essential: tuple[str, ...] = ()
+    patient: bool = True
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,8 @@ def route_around(
 ) -> RoutingResult:
     """Return the routes around all keepouts; nets that find no way may enter those for matching.
 
-    The nets that failed are routed again beside the others first; if that does not help, all nets are.
+    The nets that failed are routed again beside the others first; if that does not help, all nets are. ``Search`` says
+    when neither is tried.
 
     Args:
         areas: Areas to keep clear; those of kind ``metal`` are among the obstacles.
@@ -105,12 +110,22 @@ def route_around(
             essential=essential,
         )
 
+    def closed(names: tuple[str, ...]) -> bool:
+        """Return whether one of some nets has no way, whatever the others do and with those keepouts given up."""
+        some = [replace(net, mirror_of=None, symmetric=False) for net in requests if net.name in names]
+        alone = replace(options(("rule",), names), equal_lengths=())
+        return not route(search.technology, some, around, search.area, search.layers, alone).iterations
+
+    around = _with_terminals(requests, obstacles)
     first = options(("rule", "matching"), search.essential)
+    first = first if search.patient else replace(first, gives_up=closed)
     strict = route(search.technology, requests, obstacles, search.area, search.layers, first)
     if not strict.failed or not strict.iterations or all(each.kind != "matching" for each in areas):
         return strict
+    if not search.patient and len(strict.failed) > max(FEW, MANY_FAILED * len(requests)):
+        return strict
     failed = {net.name for net in strict.failed}
-    beside = _with_routed(search.technology, requests, obstacles, strict)
+    beside = _with_routed(search.technology, around, strict)
     again = [
         replace(net, mirror_of=net.mirror_of if net.mirror_of in failed else None)
         for net in requests
@@ -137,16 +152,20 @@ def _mirrored_again(before: Mirrored, second: RoutingResult, failed: Container[s
     return again.get(before.nets, replace(before, exact=False, reason="its partner was routed without it"))
 
 
-def _with_routed(
-    technology: Technology, requests: Sequence[NetRequest], obstacles: Obstacles, result: RoutingResult
-) -> Obstacles:
-    """Return obstacles together with the terminals of all nets and what a result draws."""
-    import klayout.db as kdb
-
+def _with_terminals(requests: Sequence[NetRequest], obstacles: Obstacles) -> Obstacles:
+    """Return obstacles together with the terminals of all nets."""
     found = {layer: list(shapes) for layer, shapes in obstacles.items()}
     for request in requests:
         for terminal in request.terminals:
             found.setdefault(terminal.layer, []).append((terminal.box, request.name))
+    return found
+
+
+def _with_routed(technology: Technology, obstacles: Obstacles, result: RoutingResult) -> Obstacles:
+    """Return obstacles together with what a result draws."""
+    import klayout.db as kdb
+
+    found = {layer: list(shapes) for layer, shapes in obstacles.items()}
     for net in result.nets:
         for layer, rect in (*net.metal, *cuts_of(technology, net)):
             found.setdefault(layer, []).append((kdb.Box(*rect), net.name))

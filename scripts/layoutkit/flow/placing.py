@@ -191,7 +191,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         lacks = min(_lacks(tried, wired), _lacks(tried, routes))
         better = all(lacks[:-1] < earlier[:-1] for earlier, *_ in found)
         found.append((lacks, tried, routes))
-        failed = tuple(net.name for net in routes.result.failed)
+        failed = tuple(net.name for net in routes.result.failed if net.reason != NOT_TRIED)
         tries.append(Try(room, failed, tuple(sorted({wire.net for wire in routes.unequal}))))
         sound = sum(not any(each[:-2]) for each, *_ in found)  # placements in which at most pairs are unequal
         if not any(lacks[:-1]) or sound > 1 or not (failed or (request.row_gap is None and better)):
@@ -200,6 +200,10 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
             break  # more room had not helped: other cells, or none that are shared, may
         room = more_room(room, tried.placed, routes)
     _, best, routes = min(found, key=lambda each: each[0])
+    if not routes.result.iterations:  # no placement lets every net past its modules; the last one has the most room
+        best, routes = _routed_placement(
+            found[-1][1], MetalInCell(found[-1][1].placed.cell, found[-1][1].job), patient=True
+        )
     routes = _balanced(best, routes, MetalInCell(best.placed.cell, best.job)) if routes.unequal else routes
     warnings = best.warnings
     if routes.result.failed:
@@ -248,33 +252,44 @@ def _lacks(tried: TriedPlacement, routes: Routes) -> tuple[int, ...]:
     return len(routes.result.failed), weak, len(routes.unequal), pairs, _area(tried.placed.placement)
 
 
-def _routed_placement(placement: TriedPlacement, metal: MetalInCell) -> tuple[TriedPlacement, Routes]:
+def _routed_placement(
+    placement: TriedPlacement, metal: MetalInCell, *, patient: bool = False
+) -> tuple[TriedPlacement, Routes]:
     """Return a placement with its routes.
 
     Supplies that find no way, or none around matched gates, are wired as narrowly as their rails. Where nets still find
     no way, supplies may reach devices through rings of a resistive conductor.
+
+    Args:
+        placement: The placement.
+        metal: Its metal.
+        patient: Whether as many nets as possible are routed where one has no way in this placement.
     """
     placed, job = placement.placed, placement.job
     supplies = tuple(narrower_supplies(job, [net.name for net in job.nets]))
     narrow, widths = None, dict[str, int]()
     for essential in (supplies, ()):  # other nets wait until each wide supply has a way past the modules
-        routes = find_routes(placed.layout, placed.cell, job, essential, metal)
+        routes = find_routes(placed.layout, placed.cell, job, essential, metal, patient=patient)
         blocked = [net.name for net in routes.result.failed if net.reason != NOT_TRIED]
         before, widths = widths, narrower_supplies(job, [*blocked, *(each.net for each in routes.unequal)])
         if widths != before:  # the same widths give the same routes
-            narrow = _with_narrow_supplies(placement, metal, widths) if widths else None
-        if routes.result.iterations or (narrow is not None and not any(_faults(narrow[1]))):
+            narrow = _with_narrow_supplies(placement, metal, widths, patient=patient) if widths else None
+        if routes.result.iterations or (narrow is not None and not narrow[1].result.failed):
             break
     found = narrow if narrow is not None and _faults(narrow[1]) < _faults(routes) else (placement, routes)
-    return _supplied_by_rings(found, metal) if found[1].result.failed and is_resistive(placed.technology) else found
+    if not found[1].result.failed or not is_resistive(placed.technology):
+        return found
+    return _supplied_by_rings(found, metal, patient=patient)
 
 
-def _supplied_by_rings(found: tuple[TriedPlacement, Routes], metal: MetalInCell) -> tuple[TriedPlacement, Routes]:
+def _supplied_by_rings(
+    found: tuple[TriedPlacement, Routes], metal: MetalInCell, *, patient: bool
+) -> tuple[TriedPlacement, Routes]:
     """Return a placement with its routes where supplies may end at rings, if fewer nets fail so."""
     if metal.feeds_by_rings.joins_as(metal.feeds):
         return found  # the same routes
     placement, job = found[0], replace(found[0].job, by_rings=True)
-    routes = find_routes(placement.placed.layout, placement.placed.cell, job, (), metal)
+    routes = find_routes(placement.placed.layout, placement.placed.cell, job, (), metal, patient=patient)
     if len(routes.result.failed) >= len(found[1].result.failed):
         return found
     lowest = placement.placed.technology.conductors[0].name
@@ -282,20 +297,21 @@ def _supplied_by_rings(found: tuple[TriedPlacement, Routes], metal: MetalInCell)
     return replace(placement, job=job, warnings=(*placement.warnings, text)), routes
 
 
-def _faults(routes: Routes) -> tuple[int, int]:
-    """Return how many nets found no way, and how many wires lie over some of the matched gates only."""
-    return len(routes.result.failed), len(routes.unequal)
+def _faults(routes: Routes) -> tuple[int, int, int]:
+    """Return how many nets have no route, how many of them found no way, and how many wires lie over matched gates."""
+    failed = routes.result.failed
+    return len(failed), sum(net.reason != NOT_TRIED for net in failed), len(routes.unequal)
 
 
 def _with_narrow_supplies(
-    placement: TriedPlacement, metal: MetalInCell, narrow: Mapping[str, int]
+    placement: TriedPlacement, metal: MetalInCell, narrow: Mapping[str, int], *, patient: bool
 ) -> tuple[TriedPlacement, Routes]:
     """Return a placement with its routes where supplies have the widths in ``narrow``, those of their rails. [dbu]"""
     placed, job = placement.placed, placement.job
     job = replace(job, nets=tuple(replace(net, width=narrow.get(net.name, net.width)) for net in job.nets))
     widths = ", ".join(f"{name} {placed.technology.to_um(width):g} um" for name, width in sorted(narrow.items()))
     text = f"wires of supplies are as narrow as the rails they join, where wider ones found no way: {widths}"
-    routes = find_routes(placed.layout, placed.cell, job, (), metal)
+    routes = find_routes(placed.layout, placed.cell, job, (), metal, patient=patient)
     return replace(placement, job=job, warnings=(*placement.warnings, text)), routes
 
 

@@ -156,6 +156,8 @@ def find_routes(
     job: RoutingJob,
     essential: tuple[str, ...] = (),
     metal: MetalInCell | None = None,
+    *,
+    patient: bool = True,
 ) -> Routes:
     """Return the routes of a job in ``cell``, which is left as it is.
 
@@ -165,6 +167,7 @@ def find_routes(
         job: What to route.
         essential: Where one of these nets has no way, no net is routed and the result has no iterations.
         metal: The metal of the cell, if it is looked up already.
+        patient: Whether as many nets as possible are routed where one cannot be; see ``keepouts.Search``.
 
     Raises:
         LayoutkitError: If the layout's database unit is not the technology's, a pin reaches beyond its metal, a
@@ -198,7 +201,7 @@ def find_routes(
         reason = "the terminals of the two nets are not mirror images about any vertical axis"
         apart = [Mirrored((n.mirror_of, n.name), exact=False, reason=reason) for n in requests if n.mirror_of]
         requests = [replace(net, mirror_of=None, symmetric=False) for net in requests]
-    search = Search(technology, area, job.layers, axis_x, equal_lengths(job.nets), essential)
+    search = Search(technology, area, job.layers, axis_x, equal_lengths(job.nets), essential, patient)
     result = with_modules(cell, technology, route_around(job.obstacles, requests, obstacles, search), job.modules)
     result = replace(result, mirrored=(*apart, *result.mirrored))
     state = _Settled(job.frame, result, tuple(requests), obstacles)

@@ -38,8 +38,8 @@ MANY_CONFLICTS = 0.25
 """Part of the nets from which that holds; few nets cost little time, and one of them may still find a way."""
 FINISH_ROUNDS = 3
 """How often the metal of a net and that of its image are completed in turn."""
-NOT_TRIED = "not tried, because an essential net finds no way"
-"""Why a net failed that was not routed; see ``RouteOptions.essential``."""
+NOT_TRIED = "not tried, because another net has no way past the modules"
+"""Why a net failed that was not routed; see ``RouteOptions.essential`` and ``gives_up``."""
 
 
 @dataclass
@@ -65,6 +65,7 @@ class Negotiation:
         self.order = sorted(nets, key=lambda net: (net.priority, _half_perimeter(net), net.name))
         self.mirror = Mirror(board, nets)
         self.rounds = 0
+        self.given_up = False
 
     def run(self) -> RoutingResult:
         """Return the routes after the last round."""
@@ -78,6 +79,8 @@ class Negotiation:
             before = [self.state[net.name].metal for net in again]
             for unit in todo:
                 self.route_again(unit, weight)
+            if number == 1 and self._is_hopeless():
+                return self._result()
             bad = self._bad_after(bad, again, before)
             todo = self._units_of(bad)
             counts.append(len(bad))
@@ -160,6 +163,20 @@ class Negotiation:
         if any(closed.values()):
             self.state = {net.name: State(reason=closed.get(net.name) or NOT_TRIED) for net in self.nets}
         return any(closed.values())
+
+    def _is_hopeless(self) -> bool:
+        """Return whether the caller gives up because nets have no way past the fixed metal; then note so for all."""
+        closed = [net for net in self.nets if self.state[net.name].reason is not None]
+        gives_up = self.board.options.gives_up
+        self.given_up = bool(closed) and gives_up is not None and gives_up(tuple(net.name for net in closed))
+        if self.given_up:
+            for net in self.nets:
+                self.leave(net)
+            self.state = {net.name: State(reason=self.state[net.name].reason or NOT_TRIED) for net in self.nets}
+            for net in closed:
+                self._find_blockers(net)
+            self.rounds = 0
+        return self.given_up
 
     def _result(self) -> RoutingResult:
         tracks = self.board.tracks

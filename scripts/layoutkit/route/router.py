@@ -81,8 +81,9 @@ def _best_of_two(
     stack = make_stack(technology, layers, [terminal.layer for net in nets for terminal in net.terminals])
     fixed = fixed_metal(stack, nets, obstacles, options.keepouts)
     limits = (area.left, area.bottom, area.right, area.top)
-    first = Negotiation(Board(stack, nets, fixed, limits, options), nets).run()
-    if not first.failed:
+    negotiation = Negotiation(Board(stack, nets, fixed, limits, options), nets)
+    first = negotiation.run()
+    if not first.failed or negotiation.given_up:
         return first
     shorter = replace(options, max_iterations=min(options.max_iterations, SECOND_TRY_ITERATIONS))
     names = {net.name for net in first.failed if net.reason != NOT_TRIED}

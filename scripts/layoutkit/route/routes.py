@@ -127,6 +127,8 @@ class RouteOptions:
         equal_lengths: Groups of nets; shorter ones get bumps until they are as long as the longest.
         essential: Nets that must find a way past the fixed metal; where one has none, no net is routed, so that the
             caller can change it without waiting. ``RoutingResult.iterations`` is 0 then.
+        gives_up: Receives, after the first round, the nets that have no way past the fixed metal; where it says so, no
+            net is routed, either. None: the others are.
     """
 
     wrong_way_cost: int = 3
@@ -137,6 +139,7 @@ class RouteOptions:
     keepouts: tuple[tuple[str, Rect], ...] = ()
     equal_lengths: tuple[EqualLengths, ...] = ()
     essential: tuple[str, ...] = ()
+    gives_up: Callable[[tuple[str, ...]], bool] | None = None
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from layoutkit.flow.placing import find_placement
 from layoutkit.flow.ports import supplies_data, weak_supplies
 from layoutkit.flow.routing import draw_job, find_routes, narrower_supplies
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
+from layoutkit.route.negotiation import NOT_TRIED
 from layoutkit.route.routes import SingleCut
 from layoutkit.technology import load
 
@@ -98,8 +99,8 @@ def test_supplies_are_wired_as_narrowly_as_their_rails_where_wider_wires_find_no
     look_up = existing_metal.ExistingMetal
     monkeypatch.setattr(existing_metal, "ExistingMetal", lambda drawn: looked_up.append(drawn) or look_up(drawn))
 
-    def watched(*arguments):
-        routes = find_routes(*arguments)
+    def watched(*arguments, **options):
+        routes = find_routes(*arguments, **options)
         rounds.append(routes.result.iterations)
         return routes
 
@@ -163,6 +164,24 @@ def test_no_net_is_routed_where_an_essential_one_has_no_way(width, rounds):
     result = find_routes(layout, cell, job, ("a",)).result
     assert min(result.iterations, 1) == rounds
     assert len(result.failed) == (0 if rounds else 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "patient", "failed", "tried"),
+    [("rule", False, "ab", "a"), ("rule", True, "a", "a"), ("matching", False, "", "")],
+)
+def test_where_a_net_has_no_way_even_over_matched_gates_the_others_wait_for_another_placement(
+    kind, patient, failed, tried
+):
+    """A wall shuts net a in; net b ends on both sides of nothing."""
+    layout, cell, nets = board(("a", 0), ("b", 5000))
+    job = RoutingJob(SKY, nets, ("met2", "met3"), kdb.Box(-2000, -3000, 12000, 8000), ())
+    walls = [kdb.Box(4000, -3000, 6000, 3000), kdb.Box(-2000, 3000, 12000, 3500)]
+    job = replace(job, obstacles=tuple(each for wall in walls for each in keepouts(wall, kind)))
+    routes = find_routes(layout, cell, job, patient=patient)
+    assert {net.name for net in routes.result.failed} == set(failed)
+    assert {net.name for net in routes.result.failed if net.reason != NOT_TRIED and net.blocked_by} == set(tried)
+    assert (routes.result.iterations == 0) == (len(failed) == 2)
 
 
 def test_wires_that_carry_a_stated_current_are_not_narrowed():

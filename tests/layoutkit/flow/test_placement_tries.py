@@ -9,7 +9,7 @@ import pytest
 from layoutkit.flow import placing
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.mirrored_nets import MirroredNets
-from layoutkit.flow.room import Room, uncrowded
+from layoutkit.flow.room import MOST_TRIES, Room, uncrowded
 from layoutkit.flow.routing_job import Endpoint, Routes, RoutingJob, WantedNet
 from layoutkit.flow.supply_feeds import SupplyFeeds
 from layoutkit.route.negotiation import NOT_TRIED
@@ -24,7 +24,7 @@ def calls(monkeypatch):
     job = RoutingJob(technology, (WantedNet("vss", (), 800, 1), WantedNet("d", (), None, 1)), ("metal2",), None, ())
     done = []
 
-    def routed(_layout, _cell, job, essential=(), _metal=None):
+    def routed(_layout, _cell, job, essential=(), _metal=None, **_):
         wide = job.nets[0].width == 800
         done.append((wide, essential))
         vss = RoutedNet("vss", success=not wide, reason="blocked")
@@ -58,7 +58,7 @@ def test_supplies_that_rings_join_no_better_are_not_routed_again(monkeypatch, gr
     by_rings = SupplyFeeds({("vdd", END): "metal 1", ("vdd", far): "metal 1"}, frozenset())
     feeds = SupplyFeeds({("vdd", END): "metal 1", ("vdd", far): group}, frozenset())
 
-    def routed(_layout, _cell, job, *_):
+    def routed(_layout, _cell, job, *_, **__):
         done.append(job.by_rings)
         return Routes(RoutingResult((RoutedNet("vdd", success=False, reason="blocked"),), 1, (0, 0, 0)), None)
 
@@ -94,8 +94,8 @@ def test_the_first_try_has_room_for_crowded_wires_unless_a_gap_or_an_outline_is_
     assert [each.room.between for each in found.tries] == [room]
 
 
-def placements(monkeypatch, pairs_of, request=None, room=None):
-    """Return the placement that is found where all nets have a way.
+def placements(monkeypatch, pairs_of, request=None, room=None, routed=None):
+    """Return the placement that is found where all nets have a way, unless ``routed`` returns other routes.
 
     ``pairs_of`` returns the pairs of a try, given its number, as they are wired and once metal is added.
     """
@@ -103,15 +103,16 @@ def placements(monkeypatch, pairs_of, request=None, room=None):
     placed = SimpleNamespace(cell=None, drawn=(), placement=SimpleNamespace(box=box), technology=technology)
     tried, numbers, latest = placing.TriedPlacement(placed, None, None, Room(0, {}), ()), count(), []
 
-    def routed(tried, _):
+    def all_routed(tried, _):
         latest[:] = [Routes(RoutingResult((), 1, (0, 0, 0)), None, mirrored=its) for its in pairs_of(next(numbers))]
         return tried, latest[0]
 
-    monkeypatch.setattr(placing, "_placement", lambda *_: tried)
+    monkeypatch.setattr(placing, "_placement", lambda *its: replace(tried, room=its[2]))
     monkeypatch.setattr(placing, "uncrowded", lambda first, *_: room or first)
-    monkeypatch.setattr(placing, "_routed_placement", routed)
+    monkeypatch.setattr(placing, "_routed_placement", routed or all_routed)
     monkeypatch.setattr(placing, "completed", lambda *_: latest[1])
-    monkeypatch.setattr(placing, "more_room", lambda *_: Room(280, {}))
+    monkeypatch.setattr(placing, "more_room", lambda room, *_: Room(room.between + 280, {}))
+    monkeypatch.setattr(placing, "MetalInCell", lambda *_: None)
     return placing.find_placement(SimpleNamespace(technology=technology, earlier=None), request or LayoutRequest())
 
 
@@ -141,3 +142,19 @@ def test_unequal_pairs_ask_for_one_more_placement_only(monkeypatch):
     found = placements(monkeypatch, lambda number: ((PAIR,) * (5 - number),) * 2)
     assert len(found.tries) == 2
     assert len(found.routes.mirrored) == 4
+
+
+def test_where_no_placement_lets_a_net_past_its_modules_as_many_as_possible_are_routed_in_the_last(monkeypatch):
+    """Every try is given up; nets a and b have no way in it, then a."""
+    asked = []
+
+    def routed(tried, _, *, patient=False):
+        asked.append((tried.room.between, patient))
+        names = {"a": "closed", "b": "closed" if len(asked) == 1 else NOT_TRIED, "c": NOT_TRIED}
+        nets = [RoutedNet(name, success=patient and name != "a", reason=reason) for name, reason in names.items()]
+        return tried, Routes(RoutingResult(tuple(nets), int(patient), (0, 0, 0)), None)
+
+    found = placements(monkeypatch, None, routed=routed)
+    assert asked == [*((280 * number, False) for number in range(MOST_TRIES)), (280 * (MOST_TRIES - 1), True)]
+    assert [each.failed for each in found.tries] == [("a", "b"), *[("a",)] * (MOST_TRIES - 1)]
+    assert [net.name for net in found.routes.result.failed] == ["a"]
