@@ -274,7 +274,7 @@ def _routed_placement(
         before, widths = widths, narrower_supplies(job, [*blocked, *(each.net for each in routes.unequal)])
         if widths != before:  # the same widths give the same routes
             narrow = _with_narrow_supplies(placement, metal, widths, patient=patient) if widths else None
-        if routes.result.iterations or (narrow is not None and not narrow[1].result.failed):
+        if routes.result.iterations or (narrow is not None and not any(_faults(narrow[1]))):
             break
     found = narrow if narrow is not None and _faults(narrow[1]) < _faults(routes) else (placement, routes)
     if not found[1].result.failed or not is_resistive(placed.technology):

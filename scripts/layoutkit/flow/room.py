@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import ceil, sqrt
 from typing import TYPE_CHECKING, Any
+
+import klayout.db as kdb
 
 from layoutkit.flow.hierarchy import InstanceGroup
 from layoutkit.flow.routing_job import track_pitch
@@ -23,10 +25,12 @@ FIRST_TRACKS = 0
 """Room between all blocks in the first try, in track pitches: wires run over modules, on the upper conductors."""
 NEXT_TRACKS = 1
 """Room between all blocks in the second try, in track pitches."""
-CROWDED = 0.27
-"""Part of one conductor's tracks above the modules that wires of signals need at least, from which modules have room
-between them in the first try: without room, chains of 20 and more small inverters (0.28) found no way, and a sense
-amplifier (0.18) did."""
+CROWDED = 0.09
+"""Part of the free tracks of all conductors that wires of signals need at least, from which modules have room between
+them in the first try. Without it, chains of 80 current mirrors or single transistors (0.10 to 0.16) found no way; most
+circuits with less than 0.08 did."""
+ROOMY = 0.065
+"""The part that modules get room for then: chains of 80 and 160 current mirrors find their ways at once up to 0.075."""
 MANY = 24
 """Number of modules from which the first try may have room: that of fewer costs little, and most find all ways."""
 MORE_TRACKS = 2
@@ -87,21 +91,39 @@ def next_room(technology: Technology, room: Room) -> Room:
 
 
 def uncrowded(room: Room, placed: PlacedModules, job: RoutingJob) -> Room:
-    """Return the room to begin with: ``room``, or more where wires of signals need too many tracks above many modules.
+    """Return the room to begin with: ``room``, or more where wires of signals need too many of the free tracks.
 
-    Room of the mean side of a module doubles width and height, and halves the part of the tracks that is needed, since
-    wires become longer, too. Half the room that ``CROWDED`` asks for in this way is enough: wires also run in it.
+    Room of a part k of the mean side of a module adds 2 k of the area of all on each conductor; what k squared adds is
+    taken to make up for longer wires.
     """
+    if len(placed.drawn) < MANY:
+        return room
     box, pitch = placed.placement.box, track_pitch(placed.technology)
     signals = (net for net in job.nets if net.least_cuts == 1)
     pins = ([point.box for point in net.endpoints] for net in signals)
     wires = sum(tree_bound([(pin.left, pin.bottom, pin.right, pin.top) for pin in each]) for each in pins)
-    area = (box.right - box.left) * (box.top - box.bottom)
-    if len(placed.drawn) < MANY or wires * pitch <= CROWDED * area:
+    free = _free_area(placed, job)
+    if wires * pitch <= CROWDED * free:
         return room
-    side = sqrt(area / len(placed.drawn))
-    tracks = round(side * (wires * pitch / (CROWDED * area) - 1) / (2 * pitch))
-    return next_room(placed.technology, replace(room, between=room.between + tracks * pitch))
+    area = (box.right - box.left) * (box.top - box.bottom)
+    part = (wires * pitch / ROOMY - free) / (2 * len(job.layers) * area)
+    tracks = ceil(part * sqrt(area / len(placed.drawn)) / pitch)
+    return replace(room, between=room.between + tracks * pitch)
+
+
+def _free_area(placed: PlacedModules, job: RoutingJob) -> int:
+    """Return the area in which wires may lie, on all conductors: not near metal, nor in keepouts. [dbu2]"""
+    whole, found = kdb.Region(job.area or placed.cell.bbox()), 0
+    for name in job.layers:
+        conductor = placed.technology.conductor(name)
+        layer = placed.technology.layer(placed.layout, conductor.layer)
+        metal = kdb.Region(placed.cell.begin_shapes_rec(layer))
+        taken = metal.merged().sized(conductor.space + conductor.width // 2)
+        for each in job.obstacles:
+            if each.layer == name:
+                taken.insert(each.box)
+        found += (whole - taken).area()
+    return found
 
 
 def more_room(room: Room, placed: PlacedModules, routes: Routes) -> Room:
