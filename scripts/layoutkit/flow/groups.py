@@ -2,7 +2,8 @@
 
 The devices of a module have the same flavour and body, and in a row the same gate length and finger width. Where a
 netlist writes a ratio in W, all devices get the finger width that divides every W. The cascodes of a mirror share its
-module if they can. A matched group whose devices differ otherwise is split, and the split is reported.
+module if they can. A matched group whose devices differ otherwise, or of many devices, is split, and the split is
+reported.
 
 Some pairs are two modules that mirror each other, unless the constraints state a pattern:
 
@@ -17,6 +18,7 @@ Some pairs are two modules that mirror each other, unless the constraints state 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.recognise import MODULE_TYPES
@@ -30,11 +32,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
-    from layoutkit.circuit.constraints import Constraints
+    from layoutkit.circuit.constraints import Constraints, MatchedGroup
     from layoutkit.draw.deep_well import DeepWellNets
     from layoutkit.technology import DeviceSpec, Technology
 
 
+MOST_MATCHED = 24
+"""Most transistors of a module whose pattern is not stated. Each has straps along its whole row and a riser beside it,
+so the area grows with the square of their number, and wires find no way to some of 40 outputs in sky130A."""
+_DIFFER = (
+    "its devices differ in flavour, body or l, a branch has no cascode, or no finger width divides all their widths"
+)
+_LARGE = f"a module without a stated pattern holds at most {MOST_MATCHED} devices"
 _FILLED = 0.75
 """Part of the height between two taps that fingers of a mirror and its cascodes may fill."""
 _OF_A_LATCH = frozenset({"cross_coupled_pair", "cascode_pair", "load_pair", "symmetric_pair"})
@@ -130,19 +139,12 @@ def group_devices(
         if mirrored and wanted.arrangement == AUTO:
             apart.update(dict.fromkeys(wanted.devices, mirrored))
             continue
-        tops = cascodes_of(circuit, wanted.devices)
-        parts = _alike([d for d in devices if d.id not in tops], technology)
-        parts += _alike([d for d in devices if d.id in tops], technology)
-        found = [_group(kind, part, technology, levels) for part in parts]
-        if len(found) == 2 and found[1].devices[0].id in tops and _stands_on(found[1], found[0], technology):
-            found = [_with_cascodes(*found)]
+        found, reason = _modules_of(kind, wanted, circuit, technology, levels)
         if len(found) > 1:
             split = "; ".join(" ".join(d.id for d in group.devices) for group in found)
-            notes.append(
-                f"the matched group {' '.join(wanted.devices)} is drawn in {len(found)} modules, its devices differ in "
-                f"flavour, body or l, a branch has no cascode, or no finger width divides all their widths"
-                f"{_ratios(module, devices)}: {split}"
-            )
+            reason = f"{reason}{_ratios(module, devices) if reason == _DIFFER else ''}"
+            named = " ".join(wanted.devices)
+            notes.append(f"the matched group {named} is drawn in {len(found)} modules, {reason}: {split}")
         stated = wanted.arrangement if len(found) == 1 else AUTO
         groups.extend(replace(group, arrangement=stated, mirrored=mirrored) for group in found)
         taken.update(wanted.devices)
@@ -163,6 +165,36 @@ def _mirrored_pairs(circuit: Circuit, constraints: Constraints) -> dict[frozense
     symmetric = {frozenset(pair) for group in constraints.symmetry for pair in group.pairs}
     switching = dict.fromkeys(_switching_pairs(circuit, constraints), SWITCHES)
     return dict.fromkeys((pair for pair in symmetric if pair <= cascodes), CASCODES) | switching
+
+
+def _modules_of(
+    kind: str, wanted: MatchedGroup, circuit: Circuit, technology: Technology, levels: Mapping[str, int]
+) -> tuple[list[Group], str]:
+    """Return the modules of a matched group, and why they are several if they are.
+
+    Args:
+        kind: Type of the modules.
+        wanted: The group.
+        circuit: All of it.
+        technology: The process.
+        levels: Steps of each device from its supply.
+    """
+    tops = cascodes_of(circuit, wanted.devices)
+    devices = [circuit.device(name) for name in wanted.devices]
+    below = _alike([d for d in devices if d.id not in tops], technology)
+    above = _alike([d for d in devices if d.id in tops], technology)
+    lower, upper = ([_group(kind, part, technology, levels) for part in parts] for parts in (below, above))
+    stacked = len(lower) == len(upper) == 1 and _stands_on(upper[0], lower[0], technology)
+    differ = len(lower) + len(upper) > 1 and not stacked
+    if wanted.arrangement == AUTO:
+        most = MOST_MATCHED // 2 if stacked else MOST_MATCHED
+        lower, upper = (
+            [_group(kind, part, technology, levels) for each in parts for part in _parts(each, most)]
+            for parts in (below, above)
+        )
+    if stacked:
+        return [_with_cascodes(*each) for each in zip(lower, upper, strict=True)], _LARGE
+    return [*lower, *upper], _DIFFER if differ else _LARGE
 
 
 def _switching_pairs(circuit: Circuit, constraints: Constraints) -> set[frozenset[str]]:
@@ -278,6 +310,13 @@ def _alike(devices: Sequence[Device], technology: Technology) -> list[list[tuple
     return parts
 
 
+def _parts(members: Sequence[tuple[Device, Sizing]], most: int) -> list[list[tuple[Device, Sizing]]]:
+    """Return the devices in as few parts of at most ``most`` as possible, which differ by at most one device."""
+    count = -(-len(members) // most)
+    ends = [len(members) * number // count for number in range(count + 1)]
+    return [list(members[first:last]) for first, last in pairwise(ends)]
+
+
 def _of_one_width(sized: Sequence[tuple[Device, Sizing]], technology: Technology) -> list[tuple[Device, Sizing]]:
     """Return the devices with the finger width nearest to their narrowest finger that divides all widths.
 
@@ -339,7 +378,9 @@ def _ratios(module: RecognisedModule | None, devices: Sequence[Device]) -> str:
     return f" (ratios to {module.properties['reference']} by the sizes: {listed})"
 
 
-def _group(kind: str, part: Sequence[tuple[Device, Sizing]], technology: Technology, levels: dict[str, int]) -> Group:
+def _group(
+    kind: str, part: Sequence[tuple[Device, Sizing]], technology: Technology, levels: Mapping[str, int]
+) -> Group:
     kind = kind if len(part) > 1 else "single"
     devices = tuple(device for device, _ in part)
     spec = technology.device(devices[0].model)

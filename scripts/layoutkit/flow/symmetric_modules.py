@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.circuit.constraints import Outcome
+from layoutkit.flow.groups import MOST_MATCHED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -199,7 +200,8 @@ def matching_outcomes(drawn: Sequence[Drawn], design: Design) -> list[Outcome]:
         elif len(modules) > 1:
             names = ", ".join(each.name for each in modules)
             reason = (
-                f"drawn as {len(modules)} modules ({names}); one module needs equal flavour, body, length and fingers"
+                f"drawn as {len(modules)} modules ({names}); one module needs equal flavour, body, length and fingers, "
+                f"and holds at most {MOST_MATCHED} devices unless a pattern is stated"
             )
         elif error and wanted.arrangement in {"auto", "interdigitated"}:
             um = design.technology.to_um(error)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from layoutkit.circuit import Circuit, Device, recognise
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
-from layoutkit.flow.groups import group_devices, size
+from layoutkit.flow.groups import MOST_MATCHED, group_devices, size
 from layoutkit.flow.modules import draw_groups
 from layoutkit.technology import load
 
@@ -91,6 +91,32 @@ def test_a_mirror_whose_widths_have_no_common_finger_is_split_and_its_ratio_is_t
     groups, (note,) = groups_of(mos("M1", "i i vss vss", nf=1), mos("M2", "o i vss vss", w=6.01e-6, nf=1))
     assert [g.type for g in groups] == ["single", "single"]
     assert "no finger width divides all their widths (ratios to M1 by the sizes: M2 1.5025)" in note
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(MOST_MATCHED, [24]), (25, [12, 13]), (73, [18, 18, 18, 19])])
+def test_a_mirror_of_many_devices_is_split_evenly_and_told_unless_a_pattern_is_stated(count, sizes):
+    devices = [mos(f"M{i:02}", f"{f'o{i}' if i else 'in'} in vss vss") for i in range(count)]
+    circuit = Circuit("c", tuple(devices), ())
+    circuit = circuit.with_modules(recognise(circuit))
+    wanted = suggest_constraints(circuit)
+    groups, notes = group_devices(circuit, TECHNOLOGY, wanted)
+    assert [len(group.devices) for group in groups] == sizes
+    assert [device.id for group in groups for device in group.devices] == [device.id for device in devices]
+    assert [f"in {len(sizes)} modules" in note for note in notes] == [True] * (len(sizes) > 1)
+    stated = replace(wanted, matching=tuple(replace(each, arrangement="interdigitated") for each in wanted.matching))
+    (group,), notes = group_devices(circuit, TECHNOLOGY, stated)
+    assert (len(group.devices), notes) == (count, ())
+
+
+@pytest.mark.parametrize(("branches", "modules"), [(12, 1), (13, 2)])
+def test_each_module_of_a_large_cascode_mirror_holds_the_cascodes_of_its_own_devices(branches, modules):
+    devices = [mos(f"M{i:02}", f"{f'x{i}' if i else 'in'} in vss vss") for i in range(branches)]
+    devices += [mos(f"C{i:02}", f"{f'o{i}' if i else 'ic'} ic {f'x{i}' if i else 'in'} vss") for i in range(branches)]
+    groups, _ = groups_of(*devices)
+    assert len(groups) == modules
+    for group in groups:
+        below = [device.id for device in group.devices if device.id not in group.cascodes]
+        assert list(group.cascodes) == [name.replace("M", "C") for name in below]
 
 
 def test_every_device_is_in_exactly_one_group():
