@@ -126,18 +126,18 @@ def cost_of(state: Numbers, problem: Numbers, scratch: Numbers, limit: int, out:
         if state[net + 2] >= state[net]:
             length += 10 * abs(state[totals + T_LEFT + edge] - state[net + edge])
     out[0] = cost + length * numbers[N_PITCH] // 10
-    state[stale : stale + 3 * n] = none
+    assign(state, stale, none)
 
 
-def assign(target: Numbers, source: Numbers) -> None:
-    """Copy all numbers of ``source`` to ``target``."""
-    target[:] = source
+def assign(target: Numbers, first: int, source: Numbers) -> None:
+    """Copy all numbers of ``source`` to ``target``, from entry ``first`` on."""
+    target[first : first + len(source)] = source
 
 
-def assign_each(target: Numbers, source: Numbers) -> None:
+def assign_each(target: Numbers, first: int, source: Numbers) -> None:
     """Do what ``assign`` does. Of this, numba compiles a twentieth; slices bring the message for unequal lengths."""
     for index in range(len(source)):
-        target[index] = source[index]
+        target[first + index] = source[index]
 
 
 def exchange(state: Numbers, a: int, b: int) -> None:
@@ -153,18 +153,19 @@ def exchange_places(state: Numbers, n: int, order: int, records: tuple[int, int,
     Args:
         state: The state.
         n: How many items there are.
-        order: Which order.
-        records: Where the references of items or clusters begin, the size of a record, and where in it a rule is.
+        order: Where the order begins.
+        records: Where the references of items or clusters begin, the size of all records, and the way to a rule.
         one: The one.
         other: The other.
     """
-    first, size, rule = records
-    for entry in range(order * n, (order + 1) * n):
+    first, length, rule = records
+    size = length // n
+    for entry in range(order, order + n):
         if state[entry] == one:
             state[entry] = other
         elif state[entry] == other:
             state[entry] = one
-    for entry in range(first, first + size * n, size):
+    for entry in range(first, first + length, size):
         if state[entry] == one:
             state[entry] = other
         elif state[entry] == other:
@@ -174,9 +175,8 @@ def exchange_places(state: Numbers, n: int, order: int, records: tuple[int, int,
     exchange(state, a + rule, b + rule)
 
 
-def move_in_order(state: Numbers, n: int, order: int, which: int, target: int) -> int:
-    """Move an entry of an order to position ``target``; return the first position that changed."""
-    first = order * n
+def move_in_order(state: Numbers, first: int, which: int, target: int) -> int:
+    """Move an entry of the order that begins at ``first`` to position ``target``; return the first one that changed."""
     was = 0
     while state[first + was] != which:
         was += 1
@@ -201,12 +201,12 @@ def swap(state: Numbers, n: int, items: Numbers, one: int, other: int) -> bool:
             and items[one * I_SIZE + I_RINGED] != 0
         )
         if not alike:
-            records = (CLUSTERS * n + C_REFERENCE, CLUSTER_SIZE, C_RULE - C_REFERENCE)
-            exchange_places(state, n, C_ORDER, records, first, second)
+            records = (CLUSTERS * n + C_REFERENCE, CLUSTER_SIZE * n, C_RULE - C_REFERENCE)
+            exchange_places(state, n, C_ORDER * n, records, first, second)
             state[C_LOOSE * n + first] = state[C_LOOSE * n + second] = 1
             return True
         exchange(state, i + CLUSTER, j + CLUSTER)
-    exchange_places(state, n, ORDER, (ITEMS * n + REFERENCE, ITEM_SIZE, RULE - REFERENCE), one, other)
+    exchange_places(state, n, ORDER * n, (ITEMS * n + REFERENCE, ITEM_SIZE * n, RULE - REFERENCE), one, other)
     state[C_STALE * n + first] = state[C_STALE * n + second] = 1
     return True
 
@@ -249,7 +249,7 @@ def change(state: Numbers, n: int, items: Numbers, random: Numbers, at: int) -> 
             other = -1
         state[i + REFERENCE], state[i + RULE] = other, choice % 4
         if choice // 4 % 2:
-            move_in_order(state, n, ORDER, item, choice // 8 % n)
+            move_in_order(state, ORDER * n, item, choice // 8 % n)
         state[C_STALE * n + cluster] = 1
         return True
     if kind < 62:
@@ -258,7 +258,7 @@ def change(state: Numbers, n: int, items: Numbers, random: Numbers, at: int) -> 
         state[c + C_REFERENCE], state[c + C_RULE] = second, choice % 4
         state[C_LOOSE * n + cluster] = 1
         if choice // 4 % 2:
-            first = move_in_order(state, n, C_ORDER, cluster, choice // 8 % n)
+            first = move_in_order(state, C_ORDER * n, cluster, choice // 8 % n)
             state[C_LOOSE * n + state[C_ORDER * n + first]] = 1
         return True
     if kind < 75:
@@ -298,28 +298,28 @@ def anneal(
     numbers, items = problem[0], problem[1]
     n = numbers[N_ITEMS]
     rest, saved, out = scratch
-    out[0] = UNBOUNDED  # as a literal, numba would compile the function for it alone
+    start, out[0] = 0 * n, UNBOUNDED  # for literals, numba would compile the functions that take them once more
     cost_of(state, problem, rest, out[0], out)
     cost = out[0]
     lowest = -1
     if out[1] == 0:
         lowest = cost
-        assign(best, state)
-    assign(saved, state)
-    start = heat * cost
+        assign(best, start, state)
+    assign(saved, start, state)
+    hot = heat * cost
     moves = len(energies)
     for move in range(moves):
         if not change(state, n, items, random, 4 * move):
             continue
         cold = 1.0 - move / moves
-        limit = cost + int(energies[move] * start * cold * cold * cold)
+        limit = cost + int(energies[move] * hot * cold * cold * cold)
         cost_of(state, problem, rest, limit, out)
         if out[0] > limit:
-            assign(state, saved)
+            assign(state, start, saved)
             continue
         cost = out[0]
-        assign(saved, state)
+        assign(saved, start, state)
         if out[1] == 0 and (lowest < 0 or cost < lowest):
             lowest = cost
-            assign(best, state)
+            assign(best, start, state)
     return lowest

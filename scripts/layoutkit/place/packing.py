@@ -167,7 +167,8 @@ def pack_cluster(
     far = 1 << 40
     left, bottom, right, top = far, far, -far, -far
     in_left, in_bottom, in_right, in_top, reach = far, far, -far, -far, far
-    units, last = 0, -1
+    start = 0 * n  # for a literal 0, numba would compile put_down once more
+    units, last = start, -1
     for number in range(count):
         item = members[number]
         i = first + ITEM_SIZE * item
@@ -183,7 +184,7 @@ def pack_cluster(
         if reference >= 0 and state[first + ITEM_SIZE * reference + CLUSTER] == cluster and where[reference] >= 0:
             parent = where[reference]
         width, height, rule = shapes[s + S_WIDTH], shapes[s + S_HEIGHT], state[i + RULE]
-        after = put_down(rects, 0, units, gaps, stride, kind, parent, rule, width, height, 4 * shape, turn)
+        after = put_down(rects, start, units, gaps, stride, kind, parent, rule, width, height, 4 * shape, turn)
         where[item] = last = units
         o = RECT_SIZE * units
         state[i + X], state[i + Y] = rects[o], rects[o + 1]
@@ -242,7 +243,7 @@ def pack_clusters(state: Numbers, n: int, gaps: Numbers, stride: int, side_cost:
     is False.
     """
     first, clusters, loose = RECTS * n, CLUSTERS * n, C_LOOSE * n
-    count, last, position = 0, -1, 0
+    count, last, position = 0 * n, -1, 0
     while position < n and not state[loose + state[n + position]]:
         c = clusters + CLUSTER_SIZE * state[n + position]
         if state[c + C_COUNT]:
