@@ -368,6 +368,7 @@ class Finisher:
             ("minimum space of wide metal", lambda: kdb.EdgePairs(self._gaps_of_wide(region, level))),
             ("minimum area", lambda: region.with_area(0, least_area, False) if least_area else kdb.Region()),
             ("minimum area of holes", lambda: self._small_holes(region, level)),
+            ("enclosure at line ends", lambda: kdb.EdgePairs([pair for pair, _ in self._short_ends(region, level)])),
         )
         for what, shapes in kinds:
             boxes = sorted((shape.bbox() for shape in shapes().each()), key=str)
@@ -391,7 +392,8 @@ class Finisher:
     def close_gaps(self, metal: NetMetal, level: int) -> None:
         """Fill every gap and notch of the net's own metal that is narrower than the minimum space, and too small holes.
 
-        Beside its wide parts this is the space of wide metal.
+        Beside its wide parts this is the space of wide metal. Narrow ends of lines near cuts of fixed metal are made
+        longer.
         """
         import klayout.db as kdb
 
@@ -403,8 +405,7 @@ class Finisher:
             holes = self._small_holes(region, level).decompose_trapezoids_to_region()
             fills += [piece.bbox() for piece in holes.each()]
             rects = [(box.left, box.bottom, box.right, box.top) for box in fills if box.area() > 0]
-            if not rects:
-                rects = self._corner_fills(region, level)
+            rects = rects or self._corner_fills(region, level) or self._line_end_fills(region, level)
             if not rects:
                 return
             metal.patches += [Patch(conductor.name, rect) for rect in sorted(set(rects))]
@@ -470,6 +471,33 @@ class Finisher:
             grow_x, grow_y = max(0, least - (right - left)), max(0, least - (top - bottom))
             fills.append(self._least_in_the_way(level, (left, bottom, right, top), grow_x, grow_y))
         return fills
+
+    def _line_end_fills(self, region: kdb.Region, level: int) -> list[Rect]:
+        """Return rectangles that lengthen narrow ends of lines which hardly reach beyond a cut of fixed metal."""
+        import klayout.db as kdb
+
+        ends = ((kdb.Edges([pair.first]), beyond - pair.distance()) for pair, beyond in self._short_ends(region, level))
+        return sorted({self._on_grid(end.extended_out(lack).bbox()) for end, lack in ends})
+
+    def _short_ends(self, region: kdb.Region, level: int) -> Iterator[tuple[kdb.EdgePair, int]]:
+        """Yield narrow ends of lines that reach too little beyond a cut of the net, and how far they should. [dbu]
+
+        A wire that ends just beyond the edge of a pin makes such an end beside the cuts of the pin.
+        """
+        import klayout.db as kdb
+
+        for (cut, at), (width, beyond) in self.stack.line_ends.items():
+            if at != level:
+                continue
+            cuts, name = kdb.Region(), self.stack.cuts[cut].name
+            ends = region.edges(kdb.EdgeMode.Convex).with_length(0, width, False)
+            for box in (end.bbox() for end in ends.each()):
+                for shape in self.occupancy.near(name, (box.left, box.bottom, box.right, box.top), beyond):
+                    if shape.net == self.net:
+                        cuts.insert(kdb.Box(*shape.rect))
+            if not cuts.is_empty():
+                pairs = ends.enclosing_check(cuts.merged().edges(), beyond, True, kdb.Region.Projection)
+                yield from ((pair, beyond) for pair in pairs.each())
 
     def _on_grid(self, box: kdb.Box) -> Rect:
         """Return the smallest rectangle on the grid that holds ``box``; Euclidean checks cut edges anywhere."""

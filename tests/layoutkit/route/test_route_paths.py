@@ -473,6 +473,22 @@ def test_an_array_of_cuts_for_a_current_does_not_reach_far_beyond_its_wire():
     assert [(via.columns, via.rows) for via in metal.vias] == [(2, 3)]
 
 
+@pytest.mark.parametrize(("end", "top"), [(6500, 0), (6530, 6550), (6545, 6550), (6550, 0)])
+def test_a_wire_ends_on_a_pin_or_well_beyond_its_cuts(end, top):
+    """Ends of Metal2 below 0.34 um reach 0.06 um beyond Via2 in gf180mcuD (V2.3c); the pin ends 0.01 um beyond it."""
+    stack = make_stack(load("gf180mcuD"), ["Metal2", "Metal3"], [])
+    level = [conductor.name for conductor in stack.conductors].index("Metal2")
+    cuts = Occupancy()
+    cuts.add("Via2", Shape((9650, 6230, 9910, 6490), "a", wide=False))
+    finisher = Finisher(stack, cuts, "a", [(level, (4270, 5700, 9970, 6500))])
+    metal = NetMetal(wires=[Wire("Metal2", ((9780, 6000), (9780, end - 140)), 280)])
+    short = [flaw[0] for flaw in finisher.flaws(metal)] == ["enclosure at line ends"]
+    assert short == bool(top)
+    finisher.finish(metal, None)
+    assert [patch.rect[3] for patch in metal.patches] == ([top] if top else [])
+    assert finisher.flaws(metal) == []
+
+
 def test_others_keep_the_space_of_wide_metal_to_what_is_attached_to_it():
     """A stub of 0.3 um on a wire of 3.2 um in sky130A keeps 0.4 um within 0.4 um of it, beyond that 0.3 (m3.3c)."""
     stack = make_stack(SKY, ["met3"], [])
