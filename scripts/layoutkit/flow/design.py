@@ -251,16 +251,14 @@ def make_design(
     """
     from layoutkit.circuit import find_supplies
     from layoutkit.circuit.supplies import substrate_net
-    from layoutkit.flow.deep_wells import isolated_bodies
-    from layoutkit.flow.hierarchy import (
-        Chip,
+    from layoutkit.flow.cell_constraints import (
         constraints_inside,
         constraints_of_top,
-        levels_of,
         lost_matching,
-        repeated_subcircuits,
         suggested_by_level,
     )
+    from layoutkit.flow.deep_wells import isolated_bodies
+    from layoutkit.flow.hierarchy import Chip, levels_of, repeated_subcircuits
 
     stated = None
     if request.constraints is not None:

@@ -1,37 +1,28 @@
-"""Subcircuits that are used more than once: one design for each, and what constraints mean inside it.
+"""Subcircuits that are used more than once: one design for each.
 
 A shared subcircuit is laid out once by the same flow as the circuit itself. Each instance then is a module with pins.
-Constraints are those of the whole circuit. Each cell obeys what they say about its own devices, and what becomes of
-them is reported for every instance.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.constraints import Constraints, DeviceCurrent, SymmetryGroup
-from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.repeated import Hierarchy, find_repeated
-from layoutkit.circuit.suggested_constraints import suggest_constraints
-from layoutkit.flow.current_loads import device_currents
+from layoutkit.flow.cell_constraints import restricted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device
-    from layoutkit.circuit.constraints import Outcome
+    from layoutkit.circuit.constraints import Constraints
     from layoutkit.circuit.repeated import Part, SharedSubcircuit
     from layoutkit.draw.deep_well import DeepWellNets
 
 SUBCIRCUIT = "subcircuit"
 FEWEST_IN_ARRAY = 3
 """Equal instances from which on they are placed as an array."""
-_SHOWN = 3  # groups in a message
-_DEVICES = ("devices", "device", "pairs", "self_symmetric")
-_NETS = ("net", "net_pairs", "port")
 
 
 @dataclass(frozen=True)
@@ -239,149 +230,3 @@ def _reached(circuit: Circuit, stated: Constraints) -> tuple[dict[str, None], li
             refused.update(apart)
             notes.append(f"{', '.join(apart)}: laid out with the rest, as a constraint {verb} {' and '.join(devices)}")
     return refused, notes
-
-
-def restricted(constraints: Constraints, devices: Mapping[str, str], nets: Mapping[str, str]) -> Constraints:
-    """Return the constraints that name only some devices and nets, in other names.
-
-    Args:
-        constraints: In names of a whole circuit.
-        devices: Id in that circuit to the wanted id, of each device to keep.
-        nets: The same for nets.
-    """
-    kept: dict[str, tuple[Any, ...]] = {}
-    for section in (entry.name for entry in fields(Constraints)):
-        entries = (_renamed(entry, devices, nets) for entry in getattr(constraints, section))
-        kept[section] = tuple(entry for entry in entries if entry is not None)
-    return Constraints(**kept)
-
-
-def _renamed(entry: Any, devices: Mapping[str, str], nets: Mapping[str, str]) -> Any | None:
-    """Return an entry in other names, None if it names others than those; of a symmetry group what it says of them."""
-    changed: dict[str, Any] = {}
-    for each in fields(entry):
-        known = devices if each.name in _DEVICES else nets if each.name in _NETS else None
-        value = getattr(entry, each.name)
-        if known is None or not value:
-            continue
-        found = _with_names(value, known)
-        if isinstance(entry, SymmetryGroup):
-            items = (_with_names(item, known) for item in value)
-            found = tuple(item for item in items if item is not None)
-        if found is None:
-            return None
-        changed[each.name] = found
-    of_devices = [name for name in changed if name in _DEVICES]
-    if isinstance(entry, SymmetryGroup) and not any(changed[name] for name in of_devices or changed):
-        return None
-    return replace(entry, **changed)
-
-
-def _with_names(value: Any, known: Mapping[str, str]) -> Any | None:
-    """Return a name, or names in tuples, in other names; None if one of them is not known."""
-    if isinstance(value, str):
-        return known.get(value)
-    found = tuple(_with_names(each, known) for each in value)
-    return None if None in found else found
-
-
-def together(all_of: Iterable[Constraints]) -> Constraints:
-    """Return the constraints of several objects in one; a net has the priority that is stated first."""
-    parts = list(all_of)
-    found: dict[str, tuple[Any, ...]] = {}
-    for section in (entry.name for entry in fields(Constraints)):
-        entries = [entry for part in parts for entry in getattr(part, section)]
-        if section == "net_priorities":
-            entries = list({entry.net: entry for entry in reversed(entries)}.values())[::-1]
-        found[section] = tuple(entries)
-    return Constraints(**found)
-
-
-def outcomes_inside(whole: Constraints, outcomes: Iterable[Outcome], names: Mapping[str, str]) -> Iterator[Outcome]:
-    """Yield what became of constraints inside a cell as outcomes of the whole circuit's constraints.
-
-    Args:
-        whole: The constraints of the whole circuit.
-        outcomes: Of the cell, in its names.
-        names: Name of each device and net of the cell in the whole circuit.
-    """
-    places = {(_section(path), each): path for path, each in _listed(whole)}
-    for outcome in outcomes:
-        found = tuple(names.get(name, name) for name in outcome.names)
-        path = places.get((_section(outcome.path), found))
-        if path is not None:
-            yield replace(outcome, path=path, names=found)
-
-
-def _section(path: str) -> str:
-    return re.sub(r"\[\d+\]", "", path)
-
-
-def _listed(constraints: Constraints) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the place of each constraint with the names in it."""
-    for section in (entry.name for entry in fields(Constraints)):
-        for number, entry in enumerate(getattr(constraints, section)):
-            path = f"{section}[{number}]"
-            if isinstance(entry, SymmetryGroup):
-                yield from ((f"{path}.pairs[{i}]", pair) for i, pair in enumerate(entry.pairs))
-                yield from ((f"{path}.self_symmetric[{i}]", (name,)) for i, name in enumerate(entry.self_symmetric))
-                yield from ((f"{path}.net_pairs[{i}]", pair) for i, pair in enumerate(entry.net_pairs))
-                continue
-            named = [getattr(entry, each.name) for each in fields(entry) if each.name in (*_DEVICES, *_NETS)]
-            if len(named) == 1:
-                yield path, (named[0],) if isinstance(named[0], str) else named[0]
-
-
-def lost_matching(flat: Constraints, kept: Constraints) -> list[str]:
-    """Return what recognition in the flat circuit would match across shared cells, in words."""
-    known = [set(group.devices) for group in kept.matching]
-    lost = [group for group in flat.matching if not any(set(group.devices) <= devices for devices in known)]
-    if not lost:
-        return []
-    listed = "; ".join(f"{' '.join(group.devices)} ({group.reason})" for group in lost[:_SHOWN])
-    more = f"; and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-    text = f"devices that recognition would match are in different cells and are drawn apart: {listed}{more}"
-    return [f"{text}; state them in constraints, or flatten, to draw them in one module"]
-
-
-def suggested_by_level(top: Level, levels: Mapping[str, Level], hierarchy: Hierarchy) -> Constraints:
-    """Return what recognition suggests for the circuit and, for every instance, for each shared subcircuit."""
-
-    def suggested(level: Level) -> Constraints:
-        own = level.own
-        return suggest_constraints(own.with_modules(recognise(own)))
-
-    inside = ((suggested(levels[shared.name]), use) for shared in hierarchy.shared for use in shared.uses)
-    return together([suggested(top), *(restricted(found, use.devices, use.nets) for found, use in inside)])
-
-
-def constraints_inside(shared: SharedSubcircuit, level: Level, whole: Constraints, circuit: Circuit) -> Constraints:
-    """Return the constraints that a shared cell obeys: those on its devices and nets, and its largest currents."""
-    use = shared.uses[0]
-    nets = {flat: own for own, flat in reversed(list(use.nets.items()))}
-    found = restricted(whole, {flat: own for own, flat in use.devices.items()}, nets)
-    loads = device_currents(whole, circuit)
-    most = {own: max(loads.get(each.devices[own], 0.0) for each in shared.uses) for own in use.devices}
-    return replace(
-        found,
-        net_currents=tuple(entry for entry in found.net_currents if entry.net not in level.ports),
-        device_currents=tuple(DeviceCurrent(own, current) for own, current in most.items() if current),
-        port_sides=(),
-    )
-
-
-def constraints_of_top(top: Level, whole: Constraints) -> Constraints:
-    """Return the constraints that the circuit itself obeys: all but those on devices inside of shared cells."""
-    if not top.parts:
-        return whole
-    own = {device.id: device.id for device in top.own.devices}
-    drawn_here = restricted(whole, own, {net: net for net in top.circuit.nets})
-    owner = {name: part.name for part in top.parts for name in part.names.values()}
-    return replace(
-        whole,
-        symmetry=drawn_here.symmetry,
-        matching=drawn_here.matching,
-        proximity=tuple(
-            group for group in whole.proximity if len({owner.get(name, name) for name in group.devices}) > 1
-        ),
-    )

@@ -12,8 +12,8 @@ import klayout.db as kdb
 
 from layoutkit.draw.module import DrawnDummy, Gate, Keepout, Module, Pin
 from layoutkit.extract.connectivity import Nets, device_texts, wiring
+from layoutkit.flow.cell_constraints import outcomes_inside
 from layoutkit.flow.design import make_design
-from layoutkit.flow.hierarchy import outcomes_inside
 from layoutkit.flow.instances import FinishedCell
 from layoutkit.flow.net_outcomes import net_outcomes
 from layoutkit.flow.pair_loads import finished_routes
