@@ -69,6 +69,7 @@ class _Judge:
         self._supplies = find_supplies(circuit) if circuit else None
         self._placed: dict[str, str] = {}
         self._mirrored: dict[str, str] = {}
+        self._net_pairs: set[frozenset[str]] = set()  # of the groups before
         self._matched: dict[str, str] = {}
         self._ranked: dict[str, str] = {}
         self._loaded: dict[str, str] = {}
@@ -99,10 +100,12 @@ class _Judge:
         for index, pair in enumerate(group.net_pairs):
             where = f"{path}.net_pairs[{index}]"
             known = [self._net(where, name) for name in pair]
-            self._alone(where, pair, self._mirrored)
+            if frozenset(pair) not in self._net_pairs:  # nets between two instances of a subcircuit are a pair of both
+                self._alone(where, pair, self._mirrored)
             supply = next((name for name in pair if self._supplies and name in self._supplies), None)
             if all(known) and supply is not None:
                 self._report(where, f"the supply net {supply!r} mirrors no other net", pair)
+        self._net_pairs.update(map(frozenset, group.net_pairs))
 
     def matching(self, path: str, group: MatchedGroup) -> None:
         """Judge one group of matched devices."""

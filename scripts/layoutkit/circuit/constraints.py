@@ -227,6 +227,15 @@ class Constraints:
         }
 
     @cached_property
+    def images(self) -> dict[str, str]:
+        """Second net of each pair of nets to the first, in the order that the first group which has the pair states."""
+        found: dict[str, str] = {}
+        for one, other in (pair for group in self.symmetry for pair in group.net_pairs):
+            if found.get(one) != other:
+                found.setdefault(other, one)
+        return found
+
+    @cached_property
     def priorities(self) -> dict[str, int]:
         """Net to its priority."""
         return {entry.net: entry.priority for entry in self.net_priorities}

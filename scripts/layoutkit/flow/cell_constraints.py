@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraints import Constraints, DeviceCurrent, SymmetryGroup
 from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.suggested_constraints import suggest_constraints
+from layoutkit.circuit.symmetry import facing_nets
 from layoutkit.flow.current_loads import device_currents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.circuit.constraints import Outcome
@@ -139,22 +141,84 @@ def suggested_by_level(top: Level, levels: Mapping[str, Level], hierarchy: Hiera
         return suggest_constraints(own.with_modules(recognise(own)))
 
     inside = ((suggested(levels[shared.name]), use) for shared in hierarchy.shared for use in shared.uses)
-    return together([suggested(top), *(restricted(found, use.devices, use.nets) for found, use in inside)])
+    whole = together([suggested(top), *(restricted(found, use.devices, use.nets) for found, use in inside)])
+    return replace(whole, symmetry=_without_conflicts(whole.symmetry, top.chip.supplies))
+
+
+def _without_conflicts(groups: Iterable[SymmetryGroup], supplies: Collection[str]) -> tuple[SymmetryGroup, ...]:
+    """Return symmetry groups in which no supply mirrors another net, and no net two others.
+
+    A pair of nets of a shared subcircuit may be two supplies in one instance, one net in another, and nets with other
+    partners in a third.
+    """
+    partner: dict[str, str] = {}
+    found = []
+    for group in groups:
+        pairs = []
+        for one, other in group.net_pairs:
+            free = partner.get(one, other) == other and partner.get(other, one) == one
+            new = one != other and (one, other) not in pairs and (other, one) not in pairs
+            if free and new and not {one, other}.intersection(supplies):
+                partner[one], partner[other] = other, one
+                pairs.append((one, other))
+        if pairs or group.pairs or group.self_symmetric:
+            found.append(replace(group, net_pairs=tuple(pairs)))
+    return tuple(found)
 
 
 def constraints_inside(shared: SharedSubcircuit, level: Level, whole: Constraints, circuit: Circuit) -> Constraints:
     """Return the constraints that a shared cell obeys: those on its devices and nets, and its largest currents."""
-    use = shared.uses[0]
-    nets = {flat: own for own, flat in reversed(list(use.nets.items()))}
-    found = restricted(whole, {flat: own for own, flat in use.devices.items()}, nets)
+    of_uses = []
+    for use in shared.uses:
+        names: dict[str, list[str]] = {}
+        for own, flat in use.nets.items():
+            names.setdefault(flat, []).append(own)
+        firsts = {flat: each[0] for flat, each in names.items()}
+        inside = restricted(whole, {flat: own for own, flat in use.devices.items()}, firsts)
+        tied = {each[0]: each for each in names.values()}
+        symmetry = tuple(_with_tied_nets(group, tied, shared.circuit) for group in inside.symmetry)
+        of_uses.append(replace(inside, symmetry=symmetry))
+    found = of_uses[0]
     loads = device_currents(whole, circuit)
-    most = {own: max(loads.get(each.devices[own], 0.0) for each in shared.uses) for own in use.devices}
+    most = {own: max(loads.get(each.devices[own], 0.0) for each in shared.uses) for own in shared.uses[0].devices}
     return replace(
         found,
+        symmetry=_with_all_net_pairs([each.symmetry for each in of_uses]),
         net_currents=tuple(entry for entry in found.net_currents if entry.net not in level.ports),
         device_currents=tuple(DeviceCurrent(own, current) for own, current in most.items() if current),
         port_sides=(),
     )
+
+
+def _with_tied_nets(group: SymmetryGroup, tied: Mapping[str, Sequence[str]], circuit: Circuit) -> SymmetryGroup:
+    """Return a group with the nets that its pairs of devices have, where one net outside is several in the cell.
+
+    Args:
+        group: A net outside has the first of its names in the cell.
+        tied: That name to all names of the net.
+        circuit: Of the cell.
+    """
+    facing = set[tuple[str, str]]()
+    for pair in group.pairs:
+        nets = facing_nets(circuit.device(pair[0]), circuit.device(pair[1]))
+        facing.update((*nets, *((other, one) for one, other in nets)))
+    found: dict[tuple[str, str], None] = {}
+    for one, other in group.net_pairs:
+        choices = list(product(tied[one], tied[other]))
+        known = [pair for pair in choices if pair in facing] if len(choices) > 1 else []
+        found.update(dict.fromkeys(known or choices[:1]))
+    return replace(group, net_pairs=tuple(found))
+
+
+def _with_all_net_pairs(of_uses: Sequence[Sequence[SymmetryGroup]]) -> tuple[SymmetryGroup, ...]:
+    """Return the symmetry groups of the first instance, each with the net pairs that it has in any instance."""
+    pairs: dict[Any, dict[tuple[str, str], None]] = {}
+    for groups in of_uses:
+        for group in groups:
+            known = pairs.setdefault((group.pairs, group.self_symmetric), {})
+            taken = {net for pair in known for net in pair}
+            known.update(dict.fromkeys(pair for pair in group.net_pairs if not taken.intersection(pair)))
+    return tuple(replace(group, net_pairs=tuple(pairs[group.pairs, group.self_symmetric])) for group in of_uses[0])
 
 
 def constraints_of_top(top: Level, whole: Constraints) -> Constraints:

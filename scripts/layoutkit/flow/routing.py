@@ -73,7 +73,7 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
         pins.setdefault(port.name, []).append(endpoint)
     step = 2 * technology.grid
     supply_width = -(-technology.conductors[1].width * SUPPLY_WIDTH_FACTOR // step) * step
-    images = {second: first for group in constraints.symmetry for first, second in group.net_pairs}
+    images = constraints.images
     wired = {net for net, ends in pins.items() if len(ends) > 1}
     paired = {net for pair in images.items() if wired.issuperset(pair) for net in pair}
     loads = stated_currents(constraints, design.circuit)

@@ -101,10 +101,9 @@ def with_constraints(job: RoutingJob, constraints: Constraints) -> RoutingJob:
     stated_nets |= {net for entry in constraints.net_separations for net in entry.nets}
     stated_nets |= {net for entry in constraints.net_shields for net in (entry.net, entry.shield)}
     others = sorted({*stated_nets, *constraints.priorities, *constraints.currents} - names)
-    pairs = [pair for group in constraints.symmetry for pair in group.net_pairs if names.issuperset(pair)]
-    paired = {net for pair in pairs for net in pair}
-    images = {second: first for first, second in pairs}
-    same = {(net.name, net.mirror_of) for net in job.nets} & {(first, second) for first, second in pairs}
+    images = {second: first for second, first in constraints.images.items() if names.issuperset((first, second))}
+    paired = {*images, *images.values()}
+    same = {(net.name, net.mirror_of) for net in job.nets} & {(first, second) for second, first in images.items()}
     nets, warnings = [], list(job.warnings)
     for net in job.nets:
         stated: dict[str, Any] = {

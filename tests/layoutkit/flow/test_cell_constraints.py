@@ -1,0 +1,96 @@
+"""What recognition suggests for instances of shared cells is free of conflicts, and as a file means the same."""
+
+import pytest
+
+from layoutkit.circuit.constraint_faults import find_faults
+from layoutkit.circuit.constraints import Constraints
+from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
+from layoutkit.technology import load
+
+BIQUAD = """* four equal transconductors; the outputs of some are their own inputs, or those of others, exchanged
+.subckt gm ip in op on vb vdd vss
+M0 t vb vss vss nmos W=4u L=1u
+M1 on ip t vss nmos W=6u L=0.5u
+M2 op in t vss nmos W=6u L=0.5u
+M3 on vb2 vdd vdd pmos W=8u L=1u
+M4 op vb2 vdd vdd pmos W=8u L=1u
+M5 vb2 vb2 vdd vdd pmos W=8u L=1u
+.ends
+.subckt top ip in op on vb vdd vss
+X1 bn bp bp bn vb vdd vss gm
+X2 ip in bp bn vb vdd vss gm
+X3 bp bn op on vb vdd vss gm
+X4 on op bp bn vb vdd vss gm
+.ends
+"""
+DELAYS = """* a replica of a delay cell with its inputs on the supplies, before two whose inputs are signals
+.subckt delay ip in op on vb vdd vss
+M0 t vb vss vss nmos W=4u L=0.5u
+M1 on ip t vss nmos W=3u L=0.5u
+M2 op in t vss nmos W=3u L=0.5u
+R1 on vdd 1k
+R2 op vdd 1k
+.ends
+.subckt top ip in op on vb vdd vss
+X0 vss vdd r1 r2 vb vdd vss delay
+X1 ip in p n vb vdd vss delay
+X2 p n op on vb vdd vss delay
+.ends
+"""
+CROSSED = """* the negative input is the positive output in both instances, and the positive input is on ground in one
+.subckt amp ip in op on vb vdd vss
+M0 t vb vdd vdd pmos W=4u L=0.5u
+M1 on ip t vdd pmos W=3u L=0.5u
+M2 op in t vdd pmos W=3u L=0.5u
+R1 on vss 1k
+R2 op vss 1k
+.ends
+.subckt top a b c ip vb vdd vss
+X0 vss a a b vb vdd vss amp
+X1 ip c c d vb vdd vss amp
+.ends
+"""
+CIRCUITS = {"biquad": BIQUAD, "delays": DELAYS, "crossed": CROSSED}
+
+
+def design_of(name, constraints=None):
+    request = LayoutRequest(netlist_text=CIRCUITS[name], technology="sky130A", constraints=constraints)
+    technology = load("sky130A")
+    circuit, _ = read_circuit(request, technology)
+    return make_design(request, technology, circuit)[0]
+
+
+@pytest.mark.parametrize("name", CIRCUITS)
+def test_the_suggestion_for_every_instance_has_no_faults_and_as_a_file_gives_the_same_design(name):
+    design = design_of(name)
+    assert len(design.cells) == 1
+    assert find_faults(design.whole, design.circuit) == []
+    again = design_of(name, design.whole.to_json())
+    assert again.constraints == design.constraints
+    assert [cell.design.constraints for cell in again.cells] == [cell.design.constraints for cell in design.cells]
+
+
+def test_a_net_mirrors_one_other_and_none_a_supply():
+    design = design_of("biquad")
+    partners = {}
+    for one, other in (pair for group in design.whole.symmetry for pair in group.net_pairs):
+        partners.setdefault(one, set()).add(other)
+        partners.setdefault(other, set()).add(one)
+    assert partners == {"bn": {"bp"}, "bp": {"bn"}, "ip": {"in"}, "in": {"ip"}, "op": {"on"}, "on": {"op"}}
+    assert design_of("delays").whole.images == {"r1": "r2", "in": "ip", "p": "n", "op": "on"}
+
+
+@pytest.mark.parametrize(("name", "pairs"), [("biquad", 2), ("delays", 2), ("crossed", 1)])
+def test_a_cell_obeys_each_pair_of_nets_that_any_instance_has(name, pairs):
+    """The inputs of X0 are supplies, one net outside is two of the cell: other instances tell what mirrors what."""
+    (cell,) = design_of(name).cells
+    found = [set(pair) for group in cell.design.constraints.symmetry for pair in group.net_pairs]
+    assert len(found) == pairs
+    assert all(pair in ({"ip", "in"}, {"op", "on"}) for pair in found)
+
+
+def test_a_pair_of_nets_stated_by_two_groups_mirrors_one_way_only():
+    stated = Constraints.from_json(
+        {"symmetry": [{"pairs": [["M1", "M2"]], "net_pairs": [["a", "b"]]}, {"pairs": [], "net_pairs": [["b", "a"]]}]}
+    )
+    assert stated.images == {"b": "a"}
