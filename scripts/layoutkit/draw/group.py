@@ -147,4 +147,5 @@ def centroid_warnings(module: Module, tech: Technology, devices: Sequence[str] |
     error = module.centroid_error(devices)
     if error == 0:
         return ()
-    return (f"the channel centroids are {tech.to_um(error):g} um apart",)
+    names = ", ".join(devices if devices is not None else module.devices)
+    return (f"the channel centroids are {tech.to_um(error):g} um apart: {names}",)

@@ -409,15 +409,16 @@ class _Planner:
         alike = {(t.finger_width, t.length) for t in self.wish.transistors}
         if len(alike) > 1 or len(self.ids) < 2:
             return
+        names = ", ".join(self.ids)
         if found.junctions > JUNCTIONS_ALIKE:
-            yield f"AD, AS, PD or PS per gate width differ by {found.junctions:.1%} between the devices"
+            yield f"AD, AS, PD or PS per gate width differ by {found.junctions:.1%}: {names}"
         if found.stress_spread > STRESS_ALIKE:
             yield (
-                f"the distances to the ends of the diffusion (sa, sb) differ between the devices: mean "
-                f"1/(sa+L/2) + 1/(sb+L/2) by {found.stress_spread:.1%}"
+                f"the distances to the ends of the diffusion (sa, sb) differ: mean 1/(sa+L/2) + 1/(sb+L/2) by "
+                f"{found.stress_spread:.1%}: {names}"
             )
         if not found.one_direction:
-            yield "the devices have different shares of fingers with the source on the left"
+            yield f"the devices have different shares of fingers with the source on the left: {names}"
 
     def _rows(self, candidate: _Candidate, transistors: Sequence[Transistor]) -> tuple[Row, ...]:
         wish, pattern = self.wish, candidate.pattern

@@ -329,8 +329,8 @@ def _placement(design: Design, request: LayoutRequest, room: Room) -> TriedPlace
     placed = place_modules(design, options, cover=room.cover)
     max_aspect = options.max_aspect if outline is None else None
     placed, missing = (placed, []) if design.is_cell else with_ports(placed, design, room, max_aspect)
-    warnings = (*(text for item in placed.drawn for text in item.module.warnings), *missing)
-    return TriedPlacement(placed, placed_job(placed, design), None, room, warnings)
+    warnings = dict.fromkeys((*(text for item in placed.drawn for text in item.module.warnings), *missing))
+    return TriedPlacement(placed, placed_job(placed, design), None, room, tuple(warnings))
 
 
 def place_modules(design: Design, options: PlacementOptions, *, cover: bool = True) -> PlacedModules:

@@ -171,7 +171,7 @@ def _module(cell: SharedCell, tried: TriedPlacement, routes: Routes, origin: kdb
         gates=tuple(gates),
         keepouts=tuple(keepouts),
         dummies=tuple(dummies),
-        warnings=tried.warnings,
+        warnings=tuple(f"in cell {cell.name}: {text}" for text in tried.warnings),
     )
 
 

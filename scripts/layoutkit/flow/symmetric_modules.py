@@ -193,7 +193,8 @@ def matching_outcomes(drawn: Sequence[Drawn], design: Design) -> list[Outcome]:
         modules = list({id(owner[device]): owner[device] for device in wanted.devices}.values())
         module = modules[0]
         error = centroid_error(module, groups[module.name]) if len(modules) == 1 else 0.0
-        how = f"drawn as one module, {module.pattern}, with {_apart(design, error)}"
+        drawn_as = f"one module, {module.pattern}," if module.pattern else "one module"
+        how = f"drawn as {drawn_as} with {_apart(design, error)}"
         why = getattr(groups[module.name], "mirrored", "")
         if len(modules) == 2 and why:
             reason, how = "", f"drawn as two equal modules: {why}; state a pattern, such as AB/BA, for one module"
@@ -205,7 +206,9 @@ def matching_outcomes(drawn: Sequence[Drawn], design: Design) -> list[Outcome]:
             )
         elif error and wanted.arrangement in {"auto", "interdigitated"}:
             um = design.technology.to_um(error)
-            reason = f"drawn as {module.pattern}; the centroids are {um:g} um apart, these fingers do not allow less"
+            units = "fingers" if module.pattern else "units"
+            drawn_as = module.pattern or "one module"
+            reason = f"drawn as {drawn_as}; the centroids are {um:g} um apart, these {units} do not allow less"
         else:
             reason = ""
         found.append(Outcome(f"matching[{index}]", wanted.devices, not reason, reason or how))

@@ -221,4 +221,4 @@ def test_what_remains_unequal_is_told():
     assert found.figures.centroid_error_x > 0
     outer = plan(load("sky130A"), (4, 4), "ABBA")
     assert outer.figures.stress_spread > 0.02
-    assert any(f"by {outer.figures.stress_spread:.1%}" in text for text in outer.warnings)
+    assert any(f"by {outer.figures.stress_spread:.1%}: M1, M2" in text for text in outer.warnings)

@@ -133,7 +133,7 @@ def test_other_arrangements_are_clean_and_tell_their_error(pair, tech, arrangeme
     gates = by_gate(module, tech)
     distance = centroid(gates["g2"])[0] - centroid(gates["g1"])[0]
     assert module.centroid_error() == pytest.approx(distance)
-    assert any(f"{tech.to_um(distance):g} um apart" in warning for warning in module.warnings)
+    assert any(f"{tech.to_um(distance):g} um apart: M1, M2" in warning for warning in module.warnings)
     assert clean(module, tech)
 
 

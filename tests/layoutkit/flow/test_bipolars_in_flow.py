@@ -69,6 +69,8 @@ def test_a_bandgap_core_is_laid_out_clean_with_its_transistors_in_one_array(tech
     assert (report["lvs"]["matched"], report["lvs"]["complete"]) == (True, True)
     (array,) = (module for module in report["modules"] if module["type"] == "bipolar_array")
     assert (array["devices"], array["centroid_error"]) == (["Q1", "Q2"], 0)
+    (matched,) = (each for each in report["constraints"]["outcomes"] if each["names"] == ["Q1", "Q2"])
+    assert matched["reason"] == "drawn as one module with a common centroid"
     cards = (tmp_path / "ws" / "reference.spice").read_text()
     assert f"XQ1 vss vss va {WORDS[technology]['pnp']}" in cards
     assert "m=8" in cards
