@@ -77,7 +77,7 @@ def with_equal_pairs(metal_in_cell: MetalInCell, job: RoutingJob, routes: Routes
     drawn = PlacedCell(metal_in_cell.cell, technology, metal, passives)
     names = [name for pair in pairs for name in pair.nets]
     shapes = PairShapes(drawn, routes.result, names)
-    alike = [pair for pair in pairs if shapes.drives_alike(*pair.nets)]
+    alike = [pair for pair in pairs if _loaded_alike(job, shapes, pair.nets)]
     unequal = _unequal(shapes, alike)
     result = routes.result
     if unequal:
@@ -100,6 +100,17 @@ def with_equal_pairs(metal_in_cell: MetalInCell, job: RoutingJob, routes: Routes
             measured[pair.nets] = replace(measured[pair.nets], reason=f"{pair.reason}; {UNLIKE}", alike=False)
     mirrored = tuple(measured.get(each.nets, each) for each in routes.mirrored)
     return replace(routes, result=result, mirrored=mirrored)
+
+
+def _loaded_alike(job: RoutingJob, shapes: PairShapes, pair: tuple[str, ...]) -> bool:
+    """Return whether equal devices hang on two nets, by the netlist if it is known, else by what is drawn.
+
+    What is drawn also has the dummies beside a matched row, which lie next to one of its devices.
+    """
+    one, other = (next(net.load for net in job.nets if net.name == name) for name in pair)
+    if one is None or other is None:
+        return shapes.drives_alike(*pair)
+    return one == other
 
 
 def _unequal(shapes: PairShapes, pairs: Sequence[MirroredNets]) -> list[tuple[str, ...]]:

@@ -13,6 +13,7 @@ from layoutkit.flow.current_loads import stated_currents, terminal_draws
 from layoutkit.flow.existing_metal import MetalInCell
 from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
 from layoutkit.flow.mirrored_nets import measured_mirrors
+from layoutkit.flow.net_loads import net_loads
 from layoutkit.flow.net_wishes import equal_lengths, with_wishes
 from layoutkit.flow.port_frame import draw_frame, erase_frame
 from layoutkit.flow.routing_job import Endpoint, Routes, RoutingJob, WantedNet, routing_conductors, track_pitch
@@ -76,7 +77,7 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
     images = constraints.images
     wired = {net for net, ends in pins.items() if len(ends) > 1}
     paired = {net for pair in images.items() if wired.issuperset(pair) for net in pair}
-    loads = stated_currents(constraints, design.circuit)
+    currents, loads = stated_currents(constraints, design.circuit), net_loads(design.circuit)
     nets = tuple(
         WantedNet(
             net,
@@ -85,8 +86,9 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
             priority=design.priority(net),
             mirror_of=images.get(net) if images.get(net) in wired else None,
             symmetric=bool(constraints.symmetry) and net not in paired,
-            current=loads.get(net),
+            current=currents.get(net),
             least_cuts=2 if net in design.supplies else 1,
+            load=loads.get(net),
         )
         for net in sorted(wired)
     )

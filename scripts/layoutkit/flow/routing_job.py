@@ -57,6 +57,7 @@ class WantedNet:
         current: Largest direct current; None where nobody states it. [A]
         least_cuts: With 2, no endpoint should depend on a single cut.
         avoid_layers: Conductors on which this net's wires cost more.
+        load: What hangs on it by the netlist, as ``net_loads`` lists it; None where no netlist is known.
     """
 
     name: str
@@ -71,6 +72,7 @@ class WantedNet:
     current: float | None = None
     least_cuts: int = 1
     avoid_layers: tuple[str, ...] = ()
+    load: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -197,10 +197,13 @@ def test_images_that_modules_load_unequally_say_how_much_they_differ(totals, tol
     assert ("their capacitance differs by 3.00%" in pair.text) == told
 
 
-def test_nets_on_which_different_devices_hang_are_neither_measured_nor_changed(unequal, monkeypatch):
-    monkeypatch.setattr(PairShapes, "drives_alike", lambda *_: False)
+@pytest.mark.parametrize("known", [True, False])
+def test_nets_on_which_different_devices_hang_are_neither_measured_nor_changed(unequal, monkeypatch, known):
+    """What hangs on a net is told by the netlist, and where it is not known by what is drawn."""
+    monkeypatch.setattr(PairShapes, "drives_alike", lambda *_: known)
     monkeypatch.setattr(PairShapes, "_totals", lambda *_: pytest.fail("measured"))
     cell, job, wired, _ = unequal
+    job = replace(job, nets=tuple(replace(net, load=(net.name,) if known else None) for net in job.nets))
     routes = pair_loads.with_equal_pairs(MetalInCell(cell, job), job, wired)
     assert routes.result == wired.result
     for pair in routes.mirrored:
