@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraints import ENTRIES, MAX_NAME, MAX_SHOWN, OPPOSITE, ConstraintFault, raise_faults, short
+from layoutkit.circuit.input_pairs import same_size
 from layoutkit.circuit.placement_conflicts import contradictions
-from layoutkit.circuit.recognise import same_size
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.errors import did_you_mean
 

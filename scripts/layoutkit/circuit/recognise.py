@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.bipolar_map import with_units
 from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
+from layoutkit.circuit.input_pairs import InputPairs, same_size
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.circuit.symmetry import facing_nets, is_capacitor, symmetric_partners
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     _BySource = dict[tuple[str, str], list[Device]]
 
@@ -63,11 +64,6 @@ MODULE_TYPES = {
 }
 """Every type of module that recognition finds, in the order in which the modules are listed."""
 
-MOST_ON_A_SOURCE = 4
-"""Most transistors with one source net among which an input pair with two sources is looked for."""
-
-_POLARITY = str.maketrans({"n": "p", "m": "p", "-": "+", "2": "1", "b": "a", "r": "l"})
-
 
 def recognise(circuit: Circuit) -> tuple[RecognisedModule, ...]:
     """Return the modules of a circuit, by type and then in netlist order.
@@ -77,16 +73,6 @@ def recognise(circuit: Circuit) -> tuple[RecognisedModule, ...]:
     whose gates are on two nets that mirror each other are capacitors, and a symmetric pair.
     """
     return _Recognition(circuit).modules()
-
-
-def same_size(first: Device, second: Device) -> bool:
-    """Whether two devices are drawn alike: type, model and every parameter."""
-    return _drawing(first) == _drawing(second)
-
-
-def _drawing(device: Device) -> tuple[Any, ...]:
-    params = tuple(sorted((key, float(value)) for key, value in device.params.items()))
-    return (device.type, device.model.lower(), params)
 
 
 class _Recognition:
@@ -106,8 +92,7 @@ class _Recognition:
     def modules(self) -> tuple[RecognisedModule, ...]:
         self._cross_coupled_pairs()
         self._current_mirrors()
-        self._differential_pairs()
-        self._degenerated_pairs()
+        self._input_pairs()
         self._symmetric_pairs()
         self._inverters()
         self._bipolar_arrays()
@@ -280,113 +265,11 @@ class _Recognition:
             properties["cascodes"] = [device.id for device in tops]
         self._add("current_mirror", [*bottoms, *tops], properties)
 
-    def _differential_pairs(self) -> None:
-        groups: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
-        for device in self._free():
-            net = device.terminals
-            if net["s"] not in self._supplies and net["g"] not in self._supplies:
-                groups[device.type, device.model.lower(), net["s"], device.params.get("l")].append(device)
-        for members in groups.values():
-            for first, second in self._input_pairs(members):
-                if self._is_differential(first, second):
-                    source = first.terminals["s"]
-                    properties = {"matched": same_size(first, second), "common_source": source}
-                    self._add("differential_pair", (first, second), properties)
-
-    def _input_pairs(self, members: list[Device]) -> Iterable[tuple[Device, Device]]:
-        """Return the pairs of a group on one source net: the only two, or those whose gates are named as partners."""
-        if len(members) == 2:
-            return [(members[0], members[1])]
-        alike: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
-        for member in members:
-            alike[_drawing(member), _without_polarity(member.terminals["g"])].append(member)
-        named = [(group[0], group[1]) for group in alike.values() if len(group) == 2]
-        inputs = [member for member in members if member.terminals["g"] in self._ports]
-        return named or ([(inputs[0], inputs[1])] if len(inputs) == 2 else [])
-
-    def _is_differential(self, first: Device, second: Device) -> bool:
-        own, source = {first.id, second.id}, first.terminals["s"]
-        tail = source in self._ports or any(device not in own for device in self._channels[source])
-        return tail and self._faces(first.terminals, second.terminals)
-
-    def _degenerated_pairs(self) -> None:
-        """Find input pairs whose sources are two nets, each with the same current source or resistor below.
-
-        A device joins the two sources, or the gates are ports that are named as partners, or the resistors end at one
-        tail.
-        """
-        above: _BySource = defaultdict(list)
-        for device in self._free():
-            if device.terminals["s"] not in self._supplies and device.terminals["g"] not in self._supplies:
-                above[device.terminals["s"], device.type].append(device)
-        for key, found in list(above.items()):
-            if 1 < len(found) <= MOST_ON_A_SOURCE:
-                above[key] = [device for device in found if not self._bridges(device, above)]
-        single = {key: found[0] for key, found in above.items() if len(found) == 1}
-        below = {source: self._legs(source) for source, _ in single}
-        pairs = [*self._pairs_with_equal_legs(single.values(), below), *self._joined_at_sources(single)]
-        for one, other in sorted(pairs, key=lambda pair: self._order[pair[0].id]):
-            a, b = one.terminals, other.terminals
-            if self._taken & {one.id, other.id} or a["s"] == b["s"] or not below[a["s"]] & below[b["s"]]:
-                continue
-            if same_size(one, other) and self._faces(a, b):
-                self._add("differential_pair", (one, other), {"matched": True})
-
-    def _pairs_with_equal_legs(
-        self, tops: Iterable[Device], below: Mapping[str, set[tuple[Any, ...]]]
-    ) -> list[tuple[Device, Device]]:
-        """Return the pairs whose gates are ports named as partners, and those with resistors to one net."""
-        alike: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
-        for top in tops:
-            net = top.terminals
-            if net["g"] in self._ports:
-                alike["named", _drawing(top), net["b"], _without_polarity(net["g"])].append(top)
-            for leg in sorted(below[net["s"]], key=str):
-                if leg[0] == "resistor":
-                    alike[_drawing(top), net["b"], leg].append(top)
-        groups = [sorted(group, key=lambda device: self._order[device.id]) for group in alike.values()]
-        return [(group[0], group[1]) for group in groups if len(group) == 2]
-
-    def _joined_at_sources(self, tops: Mapping[tuple[str, str], Device]) -> list[tuple[Device, Device]]:
-        """Return the pairs whose sources a device joins."""
-        found = []
-        for device in self._circuit.devices:
-            ends = [device.terminals[end] for end in (("d", "s") if device.is_mos else device.kind.ends)]
-            for kind in ("nmos", "pmos") if len(ends) == 2 and ends[0] != ends[1] else ():
-                both = [tops[end, kind] for end in ends if (end, kind) in tops]
-                if len(both) == 2:
-                    one, other = sorted(both, key=lambda each: self._order[each.id])
-                    found.append((one, other))
-        return found
-
-    @staticmethod
-    def _bridges(device: Device, above: _BySource) -> bool:
-        """Whether the channel of a transistor joins the sources of two others that are drawn alike."""
-        one, other = (above.get((device.terminals[end], device.type), []) for end in ("d", "s"))
-        if max(len(one), len(other)) > MOST_ON_A_SOURCE:
-            return False
-        return bool({_drawing(each) for each in one} & {_drawing(each) for each in other if each is not device})
-
-    def _legs(self, source: str) -> set[tuple[Any, ...]]:
-        """Return what hangs below a source: its current sources, and its resistors to a net that is no supply."""
-        found = set[tuple[Any, ...]]()
-        for name in self._channels[source]:
-            device = self._circuit.device(name)
-            net = device.terminals
-            if device.is_mos and net["d"] == source != net["s"]:
-                found.add((*_drawing(device), net["g"], net["s"]))
-            elif device.type == "resistor":
-                far = [net[end] for end in device.kind.ends if net[end] != source]
-                if len(far) == 1 and far[0] not in self._supplies:
-                    found.add(("resistor", *_drawing(device), far[0]))
-        return found
-
-    @staticmethod
-    def _faces(a: Mapping[str, str], b: Mapping[str, str]) -> bool:
-        """Whether two transistors have gates and drains of their own, one body, and neither drives the other."""
-        if a["g"] == b["g"] or a["d"] == b["d"] or a["b"] != b["b"]:
-            return False
-        return not ((a["d"] == a["g"] and b["d"] == b["g"]) or a["d"] == b["g"] or b["d"] == a["g"])
+    def _input_pairs(self) -> None:
+        search = InputPairs(self._circuit, self._supplies, self._channels)
+        for found in (search.with_one_source, search.with_two_sources):
+            for first, second, properties in found(self._free()):
+                self._add("differential_pair", (first, second), properties)
 
     def _symmetric_pairs(self) -> None:
         seeds: list[tuple[str, str]] = []
@@ -439,10 +322,6 @@ def _strength(device: Device) -> float | None:
     if "nfin" in device.params:
         return float(device.params["nfin"]) * device.nf * device.m
     return float(device.params["w"]) * device.m if "w" in device.params else None
-
-
-def _without_polarity(net: str) -> str:
-    return net.lower().translate(_POLARITY)
 
 
 def _is_dummy(device: Device, rails: Mapping[str, frozenset[str]]) -> bool:

@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.constraints import PRIORITIES, Constraints, MatchedGroup, NetPriority, SymmetryGroup
+from layoutkit.circuit.input_pairs import same_size
 from layoutkit.circuit.passive_map import shared_nets
-from layoutkit.circuit.recognise import MODULE_TYPES, same_size
+from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.circuit.symmetry import is_capacitor
 
