@@ -47,7 +47,8 @@ class _Symmetry:
         self._in_arrays = in_arrays  # capacitors whose plates have a common centroid
         self._supplies = find_supplies(circuit)
         self._order = {device.id: index for index, device in enumerate(circuit.devices)}
-        self._mirrored: set[str] = set()  # nets that are in a net pair
+        self._partner: dict[str, str] = {}  # net to the net that mirrors it
+        self._mirrored: set[str] = set()  # nets that are in a net pair of a group
         self._paired: set[str] = set()  # devices that are in a pair of a group
         self._on_axis: set[str] = set()
         self._drains: dict[str, list[str]] = defaultdict(list)  # net to the devices whose drain is on it
@@ -62,6 +63,7 @@ class _Symmetry:
     def groups(self) -> tuple[SymmetryGroup, ...]:
         """Return one group for each set of connected pairs."""
         members = self._connected()
+        self._choose_partners(members)
         groups = [self._group(modules) for modules in members]
         result = []
         for group in groups:  # a device on an axis is in no pair, and on no other axis
@@ -69,6 +71,20 @@ class _Symmetry:
             self._on_axis.update(own)
             result.append(SymmetryGroup(group.pairs, own, group.net_pairs, group.reason))
         return tuple(result)
+
+    def _choose_partners(self, groups: Sequence[Sequence[RecognisedModule]]) -> None:
+        """Choose which nets mirror each other: those of channels and passives first, then those of gates.
+
+        An amplifier that compares one output with a reference does not make them images of each other.
+        """
+        facing = [
+            self._facing(module, *pair) for modules in groups for module in modules for pair in _pairs_of(module)
+        ]
+        for part in (slice(2), slice(2, None)):
+            for first, second in (nets for each in facing for nets in each[part]):
+                taken = {first, second} & self._partner.keys() or first in self._supplies or second in self._supplies
+                if first != second and not taken:
+                    self._partner[first], self._partner[second] = second, first
 
     def _connected(self) -> list[list[RecognisedModule]]:
         """Return the modules with pairs, grouped by shared nets; a mirror joins with one branch on each side."""
@@ -149,7 +165,8 @@ class _Symmetry:
         return SymmetryGroup(tuple(pairs), in_order, tuple(net_pairs), ", ".join(words))
 
     def _mirror(self, first: str, second: str, net_pairs: list[tuple[str, str]]) -> None:
-        if not self._mirrored & {first, second}:
+        images = self._partner.get(first, second) == second and self._partner.get(second, first) == first
+        if images and not self._mirrored & {first, second}:
             self._mirrored.update((first, second))
             net_pairs.append((first, second))
 

@@ -79,16 +79,22 @@ class _Search:
         self._found: list[tuple[PairKind, Device, Device]] = []
 
     def run(self, seeds: list[tuple[Device, Device]]) -> list[tuple[PairKind, Device, Device]]:
+        """Return the pairs found from the channels of all seeds, then from their gates.
+
+        The inputs of a pair are no images of each other where one is a reference, such as that of a common-mode
+        amplifier, and the other an output that mirrors the second output.
+        """
         for first, second in seeds:
             self._paired.update((first.id, second.id))
-            self._mirror_nets(first, second)
-        while self._queue:
-            left, right = self._queue.popleft()
-            self._visit(left, right)
+        for terminals in (slice(2), slice(2, None)):
+            for first, second in seeds:
+                self._mirror_nets(facing_nets(first, second, self._mirror)[terminals])
+            while self._queue:
+                self._visit(*self._queue.popleft())
         return self._found
 
-    def _mirror_nets(self, first: Device, second: Device) -> None:
-        for left, right in facing_nets(first, second, self._mirror):
+    def _mirror_nets(self, facing: Iterable[tuple[str, str]]) -> None:
+        for left, right in facing:
             if left == right or left in self._supplies or right in self._supplies:
                 continue
             if left in self._mirror or right in self._mirror:
@@ -127,7 +133,7 @@ class _Search:
             turned = dict(zip(_terminals(second), (net for _, net in facing), strict=True))
             turned_second = replace(second, terminals={**second.terminals, **turned})
             self._found.append((self._kind(first, second), first, turned_second))
-        self._mirror_nets(first, second)
+        self._mirror_nets(facing)
 
     def _agree(self, left: str, right: str) -> bool:
         """Whether two nets are one net, known mirror images, or both not yet placed."""

@@ -287,6 +287,30 @@ def test_cascodes_follow_their_pair_left_to_left(spice):
     }
 
 
+def test_cascodes_follow_their_pair_though_an_amplifier_compares_one_output_with_a_reference(spice):
+    """The outputs mirror each other; the common-mode amplifier's inputs, one output and a reference, do not."""
+    circuit = spice(
+        sub(
+            """
+            MC1 cm outp t2 vss nmos w=2u l=1u
+            MC2 cx vcm t2 vss nmos w=2u l=1u
+            MC3 t2 vb vss vss nmos w=2u l=1u
+            M0 tail vb vss vss nmos w=8u l=1u
+            M1 a vip tail vss nmos w=4u l=1u
+            M2 b vin tail vss nmos w=4u l=1u
+            M3 outn vc a vss nmos w=4u l=1u
+            M4 outp vc b vss nmos w=4u l=1u
+            """,
+            "vip vin outp outn vcm vb vc cm cx vdd vss",
+        )
+    )
+    assert {("differential_pair", ("MC1", "MC2")), ("cascode_pair", ("M3", "M4"))} <= modules(circuit)
+    groups = suggest_constraints(circuit.with_modules(recognise(circuit))).symmetry
+    nets = [pair for group in groups for pair in group.net_pairs]
+    assert ("outn", "outp") in nets
+    assert not any("vcm" in pair for pair in nets)
+
+
 def test_an_inverter_has_its_pmos_first(spice):
     circuit = spice(sub("MN out vip vss vss nmos w=1u l=1u\nMP out vip vdd vdd pmos w=2u l=1u"))
     assert modules(circuit) == {("inverter", ("MP", "MN"))}
