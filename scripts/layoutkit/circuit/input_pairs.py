@@ -1,10 +1,10 @@
 r"""Finding input pairs: two equal transistors with gates of their own, above one tail or above equal current sources.
 
-        d1   d2            d1       d2
-    g1-| M1  M2 |-g2    g1-| M1    M2 |-g2
-        |____|              |__/\/__|
-         tail              I1       I2
-    with one source      with two sources
+        d1   d2            d1       d2             supply  supply
+    g1-| M1  M2 |-g2    g1-| M1    M2 |-g2         g1-| M1  M2 |-g2
+        |____|              |__/\/__|                  |     |
+         tail              I1       I2                 I1    I2
+    with one source      with two sources         source followers
 
 Every search runs over devices indexed by the nets they share.
 """
@@ -29,14 +29,16 @@ _POLARITY = str.maketrans({"n": "p", "m": "p", "-": "+", "2": "1", "b": "a", "r"
 
 
 class FoundPair(NamedTuple):
-    """An input pair, its devices in the order of the netlist.
+    """An input pair: the type of its module, and its devices in the order of the netlist.
 
     Attributes:
+        kind: ``differential_pair``; ``symmetric_pair`` for source followers.
         first: One transistor.
         second: The other one.
         properties: Of the module.
     """
 
+    kind: str
     first: Device
     second: Device
     properties: dict[str, Any]
@@ -82,6 +84,8 @@ class InputPairs:
         self._channels = channels
         self._ports = frozenset(circuit.ports)
         self._order = {device.id: index for index, device in enumerate(circuit.devices)}
+        self._around: dict[str, tuple[Any, ...]] = {}
+        self._bottoms: dict[str, Device | None] = {}
 
     def with_one_source(self, free: Iterable[Device]) -> list[FoundPair]:
         """Return the pairs among free transistors whose sources are on one net, below which a tail hangs."""
@@ -91,16 +95,22 @@ class InputPairs:
             if net["s"] not in self._supplies and net["g"] not in self._supplies:
                 groups[device.type, device.model.lower(), net["s"], device.params.get("l")].append(device)
         return [
-            FoundPair(first, second, {"matched": same_size(first, second), "common_source": first.terminals["s"]})
+            FoundPair(
+                "differential_pair",
+                first,
+                second,
+                {"matched": same_size(first, second), "common_source": first.terminals["s"]},
+            )
             for members in groups.values()
             for first, second in self._partners(members)
-            if self._has_tail(first, second) and _faces(first.terminals, second.terminals)
+            if self._has_tail(first, second) and self._faces(first.terminals, second.terminals)
         ]
 
     def _partners(self, members: list[Device]) -> list[tuple[Device, Device]]:
         """Return the pairs of a group on one source net.
 
-        They are the only two, those whose gates are named as partners, or the only two inputs.
+        They are the only two, those whose gates are named as partners, the only two inputs, or those of two inputs that
+        drive several transistors each, as in a recycling amplifier.
         """
         if len(members) == 2:
             return [(members[0], members[1])]
@@ -109,7 +119,30 @@ class InputPairs:
             alike[drawing(member), _without_polarity(member.terminals["g"])].append(member)
         named = [(group[0], group[1]) for group in alike.values() if len(group) == 2]
         inputs = [member for member in members if member.terminals["g"] in self._ports]
-        return named or ([(inputs[0], inputs[1])] if len(inputs) == 2 else [])
+        return named or ([(inputs[0], inputs[1])] if len(inputs) == 2 else self._split_inputs(members))
+
+    def _split_inputs(self, members: Sequence[Device]) -> list[tuple[Device, Device]]:
+        """Return the pairs among equal transistors on two gate nets: those on whose drains equal devices hang."""
+        gates = list(dict.fromkeys(member.terminals["g"] for member in members))
+        if len(gates) != 2 or len({drawing(member) for member in members}) > 1:
+            return []
+        by_drain: dict[Any, tuple[list[Device], list[Device]]] = defaultdict(lambda: ([], []))
+        for member in members:
+            around = self._surroundings(member.terminals["d"])
+            by_drain[around][gates.index(member.terminals["g"])].append(member)
+        return [(one[0], other[0]) for one, other in by_drain.values() if len(one) == len(other) == 1]
+
+    def _surroundings(self, net: str) -> tuple[Any, ...]:
+        """Return the drawing and terminal of every device on a net, in an order of their own."""
+        if net in self._around:
+            return self._around[net]
+        found = []
+        for place in self._circuit.nets[net]:
+            device = self._circuit.device(place.device)
+            exchangeable = device.kind.exchangeable and not device.is_mos and place.terminal in device.kind.ends
+            found.append((drawing(device), "" if exchangeable else place.terminal))
+        self._around[net] = tuple(sorted(found, key=str))
+        return self._around[net]
 
     def _has_tail(self, first: Device, second: Device) -> bool:
         own, source = {first.id, second.id}, first.terminals["s"]
@@ -130,17 +163,27 @@ class InputPairs:
                 above[key] = [device for device in found if not _bridges(device, above)]
         single = {key: found[0] for key, found in above.items() if len(found) == 1}
         below = {source: self._legs(source) for source, _ in single}
-        pairs = [*self._with_equal_legs(single.values(), below), *self._joined_at_sources(single)]
+        joined = self._joined_at_sources(single)
+        pairs = [*self._with_equal_legs(single.values(), below), *joined]
+        bridged = {(one.id, other.id) for one, other in joined}
         taken: set[str] = set()
         result = []
         for one, other in sorted(pairs, key=lambda pair: self._order[pair[0].id]):
             a, b = one.terminals, other.terminals
-            if taken & {one.id, other.id} or a["s"] == b["s"] or not below[a["s"]] & below[b["s"]]:
+            legs, others = below[a["s"]], below[b["s"]]
+            if (one.id, other.id) in bridged:  # the two halves of the circuit may drive the current sources
+                legs, others = self._with_any_gate(legs), self._with_any_gate(others)
+            if taken & {one.id, other.id} or a["s"] == b["s"] or not legs & others:
                 continue
-            if same_size(one, other) and _faces(a, b):
-                result.append(FoundPair(one, other, {"matched": True}))
+            if same_size(one, other) and self._faces(a, b):
+                kind = "symmetric_pair" if a["d"] == b["d"] else "differential_pair"
+                result.append(FoundPair(kind, one, other, {"matched": True}))
                 taken |= {one.id, other.id}
         return result
+
+    def _with_any_gate(self, legs: Iterable[_Leg]) -> set[_Leg]:
+        """Return legs without the gates of those that end at a supply."""
+        return {leg._replace(gate="") if leg.end in self._supplies else leg for leg in legs}
 
     def _with_equal_legs(self, tops: Iterable[Device], below: Mapping[str, set[_Leg]]) -> list[tuple[Device, Device]]:
         """Return the pairs whose gates are ports named as partners, and those with resistors to one net."""
@@ -148,10 +191,10 @@ class InputPairs:
         for top in tops:
             net = top.terminals
             if net["g"] in self._ports:
-                alike["named", drawing(top), net["b"], _without_polarity(net["g"])].append(top)
+                alike["named", drawing(top), _body(net), _without_polarity(net["g"])].append(top)
             for leg in sorted(below[net["s"]], key=str):
                 if not leg.gate:
-                    alike[drawing(top), net["b"], leg].append(top)
+                    alike[drawing(top), _body(net), leg].append(top)
         groups = [sorted(group, key=lambda device: self._order[device.id]) for group in alike.values()]
         return [(group[0], group[1]) for group in groups if len(group) == 2]
 
@@ -173,12 +216,38 @@ class InputPairs:
             device = self._circuit.device(name)
             net = device.terminals
             if device.is_mos and net["d"] == source != net["s"]:
-                found.add(_Leg(drawing(device), net["g"], net["s"]))
+                found.add(self._current_source(device))
             elif device.type == "resistor":
                 far = [net[end] for end in device.kind.ends if net[end] != source]
                 if len(far) == 1 and far[0] not in self._supplies:
                     found.add(_Leg(drawing(device), "", far[0]))
         return found
+
+    def _current_source(self, top: Device) -> _Leg:
+        """Return a current source; a cascode with the transistor below it."""
+        net = top.terminals
+        bottom = None if net["s"] in self._supplies else self._bottom(net["s"])
+        if bottom is None:
+            return _Leg((drawing(top),), net["g"], net["s"])
+        return _Leg((drawing(top), drawing(bottom), bottom.terminals["g"]), net["g"], bottom.terminals["s"])
+
+    def _bottom(self, net: str) -> Device | None:
+        """Return the only transistor whose drain is on a net, None if there is none or another one."""
+        if net not in self._bottoms:
+            devices = map(self._circuit.device, self._channels[net])
+            found = [each for each in devices if each.is_mos and each.terminals["d"] == net != each.terminals["s"]]
+            self._bottoms[net] = found[0] if len(found) == 1 else None
+        return self._bottoms[net]
+
+    def _faces(self, a: Mapping[str, str], b: Mapping[str, str]) -> bool:
+        """Whether two transistors have gates and drains of their own, like bodies, and neither drives the other.
+
+        The drains of two source followers may be on one supply.
+        """
+        followers = a["s"] != b["s"] and a["d"] in self._supplies
+        if a["g"] == b["g"] or (a["d"] == b["d"] and not followers) or _body(a) != _body(b):
+            return False
+        return not ((a["d"] == a["g"] and b["d"] == b["g"]) or a["d"] == b["g"] or b["d"] == a["g"])
 
 
 def _bridges(device: Device, above: _BySource) -> bool:
@@ -189,11 +258,9 @@ def _bridges(device: Device, above: _BySource) -> bool:
     return bool({drawing(each) for each in one} & {drawing(each) for each in other if each is not device})
 
 
-def _faces(a: Mapping[str, str], b: Mapping[str, str]) -> bool:
-    """Whether two transistors have gates and drains of their own, one body, and neither drives the other."""
-    if a["g"] == b["g"] or a["d"] == b["d"] or a["b"] != b["b"]:
-        return False
-    return not ((a["d"] == a["g"] and b["d"] == b["g"]) or a["d"] == b["g"] or b["d"] == a["g"])
+def _body(net: Mapping[str, str]) -> str:
+    """Return what tells the bodies of a pair apart; nothing where they are isolated and on their own sources."""
+    return "" if net["b"] == net["s"] else net["b"]
 
 
 def _without_polarity(net: str) -> str:

@@ -1,7 +1,7 @@
 r"""Recognising the groups that belong together in an analog layout.
 
 Groups are found in this order, and a device belongs to the first that takes it: cross-coupled pairs, current mirrors,
-differential pairs, also those with a resistor between their sources, then what is symmetric about those pairs
+input pairs (see ``input_pairs.py``; source followers are a symmetric pair), then what is symmetric about those pairs
 (cascodes, loads, resistors and capacitors), then inverters. Bipolar transistors on one base and collector, such as the
 diode-connected ones of a bandgap, are an array.
 Every search runs over devices indexed by the nets they share, so its cost grows with the devices, not with their pairs.
@@ -268,12 +268,12 @@ class _Recognition:
     def _input_pairs(self) -> None:
         search = InputPairs(self._circuit, self._supplies, self._channels)
         for found in (search.with_one_source, search.with_two_sources):
-            for first, second, properties in found(self._free()):
-                self._add("differential_pair", (first, second), properties)
+            for kind, first, second, properties in found(self._free()):
+                self._add(kind, (first, second), properties)
 
     def _symmetric_pairs(self) -> None:
         seeds: list[tuple[str, str]] = []
-        for kind in ("differential_pair", "cross_coupled_pair"):
+        for kind in ("differential_pair", "cross_coupled_pair", "symmetric_pair"):
             seeds.extend((ids[0], ids[1]) for ids, _ in self._found[kind])
         known = [(self._circuit.device(a), self._circuit.device(b)) for a, b in seeds]
         loads = [d for d in self._circuit.devices if is_capacitor(d) and d.terminals["g"] not in self._supplies]

@@ -77,12 +77,10 @@ class _Symmetry:
 
         An amplifier that compares one output with a reference does not make them images of each other.
         """
-        facing = [
-            self._facing(module, *pair) for modules in groups for module in modules for pair in _pairs_of(module)
-        ]
+        facing = [self._facing(module, *pair) for modules in groups for module in modules for pair in _pairs_of(module)]
         for part in (slice(2), slice(2, None)):
             for first, second in (nets for each in facing for nets in each[part]):
-                taken = {first, second} & self._partner.keys() or first in self._supplies or second in self._supplies
+                taken = any(net in self._partner or net in self._supplies for net in (first, second))
                 if first != second and not taken:
                     self._partner[first], self._partner[second] = second, first
 
@@ -196,10 +194,14 @@ def _pairs_of(module: RecognisedModule) -> list[tuple[str, str]]:
 
 
 def _by_kind(circuit: Circuit, module: RecognisedModule) -> list[list[str]]:
-    """Return the devices of a module that can match: a mirror's cascodes may be of another model than its branches."""
-    groups: dict[tuple[str, str], list[str]] = {}
+    """Return the devices of a module that can match: a mirror's cascodes may be of another model than its branches.
+
+    Transistors with isolated bodies on two nets lie in two wells.
+    """
+    groups: dict[tuple[str, str, str], list[str]] = {}
     for device in map(circuit.device, module.devices):
-        groups.setdefault((device.type, device.model), []).append(device.id)
+        body = device.terminals.get("b", "") if device.is_mos else ""
+        groups.setdefault((device.type, device.model, body), []).append(device.id)
     return [devices for devices in groups.values() if len(devices) > 1]
 
 

@@ -211,6 +211,22 @@ m4 out vcas b vdd pch_lvt w=4u l=0.12u
     assert find_faults(suggested, circuit) == []
 
 
+def test_isolated_transistors_on_two_nets_are_symmetric_but_in_two_wells_and_hence_not_matched(tmp_path):
+    netlist = tmp_path / "followers.sp"
+    netlist.write_text(
+        """.subckt followers inp inn outp outn vb vdd vss
+M1 vdd inp outp outp nmos w=4u l=1u
+M2 vdd inn outn outn nmos w=4u l=1u
+M3 outp vb vss vss nmos w=4u l=1u
+M4 outn vb vss vss nmos w=4u l=1u
+.ends
+"""
+    )
+    found = suggest_constraints(read_netlist(netlist))
+    assert [set(group.pairs) for group in found.symmetry] == [{("M1", "M2"), ("M3", "M4")}]
+    assert [group.devices for group in found.matching] == [("M3", "M4")]
+
+
 def test_the_schema_of_a_suggestion_is_that_of_the_file():
     """Two files state the format: the pack serves one, the engine reads the other."""
     served = json.loads((SKILLS / "constraint-planning/schemas/plan.suggest_constraints.output.json").read_text())

@@ -93,6 +93,85 @@ def test_a_pair_with_two_source_nets_has_equal_tails_or_resistors_to_one(spice, 
         assert ("load_pair", ("M3", "M4")) in modules(circuit)
 
 
+FOLLOWERS = """
+M1 {a} a s1 {one} nmos w=4u l=1u
+M2 {b} b s2 {other} nmos w=4u l=1u
+R1 s1 s2 1k
+M3 s1 {left} {low} vss nmos w=8u l=2u
+M4 s2 {right} {low2} vss nmos w=8u l=2u
+"""
+USUAL = {
+    "a": "vdd",
+    "b": "vdd",
+    "one": "vss",
+    "other": "vss",
+    "left": "bias",
+    "right": "bias",
+    "low": "vss",
+    "low2": "vss",
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "more", "found"),
+    [
+        ({}, "", "symmetric_pair"),
+        ({"one": "s1", "other": "s2"}, "", "symmetric_pair"),  # isolated bodies on their own sources
+        ({"one": "s1"}, "", None),
+        ({"a": "x", "b": "y", "one": "s1", "other": "s2"}, "", "differential_pair"),
+        (
+            {"a": "x", "b": "y", "left": "u", "right": "v"},
+            "",
+            "differential_pair",
+        ),  # flipped: each drives its own source
+        ({"left": "u", "right": "v", "low": "p", "low2": "p"}, "", None),
+        (
+            {"low": "p", "low2": "q"},
+            "M5 p vb vss vss nmos w=8u l=2u\nM6 q vb vss vss nmos w=8u l=2u",
+            "symmetric_pair",
+        ),
+        ({"low": "p", "low2": "q"}, "M5 p vb vss vss nmos w=8u l=2u\nM6 q vb vss vss nmos w=8u l=4u", None),
+        ({"low": "p", "low2": "q"}, "M5 p vb vss vss nmos w=8u l=2u\nM6 q vc vss vss nmos w=8u l=2u", None),
+    ],
+)
+def test_followers_and_cells_with_bodies_on_their_own_sources_are_pairs(spice, changed, more, found):
+    body = FOLLOWERS.format(**{**USUAL, **changed}) + more
+    pairs = {kind for kind, devices in modules(spice(sub(body, "a b bias vdd vss"))) if devices == ("M1", "M2")}
+    assert pairs == ({found} if found else set())
+
+
+def test_devices_beside_a_pair_of_followers_are_symmetric_too(spice):
+    body = FOLLOWERS.format(**USUAL) + "C1 s1 vss capacitor w=5u l=5u\nC2 s2 vss capacitor w=5u l=5u"
+    assert {
+        ("symmetric_pair", ("M1", "M2")),
+        ("load_pair", ("M3", "M4")),
+        ("capacitor_pair", ("C1", "C2")),
+    } <= modules(spice(sub(body, "a b bias vdd vss")))
+
+
+RECYCLING = """
+M0 t bias vdd vdd pmos w=8u l=1u
+M1 y1 vip t vdd pmos w=4u l=1u
+M2 x1 vip t vdd pmos w=4u l=1u
+M3 x2 vin t vdd pmos w=4u l=1u
+M4 y2 vin t vdd pmos w=4u l=1u
+M5 y1 x2 vss vss nmos w=6u l=1u
+M6 x2 x2 vss vss nmos w=2u l=1u
+M7 y2 x1 vss vss nmos w={}u l=1u
+M8 x1 x1 vss vss nmos w=2u l=1u
+"""
+
+
+def test_inputs_of_a_recycling_amplifier_pair_up_by_what_hangs_on_their_drains(spice):
+    assert {("differential_pair", ("M1", "M4")), ("differential_pair", ("M2", "M3"))} <= modules(
+        spice(sub(RECYCLING.format(6)))
+    )
+    unequal = modules(spice(sub(RECYCLING.format(5))))
+    assert "differential_pair" not in {kind for kind, _ in unequal}
+    third = RECYCLING.format(6) + "M9 z bias t vdd pmos w=4u l=1u"
+    assert "differential_pair" not in {kind for kind, _ in modules(spice(sub(third)))}
+
+
 def test_a_unity_gain_buffer_is_still_a_pair(spice):
     circuit = spice(sub(FIVE_TRANSISTORS.replace("M2 out vin", "M2 out out")))
     assert ("differential_pair", ("M1", "M2")) in modules(circuit)
@@ -396,10 +475,27 @@ def test_no_device_is_in_two_modules_and_the_answer_is_always_the_same(circuit):
     assert recognise(circuit) == found
 
 
-def sources_below(circuit, nets):
-    """Return gate and source of the transistors whose drain is the source of another one with these nets."""
-    below = (device.terminals for device in circuit.devices if device.terminals["d"] == nets["s"])
-    return {(each["g"], each["s"]) for each in below if each["s"] != nets["s"]}
+def currents_below(circuit, net, gate=True):
+    """Return the gates and the last source of each transistor below a net, and of each one with another below it.
+
+    Without the first gate only those that end at a supply.
+    """
+    found, all_nets = set(), [device.terminals for device in circuit.devices]
+    for top in (each for each in all_nets if each["d"] == net != each["s"]):
+        low = [each for each in all_nets if each["d"] == top["s"] != each["s"]]
+        found |= {
+            (top["g"] if gate else "", *path) for path in [(top["s"],), *((each["g"], each["s"]) for each in low)]
+        }
+    return {path for path in found if gate or path[-1] in {"vdd", "vss"}}
+
+
+def have_equal_currents_below(circuit, one, other):
+    """Whether one transistor, or a cascode, is below each of two nets; gates may differ if a device joins the nets."""
+    joined = any({device.terminals["d"], device.terminals["s"]} == {one, other} for device in circuit.devices)
+    return any(
+        currents_below(circuit, one, gate) & currents_below(circuit, other, gate)
+        for gate in ([True, False] if joined else [True])
+    )
 
 
 @given(random_circuits())
@@ -408,7 +504,7 @@ def test_every_pair_really_has_the_connections_it_claims(circuit):
         nets = [circuit.device(device).terminals for device in module.devices]
         if module.type == "differential_pair":
             assert not {nets[0]["s"], nets[1]["s"]} & {"vdd", "vss"}
-            assert nets[0]["s"] == nets[1]["s"] or sources_below(circuit, nets[0]) & sources_below(circuit, nets[1])
+            assert nets[0]["s"] == nets[1]["s"] or have_equal_currents_below(circuit, nets[0]["s"], nets[1]["s"])
             assert nets[0]["g"] != nets[1]["g"]
             assert nets[0]["d"] != nets[1]["d"]
         elif module.type == "current_mirror":
