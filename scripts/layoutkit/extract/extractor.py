@@ -31,7 +31,7 @@ from layoutkit.extract.extracted import (
     SourceDrain,
     point_um,
 )
-from layoutkit.extract.folding import FoldKey, dummies, fold_series, unnamed_off_fingers
+from layoutkit.extract.folding import FoldKey, dummies, dummy_strings, fold_series, unnamed_off_fingers
 from layoutkit.extract.passive_devices import RECIPES, extract_passives, size_of
 from layoutkit.extract.soft_connections import metal_nets, soft_connections
 from layoutkit.extract.surroundings import Surroundings, surroundings
@@ -72,7 +72,11 @@ def extract(
     named = {net for net, labels in nets.items() if labels}
     idle = dummies(fingers, named) | unnamed_off_fingers(fingers)
     active = [finger for index, finger in enumerate(fingers) if index not in idle]
-    devices = fold_series(combined(active, layout.dbu), named)
+    folded = fold_series(combined(active, layout.dbu), named)
+    strings = dummy_strings(folded, named)
+    devices = tuple(device for index, device in enumerate(folded) if index not in strings)
+    bars = {id(finger) for index in strings for finger in folded[index].fingers}
+    idle |= {index for index, finger in enumerate(fingers) if id(finger) in bars}
     apart = tuple(sorted((fingers[index] for index in idle), key=_by_place))
     soft = soft_connections(lvs, metal, nets)
     reading.fold(idle)

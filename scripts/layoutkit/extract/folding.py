@@ -15,7 +15,7 @@ capacitor (source and drain tied, gate driven) and a transistor that is merely o
 There is one exception: in a layout whose channels bear device texts, a transistor that is off (gate on the bulk's net)
 and bears no text is a dummy finger that a generator added on shared diffusion.
 Any other device is a dummy if both its terminals are on one net, or if both lead nowhere; a capacitor only in the
-first case.
+first case. A string of resistors is judged as the one device that it folds into, too.
 """
 
 from __future__ import annotations
@@ -136,6 +136,16 @@ def dummies(devices: Sequence[Connected], named: Collection[Any]) -> set[int]:
         if tied or (index in off and not {first, second} <= lead_somewhere):
             found.add(index)
     return found
+
+
+def dummy_strings(devices: Sequence[Part], named: Collection[Any]) -> set[int]:
+    """Return the indexes of the dummies among devices that fold in series: strings that begin and end on one net, say.
+
+    Args:
+        devices: What ``fold_series`` returned, without the dummies found before.
+        named: Nets that lead out.
+    """
+    return {index for index in dummies(devices, named) if devices[index].kind.in_series == "lengths"}
 
 
 def off_transistors(devices: Sequence[Connected]) -> set[int]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.bipolar_map import sized, with_units
 from layoutkit.circuit.passive_map import stated_length, with_sides
 from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError
-from layoutkit.extract.folding import FoldKey, dummies, fold_key, fold_series
+from layoutkit.extract.folding import FoldKey, dummies, dummy_strings, fold_key, fold_series
 from layoutkit.extract.passive_devices import RECIPES
 from layoutkit.technology import DeviceSpec
 from layoutkit.technology.device_kinds import KINDS
@@ -145,10 +145,11 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
     devices = [_device(unit, specs[device.id], technology) for device in circuit.devices for unit in device.in_series]
     outer = (*circuit.ports, *circuit.black_box_nets)
     idle = dummies(devices, outer)
-    kept = [device for index, device in enumerate(devices) if index not in idle]
+    folded = fold_series([device for index, device in enumerate(devices) if index not in idle], outer)
+    strings = dummy_strings(folded, outer)
     return Reference(
         name=circuit.name or "top",
-        devices=fold_series(kept, outer),
+        devices=tuple(device for index, device in enumerate(folded) if index not in strings),
         dummies=tuple(device for index, device in enumerate(devices) if index in idle),
         ports=circuit.ports,
         nets=frozenset(circuit.nets) | {net for device in devices for net in device.nets.values()},

@@ -1,5 +1,6 @@
 """Extraction and comparison of resistors and capacitors: what is drawn, broken and folded, against arithmetic."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import klayout.db as kdb
@@ -70,6 +71,26 @@ def judged(module, tech, circuit):
 
 def bars(module):
     return [gate.box for gate in module.gates if gate.device]
+
+
+def test_a_string_of_bars_that_begins_and_ends_on_one_net_is_a_dummy_like_a_single_bar(tech):
+    layout = kdb.Layout()
+    layout.dbu = tech.dbu_um
+    tied = resistor(tech, "R1", "resistor", PassiveSize(width_of(tech), 30e-6, 1, 3), {"p": "b", "n": "b"})
+    module = draw_resistors(layout, tech, ResistorSpec("X", (tied,), "b", 0))
+    extraction = extract(module.layout, module.cell, tech)
+    assert (extraction.devices, len(extraction.dummies)) == ((), 3)
+
+    def wanted(*nets):
+        found = []
+        for number, (p, n) in enumerate(nets):
+            params, model = {"w": width_of(tech), "l": 30e-6 / len(nets), "m": 1}, tech.passive("resistor").name
+            found.append(Device(f"R{number}", "resistor", model, params, {"p": p, "n": n, "b": "b"}))
+        return Circuit("x", tuple(found), ("b",))
+
+    assert compare(extraction, wanted(("b", "b"))).matched
+    assert compare(extraction, wanted(("b", "i"), ("i", "k"), ("k", "b"))).matched
+    assert not compare(extraction, replace(wanted(("b", "a")), ports=("a", "b"))).matched
 
 
 def test_bars_in_series_and_parallel_are_one_device_of_their_sum(bank, tech):
