@@ -164,7 +164,9 @@ class SecondCuts:
             metal = NetMetal(patches=[Patch(name, each) for each in (*self._own_around(net, level, rect), rect)])
             drawn = len(metal.patches)
             finisher.close_gaps(metal, level)
-            fills += [(level, patch.rect) for patch in metal.patches[drawn:]]
+            # farther away the net may have metal that is not among that around the pad, so that a gap is none
+            beside = _joined_to(rect, [patch.rect for patch in metal.patches[drawn:]])
+            fills += [(level, fill) for fill in beside]
         if axis_x is None:
             return [_Change(vias[0], tuple(fills))]
         images = [(level, (2 * axis_x - r[2], r[1], 2 * axis_x - r[0], r[3])) for level, r in fills]
@@ -290,6 +292,12 @@ def _region(rects: Iterable[Rect]) -> kdb.Region:
     for rect in rects:
         region.insert(kdb.Box(*rect))
     return region
+
+
+def _joined_to(pad: Rect, fills: Sequence[Rect]) -> list[Rect]:
+    """Return the fills that touch a pad, or others of them that do."""
+    joined = _region([pad, *fills]).merged().interacting(_region([pad]))
+    return [fill for fill in fills if not (_region([fill]) & joined).is_empty()]
 
 
 def _core(region: kdb.Region, half: int) -> kdb.Region:

@@ -644,6 +644,30 @@ def test_what_fills_a_gap_beside_a_second_cut_leaves_none_to_other_metal_of_the_
     assert drawn.space_check(210).is_empty()
 
 
+def test_what_fills_gaps_beside_a_second_cut_lies_beside_it():
+    """The pad of two cuts ends 0.1 um from the bar, and a block of four rectangles far away has no gap.
+
+    One of the four is out of reach, so that a gap seemed to be there; its fill was drawn, and mirrored on the axis
+    to where the net has no metal at all.
+    """
+    stack = make_stack(SKY, ["met1", "met2"], [])
+    bar = (-700, -300, -420, 300)
+    block = [(-7000, -1400, -6310, -1140), (-7000, -1100, -6310, -700)]
+    block += [(-7000, -1140, -6330, -1100), (-6330, -1140, -6310, -1100)]
+    metal = NetMetal(
+        vias=[Via("via", 0, 0)], patches=[Patch("met1", rect) for rect in (bar, *block)], order=[("via", 0, 0)]
+    )
+    board = Sheet(stack, ["a"], (-8000, -4000, 8000, 4000))
+    for wall in ((-900, 310, 900, 600), (-900, -600, 900, -310)):  # room for two cuts side by side only
+        board.occupancy.add("met2", Shape(wall, "b", wide=False))
+    net = two("a", Terminal("met1", kdb.Box()), Terminal("met2", kdb.Box()))
+    board.change(net, metal, 1)
+    assert SecondCuts(board).add([WiredNet(net, metal)], axis_x=0) == {"a": ()}
+    added = [patch.rect for patch in metal.patches[5:]]
+    assert added
+    assert all(-420 <= rect[0] and rect[2] <= 420 for rect in added)
+
+
 def test_second_cuts_on_both_sides_of_the_axis_leave_no_gap_between_their_pads():
     """Pads of two cuts would end 0.105 um from the axis, 0.21 um apart below the wire; m3.2 asks for 0.3 um."""
     stack = make_stack(SKY, ["met2", "met3"], [])
