@@ -36,6 +36,10 @@ MOST_IMAGES = 2
 """How long images that end nowhere may be on a net that is its own image, in lengths of what is mirrored anyway."""
 
 
+NO_IMAGE = "some terminals have no mirror image or no free way to it"
+BRIDGED = "the pins lie at different heights: the wires past both are mirror images, those to each pin are not"
+
+
 @dataclass
 class Folded:
     """The ways of a mirrored unit: those of each net, and why they are not all mirror images; empty if they are."""
@@ -69,9 +73,9 @@ def grow_pair(board: Board, mirror: Mirror, net: NetRequest, twin: NetRequest, w
         return Folded(
             [], "there is no symmetric way" if fits else "the terminals of the two nets are not mirror images"
         )
-    found = _rest_with_images(board, mirror, (net, twin), costs, forest)
-    if found is None:
-        found = []
+    rest = _rest_with_images(board, mirror, (net, twin), costs, forest)
+    if rest is None:
+        found: list[Paths] = []
         for number, (request, its_costs) in enumerate(zip((net, twin), costs, strict=True)):
             other = found[0] if found else forest.paths[1 - number]
             close_near(board, its_costs, request.width, metal_of_paths(board.stack, board.tracks, other, net.width))
@@ -79,12 +83,12 @@ def grow_pair(board: Board, mirror: Mirror, net: NetRequest, twin: NetRequest, w
             if growth.reason is not None:
                 return Folded([], growth.reason)
             found.append([*forest.paths[number], *growth.paths])
-        reason = "some terminals have no mirror image or no free way to it: they are joined by ways of their own"
-        return Folded(found, reason=reason)
-    reason = ""
+        return Folded(found, reason=f"{NO_IMAGE}: they are joined by ways of their own")
     if any(fold.bridges for fold in folds):
-        reason = "the pins lie at different heights: the wires past both are mirror images, those to each pin are not"
-    return Folded(found, reason=reason)
+        rest.reason = (
+            "the pins lie at different heights: the wires past both are mirror images, those to each pin are not"
+        )
+    return rest
 
 
 def _rest_with_images(
@@ -93,13 +97,14 @@ def _rest_with_images(
     nets: tuple[NetRequest, NetRequest],
     costs: tuple[EdgeCosts, EdgeCosts],
     forest: _Forest,
-) -> list[Paths] | None:
+) -> Folded | None:
     """Return the ways of two nets, where each also gets the image of what only the other one needs.
 
     So a net with a port on one side only has a twin with as much metal. None where an image finds no room, or where
-    the images would be longer than what is mirrored anyway.
+    the images would be longer than what is mirrored anyway. An image that would touch nothing is not drawn.
     """
     found = [list(paths) for paths in forest.paths]
+    images: list[Paths] = [[], []]
     lengths = []
     for number, net in enumerate(nets):
         closed = []
@@ -112,15 +117,39 @@ def _rest_with_images(
         growth = grow(board, net, mirror.pair_costs(closed[0], closed[1], net.width), forest.parts(number))
         if growth.reason is not None:
             return None
-        images = [mirror.image_path(path) for path in growth.paths]
-        rest, theirs = (metal_of_paths(board.stack, board.tracks, paths, net.width) for paths in (growth.paths, images))
+        images[1 - number] = [mirror.image_path(path) for path in growth.paths]
+        rest, theirs = (
+            metal_of_paths(board.stack, board.tracks, paths, net.width) for paths in (growth.paths, images[1 - number])
+        )
         if _too_near(board, rest, theirs):
             return None
         found[number] += growth.paths
-        found[1 - number] += images
+        found[1 - number] += images[1 - number]
         lengths.append(rest.wire_length)
     mirrored = metal_of_paths(board.stack, board.tracks, forest.paths[0], nets[0].width).wire_length
-    return found if min(lengths) <= mirrored else None
+    if min(lengths) > mirrored:
+        return None
+    kept = [_without_loose(board, net, found[side], images[side]) for side, net in enumerate(nets)]
+    return Folded(kept, reason=f"{NO_IMAGE} that joins anything" if kept != found else "")
+
+
+def _without_loose(board: Board, net: NetRequest, paths: Paths, images: Paths) -> Paths:
+    """Return the ways of a net without those of some images that touch no terminal, directly or by other ways.
+
+    Args:
+        board: Where the ways lie.
+        net: The net.
+        paths: All its ways.
+        images: Those of ``paths`` that are images of ways which join terminals on the other side only.
+    """
+    doubtful = {id(path) for path in images}
+    reached = set[int]().union(*groups_of(board, net), *(path for path in paths if id(path) not in doubtful))
+    waiting = list(images)
+    while attached := [path for path in waiting if not reached.isdisjoint(path)]:
+        reached.update(*attached)
+        waiting = [path for path in waiting if reached.isdisjoint(path)]
+    loose = {id(path) for path in waiting}
+    return [path for path in paths if id(path) not in loose]
 
 
 def _too_near(board: Board, one: NetMetal, other: NetMetal) -> bool:
@@ -288,21 +317,22 @@ def grow_own_image(board: Board, mirror: Mirror, net: NetRequest, weight: int) -
     mirrored = with_images(mirror, forest.paths[0])
     rest = _own_rest_with_images(board, mirror, net, (costs, mirrored), parts)
     if rest is not None:
-        return Folded([[*mirrored, *rest]])
+        whole = [*mirrored, *with_images(mirror, rest)]
+        kept = _without_loose(board, net, whole, whole[len(mirrored) + len(rest) :])
+        return Folded([kept], reason=f"{NO_IMAGE} that joins anything" if kept != whole else "")
     growth = grow(board, net, costs, parts)
     if growth.reason is not None:
         return Folded([], growth.reason)
-    reason = "some terminals have no mirror image or no free way to it" if growth.paths else ""
-    return Folded([[*mirrored, *growth.paths]], reason=reason)
+    return Folded([[*mirrored, *growth.paths]], reason=NO_IMAGE if growth.paths else "")
 
 
 def _own_rest_with_images(
     board: Board, mirror: Mirror, net: NetRequest, drawn: tuple[EdgeCosts, Paths], parts: Sequence[Part]
 ) -> Paths | None:
-    """Return the ways to terminals without an image, with images of these ways, which end nowhere.
+    """Return the ways to terminals without an image, where there is room for the images of these ways as well.
 
-    So a clock with a port on one side couples alike to the nets on both sides. None where an image finds no room, or
-    where the images would be longer than ``MOST_IMAGES`` allows.
+    The images end nowhere. So a clock with a port on one side couples alike to the nets on both sides. None where an
+    image finds no room, or where the images would be longer than ``MOST_IMAGES`` allows.
 
     Args:
         board: Where to route.
@@ -324,7 +354,7 @@ def _own_rest_with_images(
     )
     if one.wire_length > MOST_IMAGES * whole.wire_length or _cuts_too_near(board, one, other):
         return None
-    return with_images(mirror, rest)
+    return rest
 
 
 def _own_folds(board: Board, mirror: Mirror, groups: Sequence[set[int]]) -> list[Fold]:

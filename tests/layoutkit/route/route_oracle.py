@@ -64,12 +64,28 @@ def pieces(technology, metal, cuts):
                 parent[root(other)] = root(touched[0])
 
     def piece_of(layer, shape):
+        region = kdb.Region()
+        region.insert(shape)
         for i, (at, polygon) in enumerate(polygons):
-            if at == layer and not (kdb.Region(polygon) & kdb.Region(shape)).is_empty():
+            if at == layer and not (kdb.Region(polygon) & region).is_empty():
                 return root(i)
         return None
 
     return len({root(i) for i in range(len(polygons))}), piece_of
+
+
+def faults_of_pieces(technology, net, routed, fixed):
+    """Return what is wrong with the pieces of a net: several that join terminals, or metal that joins none."""
+    metal = net_metal(technology, net, routed, fixed)
+    _, piece_of = pieces(technology, metal, net_cuts(technology, routed))
+    homes = {piece_of(technology.conductor(t.layer).name, t.box) for t in net.terminals}
+    own = {piece_of(layer, shape) for layer, shape, owner in fixed if owner == net.name and layer in metal}
+    drawn = {piece_of(layer, kdb.Box(*rect)) for layer, rect in routed.metal}
+    found = [f"{net.name}: metal that joins no terminal"] * len(drawn - homes - own)
+    joined_before = len({t.group or i for i, t in enumerate(net.terminals)})
+    if len(homes) != 1 and joined_before > 1 and not all(t.group for t in net.terminals):
+        found.append(f"{net.name}: {len(homes)} pieces")
+    return found
 
 
 def faults(technology, nets, result, fixed=(), area=None):  # noqa: PLR0912 - one list of everything that can be wrong
@@ -84,11 +100,7 @@ def faults(technology, nets, result, fixed=(), area=None):  # noqa: PLR0912 - on
         metal, cuts = net_metal(technology, net, routed, fixed), net_cuts(technology, routed)
         per_net[net.name] = metal
         if routed.success:
-            _, piece_of = pieces(technology, metal, cuts)
-            homes = {piece_of(technology.conductor(t.layer).name, t.box) for t in net.terminals}
-            joined_before = len({t.group or i for i, t in enumerate(net.terminals)})
-            if len(homes) != 1 and joined_before > 1 and not all(t.group for t in net.terminals):
-                found.append(f"{net.name}: {len(homes)} pieces")
+            found += faults_of_pieces(technology, net, routed, fixed)
         elif routed.metal or routed.vias or not routed.reason:
             found.append(f"{net.name}: failed but draws, or says no reason")
         for layer, region in metal.items():

@@ -310,6 +310,22 @@ def test_the_way_to_a_port_on_one_side_has_an_image_that_ends_where_there_is_roo
     assert faults(SKY, [net], result, fixed, AREA) == []
 
 
+@pytest.mark.parametrize("mirrored", ["net", "pair"])
+def test_a_way_between_two_terminals_without_images_gets_no_image_that_would_touch_nothing(mirrored):
+    """A long rail on the right is joined at its left end, and a terminal beyond it at its right end."""
+    ends = [Terminal("met1", kdb.Box(x - 300, y, x + 300, y + 300)) for x in (-3000, 3000) for y in (0, 1500)]
+    right = [Terminal("met1", kdb.Box(4000, 3000, 9500, 3300)), Terminal("met1", kdb.Box(10000, 6000, 10400, 6300))]
+    nets = [NetRequest("n", (*ends, *right), symmetric=True)]
+    if mirrored == "pair":
+        right.append(Terminal("met1", kdb.Box(2700, 9000, 3300, 9300)))
+        left = Terminal("met1", kdb.Box(-3300, 9000, -2700, 9300))
+        nets = [NetRequest("p", (*ends[:2], left)), NetRequest("n", (*ends[2:], *right), mirror_of="p")]
+    result = route(SKY, nets, {}, AREA, LAYERS, RouteOptions(axis_x=0))
+    assert result.failed == ()
+    assert faults(SKY, nets, result, (), AREA) == []
+    assert [(each.exact, "joins anything" in each.reason) for each in result.mirrored] == [(False, True)]
+
+
 @pytest.mark.parametrize("odd", [False, True])
 def test_a_via_gets_two_cuts_alone_where_the_net_is_no_mirror_image_anyway(odd):
     """Left of the axis walls leave room for a single cut, and none for the image of a wire to one more terminal."""

@@ -665,7 +665,7 @@ def test_what_fills_gaps_beside_a_second_cut_lies_beside_it():
     assert SecondCuts(board).add([WiredNet(net, metal)], axis_x=0) == {"a": ()}
     added = [patch.rect for patch in metal.patches[5:]]
     assert added
-    assert all(-420 <= rect[0] and rect[2] <= 420 for rect in added)
+    assert all(rect[0] >= -420 and rect[2] <= 420 for rect in added)
 
 
 def test_second_cuts_on_both_sides_of_the_axis_leave_no_gap_between_their_pads():
