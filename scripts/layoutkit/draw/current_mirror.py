@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.group import GroupSpec, check_alike, drawn_plan
-from layoutkit.draw.group_plan import GroupWish, plan_group
+from layoutkit.draw.group_plan import MOST_ROWS, GroupWish, plan_group
 from layoutkit.draw.pattern import AUTO, STACKED
 from layoutkit.draw.ring import FULL_RING, RingStyle
-from layoutkit.errors import GeometryError
+from layoutkit.errors import FarFromTapsError, GeometryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +36,7 @@ class MirrorSpec:
         labels: Whether pins carry net names.
         ring: Which taps surround it.
         twins: Nets that are to be wired as mirror images, in pairs, the left one first; see ``risers``.
+        most_rows: Largest number of rows of mirror devices that ``auto`` may choose.
     """
 
     name: str
@@ -46,17 +47,20 @@ class MirrorSpec:
     labels: bool = True
     ring: RingStyle = FULL_RING
     twins: tuple[tuple[str, str], ...] = ()
+    most_rows: int = MOST_ROWS
 
 
 def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Module:
     """Draw the mirror and return its module; the cascodes of a cascode mirror are in the same pattern above it.
 
-    Units are named ``<id>_ref_1``, ``<id>_out_1``, ``<id>_cas_1`` and so on.
+    Where the taps do not reach all rows, ``auto`` takes fewer. Units are named ``<id>_ref_1``, ``<id>_out_1``,
+    ``<id>_cas_1`` and so on.
 
     Raises:
         GeometryError: If the transistors do not form such a mirror; the message says why.
     """
     plan = mirror_plan(tech, spec)
+    rows = len(plan.rows)
     group = GroupSpec(
         spec.name, spec.mirror, dummies=spec.dummies, labels=spec.labels, ring=spec.ring, twins=spec.twins
     )
@@ -67,7 +71,12 @@ def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Modul
             transistors=(*plan.transistors, *upper.transistors),
             warnings=(*plan.warnings, *upper.warnings),
         )
-    return drawn_plan(layout, tech, group, plan, tuple(t.id for t in spec.mirror))
+    try:
+        return drawn_plan(layout, tech, group, plan, tuple(t.id for t in spec.mirror))
+    except FarFromTapsError:
+        if spec.arrangement != AUTO or rows == 1:
+            raise
+    return draw_mirror(layout, tech, replace(spec, most_rows=rows - 1))
 
 
 def mirror_plan(tech: Technology, spec: MirrorSpec) -> GroupPlan:
@@ -86,7 +95,8 @@ def mirror_plan(tech: Technology, spec: MirrorSpec) -> GroupPlan:
             code="UNSUPPORTED_OPERATION",
         )
     storeys = 2 if spec.cascodes else 1
-    return plan_group(tech, GroupWish(spec.mirror, spec.arrangement, spec.dummies, tags, storeys=storeys))
+    wish = GroupWish(spec.mirror, spec.arrangement, spec.dummies, tags, storeys=storeys, most_rows=spec.most_rows)
+    return plan_group(tech, wish)
 
 
 def _cascode_plan(tech: Technology, spec: MirrorSpec, pattern: str) -> GroupPlan:
@@ -96,7 +106,7 @@ def _cascode_plan(tech: Technology, spec: MirrorSpec, pattern: str) -> GroupPlan
     try:
         return plan_group(tech, wish)
     except GeometryError:
-        plan = plan_group(tech, replace(wish, arrangement=AUTO, storeys=2))
+        plan = plan_group(tech, replace(wish, arrangement=AUTO, storeys=2, most_rows=spec.most_rows))
     text = f"the cascodes do not split into the units of the mirror below ({pattern}); they are drawn as {plan.pattern}"
     return plan._replace(warnings=(text, *plan.warnings))
 

@@ -6,7 +6,7 @@ import klayout.db as kdb
 import pytest
 from drawn_circuit import channels_of, layers_changed_by
 
-from layoutkit.draw.current_mirror import MirrorSpec, check_ratios, draw_mirror
+from layoutkit.draw.current_mirror import MirrorSpec, check_ratios, draw_mirror, mirror_plan
 from layoutkit.draw.group import GroupSpec, draw_group, drawn_plan, group_plans
 from layoutkit.draw.mos import MosSize, transistor
 from layoutkit.draw.pair import PairSpec, draw_pair
@@ -354,6 +354,25 @@ def test_a_group_whose_inner_rows_lie_too_far_from_taps_gets_fewer_rows(sky130):
         drawn_plan(kdb.Layout(), sky130, spec, planned)
     module = draw_group(kdb.Layout(), sky130, spec)
     assert 1 < len(module.pattern.split("/")) < len(planned.rows)
+
+
+def test_a_mirror_whose_cascodes_lie_too_far_from_taps_gets_fewer_rows(sky130):
+    """LU.2 again: three rows of cascodes of 5.2 um above three of the mirror do not fit between two taps."""
+
+    def made(name, width, length, nf, m, nets):
+        size = MosSize(width * 1e-6, length * 1e-6, nf, m)
+        return transistor(sky130, name, "pmos", size, dict(zip("dgsb", nets.split(), strict=True)))
+
+    mirror = (made("M0", 3.315, 2, 1, 1, "s0 s0 b b"), made("M1", 3.315, 2, 1, 2, "s1 s0 b b"))
+    cascodes = (made("M2", 15.735, 10, 3, 1, "i0 i0 s0 b"), made("M3", 15.735, 10, 3, 2, "i1 i0 s1 b"))
+    spec = MirrorSpec("mirror", mirror, cascodes)
+    planned = mirror_plan(sky130, spec)
+    assert len(planned.rows) > 1
+    with pytest.raises(GeometryError, match="from the nearest tap"):
+        draw_mirror(kdb.Layout(), sky130, replace(spec, arrangement=planned.pattern))
+    module = draw_mirror(kdb.Layout(), sky130, spec)
+    assert clean(module, sky130)
+    assert module.pattern.count("/") + 1 < len(planned.rows)
 
 
 def test_types_must_agree(tech, layout, device):
