@@ -497,6 +497,26 @@ def test_a_constraints_file_states_priorities_mirrored_nets_and_currents(route, 
     assert not drawn.sized(-499).is_empty()  # 2.8 mA at 2.8 mA/um need 1 um
 
 
+def test_currents_of_endpoints_without_one_of_their_net_are_reported_as_unused(route, tmp_path):
+    ends = [{**end(0, 0), "current": [0.001, 0]}, {**end(20, 0), "current": [0, 0.001]}]
+    idle = [{**end(0, 10), "current": [0, 0]}, end(20, 10)]
+    code, envelope = route([net("out", *ends), net("gate", *idle)], technology="sky130A")
+    assert code == 0
+    [warning] = [text for text in envelope["data"]["warnings"] if "currents of its endpoints" in text]
+    assert warning == (
+        "net 'out': the currents of its endpoints are not used, because the net itself states none; "
+        "give it a 'current' [A], or state it in the constraints (net_currents)"
+    )
+    stated = tmp_path / "constraints.json"
+    stated.write_text(json.dumps({"net_currents": [{"net": "out", "current": 0.001}]}), encoding="utf-8")
+    for more in (
+        {"nets": [net("out", *ends, current=0.001)]},
+        {"nets": [net("out", *ends)], "constraints": str(stated)},
+    ):
+        code, envelope = route(**more, technology="sky130A")
+        assert not any("currents of its endpoints" in text for text in envelope["data"]["warnings"])
+
+
 def test_nets_of_a_constraints_file_that_the_request_lacks_are_reported(route, tmp_path):
     constraints = {
         "symmetry": [{"net_pairs": [["outp", "outm"]]}],

@@ -71,11 +71,22 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
         "technology": process.name,
         "warnings": [
             *job.warnings,
+            *_unused_currents(job),
             *ignored,
             *(each.text for each in routes.unequal),
             *(saved.warnings if saved else ()),
         ],
     }
+
+
+def _unused_currents(job: RoutingJob) -> list[str]:
+    """Return a warning for each net whose endpoints state currents that are not used, as the net states none."""
+    return [
+        f"net '{net.name}': the currents of its endpoints are not used, because the net itself states none; "
+        "give it a 'current' [A], or state it in the constraints (net_currents)"
+        for net in job.nets
+        if net.current is None and any(point.draw is not None and point.draw.most > 0 for point in net.endpoints)
+    ]
 
 
 def _report(job: RoutingJob, result: RoutingResult) -> dict[str, Any]:
