@@ -2,20 +2,32 @@
 
 Most of a mesh of metal is chains and ends of wires. A node one of whose edges is at least as strong as all its others
 together joins the node at the other end of that edge: a minimum cut exists that does not separate them (Padberg and
-Rinaldi, 1990). Dinic's algorithm (1970) solves the small network that is left.
+Rinaldi, 1990). Dinic's algorithm (1970) solves the network that is left, in Python or compiled by numba from the same
+source. All capacities are integers, and the nodes that the source still reaches are the same for every maximum flow.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import deque
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from layoutkit.compiled import CompiledByOne, compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+
+START_FROM_VISITS, COMPILE_FROM_VISITS = 1_000_000, 400_000
+"""Nodes visited in Python, in this process, from which numba is used: so many cost what its start does (0.7 s CPU), or,
+where it runs already, what it takes to read the compiled algorithm from its cache."""
+
+_compiled: dict[str, Any] = {}
+_visited = [0]
 
 
-def minimum_cut(nodes: int, edges: Iterable[tuple[int, int, int]], source: int, sink: int) -> tuple[int, list[bool]]:
+def minimum_cut(
+    nodes: int, edges: Iterable[tuple[int, int, int]], source: int, sink: int, engine: str = "auto"
+) -> tuple[int, list[bool]]:
     """Return the maximum flow, and of each node whether a minimum cut leaves it on the side of the source.
 
     Args:
@@ -23,16 +35,20 @@ def minimum_cut(nodes: int, edges: Iterable[tuple[int, int, int]], source: int, 
         edges: Two nodes and the capacity between them, in both directions.
         source: Where the flow starts.
         sink: Where it ends.
+        engine: ``python``, ``numba`` (Python where it is not installed), or ``auto``: numba once it pays.
     """
     network = _Network(nodes, edges)
     network.contract(source, sink)
-    flow = network.flow(source, sink)
-    reached = network.levels(source)
-    return flow, [network.root(node) in reached for node in range(nodes)]
+    roots = [network.root(node) for node in range(nodes)]
+    numbers = {root: number for number, root in enumerate(sorted(set(roots)))}
+    arcs = _arcs(network.rooms, numbers)
+    flow = _solved(arcs, numbers[source], numbers[sink], engine)
+    reached = _reached(arcs, numbers[source])
+    return flow, [reached[numbers[root]] for root in roots]
 
 
 class _Network:
-    """Nodes, each with what remains of the capacity to its neighbours, and the node that each was joined to."""
+    """Nodes, each with the capacity to its neighbours, and the node that each was joined to."""
 
     def __init__(self, nodes: int, edges: Iterable[tuple[int, int, int]]) -> None:
         self.rooms: list[dict[int, int]] = [{} for _ in range(nodes)]
@@ -85,49 +101,136 @@ class _Network:
         self.rooms[node] = {}
         return changed
 
-    def levels(self, source: int) -> dict[int, int]:
-        """Return the nodes to which more can flow, with their distance from the source."""
-        found, queue = {source: 0}, deque([source])
-        while queue:
-            node = queue.popleft()
-            for other, room in self.rooms[node].items():
-                if room > 0 and other not in found:
-                    found[other] = found[node] + 1
-                    queue.append(other)
-        return found
 
-    def flow(self, source: int, sink: int) -> int:
-        """Return the maximum flow; what remains of the capacities is left in the network."""
-        total = 0
+class _Arcs(NamedTuple):
+    """Both directions of every edge, those from one node after the other.
+
+    Attributes:
+        first: Where the arcs of each node begin, and where those of the last one end.
+        heads: The node that each arc leads to.
+        twins: The arc in the other direction.
+        room: What remains of its capacity.
+    """
+
+    first: Any
+    heads: Any
+    twins: Any
+    room: Any
+
+
+def _arcs(rooms: Sequence[dict[int, int]], numbers: dict[int, int]) -> _Arcs:
+    """Return the arcs between the nodes in ``numbers``, which numbers them anew."""
+    first, heads, room, places = [0], list[int](), list[int](), dict[tuple[int, int], int]()
+    for root, number in numbers.items():
+        for other, capacity in rooms[root].items():
+            places[number, numbers[other]] = len(heads)
+            heads.append(numbers[other])
+            room.append(capacity)
+        first.append(len(heads))
+    return _Arcs(first, heads, [places[other, one] for one, other in places], room)
+
+
+def _solved(arcs: _Arcs, source: int, sink: int, engine: str) -> int:
+    """Return the maximum flow; ``arcs`` keeps what remains of the capacities."""
+    nodes = len(arcs.first) - 1
+    pays = "dinic" in _compiled or _visited[0] >= (COMPILE_FROM_VISITS if "numba" in sys.modules else START_FROM_VISITS)
+    dinic = _numba_dinic() if engine == "numba" or (engine == "auto" and pays) else None
+    if dinic is None:
+        flow, rounds = _dinic(*arcs, source, sink, *([0] * nodes for _ in range(4)))
+        _visited[0] += rounds * nodes
+        return flow
+    import numpy as np
+
+    arrays = [np.asarray(each, dtype=np.int64) for each in arcs]
+    flow, _ = dinic(*arrays, source, sink, *(np.zeros(nodes, dtype=np.int64) for _ in range(4)))
+    arcs.room[:] = arrays[-1].tolist()
+    return int(flow)
+
+
+def _reached(arcs: _Arcs, source: int) -> list[bool]:
+    """Return of each node whether more can flow to it from the source."""
+    found = [False] * (len(arcs.first) - 1)
+    found[source], queue = True, deque([source])
+    while queue:
+        node = queue.popleft()
+        for arc in range(arcs.first[node], arcs.first[node + 1]):
+            if arcs.room[arc] > 0 and not found[arcs.heads[arc]]:
+                found[arcs.heads[arc]] = True
+                queue.append(arcs.heads[arc])
+    return found
+
+
+def _numba_dinic() -> Any:
+    """Return the algorithm compiled by numba, None where it is not installed."""
+    if "dinic" not in _compiled:
+        try:
+            _compiled["dinic"] = CompiledByOne(compiled(_dinic))
+        except ImportError:
+            _compiled["dinic"] = None
+    return _compiled["dinic"]
+
+
+def _dinic(  # noqa: PLR0912, PLR0913, PLR0917 - one flat loop: numba compiles it, Python runs it
+    first: Any,
+    heads: Any,
+    twins: Any,
+    room: Any,
+    source: int,
+    sink: int,
+    level: Any,
+    place: Any,
+    queue: Any,
+    path: Any,
+) -> tuple[int, int]:
+    """Return the maximum flow, which is taken off ``room``, and the number of rounds.
+
+    The last four arrays have one entry for each node.
+    """
+    total, nodes, rounds = 0, len(first) - 1, 0
+    while True:
+        rounds += 1
+        for node in range(nodes):
+            level[node] = -1
+            place[node] = first[node]
+        level[sink] = 0  # distances to the sink, so that only nodes that lead there are entered
+        queue[0] = sink
+        low, high = 0, 1
+        while low < high and level[source] < 0:
+            node = queue[low]
+            low += 1
+            for arc in range(first[node], first[node + 1]):
+                other = heads[arc]
+                if level[other] < 0 and room[twins[arc]] > 0:
+                    level[other] = level[node] + 1
+                    queue[high] = other
+                    high += 1
+        if level[source] < 0:
+            return total, rounds
+        depth, node = 0, source
         while True:
-            levels = self.levels(source)
-            if sink not in levels:
-                return total
-            ways = {node: list(self.rooms[node]) for node in levels}
-            while path := self._path(source, sink, levels, ways):
-                pushed = min(self.rooms[one][other] for one, other in pairwise(path))
-                for one, other in pairwise(path):
-                    self.rooms[one][other] -= pushed
-                    self.rooms[other][one] += pushed
+            if node == sink:
+                pushed, full = room[path[0]], 0
+                for step in range(1, depth):
+                    pushed = min(pushed, room[path[step]])
+                for step in range(depth - 1, -1, -1):
+                    arc = path[step]
+                    room[arc] -= pushed
+                    room[twins[arc]] += pushed
+                    if room[arc] == 0:
+                        full = step
                 total += pushed
-
-    def _path(self, source: int, sink: int, levels: dict[int, int], ways: dict[int, list[int]]) -> list[int]:
-        """Return a path that can carry more, each node one level beyond the last; empty if there is none.
-
-        Neighbours that lead nowhere are removed from ``ways``.
-        """
-        path = [source]
-        while path and path[-1] != sink:
-            node = path[-1]
-            open_ways = ways[node]
-            while open_ways and not (
-                self.rooms[node][open_ways[-1]] > 0 and levels.get(open_ways[-1]) == levels[node] + 1
-            ):
-                open_ways.pop()
-            if open_ways:
-                path.append(open_ways[-1])
+                depth, node = full, heads[twins[path[full]]]
+            elif place[node] == first[node + 1]:
+                if node == source:
+                    break
+                level[node] = -1
+                depth -= 1
+                node = heads[twins[path[depth]]]
+                place[node] += 1
             else:
-                path.pop()
-                if path:
-                    ways[path[-1]].pop()
-        return path
+                arc = place[node]
+                if room[arc] > 0 and level[heads[arc]] == level[node] - 1:
+                    path[depth] = arc
+                    depth, node = depth + 1, heads[arc]
+                else:
+                    place[node] += 1
