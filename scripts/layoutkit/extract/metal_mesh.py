@@ -12,7 +12,7 @@ no places along a wire, which the limits of currents and the straps of transisto
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
@@ -82,7 +82,9 @@ def mesh_of(
         regions: Name to merged shapes of each conductor and cut of the net.
         contacts: Contacts on the first conductor, at whose edges it is cut as well. [dbu]
         longest: Distance of vertical lines at which all metal is cut; None for none. Without them, current may pass
-            along a wire within a long cell that no cut lies on, whatever the wire's width. [dbu]
+            along a wire within a long cell that no cut lies on, whatever the wire's width. With them, metal is cut at
+            the left and lower edges of cuts and contacts only, or at corners near them, so that each lies on a cell of
+            its own: enough to judge what flows past, with fewer cells than resistances need. [dbu]
     """
     mesh = Mesh()
     cuts = {cut.name: _boxes(regions.get(cut.name)) for cut in technology.cuts}
@@ -118,9 +120,15 @@ class _Slabs:
         self.longest = longest
         self.heights: list[int] = []
         self.rows: list[list[tuple[int, int, int]]] = []  # of each slab: left, right and number of its cells
-        heights = {y for mark in marks for y in (mark[1], mark[3])}
+        self.lefts: list[list[int]] = []  # of each slab: the left edges of its cells
+        self._runs: dict[int, tuple[int, int]] = {}  # x to the slabs, first and last, of the metal looked up there last
         edges = [(edge.p1, edge.p2) for polygon in region.each() for edge in polygon.each_edge()]
-        heights |= {point.y for edge in edges for point in edge}
+        heights = {point.y for edge in edges for point in edge}
+        if longest:
+            corners = sorted(heights)
+            heights |= {y for _, y, _, top in marks if not _is_near(corners, y, top - y)}
+        else:
+            heights |= {y for mark in marks for y in mark[1::2]}
         self.heights = sorted(heights)
         spans = self._spans(edges)
         self._cut(mesh, name, spans, marks)
@@ -181,10 +189,13 @@ class _Slabs:
             for near in (row - 1, row + 1):
                 if 0 <= near < len(events):
                     splits[near] |= ends
-        place = {y: i for i, y in enumerate(self.heights)}
+        corners = [sorted(own) for own in splits]
         for left, bottom, right, top in marks:
-            for row in range(place[bottom], place[top]):
-                splits[row] |= {left, right}
+            for row in range(bisect_right(self.heights, bottom) - 1, bisect_left(self.heights, top)):
+                if not self.longest:
+                    splits[row] |= {left, right}
+                elif not _is_near(corners[row], left, right - left):
+                    splits[row].add(left)
         for row, own in enumerate(spans):
             if self.longest:
                 for left, right in own:
@@ -196,6 +207,7 @@ class _Slabs:
                     cells.append((a, b, len(mesh.cells)))
                     mesh.cells.append((name, (a, low, b, high)))
             self.rows.append(cells)
+            self.lefts.append([left for left, _, _ in cells])
 
     def _link(self, mesh: Mesh, name: str, spans: Sequence[Sequence[tuple[int, int]]]) -> None:
         for row, cells in enumerate(self.rows):
@@ -203,7 +215,7 @@ class _Slabs:
             for (a, b, one), (c, d, other) in pairwise(cells):
                 if b == c:
                     squares = (d - a) / 2 / (high - low)
-                    wire = self._thickness(row, b)
+                    wire = min(self._thickness(row, b - 1), self._thickness(row, b + 1))
                     mesh.links.append(Link(one, other, name, (b, low, b, high), high - low, squares, wire))
             if row + 1 < len(self.rows):
                 self._link_upwards(mesh, name, row, spans)
@@ -226,22 +238,33 @@ class _Slabs:
 
     def _thickness(self, row: int, x: int) -> int:
         """Return the height of the metal at ``x``, through the slabs above and below ``row``."""
-        low, high = row, row
-        while low > 0 and _holds(self.rows[low - 1], x):
-            low -= 1
-        while high + 1 < len(self.rows) and _holds(self.rows[high + 1], x):
-            high += 1
+        low, high = self._runs.get(x, (0, -1))
+        if not low <= row <= high:
+            low = high = row
+            while low > 0 and self._holds(low - 1, x):
+                low -= 1
+            while high + 1 < len(self.rows) and self._holds(high + 1, x):
+                high += 1
+            self._runs[x] = low, high
         return self.heights[high + 1] - self.heights[low]
+
+    def _holds(self, row: int, x: int) -> bool:
+        """Return whether a cell of a slab holds ``x``, edges included."""
+        place = bisect_right(self.lefts[row], x) - 1
+        return place >= 0 and x <= self.rows[row][place][1]
+
+
+def _is_near(corners: Sequence[int], edge: int, side: int) -> bool:
+    """Return whether the metal has a corner up to half a cut before the lower or left edge of the cut.
+
+    A cell between the two would be a bottleneck that is none: a wire that enters wider metal there spreads at once.
+    """
+    place = bisect_right(corners, edge) - 1
+    return place >= 0 and edge - corners[place] <= side // 2
 
 
 def _left(interval: tuple[int, ...]) -> int:
     return interval[0]
-
-
-def _holds(cells: Sequence[tuple[int, int, int]], x: int) -> bool:
-    """Return whether one of the cells, sorted by place, holds ``x``, edges included."""
-    place = bisect_right(cells, x, key=_left) - 1
-    return place >= 0 and x <= cells[place][1]
 
 
 def _span_at(spans: Sequence[tuple[int, int]], x: int) -> int:

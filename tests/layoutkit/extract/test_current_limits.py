@@ -247,3 +247,32 @@ def test_a_long_cell_between_rows_of_cuts_carries_no_more_than_its_wire():
             edges.append((end, mesh.at("met2", column + 100, row + 100), 10**9))
     flow, _ = minimum_cut(sink + 1, edges, source, sink)
     assert flow / 1e6 == pytest.approx(5.6)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_narrow_wire_that_enters_wider_metal_at_a_cut_carries_what_it_does_elsewhere(turned):
+    """Metal2 of sg13g2 carries 2 mA/um, or 0.6 mA where it is narrow: a wire of 0.2 um is no weaker at a rail.
+
+    ::
+
+        ==========    rail with a row of cuts, 5 nm from its edge
+            |         wire
+    """
+    technology = load("sg13g2")
+    boxes = {"wire": kdb.Box(-100, -5000, 100, 0), "rail": kdb.Box(-1000, 0, 1000, 500)}
+    cuts = [kdb.Box(x, 5, x + 190, 195) for x in (-705, -295, 115, 525)]
+    ways = kdb.Trans(kdb.Trans.M45) if turned else kdb.Trans()
+    regions = {
+        "Metal2": kdb.Region([box.transformed(ways) for box in boxes.values()]).merged(),
+        "Via1": kdb.Region([cut.transformed(ways) for cut in cuts]),
+    }
+    mesh = mesh_of(technology, regions, longest=1000)
+    limits, _ = capacities(technology, mesh)
+    source, sink = len(mesh.cells), len(mesh.cells) + 1
+    edges = [(a.one, a.other, round(limit * 1e6)) for a, limit in zip(mesh.links, limits, strict=True)]
+    ends = [(source, kdb.Point(0, -4900)), *((sink, cut.center()) for cut in cuts)]
+    for end, point in ends:
+        place = ways * point
+        edges.append((end, mesh.at("Metal2", place.x, place.y), 10**9))
+    flow, _ = minimum_cut(sink + 1, edges, source, sink)
+    assert flow / 1e6 == pytest.approx(0.6)
