@@ -107,15 +107,24 @@ def _at(box: tuple[float, ...]) -> str:
     return f" at ({', '.join(f'{side:g}' for side in box)}) um" if box else ""
 
 
-def judge_currents(cell: kdb.Cell, technology: Technology, loads: Mapping[str, NetLoad]) -> list[NetVerdict]:
-    """Return the judgement of each net of ``loads``, sorted by name."""
-    judge = _Judge(cell, technology)
+def judge_currents(
+    cell: kdb.Cell, technology: Technology, loads: Mapping[str, NetLoad], *, singles: bool = True
+) -> list[NetVerdict]:
+    """Return the judgement of each net of ``loads``, sorted by name.
+
+    Args:
+        cell: The layout.
+        technology: Its process.
+        loads: Net to its current, and where it flows.
+        singles: Whether single cuts where two fit are failures.
+    """
+    judge = _Judge(cell, technology, singles=singles)
     return [judge.verdict(name, loads[name]) for name in sorted(loads)]
 
 
 class _Judge:
-    def __init__(self, cell: kdb.Cell, technology: Technology) -> None:
-        self.technology = technology
+    def __init__(self, cell: kdb.Cell, technology: Technology, *, singles: bool) -> None:
+        self.technology, self.singles = technology, singles
         layers = electrical_layers(cell, technology)
         self.nets = Nets(layers.conducting, layers.joins, technology.dbu_um)
         self.channels = [(device, box) for device, boxes in labelled_gates(cell, technology).items() for box in boxes]
@@ -139,7 +148,8 @@ class _Judge:
         if not needed:
             return self._weakest(name, net)
         regions = self._metal(net)
-        return self._with_singles(self._judged(name, net, load, regions), load, regions)
+        found = self._judged(name, net, load, regions)
+        return self._with_singles(found, load, regions) if self.singles else found
 
     def _with_singles(self, found: NetVerdict, load: NetLoad, regions: Mapping[str, kdb.Region]) -> NetVerdict:
         """Return the verdict with the single cuts where two fit, which fail of themselves."""

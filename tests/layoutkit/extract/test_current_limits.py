@@ -126,6 +126,7 @@ def test_a_single_cut_where_two_fit_is_a_failure_of_its_own(name):
     assert found.box == pytest.approx(place)
     assert "single cut where two fit" in found.text
     assert "too weak" not in found.text
+    assert judge_currents(drawn.cell, technology, {"d": tiny}, singles=False)[0].verdict == "unchecked"
     assert judge_currents(drawn.cell, technology, {"d": tiny._replace(current_ma=None)})[0].verdict == "unstated"
     centre = (technology.cuts[1].name, cut.center().x, cut.center().y)
     known = tiny._replace(known_singles=frozenset([centre]))
