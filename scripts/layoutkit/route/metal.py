@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from layoutkit.route.cut_arrays import CutArray
 from layoutkit.route.occupancy import holds, too_close, touches
 from layoutkit.route.routes import Patch, Via, Wire
 from layoutkit.route.wide_metal import attached_to_wide, wide_parts
@@ -311,16 +312,25 @@ class Finisher:
                 return level, rect
         return None
 
-    def fits(self, via: Via, cut: int, others: list[Via]) -> bool:
+    def fits(self, via: Via, cut: int, others: Sequence[Via]) -> bool:
         """Return whether the cuts of a via keep their space to all others."""
-        space, name = self.stack.cuts[cut].space, self.stack.cuts[cut].name
-        drawn = [r for o in others if o.cut == via.cut for r in self.stack.cut_rects(cut, o.x, o.y, o.columns, o.rows)]
-        for rect in self.stack.cut_rects(cut, via.x, via.y, via.columns, via.rows):
-            if any(too_close(other, rect, space) for other in drawn):
-                return False
-            if any(shape.hinders(rect, space) for shape in self.occupancy.near(name, rect, space)):
-                return False
-        return True
+        space, array = self.stack.cuts[cut].space, self._array(via, cut)
+        if any(array.is_near(self._array(other, cut), space) for other in others if other.cut == via.cut):
+            return False
+        return not any(array.hinders(shape, space) for shape in self.occupancy.near(via.cut, array.hull, space))
+
+    def cuts_in_the_way(self, via: Via) -> Iterator[Shape]:
+        """Yield the cuts of others, and keepouts of cuts, that are too close to a via's own."""
+        cut = cut_index(self.stack, via.cut)
+        space, array = self.stack.cuts[cut].space, self._array(via, cut)
+        for shape in self.occupancy.near(via.cut, array.hull, space):
+            if shape.net != self.net and array.hinders(shape, space):
+                yield shape
+
+    def _array(self, via: Via, cut: int) -> CutArray:
+        rects = self.stack.cut_rects(cut, via.x, via.y, via.columns, via.rows)
+        lefts = tuple(rect[0] for rect in rects[: via.columns])
+        return CutArray(lefts, tuple(rect[1] for rect in rects[:: via.columns]), self.stack.cuts[cut].size)
 
     def enlarge_small(self, metal: NetMetal, level: int) -> None:
         """Add patches to pieces of the net's metal on a level that are smaller than the minimum area."""

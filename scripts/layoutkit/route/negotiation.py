@@ -300,11 +300,8 @@ class Negotiation:
         finisher = self._finisher(net)
         for level, rect, wide in metal.shapes(self.stack):
             found.update(shape.net or "an obstacle" for shape in finisher.in_the_way(level, rect, attached=wide))
-        for cut, rect in metal.cuts(self.stack):
-            space = self.stack.cuts[cut].space
-            for shape in self.board.occupancy.near(self.stack.cuts[cut].name, rect, space):
-                if shape.net != net.name and shape.hinders(rect, space):
-                    found.add(shape.net or "an obstacle")
+        for via in metal.vias:
+            found.update(shape.net or "an obstacle" for shape in finisher.cuts_in_the_way(via))
         return found
 
     def _give_up(self, bad: Sequence[NetRequest]) -> None:

@@ -2,8 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from layoutkit.route.cut_arrays import CutArray
 from layoutkit.route.metal import cut_index
+from layoutkit.route.occupancy import Shape, too_close
 from layoutkit.route.routes import Gauge, Via
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.route.tracks import EdgeCounts, Tracks
@@ -25,3 +29,29 @@ def test_an_array_of_cuts_counts_like_its_cuts_one_by_one(columns, rows, place):
     assert single.via.any() == (place[0] >= 0)
     whole.add_array(cut, via, -1)
     assert not whole.via.any()
+
+
+ARRAYS = st.builds(
+    lambda x, y, columns, rows, pitch: CutArray(
+        tuple(x + pitch * i for i in range(columns)), tuple(y + pitch * i for i in range(rows)), 150
+    ),
+    *(st.integers(-900, 900), st.integers(-900, 900), st.integers(1, 4), st.integers(1, 4), st.integers(320, 500)),
+)
+
+
+def each_cut(array):
+    return [(x, y, x + array.size, y + array.size) for x in array.lefts for y in array.bottoms]
+
+
+@settings(max_examples=150, deadline=None)
+@given(ARRAYS, ARRAYS, st.integers(1, 400))
+def test_arrays_of_cuts_are_near_if_two_of_their_cuts_are(one, other, space):
+    expected = any(too_close(a, b, space) for a in each_cut(one) for b in each_cut(other))
+    assert one.is_near(other, space) == other.is_near(one, space) == expected
+
+
+@settings(max_examples=150, deadline=None)
+@given(ARRAYS, st.integers(-900, 900), st.integers(-900, 900), st.integers(10, 900), st.booleans(), st.integers(1, 400))
+def test_a_shape_is_in_the_way_of_an_array_if_it_is_in_that_of_a_cut(array, x, y, size, keepout, space):
+    shape = Shape((x, y, x + size, y + size), "other", wide=False, keepout=keepout)
+    assert array.hinders(shape, space) == any(shape.hinders(cut, space) for cut in each_cut(array))
