@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError
 from layoutkit.flow.antenna_lengths import antenna_lengths, with_avoided_layers
@@ -16,7 +16,15 @@ from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.flow.net_loads import net_loads
 from layoutkit.flow.net_wishes import equal_lengths, with_wishes
 from layoutkit.flow.port_frame import draw_frame, erase_frame
-from layoutkit.flow.routing_job import Endpoint, Routes, RoutingJob, WantedNet, routing_conductors, track_pitch
+from layoutkit.flow.routing_job import (
+    Endpoint,
+    Routes,
+    RoutingJob,
+    WantedNet,
+    routing_conductors,
+    track_pitch,
+    wiring_conductors,
+)
 from layoutkit.flow.supply_feeds import SupplyFeeds
 from layoutkit.flow.tight_frame import Kept, equally_long, tighten, with_frame
 from layoutkit.route.drawing import draw_labels, draw_routes
@@ -99,7 +107,7 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
     return RoutingJob(
         technology,
         nets,
-        tuple(conductor.name for conductor in routing_conductors(technology)),
+        tuple(conductor.name for conductor in wiring_conductors(technology, currents)),
         placed.frame.wiring if placed.frame else placed.cell.bbox().enlarged(margin, margin),
         tuple(
             Obstacle(
@@ -140,10 +148,13 @@ def _draw_at(pin: Pin, module: Module, circuit: Circuit, draws: Mapping[str, Dra
 
 
 def narrower_supplies(job: RoutingJob, names: Sequence[str]) -> dict[str, int]:
-    """Return the width of the narrowest pin of each of ``names`` that asks for more, but for no current. [dbu]"""
+    """Return the width of the narrowest pin of each of ``names`` that asks for more. [dbu]
+
+    Wires that carry a stated current stay as wide as it needs.
+    """
     found = {}
     for net in job.nets:
-        if net.name in names and net.width is not None and net.current is None:
+        if net.name in names and net.width is not None:
             rects = [point.pin for point in net.endpoints if point.pin is not None]
             least = min((min(right - left, top - bottom) for left, bottom, right, top in rects), default=net.width)
             least = least // (2 * job.technology.grid) * 2 * job.technology.grid
@@ -377,22 +388,21 @@ def width_for_current(job: RoutingJob, net: WantedNet) -> tuple[int | None, str]
     technology = job.technology
     if net.current is None:
         return net.width, ""
-    width = net.width or 0
+    widths, reason = [], ""
     for name in job.layers:
         conductor = technology.conductor(name)
         if not conductor.current_ma_um:
             return net.width, f"technology {technology.name} states no current limit of {name}"
-        needed = technology.snap_up(net.current * 1e3 / conductor.current_ma_um / technology.dbu_um)
-        if net.current * 1e3 <= (conductor.narrow_current_ma or 0.0):
-            needed = 0
-        if conductor.max_width is not None and needed > conductor.max_width:
-            return net.width, (
-                f"{net.current * 1e3:g} mA need {technology.to_um(needed):g} um of {name}, at most "
-                f"{technology.to_um(conductor.max_width):g} um are allowed"
-            )
-        width = max(width, needed)
+        needed, widest = conductor.width_um(net.current * 1e3), technology.widest_usual(conductor)
+        if widest is None or needed <= technology.to_um(widest):
+            widths.append(technology.snap_up(round(needed / technology.dbu_um, 6)))
+        else:
+            most = technology.to_um(widest)
+            reason = f"{net.current * 1e3:g} mA need {needed:g} um of {name}, and wires are at most {most:g} um wide"
+    if not widths:
+        return net.width, reason
     step = 2 * technology.grid
-    return -(-width // step) * step, ""
+    return -(-max(net.width or 0, *widths) // step) * step, ""
 
 
 def _with_shares(job: RoutingJob, net: WantedNet, request: NetRequest) -> NetRequest:
@@ -408,22 +418,33 @@ def _with_shares(job: RoutingJob, net: WantedNet, request: NetRequest) -> NetReq
     if all(point.draw is None for point in net.endpoints):
         return request
     if whole <= usual:
-        room = Gauge(request.width, whole, min(each.box.height() for each in request.terminals))
+        room = Gauge(net.width, whole, min(each.box.height() for each in request.terminals))
         return request if net.symmetric or net.mirror_of else replace(request, own_gauge=room)
     capped = (each if each.draw is None else replace(each, draw=each.draw.at_most(whole)) for each in request.terminals)
     request = _landed(technology, replace(request, terminals=tuple(capped)))
-    rails = [each.box.height() for each in request.terminals if each.draw and each.draw.most > usual]
-    lowest, parts = min(rails, default=0), [whole]
+    lowest, parts = _lowest_landing(request, usual), [whole]
     draws = [each.draw.most for each in request.terminals if each.draw and each.draw.most > usual]
     while len(parts) < MOST_SHARES and parts[-1] / 2 > usual and parts[-1] / 2 >= min(draws, default=whole):
         parts.append(parts[-1] / 2)
-    widths = [width_for_current(job, replace(net, current=part / 1e3))[0] for part in parts]
-    shares = [(part, Gauge(width, part, lowest)) for part, width in zip(parts, widths, strict=True)]
+    shares = [(part, Gauge(net.width, part, lowest)) for part in parts]
     return replace(
         request,
         shares=(*([(usual, Gauge(net.width))] if usual > 0 else ()), *reversed(shares)),
         own_gauge=None if net.symmetric or net.mirror_of else shares[0][1],
     )
+
+
+def _lowest_landing(net: NetRequest, usual: float) -> int:
+    """Return the height of the lowest rail on which vias for more than the usual current must land. [dbu]
+
+    Of rails that are joined, vias may land on the highest one.
+    """
+    groups: dict[Any, list[Terminal]] = {}
+    for number, terminal in enumerate(net.terminals):
+        if terminal.draw and terminal.draw.most > 0:
+            groups.setdefault(terminal.group or number, []).append(terminal)
+    heavy = (its for its in groups.values() if sum((each.draw or Draw() for each in its), Draw()).most > usual)
+    return min((max(each.box.height() for each in its) for its in heavy), default=0)
 
 
 def _landed(technology: Technology, net: NetRequest) -> NetRequest:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from layoutkit.technology import Conductor, Technology
 
 
+VERY_WIDE_UM = 5.0
+"""Width from which wires for a current may lie on one more conductor. [um]"""
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """A point that a net must reach, or the middle of a pin that it may reach anywhere. [dbu]
@@ -140,3 +144,19 @@ def track_pitch(technology: Technology) -> int:
 def routing_conductors(technology: Technology) -> tuple[Conductor, ...]:
     """Return the conductors that carry wires between modules: that of the modules' pins and up to three above."""
     return technology.conductors[1:5]
+
+
+def wiring_conductors(technology: Technology, currents: Mapping[str, float]) -> tuple[Conductor, ...]:
+    """Return those of ``routing_conductors``, and the next one where a current needs very wide wires on all of them.
+
+    It counts only if the wires are at most half as wide there, as on a thick upper conductor.
+
+    Args:
+        technology: The process.
+        currents: Net to its current. [A]
+    """
+    usual, most = routing_conductors(technology), max(currents.values(), default=0.0) * 1e3
+    above = technology.conductors[len(usual) + 1 : len(usual) + 2]
+    least = min(each.width_um(most) for each in usual)
+    thick = [each for each in above if each.current_ma_um and each.width_um(most) <= least / 2]
+    return (*usual, *thick) if least > VERY_WIDE_UM else usual

@@ -53,7 +53,7 @@ def _in_the_way(board: Board, net: NetRequest, one: int, other: int) -> Iterator
     levels = sorted({tracks.place(one)[0], tracks.place(other)[0]})
     drawn: list[tuple[int, Rect]] = []
     if len(levels) == 1:
-        half = stack.width(levels[0], net.width) // 2
+        half = stack.wire_width(levels[0], net.gauge) // 2
         drawn = [(levels[0], (min(x1, x2) - half, min(y1, y2) - half, max(x1, x2) + half, max(y1, y2) + half))]
     else:
         cut = levels[0]

@@ -127,7 +127,7 @@ class Board(Sheet):
         for net in nets:
             for terminal in net.terminals:
                 box, level = terminal.box, self.stack.index(terminal.layer)
-                room = self.stack.width(level, net.width) + 2 * self.pitch
+                room = self.stack.wire_width(level, net.gauge) + 2 * self.pitch
                 if box.width() < room:
                     need_x.add((box.left + box.right) // 2 // grid * grid)
                 if box.height() < room:
@@ -153,7 +153,9 @@ class Board(Sheet):
             if level is None or not stack.wired[level]:
                 continue
             space = 0 if keepout else stack.space(level, wide=wide)
-            for half in sorted({(half, half) for net in hugging.nets for half in [stack.width(level, net.width) // 2]}):
+            for half in sorted(
+                {(half, half) for net in hugging.nets for half in [stack.wire_width(level, net.gauge) // 2]}
+            ):
                 for axis in (0, 1):
                     more[axis].add((rect[axis] - half[axis] - space) // grid * grid)
                     more[axis].add(-(-(rect[axis + 2] + half[axis] + space) // grid) * grid)
@@ -211,7 +213,7 @@ class Board(Sheet):
         found = []
         for terminal in net.terminals:
             level, box = self.stack.index(terminal.layer), terminal.box
-            half = self.stack.width(level, net.width) // 2
+            half = self.stack.wire_width(level, net.gauge) // 2
             found.append(
                 Access(
                     level,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.route.cut_arrays import CutArray
 from layoutkit.route.occupancy import holds, too_close, touches
-from layoutkit.route.routes import Patch, Via, Wire
+from layoutkit.route.routes import Gauge, Patch, Via, Wire
 from layoutkit.route.wide_metal import attached_to_wide, wide_parts
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ MOST_IN_LINE = 16
 
 
 class Share(NamedTuple):
-    """The width of the wires along a path, and the current that flows through it; None: that of the net. [dbu, mA]"""
+    """The gauge of the wires along a path, and the current that flows through it; None: that of the net. [mA]"""
 
-    width: int | None
+    gauge: Gauge
     current_ma: float | None
 
 
@@ -154,7 +154,7 @@ def pads(stack: Stack, via: Via) -> list[tuple[int, Rect]]:
 
 def metal_of_paths(stack: Stack, tracks: Tracks, paths: list[list[int]], width: int | None) -> NetMetal:
     """Return the wires and single-cut vias that draw ``paths``, all of them of one width. [dbu]"""
-    return metal_of_shares(stack, tracks, [(path, Share(width, None)) for path in paths])
+    return metal_of_shares(stack, tracks, [(path, Share(Gauge(width), None)) for path in paths])
 
 
 def metal_of_shares(stack: Stack, tracks: Tracks, paths: Sequence[tuple[list[int], Share]]) -> NetMetal:
@@ -167,7 +167,7 @@ def metal_of_shares(stack: Stack, tracks: Tracks, paths: Sequence[tuple[list[int
         for node in path:
             new_level, point = tracks.place(node)[0], tracks.point(node)
             if new_level != level:
-                _close_run(stack, metal, level, run, share.width)
+                _close_run(stack, metal, level, run, share.gauge)
                 cut = min(level, new_level)
                 place = stack.cuts[cut].name, *point
                 if (cut, *point) not in vias:
@@ -178,14 +178,14 @@ def metal_of_shares(stack: Stack, tracks: Tracks, paths: Sequence[tuple[list[int
                     metal.shares[place] = max(known, share, key=lambda each: each.current_ma or 0.0)
                 run, level = [], new_level
             run.append(point)
-        _close_run(stack, metal, level, run, share.width)
+        _close_run(stack, metal, level, run, share.gauge)
     metal.vias = [vias[key] for key in sorted(vias)]
     return metal
 
 
-def _close_run(stack: Stack, metal: NetMetal, level: int, run: list[Point], width: int | None) -> None:
+def _close_run(stack: Stack, metal: NetMetal, level: int, run: list[Point], gauge: Gauge) -> None:
     if len(run) > 1:
-        wire = Wire(stack.conductors[level].name, _corners(run), stack.width(level, width))
+        wire = Wire(stack.conductors[level].name, _corners(run), stack.wire_width(level, gauge))
         metal.wires.append(wire)
         metal.order.append(wire)
 
@@ -217,14 +217,15 @@ class Finisher:
         """Add cuts, area patches, gap fills and what is wide only together to ``metal``."""
         if width is not None or current_ma is not None:
             single = metal.vias
-            net = Share(width, current_ma)
+            net = Share(Gauge(width), current_ma)
             for _ in range(2):  # the arrays may make metal wide, which needs more space
                 wide = self._wide(metal)
                 shares = [metal.shares.get((via.cut, via.x, via.y), net) for via in single]
-                metal.vias = [
-                    self._with_more_cuts(wide, single, via, share.width or 0, share.current_ma)
-                    for via, share in zip(single, shares, strict=True)
-                ]
+                metal.vias = list(single)
+                beside = metal.vias if any(share.current_ma for share in shares) else single
+                for number in sorted(range(len(single)), key=lambda i: -(shares[i].current_ma or 0.0)):
+                    others = [*beside[:number], *beside[number + 1 :]]
+                    metal.vias[number] = self._with_more_cuts(wide, others, single[number], shares[number])
                 if self._wide(metal) == wide:
                     break
         for level in sorted({level for level, _ in metal.rects(self.stack)}):
@@ -258,9 +259,7 @@ class Finisher:
         parts = [(level, box) for level in levels for box in wide_parts(self.stack, level, self.region(metal, level))]
         return [(level, (box.left, box.bottom, box.right, box.top)) for level, box in parts]
 
-    def _with_more_cuts(
-        self, wide: Sequence[tuple[int, Rect]], vias: Sequence[Via], via: Via, width: int, current_ma: float | None
-    ) -> Via:
+    def _with_more_cuts(self, wide: Sequence[tuple[int, Rect]], others: Sequence[Via], via: Via, share: Share) -> Via:
         """Return the via with as many cuts as fit into its wires, or the smallest larger array that a current needs.
 
         Arrays with more than one row or column beyond the wires at a side come last: their pads are narrow there, and
@@ -268,14 +267,13 @@ class Finisher:
 
         Args:
             wide: The wide metal of the net.
-            vias: All vias of the net.
-            via: The one of them.
-            width: Of the wires. [dbu]
-            current_ma: That the via is to carry. [mA]
+            others: The other vias of the net.
+            via: The via.
+            share: Gauge of its wires, and the current that it is to carry.
         """
         cut = cut_index(self.stack, via.cut)
-        most = self.stack.most_cuts(cut, width)
-        needed = self.stack.cuts_for(cut, current_ma)
+        most = self.stack.most_cuts(cut, self._wire_widths(cut, share.gauge))
+        needed = self.stack.cuts_for(cut, share.current_ma)
         arrays = sorted(
             ((c, r) for c in range(1, most + 1) for r in range(1, most + 1)),
             key=lambda n: (-n[0] * n[1], n[0] != n[1], n),
@@ -286,7 +284,6 @@ class Finisher:
             larger = [(c, r) for c in side for r in side if c * r >= needed and max(c, r) > most]
             larger.sort(key=lambda n: (max(n) > most + 2, n[0] * n[1], max(n), n))
             arrays = [*enough, *larger, *arrays[len(enough) :]]
-        others = [other for other in vias if other is not via]
         too_large: list[tuple[int, Rect]] = []  # pads without room; one that holds another has none either
         for columns, rows in arrays:
             candidate = Via(via.cut, via.x, via.y, columns, rows)
@@ -301,6 +298,12 @@ class Finisher:
             elif self.fits(candidate, cut, others):
                 return candidate
         return via
+
+    def _wire_widths(self, cut: int, gauge: Gauge) -> tuple[int, int]:
+        """Return the widths of a gauge's wires below and above a cut; 0 for usual ones. [dbu]"""
+        if gauge.width is None and not gauge.current_ma:
+            return 0, 0
+        return self.stack.wire_width(cut, gauge), self.stack.wire_width(cut + 1, gauge)
 
     def _pad_without_room(
         self, metal: Sequence[tuple[int, Rect]], wide: Sequence[tuple[int, Rect]]

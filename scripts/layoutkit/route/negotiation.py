@@ -215,7 +215,7 @@ class Negotiation:
             reason, paths, thin = shared.reason, shared.paths, shared.weak
         else:
             growth = grow(self.board, net, self.board.costs(net, weight))
-            reason, paths, thin = growth.reason, [(path, Share(net.width, None)) for path in growth.paths], False
+            reason, paths, thin = growth.reason, [(path, Share(net.gauge, None)) for path in growth.paths], False
         if reason is not None:
             self.state[net.name] = State(reason=reason)
             return

@@ -64,10 +64,20 @@ class Stack:
         step = 2 * self.technology.grid
         return -(-max(wanted or 0, self.conductors[level].width) // step) * step
 
+    def wire_width(self, level: int, gauge: Gauge) -> int:
+        """Return the width of a gauge's wires on a level: its own, or what its current needs there if that is more."""
+        needed = self.conductors[level].width_um(gauge.current_ma or 0.0)
+        return self.width(level, max(gauge.width or 0, ceil(round(needed / self.technology.dbu_um, 6))))
+
     def space(self, level: int, *, wide: bool) -> int:
         """Return the distance to keep on a level; ``wide`` when one of the two is wider than the wide-metal limit."""
         conductor = self.conductors[level]
         return max(conductor.space, conductor.wide_space or 0) if wide else conductor.space
+
+    @cached_property
+    def widest(self) -> tuple[int | None, ...]:
+        """The width of each conductor's wires up to which its spaces hold; None for any. [dbu]"""
+        return tuple(self.technology.widest_usual(conductor) for conductor in self.conductors)
 
     @cached_property
     def least_hole(self) -> tuple[int, ...]:
@@ -180,13 +190,16 @@ class Stack:
     def array_for(self, cut_index: int, gauge: Gauge) -> tuple[int, int]:
         """Return the columns and rows of the cuts for a gauge: nearly square, with rows that its terminals hold."""
         needed = self.cuts_for(cut_index, gauge.current_ma)
-        rows = min(self.most_cuts(cut_index, gauge.lowest), ceil(sqrt(needed)))
+        rows = min(self.most_cuts(cut_index, (gauge.lowest, gauge.lowest)), ceil(sqrt(needed)))
         return -(-needed // rows), rows
 
-    def most_cuts(self, cut_index: int, width: int) -> int:
-        """Return how many cuts fit side by side in wires of this width, at least one."""
+    def most_cuts(self, cut_index: int, widths: tuple[int, int]) -> int:
+        """Return how many cuts fit side by side in wires of these widths, below and above the cut; at least one."""
         count = 1
-        while all(self._narrow_half(cut_index, level, count + 1) * 2 <= width for level in (cut_index, cut_index + 1)):
+        while all(
+            self._narrow_half(cut_index, level, count + 1) * 2 <= width
+            for level, width in zip((cut_index, cut_index + 1), widths, strict=True)
+        ):
             count += 1
         return count
 

@@ -92,7 +92,7 @@ class _Tree:
 
     def _with(self, rank: int) -> NetRequest:
         gauge = self.net.shares[rank][1]
-        return replace(self.net, width=gauge.width, own_gauge=gauge)
+        return replace(self.net, own_gauge=gauge)
 
     def grown(self) -> Shared:
         """Return the paths for the currents in ``least``, or why there are none."""
@@ -167,9 +167,12 @@ class _Tree:
         return found
 
     def _is_thick(self, number: int) -> bool:
-        """Return whether some metal of a group is as wide as the widest wires."""
-        boxes = [self.net.terminals[index].box for index in self.groups[number]]
-        return max(min(box.width(), box.height()) for box in boxes) >= (self.net.width or 0)
+        """Return whether some metal of a group is as wide as the widest wires on its conductor."""
+        stack, widest = self.board.stack, self.net.shares[-1][1]
+        return any(
+            min(terminal.box.width(), terminal.box.height()) >= stack.wire_width(stack.index(terminal.layer), widest)
+            for terminal in (self.net.terminals[index] for index in self.groups[number])
+        )
 
     def _shared(self, ranks: Sequence[int], entries: dict[int, list[set[int]]]) -> Shared:
         """Return the paths that were found, in parts through which one share flows."""
@@ -184,7 +187,7 @@ class _Tree:
             widest, last = ranks[reached], None
             for a, b in pairwise(path):
                 current = its.get((min(a, b), max(a, b)), self.least[reached])
-                share = Share(self.net.shares[min(widest, self._rank(current))][1].width, current)
+                share = Share(self.net.shares[min(widest, self._rank(current))][1], current)
                 if share != last:
                     parts.append(([a], share))
                 parts[-1][0].append(b)

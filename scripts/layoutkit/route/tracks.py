@@ -69,7 +69,7 @@ class EdgeCounts:
         import numpy as np
 
         self.stack, self.tracks = stack, tracks
-        self.half = [stack.width(level, gauge.width) // 2 for level in range(len(stack.conductors))]
+        self.half = [stack.wire_width(level, gauge) // 2 for level in range(len(stack.conductors))]
         self.wide = [
             conductor.wide_width is not None and 2 * half > conductor.wide_width
             for conductor, half in zip(stack.conductors, self.half, strict=True)
@@ -124,9 +124,12 @@ class EdgeCounts:
         self.via[cut, low:high, left:right] += amount * np.outer(rows, columns)
 
     def bound(self, area: Rect) -> None:
-        """Count everything that would leave ``area``."""
+        """Count everything that would leave ``area``, and all wires so wide that other metal would keep more space."""
         for level, half in enumerate(self.half):
             xs, ys = self.tracks.xs, self.tracks.ys
+            if 2 * half > (self.stack.widest[level] or 2 * half):
+                self.right[level] += 1
+                self.up[level] += 1
             rows = [i for i, y in enumerate(ys) if y - half < area[1] or y + half > area[3]]
             columns = [i for i, x in enumerate(xs) if x - half < area[0] or x + half > area[2]]
             for array in (self.right, self.up):

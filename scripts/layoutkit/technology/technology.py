@@ -111,6 +111,12 @@ class Conductor:
             return None
         return max(self.current_ma_um * width_um, self.narrow_current_ma or 0.0)
 
+    def width_um(self, current_ma: float) -> float:
+        """Return the least width of a wire that carries a current [um]: 0 where any does, or no limit is stated."""
+        if not self.current_ma_um or current_ma <= (self.narrow_current_ma or 0.0):
+            return 0.0
+        return current_ma / self.current_ma_um
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -263,6 +269,19 @@ class Technology:
                 return conductor
         known = ", ".join(c.name for c in self.conductors)
         raise TechnologyError(f"technology {self.name} has no conductor '{name}'; its stack is: {known}")
+
+    def widest_usual(self, conductor: Conductor) -> int | None:
+        """Return the width up to which metal keeps the spaces that its conductor states [dbu]; None for any width.
+
+        Some rules ask for more space beside very wide metal.
+        """
+        stated = max(conductor.space, conductor.wide_space or 0)
+        limits = [conductor.max_width] if conductor.max_width is not None else []
+        for rule in self.rules:
+            wider = rule.kind == "wide_space" and rule.severity == "error" and (rule.value or 0) > stated
+            if wider and self.resolve(str(rule.options.get("layer", ""))) == conductor.layer:
+                limits.append(self.to_dbu(float(rule.options["wide_um"])))
+        return min(limits, default=None)
 
     def cut_between(self, lower: str, upper: str) -> Cut:
         """Return the via that joins two neighbouring conductors."""

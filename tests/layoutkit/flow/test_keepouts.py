@@ -184,9 +184,12 @@ def test_where_a_net_has_no_way_even_over_matched_gates_the_others_wait_for_anot
     assert (routes.result.iterations == 0) == (len(failed) == 2)
 
 
-def test_wires_that_carry_a_stated_current_are_not_narrowed():
-    _, _, (net, _) = board(("a", 0), ("b", 1500))
-    for current, narrow in ((None, {"a": 400}), (1e-3, {})):
-        job = RoutingJob(SKY, (WantedNet("a", net.endpoints, 600, 1, current=current),), ("met2",), AREA, ())
-        assert narrower_supplies(job, ["a"]) == narrow
+def test_wires_that_carry_a_stated_current_are_not_narrower_than_it_needs():
+    """sky130: met2 carries 2.8 mA/um, so that 1.4 mA need 0.5 um."""
+    layout, cell, (net, _) = board(("a", 0), ("b", 1500))
+    for current, narrow in ((None, 400), (1.4e-3, 500)):
+        job = RoutingJob(SKY, (WantedNet("a", net.endpoints, 600, 1, current=current),), ("met2", "met3"), AREA, ())
+        assert narrower_supplies(job, ["a"]) == {"a": 400}
         assert narrower_supplies(job, ["b"]) == {}
+        routes = find_routes(layout, cell, replace(job, nets=(replace(job.nets[0], width=400),)))
+        assert {wire.width for wire in routes.result.net("a").wires} == {narrow}

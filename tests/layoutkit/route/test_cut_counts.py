@@ -55,3 +55,22 @@ def test_arrays_of_cuts_are_near_if_two_of_their_cuts_are(one, other, space):
 def test_a_shape_is_in_the_way_of_an_array_if_it_is_in_that_of_a_cut(array, x, y, size, keepout, space):
     shape = Shape((x, y, x + size, y + size), "other", wide=False, keepout=keepout)
     assert array.hinders(shape, space) == any(shape.hinders(cut, space) for cut in each_cut(array))
+
+
+def test_a_wire_is_counted_with_the_width_that_its_current_needs_on_each_conductor():
+    """sky130: 6.8 mA need 2.43 um of met2, which is 2.8 mA/um, and 1 um of met3."""
+    stack = make_stack(load("sky130A"), ["met2", "met3"], [])
+    gauge = Gauge(None, 6.8)
+    assert [stack.wire_width(level, gauge) for level in (0, 1)] == [2430, 1000]
+    assert [stack.wire_width(level, Gauge(1200, 6.8)) for level in (0, 1)] == [2430, 1200]
+    counts = EdgeCounts(stack, Tracks((0,), (0,)), gauge)
+    assert [2 * half for half in counts.half] == [2430, 1000]
+
+
+@pytest.mark.parametrize(("current", "blocked"), [(19.9, False), (20.1, True)])
+def test_wires_so_wide_that_others_would_keep_more_space_are_not_used(current, blocked):
+    """sg13g2: Metal2 carries 2 mA/um; beside metal wider than 10 um other metal keeps 0.6 um (M2.f)."""
+    stack = make_stack(load("sg13g2"), ["Metal2", "Metal3"], [])
+    counts = EdgeCounts(stack, Tracks((0, 5000), (0, 5000)), Gauge(None, current))
+    counts.bound((-50_000, -50_000, 50_000, 50_000))
+    assert bool(counts.right[0].all()) == bool(counts.up[1].all()) == blocked

@@ -11,7 +11,7 @@ PROCESS = load("sky130A")
 MET1_MA_UM = 2.8
 PORT = kdb.Box(0, 20000, 3000, 23000)
 FIRST, SECOND = kdb.Box(20000, 20000, 23000, 23000), kdb.Box(40000, 20000, 43000, 23000)
-SHARES = ((0.39, Gauge(None)), *((part, Gauge(round(part / MET1_MA_UM * 100) * 10, part)) for part in (1.4, 2.8, 5.6)))
+SHARES = ((0.39, Gauge(None)), *((part, Gauge(None, part)) for part in (1.4, 2.8, 5.6)))
 
 
 def routed(first, second, obstacles=None):
