@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from layoutkit.errors import LayoutkitError
 from layoutkit.flow.antenna_lengths import antenna_lengths, with_avoided_layers
@@ -12,6 +11,7 @@ from layoutkit.flow.blocking_modules import with_modules
 from layoutkit.flow.current_loads import stated_currents, terminal_draws
 from layoutkit.flow.existing_metal import MetalInCell
 from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
+from layoutkit.flow.landing_places import landed, lowest_landing
 from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.flow.net_loads import net_loads
 from layoutkit.flow.net_wishes import equal_lengths, with_wishes
@@ -421,8 +421,8 @@ def _with_shares(job: RoutingJob, net: WantedNet, request: NetRequest) -> NetReq
         room = Gauge(net.width, whole, min(each.box.height() for each in request.terminals))
         return request if net.symmetric or net.mirror_of else replace(request, own_gauge=room)
     capped = (each if each.draw is None else replace(each, draw=each.draw.at_most(whole)) for each in request.terminals)
-    request = _landed(technology, replace(request, terminals=tuple(capped)))
-    lowest, parts = _lowest_landing(request, usual), [whole]
+    request = landed(technology, replace(request, terminals=tuple(capped)))
+    lowest, parts = lowest_landing(request, usual), [whole]
     draws = [each.draw.most for each in request.terminals if each.draw and each.draw.most > usual]
     while len(parts) < MOST_SHARES and parts[-1] / 2 > usual and parts[-1] / 2 >= min(draws, default=whole):
         parts.append(parts[-1] / 2)
@@ -432,67 +432,6 @@ def _with_shares(job: RoutingJob, net: WantedNet, request: NetRequest) -> NetReq
         shares=(*([(usual, Gauge(net.width))] if usual > 0 else ()), *reversed(shares)),
         own_gauge=None if net.symmetric or net.mirror_of else shares[0][1],
     )
-
-
-def _lowest_landing(net: NetRequest, usual: float) -> int:
-    """Return the height of the lowest rail on which vias for more than the usual current must land. [dbu]
-
-    Of rails that are joined, vias may land on the highest one.
-    """
-    groups: dict[Any, list[Terminal]] = {}
-    for number, terminal in enumerate(net.terminals):
-        if terminal.draw and terminal.draw.most > 0:
-            groups.setdefault(terminal.group or number, []).append(terminal)
-    heavy = (its for its in groups.values() if sum((each.draw or Draw() for each in its), Draw()).most > usual)
-    return min((max(each.box.height() for each in its) for its in heavy), default=0)
-
-
-def _landed(technology: Technology, net: NetRequest) -> NetRequest:
-    """Return a net with rails of modules as pieces of their own where one does not carry what flows from all of them.
-
-    A rail that does not even carry the current of its own row is divided along its length, so that the wires lead to
-    as many places of it as it takes.
-    """
-    groups: dict[str, list[Terminal]] = {}
-    for terminal in net.terminals:
-        groups.setdefault(terminal.group, []).append(terminal)
-    found: dict[Terminal, list[Terminal]] = {}
-    for name, its in groups.items():
-        draw = sum((each.draw or Draw() for each in its), Draw())
-        rails = [each for each in its if each.draw is not None and each.draw.most > 0]
-        least = min((_carried(technology, each) for each in rails), default=float("inf"))
-        if not name or draw.port or least >= draw.most:
-            continue
-        rows = sorted({(each.layer, each.box.bottom, each.box.top) for each in rails})
-        for each in its:
-            row = each.layer, each.box.bottom, each.box.top
-            group = f"{name} rail {rows.index(row) if row in rows else 0}"
-            own = replace(each, group=group)
-            found[each] = _divided(technology, own) if each in rails else [own]
-    return replace(net, terminals=tuple(part for each in net.terminals for part in found.get(each, [each])))
-
-
-def _carried(technology: Technology, rail: Terminal) -> float:
-    """Return what a rail carries along its length; infinity without a limit. [mA]"""
-    carried = technology.conductor(rail.layer).current_ma(technology.to_um(min(rail.box.width(), rail.box.height())))
-    return float("inf") if carried is None else carried
-
-
-def _divided(technology: Technology, rail: Terminal) -> list[Terminal]:
-    """Return a rail in as many parts along its length as its current needs, apart and no shorter than it is high."""
-    import klayout.db as kdb
-
-    needed = ceil((rail.draw or Draw()).most / _carried(technology, rail) - 1e-9)
-    count = min(needed, rail.box.width() // max(rail.box.height(), 4 * technology.grid))
-    if count < 2 or rail.draw is None:
-        return [rail]
-    step, parts = rail.box.width() // count, []
-    for number in range(count):
-        left = technology.snap_up(rail.box.left + number * step)
-        box = kdb.Box(left, rail.box.bottom, technology.snap(left + step) - 2 * technology.grid, rail.box.top)
-        group = rail.group if number == 0 else f"{rail.group} part {number}"
-        parts.append(replace(rail, box=box, group=group, draw=rail.draw.part(1 / count), divided=True))
-    return parts
 
 
 def _weak_vias(job: RoutingJob, result: RoutingResult, known: Mapping[str, str]) -> dict[str, str]:
