@@ -58,6 +58,7 @@ class PortNet:
         side: The side it must be at; None for the usual one.
         order: Place among the ports of its side that have an order, from the left or from below.
         current: Largest direct current; None where nobody states it. [A]
+        layers: Conductors of the pins.
         partner: Port that should be its mirror image.
         axis: Vertical axis of the two; None where their pins have none. They lie beside each other then. [dbu]
         longest: Length of wires from which the nearest side is better than the usual one; None where any will do. [dbu]
@@ -70,6 +71,7 @@ class PortNet:
     side: Side | None = None
     order: int | None = None
     current: float | None = None
+    layers: frozenset[str] = frozenset()
     partner: str | None = None
     axis: int | None = None
     longest: int | None = None
@@ -234,10 +236,10 @@ class _Planner:
         self.rails: dict[Side, list[PortNet]] = {
             side: sorted((n for n in self.railed if side in self._rail_sides(n, style)), key=_rank) for side in SIDES
         }
-        self.on = {side: self.horizontal if side in {"bottom", "top"} else self.vertical for side in SIDES}
+        self.core = core
+        self.on = {side: self._beside(side, style) for side in SIDES}
         self.inner: dict[Side, int] = {}
         self.inset = self._up(max(c.space for c in technology.conductors[1:5]) // 2)
-        self.core = core
         names = {net.name for net in self.railed}
         self.wishes = [_wish(net, core) for net in nets if net.name not in names]
         self.sides = choose_sides(self.wishes, Rectangle(core.left, core.bottom, core.right, core.top))
@@ -248,10 +250,16 @@ class _Planner:
             return SIDES
         return (net.side,) if net.side else RAIL_SIDES[net.use]
 
+    def _beside(self, side: Side, style: SupplyStyle) -> Conductor:
+        """Return the conductor of the rails of a side beside the core: that on which their currents need the least."""
+        lowest = self.horizontal if side in {"bottom", "top"} else self.vertical
+        fit: list[Conductor] = [lowest, *(conductors_for_rails(self.stack, lowest) if style == "rails" else ())]
+        return min(fit, key=lambda each: sum(self._rail_width(each, net) for net in self.rails[side]))
+
     def _heavy_wires(self) -> int:
         """Return the room for wires of all nets whose currents need wires that are wider than a usual rail."""
         usual = self.technology.to_dbu(RAIL_WIDTH_UM)
-        wires = [(c, self._width(c, net)) for net in self.nets.values() for c in (self.horizontal, self.vertical)]
+        wires = [(c, self._width(c, net)) for net in self.nets.values() for c in self._wiring(net)]
         return sum(width + self._rail_space(c, width) for c, width in wires if width > max(usual, c.width)) // 2
 
     def lay_over(self, metal_in: MetalIn) -> None:
@@ -312,21 +320,33 @@ class _Planner:
     def _up(self, length: float) -> int:
         return -int(-length // self.step) * self.step
 
-    def _layer(self, side: Side) -> Conductor:
-        return self.horizontal if side in {"left", "right"} else self.vertical
+    def _layer(self, net: PortNet, side: Side) -> Conductor:
+        """Return the conductor of a port's metal at a side.
+
+        It is the lowest one, or, for a current that needs more than a usual rail there, the one on which it needs the
+        least, that of the net's pins first.
+        """
+        lowest = self.horizontal if side in {"left", "right"} else self.vertical
+        if net.current is None or self._width(lowest, net) <= self.technology.to_dbu(RAIL_WIDTH_UM):
+            return lowest
+        fit = [lowest, *conductors_for_rails(self.stack, lowest)]
+        return min(fit, key=lambda each: (self._width(each, net), each.name not in net.layers))
+
+    def _wiring(self, net: PortNet) -> tuple[Conductor, Conductor]:
+        """Return the conductors for wires of a net from the left and right, and from the bottom and top."""
+        return self._layer(net, "left"), self._layer(net, "bottom")
 
     def _width(self, conductor: Conductor, net: PortNet, least: int = 0) -> int:
-        """Return the width that the current of a net needs on every conductor for wires, at least that of one of them.
+        """Return the width that a net's current needs on a conductor, at least that of the conductor's wires. [dbu]
 
-        It is at most a part of the core's width or height; the check of currents reports what that cannot carry.
+        It is at most a part of the core's width or height, and no wider than rules for usual metal allow; the check of
+        currents reports what that cannot carry.
         """
-        limits = [c.current_ma_um for c in self.technology.conductors[1:5] if c.current_ma_um]
-        needed = 0.0
-        if net.current is not None and limits:
-            needed = net.current * 1e3 / min(limits) / self.technology.dbu_um
-            needed = min(needed, max(self.core.width(), self.core.height()) / LARGEST_PART)
+        needed = conductor.width_um((net.current or 0.0) * 1e3) / self.technology.dbu_um
+        needed = min(round(needed, 6), max(self.core.width(), self.core.height()) / LARGEST_PART)
         width = self._up(max(conductor.width, least, needed))
-        return width if conductor.max_width is None else min(width, conductor.max_width // self.step * self.step)
+        widest = self.technology.widest_usual(conductor)
+        return width if widest is None else min(width, widest // self.step * self.step)
 
     def _rail(self, net: PortNet, side: Side) -> tuple[Conductor, int]:
         """Return the conductor and width of a net's rail along a side."""
@@ -354,9 +374,7 @@ class _Planner:
     def _room(self) -> kdb.Box:
         """Return the core and the room for wires around it, large enough for the ports of every side."""
         ends = [self._end(self.nets[name], side) for name, side in self.sides.items()]
-        widest = max(
-            (self._width(c, net) for net in self.nets.values() for c in (self.horizontal, self.vertical)), default=0
-        )
+        widest = max((self._width(c, net) for net in self.nets.values() for c in self._wiring(net)), default=0)
         channel = self.channel + max(widest, *ends, self._heavy_wires(), 0)
         core = self.core.enlarged(channel, channel)
         left, bottom = core.left // self.step * self.step, core.bottom // self.step * self.step
@@ -379,15 +397,16 @@ class _Planner:
         """Return the part of the room in which stubs of ports keep their distance to rails over the core."""
         edges = {"left": room.left, "bottom": room.bottom, "right": room.right, "top": room.top}
         for side in self.inner:
-            ports = self.horizontal if side in {"bottom", "top"} else self.vertical
-            if self.on[side] == ports:
+            across = {"left", "right"} if side in {"bottom", "top"} else {"bottom", "top"}
+            stubs = {self._layer(self.nets[name], at) for name, at in self.sides.items() if at in across}
+            if self.on[side] in stubs:
                 inside = self.inner[side] - self._rail_space(*self._rail(self.rails[side][0], side))
                 inside = min(inside, outwards(room, side)) // self.step * self.step
                 edges[side] = inside if side in {"right", "top"} else -inside
         return kdb.Box(*edges.values())
 
     def _slot(self, net: PortNet, side: Side) -> int:
-        conductor = self._layer(side)
+        conductor = self._layer(net, side)
         width = self._width(conductor, net)
         return max(SLOT_PITCHES * self.stack.pitch(), width + self._rail_space(conductor, width)) + 2 * self.step
 
@@ -410,7 +429,7 @@ class _Planner:
     def _stub(self, net: PortNet, place: PortPlace, boundary: kdb.Box, depth: int) -> Port:
         """Return the metal of a port from the boundary through the rails of its side."""
         side, at = place
-        conductor = self._layer(side)
+        conductor = self._layer(net, side)
         width = self._width(conductor, net)
         end = self._end(net, side)
         low, high = at - width // 2, at + width // 2
@@ -429,7 +448,7 @@ class _Planner:
 
     def _end(self, net: PortNet, side: Side) -> int:
         """Return the length of a port's metal beyond rails: enough for its area, and for a via that wires can reach."""
-        conductor = self._layer(side)
+        conductor = self._layer(net, side)
         level = self.stack.index(conductor.name)
         cuts = [cut for cut in (level - 1, level) if 0 <= cut < len(self.stack.cuts)]
         pad = max(max(self.stack.pad(cut, level)) for cut in cuts)

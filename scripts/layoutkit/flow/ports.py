@@ -196,6 +196,7 @@ def _port_nets(placed: PlacedModules, design: Design) -> tuple[list[PortNet], li
             side=wanted[port].side if port in wanted else None,  # type: ignore[arg-type]
             order=wanted[port].order if port in wanted else None,
             current=currents.get(port),
+            layers=frozenset(layer for layer, _ in pins.get(port, ())),
             longest=max(antennas.get(port, {}).values(), default=None),
         )
         for port in dict.fromkeys(circuit.ports)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
+from layoutkit.route.wide_metal import wide_parts
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -73,9 +75,9 @@ def innermost(
     level, edge, step = stack.index(conductor.name), outwards(core, side), 2 * stack.technology.grid
     half = (core.height() if side in {"bottom", "top"} else core.width()) // 2
     depth = min(rails[-1].high, half - stack.space(level, wide=False))
-    metal = metal_in(conductor, _strip(core, side, edge - depth - 2 * stack.reach(level), FAR))
-    metal = {net: region for net, region in metal.items() if not region.is_empty()}
-    wide = _any_wide(stack, level, rails, metal)
+    near = _strip(core, side, edge - depth - 2 * stack.reach(level), FAR)
+    metal = {net: region for net, region in metal_in(conductor, near).items() if not region.is_empty()}
+    wide = _any_wide(stack, level, rails, metal) or _reaches_wide(stack, level, near, metal_in)
     space = stack.space(level, wide=wide)
     inner = edge - depth
     for rail in rails:
@@ -98,6 +100,20 @@ def _any_wide(stack: Stack, level: int, rails: Sequence[Strip], metal: Mapping[s
     boxes = (polygon.bbox() for region in metal.values() for polygon in region.each())
     return (limit is not None and any(2 * (rail.high - rail.low) > limit for rail in rails)) or any(
         stack.is_wide(level, (box.left, box.bottom, box.right, box.top)) for box in boxes
+    )
+
+
+def _reaches_wide(stack: Stack, level: int, near: kdb.Box, metal_in: MetalIn) -> bool:
+    """Return whether a net's metal in a box is part of wide metal, also where only a narrow strip of it lies there."""
+    conductor = stack.conductors[level]
+    if conductor.wide_width is None:
+        return False
+    deep = near.enlarged(conductor.wide_width + 2 * stack.technology.grid)
+    return any(
+        box.overlaps(near)
+        for net, region in metal_in(conductor, deep).items()
+        if net
+        for box in wide_parts(stack, level, region.merged())
     )
 
 
