@@ -194,7 +194,8 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         failed = tuple(net.name for net in routes.result.failed if net.reason != NOT_TRIED)
         tries.append(Try(room, failed, tuple(sorted({wire.net for wire in routes.unequal}))))
         sound = sum(not any(each[:-2]) for each, *_ in found)  # placements in which at most pairs are unequal
-        if not any(lacks[:-1]) or sound > 1 or not (failed or (request.row_gap is None and better)):
+        short = bool(failed) or (request.row_gap is None and (better or lacks[1] > 0))
+        if not any(lacks[:-1]) or sound > 1 or not short:
             break
         if len(found) > 1 and held_inside(tried.placed, routes) & held_inside(found[-2][1].placed, found[-2][2]):
             break  # more room had not helped: other cells, or none that are shared, may

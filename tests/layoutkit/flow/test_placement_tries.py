@@ -105,17 +105,20 @@ def test_the_first_try_has_room_for_crowded_wires_unless_a_gap_or_an_outline_is_
     assert [each.room.between for each in found.tries] == [room]
 
 
-def placements(monkeypatch, pairs_of, request=None, room=None, routed=None):
+def placements(monkeypatch, pairs_of, request=None, room=None, routed=None, nets_of=lambda _: ()):
     """Return the placement that is found where all nets have a way, unless ``routed`` returns other routes.
 
-    ``pairs_of`` returns the pairs of a try, given its number, as they are wired and once metal is added.
+    ``pairs_of`` returns the pairs of a try, given its number, as they are wired and once metal is added. ``nets_of``
+    returns its nets.
     """
     technology, box = load("sky130A"), SimpleNamespace(left=0, right=10, bottom=0, top=10)
     placed = SimpleNamespace(cell=None, drawn=(), placement=SimpleNamespace(box=box), technology=technology)
     tried, numbers, latest = placing.TriedPlacement(placed, None, None, Room(0, {}), ()), count(), []
 
     def all_routed(tried, _):
-        latest[:] = [Routes(RoutingResult((), 1, (0, 0, 0)), None, mirrored=its) for its in pairs_of(next(numbers))]
+        number = next(numbers)
+        result = RoutingResult(nets_of(number), 1, (0, 0, 0))
+        latest[:] = [Routes(result, None, mirrored=its) for its in pairs_of(number)]
         return tried, latest[0]
 
     monkeypatch.setattr(placing, "_placement", lambda *its: replace(tried, room=its[2]))
@@ -169,3 +172,15 @@ def test_where_no_placement_lets_a_net_past_its_modules_as_many_as_possible_are_
     assert asked == [*((280 * number, False) for number in range(MOST_TRIES)), (280 * (MOST_TRIES - 1), True)]
     assert [each.failed for each in found.tries] == [("a", "b"), *[("a",)] * (MOST_TRIES - 1)]
     assert [net.name for net in found.routes.result.failed] == ["a"]
+
+
+@pytest.mark.parametrize(("stated", "tries"), [({}, 4), ({"row_gap": 0.0}, 1)])
+def test_wires_too_weak_for_their_current_get_more_room_until_they_are_not(monkeypatch, stated, tries):
+    """Three placements have two such nets; the second is no better than the first. A stated gap is kept."""
+
+    def nets(number):
+        return tuple(RoutedNet(name, success=True, weak=number < 3) for name in ("vdd", "vss"))
+
+    found = placements(monkeypatch, lambda _: ((), ()), LayoutRequest(**stated), nets_of=nets)
+    assert len(found.tries) == tries
+    assert any(net.weak for net in found.routes.result.nets) == (tries == 1)
