@@ -113,18 +113,23 @@ class PlannedRow(NamedTuple):
     height: int
 
 
-def plan_row(row: Row, sizes: RowSizes) -> PlannedRow:
+def plan_row(row: Row, sizes: RowSizes, wider: int = 0) -> PlannedRow:
     """Return ``row`` with every piece placed in x.
 
     All adjacent gates of a row have the same distance, the largest that any pair needs, so that matched fingers have
     equal diffusions.
+
+    Args:
+        row: The fingers.
+        sizes: Lengths to draw with.
+        wider: By how much gates lie farther apart than the rules need. [dbu]
 
     Raises:
         GeometryError: If the row has no fingers.
     """
     if not row.fingers:
         raise GeometryError("a diffusion row needs at least one finger")
-    return _Planner(row, sizes).plan()
+    return _Planner(row, sizes, wider).plan()
 
 
 def is_palindrome(row: Row, exchanged: Mapping[str, str] = MappingProxyType({})) -> bool:
@@ -163,11 +168,11 @@ def _contacts_width(length: int, sizes: RowSizes) -> int:
 
 
 class _Planner:
-    def __init__(self, row: Row, sizes: RowSizes) -> None:
+    def __init__(self, row: Row, sizes: RowSizes, wider: int) -> None:
         self.row = row
         self.sizes = sizes
         self.broken = row.broken()
-        self.spread = self._gate_distance()
+        self.spread = self._round_up(self._gate_distance() + wider, sizes.contact)
         self.gap = self._diffusion_gap()
 
     def plan(self) -> PlannedRow:

@@ -43,6 +43,7 @@ from layoutkit.draw.row import Row, is_palindrome, plan_row
 from layoutkit.draw.row_metal import Metal, hull
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
+from layoutkit.draw.strap_currents import wider_spread
 from layoutkit.draw.wires import RAIL_ROWS, Bulk, Loads, Rail, RowTwins, Side, WiredRow, level_name
 from layoutkit.errors import FarFromTapsError, GeometryError
 from layoutkit.layout.cells import fresh_cell
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
 
 BulkRails = Literal["bottom", "both"]
 
+_WIDER_ROUNDS = 3
+"""How often gates are moved apart for the currents of their straps; rails and straps change with them."""
 WIDER_FOR_TWINS = 0.03
 """Part of the rows' width by which mirrored pins may widen a module; without them, wires start at the rails."""
 
@@ -149,6 +152,7 @@ class _Drawing:
         # Without taps, posts at both ends tie the dummies.
         self.posts = not self.taps and all(ends_in_dummies(row, stack.bulk_net) for row in stack.rows)
         self.loads = _loads(stack)
+        self.wider = 0
         # wires lead to every rail of a net that one rail does not carry; risers carry no current of it then
         self.riser_loads = {net: ma for net, ma in self.loads.nets.items() if self.metal.carries(self.metal.rail, ma)}
         self.matched = len({f.device for row in stack.rows for f in row.fingers if f.device}) > 1
@@ -164,11 +168,13 @@ class _Drawing:
         stack, self.shared = self.stack, []
         bulk = Bulk(stack.bulk_net, (self.posts or "left" in self.taps, self.posts or "right" in self.taps))
         images = {net: twin for one, other in stack.twins for net, twin in ((one, other), (other, one))}
-        wired = []
-        for fingers in stack.rows:
-            exchanged = images if not is_palindrome(fingers) and is_palindrome(fingers, images) else {}
-            plan, pairs = plan_row(fingers, self.sizes), RowTwins(exchanged, twins)
-            wired.append(WiredRow(plan, self.sizes, self.metal, bulk, self.loads, pairs))
+        wired = self._wired(bulk, images, twins)
+        for _ in range(_WIDER_ROUNDS if self.loads.fingers else 0):
+            lack = max(map(wider_spread, wired))
+            if not lack:
+                break
+            self.wider += lack
+            wired = self._wired(bulk, images, twins)
         beside = any(row.side_by_side for row in wired)
         for row in wired[1::2]:  # so that each twin has the rail nearer to the gates in every second row
             row.exchange_gate_rails(stack.twins)
@@ -181,6 +187,15 @@ class _Drawing:
         self.links = self._gate_links()
         self.tie_rails = self._tie_rails()
         self._plan_risers()
+
+    def _wired(self, bulk: Bulk, images: Mapping[str, str], twins: Sequence[tuple[str, str]]) -> list[WiredRow]:
+        """Return the rows with their wiring, their gates ``wider`` apart than the rules need."""
+        wired = []
+        for fingers in self.stack.rows:
+            exchanged = images if not is_palindrome(fingers) and is_palindrome(fingers, images) else {}
+            plan, pairs = plan_row(fingers, self.sizes, self.wider), RowTwins(exchanged, twins)
+            wired.append(WiredRow(plan, self.sizes, self.metal, bulk, self.loads, pairs))
+        return wired
 
     def module(self, layout: kdb.Layout) -> Module:
         stack, tech, sketch = self.stack, self.tech, self.sketch

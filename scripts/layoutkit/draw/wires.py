@@ -218,7 +218,8 @@ class WiredRow:
         metal, level = self.metal, self.metal.strap
         least = self.sizes.strip if level == 0 else metal.wire(level)
         wide = max(least, self._like_contact(metal.wire(level, 2)))
-        needed = self._like_contact(max(metal.width_for(level, self._column_ma()), least))
+        current = min(self._column_ma(), metal.most_for(level))  # the part on one side of the rail may be less
+        needed = self._like_contact(max(metal.width_for(level, current), least))
         narrow = max(least, self._like_contact(least))
         widths = [narrow if self._columns_fit(wide, wide) else wide, narrow]
         widths += range(needed, narrow, -2 * self.sizes.grid)
