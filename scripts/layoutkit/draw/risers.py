@@ -113,6 +113,14 @@ class Risers:
         """Return the width of the risers at one end of the rows."""
         return self.metal.riser_block(len(self.slots) + max(map(len, self.sides)), width)
 
+    def reach(self, ends: tuple[int, int]) -> tuple[int, int]:
+        """Return the right edge of the risers at the left end of the rows, and the left edge of those at the right."""
+        left, right = (
+            self.metal.riser_block(count, self.width) if count else 0
+            for count in (len(self.slots) + len(side) for side in self.sides)
+        )
+        return ends[0] + left, ends[1] - right
+
     def _wire(self, cuts: int) -> int:
         """Return the width of risers with a number of cuts side by side."""
         return max(self.metal.wire(self.metal.riser, cuts), self._least)

@@ -44,6 +44,7 @@ from layoutkit.draw.row_metal import Metal, hull
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.draw.strap_currents import wider_spread
+from layoutkit.draw.trunks import Trunks, heavy_nets, plan_trunks
 from layoutkit.draw.wires import RAIL_ROWS, Bulk, Loads, Rail, RowTwins, Side, WiredRow, level_name
 from layoutkit.errors import FarFromTapsError, GeometryError
 from layoutkit.layout.cells import fresh_cell
@@ -54,12 +55,15 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.draw.gate_links import Link
+    from layoutkit.draw.risers import DrawnRail
     from layoutkit.technology import DeviceSpec, Technology
 
 BulkRails = Literal["bottom", "both"]
 
 _WIDER_ROUNDS = 3
 """How often gates are moved apart for the currents of their straps; rails and straps change with them."""
+_HIGHER_ROUNDS = 3
+"""How often rails become higher for the cuts below the straps of their trunks."""
 WIDER_FOR_TWINS = 0.03
 """Part of the rows' width by which mirrored pins may widen a module; without them, wires start at the rails."""
 
@@ -153,15 +157,44 @@ class _Drawing:
         self.posts = not self.taps and all(ends_in_dummies(row, stack.bulk_net) for row in stack.rows)
         self.loads = _loads(stack)
         self.wider = 0
-        # wires lead to every rail of a net that one rail does not carry; risers carry no current of it then
-        self.riser_loads = {net: ma for net, ma in self.loads.nets.items() if self.metal.carries(self.metal.rail, ma)}
         self.matched = len({f.device for row in stack.rows for f in row.fingers if f.device}) > 1
+        self.trunk_nets = self._trunk_nets()
+        # wires lead to every rail of a net that one rail does not carry; risers carry no current of it then
+        carried = {net: ma for net, ma in self.loads.nets.items() if self.metal.carries(self.metal.rail, ma)}
+        self.riser_loads = {net: ma for net, ma in carried.items() if net not in self.trunk_nets}
+        usual = dict.fromkeys(self.trunk_nets, 1)
+        self._plan(usual)
+        for _ in range(_HIGHER_ROUNDS):
+            rows = self._rows_below_straps()
+            if rows == self.loads.trunks:
+                break
+            self._plan(rows)
+        try:
+            self._check_tap_distance()
+        except FarFromTapsError:
+            if self.loads.trunks == usual:
+                raise
+            self._plan(usual)  # better too weak at some cuts than without metal for any current
+            self._check_tap_distance()
+
+    def _plan(self, trunks: Mapping[str, int]) -> None:
+        """Plan the rows and what joins them.
+
+        Args:
+            trunks: Net with trunks to the rows of cuts that its rails have room for at least.
+        """
+        self.loads = self.loads._replace(trunks=trunks)
         self._plan_rows(self._inner_pairs())
         if not self.inner_risers.nets.issuperset(net for row in self.wired for net in row.side_by_side):
             self._plan_rows(())  # rails beside each other need risers over their columns
         self.inner = self._ring_inside()
         self.ends = self.inner.left - self._tap_width("left"), self.inner.right + self._tap_width("right")
-        self._check_tap_distance()
+        self.trunks = self._planned_trunks()
+        if self.trunks.lack:
+            room = self.metal.even(self.trunks.lack) // 2
+            self.inner = self.inner._replace(left=self.inner.left - room, right=self.inner.right + room)
+            self.ends = self.ends[0] - room, self.ends[1] + room
+            self.trunks = self._planned_trunks()
 
     def _plan_rows(self, twins: Sequence[tuple[str, str]]) -> None:
         """Wire the rows and place them; rails of ``twins`` may lie beside each other."""
@@ -213,6 +246,10 @@ class _Drawing:
             self.pins += [(net, self.metal.riser, area) for (net, _), area in self.risers.twin_risers(self.ends)]
         for layer, area in self.inner_risers.shapes(self.rails):
             sketch.box(layer, area)
+        for layer, area in self.trunks.shapes(self.metal, self.rails):
+            sketch.box(layer, area)
+        self.pins += [(net, self.metal.riser + 1, area) for net, area in self.trunks.bars.items()]
+        self.shares |= dict.fromkeys(self.pins[-len(self.trunks.bars) :] if self.trunks.bars else (), 1.0)
         inner = [(net, self.metal.riser, area) for (net, _), area in self.inner_risers.risers()]
         self.pins += inner
         self.shares |= {pin: 1 / sum(other[0] == pin[0] for other in inner) for pin in inner}
@@ -294,6 +331,8 @@ class _Drawing:
         rails = [rail.high - rail.low for row in self.wired for rail in row.all_rails() if rail.level == level]
         every = [rail for row in self.wired for rail in row.all_rails()]
         wires = [needed_width(self.metal, every, self.riser_loads)] if level == self.metal.riser else []
+        if level == self.metal.riser and self.trunk_nets:
+            wires.append(self.tech.to_dbu(self.metal.widest(level)))
         straps = [row.pad_width for row in self.wired] if level == self.metal.strap else []
         return max([self.metal.wire(level, RAIL_ROWS), *rails, *wires, *straps])
 
@@ -361,10 +400,10 @@ class _Drawing:
     def _inner_pairs(self) -> list[tuple[str, str]]:
         """Return the twins that may have inner risers.
 
-        Nets with a stated current have theirs at the ends, where wide ones have room.
+        Nets with a stated current have theirs at the ends, where wide ones have room. Beside trunks there is none.
         """
         bulk, loads = self.stack.bulk_net, self.loads.nets
-        pairs = self.stack.twins if self.matched else ()
+        pairs = self.stack.twins if self.matched and not self.trunk_nets else ()
         return [pair for pair in pairs if len({*pair, bulk}) > 2 and not any(map(loads.get, pair))]
 
     def _planned_inner_risers(self, staying: Collection[str]) -> InnerRisers:
@@ -415,11 +454,14 @@ class _Drawing:
         counts.subtract(net for net, _ in {(link.net, link.rails) for link in self.links})
         for net in self.inner_risers.nets:
             del counts[net]
+        for net in self.trunk_nets:
+            del counts[net]
         bulk = self.stack.bulk_net
         over = [rail for placed in self.rows for rail in placed.wired.rails if rail.net == bulk]
         if self.posts and not over:  # posts join gate rails, but carry no current of sources and drains
             del counts[bulk]
-        if ("left" in self.taps or "right" in self.taps) and not self.loads.nets.get(bulk):
+        carried = not self.loads.nets.get(bulk) or bulk in self.trunk_nets
+        if ("left" in self.taps or "right" in self.taps) and carried:
             del counts[bulk]
         elif self.taps and (counts[bulk] or self._in_two_strips()):
             counts[bulk] += 1 + self._in_two_strips()
@@ -445,6 +487,45 @@ class _Drawing:
         if self.metal.riser == LEVEL or below:
             edges += [(link.area.left - beside, link.area.right + beside) for link in links]
         return min(*(left - self.left for left, _ in edges), *(self.right - right for _, right in edges)) + beyond
+
+    def _trunk_nets(self) -> list[str]:
+        """Return the nets that have trunks, that of the lowest bar first.
+
+        The bar of a supply lies where its supply does: that of the ground below, as an NMOS has it.
+        """
+        found = sorted(heavy_nets(self.metal, self.loads.nets), key=lambda net: net != self.stack.bulk_net)
+        return found if self.stack.device.type == "nmos" else found[::-1]
+
+    def _planned_trunks(self) -> Trunks:
+        """Return the trunks between the risers at the ends; each rail of a single row lies below the bar of its net."""
+        if not self.trunk_nets:
+            return Trunks()
+        metal, (left, right) = self.metal, self.risers.reach(self.ends)
+        space = metal.space(metal.riser, self._widest(metal.riser)) if self.risers.nets else 0
+        room = Area(left + space, self.inner.bottom, right - space, self.inner.top)
+        nets = self.trunk_nets
+        if len(self.rows) == 1:
+            nets = [net for _, net in sorted((rail.low, rail.net) for rail in self.wired[0].rails) if net in nets]
+        rails = [rail for rail, _ in self._trunk_rails()]
+        return plan_trunks(metal, {net: self.loads.nets[net] for net in nets}, room, rails)
+
+    def _rows_below_straps(self) -> dict[str, int]:
+        """Return the rows of cuts that the rails of each net with trunks need."""
+        found = dict(self.loads.trunks)
+        for (net, _, area), current in self._trunk_rails():
+            found[net] = max(found[net], self.trunks.rows_of_cuts(self.metal, net, area, current))
+        return found
+
+    def _trunk_rails(self) -> list[tuple[DrawnRail, float]]:
+        """Return the rails of nets with trunks, each with the current of its row. [mA]"""
+        return [
+            ((rail.net, rail.level, placed.area(Area(row.plan.left, rail.low, row.plan.right, rail.high))), current)
+            for placed in self.rows
+            for row in (placed.wired,)
+            for rail in row.rails
+            for current in (row.current_of(rail.net),)
+            if rail.net in self.trunk_nets
+        ]
 
     def _palindromes(self) -> bool:
         """Return whether every row is its own mirror image."""
@@ -532,8 +613,13 @@ class _Drawing:
         return Area(self.left - sides["left"], bottom.bottom - below, self.right + sides["right"], top.top + above)
 
     def _gate_links(self) -> list[Link]:
-        """Return the wires that join the gate rails of two rows that face each other without sharing them."""
+        """Return the wires that join the gate rails of two rows that face each other without sharing them.
+
+        There are none where they would be in the way of trunks: risers at the ends join the rails then.
+        """
         found: list[Link] = []
+        if self.trunk_nets and self.metal.riser == LEVEL:
+            return found
         for shared, (lower, upper) in zip(self.shared, pairwise(self.rows), strict=True):
             if not shared and not lower.flipped and upper.flipped:
                 rails = [
@@ -640,6 +726,8 @@ class _Drawing:
                 if side in {"left", "right"}:
                     for layer, shape in self.metal.stack_between(0, beside, rail.level, area):
                         self.sketch.box(layer, shape)
+        if over_channels and rail.net in self.trunks.nets:
+            return  # wires start at its bar
         share = self._share(placed, rail.net) if over_channels else 0.0
         if not (over_channels and self.matched):
             self.pins.append((rail.net, rail.level, area))
@@ -705,12 +793,13 @@ class _Drawing:
     def _keepouts(self) -> Iterator[tuple[str, Area]]:
         """Yield the conductors and cuts that no wire may use over matched channels, with the area.
 
-        Wires may lie on the risers between the channels.
+        Wires may lie on the risers between the channels, and on trunks, which cover all of them.
         """
         if not self.matched:
             return
-        tech = self.tech
-        layers = [conductor.name for conductor in tech.conductors[1:5]] + [cut.name for cut in tech.cuts[1:4]]
+        tech, above = self.tech, 5 if not self.trunks.bars else self.metal.riser + 1
+        layers = [conductor.name for conductor in tech.conductors[1:above]]
+        layers += [cut.name for cut in tech.cuts[1 : above - 1]]
         risers = {tech.conductors[self.metal.riser].name: [area for _, area in self.inner_risers.risers()]}
         for placed in self.rows:
             channels = [

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from layoutkit.draw.row import head_width
 from layoutkit.draw.row_metal import cuts_in, hull
 from layoutkit.draw.sketch import Area
+from layoutkit.draw.trunks import rail_below_straps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -96,10 +97,13 @@ class Loads(NamedTuple):
     Attributes:
         nets: Net to its current.
         fingers: Device to the current of each of its fingers.
+        trunks: Net whose rails carry current only as far as the next strap of their trunks, to the rows of cuts that
+            such rails have room for at least.
     """
 
     nets: Mapping[str, float]
     fingers: Mapping[str, float]
+    trunks: Mapping[str, int] = MappingProxyType({})
 
 
 class WiredRow:
@@ -386,9 +390,14 @@ class WiredRow:
     def _rail_for_current(self, net: str) -> int:
         """Return the height of a rail that carries the current of its net in the module, if that is allowed. [dbu]
 
-        Where it is not, each rail is to carry that of its own row, as far as allowed: wires lead to every rail then.
+        Where it is not, each rail is to carry that of its own row, as far as allowed: wires lead to every rail then, or
+        trunks join all rails.
         """
         metal, level, whole = self.metal, self.metal.rail, self.loads.nets.get(net, 0.0)
+        if net in self.loads.trunks:
+            return rail_below_straps(
+                metal, self.current_of(net), self.plan.right - self.plan.left, self.loads.trunks[net]
+            )
         if metal.carries(level, whole):
             return metal.width_for(level, whole)
         return metal.width_for(level, min(self.current_of(net) if self.loads.fingers else 0.0, metal.most_for(level)))
