@@ -207,10 +207,11 @@ def _on_grid(tech: Technology, what: str, length_m: float, parts: int, warnings:
 
 @dataclass(frozen=True)
 class MosSpec:
-    """A single transistor to be drawn.
+    """A single transistor to be drawn, or several in parallel as one.
 
     Attributes:
         transistor: What to draw.
+        parts: The devices in parallel that it stands for, each with its number of fingers; empty for itself.
         name: Name of the cell.
         dummies: Dummy fingers at each end, on the diffusion of the outer fingers and off.
         rows: Number of rows that the fingers are folded into.
@@ -224,6 +225,7 @@ class MosSpec:
     rows: int = 1
     labels: bool = True
     ring: RingStyle = FULL_RING
+    parts: tuple[tuple[str, int], ...] = ()
 
 
 def draw_mos(layout: kdb.Layout, tech: Technology, spec: MosSpec) -> Module:
@@ -291,13 +293,16 @@ def _folded(tech: Technology, spec: MosSpec) -> RowStack:
     if not 1 <= spec.rows <= device.fingers:
         raise GeometryError(f"{device.id} has {device.fingers} fingers, which cannot be folded into {spec.rows} rows")
     base, extra = divmod(device.fingers, spec.rows)
-    rows = []
+    rows, parts = [], spec.parts or ((device.id, device.fingers),)
+    names = iter([name for name, count in parts for _ in range(count)])
     for row in range(spec.rows):
         count = base + (row < extra)
-        fingers = tuple(device.finger(mirrored=bool(i % 2)) for i in range(count))
-        rows.append(with_dummies(Row(fingers), spec.dummies, device.bulk, dummy_length(tech, device)))
+        fingers = (device.finger(mirrored=bool(i % 2)) for i in range(count))
+        named = tuple(replace(finger, device=name, unit=name) for finger, name in zip(fingers, names, strict=False))
+        rows.append(with_dummies(Row(named), spec.dummies, device.bulk, dummy_length(tech, device)))
     stack = RowStack(spec.name, device.spec, device.bulk, tuple(rows), labels=spec.labels, ring=spec.ring)
-    return replace(stack, currents={device.id: device.current})
+    currents = {name: device.current * count / device.fingers for name, count in parts}
+    return replace(stack, currents=currents, parallel=len(parts) > 1)
 
 
 def dummy_length(tech: Technology, like: Transistor) -> int:

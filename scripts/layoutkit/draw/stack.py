@@ -85,6 +85,7 @@ class RowStack:
         currents: Device to its largest direct current, for which the metal is drawn. [A]
         twins: Nets that are to be wired as mirror images, in pairs: the first gets a pin at the left end, the second
             one at the mirrored place. Only nets that both have rails count.
+        parallel: Whether its devices are on the same nets, so that they need not match.
     """
 
     name: str
@@ -97,6 +98,7 @@ class RowStack:
     ring: RingStyle = FULL_RING
     currents: Mapping[str, float] = field(default_factory=dict)
     twins: tuple[tuple[str, str], ...] = ()
+    parallel: bool = False
 
 
 def draw_row_module(layout: kdb.Layout, tech: Technology, stack: RowStack) -> Module:
@@ -157,7 +159,8 @@ class _Drawing:
         self.posts = not self.taps and all(ends_in_dummies(row, stack.bulk_net) for row in stack.rows)
         self.loads = _loads(stack)
         self.wider = 0
-        self.matched = len({f.device for row in stack.rows for f in row.fingers if f.device}) > 1
+        several = len({f.device for row in stack.rows for f in row.fingers if f.device}) > 1
+        self.matched = several and not stack.parallel
         self.trunk_nets = self._trunk_nets()
         # wires lead to every rail of a net that one rail does not carry; risers carry no current of it then
         carried = {net: ma for net, ma in self.loads.nets.items() if self.metal.carries(self.metal.rail, ma)}

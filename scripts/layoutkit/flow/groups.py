@@ -3,7 +3,7 @@
 The devices of a module have the same flavour and body, and in a row the same gate length and finger width. Where a
 netlist writes a ratio in W, all devices get the finger width that divides every W. The cascodes of a mirror share its
 module if they can. A matched group whose devices differ otherwise, or of many devices, is split, and the split is
-reported.
+reported. Equal transistors in parallel, whose currents are stated, are drawn as one.
 
 Some pairs are two modules that mirror each other, unless the constraints state a pattern:
 
@@ -19,12 +19,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.draw.pattern import AUTO
 from layoutkit.errors import UnsupportedOperationError
+from layoutkit.flow.current_loads import device_currents
 from layoutkit.technology.device_kinds import PASSIVE_KINDS, plural_nouns
 from layoutkit.technology.finger_widths import one_finger_width, widest_finger
 
@@ -44,6 +45,8 @@ _DIFFER = (
     "its devices differ in flavour, body or l, a branch has no cascode, or no finger width divides all their widths"
 )
 _LARGE = f"a module without a stated pattern holds at most {MOST_MATCHED} devices"
+PARALLEL = "parallel"
+"""Type of a group of devices on the same nets that are drawn as one; they need not match."""
 _FILLED = 0.75
 """Part of the height between two taps that fingers of a mirror and its cascodes may fill."""
 _OF_A_LATCH = frozenset({"cross_coupled_pair", "cascode_pair", "load_pair", "symmetric_pair"})
@@ -70,7 +73,7 @@ class Group:
 
     Attributes:
         name: Cell name.
-        type: Recognised type; ``matched_group`` for devices that only the constraints match; or ``single``.
+        type: Recognised type; ``matched_group`` for devices that only the constraints match; ``PARALLEL``; ``single``.
         spec: The flavour all of them have.
         devices: Reference first.
         sizing: Finger width and length are equal for all; fingers are per device, in the order of ``devices``.
@@ -148,13 +151,12 @@ def group_devices(
         stated = wanted.arrangement if len(found) == 1 else AUTO
         groups.extend(replace(group, arrangement=stated, mirrored=mirrored) for group in found)
         taken.update(wanted.devices)
+    single = [
+        (device, size(device, technology, 1)) for device in circuit.devices if device.id not in taken and device.is_mos
+    ]
     groups.extend(
-        replace(
-            _group("single", [(device, size(device, technology, 1))], technology, levels),
-            mirrored=apart.get(device.id, ""),
-        )
-        for device in circuit.devices
-        if device.id not in taken and device.is_mos
+        replace(_group(PARALLEL, part, technology, levels), mirrored=apart.get(part[0][0].id, ""))
+        for part in _in_parallel(single, constraints, circuit)
     )
     return tuple(replace(group, deep_well=deep_wells.get(group.devices[0].id)) for group in groups), tuple(notes)
 
@@ -195,6 +197,26 @@ def _modules_of(
     if stacked:
         return [_with_cascodes(*each) for each in zip(lower, upper, strict=True)], _LARGE
     return [*lower, *upper], _DIFFER if differ else _LARGE
+
+
+def _in_parallel(
+    single: Sequence[tuple[Device, Sizing]], constraints: Constraints, circuit: Circuit
+) -> list[list[tuple[Device, Sizing]]]:
+    """Return devices that are drawn as one, because they are parallel and carry stated currents, and the others alone.
+
+    Devices that constraints on places name stay modules of their own.
+    """
+    loads = device_currents(constraints, circuit)
+    named = {device for group in constraints.symmetry for pair in group.pairs for device in pair}
+    named.update(device for group in constraints.symmetry for device in group.self_symmetric)
+    for section in (constraints.proximity, constraints.alignment, constraints.ordering, constraints.abutment):
+        named.update(device for entry in section for device in entry.devices)
+    found: dict[Any, list[tuple[Device, Sizing]]] = {}
+    for device, sizing in single:
+        free = device.id in loads and device.id not in named
+        alike = (device.model, *sorted(device.terminals.items()), sizing.finger_width, sizing.length)
+        found.setdefault(alike if free else device.id, []).append((device, sizing))
+    return list(found.values())
 
 
 def _switching_pairs(circuit: Circuit, constraints: Constraints) -> set[frozenset[str]]:

@@ -18,7 +18,7 @@ from layoutkit.errors import FarFromTapsError, GeometryError
 from layoutkit.flow.current_loads import device_currents
 from layoutkit.flow.deep_wells import KIND
 from layoutkit.flow.end_dummies import EndDummies, chosen_dummies
-from layoutkit.flow.groups import Group
+from layoutkit.flow.groups import PARALLEL, Group
 from layoutkit.flow.hierarchy import SUBCIRCUIT, InstanceGroup
 from layoutkit.flow.instances import array_modules, instance_module
 from layoutkit.flow.passive_modules import ARRAYS, PassiveGroup, draw_passives
@@ -291,14 +291,14 @@ def _drawn(
     The second part says how many dummies each end of its rows has.
     """
     technology, group = design.technology, sized.group
-    if len(sized.transistors) == 1:
-        spec = MosSpec(sized.transistors[0], group.name, labels=False, ring=ring)
+    if len(sized.transistors) == 1 or group.type == PARALLEL:
+        spec = replace(_as_one(sized.transistors, group.name), ring=ring)
         draw = _draw_by_role if sized.transistors[0].id in paired else draw_mos
         modules = [
             draw(layout, technology, replace(spec, name=_shape_name(layout, group.name), rows=rows))
             for rows in row_choices(technology, spec, SHAPES)
         ]
-        return modules, EndDummies(0, "a single transistor")
+        return modules, EndDummies(0, "a single transistor" if group.type != PARALLEL else "parallel transistors")
     if group.cascodes:
         lower = tuple(t for t in sized.transistors if t.id not in group.cascodes)
         upper = tuple(t for t in sized.transistors if t.id in group.cascodes)
@@ -309,6 +309,17 @@ def _drawn(
         return [draw_mirror(layout, technology, replace(mirror, dummies=dummies.count))], dummies
     matched = GroupSpec(group.name, sized.transistors, group.arrangement, labels=False, ring=ring, twins=_twins(design))
     return _in_rows(layout, design, group, matched)
+
+
+def _as_one(transistors: Sequence[Transistor], name: str) -> MosSpec:
+    """Return how to draw a transistor, or parallel ones as one."""
+    first, *others = transistors
+    if not others:
+        return MosSpec(first, name, labels=False)
+    parts = tuple((each.id, each.fingers) for each in transistors)
+    total = sum(count for _, count in parts)
+    one = replace(first, nf=total, m=1, current=sum(each.current for each in transistors))
+    return MosSpec(one, name, labels=False, parts=parts)
 
 
 def _in_rows(layout: kdb.Layout, design: Design, group: Group, matched: GroupSpec) -> tuple[list[Module], EndDummies]:

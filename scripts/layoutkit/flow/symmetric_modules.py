@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.circuit.constraints import Outcome
-from layoutkit.flow.groups import MOST_MATCHED
+from layoutkit.flow.groups import MOST_MATCHED, PARALLEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -224,7 +224,12 @@ def centroid_error(module: Module, group: Group | PassiveGroup | InstanceGroup) 
 
 
 def matched_sets(group: Group | PassiveGroup | InstanceGroup) -> list[list[str]]:
-    """Return the devices of a group in sets that match: a mirror's cascodes are a set of their own."""
+    """Return the devices of a group in sets that match: a mirror's cascodes are a set of their own.
+
+    Parallel devices need not match.
+    """
+    if group.type == PARALLEL:
+        return [[device.id] for device in group.devices]
     cascodes = getattr(group, "cascodes", ())
     sets = [[d.id for d in group.devices if (d.id in cascodes) is upper] for upper in (False, True)]
     return [devices for devices in sets if devices]

@@ -1,0 +1,39 @@
+"""Parallel transistors with stated currents are one module. The oracle is the check of currents, and LVS."""
+
+import pytest
+
+from layoutkit.flow.build import build_layout
+from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
+from layoutkit.technology import load
+
+LOADS = ".subckt loads d g s\n" + "".join(f"M{i} d g s s nmos W=20u L=0.5u nf=4\n" for i in (1, 2, 3)) + ".ends\n"
+
+
+def design_of(text, currents, technology="sg13g2", **more):
+    stated = {"net_currents": [{"net": net, "current": current / 1e3} for net, current in currents.items()], **more}
+    request, process = LayoutRequest(netlist_text=text, technology=technology, constraints=stated), load(technology)
+    circuit, _ = read_circuit(request, process)
+    return make_design(request, process, circuit)[0]
+
+
+def test_parallel_transistors_with_a_stated_current_are_one_module(tmp_path):
+    design = design_of(LOADS, {"d": 6, "s": 6})
+    assert [tuple(d.id for d in group.devices) for group in design.groups] == [("M1", "M2", "M3")]
+    stated = {"net_currents": [{"net": net, "current": 0.006} for net in "ds"]}
+    request = LayoutRequest(
+        netlist_text=LOADS, technology="sg13g2", workspace=str(tmp_path), constraints=stated, last_stage="lvs"
+    )
+    report = build_layout(request)
+    assert report["lvs"]["matched"]
+    assert report["drc"]["total_violations"] == 0
+    verdicts = {entry["net"]: entry["verdict"] for entry in report["currents"]["nets"]}
+    assert (verdicts["d"], verdicts["s"]) == ("passed", "passed")
+
+
+@pytest.mark.parametrize(
+    ("currents", "more"),
+    [({}, {}), ({"d": 6, "s": 6}, {"proximity": [{"devices": ["M1", "M2", "M3"]}]})],
+)
+def test_parallel_transistors_without_a_current_or_with_a_place_stay_apart(currents, more):
+    design = design_of(LOADS, currents, **more)
+    assert sorted(len(group.devices) for group in design.groups) == [1, 1, 1]
