@@ -18,7 +18,7 @@ from layoutkit.flow.instances import Inside, Well, in_layout, inside_of, members
 from layoutkit.flow.joined_wells import join_deep_wells, join_wells
 from layoutkit.flow.kept_modules import compared_places, kept_modules
 from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
-from layoutkit.flow.modules import draw_groups
+from layoutkit.flow.module_drawings import ModuleDrawings
 from layoutkit.flow.overlays import Below, covers, critical_devices, lay_over, outline_area
 from layoutkit.flow.pair_loads import completed
 from layoutkit.flow.passive_modules import PassiveGroup
@@ -177,13 +177,14 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     if design.earlier is not None:
         return _kept_placement(design, design.earlier, request)
     room = first = first_room(technology, request.row_gap)
+    drawings = ModuleDrawings(design)
     found: list[tuple[tuple[int, ...], TriedPlacement, Routes]] = []
     tries: list[Try] = []
     while len(tries) < MOST_TRIES:
-        placement = _placement(design, request, room)
+        placement = _placement(design, request, room, drawings)
         if not tries and request.row_gap is None and request.outline is None:
             room = uncrowded(first, placement.placed, placement.job)
-            placement = placement if room == first else _placement(design, request, room)
+            placement = placement if room == first else _placement(design, request, room, drawings)
         metal = MetalInCell(placement.placed.cell, placement.job)
         tried, wired = _routed_placement(placement, metal)
         routes = wired if wired.unequal else _balanced(tried, wired, metal)  # another try comes where wires are unequal
@@ -221,7 +222,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
 def _kept_placement(design: Design, earlier: EarlierPlaces, request: LayoutRequest) -> TriedPlacement:
     """Return a placement in which modules keep their earlier places, a new one where that leaves nets without a way."""
     try:
-        placement = _placement(design, request, Room(earlier.gap, {}))
+        placement = _placement(design, request, Room(earlier.gap, {}), ModuleDrawings(design))
         metal = MetalInCell(placement.placed.cell, placement.job)
         tried, routes = _routed_placement(placement, metal)
         routes = _balanced(tried, routes, metal)
@@ -316,7 +317,7 @@ def _with_narrow_supplies(
     return replace(placement, job=job, warnings=(*placement.warnings, text)), routes
 
 
-def _placement(design: Design, request: LayoutRequest, room: Room) -> TriedPlacement:
+def _placement(design: Design, request: LayoutRequest, room: Room, drawings: ModuleDrawings) -> TriedPlacement:
     technology, outline = design.technology, request.outline_um
     options = PlacementOptions(
         gap_x=room.between,
@@ -327,28 +328,29 @@ def _placement(design: Design, request: LayoutRequest, room: Room) -> TriedPlace
     )
     if request.aspect is not None:
         options = replace(options, max_aspect=request.aspect)
-    placed = place_modules(design, options, cover=room.cover)
+    placed = place_modules(design, options, cover=room.cover, drawings=drawings)
     max_aspect = options.max_aspect if outline is None else None
     placed, missing = (placed, []) if design.is_cell else with_ports(placed, design, room, max_aspect)
     warnings = dict.fromkeys((*(text for item in placed.drawn for text in item.module.warnings), *missing))
     return TriedPlacement(placed, placed_job(placed, design), None, room, tuple(warnings))
 
 
-def place_modules(design: Design, options: PlacementOptions, *, cover: bool = True) -> PlacedModules:
+def place_modules(
+    design: Design, options: PlacementOptions, *, cover: bool = True, drawings: ModuleDrawings | None = None
+) -> PlacedModules:
     """Return the modules of ``design``, drawn into a new layout and placed.
 
     Args:
         design: What to draw.
         options: How to place.
         cover: Whether plate capacitors may lie over other modules.
+        drawings: The modules of the design, where they are drawn already.
 
     Raises:
         LayoutkitError: If a module cannot be drawn.
     """
     technology = design.technology
-    layout = kdb.Layout()
-    layout.dbu = technology.dbu_um
-    every = draw_groups(layout, design)
+    layout, every = (drawings or ModuleDrawings(design)).copy()
     owner = {device: item.module.name for item in every for device in item.module.devices}
     check_modules(design.constraints, owner)
     options = with_relations(technology, options, design.constraints, owner)

@@ -1,9 +1,11 @@
-"""Parallel transistors with stated currents are one module. The oracle is the check of currents, and LVS."""
+"""Modules and stated currents: parallel transistors are one module. The oracle is the check of currents, and LVS."""
 
+import klayout.db as kdb
 import pytest
 
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
+from layoutkit.flow.module_drawings import ModuleDrawings
 from layoutkit.technology import load
 
 LOADS = ".subckt loads d g s\n" + "".join(f"M{i} d g s s nmos W=20u L=0.5u nf=4\n" for i in (1, 2, 3)) + ".ends\n"
@@ -37,3 +39,18 @@ def test_parallel_transistors_with_a_stated_current_are_one_module(tmp_path):
 def test_parallel_transistors_without_a_current_or_with_a_place_stay_apart(currents, more):
     design = design_of(LOADS, currents, **more)
     assert sorted(len(group.devices) for group in design.groups) == [1, 1, 1]
+
+
+def test_modules_are_drawn_once_and_each_placement_has_its_own_copy():
+    design = design_of(LOADS, {})
+    drawings = ModuleDrawings(design)
+    (one, first), (other, second) = drawings.copy(), drawings.copy()
+    layer = design.technology.layer(one, "Metal1")
+    for a, b in zip(first, second, strict=True):
+        assert a.module.layout is one
+        assert b.module.layout is other
+        metal = [kdb.Region(each.module.cell.begin_shapes_rec(layer)) for each in (a, b)]
+        assert (metal[0] ^ metal[1]).is_empty()
+        b.module.cell.clear()
+    assert not any(kdb.Region(each.module.cell.begin_shapes_rec(layer)).is_empty() for each in first)
+    assert not any(each.module.cell.is_empty() for each in drawings.copy()[1])
