@@ -21,6 +21,7 @@ from layoutkit.flow.end_dummies import EndDummies, chosen_dummies
 from layoutkit.flow.groups import PARALLEL, Group
 from layoutkit.flow.hierarchy import SUBCIRCUIT, InstanceGroup
 from layoutkit.flow.instances import array_modules, instance_module
+from layoutkit.flow.module_currents import SHAPES, carrying_modules
 from layoutkit.flow.passive_modules import ARRAYS, PassiveGroup, draw_passives
 
 if TYPE_CHECKING:
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 _SHARED = RingStyle("later")
 REACH_OF_SHARED = 0.9
 """A module shares a ring if it is at most this part of twice the tap distance high; the rest leads to the taps."""
-
-SHAPES = 4
-"""Most shapes in which a group is drawn for placement to choose from."""
 
 
 @dataclass(frozen=True)
@@ -268,14 +266,15 @@ def dummy_devices(
 def _draw(
     layout: kdb.Layout, design: Design, group: Group, paired: Collection[str], ring: RingStyle
 ) -> tuple[list[Module], EndDummies]:
-    """Draw a group, for its currents where that is possible; the check of currents reports what it cannot carry."""
+    """Draw a group, for its currents where that is possible, in the shapes that carry them."""
     currents = device_currents(design.constraints, design.circuit)
-    if any(device.id in currents for device in group.devices):
-        try:
-            return _drawn(layout, design, _Sized(group, tuple(_transistors(group, currents))), paired, ring)
-        except GeometryError:
-            pass  # wires so wide that the diffusion lies too far from its taps
-    return _drawn(layout, design, _Sized(group, tuple(_transistors(group, {}))), paired, ring)
+    if not any(device.id in currents for device in group.devices):
+        return _drawn(layout, design, _Sized(group, tuple(_transistors(group, {}))), paired, ring)
+    try:
+        modules, dummies = _drawn(layout, design, _Sized(group, tuple(_transistors(group, currents))), paired, ring)
+    except GeometryError:  # wires so wide that the diffusion lies too far from its taps
+        modules, dummies = _drawn(layout, design, _Sized(group, tuple(_transistors(group, {}))), paired, ring)
+    return carrying_modules(design.technology, group, _transistors(group, currents), modules, currents), dummies
 
 
 class _Sized(NamedTuple):

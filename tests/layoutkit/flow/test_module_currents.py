@@ -1,4 +1,7 @@
-"""Modules and stated currents: parallel transistors are one module. The oracle is the check of currents, and LVS."""
+"""Modules and stated currents: what no shape of a module carries is said before wires are drawn, and parallel devices.
+
+The oracle is the check of currents of the whole layout, and LVS.
+"""
 
 import klayout.db as kdb
 import pytest
@@ -8,6 +11,7 @@ from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.module_drawings import ModuleDrawings
 from layoutkit.technology import load
 
+SWITCH = ".subckt switch g out vss\nM1 out g vss vss nmos W={width}u L=0.5u nf={fingers}\n.ends\n"
 LOADS = ".subckt loads d g s\n" + "".join(f"M{i} d g s s nmos W=20u L=0.5u nf=4\n" for i in (1, 2, 3)) + ".ends\n"
 
 
@@ -16,6 +20,24 @@ def design_of(text, currents, technology="sg13g2", **more):
     request, process = LayoutRequest(netlist_text=text, technology=technology, constraints=stated), load(technology)
     circuit, _ = read_circuit(request, process)
     return make_design(request, process, circuit)[0]
+
+
+def said_of(fingers, width, current):
+    design = design_of(SWITCH.format(fingers=fingers, width=width), {"out": current, "vss": current})
+    return [text for each in ModuleDrawings(design).copy()[1] for text in each.module.warnings if "fingers" in text]
+
+
+def test_what_no_shape_of_a_transistor_carries_is_warned_of_with_fingers_that_do():
+    """A contact of sg13g2 carries 0.3 mA, and one finger of 2 um has room for five in each column."""
+    [text] = said_of(2, 4, 10)
+    assert "M1" in text
+    assert "of 10 mA with 2 fingers" in text
+    assert "divide the width into more fingers" in text  # four times as many do not carry it
+    [text] = said_of(10, 100, 40)
+    assert "divide the same width into " in text
+    enough = int(text.split("divide the same width into ")[1].split()[0])
+    assert enough > 10
+    assert said_of(enough, 100, 40) == []
 
 
 def test_parallel_transistors_with_a_stated_current_are_one_module(tmp_path):
