@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import klayout.db as kdb
 
@@ -15,17 +15,29 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 
-def lowest_landing(net: NetRequest, usual: float) -> int:
-    """Return the height of the lowest rail on which vias for more than the usual current must land. [dbu]
+class Piece(NamedTuple):
+    """Metal of a net that is joined already.
 
-    Of rails that are joined, vias may land on the highest one.
+    Attributes:
+        draw: What its terminals draw together at most. [mA]
+        height: Height of its highest rail, on which vias may land. [dbu]
     """
+
+    draw: float
+    height: int
+
+
+def heavy_pieces(net: NetRequest, usual: float) -> list[Piece]:
+    """Return the pieces of metal that draw more than a current, which wires of usual width carry. [mA]"""
     groups: dict[Any, list[Terminal]] = {}
     for number, terminal in enumerate(net.terminals):
         if terminal.draw and terminal.draw.most > 0:
             groups.setdefault(terminal.group or number, []).append(terminal)
-    heavy = (its for its in groups.values() if sum((each.draw or Draw() for each in its), Draw()).most > usual)
-    return min((max(each.box.height() for each in its) for its in heavy), default=0)
+    pieces = (
+        Piece(sum((each.draw or Draw() for each in its), Draw()).most, max(each.box.height() for each in its))
+        for its in groups.values()
+    )
+    return [piece for piece in pieces if piece.draw > usual]
 
 
 def landed(technology: Technology, net: NetRequest) -> NetRequest:

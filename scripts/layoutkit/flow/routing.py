@@ -11,7 +11,7 @@ from layoutkit.flow.blocking_modules import with_modules
 from layoutkit.flow.current_loads import stated_currents, terminal_draws
 from layoutkit.flow.existing_metal import MetalInCell
 from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
-from layoutkit.flow.landing_places import landed, lowest_landing
+from layoutkit.flow.landing_places import heavy_pieces, landed
 from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.flow.net_loads import net_loads
 from layoutkit.flow.net_wishes import equal_lengths, with_wishes
@@ -408,6 +408,8 @@ def width_for_current(job: RoutingJob, net: WantedNet) -> tuple[int | None, str]
 def _with_shares(job: RoutingJob, net: WantedNet, request: NetRequest) -> NetRequest:
     """Return a net with a stated current and the gauges of its wires: for halves of its current, down to usual wires.
 
+    The least share is that of the piece of metal that draws least of those for which usual wires are too weak.
+
     There are none where nothing is known of what its terminals draw, or where usual wires carry all of its current;
     then its vias have room for their cuts, unless the net is mirrored.
     """
@@ -422,10 +424,12 @@ def _with_shares(job: RoutingJob, net: WantedNet, request: NetRequest) -> NetReq
         return request if net.symmetric or net.mirror_of else replace(request, own_gauge=room)
     capped = (each if each.draw is None else replace(each, draw=each.draw.at_most(whole)) for each in request.terminals)
     request = landed(technology, replace(request, terminals=tuple(capped)))
-    lowest, parts = lowest_landing(request, usual), [whole]
-    draws = [each.draw.most for each in request.terminals if each.draw and each.draw.most > usual]
-    while len(parts) < MOST_SHARES and parts[-1] / 2 > usual and parts[-1] / 2 >= min(draws, default=whole):
+    heavy, parts = heavy_pieces(request, usual), [whole]
+    lowest = min((piece.height for piece in heavy), default=0)
+    least = min((piece.draw for piece in heavy), default=whole)
+    while len(parts) < MOST_SHARES - 1 and parts[-1] / 2 > usual and parts[-1] / 2 > least:
         parts.append(parts[-1] / 2)
+    parts += [least] if least < whole else []  # a wire of the next share may be higher than the rail it leads to
     shares = [(part, Gauge(net.width, part, lowest)) for part in parts]
     return replace(
         request,

@@ -11,13 +11,14 @@ from layoutkit.technology import load
 SKY = load("sky130A")
 
 
-def routed(metal, pins, current_ma):
+def routed(metal, pins, current_ma, above=()):
     """Return the metal on each conductor that joins pins of met2, whose current flows to a port at the right.
 
     Args:
         metal: Boxes of met2 that are there already. [dbu]
         pins: Each with the current that it draws. [mA]
         current_ma: That of the net.
+        above: Boxes of foreign met3. [dbu]
     """
     layout = kdb.Layout()
     layout.dbu = SKY.dbu_um
@@ -25,6 +26,8 @@ def routed(metal, pins, current_ma):
     port = kdb.Box(30_000, 0, 32_000, 5000)
     for box in (*metal, *(box for box, _ in pins), port):
         cell.shapes(SKY.layer(layout, "met2")).insert(box)
+    for box in above:
+        cell.shapes(SKY.layer(layout, "met3")).insert(box)
     ends = [(box, Draw(current, 0.0)) for box, current in pins] + [(port, Draw(port=True))]
     points = tuple(
         Endpoint("met2", box.center().x, box.center().y, (box.left, box.bottom, box.right, box.top), draw)
@@ -57,6 +60,17 @@ def test_rails_that_touch_get_wires_of_their_own_where_one_does_not_carry_both_c
     assert all(not (drawn & kdb.Region(rail)).is_empty() for rail in rails)
     nearer = routed([], [(rail, 0.6) for rail in rails], 1.2)
     assert (nearer & kdb.Region(rails[0])).is_empty()
+
+
+def test_a_wire_to_a_rail_is_no_wider_than_the_rails_current_needs_where_others_draw_more():
+    """A rail of 0.44 um lies between two foreign ones, 0.15 um away, below foreign met3.
+
+    It draws 1.2 mA of 5.6 mA. A quarter of these, 1.4 mA, need 0.5 um, which do not fit there; 1.2 mA need 0.43 um.
+    """
+    rail, other = kdb.Box(0, 0, 6000, 440), kdb.Box(10_000, 6000, 14_000, 10_000)
+    fence = [kdb.Box(0, -1000, 8000, -150), kdb.Box(0, 590, 8000, 1400), kdb.Box(-2000, -1000, -300, 1400)]
+    drawn = routed(fence, [(rail, 1.2), (other, 4.4)], 5.6, above=[kdb.Box(-2000, -1000, 8000, 1400)])
+    assert not (drawn & kdb.Region(rail)).is_empty()
 
 
 def test_currents_that_need_very_wide_wires_get_a_thick_conductor():
