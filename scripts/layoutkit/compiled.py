@@ -52,7 +52,7 @@ class CompiledByOne:
 
 @contextmanager
 def _alone(folder: str | None) -> Iterator[None]:
-    """Hold the lock of a folder, if there is one and the system has such locks; it is released if this process ends."""
+    """Hold an exclusive lock on a folder, if one is given and the system has locks; it also ends with the process."""
     descriptor = None
     with suppress(ImportError, OSError, TypeError):
         import fcntl

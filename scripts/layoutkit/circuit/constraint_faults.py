@@ -69,7 +69,7 @@ class _Judge:
         self._supplies = find_supplies(circuit) if circuit else None
         self._placed: dict[str, str] = {}
         self._mirrored: dict[str, str] = {}
-        self._net_pairs: set[frozenset[str]] = set()  # of the groups before
+        self._net_pairs: set[frozenset[str]] = set()  # of the groups judged so far
         self._matched: dict[str, str] = {}
         self._ranked: dict[str, str] = {}
         self._loaded: dict[str, str] = {}
@@ -100,7 +100,7 @@ class _Judge:
         for index, pair in enumerate(group.net_pairs):
             where = f"{path}.net_pairs[{index}]"
             known = [self._net(where, name) for name in pair]
-            if frozenset(pair) not in self._net_pairs:  # nets between two instances of a subcircuit are a pair of both
+            if frozenset(pair) not in self._net_pairs:  # two groups may share a pair, as two instances do
                 self._alone(where, pair, self._mirrored)
             supply = next((name for name in pair if self._supplies and name in self._supplies), None)
             if all(known) and supply is not None:

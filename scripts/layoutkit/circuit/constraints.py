@@ -228,7 +228,7 @@ class Constraints:
 
     @cached_property
     def images(self) -> dict[str, str]:
-        """Second net of each pair of nets to the first, in the order that the first group which has the pair states."""
+        """Second net of each pair of nets, mapped to its first net, as stated in the first group with the pair."""
         found: dict[str, str] = {}
         for one, other in (pair for group in self.symmetry for pair in group.net_pairs):
             if found.get(one) != other:

@@ -1,4 +1,4 @@
-r"""Finding input pairs: two equal transistors with gates of their own, above one tail or above equal current sources.
+r"""Find input pairs: two equal transistors with separate gates, above one tail or above equal current sources.
 
         d1   d2            d1       d2             supply  supply
     g1-| M1  M2 |-g2    g1-| M1    M2 |-g2         g1-| M1  M2 |-g2
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     _BySource = Mapping[tuple[str, str], Sequence[Device]]
 
 MOST_ON_A_SOURCE = 4
-"""Most transistors with one source net among which an input pair with two sources is looked for."""
+"""A source net with more transistors than this has none of an input pair with two source nets."""
 
 _POLARITY = str.maketrans({"n": "p", "m": "p", "-": "+", "2": "1", "b": "a", "r": "l"})
 
 
 class FoundPair(NamedTuple):
-    """An input pair: the type of its module, and its devices in the order of the netlist.
+    """An input pair, with its devices in the order of the netlist.
 
     Attributes:
-        kind: ``differential_pair``; ``symmetric_pair`` for source followers.
+        kind: Type of its module: ``differential_pair``, or ``symmetric_pair`` for source followers.
         first: One transistor.
         second: The other one.
-        properties: Of the module.
+        properties: Properties of its module.
     """
 
     kind: str
@@ -45,10 +45,10 @@ class FoundPair(NamedTuple):
 
 
 class _Leg(NamedTuple):
-    """What hangs below a source: a current source, or a resistor to a net that is no supply.
+    """The branch below a source net: a current source, or a resistor to a net that is not a supply.
 
     Attributes:
-        drawing: How it is drawn.
+        drawing: Type, model and parameters of its devices.
         gate: Net that drives a current source; empty for a resistor.
         end: Net at the other end.
     """
@@ -59,13 +59,13 @@ class _Leg(NamedTuple):
 
 
 def drawing(device: Device) -> tuple[Any, ...]:
-    """Return what a device is drawn from: type, model and every parameter."""
+    """Return what determines how a device is drawn: its type, model and parameters."""
     params = tuple(sorted((key, float(value)) for key, value in device.params.items()))
     return (device.type, device.model.lower(), params)
 
 
 def same_size(first: Device, second: Device) -> bool:
-    """Whether two devices are drawn alike: type, model and every parameter."""
+    """Whether two devices are drawn alike: same type, model and parameters."""
     return drawing(first) == drawing(second)
 
 
@@ -88,7 +88,7 @@ class InputPairs:
         self._bottoms: dict[str, Device | None] = {}
 
     def with_one_source(self, free: Iterable[Device]) -> list[FoundPair]:
-        """Return the pairs among free transistors whose sources are on one net, below which a tail hangs."""
+        """Return the pairs among free transistors that share a source net with a tail current source."""
         groups: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
         for device in free:
             net = device.terminals
@@ -107,10 +107,11 @@ class InputPairs:
         ]
 
     def _partners(self, members: list[Device]) -> list[tuple[Device, Device]]:
-        """Return the pairs of a group on one source net.
+        """Return the pairs among transistors on one source net.
 
-        They are the only two, those whose gates are named as partners, the only two inputs, or those of two inputs that
-        drive several transistors each, as in a recycling amplifier.
+        Two transistors are a pair. Among more, pairs have gates that are named as partners. If there are none, the only
+        two with inputs as gates are a pair. Otherwise, two gate nets may drive several transistors each, as in a
+        recycling amplifier.
         """
         if len(members) == 2:
             return [(members[0], members[1])]
@@ -122,7 +123,7 @@ class InputPairs:
         return named or ([(inputs[0], inputs[1])] if len(inputs) == 2 else self._split_inputs(members))
 
     def _split_inputs(self, members: Sequence[Device]) -> list[tuple[Device, Device]]:
-        """Return the pairs among equal transistors on two gate nets: those on whose drains equal devices hang."""
+        """Return the pairs among equal transistors on two gate nets: those with equal devices on their drain nets."""
         gates = list(dict.fromkeys(member.terminals["g"] for member in members))
         if len(gates) != 2 or len({drawing(member) for member in members}) > 1:
             return []
@@ -133,7 +134,7 @@ class InputPairs:
         return [(one[0], other[0]) for one, other in by_drain.values() if len(one) == len(other) == 1]
 
     def _surroundings(self, net: str) -> tuple[Any, ...]:
-        """Return the drawing and terminal of every device on a net, in an order of their own."""
+        """Return the drawing and terminal of every device on a net, sorted."""
         if net in self._around:
             return self._around[net]
         found = []
@@ -149,10 +150,10 @@ class InputPairs:
         return source in self._ports or any(device not in own for device in self._channels[source])
 
     def with_two_sources(self, free: Iterable[Device]) -> list[FoundPair]:
-        """Return the pairs among free transistors whose sources are two nets, each above an equal leg.
+        """Return the pairs among free transistors on two source nets, above equal branches.
 
-        A device joins the two sources, or the gates are ports that are named as partners, or resistors below the
-        sources end at one tail.
+        In a pair, a device joins the two source nets, or the gates are ports that are named as partners, or resistors
+        below the sources end at one tail.
         """
         above: dict[tuple[str, str], list[Device]] = defaultdict(list)
         for device in free:
@@ -171,7 +172,7 @@ class InputPairs:
         for one, other in sorted(pairs, key=lambda pair: self._order[pair[0].id]):
             a, b = one.terminals, other.terminals
             legs, others = below[a["s"]], below[b["s"]]
-            if (one.id, other.id) in bridged:  # the two halves of the circuit may drive the current sources
+            if (one.id, other.id) in bridged:  # each half of the circuit may drive a current source
                 legs, others = self._with_any_gate(legs), self._with_any_gate(others)
             if taken & {one.id, other.id} or a["s"] == b["s"] or not legs & others:
                 continue
@@ -182,7 +183,7 @@ class InputPairs:
         return result
 
     def _with_any_gate(self, legs: Iterable[_Leg]) -> set[_Leg]:
-        """Return legs without the gates of those that end at a supply."""
+        """Return branches, without the gate nets of those that end at a supply."""
         return {leg._replace(gate="") if leg.end in self._supplies else leg for leg in legs}
 
     def _with_equal_legs(self, tops: Iterable[Device], below: Mapping[str, set[_Leg]]) -> list[tuple[Device, Device]]:
@@ -199,7 +200,7 @@ class InputPairs:
         return [(group[0], group[1]) for group in groups if len(group) == 2]
 
     def _joined_at_sources(self, tops: Mapping[tuple[str, str], Device]) -> list[tuple[Device, Device]]:
-        """Return the pairs whose sources a device joins."""
+        """Return the pairs whose source nets a device joins."""
         found = []
         for device in self._circuit.devices:
             ends = [device.terminals[end] for end in (("d", "s") if device.is_mos else device.kind.ends)]
@@ -224,7 +225,7 @@ class InputPairs:
         return found
 
     def _current_source(self, top: Device) -> _Leg:
-        """Return a current source; a cascode with the transistor below it."""
+        """Return the branch of a current source; that of a cascode includes the transistor below it."""
         net = top.terminals
         bottom = None if net["s"] in self._supplies else self._bottom(net["s"])
         if bottom is None:
@@ -232,7 +233,7 @@ class InputPairs:
         return _Leg((drawing(top), drawing(bottom), bottom.terminals["g"]), net["g"], bottom.terminals["s"])
 
     def _bottom(self, net: str) -> Device | None:
-        """Return the only transistor whose drain is on a net, None if there is none or another one."""
+        """Return the only transistor whose drain is on a net; None if there is none or more than one."""
         if net not in self._bottoms:
             devices = map(self._circuit.device, self._channels[net])
             found = [each for each in devices if each.is_mos and each.terminals["d"] == net != each.terminals["s"]]
@@ -240,7 +241,7 @@ class InputPairs:
         return self._bottoms[net]
 
     def _faces(self, a: Mapping[str, str], b: Mapping[str, str]) -> bool:
-        """Whether two transistors have gates and drains of their own, like bodies, and neither drives the other.
+        """Whether two transistors have separate gates and drains and equal bodies, and neither drives the other.
 
         The drains of two source followers may be on one supply.
         """
@@ -259,7 +260,7 @@ def _bridges(device: Device, above: _BySource) -> bool:
 
 
 def _body(net: Mapping[str, str]) -> str:
-    """Return what tells the bodies of a pair apart; nothing where they are isolated and on their own sources."""
+    """Return the net of the body; empty if the body is on the source of its own transistor."""
     return "" if net["b"] == net["s"] else net["b"]
 
 

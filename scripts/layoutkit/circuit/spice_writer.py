@@ -130,7 +130,7 @@ class _Cards:
     def of(self, device: Device) -> list[str]:
         """Return the cards of ``device``, each on one line: one, or one for each of its units.
 
-        A transistor with all terminals on one net has none in a form that does not list such ones.
+        A transistor with all terminals on one net has no card in a form that omits such transistors.
         """
         if not device.model and list(device.params) == [device.kind.value]:
             ends = [self.nets.of(device.terminals[terminal]) for terminal in device.kind.ends]

@@ -75,7 +75,7 @@ class _Symmetry:
     def _choose_partners(self, groups: Sequence[Sequence[RecognisedModule]]) -> None:
         """Choose which nets mirror each other: those of channels and passives first, then those of gates.
 
-        An amplifier that compares one output with a reference does not make them images of each other.
+        With this order, an amplifier that compares an output with a reference does not make the two mirror each other.
         """
         facing = [self._facing(module, *pair) for modules in groups for module in modules for pair in _pairs_of(module)]
         for part in (slice(2), slice(2, None)):
@@ -196,7 +196,7 @@ def _pairs_of(module: RecognisedModule) -> list[tuple[str, str]]:
 def _by_kind(circuit: Circuit, module: RecognisedModule) -> list[list[str]]:
     """Return the devices of a module that can match: a mirror's cascodes may be of another model than its branches.
 
-    Transistors with isolated bodies on two nets lie in two wells.
+    Transistors with bodies on two nets lie in two wells, so they do not match.
     """
     groups: dict[tuple[str, str, str], list[str]] = {}
     for device in map(circuit.device, module.devices):

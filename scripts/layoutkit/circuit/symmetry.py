@@ -81,8 +81,8 @@ class _Search:
     def run(self, seeds: list[tuple[Device, Device]]) -> list[tuple[PairKind, Device, Device]]:
         """Return the pairs found from the channels of all seeds, then from their gates.
 
-        The inputs of a pair are no images of each other where one is a reference, such as that of a common-mode
-        amplifier, and the other an output that mirrors the second output.
+        Gates come last, because the inputs of a pair do not always mirror each other. In a common-mode amplifier, one
+        may be a reference and the other an output, which mirrors the second output.
         """
         for first, second in seeds:
             self._paired.update((first.id, second.id))

@@ -53,7 +53,7 @@ class MirrorSpec:
 def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Module:
     """Draw the mirror and return its module; the cascodes of a cascode mirror are in the same pattern above it.
 
-    Where the taps do not reach all rows, ``auto`` takes fewer. Units are named ``<id>_ref_1``, ``<id>_out_1``,
+    Where the taps do not reach all rows, ``auto`` uses fewer rows. Units are named ``<id>_ref_1``, ``<id>_out_1``,
     ``<id>_cas_1`` and so on.
 
     Raises:

@@ -27,10 +27,10 @@ class Figures(NamedTuple):
         centroid_error_y: The same in y, with rows at equal distances. [dbu]
         junctions: Largest relative difference of AD, AS, PD or PS per gate width between two devices. [1]
         drain_load: The same of the area on the drain's net, the halves of dummies included. [1]
-        drain_depth: That area over the gate width, the mean of all devices: half a column where two fingers share
-            each drain. [dbu]
-        drain_span: Distance of the first and the last drain of a device in a row, over the length of the rows: the mean
-            of all devices and rows. Rails of drains are at least as long. [1]
+        drain_depth: That area divided by the gate width, averaged over the devices. It is half a column if two fingers
+            share each drain. [dbu]
+        drain_span: Distance from the first to the last drain of a device in a row, divided by the length of the rows,
+            averaged over devices and rows. Rails of drains are at least as long. [1]
         stress: Mean S of each device. [1/dbu]
         stress_spread: Largest relative difference of it between two devices. [1]
         dispersion: How far the channels of a device lie from their centroid, relative to those of the whole group: the

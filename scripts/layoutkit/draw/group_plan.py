@@ -1,11 +1,16 @@
 """Plan the rows of a matched group: as a pattern states them, or chosen among candidates by computed figures.
 
-The choice ``auto`` draws up candidates (one row or several, units of one or more fingers, fingers split where the
-process allows) and takes the best by, in this order: coincident centroids, equal junctions, equal current directions,
-then a cost: the area, weighted with the difference in stress and in the load of the drains, with the dispersion, with
-an aspect beyond 4, with many rows, with fingers that are split, with rows that are not their own mirror image, and with
-what makes drains capacitive: drains that no two fingers share, and long rails. A row such as AB is its own mirror image
-with the two devices exchanged: the wires of both can mirror each other, so that AB over BA serves pairs best.
+The choice ``auto`` draws up candidates: one row or several, units of one or more fingers, fingers split where the
+process allows. It prefers, in this order, coincident centroids, equal junctions, equal current directions and a low
+cost. The cost is the area, increased by
+
+- differences in stress and in the load of the drains, and a small dispersion,
+- an aspect beyond 4, many rows, and split fingers,
+- rows that are not their own mirror image,
+- drains that no two fingers share, and long rails of drains, because both add capacitance.
+
+A row such as AB is its own mirror image with the two devices exchanged. The wires of both can mirror each other, so
+AB over BA is usually best for pairs.
 """
 
 from __future__ import annotations
@@ -61,8 +66,8 @@ _DISPERSION_WEIGHT = 1.0
 _LOAD_WEIGHT = 0.5  # of the difference in drain area; the branches of a ratio are loaded differently anyway
 _LOAD_OF_EQUALS = 5.0
 _NO_MIRROR_IMAGE = 1.25  # rows that are their own mirror image may cost so much more area
-_DRAIN_WEIGHT = 0.5  # drains of twice the area, because no two fingers share them, may cost so much more area
-_RAIL_WEIGHT = 0.3  # rails of drains as long as the rows may cost so much more area
+_DRAIN_WEIGHT = 0.5  # extra area that is worth spending to halve the drains, which two fingers then share [1]
+_RAIL_WEIGHT = 0.3  # extra area that is worth spending to avoid drain rails as long as the rows [1]
 _ROW_WEIGHT = 0.15  # of each row beyond the third: more dummies, more wires between rows
 _SPLIT = 1.6  # splitting fingers has to save so much area
 _COST_STEP = 1.02  # costs within 2 % count as equal
@@ -107,7 +112,7 @@ class GroupPlan(NamedTuple):
         rows: Rows of fingers with dummies.
         figures: How unequal the devices are.
         warnings: What differs from the request, and what remains unequal.
-        excess: How much more area what speaks against these rows is worth, such as split fingers. [1]
+        excess: Penalty for disadvantages of these rows, such as split fingers, as a fraction of their area. [1]
     """
 
     pattern: str
@@ -352,7 +357,7 @@ class _Planner:
         )
 
     def _excess(self, candidate: _Candidate, found: Figures) -> float:
-        """Return how much more area what speaks against rows is worth. [1]"""
+        """Return the penalty for disadvantages of rows, as a fraction of their area. [1]"""
         width, height = self._with_ring(found.width, found.height * self.wish.storeys)
         stressed = self._weighed_stress(found.stress.values())
         load = _LOAD_OF_EQUALS if len({t.fingers for t in self.wish.transistors}) == 1 else _LOAD_WEIGHT
@@ -373,7 +378,7 @@ class _Planner:
         return width + ring, height + ring
 
     def _cost(self, size: tuple[int, int], stressed: float, candidate: _Candidate) -> float:
-        """Return the area of a pattern, weighted with what speaks against it.
+        """Return the area of a pattern, increased by its disadvantages.
 
         Args:
             size: Width and height with the ring. [dbu]

@@ -132,8 +132,8 @@ class Module:
         pattern: The order of the units of a matched group, see ``pattern``; empty for other modules.
         figures: How unequal the devices of a matched group are by its plan.
         dummies: Dummy fingers and plates.
-        excess: How much more area what speaks against this shape of a matched group is worth, such as split fingers:
-            0.25 for a quarter more. [1]
+        excess: Penalty for disadvantages of this shape of a matched group, such as split fingers, as a fraction of its
+            area: with 0.25, it counts as a quarter larger. [1]
     """
 
     name: str

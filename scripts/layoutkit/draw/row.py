@@ -122,7 +122,7 @@ def plan_row(row: Row, sizes: RowSizes, wider: int = 0) -> PlannedRow:
     Args:
         row: The fingers.
         sizes: Lengths to draw with.
-        wider: By how much gates lie farther apart than the rules need. [dbu]
+        wider: Extra distance between gates, beyond what the rules need. [dbu]
 
     Raises:
         GeometryError: If the row has no fingers.

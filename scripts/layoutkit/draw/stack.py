@@ -61,9 +61,9 @@ if TYPE_CHECKING:
 BulkRails = Literal["bottom", "both"]
 
 _WIDER_ROUNDS = 3
-"""How often gates are moved apart for the currents of their straps; rails and straps change with them."""
+"""How often gates are moved apart so that straps carry their currents. Rails and straps change each time."""
 _HIGHER_ROUNDS = 3
-"""How often rails become higher for the cuts below the straps of their trunks."""
+"""How often rails are made higher to hold the cuts below the straps of their trunks."""
 WIDER_FOR_TWINS = 0.03
 """Part of the rows' width by which mirrored pins may widen a module; without them, wires start at the rails."""
 
@@ -177,14 +177,14 @@ class _Drawing:
         except FarFromTapsError:
             if self.loads.trunks == usual:
                 raise
-            self._plan(usual)  # better too weak at some cuts than without metal for any current
+            self._plan(usual)  # some cuts may be too weak; otherwise all metal would be drawn without currents
             self._check_tap_distance()
 
     def _plan(self, trunks: Mapping[str, int]) -> None:
         """Plan the rows and what joins them.
 
         Args:
-            trunks: Net with trunks to the rows of cuts that its rails have room for at least.
+            trunks: Each net with trunks, mapped to the rows of cuts that its rails have room for at least.
         """
         self.loads = self.loads._replace(trunks=trunks)
         self._plan_rows(self._inner_pairs())
@@ -212,7 +212,7 @@ class _Drawing:
             self.wider += lack
             wired = self._wired(bulk, images, twins)
         beside = any(row.side_by_side for row in wired)
-        for row in wired[1::2]:  # so that each twin has the rail nearer to the gates in every second row
+        for row in wired[1::2]:  # each twin then has the rail nearer to the gates in every second row
             row.exchange_gate_rails(stack.twins)
             if not beside:
                 row.exchange_rails(stack.twins)
@@ -225,7 +225,7 @@ class _Drawing:
         self._plan_risers()
 
     def _wired(self, bulk: Bulk, images: Mapping[str, str], twins: Sequence[tuple[str, str]]) -> list[WiredRow]:
-        """Return the rows with their wiring, their gates ``wider`` apart than the rules need."""
+        """Return the rows with their wiring; gates lie ``self.wider`` farther apart than the rules need."""
         wired = []
         for fingers in self.stack.rows:
             exchanged = images if not is_palindrome(fingers) and is_palindrome(fingers, images) else {}
@@ -403,7 +403,7 @@ class _Drawing:
     def _inner_pairs(self) -> list[tuple[str, str]]:
         """Return the twins that may have inner risers.
 
-        Nets with a stated current have theirs at the ends, where wide ones have room. Beside trunks there is none.
+        Risers of nets with a stated current lie at the ends, where there is room for wide ones. Trunks leave no room.
         """
         bulk, loads = self.stack.bulk_net, self.loads.nets
         pairs = self.stack.twins if self.matched and not self.trunk_nets else ()
@@ -494,7 +494,7 @@ class _Drawing:
     def _trunk_nets(self) -> list[str]:
         """Return the nets that have trunks, that of the lowest bar first.
 
-        The bar of a supply lies where its supply does: that of the ground below, as an NMOS has it.
+        The bar of the bulk net is the lowest one in NMOS modules and the highest one in PMOS modules, as supplies are.
         """
         found = sorted(heavy_nets(self.metal, self.loads.nets), key=lambda net: net != self.stack.bulk_net)
         return found if self.stack.device.type == "nmos" else found[::-1]
@@ -618,7 +618,7 @@ class _Drawing:
     def _gate_links(self) -> list[Link]:
         """Return the wires that join the gate rails of two rows that face each other without sharing them.
 
-        There are none where they would be in the way of trunks: risers at the ends join the rails then.
+        There are none where trunks need the room. Risers at the ends join the rails then.
         """
         found: list[Link] = []
         if self.trunk_nets and self.metal.riser == LEVEL:

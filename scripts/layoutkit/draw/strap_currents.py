@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def wider_spread(row: WiredRow) -> int:
-    """Return by how much the gates of a row are too near to each other for the straps that its currents need. [dbu]
+    """Return by how much the gates of a row must move apart so that straps carry their currents. [dbu]
 
-    It is 0 where the straps are wide enough, and where no strap is drawn as wide as they would have to be.
+    It is 0 if the straps are wide enough, or if no strap may be drawn as wide as they would have to be.
     """
     metal, level = row.metal, row.metal.strap
     carried = [_most_at_rail(row, column) for i, column in enumerate(row.plan.columns) if i not in row.tied_columns]

@@ -1,7 +1,7 @@
-"""Trunks: what joins the rails of a module whose currents need more than usual rails.
+"""Trunks: straps and bars that join the rails of a module whose currents need more than usual rails.
 
-Straps on the riser level run over all rows, those of the nets in turn. A bar of each net crosses them on the level
-above; wires start from the bars::
+Straps on the riser level run over all rows, and those of the nets alternate. A bar of each net crosses them on the
+level above. Wires start from the bars::
 
        |#|   |#|   |#|
     ===|#|==[###]==|#|===    bar of net b
@@ -77,14 +77,15 @@ class Trunks(NamedTuple):
 
 
 USUAL_ROWS, FEWER_ROWS = 4, 2
-"""Rows of cuts that usual rails are high enough for, and those of a net with trunks where another one has some."""
+"""Rows of cuts. A net needs trunks if its current needs a rail higher than ``USUAL_ROWS`` of them. Beside such a net,
+others get trunks if they need a rail higher than ``FEWER_ROWS``."""
 
 
 def heavy_nets(metal: Metal, currents: Mapping[str, float]) -> list[str]:
     """Return the nets that need trunks, sorted; none without two levels above rails.
 
-    They are there if the current of a net needs a higher rail than usual ones. Other nets with much current have some
-    beside it then.
+    There are some if the current of a net needs a rail higher than ``USUAL_ROWS`` of cuts. Then all nets that need a
+    rail higher than ``FEWER_ROWS`` have trunks.
 
     Args:
         metal: Conductors and cuts.
@@ -104,7 +105,7 @@ def rail_below_straps(metal: Metal, current_ma: float, width: int, least_rows: i
         metal: Conductors and cuts.
         current_ma: Current of the row. [mA]
         width: Width of the row. [dbu]
-        least_rows: Rows of cuts that it has room for at least.
+        least_rows: Rows of cuts that the rail has room for at least.
     """
     level, widest = metal.rail, metal.tech.to_dbu(metal.widest(metal.riser))
     pitch = 2 * (widest + metal.space(metal.riser, widest))  # of two straps of the same net
@@ -116,9 +117,9 @@ def rail_below_straps(metal: Metal, current_ma: float, width: int, least_rows: i
 def plan_trunks(metal: Metal, currents: Mapping[str, float], room: Area, rails: Sequence[DrawnRail]) -> Trunks:
     """Return the trunks of some nets.
 
-    A bar is as high as its current needs, as far as there is room. Straps are as wide together as the current of the
-    rails that do not lie below their bar, and fill the room where they need less; none is so wide that others would
-    keep more space than usual. Where straps find no room, bars become higher.
+    A bar is as high as its current needs, as far as there is room. The straps of a net carry together the current of
+    the rails that do not lie below its bar. Straps that need less width fill the room, but none is so wide that other
+    metal has to keep more than the usual space. If the straps do not fit, the bars become higher.
 
     Args:
         metal: Conductors and cuts.

@@ -97,8 +97,8 @@ class Loads(NamedTuple):
     Attributes:
         nets: Net to its current.
         fingers: Device to the current of each of its fingers.
-        trunks: Net whose rails carry current only as far as the next strap of their trunks, to the rows of cuts that
-            such rails have room for at least.
+        trunks: Each net with trunks, mapped to the rows of cuts that its rails have room for at least. These rails
+            carry current only as far as the next strap.
     """
 
     nets: Mapping[str, float]
@@ -222,7 +222,7 @@ class WiredRow:
         metal, level = self.metal, self.metal.strap
         least = self.sizes.strip if level == 0 else metal.wire(level)
         wide = max(least, self._like_contact(metal.wire(level, 2)))
-        current = min(self._column_ma(), metal.most_for(level))  # the part on one side of the rail may be less
+        current = min(self._column_ma(), metal.most_for(level))  # the strap may carry less on each side of the rail
         needed = self._like_contact(max(metal.width_for(level, current), least))
         narrow = max(least, self._like_contact(least))
         widths = [narrow if self._columns_fit(wide, wide) else wide, narrow]
@@ -390,8 +390,8 @@ class WiredRow:
     def _rail_for_current(self, net: str) -> int:
         """Return the height of a rail that carries the current of its net in the module, if that is allowed. [dbu]
 
-        Where it is not, each rail is to carry that of its own row, as far as allowed: wires lead to every rail then, or
-        trunks join all rails.
+        Where it is not, each rail carries the current of its own row, as far as allowed. Wires then lead to every rail,
+        or trunks join the rails.
         """
         metal, level, whole = self.metal, self.metal.rail, self.loads.nets.get(net, 0.0)
         if net in self.loads.trunks:

@@ -115,7 +115,7 @@ def judge_currents(
     Args:
         cell: The layout.
         technology: Its process.
-        loads: Net to its current, and where it flows.
+        loads: Each net, mapped to its current and where it flows.
         singles: Whether single cuts where two fit are failures.
     """
     judge = _Judge(cell, technology, singles=singles)

@@ -15,7 +15,7 @@ capacitor (source and drain tied, gate driven) and a transistor that is merely o
 There is one exception: in a layout whose channels bear device texts, a transistor that is off (gate on the bulk's net)
 and bears no text is a dummy finger that a generator added on shared diffusion.
 Any other device is a dummy if both its terminals are on one net, or if both lead nowhere; a capacitor only in the
-first case. A string of resistors is judged as the one device that it folds into, too.
+first case. A string of resistors is also judged as the single device that it folds into.
 """
 
 from __future__ import annotations
@@ -139,10 +139,10 @@ def dummies(devices: Sequence[Connected], named: Collection[Any]) -> set[int]:
 
 
 def dummy_strings(devices: Sequence[Part], named: Collection[Any]) -> set[int]:
-    """Return the indexes of the dummies among devices that fold in series: strings that begin and end on one net, say.
+    """Return the indexes of the dummies among folded strings, such as strings with both ends on one net.
 
     Args:
-        devices: What ``fold_series`` returned, without the dummies found before.
+        devices: What ``fold_series`` returned for the devices that are not dummies themselves.
         named: Nets that lead out.
     """
     return {index for index in dummies(devices, named) if devices[index].kind.in_series == "lengths"}

@@ -81,10 +81,10 @@ def mesh_of(
         technology: Names conductors and cuts.
         regions: Name to merged shapes of each conductor and cut of the net.
         contacts: Contacts on the first conductor, at whose edges it is cut as well. [dbu]
-        longest: Distance of vertical lines at which all metal is cut; None for none. Without them, current may pass
-            along a wire within a long cell that no cut lies on, whatever the wire's width. With them, metal is cut at
-            the left and lower edges of cuts and contacts only, or at corners near them, so that each lies on a cell of
-            its own: enough to judge what flows past, with fewer cells than resistances need. [dbu]
+        longest: Distance of vertical lines at which all metal is cut; None for no lines. Without lines, current may
+            pass along a wire within a long cell that no cut lies on, whatever the wire's width. With lines, metal is
+            cut only at the left and lower edges of cuts and contacts, or at corners near them, so that each has a cell
+            of its own. That is enough to judge currents, and makes fewer cells than resistances need. [dbu]
     """
     mesh = Mesh()
     cuts = {cut.name: _boxes(regions.get(cut.name)) for cut in technology.cuts}
@@ -121,7 +121,7 @@ class _Slabs:
         self.heights: list[int] = []
         self.rows: list[list[tuple[int, int, int]]] = []  # of each slab: left, right and number of its cells
         self.lefts: list[list[int]] = []  # of each slab: the left edges of its cells
-        self._runs: dict[int, tuple[int, int]] = {}  # x to the slabs, first and last, of the metal looked up there last
+        self._runs: dict[int, tuple[int, int]] = {}  # x to first and last slab of the metal found there
         edges = [(edge.p1, edge.p2) for polygon in region.each() for edge in polygon.each_edge()]
         heights = {point.y for edge in edges for point in edge}
         if longest:
@@ -255,9 +255,9 @@ class _Slabs:
 
 
 def _is_near(corners: Sequence[int], edge: int, side: int) -> bool:
-    """Return whether the metal has a corner up to half a cut before the lower or left edge of the cut.
+    """Return whether the metal has a corner at most half a cut below or left of the edge of the cut.
 
-    A cell between the two would be a bottleneck that is none: a wire that enters wider metal there spreads at once.
+    A cell between the two would look like a bottleneck, although current that enters wider metal there spreads at once.
     """
     place = bisect_right(corners, edge) - 1
     return place >= 0 and edge - corners[place] <= side // 2

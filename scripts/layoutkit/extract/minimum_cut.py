@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 START_FROM_VISITS, COMPILE_FROM_VISITS = 1_000_000, 400_000
-"""Nodes visited in Python, in this process, from which numba is used: so many cost what its start does (0.7 s CPU), or,
-where it runs already, what it takes to read the compiled algorithm from its cache."""
+"""numba is used once this process has visited so many nodes in Python. They cost as much as importing numba (0.7 s CPU)
+or, if it is imported already, as reading the compiled algorithm from its cache."""
 
 _compiled: dict[str, Any] = {}
 _visited = [0]
@@ -28,7 +28,7 @@ _visited = [0]
 def minimum_cut(
     nodes: int, edges: Iterable[tuple[int, int, int]], source: int, sink: int, engine: str = "auto"
 ) -> tuple[int, list[bool]]:
-    """Return the maximum flow, and of each node whether a minimum cut leaves it on the side of the source.
+    """Return the maximum flow, and for each node whether a minimum cut leaves it on the side of the source.
 
     Args:
         nodes: Number of nodes.
@@ -119,7 +119,7 @@ class _Arcs(NamedTuple):
 
 
 def _arcs(rooms: Sequence[dict[int, int]], numbers: dict[int, int]) -> _Arcs:
-    """Return the arcs between the nodes in ``numbers``, which numbers them anew."""
+    """Return the arcs between the nodes in ``numbers``, which maps each to its new number."""
     first, heads, room, places = [0], list[int](), list[int](), dict[tuple[int, int], int]()
     for root, number in numbers.items():
         for other, capacity in rooms[root].items():
@@ -148,7 +148,7 @@ def _solved(arcs: _Arcs, source: int, sink: int, engine: str) -> int:
 
 
 def _reached(arcs: _Arcs, source: int) -> list[bool]:
-    """Return of each node whether more can flow to it from the source."""
+    """Return for each node whether more can flow to it from the source."""
     found = [False] * (len(arcs.first) - 1)
     found[source], queue = True, deque([source])
     while queue:

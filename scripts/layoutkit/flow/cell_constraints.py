@@ -1,7 +1,7 @@
-"""What the constraints of a circuit mean inside the cells that its instances share.
+"""Constraints of a circuit inside the cells that its instances share.
 
-Constraints are those of the whole circuit. Each cell obeys what they say about its own devices, and what becomes of
-them is reported for every instance.
+Constraints are stated for the whole circuit. Each cell obeys those on its own devices, and the outcome is reported for
+every instance.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from layoutkit.circuit.repeated import Hierarchy, SharedSubcircuit
     from layoutkit.flow.hierarchy import Level
 
-_SHOWN = 3  # groups in a message
+_SHOWN = 3  # most groups in a message
 _DEVICES = ("devices", "device", "pairs", "self_symmetric")
 _NETS = ("net", "net_pairs", "port")
 
 
 def restricted(constraints: Constraints, devices: Mapping[str, str], nets: Mapping[str, str]) -> Constraints:
-    """Return the constraints that name only some devices and nets, in other names.
+    """Return the constraints that name only some devices and nets, with these renamed.
 
     Args:
         constraints: In names of a whole circuit.
-        devices: Id in that circuit to the wanted id, of each device to keep.
+        devices: Id of each device to keep, mapped to its new id.
         nets: The same for nets.
     """
     kept: dict[str, tuple[Any, ...]] = {}
@@ -46,7 +46,7 @@ def restricted(constraints: Constraints, devices: Mapping[str, str], nets: Mappi
 
 
 def _renamed(entry: Any, devices: Mapping[str, str], nets: Mapping[str, str]) -> Any | None:
-    """Return an entry in other names, None if it names others than those; of a symmetry group what it says of them."""
+    """Return an entry with its names replaced; None if one is unknown. A symmetry group keeps what has known names."""
     changed: dict[str, Any] = {}
     for each in fields(entry):
         known = devices if each.name in _DEVICES else nets if each.name in _NETS else None
@@ -67,7 +67,7 @@ def _renamed(entry: Any, devices: Mapping[str, str], nets: Mapping[str, str]) ->
 
 
 def _with_names(value: Any, known: Mapping[str, str]) -> Any | None:
-    """Return a name, or names in tuples, in other names; None if one of them is not known."""
+    """Return a name, or a tuple of names, replaced; None if one of them is unknown."""
     if isinstance(value, str):
         return known.get(value)
     found = tuple(_with_names(each, known) for each in value)
@@ -75,7 +75,7 @@ def _with_names(value: Any, known: Mapping[str, str]) -> Any | None:
 
 
 def together(all_of: Iterable[Constraints]) -> Constraints:
-    """Return the constraints of several objects in one; a net has the priority that is stated first."""
+    """Return the constraints of several objects as one. If a net has several priorities, the first counts."""
     parts = list(all_of)
     found: dict[str, tuple[Any, ...]] = {}
     for section in (entry.name for entry in fields(Constraints)):
@@ -87,7 +87,7 @@ def together(all_of: Iterable[Constraints]) -> Constraints:
 
 
 def outcomes_inside(whole: Constraints, outcomes: Iterable[Outcome], names: Mapping[str, str]) -> Iterator[Outcome]:
-    """Yield what became of constraints inside a cell as outcomes of the whole circuit's constraints.
+    """Yield the outcomes of constraints inside a cell as outcomes of the whole circuit's constraints.
 
     Args:
         whole: The constraints of the whole circuit.
@@ -122,7 +122,7 @@ def _listed(constraints: Constraints) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def lost_matching(flat: Constraints, kept: Constraints) -> list[str]:
-    """Return what recognition in the flat circuit would match across shared cells, in words."""
+    """Return a warning about devices in different cells that recognition in the flat circuit would match."""
     known = [set(group.devices) for group in kept.matching]
     lost = [group for group in flat.matching if not any(set(group.devices) <= devices for devices in known)]
     if not lost:
@@ -191,12 +191,14 @@ def constraints_inside(shared: SharedSubcircuit, level: Level, whole: Constraint
 
 
 def _with_tied_nets(group: SymmetryGroup, tied: Mapping[str, Sequence[str]], circuit: Circuit) -> SymmetryGroup:
-    """Return a group with the nets that its pairs of devices have, where one net outside is several in the cell.
+    """Return a symmetry group in which one net of the whole circuit may be several nets of the cell.
+
+    Its net pairs become those on which the devices of its pairs face each other.
 
     Args:
-        group: A net outside has the first of its names in the cell.
-        tied: That name to all names of the net.
-        circuit: Of the cell.
+        group: The group; each net has the first of its names in the cell.
+        tied: The first name of each net, mapped to all of its names in the cell.
+        circuit: The circuit of the cell.
     """
     facing = set[tuple[str, str]]()
     for pair in group.pairs:
@@ -222,7 +224,7 @@ def _with_all_net_pairs(of_uses: Sequence[Sequence[SymmetryGroup]]) -> tuple[Sym
 
 
 def constraints_of_top(top: Level, whole: Constraints) -> Constraints:
-    """Return the constraints that the circuit itself obeys: all but those on devices inside of shared cells."""
+    """Return the constraints that the circuit itself obeys: all but those on devices inside shared cells."""
     if not top.parts:
         return whole
     own = {device.id: device.id for device in top.own.devices}

@@ -2,17 +2,17 @@
 
 The devices of a module have the same flavour and body, and in a row the same gate length and finger width. Where a
 netlist writes a ratio in W, all devices get the finger width that divides every W. The cascodes of a mirror share its
-module if they can. A matched group whose devices differ otherwise, or of many devices, is split, and the split is
-reported. Equal transistors in parallel, whose currents are stated, are drawn as one.
+module if they can. A matched group is split if its devices differ otherwise or are too many, and the split is reported.
+Equal transistors in parallel are drawn as one if their currents are stated.
 
 Some pairs are two modules that mirror each other, unless the constraints state a pattern:
 
-- A pair of a latch between the supplies, without an input pair, or on a clock or enable switches fully. Two modules
-  take less area than a common centroid.
+- A pair that switches fully: in a latch between the supplies without an input pair, or on a clock or enable. Two
+  modules take less area than a common centroid.
 - All pairs of a clocked comparator: it decides by how fast its two sides charge, so unequal wires and couplings cost it
   more offset than a gradient does, and two rails of one row couple unequally.
-- Cascodes: the devices below them divide their mismatch by the gain of these, and the wires of both sides are exact
-  mirror images so.
+- Cascodes: their mismatch is divided by the gain of the devices below them, so equal wires count more. The wires of
+  the two modules are exact mirror images.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 MOST_MATCHED = 24
 """Most transistors of a module whose pattern is not stated. Each has straps along its whole row and a riser beside it,
-so the area grows with the square of their number, and wires find no way to some of 40 outputs in sky130A."""
+so the area grows with the square of their number. With 40, wires to some outputs find no way in sky130A."""
 _DIFFER = (
     "its devices differ in flavour, body or l, a branch has no cascode, or no finger width divides all their widths"
 )
 _LARGE = f"a module without a stated pattern holds at most {MOST_MATCHED} devices"
 PARALLEL = "parallel"
-"""Type of a group of devices on the same nets that are drawn as one; they need not match."""
+"""Type of a group of devices on the same nets that are drawn as one device; they need not match."""
 _FILLED = 0.75
 """Part of the height between two taps that fingers of a mirror and its cascodes may fill."""
 _OF_A_LATCH = frozenset({"cross_coupled_pair", "cascode_pair", "load_pair", "symmetric_pair"})
@@ -147,7 +147,7 @@ def group_devices(
             split = "; ".join(" ".join(d.id for d in group.devices) for group in found)
             reason = f"{reason}{_ratios(module, devices) if reason == _DIFFER else ''}"
             named = " ".join(wanted.devices)
-            notes.append(f"the matched group {named} is drawn in {len(found)} modules, {reason}: {split}")
+            notes.append(f"the matched group {named} is drawn in {len(found)} modules, because {reason}: {split}")
         stated = wanted.arrangement if len(found) == 1 else AUTO
         groups.extend(replace(group, arrangement=stated, mirrored=mirrored) for group in found)
         taken.update(wanted.devices)
@@ -172,12 +172,12 @@ def _mirrored_pairs(circuit: Circuit, constraints: Constraints) -> dict[frozense
 def _modules_of(
     kind: str, wanted: MatchedGroup, circuit: Circuit, technology: Technology, levels: Mapping[str, int]
 ) -> tuple[list[Group], str]:
-    """Return the modules of a matched group, and why they are several if they are.
+    """Return the modules of a matched group, and the reason if there are several.
 
     Args:
         kind: Type of the modules.
         wanted: The group.
-        circuit: All of it.
+        circuit: The whole circuit.
         technology: The process.
         levels: Steps of each device from its supply.
     """
@@ -202,9 +202,9 @@ def _modules_of(
 def _in_parallel(
     single: Sequence[tuple[Device, Sizing]], constraints: Constraints, circuit: Circuit
 ) -> list[list[tuple[Device, Sizing]]]:
-    """Return devices that are drawn as one, because they are parallel and carry stated currents, and the others alone.
+    """Return sets of devices to draw: parallel devices with stated currents together, every other one alone.
 
-    Devices that constraints on places name stay modules of their own.
+    Devices that are named in constraints on symmetry or places stay alone.
     """
     loads = device_currents(constraints, circuit)
     named = {device for group in constraints.symmetry for pair in group.pairs for device in pair}
@@ -250,7 +250,7 @@ def _clocked_comparators(circuit: Circuit, constraints: Constraints, kinds: Mapp
     as behind two tails. The enable of a comparator with a bias current switches other transistors.
 
     Args:
-        circuit: All of it.
+        circuit: The whole circuit.
         constraints: State the symmetry.
         kinds: Type of the recognised module of each device that is in one.
     """
@@ -333,7 +333,7 @@ def _alike(devices: Sequence[Device], technology: Technology) -> list[list[tuple
 
 
 def _parts(members: Sequence[tuple[Device, Sizing]], most: int) -> list[list[tuple[Device, Sizing]]]:
-    """Return the devices in as few parts of at most ``most`` as possible, which differ by at most one device."""
+    """Return the devices in as few parts of at most ``most`` devices as possible; sizes differ by at most one."""
     count = -(-len(members) // most)
     ends = [len(members) * number // count for number in range(count + 1)]
     return [list(members[first:last]) for first, last in pairwise(ends)]

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 ObstacleKind = Literal["metal", "rule", "matching"]
 MANY_FAILED, FEW = 0.25, 8
-"""Part of the nets that fail, and their number, from which on the placement is to blame, not the keepouts."""
+"""If more than this part of all nets and more than this number fail, the placement is the cause, not the keepouts."""
 
 
 class Search(NamedTuple):
     """Where and how nets are routed: process, area [dbu], conductors, axis of mirrored nets [dbu], equal lengths.
 
-    Where one of the ``essential`` nets has no way around all keepouts, no net is routed. Without ``patient``, none is
-    where any net has no way even over matched gates, and where many nets find none, they are not tried again.
+    If one of the ``essential`` nets has no way around all keepouts, no net is routed. Without ``patient``, no net is
+    routed either if any net has no way even over matched gates; and if many nets fail, they are not tried again.
     """
 
     technology: Technology
@@ -91,8 +91,8 @@ def route_around(
 ) -> RoutingResult:
     """Return the routes around all keepouts; nets that find no way may enter those for matching.
 
-    The nets that failed are routed again beside the others first; if that does not help, all nets are. ``Search`` says
-    when neither is tried.
+    The nets that failed are routed again beside the others first; if that does not help, all nets are routed again.
+    ``Search`` says when neither is tried.
 
     Args:
         areas: Areas to keep clear; those of kind ``metal`` are among the obstacles.
@@ -111,7 +111,7 @@ def route_around(
         )
 
     def closed(names: tuple[str, ...]) -> bool:
-        """Return whether one of some nets has no way, whatever the others do and with those keepouts given up."""
+        """Return whether one of these nets has no way, even without the wires of others and over matched gates."""
         some = [replace(net, mirror_of=None, symmetric=False) for net in requests if net.name in names]
         alone = replace(options(("rule",), names), equal_lengths=())
         return not route(search.technology, some, around, search.area, search.layers, alone).iterations

@@ -1,4 +1,4 @@
-"""Where wires with a current land on the metal of modules: on pieces of metal that carry it."""
+"""Where wires with a stated current end on the metal of modules: on pieces of metal that carry the current."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class Piece(NamedTuple):
-    """Metal of a net that is joined already.
+    """Connected metal of a net.
 
     Attributes:
-        draw: What its terminals draw together at most. [mA]
+        draw: Largest current that its terminals draw together. [mA]
         height: Height of its highest rail, on which vias may land. [dbu]
     """
 
@@ -28,7 +28,7 @@ class Piece(NamedTuple):
 
 
 def heavy_pieces(net: NetRequest, usual: float) -> list[Piece]:
-    """Return the pieces of metal that draw more than a current, which wires of usual width carry. [mA]"""
+    """Return the pieces of metal that draw more than ``usual``, the current that wires of usual width carry. [mA]"""
     groups: dict[Any, list[Terminal]] = {}
     for number, terminal in enumerate(net.terminals):
         if terminal.draw and terminal.draw.most > 0:
@@ -41,11 +41,11 @@ def heavy_pieces(net: NetRequest, usual: float) -> list[Piece]:
 
 
 def landed(technology: Technology, net: NetRequest) -> NetRequest:
-    """Return a net with rails of modules as pieces of their own where one does not carry what flows from all of them.
+    """Return a net in which the rails of a module are separate pieces if one rail does not carry the current of all.
 
-    A rail that does not even carry the current of its own row is divided along its length, so that the wires lead to
-    as many places of it as it takes. So are rails of neighbours that touch and together draw more than one carries.
-    Metal of a ring, which draws nothing and does not carry the current of the devices inside, is no place for wires.
+    A rail that does not even carry the current of its own row is divided along its length, so that wires lead to
+    several places on it. So are rails of neighbours that touch, if they draw together more than one rail carries. Wires
+    do not end on the metal of a ring that does not carry the current of the devices inside.
     """
     groups: dict[str, list[Terminal]] = {}
     for terminal in net.terminals:
@@ -86,7 +86,7 @@ def _divided(technology: Technology, rail: Terminal, own: str = "") -> list[Term
     Args:
         technology: The process.
         rail: The rail.
-        own: Added to the name of its group where it is also to be apart from rails that it touches; empty for others.
+        own: Suffix for its group if the rail is also separate from rails that it touches; else empty.
     """
     needed = ceil((rail.draw or Draw()).most / _carried(technology, rail) - 1e-9)
     count = min(needed, rail.box.width() // max(rail.box.height(), 4 * technology.grid))

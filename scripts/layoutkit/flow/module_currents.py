@@ -1,7 +1,7 @@
 """Whether the metal of a module carries the currents of its transistors, wherever wires join its rails.
 
-What a module cannot carry no placement mends. So it is known before anything is placed which shapes of a module are
-too weak, and which transistors cannot carry their currents in any shape.
+No placement can help a module that is too weak. Modules are therefore judged before placement: shapes that are too weak
+are not placed, and a warning names transistors whose currents no shape carries.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from layoutkit.technology import DeviceSpec, Technology
 
 SHAPES = 4
-"""Most shapes in which a group is drawn for placement to choose from."""
+"""Most shapes of a group that are drawn for placement to choose from."""
 MOST_MORE = 4
-"""Up to this many times the fingers of a transistor are tried to say how many would carry its current."""
+"""Largest multiple of a transistor's fingers that is tried to find how many carry its current."""
 
 
 class Weakness(NamedTuple):
-    """A net that no shape of a module carries.
+    """A net whose current no shape of a module carries.
 
     Attributes:
         devices: The transistors on it.
         verdict: The judgement of the best shape.
-        fingers: How many fingers have the best shape; 0 for several transistors.
-        enough: How many fingers of the same width together carry it; None where that is not known.
+        fingers: Number of fingers of the best shape; 0 for several transistors.
+        enough: Number of fingers, of the same total width, that carries the current; None if unknown.
     """
 
     devices: tuple[str, ...]
@@ -50,7 +50,7 @@ class Weakness(NamedTuple):
 
     @property
     def text(self) -> str:
-        """It as a sentence."""
+        """The weakness as a sentence."""
         found, names = self.verdict, ", ".join(self.devices)
         where = f"{found.layer} between the fingers of {names} and the rails of net {found.net}"
         carried = f"{where} carries {found.carries_ma:.3g} of {found.needed_ma:g} mA"
@@ -94,7 +94,7 @@ def weakest_net(
 
 
 def _in_well(module: Module, technology: Technology, well: str | None) -> kdb.Layout:
-    """Return a copy of a module, inside its well, which modules that share a ring do not draw themselves."""
+    """Return a copy of a module with its well, because modules that share a ring do not draw the well themselves."""
     layout = kdb.Layout()
     layout.dbu = module.layout.dbu
     cell = layout.create_cell(module.name)
@@ -109,7 +109,7 @@ def _carried_part(verdict: NetVerdict) -> float:
 
 
 def _points(module: Module, net: str) -> tuple[tuple[str, int, int], ...]:
-    """Return points of the pins at which the current of a net enters a module, as if wires joined all of them. [dbu]"""
+    """Return points on the pins of a net where its current enters a module, if wires join all of them. [dbu]"""
     found = []
     for pin in module.pins_of(net):
         box = pin.box
@@ -137,7 +137,7 @@ def carrying_modules(
     Args:
         technology: The process.
         group: Its devices.
-        transistors: What was drawn of them.
+        transistors: Its devices as drawn.
         modules: The shapes.
         currents: Device to its largest direct current. [A]
     """
@@ -154,7 +154,7 @@ def carrying_modules(
 
 
 def _weakness(technology: Technology, group: Group, transistors: Sequence[Transistor], worst: NetVerdict) -> Weakness:
-    """Return what no shape of a group carries; of a single transistor, with a number of fingers that would."""
+    """Return what no shape of a group carries; for a single transistor, with a number of fingers that does."""
     names = tuple(device.id for device in group.devices if worst.net in device.terminals.values())
     if len(group.devices) > 1:
         return Weakness(names, worst)
@@ -180,11 +180,11 @@ def _carries(technology: Technology, group: Group, transistor: Transistor, finge
 
 
 def _enough_fingers(fingers: int, verdict: NetVerdict, carries: Callable[[int], bool]) -> int | None:
-    """Return a number of fingers that carries the current, the smallest one that was tried; None if none did.
+    """Return the smallest number of fingers tried that carries the current; None if none does.
 
     Args:
-        fingers: How many do not.
-        verdict: The judgement of these.
+        fingers: A number of fingers that does not.
+        verdict: The judgement of that number.
         carries: Whether a number of fingers does.
     """
     count = fingers

@@ -23,7 +23,7 @@ class ModuleDrawings:
         self._drawn: tuple[kdb.Layout, list[Drawn]] | None = None
 
     def copy(self) -> tuple[kdb.Layout, list[Drawn]]:
-        """Return a layout of its own with the modules in all their shapes.
+        """Return a new layout with the modules in all their shapes.
 
         Raises:
             LayoutkitError: If a module cannot be drawn.

@@ -266,13 +266,13 @@ def dummy_devices(
 def _draw(
     layout: kdb.Layout, design: Design, group: Group, paired: Collection[str], ring: RingStyle
 ) -> tuple[list[Module], EndDummies]:
-    """Draw a group, for its currents where that is possible, in the shapes that carry them."""
+    """Draw a group in the shapes that carry its currents; without regard to currents if its wires would be too wide."""
     currents = device_currents(design.constraints, design.circuit)
     if not any(device.id in currents for device in group.devices):
         return _drawn(layout, design, _Sized(group, tuple(_transistors(group, {}))), paired, ring)
     try:
         modules, dummies = _drawn(layout, design, _Sized(group, tuple(_transistors(group, currents))), paired, ring)
-    except GeometryError:  # wires so wide that the diffusion lies too far from its taps
+    except GeometryError:  # the wires are so wide that the diffusion lies too far from its taps
         modules, dummies = _drawn(layout, design, _Sized(group, tuple(_transistors(group, {}))), paired, ring)
     return carrying_modules(design.technology, group, _transistors(group, currents), modules, currents), dummies
 

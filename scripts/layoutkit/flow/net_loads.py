@@ -1,4 +1,4 @@
-"""What hangs on each net by the netlist, to tell whether two nets can have equal capacitance."""
+"""The devices on each net of the netlist, which tell whether two nets can have equal capacitance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def net_loads(circuit: Circuit) -> dict[str, tuple[str, ...]]:
-    """Return for each net a line for each kind of terminal on it: flavour, terminal, gate length, total width.
+    """Return the kinds of terminals on each net, as lines with flavour, terminal, gate length and total width.
 
     Ends that a device may exchange, such as source and drain, are terminals of one kind.
     """
@@ -24,6 +24,6 @@ def net_loads(circuit: Circuit) -> dict[str, tuple[str, ...]]:
 
 
 def _size(device: Device) -> int:
-    """Return the width of all units [nm]; their number where they have none."""
+    """Return the total width of all units [nm]; the number of units if they have no width."""
     width = device.params.get("w")
     return device.m if width is None else round(width * device.m * 1e9)

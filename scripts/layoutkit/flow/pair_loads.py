@@ -103,9 +103,9 @@ def with_equal_pairs(metal_in_cell: MetalInCell, job: RoutingJob, routes: Routes
 
 
 def _loaded_alike(job: RoutingJob, shapes: PairShapes, pair: tuple[str, ...]) -> bool:
-    """Return whether equal devices hang on two nets, by the netlist if it is known, else by what is drawn.
+    """Return whether two nets have equal devices: in the netlist if it is known, else in the drawing.
 
-    What is drawn also has the dummies beside a matched row, which lie next to one of its devices.
+    The drawing also has dummies, which lie next to only one device of a matched row.
     """
     one, other = (next(net.load for net in job.nets if net.name == name) for name in pair)
     if one is None or other is None:

@@ -94,9 +94,9 @@ def group_passives(
         if len(parts) > 1:
             split = "; ".join(" ".join(device.id for device in part) for part in parts)
             notes.append(
-                f"the matched group {' '.join(wanted.devices)} is drawn in {len(parts)} blocks, its devices differ in "
-                f"flavour, w, l or body, or are plates in series (equal w and l, with m for the ratio, share one): "
-                f"{split}"
+                f"the matched group {' '.join(wanted.devices)} is drawn in {len(parts)} blocks, because its devices "
+                f"differ in flavour, w, l or body, or are plates in series (equal w and l, with m for the ratio, share "
+                f"one): {split}"
             )
         groups += [_group(technology, part, bulks[part[0].id] or substrate) for part in parts]
         taken.update(wanted.devices)

@@ -259,13 +259,13 @@ def _routed_placement(
 ) -> tuple[TriedPlacement, Routes]:
     """Return a placement with its routes.
 
-    Supplies that find no way, or none around matched gates, are wired as narrowly as their rails. Where nets still find
-    no way, supplies may reach devices through rings of a resistive conductor.
+    Supplies that find no way, or none around matched gates, are wired as narrowly as their rails. If nets still find no
+    way, supplies may reach devices through rings of a resistive conductor.
 
     Args:
         placement: The placement.
         metal: Its metal.
-        patient: Whether as many nets as possible are routed where one has no way in this placement.
+        patient: Whether to route as many nets as possible if one has no way in this placement.
     """
     placed, job = placement.placed, placement.job
     supplies = tuple(narrower_supplies(job, [net.name for net in job.nets]))
@@ -287,7 +287,7 @@ def _routed_placement(
 def _supplied_by_rings(
     found: tuple[TriedPlacement, Routes], metal: MetalInCell, *, patient: bool
 ) -> tuple[TriedPlacement, Routes]:
-    """Return a placement with its routes where supplies may end at rings, if fewer nets fail so."""
+    """Return a placement with its routes; supplies may end at rings if fewer nets fail then."""
     if metal.feeds_by_rings.joins_as(metal.feeds):
         return found  # the same routes
     placement, job = found[0], replace(found[0].job, by_rings=True)
@@ -344,7 +344,7 @@ def place_modules(
         design: What to draw.
         options: How to place.
         cover: Whether plate capacitors may lie over other modules.
-        drawings: The modules of the design, where they are drawn already.
+        drawings: The modules of the design, if they are drawn already.
 
     Raises:
         LayoutkitError: If a module cannot be drawn.
@@ -456,9 +456,9 @@ class _Arranged:
 def _arranged(
     layout: kdb.Layout, design: Design, drawn: Sequence[Drawn], options: PlacementOptions, *, cover: bool
 ) -> _Arranged:
-    """Return the placement of the modules that is symmetric as a whole where that costs little area, else the smallest.
+    """Return the placement that is symmetric as a whole if that takes little area, else the smallest one.
 
-    Those that cannot be small enough are not searched. The cells of modules that it does not hold are deleted.
+    Symmetric arrangements that cannot be small enough are not searched. Cells of modules that are not used are deleted.
     """
     plan = plan_symmetry(drawn, design)
     whole = whole_arrangements(layout, design, drawn, plan)

@@ -251,7 +251,7 @@ class _Planner:
         return (net.side,) if net.side else RAIL_SIDES[net.use]
 
     def _beside(self, side: Side, style: SupplyStyle) -> Conductor:
-        """Return the conductor of the rails of a side beside the core: that on which their currents need the least."""
+        """Return the conductor for the rails at a side: the one on which their currents need the least width."""
         lowest = self.horizontal if side in {"bottom", "top"} else self.vertical
         fit: list[Conductor] = [lowest, *(conductors_for_rails(self.stack, lowest) if style == "rails" else ())]
         return min(fit, key=lambda each: sum(self._rail_width(each, net) for net in self.rails[side]))
@@ -323,8 +323,8 @@ class _Planner:
     def _layer(self, net: PortNet, side: Side) -> Conductor:
         """Return the conductor of a port's metal at a side.
 
-        It is the lowest one, or, for a current that needs more than a usual rail there, the one on which it needs the
-        least, that of the net's pins first.
+        It is the lowest one. A current that needs more than a usual rail there gets the conductor on which it needs the
+        least width, preferably one of the net's pins.
         """
         lowest = self.horizontal if side in {"left", "right"} else self.vertical
         if net.current is None or self._width(lowest, net) <= self.technology.to_dbu(RAIL_WIDTH_UM):

@@ -26,13 +26,13 @@ FIRST_TRACKS = 0
 NEXT_TRACKS = 1
 """Room between all blocks in the second try, in track pitches."""
 CROWDED = 0.09
-"""Part of the free tracks of all conductors that wires of signals need at least, from which modules have room between
-them in the first try. Without it, chains of 80 current mirrors or single transistors (0.10 to 0.16) found no way; most
-circuits with less than 0.08 did."""
+"""If signal wires need more than this part of the free tracks of all conductors, modules have room between them in the
+first try. Without that room, wires in chains of 80 current mirrors or single transistors (0.10 to 0.16) find no way; in
+most circuits below 0.08 they do."""
 ROOMY = 0.065
-"""The part that modules get room for then: chains of 80 and 160 current mirrors find their ways at once up to 0.075."""
+"""The part that signal wires need with that room. In chains of 80 and 160 current mirrors, up to 0.075 is enough."""
 MANY = 24
-"""Number of modules from which the first try may have room: that of fewer costs little, and most find all ways."""
+"""Number of modules from which the first try may have room. A first try with fewer costs little, and most succeed."""
 MORE_TRACKS = 2
 """Room that is added around a module in the way of a net, in track pitches; twice that where it was not enough."""
 
@@ -93,8 +93,8 @@ def next_room(technology: Technology, room: Room) -> Room:
 def uncrowded(room: Room, placed: PlacedModules, job: RoutingJob) -> Room:
     """Return the room to begin with: ``room``, or more where wires of signals need too many of the free tracks.
 
-    Room of a part k of the mean side of a module adds 2 k of the area of all on each conductor; what k squared adds is
-    taken to make up for longer wires.
+    Room of k times the mean side of a module adds 2 k times the area on each conductor. The term with k squared is left
+    out, because the wires become longer as well.
     """
     if len(placed.drawn) < MANY:
         return room

@@ -179,8 +179,8 @@ def find_routes(
         cell: Holds the metal that was there before.
         job: What to route.
         essential: Where one of these nets has no way, no net is routed and the result has no iterations.
-        metal: The metal of the cell, if it is looked up already.
-        patient: Whether as many nets as possible are routed where one cannot be; see ``keepouts.Search``.
+        metal: The metal of the cell, if it is known already.
+        patient: Whether to route as many nets as possible if one has no way; see ``keepouts.Search``.
 
     Raises:
         LayoutkitError: If the layout's database unit is not the technology's, a pin reaches beyond its metal, a
@@ -406,12 +406,13 @@ def width_for_current(job: RoutingJob, net: WantedNet) -> tuple[int | None, str]
 
 
 def _with_shares(job: RoutingJob, net: WantedNet, request: NetRequest) -> NetRequest:
-    """Return a net with a stated current and the gauges of its wires: for halves of its current, down to usual wires.
+    """Return a net with a stated current and the gauges of its wires, which depend on their share of the current.
 
-    The least share is that of the piece of metal that draws least of those for which usual wires are too weak.
+    Shares are the whole current, its half, its quarter and so on, as far as they exceed what usual wires carry. One
+    more is the smallest current of a piece of metal for which usual wires are too weak.
 
-    There are none where nothing is known of what its terminals draw, or where usual wires carry all of its current;
-    then its vias have room for their cuts, unless the net is mirrored.
+    There are no shares if it is not known what the terminals draw, or if usual wires carry the whole current. In the
+    second case, vias have room for their cuts, unless the net is mirrored.
     """
     technology, whole = job.technology, (net.current or 0.0) * 1e3
     um = technology.to_um(net.width or 0)

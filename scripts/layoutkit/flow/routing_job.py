@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 VERY_WIDE_UM = 5.0
-"""Width from which wires for a current may lie on one more conductor. [um]"""
+"""Wires for a current that would be wider may lie on one more conductor. [um]"""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class WantedNet:
         current: Largest direct current; None where nobody states it. [A]
         least_cuts: With 2, no endpoint should depend on a single cut.
         avoid_layers: Conductors on which this net's wires cost more.
-        load: What hangs on it by the netlist, as ``net_loads`` lists it; None where no netlist is known.
+        load: The devices on it, as ``net_loads`` lists them; None if no netlist is known.
     """
 
     name: str
@@ -147,9 +147,9 @@ def routing_conductors(technology: Technology) -> tuple[Conductor, ...]:
 
 
 def wiring_conductors(technology: Technology, currents: Mapping[str, float]) -> tuple[Conductor, ...]:
-    """Return those of ``routing_conductors``, and the next one where a current needs very wide wires on all of them.
+    """Return ``routing_conductors``, and the next one if a current needs very wide wires on all of them.
 
-    It counts only if the wires are at most half as wide there, as on a thick upper conductor.
+    The next one is used only if the wires are at most half as wide there, as on a thick upper conductor.
 
     Args:
         technology: The process.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 BESIDE = 0.2
-"""What it costs that a mirror with the tail of a pair leaves the axis, compared with a pair: its wires are no pair."""
+"""Cost of moving a mirror with the tail of a pair off the axis, relative to a pair. Its wires mirror no others."""
 
 
 @dataclass(frozen=True)

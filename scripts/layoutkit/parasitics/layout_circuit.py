@@ -56,8 +56,8 @@ def layout_circuit(extraction: Extraction, circuit: Circuit) -> LayoutCircuit:
     if unread and not result.mismatches:
         shown = ", ".join(layer.shown for layer in unread)
         raise LayoutkitError(
-            f"extraction does not read all layers of {extraction.cell_name}, so that its figures may be of another "
-            f"circuit: {shown}; name in waived_layers those that change no device or net, then try again",
+            f"extraction does not read all layers of {extraction.cell_name}, so its figures may not be those of "
+            f"the netlist: {shown}; list those that change no device or net in waived_layers, then try again",
             details={"layers_unchecked": [layer.to_data() for layer in unread]},
         )
     if not result.matched:

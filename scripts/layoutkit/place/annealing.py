@@ -69,7 +69,7 @@ from layoutkit.place.relations import relation_lack
 FAULT_COST = 50
 """What a step by which taps are too far away costs, in steps of the perimeter."""
 UNBOUNDED = 1 << 56
-"""More than anything costs."""
+"""A cost above that of every state."""
 OUTLINE_COST = 8
 """What the area costs by which a wanted outline has to grow, compared with that of the layout."""
 
@@ -78,7 +78,7 @@ def cost_of(state: Numbers, problem: Numbers, scratch: Numbers, limit: int, out:
     """Pack what has changed, and write cost and faults to ``out``. [grid steps, squared]
 
     The cost is the area with a frame around it, the wires at a width of one track, and what the shape, the taps and the
-    ports lack. Where a part of it is more than ``limit``, the rest is left out: only a state that costs less is whole.
+    ports lack. Once the sum exceeds ``limit``, the rest is not computed, and the state is not complete.
     """
     numbers, items, shapes, gaps, class_gaps, wires, sides, relations = problem
     packing, dirty, none = scratch
@@ -135,7 +135,7 @@ def assign(target: Numbers, first: int, source: Numbers) -> None:
 
 
 def assign_each(target: Numbers, first: int, source: Numbers) -> None:
-    """Do what ``assign`` does. Of this, numba compiles a twentieth; slices bring the message for unequal lengths."""
+    """Do the same as ``assign``, with less code from numba: slices bring an error message for unequal lengths."""
     for index in range(len(source)):
         target[first + index] = source[index]
 
@@ -148,15 +148,15 @@ def exchange(state: Numbers, a: int, b: int) -> None:
 
 
 def exchange_places(state: Numbers, n: int, order: int, records: tuple[int, int, int], one: int, other: int) -> None:
-    """Let two items, or two clusters, change places in the order, with references and rules.
+    """Exchange two items, or two clusters, in the order, with their references and rules.
 
     Args:
         state: The state.
         n: How many items there are.
         order: Where the order begins.
         records: Where the references of items or clusters begin, the size of all records, and the way to a rule.
-        one: The one.
-        other: The other.
+        one: The first item or cluster.
+        other: The second one.
     """
     first, length, rule = records
     size = length // n

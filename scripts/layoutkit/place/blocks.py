@@ -74,7 +74,7 @@ class Block:
         holds: Kinds of what is inside of an instance of a cell; its own kind is unique.
         leaving: What a symmetric block costs that lies off the axis of its island, compared with a pair: it is an
             island of its own there. 0 for one that has to stay.
-        excess: Area that what speaks against this shape is worth, such as split fingers. [dbu2]
+        excess: Area that is added as a penalty for disadvantages of this shape, such as split fingers. [dbu2]
     """
 
     name: str

@@ -189,7 +189,7 @@ def _anneal(problem: Problem, state: list[int], seed: int, moves: int, engine: s
 
 
 def _scratch(problem: Problem) -> tuple[Any, ...]:
-    """Return room for the search: for packing and wires, none of what a change concerns, a state, cost and faults."""
+    """Return working memory for the search: for packing, for nets, empty flags, a saved state, and cost and faults."""
     n, nets = len(problem.items), problem.numbers[0][N_NETS]
     room = [0] * (2 * RECT_SIZE * n), [0] * n, [0] * n
     return (room, [0] * nets, [0] * (3 * n)), [0] * len(_empty_state(problem)), [0, 0]
@@ -204,7 +204,7 @@ def _as_lists(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _empty_state(problem: Problem) -> list[int]:
-    """Return a state in which nothing lies anywhere yet, and everything is to be packed."""
+    """Return a state in which nothing has a place yet, and everything is to be packed."""
     n, nets = len(problem.items), int(problem.numbers[0][N_NETS])
     item, cluster = [0] * ITEM_SIZE, [0] * CLUSTER_SIZE
     item[CLUSTER] = item[REFERENCE] = item[AT_ROW] = cluster[C_REFERENCE] = cluster[C_RECT] = -1

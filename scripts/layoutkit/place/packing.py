@@ -13,9 +13,9 @@ ring, and clusters into the layout. Centred units have their middle at x = 0, pa
          [ c ]             centred on the axis
     [ f ]   |              free
 
-The state holds what was chosen and what follows from it: where everything lies, and the wires. A change only marks what
-it concerns, so that the rest is not computed again: clusters are put down anew from the first one whose place a change
-concerns, and a change that is refused leaves nothing to undo but the state.
+The state holds the choices and what follows from them: the place of everything, and the wires. A change marks what it
+affects, and only that is computed again. Clusters are placed again from the first affected one on. To undo a refused
+change, it is enough to restore the state.
 
 References: Chang et al., B*-trees, DAC 2000; Lin, Chang, Lin, Analog placement based on symmetry-island formulation,
 IEEE TCAD 2009.
@@ -32,12 +32,12 @@ LEFT, RIGHT, BOTTOM, TOP = 0, 1, 2, 3
 RIGHT_OF, FLUSH_LEFT, LEFT_OF, FLUSH_RIGHT = 0, 1, 2, 3
 
 # The state: order of items, order of clusters, then a record of each item, of each cluster and of each rectangle of the
-# packed clusters (at most two of each), what a change concerns, totals, and a record of each net.
+# packed clusters (at most two of each), the flags of what is to be computed again, totals, and a record of each net.
 ORDER, C_ORDER, ITEMS = range(3)
-# Fields of an item: what was chosen; where it lies in its cluster; where its pins are (``layoutkit.place.wiring``).
+# Fields of an item: its choices; its place in its cluster; its pins (``layoutkit.place.wiring``).
 CLUSTER, SHAPE, TURN, REFERENCE, RULE, OFF_AXIS, X, Y, AT_X, AT_Y, AT_ROW, ITEM_SIZE = range(12)
 CLUSTERS = ITEMS + ITEM_SIZE
-# Fields of a cluster: what was chosen; what its blocks make it; where it lies, and its first rectangle.
+# Fields of a cluster: its choices; what follows from its blocks; its place, and its first rectangle.
 C_REFERENCE, C_RULE, C_APART, C_COUNT, C_KIND, C_FACE, C_TURN, C_WIDTH, C_HEIGHT, C_LEFT, C_BOTTOM, C_FAULT = range(12)
 C_X, C_Y, C_RECT, CLUSTER_SIZE = range(12, 16)
 RECTS = CLUSTERS + CLUSTER_SIZE
@@ -118,7 +118,7 @@ def put_down(
         if copy:
             left, right = -right, -left
             near, far = far, near
-        for o in range(end - RECT_SIZE, first - RECT_SIZE, -RECT_SIZE):  # the last ones are likely to be the highest
+        for o in range(end - RECT_SIZE, first - RECT_SIZE, -RECT_SIZE):  # the last ones are probably the highest
             top = rects[o + 3] + gaps[rects[o + 7] + below]
             if top <= y:
                 continue
@@ -127,7 +127,7 @@ def put_down(
                     y = top
             elif rects[o] < right or rects[o] < right + gaps[rects[o + 4] + far]:
                 y = top
-    if kind == PAIR:  # the left one was looked at last
+    if kind == PAIR:  # the left one was placed last
         near, far = far, near
     for copy in range(2 if kind == PAIR else 1):
         o = end + RECT_SIZE * copy
@@ -238,9 +238,8 @@ def pack_cluster(
 def pack_clusters(state: Numbers, n: int, gaps: Numbers, stride: int, side_cost: int, limit: int) -> bool:
     """Pack the clusters into the layout, and note where they lie and the bounding box in the state.
 
-    Those before the first one whose place is to be found stay where they are. Where the area of the box, and
-    ``side_cost`` for each step of its width and height, are more than ``limit``, the rest is left out, and the answer
-    is False.
+    Those before the first one without a place stay where they are. Once the area of the box, plus ``side_cost`` for
+    each step of its width and height, exceeds ``limit``, the rest is not computed, and the result is False.
     """
     first, clusters, loose = RECTS * n, CLUSTERS * n, C_LOOSE * n
     count, last, position = 0 * n, -1, 0
@@ -320,7 +319,7 @@ def framed_width(state: Numbers, n: int, items: Numbers, shapes: Numbers) -> int
 def wire_length(state: Numbers, n: int, items: Numbers, wires: Numbers, most: int, dirty: Numbers) -> int:
     """Return the half-perimeter wire length, each net times its weight, and note the nets' boxes in the state.
 
-    Only nets of blocks that moved are measured. Where they make the length exceed ``most``, the rest is left out.
+    Only nets of blocks that moved are measured. Once the length exceeds ``most``, the rest is not measured.
     """
     wired, nets_of, boxes, ends, end_rows, weights = wires
     first, clusters, moved, nets = ITEMS * n, CLUSTERS * n, C_MOVED * n, TOTALS * n + T_SIZE

@@ -41,7 +41,7 @@ EDGES = ("left", "right", "center_x", "bottom", "top", "center_y")
 EQUAL, NOT_BEYOND = 0, 1
 RELATION_SIZE = 8
 LEAST_LACK = 400
-"""What a relation that is nearly kept lacks at least, in half steps: else a little area would be worth one step."""
+"""Added to what a missed relation lacks, in half steps. Otherwise a little area would outweigh one step."""
 _ORDERS = {"left_to_right": ("right", "left"), "bottom_to_top": ("top", "bottom")}
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Box = tuple[int, int, int, int]
 
 NOWHERE: Box = (1 << 40, 1 << 40, -(1 << 40), -(1 << 40))
-"""Box of a net on which a shape has no pin."""
+"""Box for a net on which a shape has no pin."""
 
 
 class WiredShape(NamedTuple):
@@ -48,7 +48,7 @@ class WiredShape(NamedTuple):
 
 
 def wired_nets(blocks: Sequence[Block], options: PlacementOptions) -> tuple[str, ...]:
-    """Return the nets of two blocks or more, and of blocks and a wanted side."""
+    """Return the nets that join two or more blocks, or blocks and a wanted side."""
     counts: dict[str, set[str]] = {}
     for block in blocks:
         for net, _, _ in block.pins:
@@ -91,15 +91,16 @@ def _pin_boxes(block: Block, nets: Mapping[str, int], options: PlacementOptions,
 def wire_tables(
     items: Sequence[Sequence[WiredShape]], weights: Sequence[int]
 ) -> tuple[list[int], tuple[IntArray, ...]]:
-    """Return where the rows of boxes of each item begin, and what ``packing.wire_length`` works on.
+    """Return where the rows of boxes of each item begin, and the tables for ``packing.wire_length``.
 
     Args:
         items: The shapes of each item.
         weights: Weight of each net.
 
     Returns:
-        The first box of each item. Then: where each item's nets begin, the nets of the items, the rows of boxes, where
-        each net's ends begin, the ends (item, place in its row, whether it is the left partner's), and the weights.
+        The first box of each item, and a tuple of tables: where each item's nets begin, the nets of the items, the rows
+        of boxes, where each net's ends begin, the ends (item, place in its row, whether it is the left partner's), and
+        the weights.
     """
     firsts, wired, nets_of, boxes = [], [0], list[int](), list[int]()
     ends: list[list[int]] = [[] for _ in weights]

@@ -29,7 +29,7 @@ MOST_IN_LINE = 16
 
 
 class Share(NamedTuple):
-    """The gauge of the wires along a path, and the current that flows through it; None: that of the net. [mA]"""
+    """The gauge of the wires along a path, and the current through it; None for the current of the net. [mA]"""
 
     gauge: Gauge
     current_ma: float | None
@@ -269,7 +269,7 @@ class Finisher:
             wide: The wide metal of the net.
             others: The other vias of the net.
             via: The via.
-            share: Gauge of its wires, and the current that it is to carry.
+            share: The gauge of its wires, and the current that it has to carry.
         """
         cut = cut_index(self.stack, via.cut)
         most = self.stack.most_cuts(cut, self._wire_widths(cut, share.gauge))
@@ -403,7 +403,7 @@ class Finisher:
         return found
 
     def close_gaps(self, metal: NetMetal, level: int) -> None:
-        """Fill every gap and notch of the net's own metal that is narrower than the minimum space, and too small holes.
+        """Fill gaps and notches of the net's own metal that are narrower than the minimum space, and too small holes.
 
         Beside its wide parts this is the space of wide metal. Narrow ends of lines near cuts of fixed metal are made
         longer.

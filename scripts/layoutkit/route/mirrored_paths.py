@@ -100,7 +100,7 @@ def _rest_with_images(
 ) -> Folded | None:
     """Return the ways of two nets, where each also gets the image of what only the other one needs.
 
-    So a net with a port on one side only has a twin with as much metal. None where an image finds no room, or where
+    A net with a port on one side only then has a twin with as much metal. None where an image finds no room, or where
     the images would be longer than what is mirrored anyway. An image that would touch nothing is not drawn.
     """
     found = [list(paths) for paths in forest.paths]
@@ -134,13 +134,13 @@ def _rest_with_images(
 
 
 def _without_loose(board: Board, net: NetRequest, paths: Paths, images: Paths) -> Paths:
-    """Return the ways of a net without those of some images that touch no terminal, directly or by other ways.
+    """Return the ways of a net without images that touch no terminal, neither directly nor through other ways.
 
     Args:
         board: Where the ways lie.
         net: The net.
         paths: All its ways.
-        images: Those of ``paths`` that are images of ways which join terminals on the other side only.
+        images: Those of ``paths`` that mirror ways between terminals on the other side only.
     """
     doubtful = {id(path) for path in images}
     reached = set[int]().union(*groups_of(board, net), *(path for path in paths if id(path) not in doubtful))
@@ -331,8 +331,8 @@ def _own_rest_with_images(
 ) -> Paths | None:
     """Return the ways to terminals without an image, where there is room for the images of these ways as well.
 
-    The images end nowhere. So a clock with a port on one side couples alike to the nets on both sides. None where an
-    image finds no room, or where the images would be longer than ``MOST_IMAGES`` allows.
+    The images end nowhere. With them, a clock with a port on one side couples equally to the nets on both sides. None
+    where an image finds no room, or where the images would be longer than ``MOST_IMAGES`` allows.
 
     Args:
         board: Where to route.

@@ -39,7 +39,7 @@ MANY_CONFLICTS = 0.25
 FINISH_ROUNDS = 3
 """How often the metal of a net and that of its image are completed in turn."""
 NOT_TRIED = "not tried, because another net has no way past the modules"
-"""Why a net failed that was not routed; see ``RouteOptions.essential`` and ``gives_up``."""
+"""Reason of a net that was not tried; see ``RouteOptions.essential`` and ``gives_up``."""
 
 
 @dataclass
@@ -112,7 +112,7 @@ class Negotiation:
     def _bad_after(
         self, bad: Container[str], again: Sequence[NetRequest], before: Sequence[NetMetal | None]
     ) -> set[str]:
-        """Return the nets that are bad after some were routed again; only these and those beside them can differ.
+        """Return the nets that are bad after some were routed again. Only these and the nets beside them can change.
 
         Args:
             bad: The nets that were bad before.
@@ -126,7 +126,7 @@ class Negotiation:
         return {net.name for net in self.nets if (self.is_bad(net) if net.name in changed else net.name in bad)}
 
     def _beside(self, metal: NetMetal) -> set[str]:
-        """Return the nets, with metal or cuts on the board, that some metal may be too close to."""
+        """Return the nets whose metal or cuts on the board may be too close to some metal."""
         near, stack = self.board.occupancy.near, self.stack
         found = {
             shape.net
@@ -165,7 +165,7 @@ class Negotiation:
         return any(closed.values())
 
     def _is_hopeless(self) -> bool:
-        """Return whether the caller gives up because nets have no way past the fixed metal; then note so for all."""
+        """Return whether the caller gives up because nets have no way past the fixed metal. Then all nets fail."""
         closed = [net for net in self.nets if self.state[net.name].reason is not None]
         gives_up = self.board.options.gives_up
         self.given_up = bool(closed) and gives_up is not None and gives_up(tuple(net.name for net in closed))

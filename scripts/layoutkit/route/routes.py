@@ -127,8 +127,8 @@ class RouteOptions:
         equal_lengths: Groups of nets; shorter ones get bumps until they are as long as the longest.
         essential: Nets that must find a way past the fixed metal; where one has none, no net is routed, so that the
             caller can change it without waiting. ``RoutingResult.iterations`` is 0 then.
-        gives_up: Receives, after the first round, the nets that have no way past the fixed metal; where it says so, no
-            net is routed, either. None: the others are.
+        gives_up: Called after the first round with the names of nets that have no way past the fixed metal, if there
+            are any. If it returns True, no net is routed. None: the other nets are routed.
     """
 
     wrong_way_cost: int = 3

@@ -164,7 +164,7 @@ class SecondCuts:
             metal = NetMetal(patches=[Patch(name, each) for each in (*self._own_around(net, level, rect), rect)])
             drawn = len(metal.patches)
             finisher.close_gaps(metal, level)
-            # farther away the net may have metal that is not among that around the pad, so that a gap is none
+            # farther away, metal of the net is not looked up, so what looks like a gap may be metal
             beside = _joined_to(rect, [patch.rect for patch in metal.patches[drawn:]])
             fills += [(level, fill) for fill in beside]
         if axis_x is None:
@@ -295,7 +295,7 @@ def _region(rects: Iterable[Rect]) -> kdb.Region:
 
 
 def _joined_to(pad: Rect, fills: Sequence[Rect]) -> list[Rect]:
-    """Return the fills that touch a pad, or others of them that do."""
+    """Return the fills that touch a pad, directly or through other fills."""
     joined = _region([pad, *fills]).merged().interacting(_region([pad]))
     return [fill for fill in fills if not (_region([fill]) & joined).is_empty()]
 

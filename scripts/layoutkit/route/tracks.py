@@ -124,7 +124,7 @@ class EdgeCounts:
         self.via[cut, low:high, left:right] += amount * np.outer(rows, columns)
 
     def bound(self, area: Rect) -> None:
-        """Count everything that would leave ``area``, and all wires so wide that other metal would keep more space."""
+        """Count everything that would leave ``area``, and all wires so wide that other metal has to keep more space."""
         for level, half in enumerate(self.half):
             xs, ys = self.tracks.xs, self.tracks.ys
             if 2 * half > (self.stack.widest[level] or 2 * half):

@@ -80,7 +80,7 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unused_currents(job: RoutingJob) -> list[str]:
-    """Return a warning for each net whose endpoints state currents that are not used, as the net states none."""
+    """Return a warning for each net that states no current, so that the currents of its endpoints are not used."""
     return [
         f"net '{net.name}': the currents of its endpoints are not used, because the net itself states none; "
         "give it a 'current' [A], or state it in the constraints (net_currents)"

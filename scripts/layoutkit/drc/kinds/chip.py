@@ -132,7 +132,7 @@ def _antennas(case: Case) -> tuple[float | None, kdb.Region]:
     if layer not in etched:
         known = ", ".join(technology.resolve(name) for name in etched)
         raise TechnologyError(f"the layer of an antenna rule is one of {known}; got '{case.text('layer')}'")
-    if case.region("gate").is_empty():  # the nets of a large array of diodes need not be found
+    if case.region("gate").is_empty():  # nothing to judge; extracting the nets of a large array of diodes takes long
         return None, kdb.Region()
     if case.choice("sum") == "cumulative":
         below = etched[2 : etched.index(layer)]
