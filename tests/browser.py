@@ -77,7 +77,7 @@ class Page:
         self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def begin(self):
-        """Be as if the browser had just been started."""
+        """Reset the page to the state after the start."""
         self.send("Page.navigate", url="about:blank")
         self.size(1400, 900)
         self.prefer("light")
@@ -85,14 +85,14 @@ class Page:
         self.requests.clear()
 
     def visit(self, url):
-        """Open a page and wait until it is loaded; not for what its scripts do later."""
+        """Open a page and wait until it is loaded, but not for what its scripts do later."""
         before = self.loaded
         self.send("Page.navigate", url=url)
         while self.loaded == before:
             self.receive()
 
     def open(self, path):
-        """Open a page that says when it is ready."""
+        """Open a file and wait until its page says that it is ready."""
         self.visit(Path(path).resolve().as_uri())
         self.wait("document.documentElement.dataset.ready === 'true'")
 

@@ -21,13 +21,13 @@ from forked import programs, run_program, share  # noqa: E402
 from installed_wheel import build_wheel, install, run_uv  # noqa: E402
 from made_once import Once  # noqa: E402
 
-# What is imported and collected stays. To look through it for garbage again and again costs a worker a quarter of its
-# start, and later runs of the collector cost more the more there is.
+# Imported modules and collected tests stay in memory. Searching them for garbage takes a quarter of a worker's start-up
+# time, and slows down each later search.
 gc.disable()
 
 
 def pytest_collection_finish():
-    """Let the collector pass over what is there, and start it."""
+    """Exclude all present objects from garbage collection, and enable it."""
     gc.freeze()
     gc.enable()
 
@@ -128,7 +128,7 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.fixture(autouse=True, scope="session")
 def cheap_layouts(once):
-    """Draw the picture of a layout finished in this process small, and leave files in the system's cache."""
+    """Draw small pictures of layouts that this process finishes, and do not wait until files are on disk."""
     share(once.root / "forked")
     lay_out_cheaply()
 
@@ -225,7 +225,7 @@ def finished_layout(run_once):
 
 @pytest.fixture(scope="module")
 def forked_tools():
-    """Let runners of this process fork the programs of tools: for tests of what tools do, not of how they start."""
+    """Fork the programs of tools instead of starting them, for tests of what tools do."""
     from skillpack.execution import tool_process
 
     started, python = tool_process._program, str(programs() / "python-of-tools")
@@ -236,7 +236,7 @@ def forked_tools():
 
 @pytest.fixture(scope="module")
 def forked_jobs():
-    """Let searches fork the processes of their jobs: for tests of what searches find."""
+    """Fork the processes of jobs instead of starting them, for tests of what searches find."""
     from layoutkit.explore import job_process
 
     with pytest.MonkeyPatch.context() as patch:

@@ -1,7 +1,7 @@
 """Print how much of each room the tests executed, from the data that ``make check`` has just measured.
 
-Measured are the test processes and the scripts that they fork (``fork_server.py``). Not measured are programs that a
-test starts anew, such as servers and command lines, the router's inner loop where numba compiles it, and copies of the
+The test processes and the scripts that they fork (``fork_server.py``) are measured. Not measured are programs that a
+test starts, such as servers and command lines, the router's inner loop where numba compiles it, and copies of the
 packages that a test makes elsewhere.
 """
 

@@ -1,4 +1,4 @@
-"""Packages that only extras install: tests that need a missing one are skipped, and the others are imported late.
+"""Packages that only extras install. Tests that need a missing one are skipped; others import it when they use it.
 
 Every worker imports all test modules, but few of them run those that need a server or a cluster.
 """
@@ -20,13 +20,13 @@ class Late:
         self._name = name
 
     def __getattr__(self, attribute):
-        if attribute.startswith("_"):  # pytest asks everything in a module for some
+        if attribute.startswith("_"):  # pytest looks such names up in every object of a module
             raise AttributeError(attribute)
         return getattr(importlib.import_module(self._name), attribute)
 
 
 def extra(name, reason):
-    """Return the package ``name``, or skip the test module that asks for it."""
+    """Return the package ``name``, or skip the test module if it is not installed."""
     if importlib.util.find_spec(name) is None:
         pytest.skip(reason, allow_module_level=True)
     return Late(name)

@@ -1,8 +1,8 @@
-"""The process that forks a child for each script to run; ``forked`` starts it and asks it.
+"""A server that forks a child process for each script to run; ``forked`` starts it and sends requests.
 
-It has loaded what scripts load. A child gets the script's arguments, environment, folder and standard streams, runs it
-as ``__main__`` and leads a process group, which is killed if whoever waits for it is. The process ends when the last
-test worker has closed its connection.
+The server has loaded the modules that scripts load. A child gets the script's arguments, environment, folder and
+standard streams, and runs the script as ``__main__``. It leads a process group, which is killed if the client is
+killed. The server ends when the last test worker has closed its connection.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ PACKAGES = {"scripts": ("skillscript", "skillpack"), "engine": ("skillscript", "
 
 
 def serve(address):
-    """Run what is asked for at ``address``, and answer each with the child's wait status, while a worker leases it."""
+    """Run the scripts requested at ``address`` and answer with their wait status, as long as a worker holds a lease."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with contextlib.suppress(FileNotFoundError):
         Path(address).unlink()
@@ -41,14 +41,14 @@ def serve(address):
     signal.set_wakeup_fd(waker.fileno())
     signal.signal(signal.SIGCHLD, lambda *_: None)
     print("ready", flush=True)
-    leases, asked = {listening}, {}  # until the first one is there, the server is its own
+    leases, asked = {listening}, {}  # the listening socket stands for a lease until a worker has one
     while leases:
         clients = {client: child for child, client in asked.items() if client}
         ready, _, _ = select.select({listening, woken, *leases, *clients}, [], [])
-        for lease in leases.intersection(ready) - {listening}:  # nothing more is said there: it was closed
+        for lease in leases.intersection(ready) - {listening}:  # readable only because it was closed
             leases.remove(lease)
             lease.close()
-        for client in set(ready).intersection(clients):  # nor there: whoever waited was killed
+        for client in set(ready).intersection(clients):  # the same: the client was killed
             end(clients[client])
             asked[clients[client]] = None
             client.close()
@@ -72,13 +72,13 @@ def serve(address):
 
 
 def end(child):
-    """Kill a child with what it started."""
+    """Kill a child and the processes that it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
 
 
 def answer_ended(asked):
-    """Tell the clients in ``asked``, by process, of those that have ended; None is no client any more."""
+    """Send the status of ended processes to their clients in ``asked``; None if the client has gone."""
     with contextlib.suppress(ChildProcessError):
         while True:
             child, status = os.waitpid(-1, os.WNOHANG)
@@ -94,8 +94,8 @@ def prepare(kind):
     """Load what scripts load; return the measurement of coverage, if there is one.
 
     Args:
-        kind: ``engine`` for scripts of skills; ``scripts`` for those without it, which are forked in a fifth of the
-            time.
+        kind: ``engine`` for scripts of skills; ``scripts`` for scripts that do not need the engine, which are forked in
+            a fifth of the time.
     """
     import gc
 
@@ -109,19 +109,19 @@ def prepare(kind):
             importlib.import_module(name)
     if kind == "engine":
         warm_up()
-    gc.freeze()  # so that a child's collector does not write to the pages it shares
+    gc.freeze()  # so that garbage collection in a child does not write to shared pages
     return measurement
 
 
 def warm_up():
-    """Lay out a pair, with what numba compiled, and load all technologies."""
+    """Load all technologies and numba's compiled code, and lay out a pair."""
     from layoutkit.flow.build import build_layout
     from layoutkit.flow.design import LayoutRequest
     from layoutkit.place import engine
     from layoutkit.technology import load, names
 
     lay_out_cheaply()
-    engine.COMPILE_FROM_WORK = 0  # a child gets what is loaded here
+    engine.COMPILE_FROM_WORK = 0  # children share the compiled code that is loaded here
     for name in names():
         load(name)
     with tempfile.TemporaryDirectory() as workspace:
@@ -129,7 +129,7 @@ def warm_up():
 
 
 def lay_out_cheaply():
-    """Draw pictures of finished layouts smaller than for users, and wait for no disk: no test ends with a power cut."""
+    """Draw smaller pictures of finished layouts than for users, and do not wait until files are on disk."""
     from layoutkit.flow import build
 
     build.PICTURE_SIDE = 320  # pixels on the long side: a third of a second less than 1600
@@ -147,7 +147,7 @@ def start_measurement():
 
 
 def run_order(files, measurement):
-    """Become the script that was ordered; never return."""
+    """Run the requested script in this process, and end the process."""
     os.setpgid(0, 0)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -166,7 +166,7 @@ def run_order(files, measurement):
     os.environ.clear()
     os.environ.update(order["environment"])
     sys.argv, sys.executable = order["arguments"], order.get("python", sys.executable)
-    sys.path[0] = str(Path(sys.argv[0]).resolve().parent)  # of -m the folder where it is run
+    sys.path[0] = str(Path(sys.argv[0]).resolve().parent)  # for -m, the current folder
     code = 0
     try:
         if sys.argv[0] == "-m":

@@ -1,8 +1,8 @@
-"""Scripts in processes of their own that need not load Python, KLayout and numba again.
+"""Run scripts in separate processes that need not load Python, KLayout and numba again.
 
-A server process loads what scripts load, once in a test run, and lays out a pair: a first layout also loads
-technologies, what numba compiled and parts of KLayout, a second in all. For each request it forks. What a real start
-does besides (the interpreter's own start, its ``PYTHON...`` variables) is left to tests that start Python.
+Once in a test run, a server process loads the modules of scripts and lays out a pair, because a first layout takes a
+second to load technologies, compiled code and parts of KLayout. It forks for each request. Other effects of a real
+start (of the interpreter and its ``PYTHON...`` variables) are left to tests that start Python.
 
 ::
 
@@ -28,7 +28,7 @@ from patience import WATCHDOG_S
 SKILLS = ROOT / "skills"
 BIN = Path(sys.executable).parent
 HOME = []
-# In a shell: hands its arguments, environment, folder and standard streams over. It starts in a thirtieth of a second.
+# For a shell: sends its arguments, environment, folder and standard streams to the server. It starts in 1/30 s.
 PROGRAM = """\
 #!{python} -IS
 import json, os, socket, sys
@@ -50,17 +50,17 @@ sys.exit(status if status >= 0 else 128 - status)
 
 
 class Server:
-    """A server, which the workers of a test run share; it ends when the last of them has closed its connection.
+    """A server that the workers of a test run share; it ends when the last of them has closed its connection.
 
     Args:
-        folder: That the workers share.
-        kind: What it loads, see ``fork_server.prepare``.
+        folder: A folder that the workers share.
+        kind: What the server loads, see ``fork_server.prepare``.
     """
 
     def __init__(self, folder, kind):
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder / f"lock of {kind}"):
-            kept = folder / f"address of {kind}"  # of a socket, which may be no longer than 107 bytes
+            kept = folder / f"address of {kind}"  # the path of a socket has at most 107 bytes
             if not kept.exists():
                 short = len(bytes(folder)) < 90
                 kept.write_text(f"{folder if short else tempfile.mkdtemp()}/{kind}", encoding="utf-8")
@@ -71,7 +71,7 @@ class Server:
                 self._lease = self._leased()
 
     def _leased(self):
-        """Return a connection that keeps the server alive; None if there is no server, or it is about to end."""
+        """Return a connection that keeps the server alive; None if there is no server or it is ending."""
         with contextlib.suppress(OSError):
             lease = connection(self.address)
             lease.send(b"lease")
@@ -119,7 +119,7 @@ def is_measured():
 
 
 def share(folder):
-    """Say in which folder the workers of this test run find servers and programs; the first one makes them."""
+    """Set the folder in which the workers of this test run find servers and programs; the first worker makes them."""
     HOME[:] = [folder]
 
 
@@ -133,13 +133,13 @@ def server(kind="engine"):
 def run_script(command, *, cwd, environment, stdin=b"", kind="engine"):
     """Run a script with its arguments; return the completed process, its output as bytes.
 
-    Variables for Python itself act only on a real start, so that a caller who gives one beside those of this process
-    gets that.
+    Variables for Python itself act only on a real start. If ``environment`` has one that this process does not have,
+    Python is started.
 
     Args:
         command: The script's path and its arguments.
-        cwd: Where.
-        environment: Variables beside those of this process; None is one that the script does not get.
+        cwd: The current folder of the script.
+        environment: Changes to the variables of this process; None removes one.
         stdin: Its standard input.
         kind: What is loaded, see ``fork_server.prepare``.
     """
@@ -155,7 +155,7 @@ def run_script(command, *, cwd, environment, stdin=b"", kind="engine"):
 def run_program(script, *arguments, cwd, stdin="", **environment):
     """Run a skill's script ``x/scripts/y.py`` from its command line; return the completed process, its output as text.
 
-    The environment is this process's without the product's own variables, and with ``environment``.
+    The script gets the environment of this process without ``ANALOG_LAYOUT_...``, changed by ``environment``.
     """
     command = [str(SKILLS / script), *map(str, arguments)]
     without = {name: None for name in os.environ if name.startswith("ANALOG_LAYOUT_")}
@@ -166,9 +166,9 @@ def run_program(script, *arguments, cwd, stdin="", **environment):
 
 @functools.cache
 def programs():
-    """Return a folder with programs for a shell, each of which is forked.
+    """Return a folder with programs for a shell that fork instead of starting Python.
 
-    ``uv`` runs scripts in this environment, ``python-of-tools`` also modules. ``skillpack`` runs its tools by that.
+    ``uv`` runs scripts in this environment, ``python-of-tools`` also modules. ``skillpack`` runs its tools with that.
     """
     (home,) = HOME
     made = home / "programs"
@@ -190,12 +190,12 @@ def stand_in(program, *, words=(), before=(), python=sys.executable, kind="engin
 
     Args:
         program: Its path.
-        words: With which its arguments begin.
-        before: What stands before the others instead.
-        python: What the script takes for its Python.
+        words: Words that its arguments must begin with.
+        before: Arguments that replace these words.
+        python: The value of ``sys.executable`` in the script.
         kind: What is loaded.
 
-    A server is really started, since whoever starts it will end it, and so is Python with options of its own.
+    Commands that serve, and Python with options, are started instead of forked.
     """
     if server(kind):
         given = {"words": [*words], "before": [*map(str, before)], "beside": str(python)}
@@ -207,5 +207,5 @@ def stand_in(program, *, words=(), before=(), python=sys.executable, kind="engin
 
 
 def skillpack():
-    """Return the command line of a ``skillpack`` that is forked, and forks its tools."""
+    """Return the command line of a ``skillpack`` that is forked and forks its tools."""
     return [str(programs() / "skillpack")]

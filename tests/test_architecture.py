@@ -104,7 +104,7 @@ def imports_at_load(tree):
 
 @dataclass
 class Imports:
-    """What a file imports: (line, package) wherever it stands and at load time, and the statements that ever run."""
+    """Imports of a file: (line, package) of all and of those at load time, and the statements outside type checking."""
 
     anywhere: list
     at_load: list
@@ -113,7 +113,7 @@ class Imports:
 
 @functools.cache
 def imports_in(path):
-    """Return the imports of a file; several tests ask for the same."""
+    """Return the imports of a file; cached, because several tests need them."""
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     never = type_checking_imports(tree)
     running = [n for n in statements(tree) if isinstance(n, (ast.Import, ast.ImportFrom)) and id(n) not in never]

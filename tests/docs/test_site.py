@@ -37,8 +37,8 @@ RUN_BY = {
     "references/zh/tutorials": "test_tutorials.py",
     "skills/technology-files/references/technology-format.md": "test_documents.py",
 }
-# What a line of a page says, and what replaces it here: paths, and one skill instead of all (see test_install.py and
-# test_export.py).
+# Replacements in the commands of pages: paths of this machine, and one skill instead of all (test_install.py and
+# test_export.py test all).
 PLACES = {
     "install --all": "install netlist-parse",
     "export --all": "export netlist-parse",

@@ -102,12 +102,12 @@ def compiled(text):
 
 @functools.cache
 def imports_in(code):
-    """Return what Python's own finder of modules reads in compiled code."""
+    """Return what ``ModuleFinder`` reads in compiled code."""
     return [*ModuleFinder().scan_opcodes(code)]
 
 
 class CachedFinder(ModuleFinder):
-    """Python's own finder of modules, which compiles and reads a module once that is the same in all copies."""
+    """``ModuleFinder`` that compiles and reads equal modules of several copies only once."""
 
     def load_module(self, fqname, fp, pathname, file_info):
         if file_info[2] != modulefinder._PY_SOURCE:

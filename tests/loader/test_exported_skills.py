@@ -72,7 +72,7 @@ def libraries(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def exported(exported):
-    """Return the copies with their modules compiled: each once, since most skills have the same."""
+    """Return the copies with compiled modules; a module of several copies is compiled once."""
     known = {}
     for _, home in exported.values():
         for source in home.rglob("*.py"):
@@ -81,7 +81,7 @@ def exported(exported):
                 os.makedirs(os.path.dirname(kept), exist_ok=True)  # noqa: PTH103, PTH120 - a path as a text
                 shutil.copy(known[text], kept)
             else:
-                mode = py_compile.PycInvalidationMode.CHECKED_HASH  # whatever the time of the source
+                mode = py_compile.PycInvalidationMode.CHECKED_HASH  # does not depend on the time of the source
                 known[text] = py_compile.compile(source, kept, doraise=True, invalidation_mode=mode)
     return exported
 
@@ -130,7 +130,7 @@ def one_of_each(files, exported):
 
 
 def test_uv_runs_the_first_example_of_a_skill_of_each_header(uv, exported):
-    """Of a search, one layout of a space of two: SciPy chooses it, which the header names."""
+    """A search tries one layout of two, so that SciPy, which the header names, chooses it."""
     chosen = one_of_each(lambda home: [home / first_example(home)[0]], exported)
     assert len(chosen) > 2
     for name, script in chosen:

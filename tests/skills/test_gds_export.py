@@ -165,7 +165,7 @@ def test_a_bad_input_file_is_reported_and_leaves_no_file(tmp_path, run_script, s
 
 
 def test_an_input_file_that_hangs_the_reader_is_reported_and_leaves_no_file(tmp_path, monkeypatch, hanging_oasis):
-    """Here after half a second of work instead of ten."""
+    """The time limit is half a second instead of ten."""
     monkeypatch.setattr(files, "BASE_TIMEOUT_S", 0.5)
     (tmp_path / "bad.gds").write_bytes(hanging_oasis)
     params = {"layout_path": str(tmp_path / "bad.gds"), "output_path": str(tmp_path / "out.gds")}

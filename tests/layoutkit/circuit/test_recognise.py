@@ -476,9 +476,9 @@ def test_no_device_is_in_two_modules_and_the_answer_is_always_the_same(circuit):
 
 
 def currents_below(circuit, net, gate=True):
-    """Return the gates and the last source of each transistor below a net, and of each one with another below it.
+    """Return the paths below a net, through one transistor or two: their gates and the last source.
 
-    Without the first gate only those that end at a supply.
+    If ``gate`` is false, the first gate is left out, and only paths to a supply count.
     """
     found, all_nets = set(), [device.terminals for device in circuit.devices]
     for top in (each for each in all_nets if each["d"] == net != each["s"]):

@@ -145,7 +145,7 @@ def test_a_pair_has_a_device_in_each_half_of_its_rows_so_that_two_fingers_share_
     assert plan(tech, (8, 8), "ABBA/BAAB", dummies=1).figures.drain_span > 0.3
 
 
-def test_split_fingers_speak_against_a_shape():
+def test_a_shape_with_split_fingers_has_a_penalty():
     tech = load("sky130A")
     wish = GroupWish(devices(tech, (4, 4)), dummies=1)
     shapes = plan_shapes(tech, wish, 4)

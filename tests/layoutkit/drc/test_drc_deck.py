@@ -49,7 +49,7 @@ def hierarchy():
 
 @needs_klayout
 def test_each_category_is_a_rule_with_its_places_also_where_the_deck_is_hierarchical(tmp_path):
-    """The deck reads other usual variables than the rest here, and one of the caller."""
+    """The deck reads other common variable names than the other tests, and one variable of the caller."""
     text = CLEAN.replace("$input", "$in_gds").replace("$report", "$report_file").replace("$topcell", "$cell")
     text = text.replace("space(0.2.um)", "space($limit.to_f.um)").replace("m1 =", "deep\nm1 =")
     report = report_of(tmp_path, text, hierarchy(), variables={"limit": "1.5"})
@@ -85,7 +85,7 @@ def test_a_deck_in_a_macro_file_is_given_the_chosen_cell_in_a_file_of_its_own_an
 
 
 UNFINISHED = {
-    "called exit": START + "begin; Process.exit!(0); rescue; end\nbegin; abort; rescue; end\nexit\n",  # by none of them
+    "called exit": START + "begin; Process.exit!(0); rescue; end\nbegin; abort; rescue; end\nexit\n",  # all three ways
     "stopped before its end": "source($input)\nfoo(\n",
     "no rule at all": 'source($input)\nreport("none", $report)\n',
 }
@@ -130,7 +130,7 @@ def test_what_ran_before_a_deck_stopped_is_told(tmp_path):
 
 @needs_klayout
 def test_rules_region_and_places_are_chosen_as_elsewhere(tmp_path, monkeypatch):
-    """The report is the one of the deck ``CLEAN``, which the options do not change."""
+    """The report is that of the deck ``CLEAN``, whatever the options."""
     drawn, kept = lines(6), tmp_path / "kept.lyrdb"
     database = rdb.ReportDatabase("deck")
     top, width, _ = database.create_cell("LINES"), database.create_category("W"), database.create_category("S")
@@ -146,7 +146,7 @@ def test_rules_region_and_places_are_chosen_as_elsewhere(tmp_path, monkeypatch):
     with pytest.raises(RuleNotFoundError, match="no rule X"):
         report_of(tmp_path, CLEAN, drawn, Options(rule_ids=["X"]))
     outcome = foundry_deck._Outcome(1, kept, "ERROR: no more")
-    unfinished = report_of(tmp_path, CLEAN, drawn, Options(rule_ids=["X"]))  # perhaps a rule after its end
+    unfinished = report_of(tmp_path, CLEAN, drawn, Options(rule_ids=["X"]))  # the deck may have ended before rule X
     assert_unchecked(unfinished, "no more")
     assert len(unfinished.verdicts) == 1
 

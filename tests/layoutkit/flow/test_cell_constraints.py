@@ -1,4 +1,4 @@
-"""What recognition suggests for instances of shared cells is free of conflicts, and as a file means the same."""
+"""Constraints suggested for instances of shared cells have no conflicts, and mean the same when read from a file."""
 
 import pytest
 
@@ -82,7 +82,7 @@ def test_a_net_mirrors_one_other_and_none_a_supply():
 
 @pytest.mark.parametrize(("name", "pairs"), [("biquad", 2), ("delays", 2), ("crossed", 1)])
 def test_a_cell_obeys_each_pair_of_nets_that_any_instance_has(name, pairs):
-    """The inputs of X0 are supplies, one net outside is two of the cell: other instances tell what mirrors what."""
+    """Not every instance shows all pairs: inputs may be supplies, or two nets of the cell one net outside."""
     (cell,) = design_of(name).cells
     found = [set(pair) for group in cell.design.constraints.symmetry for pair in group.net_pairs]
     assert len(found) == pairs

@@ -94,7 +94,7 @@ def test_a_mirror_whose_widths_have_no_common_finger_is_split_and_its_ratio_is_t
 
 
 @pytest.mark.parametrize(("count", "sizes"), [(MOST_MATCHED, [24]), (25, [12, 13]), (73, [18, 18, 18, 19])])
-def test_a_mirror_of_many_devices_is_split_evenly_and_told_unless_a_pattern_is_stated(count, sizes):
+def test_a_mirror_of_many_devices_is_split_evenly_and_reported_unless_a_pattern_is_stated(count, sizes):
     devices = [mos(f"M{i:02}", f"{f'o{i}' if i else 'in'} in vss vss") for i in range(count)]
     circuit = Circuit("c", tuple(devices), ())
     circuit = circuit.with_modules(recognise(circuit))

@@ -173,7 +173,7 @@ def test_no_net_is_routed_where_an_essential_one_has_no_way(width, rounds):
 def test_where_a_net_has_no_way_even_over_matched_gates_the_others_wait_for_another_placement(
     kind, patient, failed, tried
 ):
-    """A wall shuts net a in; net b ends on both sides of nothing."""
+    """Walls close every way of net a; nothing is in the way of net b."""
     layout, cell, nets = board(("a", 0), ("b", 5000))
     job = RoutingJob(SKY, nets, ("met2", "met3"), kdb.Box(-2000, -3000, 12000, 8000), ())
     walls = [kdb.Box(4000, -3000, 6000, 3000), kdb.Box(-2000, 3000, 12000, 3500)]

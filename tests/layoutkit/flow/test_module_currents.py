@@ -1,4 +1,4 @@
-"""Modules and stated currents: what no shape of a module carries is said before wires are drawn, and parallel devices.
+"""Modules and stated currents: warnings about modules that are too weak, and parallel devices.
 
 The oracle is the check of currents of the whole layout, and LVS.
 """
@@ -22,22 +22,22 @@ def design_of(text, currents, technology="sg13g2", **more):
     return make_design(request, process, circuit)[0]
 
 
-def said_of(fingers, width, current):
+def warnings_of(fingers, width, current):
     design = design_of(SWITCH.format(fingers=fingers, width=width), {"out": current, "vss": current})
     return [text for each in ModuleDrawings(design).copy()[1] for text in each.module.warnings if "fingers" in text]
 
 
 def test_what_no_shape_of_a_transistor_carries_is_warned_of_with_fingers_that_do():
     """A contact of sg13g2 carries 0.3 mA, and one finger of 2 um has room for five in each column."""
-    [text] = said_of(2, 4, 10)
+    [text] = warnings_of(2, 4, 10)
     assert "M1" in text
     assert "of 10 mA with 2 fingers" in text
     assert "divide the width into more fingers" in text  # four times as many do not carry it
-    [text] = said_of(10, 100, 40)
+    [text] = warnings_of(10, 100, 40)
     assert "divide the same width into " in text
     enough = int(text.split("divide the same width into ")[1].split()[0])
     assert enough > 10
-    assert said_of(enough, 100, 40) == []
+    assert warnings_of(enough, 100, 40) == []
 
 
 def test_parallel_transistors_with_a_stated_current_are_one_module(tmp_path):

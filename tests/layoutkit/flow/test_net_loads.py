@@ -1,4 +1,4 @@
-"""Two nets on which equal devices hang by the netlist get equal capacitance, whatever dummies and plates are drawn."""
+"""Two nets with equal devices in the netlist get equal capacitance, whatever dummies and plates are drawn."""
 
 import pytest
 
@@ -41,13 +41,13 @@ def loads_of(tmp_path, cards):
         ("C1 a c capacitor W=5u L=5u\nC2 b c capacitor W=5u L=5u m=2", False),
     ],
 )
-def test_what_hangs_on_two_nets_is_compared_by_the_netlist(tmp_path, cards, equal):
+def test_devices_on_two_nets_are_compared_in_the_netlist(tmp_path, cards, equal):
     loads = loads_of(tmp_path, cards)
     assert (loads["a"] == loads["b"]) == equal
 
 
 def test_outputs_with_equal_devices_get_equal_capacitance_beside_a_dummy_and_a_capacitor_between_them(tmp_path):
-    """The plates of the capacitor differ in size; before, the outputs counted as differently loaded."""
+    """The plates of the capacitor differ in size, and a dummy lies beside one transistor only."""
     request = LayoutRequest(
         netlist_text=DEGENERATED, technology="sky130A", workspace=str(tmp_path / "ws"), last_stage="route"
     )

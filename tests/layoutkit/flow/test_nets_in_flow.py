@@ -199,7 +199,7 @@ def test_images_that_modules_load_unequally_say_how_much_they_differ(totals, tol
 
 @pytest.mark.parametrize("known", [True, False])
 def test_nets_on_which_different_devices_hang_are_neither_measured_nor_changed(unequal, monkeypatch, known):
-    """What hangs on a net is told by the netlist, and where it is not known by what is drawn."""
+    """The netlist states the devices on a net. Where no netlist is known, the drawing does."""
     monkeypatch.setattr(PairShapes, "drives_alike", lambda *_: known)
     monkeypatch.setattr(PairShapes, "_totals", lambda *_: pytest.fail("measured"))
     cell, job, wired, _ = unequal

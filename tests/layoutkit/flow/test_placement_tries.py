@@ -76,11 +76,11 @@ def test_supplies_that_rings_join_no_better_are_not_routed_again(monkeypatch, gr
     ("keepout", "metal", "count", "tracks"),
     [(8800, 0, 25, 0), (8900, 0, 25, 3), (8900, 0, 23, 0), (8000, 0, 25, 0), (8000, 580, 25, 3), (28_000, 0, 25, 7)],
 )
-def test_modules_that_wires_crowd_begin_with_room_between_them(keepout, metal, count, tracks):
+def test_modules_have_room_between_them_in_the_first_try_if_wires_would_crowd_them(keepout, metal, count, tracks):
     """Ten wires of 10 um at a pitch of 0.28 um take 28 um2: 9 % of 311 um2, and 6.5 % of 430.8 um2.
 
-    The modules take 312 um2, so that room of a mean side (3.53 um) adds 624 um2. It takes 0.19 of a side, 2.4 tracks,
-    to add what 311 um2 lack, and 6.3 where 120 um2 are free. Wires keep 0.21 um from metal to their middles.
+    The modules take 312 um2, so room of a mean side (3.53 um) adds 624 um2. With 311 um2 free, the missing area takes
+    0.19 of a side, which is 2.4 tracks; with 120 um2 free, 6.3 tracks. The middle of a wire keeps 0.21 um from metal.
     """
     technology, ends = load("sky130A"), (END, replace(END, x=10_000))
     layout = kdb.Layout()
@@ -159,7 +159,7 @@ def test_unequal_pairs_ask_for_one_more_placement_only(monkeypatch):
 
 
 def test_where_no_placement_lets_a_net_past_its_modules_as_many_as_possible_are_routed_in_the_last(monkeypatch):
-    """Every try is given up; nets a and b have no way in it, then a."""
+    """Net a has no way in any try, so that every try is given up; net b has none in the first one only."""
     asked = []
 
     def routed(tried, _, *, patient=False):
@@ -176,7 +176,7 @@ def test_where_no_placement_lets_a_net_past_its_modules_as_many_as_possible_are_
 
 @pytest.mark.parametrize(("stated", "tries"), [({}, 4), ({"row_gap": 0.0}, 1)])
 def test_wires_too_weak_for_their_current_get_more_room_until_they_are_not(monkeypatch, stated, tries):
-    """Three placements have two such nets; the second is no better than the first. A stated gap is kept."""
+    """Two nets are too weak in the first three placements, though each has more room. A stated gap is kept."""
 
     def nets(number):
         return tuple(RoutedNet(name, success=True, weak=number < 3) for name in ("vdd", "vss"))

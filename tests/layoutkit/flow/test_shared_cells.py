@@ -209,7 +209,7 @@ def test_nets_that_metal_of_shared_cells_encloses_are_tried_twice_then_reach_all
     assert report["lvs"]["matched"]
 
 
-def test_what_is_to_tell_of_a_shared_cell_is_told_once_with_its_name(build):
+def test_a_warning_about_a_shared_cell_names_it_and_appears_once(build):
     found = [text for text in build("switches", "sky130A")["warnings"] if "split" in text]
     units = "fingers were split into 2, so that the devices have equal units:"
     assert [text.partition(units)[0] for text in found] == ["", "in cell sw: "]

@@ -135,7 +135,7 @@ def test_a_symmetric_arrangement_that_is_too_long_is_not_taken(monkeypatch):
 
 
 def test_an_arrangement_that_cannot_be_small_enough_is_not_searched(monkeypatch):
-    """Twelve transistors of the bias would all be centred, above one another: 16 um wide ones make a tall stack."""
+    """Twelve transistors of the bias, 16 um wide, would all be centred above one another, which makes a tall stack."""
     searched = []
     monkeypatch.setattr(placing, "place_blocks", lambda *a, **b: searched.append(a) or place_blocks(*a, **b))
     place_modules(design_of(COMPARATOR, "sg13g2"), replace(OPTIONS, moves=100))

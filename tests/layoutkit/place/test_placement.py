@@ -262,8 +262,8 @@ def test_python_and_numba_find_the_same_placement():
     assert python == compiled
 
 
-def test_what_a_search_keeps_up_to_date_is_what_all_packed_anew_gives():
-    """Oracles: the same choices in a state in which everything is to be packed, and the wires of the placement."""
+def test_updating_a_state_gives_the_same_as_packing_everything_again():
+    """Oracles: a fresh state with the same choices, and the wires of the placement."""
     blocks, chance = blocks_of_all_kinds(), random.Random(1)
     problem = make_problem(TECHNOLOGY, blocks, PlacementOptions())
     numbers, (rest, saved, out) = engine._as_lists(problem.numbers), engine._scratch(problem)
@@ -275,7 +275,7 @@ def test_what_a_search_keeps_up_to_date_is_what_all_packed_anew_gives():
             continue
         limit = cost if number and chance.random() < 0.5 else annealing.UNBOUNDED
         annealing.cost_of(state, numbers, rest, limit, out)
-        if out[0] > limit or chance.random() < 0.2:  # refused while it is worked out, or afterwards
+        if out[0] > limit or chance.random() < 0.2:  # refused during its computation, or afterwards
             state[:] = saved
             continue
         cost, fresh = out[0], _with_choices(engine._empty_state(problem), state, n)
@@ -346,7 +346,7 @@ def test_of_several_shapes_the_one_is_chosen_that_makes_the_layout_small():
     assert (box.right - box.left, box.top - box.bottom) == (6000 + 2 * 270, 9000)
 
 
-def test_a_shape_that_something_speaks_against_has_to_save_more_area_than_that_is_worth():
+def test_a_shape_with_a_penalty_is_chosen_only_if_it_saves_more_area():
     """Arithmetic: a block of 3 by 8 um beside one of 10 by 8 um needs 11 um2 less than one of 10 by 3.5 um above it."""
     tall, wide, whole = (Rectangle(0, 0, *size) for size in ((3000, 8000), (10_000, 3500), (10_000, 8000)))
     large = Block("a", "nmos", whole, (), {"tap": whole})

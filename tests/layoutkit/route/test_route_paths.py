@@ -644,11 +644,11 @@ def test_what_fills_a_gap_beside_a_second_cut_leaves_none_to_other_metal_of_the_
     assert drawn.space_check(210).is_empty()
 
 
-def test_what_fills_gaps_beside_a_second_cut_lies_beside_it():
+def test_fills_of_gaps_beside_a_second_cut_join_its_pad():
     """The pad of two cuts ends 0.1 um from the bar, and a block of four rectangles far away has no gap.
 
-    One of the four is out of reach, so that a gap seemed to be there; its fill was drawn, and mirrored on the axis
-    to where the net has no metal at all.
+    One of the four is out of reach, so there seems to be a gap. A fill for it would be mirrored about the axis to a
+    place where the net has no metal.
     """
     stack = make_stack(SKY, ["met1", "met2"], [])
     bar = (-700, -300, -420, 300)
