@@ -398,7 +398,8 @@ def place_modules(
     for item in drawn:
         for member, place in members_of(item, trans[item.module.name]):
             name_devices(cell, technology, member, design.finished[member.cell], place)
-    here = [(shape, placement.placed[name]) for name, shape in shapes.items()]
+    above = {overlay.name for overlay in arranged.overlays}  # in metal only: wells may meet below
+    here = [(shape, placement.placed[name]) for name, shape in shapes.items() if name not in above]
     here += [(ring.block, Placed(ring.block.name, 0, 0)) for ring in rings]
     wells = join_wells(technology, cell, here, _wells_of_instances(placed))
     join_deep_wells(technology, cell, here)

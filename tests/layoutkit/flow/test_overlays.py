@@ -97,3 +97,19 @@ def test_a_rule_between_the_plates_and_lower_layers_forbids_it(tmp_path):
     (tmp_path / "own.yaml").write_text(text[:place] + rule + text[place:], encoding="utf-8")
     own = load(str(tmp_path / "own.yaml"))
     assert not rules_allow_overlay(own, own.passive("cap_mim_2f0fF"))
+
+
+def test_wells_meet_below_a_capacitor():
+    """Two rows of p channels, too many for one ring, stand too close for wells of their own (NW.b1 of sg13g2)."""
+    text = """* two transistors with a well of their own each, and a capacitor over both
+.subckt below a b c x vdd vss
+M1 a x vdd vdd pmos W=33u L=26u nf=2
+M2 b x vdd vdd pmos W=40u L=16u nf=2
+C1 c vss 5p
+.ends
+"""
+    technology, modules = placed("sg13g2", constraints={}, text=text)
+    (overlay,) = modules.overlays
+    assert len(modules.rings) > 1
+    assert {"pmos_M1", "pmos_M2"} <= set(overlay.over)
+    assert {violation.rule.id for violation in check(modules.layout, modules.cell, technology).violated} == set()
