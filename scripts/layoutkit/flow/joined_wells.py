@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.flow.instances import Well
-from layoutkit.layout.merging import joined
+from layoutkit.layout.merging import joined, on_grid
 from layoutkit.place.clearance import Clearances
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def join_wells(
         patch += _wider_necks(technology, region + patch, closed)
         patch += joined(region + patch, space, width, grid) - region - closed
         patch = _far_enough(_wide_enough(patch.merged(), region, width), region, space)
+        patch += _bridges(region + patch, closed, width, space_of(technology, Well(*key, region)), grid)
         for layer in (key[0], *key[2]):
             cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
         merged.append(Well(*key, (region + patch).merged()))
@@ -115,6 +116,63 @@ def _wider_necks(technology: Technology, wells: kdb.Region, closed: kdb.Region) 
             free = (each for each in fillings(neck) if (each & closed).is_empty())
             found += next((each for each in free if len(narrow(wells + found + each)) < len(necks)), kdb.Region())
     return found
+
+
+def space_of(technology: Technology, well: Well) -> int:
+    """Return the space that wells of one layer and oxide keep to one another on different nets. [dbu]"""
+    specs = [spec for spec in technology.devices.values() if spec.well == well.layer]
+    alike = [spec for spec in specs if sorted(spec.covers) == sorted(well.oxide)]
+    return max(technology.dim("well_space", spec) for spec in alike or specs)
+
+
+def _bridges(wells: kdb.Region, closed: kdb.Region, width: int, space: int, grid: int) -> kdb.Region:
+    """Return what joins wells that are still too close, around what lies beside the place where they nearly meet. [dbu]
+
+    ::
+
+        C C C                C C C                C, D: closed
+        C C C +-----         C C C +-----
+              |         ->     +---+
+        ----+                ----+ |
+            | D D D              +-+ D D D
+            | D D D              | D D D
+
+    Each bridge is all that a square of the minimum width reaches from one well to the other in the smallest of a few
+    windows around the place.
+    """
+    found, half = kdb.Region(), -(-width // 2)
+    whole = wells.merged()
+    for pair in sorted(whole.isolated_check(space, False, kdb.Metrics.Euclidian).each(), key=lambda each: each.bbox()):
+        for reach in (half, 3 * half // 2, 2 * half):
+            window = on_grid(pair.bbox().enlarged(reach, reach), grid)
+            bridge = _bridge(pair, whole, closed, window, half)
+            if not bridge.is_empty() and _improves(bridge, whole, pair, width, space):
+                found += bridge
+                whole = (whole + bridge).merged()
+                break
+    return found.merged()
+
+
+def _bridge(pair: kdb.EdgePair, wells: kdb.Region, closed: kdb.Region, window: kdb.Box, half: int) -> kdb.Region:
+    """Return where a square of twice ``half`` moves from one well of ``pair`` to the other inside a window. [dbu]"""
+    ends = [wells.interacting(kdb.Edges([edge])) for edge in (pair.first, pair.second)]
+    here = wells & kdb.Region(window.enlarged(2 * half, 2 * half))
+    free = (kdb.Region(window) - (closed - wells) + here).merged()
+    inset = half - 1  # what is just wide enough must not vanish
+    for way in free.sized(-inset, 2).merged().each():
+        bridge = kdb.Region(way).sized(inset, 2) - wells
+        if not any(bridge.interacting(end).is_empty() for end in ends):
+            return bridge.interacting(ends[0]).interacting(ends[1])
+    return kdb.Region()
+
+
+def _improves(bridge: kdb.Region, wells: kdb.Region, pair: kdb.EdgePair, width: int, space: int) -> bool:
+    """Return whether a bridge makes nothing narrow and leaves no gap at its sides that is as small as ``pair``."""
+    near = kdb.Region(bridge.bbox().enlarged(space, space))
+    whole = ((wells & near) + bridge).merged()
+    narrow = whole.width_check(width, False, kdb.Metrics.Euclidian).polygons(1)
+    gaps = whole.space_check(pair.distance() + 1, False, kdb.Metrics.Euclidian).polygons(1)
+    return (narrow + gaps).interacting(bridge).is_empty()
 
 
 def _wide_enough(patch: kdb.Region, wells: kdb.Region, width: int) -> kdb.Region:

@@ -19,12 +19,12 @@ def joined(region: kdb.Region, space: int, width: int, grid: int) -> kdb.Region:
         if faults.is_empty():
             break
         for pair in faults.each():
-            region.insert(_on_grid(pair.bbox().enlarged(width // 2, width // 2), grid))
+            region.insert(on_grid(pair.bbox().enlarged(width // 2, width // 2), grid))
         region.merge()
     return region
 
 
-def _on_grid(box: kdb.Box, grid: int) -> kdb.Box:
+def on_grid(box: kdb.Box, grid: int) -> kdb.Box:
     """Return the smallest box on the grid that holds ``box``."""
     low = (edge // grid * grid for edge in (box.left, box.bottom))
     high = (-(-edge // grid) * grid for edge in (box.right, box.top))

@@ -173,3 +173,29 @@ def test_a_gap_that_can_be_filled_only_up_to_a_foreign_corner_is_filled_so_far()
     join_wells(technology, cell, [], [Well("nwell", "vdd", (), kdb.Region(box)) for box in boxes])
     found = check(layout, cell, technology, rule_ids=["nwell.1", "nwell.2a"]).summary()
     assert found["violations"] == []
+
+
+@pytest.mark.parametrize("room", [860, 855])
+def test_wells_that_nearly_meet_at_a_corner_are_joined_around_what_lies_beside_it(room):
+    """n channels stand beside the gap: a way of 0.86 um between them can be a well (NW.1a), one of 0.855 cannot.
+
+    Everything keeps 0.6 um to an n well (DF.16_5V).
+    """
+    technology = load("gf180mcuD")
+    wells = [Rectangle(-10000, -8000, 0, 0), Rectangle(600, 600, 10000, 8000)]
+    channels = [Rectangle(760, -8000, 10000, -160), Rectangle(-10000, 760, -440 - room, 8000)]
+    blocks = [Block(str(n), "pmos", box, (), {"Nwell": box}, bulk_net="vdd") for n, box in enumerate(wells)]
+    blocks += [Block(f"n{n}", "nmos", box, (), {"COMP": box}, bulk_net="vss") for n, box in enumerate(channels)]
+    layout = kdb.Layout()
+    layout.dbu = technology.dbu_um
+    cell = layout.create_cell("wells")
+    well, comp = (technology.layer(layout, name) for name in ("Nwell", "COMP"))
+    cell.shapes(well).insert(kdb.Region([kdb.Box(*box) for box in wells]))
+    cell.shapes(comp).insert(kdb.Region([kdb.Box(*box) for box in channels]))
+    cell.shapes(technology.layer(layout, "Nplus")).insert(kdb.Region([kdb.Box(*box) for box in channels]))
+    join_wells(technology, cell, [(block, Placed(block.name, 0, 0)) for block in blocks])
+    found = check(layout, cell, technology, rule_ids=["NW.1a", "NW.2a_3.3V", "NW.2b_3.3V"]).summary()["violations"]
+    drawn = kdb.Region(cell.shapes(well))
+    assert not off_grid(drawn.merged(), technology.grid)
+    assert (drawn & kdb.Region(cell.shapes(comp)).sized(600)).is_empty()
+    assert {each["rule_id"] for each in found} == ({"NW.2b_3.3V"} if room < 860 else set())
