@@ -26,6 +26,7 @@ from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, wit
 from layoutkit.flow.ports import ports_data, with_port_places, with_ports
 from layoutkit.flow.rings import draw_rings, transformation
 from layoutkit.flow.room import MOST_TRIES, Room, Try, first_room, held_inside, more_room, uncrowded
+from layoutkit.flow.room_for_wells import close_wells, room_for_wells
 from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job
 from layoutkit.flow.supply_feeds import is_resistive
 from layoutkit.flow.symmetric_modules import axis_outcomes, matched_sets, matching_outcomes, plan_symmetry
@@ -52,6 +53,9 @@ if TYPE_CHECKING:
     from layoutkit.place import Block, Placement
     from layoutkit.place.kept_places import EarlierPlaces
     from layoutkit.technology import Technology
+
+MOST_FOR_WELLS = 4
+"""Placements until wells of one net that cannot be joined keep their space."""
 
 
 @dataclass(frozen=True)
@@ -340,6 +344,8 @@ def place_modules(
 ) -> PlacedModules:
     """Return the modules of ``design``, drawn into a new layout and placed.
 
+    Where wells of one net stay too close, their modules are placed anew with more room around them.
+
     Args:
         design: What to draw.
         options: How to place.
@@ -349,8 +355,18 @@ def place_modules(
     Raises:
         LayoutkitError: If a module cannot be drawn.
     """
+    drawings = drawings or ModuleDrawings(design)
+    found = [_placed_once(design, options, drawings, cover=cover)]
+    while close_wells(found[-1]) and design.earlier is None and len(found) < MOST_FOR_WELLS:  # earlier places stay
+        options = replace(options, room=room_for_wells(found[-1], options.room))
+        found.append(_placed_once(design, options, drawings, cover=cover))
+    return min(found, key=lambda placed: len(close_wells(placed)))
+
+
+def _placed_once(design: Design, options: PlacementOptions, drawings: ModuleDrawings, *, cover: bool) -> PlacedModules:
+    """Return what ``place_modules`` does, placed once."""
     technology = design.technology
-    layout, every = (drawings or ModuleDrawings(design)).copy()
+    layout, every = drawings.copy()
     owner = {device: item.module.name for item in every for device in item.module.devices}
     check_modules(design.constraints, owner)
     options = with_relations(technology, options, design.constraints, owner)
