@@ -2,8 +2,8 @@
 
 The devices of a module have the same flavour and body, and in a row the same gate length and finger width. Where a
 netlist writes a ratio in W, all devices get the finger width that divides every W. The cascodes of a mirror share its
-module if they can. A matched group is split if its devices differ otherwise or are too many, and the split is reported.
-Equal transistors in parallel are drawn as one if their currents are stated.
+module if the taps around both reach all rows. A matched group is split if its devices differ otherwise or are too many,
+and the split is reported. Equal transistors in parallel are drawn as one if their currents are stated.
 
 Some pairs are two modules that mirror each other, unless the constraints state a pattern:
 
@@ -23,8 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.supplies import find_supplies
+from layoutkit.draw.current_mirror import MirrorSpec, mirror_plan
+from layoutkit.draw.mos import Transistor
 from layoutkit.draw.pattern import AUTO
-from layoutkit.errors import UnsupportedOperationError
+from layoutkit.errors import GeometryError, UnsupportedOperationError
 from layoutkit.flow.current_loads import device_currents
 from layoutkit.technology.device_kinds import PASSIVE_KINDS, plural_nouns
 from layoutkit.technology.finger_widths import one_finger_width, widest_finger
@@ -45,6 +47,7 @@ _DIFFER = (
     "its devices differ in flavour, body or l, a branch has no cascode, or no finger width divides all their widths"
 )
 _LARGE = f"a module without a stated pattern holds at most {MOST_MATCHED} devices"
+_HIGH = "the rows of the mirror and as many of its cascodes are too high for the taps around them"
 PARALLEL = "parallel"
 """Type of a group of devices on the same nets that are drawn as one device; they need not match."""
 _FILLED = 0.75
@@ -188,15 +191,18 @@ def _modules_of(
     lower, upper = ([_group(kind, part, technology, levels) for part in parts] for parts in (below, above))
     stacked = len(lower) == len(upper) == 1 and _stands_on(upper[0], lower[0], technology)
     differ = len(lower) + len(upper) > 1 and not stacked
-    if wanted.arrangement == AUTO:
-        most = MOST_MATCHED // 2 if stacked else MOST_MATCHED
-        lower, upper = (
-            [_group(kind, part, technology, levels) for each in parts for part in _parts(each, most)]
-            for parts in (below, above)
-        )
+    if wanted.arrangement != AUTO:
+        return ([_with_cascodes(lower[0], upper[0])] if stacked else [*lower, *upper]), _DIFFER if differ else _LARGE
+
+    def parts_of(sets: Sequence[Sequence[tuple[Device, Sizing]]], most: int) -> list[Group]:
+        return [_group(kind, part, technology, levels) for each in sets for part in _parts(each, most)]
+
     if stacked:
-        return [_with_cascodes(*each) for each in zip(lower, upper, strict=True)], _LARGE
-    return [*lower, *upper], _DIFFER if differ else _LARGE
+        halves = list(zip(*(parts_of(sets, MOST_MATCHED // 2) for sets in (below, above)), strict=True))
+        if all(_rows_fit(mirror, cascodes, technology) for mirror, cascodes in halves):
+            return [_with_cascodes(*each) for each in halves], _LARGE
+    reason = _DIFFER if differ else _HIGH if stacked else _LARGE
+    return [*parts_of(below, MOST_MATCHED), *parts_of(above, MOST_MATCHED)], reason
 
 
 def _in_parallel(
@@ -375,6 +381,39 @@ def _stands_on(upper: Group, lower: Group, technology: Technology) -> bool:
         return False
     pairs = zip(upper.devices, lower.devices, strict=True)
     return all(top.terminals["s"] == bottom.terminals["d"] for top, bottom in pairs)
+
+
+def _rows_fit(lower: Group, upper: Group, technology: Technology) -> bool:
+    """Return whether all rows of a mirror, and as many of its cascodes, lie between taps below and above."""
+    below, above = (tuple(transistors_of(each, {})) for each in (lower, upper))
+    try:
+        plan = mirror_plan(technology, MirrorSpec("", below, above))
+    except GeometryError:
+        return True  # drawing says why
+    mirror = plan.transistors[0].finger_width
+    row = mirror + upper.sizing[0].finger_width * mirror // lower.sizing[0].finger_width
+    most = _FILLED * 2 * technology.dim("tap_max_distance", lower.spec)
+    return len(plan.rows) == 1 or len(plan.rows) * row <= most
+
+
+def transistors_of(group: Group, currents: Mapping[str, float]) -> list[Transistor]:
+    """Return the devices of a group as they are to be drawn, with their currents by name. [A]"""
+    return [
+        Transistor(
+            device.id,
+            group.spec,
+            sizing.finger_width,
+            sizing.length,
+            sizing.fingers,
+            1,
+            device.terminals["d"],
+            device.terminals["g"],
+            device.terminals["s"],
+            device.terminals["b"],
+            current=currents.get(device.id, 0.0),
+        )
+        for device, sizing in zip(group.devices, group.sizing, strict=True)
+    ]
 
 
 def _with_cascodes(lower: Group, upper: Group) -> Group:

@@ -18,7 +18,7 @@ from layoutkit.errors import FarFromTapsError, GeometryError
 from layoutkit.flow.current_loads import device_currents
 from layoutkit.flow.deep_wells import KIND
 from layoutkit.flow.end_dummies import EndDummies, chosen_dummies
-from layoutkit.flow.groups import PARALLEL, Group
+from layoutkit.flow.groups import PARALLEL, Group, transistors_of
 from layoutkit.flow.hierarchy import SUBCIRCUIT, InstanceGroup
 from layoutkit.flow.instances import array_modules, instance_module
 from layoutkit.flow.module_currents import SHAPES, carrying_modules
@@ -269,12 +269,12 @@ def _draw(
     """Draw a group in the shapes that carry its currents; without regard to currents if its wires would be too wide."""
     currents = device_currents(design.constraints, design.circuit)
     if not any(device.id in currents for device in group.devices):
-        return _drawn(layout, design, _Sized(group, tuple(_transistors(group, {}))), paired, ring)
+        return _drawn(layout, design, _Sized(group, tuple(transistors_of(group, {}))), paired, ring)
     try:
-        modules, dummies = _drawn(layout, design, _Sized(group, tuple(_transistors(group, currents))), paired, ring)
+        modules, dummies = _drawn(layout, design, _Sized(group, tuple(transistors_of(group, currents))), paired, ring)
     except GeometryError:  # the wires are so wide that the diffusion lies too far from its taps
-        modules, dummies = _drawn(layout, design, _Sized(group, tuple(_transistors(group, {}))), paired, ring)
-    return carrying_modules(design.technology, group, _transistors(group, currents), modules, currents), dummies
+        modules, dummies = _drawn(layout, design, _Sized(group, tuple(transistors_of(group, {}))), paired, ring)
+    return carrying_modules(design.technology, group, transistors_of(group, currents), modules, currents), dummies
 
 
 class _Sized(NamedTuple):
@@ -384,22 +384,3 @@ def _draw_by_role(layout: kdb.Layout, technology: Technology, spec: MosSpec) -> 
     module = draw_mos(layout, technology, replace(spec, transistor=renamed))
     nets = {role: net for net, role in roles.items()}
     return replace(module, pins=tuple(replace(pin, net=nets[pin.net]) for pin in module.pins))
-
-
-def _transistors(group: Group, currents: Mapping[str, float]) -> list[Transistor]:
-    return [
-        Transistor(
-            device.id,
-            group.spec,
-            sizing.finger_width,
-            sizing.length,
-            sizing.fingers,
-            1,
-            device.terminals["d"],
-            device.terminals["g"],
-            device.terminals["s"],
-            device.terminals["b"],
-            current=currents.get(device.id, 0.0),
-        )
-        for device, sizing in zip(group.devices, group.sizing, strict=True)
-    ]

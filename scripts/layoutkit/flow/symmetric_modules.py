@@ -202,7 +202,7 @@ def matching_outcomes(drawn: Sequence[Drawn], design: Design) -> list[Outcome]:
             names = ", ".join(each.name for each in modules)
             reason = (
                 f"drawn as {len(modules)} modules ({names}); one module needs equal flavour, body, length and fingers, "
-                f"and holds at most {MOST_MATCHED} devices unless a pattern is stated"
+                f"holds at most {MOST_MATCHED} devices unless a pattern is stated, and is as high as its taps reach"
             )
         elif error and wanted.arrangement in {"auto", "interdigitated"}:
             um = design.technology.to_um(error)

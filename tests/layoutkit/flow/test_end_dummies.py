@@ -10,7 +10,8 @@ from layoutkit.draw.module import DrawnDummy
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.end_dummies import LIMIT_MV, chosen_dummies
-from layoutkit.flow.modules import _transistors, dummy_devices
+from layoutkit.flow.groups import transistors_of
+from layoutkit.flow.modules import dummy_devices
 from layoutkit.technology import load
 
 PAIR = """* an input pair with its tail
@@ -79,7 +80,7 @@ def groups(text, technology):
 
 
 def choice(group, technology, *, arrangement="auto", wanted="auto"):
-    spec = GroupSpec("m", tuple(_transistors(group, {})), arrangement)
+    spec = GroupSpec("m", tuple(transistors_of(group, {})), arrangement)
 
     def plans(count):
         return group_plans(load(technology), GroupSpec("m", spec.transistors, arrangement, count), 4)

@@ -119,6 +119,23 @@ def test_each_module_of_a_large_cascode_mirror_holds_the_cascodes_of_its_own_dev
         assert list(group.cascodes) == [name.replace("M", "C") for name in below]
 
 
+@pytest.mark.parametrize(("top_um", "modules"), [(15.735, 2), (6.0, 1)])
+def test_a_mirror_whose_cascodes_leave_no_room_for_all_its_rows_is_apart_from_them(top_um, modules):
+    """Three rows of 3.315 um and three of 5.245 um are 25.7 um high, more than 3/4 of the 30 um between two taps.
+
+    In one row, they were 119 um long, and the larger device of the mirror was at its ends only.
+    """
+    low = {"model": "pfet_01v8", "w": 3.315e-6, "l": 2e-6, "nf": 1}
+    top = {"model": "pfet_01v8", "w": top_um * 1e-6, "l": 10e-6, "nf": 3}
+    devices = [mos("M0", "s0 s0 vdd vdd", **low), mos("M1", "s1 s0 vdd vdd", **(low | {"m": 2}))]
+    devices += [mos("C0", "i0 i0 s0 vdd", **top), mos("C1", "i1 i0 s1 vdd", **(top | {"m": 2}))]
+    groups, notes = groups_of(*devices)
+    assert [[device.id for device in group.devices] for group in groups] == (
+        [["M0", "M1"], ["C0", "C1"]] if modules > 1 else [["M0", "M1", "C0", "C1"]]
+    )
+    assert ["too high for the taps" in note for note in notes] == [True] * (modules - 1)
+
+
 def test_every_device_is_in_exactly_one_group():
     devices = [mos(f"M{i}", f"d{i % 3} g{i % 2} s{i % 4} vss") for i in range(12)]
     groups, _ = groups_of(*devices)
