@@ -202,7 +202,9 @@ def _strap_widths(metal: Metal, needs: Sequence[float], width: int) -> tuple[lis
     step, least = 2 * metal.grid, metal.wire(metal.riser)
     widest = metal.tech.to_dbu(metal.widest(metal.riser)) // step * step
     inner = [*range(1, len(needs)), *range(len(needs) - 2, 0, -1)]
-    units = 0
+    least_counts = [need / (widest + step) for need in needs]  # fewer straps would be too wide
+    per_unit = [1, *[2] * (len(needs) - 2), 1][: len(needs)]
+    units = max(0, int(max(count / each for count, each in zip(least_counts, per_unit, strict=True))) - 2)
     while True:
         units += 1
         order = [0, *[number for _ in range(units) for number in (*inner, 0)]]

@@ -8,7 +8,7 @@ from itertools import pairwise
 import klayout.db as kdb
 import pytest
 
-from layoutkit.draw import stack
+from layoutkit.draw import stack, trunks
 from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
 from layoutkit.draw.row_metal import Metal
@@ -130,6 +130,23 @@ def test_straps_and_bars_are_the_mirror_image_of_themselves_and_keep_their_space
         assert width * conductor.current_ma_um >= current * beside / 3 * 0.999
     tops = [bar.top for bar in trunks.bars.values()]
     assert all(bar.bottom > top for bar, top in zip(list(trunks.bars.values())[1:], tops, strict=False))
+
+
+@pytest.mark.parametrize("currents", [{"a": 2e4}, {"a": 2e4, "b": 4e4}, {"a": 5.0, "b": 2e4, "c": 4e4}])
+def test_straps_for_amperes_are_as_few_as_their_widest_allows_and_found_in_a_few_steps(currents, monkeypatch):
+    """The search began with one strap, and looked through all of them for each more: minutes for 10 A in a module."""
+    metal, steps, space = Metal(load("sg13g2")), [], trunks._space
+    monkeypatch.setattr(trunks, "_space", lambda each: steps.append(1) or space(each))
+    room = Area(-15_000, 0, 15_000, 40_000)
+    rails = [(net, metal.rail, room._replace(bottom=30_000, top=31_000)) for net in currents]
+    plan = plan_trunks(metal, currents, room, rails)
+    assert plan.lack > 0
+    assert len(steps) < len(plan.straps) + 100
+    step, widest = 2 * metal.grid, metal.tech.to_dbu(metal.widest(metal.riser))
+    widths = {net: [each.area.right - each.area.left for each in plan.straps if each.net == net] for net in currents}
+    assert max(map(max, widths.values())) <= widest
+    most = max(widths, key=lambda net: max(widths[net]))
+    assert sum(widths[most]) > (len(widths[most]) - 2) * (widest - step)  # with a unit less, these would be too wide
 
 
 def test_usual_currents_and_two_conductors_need_no_trunks():
