@@ -56,6 +56,7 @@ def find_faults(constraints: Constraints, circuit: Circuit | None) -> list[Const
         for index, entry in enumerate(getattr(constraints, name)):
             getattr(judge, name)(f"{name}[{index}]", entry)
     judge.mirrored_ports(constraints)
+    judge.currents(constraints)
     opposed = contradictions(constraints)
     return [*judge.faults, *(ConstraintFault(each.paths[-1], each.text, list(each.names)) for each in opposed)]
 
@@ -173,6 +174,29 @@ class _Judge:
         self._device(path, entry.device)
         self._alone(path, [entry.device], self._driven)
 
+    def currents(self, constraints: Constraints) -> None:
+        """Judge devices whose current only the port of a net can carry, which states less."""
+        for device in filter(None, map(self._devices.get, constraints.device_loads if constraints.currents else ())):
+            current = constraints.device_loads[device.id]
+            for net in sorted({device.terminals[end] for end in _ends(device)} & constraints.currents.keys()):
+                if current > constraints.currents[net] and self._only_its_port_drives(net, device):
+                    self._report(
+                        self._driven[device.id],
+                        f"{device.id} carries {current:g} A, which no other device can drive, but its net "
+                        f"{short(net)!r} is stated to carry {constraints.currents[net]:g} A in {self._loaded[net]}",
+                        device.id,
+                    )
+
+    def _only_its_port_drives(self, net: str, device: Device) -> bool:
+        """Return whether all other devices on a net take current from it as one does, or all give it."""
+        if self._circuit is None or net in self._circuit.black_box_nets:
+            return False
+        places = self._circuit.nets[net]
+        ends = [(self._devices[each.device], each.terminal) for each in places if each.device != device.id]
+        sides = {_takes(device, end) for end in _ends(device) if device.terminals[end] == net}
+        sides |= {_takes(other, end) for other, end in ends if end in _ends(other)}
+        return len(sides) == 1 and None not in sides
+
     def port_sides(self, path: str, entry: PortSide) -> None:
         """Judge the side of one port."""
         if not self._net(path, entry.port):
@@ -237,3 +261,15 @@ class _Judge:
         if len(name) > MAX_NAME or self._looked_up > MAX_HINTED:
             return ""
         return did_you_mean(name, known, 0.5)
+
+
+def _ends(device: Device) -> tuple[str, ...]:
+    """Return the terminals through which a direct current may flow."""
+    if device.is_mos:
+        return ("d", "s")
+    return () if device.type == "capacitor" else tuple(device.terminals)
+
+
+def _takes(device: Device, end: str) -> bool | None:
+    """Return whether a device takes current from the net at a drain or source; None if that is not known."""
+    return (device.type == "nmos") == (end == "d") if device.is_mos else None

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -350,6 +351,32 @@ def test_conflicts_of_the_other_sections_are_reported(comparator, suggested, sec
     assert [fault for fault in faults if message in fault.message], faults
     with pytest.raises(LayoutkitError, match="do not fit circuit"):
         check_constraints(Constraints.from_json({**suggested, section: entries}), comparator)
+
+
+@pytest.mark.parametrize(
+    ("nets", "stated", "fault"),
+    [
+        ("out g vss vss", 1e-3, "M1 carries 0.002 A, which no other device can drive"),  # two switches in parallel
+        ("out g vss vss", 2e-3, ""),  # they need not conduct at once
+        ("vdd g out vss", 1e-3, ""),  # an upper switch drives the lower one
+        ("x g vss vss", 1e-3, "its net 'out' is stated to carry 0.001 A in net_currents[0]"),
+    ],
+)
+def test_a_device_with_more_current_than_its_net_where_only_the_port_drives_it_is_a_contradiction(nets, stated, fault):
+    """The metal was judged with the smaller current, so that 40 mA through four switches passed at 0.1 mA."""
+    devices = tuple(
+        Device(name, "nmos", "n", {"w": 1e-6, "l": 1e-6}, dict(zip("dgsb", terminals.split(), strict=True)))
+        for name, terminals in (("M1", "out g vss vss"), ("M2", nets))
+    )
+    circuit = Circuit("c", devices, ("out", "g", "x", "vdd", "vss"))
+    given = {
+        "net_currents": [{"net": "out", "current": stated}, {"net": "vss", "current": 1.0}],
+        "device_currents": [{"device": "M1", "current": 2e-3}],
+    }
+    found = find_faults(given, circuit)
+    assert [(each.path, fault in each.message) for each in found] == [("device_currents[0]", True)] * bool(fault)
+    resistor = Device("R1", "resistor", "r", {"r": 1.0}, {"p": "out", "n": "x"})
+    assert find_faults(given, replace(circuit, devices=(*devices, resistor))) == []
 
 
 def test_every_fault_of_a_format_is_reported():
