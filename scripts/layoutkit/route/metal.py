@@ -459,6 +459,7 @@ class Finisher:
             return
         known = [rect for at, rect in (*metal.rects(self.stack), *self.own) if at == level]
         across = core.decompose_trapezoids_to_region(kdb.Polygon.TD_vtrapezoids)
+        across.merged_semantics = False  # else each of them would be all of the metal
         pieces = [polygon.bbox() for polygon in core.decompose_trapezoids_to_region().each()]
         for piece in pieces.copy():  # a wire along wide metal of its net is a slice that is wide only together with it
             if min(piece.width(), piece.height()) >= self.stack.width(level, None):

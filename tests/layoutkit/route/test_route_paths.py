@@ -598,6 +598,20 @@ def test_cuts_of_one_net_that_are_too_close_are_found_wherever_they_lie(gap):
     assert len(found) == sum(not pairs.is_empty() for pairs in near) == (6 * 7 if gap else 0)
 
 
+def test_only_gaps_are_filled_where_a_wire_runs_beside_wide_metal_of_its_net():
+    """A wire of 6 um passes a bar of 6 um at 0.08 um. All between the two ends was filled, 12 um high (sg13g2 M4.f)."""
+    stack = make_stack(load("sg13g2"), ["Metal4", "Metal5"], [])
+    level = [conductor.name for conductor in stack.conductors].index("Metal4")
+    bar = (0, 0, 18_000, 6000)
+    pad, wire = Patch("Metal4", (10_900, 6340, 17_000, 11_820)), kdb.Box(11_000, 6080, 33_000, 12_080)
+    metal = NetMetal(wires=[Wire("Metal4", ((14_000, 9080), (30_000, 9080)), 6000)], patches=[pad])
+    finisher = Finisher(stack, Occupancy(), "a", [(level, bar)])
+    finisher.finish(metal, None)
+    drawn = kdb.Region([kdb.Box(*bar), wire, kdb.Box(*pad.rect)])
+    filled = (finisher.region(metal, level) - drawn).merged()
+    assert [(each.bbox(), each.is_box()) for each in filled.each()] == [(kdb.Box(11_000, 6000, 18_000, 6080), True)]
+
+
 def test_wide_metal_of_uneven_height_is_not_taken_for_more_than_is_drawn():
     """A decomposition cuts it into slabs of 5 nm; what sticks out of the metal would call for patches in the gap."""
     technology = load("sg13g2")
