@@ -85,9 +85,7 @@ def grow_pair(board: Board, mirror: Mirror, net: NetRequest, twin: NetRequest, w
             found.append([*forest.paths[number], *growth.paths])
         return Folded(found, reason=f"{NO_IMAGE}: they are joined by ways of their own")
     if any(fold.bridges for fold in folds):
-        rest.reason = (
-            "the pins lie at different heights: the wires past both are mirror images, those to each pin are not"
-        )
+        rest.reason = BRIDGED
     return rest
 
 
