@@ -300,10 +300,19 @@ class Finisher:
         return via
 
     def _wire_widths(self, cut: int, gauge: Gauge) -> tuple[int, int]:
-        """Return the widths of a gauge's wires below and above a cut; 0 for usual ones. [dbu]"""
+        """Return the widths of a gauge's wires below and above a cut, as far as wires may be so wide; 0 for usual ones.
+
+        On the way to wires on a thick conductor, vias cross levels on which the current would need wires that are wider
+        than allowed. [dbu]
+        """
         if gauge.width is None and not gauge.current_ma:
             return 0, 0
-        return self.stack.wire_width(cut, gauge), self.stack.wire_width(cut + 1, gauge)
+        below, above = (
+            min(width, self.stack.widest[level] or width)
+            for level in (cut, cut + 1)
+            for width in [self.stack.wire_width(level, gauge)]
+        )
+        return below, above
 
     def _pad_without_room(
         self, metal: Sequence[tuple[int, Rect]], wide: Sequence[tuple[int, Rect]]

@@ -13,11 +13,11 @@ from route_oracle import faults, net_cuts
 
 from layoutkit.errors import GeometryError, TechnologyError
 from layoutkit.route import NetRequest, RouteOptions, Terminal, route
-from layoutkit.route.metal import Finisher, NetMetal
+from layoutkit.route.metal import Finisher, NetMetal, Share
 from layoutkit.route.negotiation import PATIENCE
 from layoutkit.route.occupancy import Occupancy, Shape
 from layoutkit.route.path_search import EdgeCosts, Search
-from layoutkit.route.routes import Patch, Via, Wire
+from layoutkit.route.routes import Gauge, Patch, Via, Wire
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.route.second_cuts import SecondCuts, WiredNet
 from layoutkit.route.sheet import Sheet
@@ -471,6 +471,20 @@ def test_an_array_of_cuts_for_a_current_does_not_reach_far_beyond_its_wire():
     metal = NetMetal(wires=[Wire("Metal3", ((0, 0), (0, 4000)), 1000)], vias=[Via("Via3", 0, 0)])
     Finisher(stack, Occupancy(), "a", []).finish(metal, 1000, 2.0)
     assert [(via.columns, via.rows) for via in metal.vias] == [(2, 3)]
+
+
+def test_a_via_below_a_thick_conductor_is_no_wider_than_wires_may_be():
+    """sg13g2: 48 mA need 24 um of Metal4 (M4.f starts at 10 um), 120 cuts of Via4, and 3 um of TopMetal1."""
+    technology = load("sg13g2")
+    stack = make_stack(technology, ["Metal4", "Metal5", "TopMetal1"], [])
+    metal = NetMetal(vias=[Via("Via4", 0, 0), Via("TopVia1", 0, 0)])
+    metal.shares = {(via.cut, 0, 0): Share(Gauge(None, 48.0), 48.0) for via in metal.vias}
+    Finisher(stack, Occupancy(), "a", []).finish(metal, None, 48.0)
+    for via in metal.vias:
+        each = technology.cuts[[cut.name for cut in technology.cuts].index(via.cut)]
+        assert via.columns * via.rows * each.current_ma >= 48.0
+    for level, (left, bottom, right, top) in metal.rects(stack):
+        assert max(right - left, top - bottom) <= (technology.widest_usual(stack.conductors[level]) or 20_000)
 
 
 @pytest.mark.parametrize(("end", "top"), [(6500, 0), (6530, 6550), (6545, 6550), (6550, 0)])
