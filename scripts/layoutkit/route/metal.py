@@ -208,10 +208,18 @@ class Finisher:
         occupancy: Metal and cuts of everyone else (own shapes in it are ignored).
         net: Name of the net.
         own: Fixed metal of the net, ``(level, rect)``.
+        area: No array of cuts reaches beyond it; None for any. [dbu]
     """
 
-    def __init__(self, stack: Stack, occupancy: Occupancy, net: str, own: Sequence[tuple[int, Rect]]) -> None:
-        self.stack, self.occupancy, self.net, self.own = stack, occupancy, net, own
+    def __init__(
+        self,
+        stack: Stack,
+        occupancy: Occupancy,
+        net: str,
+        own: Sequence[tuple[int, Rect]],
+        area: Rect | None = None,
+    ) -> None:
+        self.stack, self.occupancy, self.net, self.own, self.area = stack, occupancy, net, own, area
 
     def finish(self, metal: NetMetal, width: int | None, current_ma: float | None = None) -> None:
         """Add cuts, area patches, gap fills and what is wide only together to ``metal``."""
@@ -317,8 +325,13 @@ class Finisher:
     def _pad_without_room(
         self, metal: Sequence[tuple[int, Rect]], wide: Sequence[tuple[int, Rect]]
     ) -> tuple[int, Rect] | None:
-        """Return the first pad that is too close to others, None without; ``wide`` is the wide metal of the net."""
+        """Return the first pad that leaves the area or is too close to others, None without.
+
+        ``wide`` is the wide metal of the net.
+        """
         for level, rect in metal:
+            if self.area is not None and not holds(self.area, rect):
+                return level, rect
             attached = any(at == level and touches(rect, other) for at, other in wide)
             if self.in_the_way(level, rect, attached=attached):
                 return level, rect

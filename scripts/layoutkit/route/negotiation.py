@@ -284,7 +284,7 @@ class Negotiation:
             state.entered = False
 
     def _finisher(self, net: NetRequest) -> Finisher:
-        return Finisher(self.stack, self.board.occupancy, net.name, self.board.own[net.name])
+        return Finisher(self.stack, self.board.occupancy, net.name, self.board.own[net.name], self.board.area)
 
     def is_bad(self, net: NetRequest) -> bool:
         """Return whether an entered route conflicts with others or breaks a rule by itself."""

@@ -487,6 +487,16 @@ def test_a_via_below_a_thick_conductor_is_no_wider_than_wires_may_be():
         assert max(right - left, top - bottom) <= (technology.widest_usual(stack.conductors[level]) or 20_000)
 
 
+def test_an_array_of_cuts_does_not_reach_beyond_the_area():
+    """4 mA need ten cuts of 0.4 mA, more rows than 0.4 um has room for; the area ends 0.4 um above the via."""
+    stack = make_stack(load("sg13g2"), ["Metal3", "Metal4"], [])
+    for area in (None, (-4000, -4000, 4000, 400)):
+        metal = NetMetal(wires=[Wire("Metal3", ((0, 0), (-2000, 0)), 600)], vias=[Via("Via3", 0, 0)])
+        Finisher(stack, Occupancy(), "a", [], area).finish(metal, 600, 4.0)
+        top = max(rect[3] for _, rect in metal.rects(stack))
+        assert (top > 400) == (area is None)
+
+
 @pytest.mark.parametrize(("end", "top"), [(6500, 0), (6530, 6550), (6545, 6550), (6550, 0)])
 def test_a_wire_ends_on_a_pin_or_well_beyond_its_cuts(end, top):
     """Ends of Metal2 below 0.34 um reach 0.06 um beyond Via2 in gf180mcuD (V2.3c); the pin ends 0.01 um beyond it."""
