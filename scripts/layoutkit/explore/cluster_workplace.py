@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import FileError, MissingProgramError
+from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore.cluster_task import call_there
 from layoutkit.explore.cluster_workers import ClusterWorkers
 from layoutkit.explore.job_process import GRACE_S
@@ -90,7 +90,9 @@ class ClusterWorkplace:
             self._workers.look()
             lost = [*self._without_worker(), *self._overdue()]
             return lost or self._gathered(seconds)
-        except (OSError, RuntimeError) as error:  # a connection that closed, a client that was closed with it
+        except Exception as error:
+            if not self._is_gone(error):
+                raise
             raise MissingProgramError(
                 f"the scheduler no longer answers ({type(error).__name__}); finished jobs are kept: resume the run"
             ) from error
@@ -101,8 +103,17 @@ class ClusterWorkplace:
         try:
             self._client.cancel(futures)
             self._client.close(timeout=5)
-        except (OSError, RuntimeError):  # the scheduler is gone, and with it the tasks
-            return
+        except Exception as error:  # the scheduler may be gone, and with it the tasks
+            if not self._is_gone(error):
+                raise
+
+    def _is_gone(self, error: Exception) -> bool:
+        """Return whether an error says that the scheduler no longer answers.
+
+        The connection closed, or the client did so with it, for which Dask has a class of its own or none.
+        """
+        closed = self._client.status == "closed" and not isinstance(error, LayoutkitError)
+        return closed or isinstance(error, (OSError, RuntimeError))
 
     def _submit(self, task: _Task) -> None:
         """Submit a task; it waits if no worker may run it."""

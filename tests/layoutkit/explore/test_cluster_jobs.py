@@ -213,6 +213,15 @@ def test_without_a_worker_that_may_work_everything_missing_is_named(strange_pack
         alone.close()
 
 
+def test_a_client_that_closed_with_its_scheduler_hides_no_error(cluster, tmp_path):
+    place = DaskCluster(cluster.address).open(Limits())
+    place.start(do("square", n=3), tmp_path)
+    place._client.close()
+    with pytest.raises(MissingProgramError, match="resume the run"):
+        place.finished(0.1)
+    place.stop()
+
+
 PROGRAM = """
 import json, sys
 from layoutkit.explore.jobs import Job
