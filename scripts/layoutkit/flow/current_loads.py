@@ -107,7 +107,7 @@ def _resistance(device: Device, technology: Technology) -> float:
     return float(spec.value * params["l"] / params["w"] / params.get("m", 1))
 
 
-def net_loads(
+def net_current_loads(
     cell: kdb.Cell, placed: PlacedModules, circuit: Circuit, constraints: Constraints, routes: Iterable[RoutedNet] = ()
 ) -> dict[str, NetLoad]:
     """Return what is known of the current of each net that has metal, and of the single cuts of its wires.
@@ -158,7 +158,7 @@ def judged(
     cell: kdb.Cell, placed: PlacedModules, circuit: Circuit, constraints: Constraints, routes: Iterable[RoutedNet] = ()
 ) -> list[NetVerdict]:
     """Return the verdict on each net of a finished layout, drawn in ``cell`` with wires ``routes``."""
-    return judge_currents(cell, placed.technology, net_loads(cell, placed, circuit, constraints, routes))
+    return judge_currents(cell, placed.technology, net_current_loads(cell, placed, circuit, constraints, routes))
 
 
 def with_verdicts(

@@ -126,7 +126,7 @@ def space_of(technology: Technology, well: Well) -> int:
 
 
 def _bridges(wells: kdb.Region, closed: kdb.Region, width: int, space: int, grid: int) -> kdb.Region:
-    """Return what joins wells that are still too close, around what lies beside the place where they nearly meet. [dbu]
+    """Return bridges between wells that are still too close; they avoid the ``closed`` areas beside the gap. [dbu]
 
     ::
 

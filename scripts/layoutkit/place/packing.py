@@ -31,8 +31,9 @@ FREE, CENTRED, PAIR = 0, 1, 2
 LEFT, RIGHT, BOTTOM, TOP = 0, 1, 2, 3
 RIGHT_OF, FLUSH_LEFT, LEFT_OF, FLUSH_RIGHT = 0, 1, 2, 3
 
-# The state: order of items, order of clusters, then a record of each item, of each cluster and of each rectangle of the
-# packed clusters (at most two of each), the flags of what is to be computed again, totals, and a record of each net.
+# The state has these parts, one after the other: the order of items; the order of clusters; a record for each item; a
+# record for each cluster; a record for each rectangle of the packed clusters, at most two per cluster; flags for what
+# must be computed again; totals; a record for each net.
 ORDER, C_ORDER, ITEMS = range(3)
 # Fields of an item: its choices; its place in its cluster; its pins (``layoutkit.place.wiring``).
 CLUSTER, SHAPE, TURN, REFERENCE, RULE, OFF_AXIS, X, Y, AT_X, AT_Y, AT_ROW, ITEM_SIZE = range(12)
