@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 import numpy as np
 
-from layoutkit.parasitics.capacitance_pieces import Capacitances, PieceGroup
+from layoutkit.parasitics.capacitance_pieces import Capacitances, PieceGroup, divided
 from layoutkit.parasitics.net_shapes import GROUND, WELL, level_names
 from layoutkit.parasitics.rectangles import (
     Rectangles,
@@ -71,7 +71,8 @@ def capacitances(shapes: NetShapes, technology: Technology) -> Capacitances:
     """Return the capacitances between the nets of a layout, and to the substrate.
 
     Gates of transistors and what lies between the plates of capacitors are left out: the models of the devices have
-    them. So are the junctions of diffusion. What the technology states no coefficient for is in ``unchecked``.
+    them. So are the junctions of diffusion. What a net inside a resistor has counts to the nets at its ends, see
+    ``inner_nets``. What the technology states no coefficient for is in ``unchecked``.
 
     Args:
         shapes: Shapes by level and net.
@@ -143,7 +144,7 @@ class _Extractor:
             self._areas(level)
             self._fringes(level, self._zones(level, round(shielding.reach_um / self.dbu)), shielding)
         merged = round(_MERGED_UM / self.dbu)
-        return Capacitances(tuple(self.found), merged, tuple(sorted(self.unchecked)))
+        return Capacitances(divided(self.found, self.shapes.inner), merged, tuple(sorted(self.unchecked)))
 
     # ---- what there is
 

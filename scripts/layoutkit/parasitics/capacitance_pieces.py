@@ -12,6 +12,8 @@ import numpy as np
 from layoutkit.parasitics.net_shapes import GROUND
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from numpy.typing import NDArray
 
     from layoutkit.parasitics.rectangles import Integers
@@ -50,6 +52,43 @@ class PieceGroup(NamedTuple):
     other_layer: str
     places: Integers
     values: Numbers
+
+
+def divided(
+    groups: Iterable[PieceGroup], shares: Mapping[int, tuple[tuple[int, float], ...]]
+) -> tuple[PieceGroup, ...]:
+    """Return the pieces with those of some nets divided among others; what is then between a net and itself is left out.
+
+    Args:
+        groups: The pieces.
+        shares: Net that is to go to the nets that get its capacitance, each with its share.
+    """
+    if not shares:
+        return tuple(groups)
+    return tuple(_turned(_turned(group, shares), shares) for group in groups)
+
+
+def _turned(group: PieceGroup, shares: Mapping[int, tuple[tuple[int, float], ...]]) -> PieceGroup:
+    """Return pieces whose first nets are divided, with both sides exchanged."""
+    numbers, index = np.unique(group.nets, return_inverse=True)
+    parts = [shares.get(net, ((net, 1.0),)) for net in numbers.tolist()]
+    counts = np.array([len(part) for part in parts], np.int64)
+    first = np.cumsum(counts) - counts
+    nets = np.array([net for part in parts for net, _ in part], np.int64)
+    share = np.array([value for part in parts for _, value in part])
+    each = counts[index.reshape(-1)]
+    owner = np.repeat(np.arange(len(group.nets)), each)
+    part = np.repeat(first[index.reshape(-1)] - (np.cumsum(each) - each), each) + np.arange(len(owner))
+    kept = nets[part] != group.others[owner]
+    owner, part = owner[kept], part[kept]
+    return PieceGroup(
+        group.others[owner],
+        group.other_layer,
+        nets[part],
+        group.layer,
+        group.places[owner],
+        group.values[owner] * share[part],
+    )
 
 
 @dataclass(frozen=True)

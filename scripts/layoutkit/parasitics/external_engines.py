@@ -21,16 +21,19 @@ from layoutkit.errors import KlayoutError, LayoutkitError, MissingProgramError
 from layoutkit.extract.extractor import extract
 from layoutkit.layout.cells import choose_cell
 from layoutkit.other_programs import MAX_BYTES, OtherProgram, ProgramRun, log_tail, run_program
+from layoutkit.parasitics.inner_nets import inner_nets
 from layoutkit.parasitics.layout_circuit import layout_circuit
 from layoutkit.parasitics.net_parasitics import GROUND, Capacitor, Elements, NetParasitics, Parasitics
 from layoutkit.parasitics.pair_mismatches import pair_mismatches
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.parasitics.parasitic_extraction import PexOptions
     from layoutkit.technology import Technology
+
+    SharesOfNets = dict[str, tuple[tuple[str, float], ...]]
 
 PROGRAMS = {
     name: OtherProgram(name, f"engine {name} needs its program", f"{hint}, or use engine builtin")
@@ -76,12 +79,13 @@ def external_parasitics(
     """
     program = PROGRAMS[run.engine].path()
     cell = choose_cell(layout, options.cell_name)
+    shares: SharesOfNets = {}
     with tempfile.TemporaryDirectory(prefix="pex-") as name:
         folder = Path(name)
         written = folder / "out.spice"
         if run.engine == "magic":
             command = _magic(program, technology, cell.name, options, folder)
-            layout = _with_inner_names(layout, circuit, technology, options)
+            layout, shares = _with_inner_names(layout, circuit, technology, options)
         else:
             command = _kpex(program, technology, circuit, cell.name, options, folder)
         layout.write(str(folder / "layout.gds"))
@@ -93,7 +97,7 @@ def external_parasitics(
     if f".subckt {cell.name}".lower() not in text.lower():
         raise LayoutkitError(f"{run.engine} wrote no netlist of cell {cell.name}; it said: {log.strip()}")
     spice, unchecked = _with_pins(_with_names_of(circuit, text), cell.name, circuit)
-    nets, elements = _figures(_with_names_of(circuit, capacitors), circuit)
+    nets, elements = _figures(_with_names_of(circuit, capacitors), circuit, shares)
     unchecked += [f"resistances to terminals: engine {run.engine} states them in its netlist only"]
     if run.engine == "magic" and options.mode == "rc":
         unchecked.append(
@@ -171,21 +175,37 @@ def _magic(program: str, technology: Technology, cell: str, options: PexOptions,
     return [program, "-dnull", "-noconsole", "-rcfile", str(found[0]), "pex.tcl"]
 
 
-def _with_inner_names(layout: kdb.Layout, circuit: Circuit, technology: Technology, options: PexOptions) -> kdb.Layout:
-    """Return a layout in which each net without a label has one with its name, which Magic would name by its place."""
+def _with_inner_names(
+    layout: kdb.Layout, circuit: Circuit, technology: Technology, options: PexOptions
+) -> tuple[kdb.Layout, SharesOfNets]:
+    """Return a layout in which each net without a label has one with its name, and the nets inside resistors.
+
+    Magic would name them by their places. Each net inside a resistor is stated with the shares that the nets at the
+    ends have of its capacitance, see ``inner_nets``.
+    """
     named = layout.dup()
     cell = choose_cell(named, options.cell_name)
     found = layout_circuit(extract(named, cell, technology, waived_layers=options.waived_layers), circuit)
-    for number, net in sorted(found.extraction.nets.items()):
+    inner = inner_nets(found.extraction)
+    names = {number: found.nets[number] for number, net in found.extraction.nets.items() if not net.labels}
+    names |= {number: _inner_name(number, found.nets.values()) for number in inner}
+    for number, text in sorted(names.items()):
         metal = ((each, found.extraction.shapes(number, each.name)) for each in technology.conductors)
         conductor, shapes = next(((each, shapes) for each, shapes in metal if not shapes.is_empty()), (None, None))
-        if net.labels or conductor is None or shapes is None:
+        if conductor is None or shapes is None:
             continue
         boxes = [part.bbox() for part in shapes.decompose_trapezoids_to_region()]
         middle = max(boxes, key=lambda box: (box.area(), str(box))).center()
-        text = kdb.Text(found.nets[number], middle.x, middle.y)
-        cell.shapes(technology.layer(named, conductor.label_layer)).insert(text)
-    return named
+        cell.shapes(technology.layer(named, conductor.label_layer)).insert(kdb.Text(text, middle.x, middle.y))
+    shares = {names[each]: tuple((found.nets[end], part) for end, part in ends) for each, ends in inner.items()}
+    return named, shares
+
+
+def _inner_name(number: int, taken: Collection[str]) -> str:
+    name = f"inner_{number}"
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _kpex(
@@ -240,9 +260,16 @@ def _with_pins(text: str, cell: str, circuit: Circuit) -> tuple[str, list[str]]:
     return f"{joined[: head.start()]}.subckt {circuit.name} {ports}{joined[head.end() :]}", []
 
 
-def _figures(text: str, circuit: Circuit) -> tuple[tuple[NetParasitics, ...], Elements]:
-    """Return the capacitance of each net and the capacitors; nodes of one net count as that net."""
-    names = {net.lower(): net for net in circuit.nets}
+def _figures(text: str, circuit: Circuit, shares: SharesOfNets) -> tuple[tuple[NetParasitics, ...], Elements]:
+    """Return the capacitance of each net and the capacitors; nodes of one net count as that net.
+
+    Args:
+        text: The netlist.
+        circuit: Names the nets.
+        shares: Net to the nets that its capacitance counts to, each with its share.
+    """
+    names = {net.lower(): net for net in (*circuit.nets, *shares)}
+    substrates = _SUBSTRATES - set(names)  # a circuit may call one of its nets 0
     ground: dict[str, float] = defaultdict(float)
     coupling: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for line in re.sub(r"\n\+[ \t]*", " ", text).splitlines():
@@ -251,14 +278,16 @@ def _figures(text: str, circuit: Circuit) -> tuple[tuple[NetParasitics, ...], El
             continue
         value = float(found[3]) * _SCALES.get(found[4].lower(), 1.0) * 1e15
         one, other = (_net_of(found[place], names) for place in (1, 2))
-        if one in _SUBSTRATES or other in _SUBSTRATES:
-            ground[other if one in _SUBSTRATES else one] += value
-        elif one != other:
-            coupling[one][other] += value
-            coupling[other][one] += value
+        for first, part in shares.get(one, ((one, 1.0),)):
+            for second, share in shares.get(other, ((other, 1.0),)):
+                if first in substrates or second in substrates:
+                    ground[second if first in substrates else first] += value * part * share
+                elif first != second:
+                    coupling[first][second] += value * part * share
+                    coupling[second][first] += value * part * share
     nets = tuple(
         NetParasitics(net=net, ground_fF=ground.get(net, 0.0), coupling_fF=dict(sorted(coupling[net].items())))
-        for net in sorted({*ground, *coupling} - _SUBSTRATES)
+        for net in sorted({*ground, *coupling} - substrates)
     )
     capacitors = [Capacitor(net.net, GROUND, net.ground_fF) for net in nets if net.ground_fF]
     capacitors += [
@@ -270,8 +299,6 @@ def _figures(text: str, circuit: Circuit) -> tuple[tuple[NetParasitics, ...], El
 def _net_of(node: str, names: Mapping[str, str]) -> str:
     """Return the net of a node: Magic calls the nodes of a net ``net.n1``, ``net.t0``, KPEX ``net.1``."""
     plain = node.lower()
-    if plain in _SUBSTRATES:
-        return plain
-    if plain not in names:
+    if plain not in names and plain not in _SUBSTRATES:
         plain = re.sub(r"[.:$](n|t)?\d+$", "", plain)
     return names.get(plain, plain)

@@ -9,10 +9,11 @@ import klayout.db as kdb
 
 from layoutkit.extract.connectivity import SUBSTRATE, DrawnLayers
 from layoutkit.extract.passive_devices import plate_layer
+from layoutkit.parasitics.inner_nets import inner_nets
 from layoutkit.technology.parasitic_data import DIFFUSION, POLY, THICK_DIFFUSION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from layoutkit.extract.extracted import Extraction
     from layoutkit.technology import Technology
@@ -36,6 +37,7 @@ class NetShapes:
         n_wells: N wells and deep n wells by net, whose junctions with p silicon have a capacitance.
         p_wells: P silicon that is isolated from the substrate, by net.
         floating: Conductors with metal on no net.
+        inner: Net inside a resistor to the nets at its ends, each with its share of the capacitance.
     """
 
     levels: Mapping[str, ShapesOfNets]
@@ -44,6 +46,7 @@ class NetShapes:
     n_wells: ShapesOfNets = field(default_factory=dict)
     p_wells: ShapesOfNets = field(default_factory=dict)
     floating: tuple[str, ...] = ()
+    inner: Mapping[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)
 
 
 def level_names(technology: Technology) -> list[str]:
@@ -52,9 +55,10 @@ def level_names(technology: Technology) -> list[str]:
 
 
 def net_shapes(extraction: Extraction) -> NetShapes:
-    """Return the shapes of the nets of a layout, by their numbers in ``extraction.nets``."""
+    """Return the shapes of the nets of a layout, by their numbers in ``extraction.nets``, and of nets inside resistors."""
     technology = extraction.technology
-    reader = _Reader(extraction)
+    inner = inner_nets(extraction)
+    reader = _Reader(extraction, {*extraction.nets, *inner})
     drawn = DrawnLayers(extraction.layout.cell(extraction.cell_name), technology)
     thick = kdb.Region()
     for name, layer in technology.layers.items():
@@ -79,6 +83,7 @@ def net_shapes(extraction: Extraction) -> NetShapes:
         n_wells=n_wells,
         p_wells=p_wells,
         floating=tuple(conductor.name for conductor in technology.conductors if GROUND in levels[conductor.name]),
+        inner=inner,
     )
 
 
@@ -96,10 +101,11 @@ def _without_empty(shapes: ShapesOfNets) -> ShapesOfNets:
 
 
 class _Reader:
-    """Shapes of the nets of an extraction; those of nets without a label or device are on ``GROUND``."""
+    """Shapes of the ``known`` nets of an extraction; those of all others are on ``GROUND``."""
 
-    def __init__(self, extraction: Extraction) -> None:
+    def __init__(self, extraction: Extraction, known: Collection[int]) -> None:
         self.extraction = extraction
+        self.known = known
         circuit = extraction.lvs.netlist().top_circuit()
         self.nets = [] if circuit is None else list(circuit.each_net())
 
@@ -112,7 +118,7 @@ class _Reader:
             for net in self.nets:
                 shapes = self.extraction.lvs.shapes_of_net(net, region, True)
                 if not shapes.is_empty():
-                    number = net.cluster_id if net.cluster_id in self.extraction.nets else GROUND
+                    number = net.cluster_id if net.cluster_id in self.known else GROUND
                     found[number] = found.get(number, kdb.Region()) + shapes
         return {net: region.merged() for net, region in found.items()}
 
