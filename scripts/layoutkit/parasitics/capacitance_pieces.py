@@ -57,7 +57,7 @@ class PieceGroup(NamedTuple):
 def divided(
     groups: Iterable[PieceGroup], shares: Mapping[int, tuple[tuple[int, float], ...]]
 ) -> tuple[PieceGroup, ...]:
-    """Return the pieces with those of some nets divided among others; what is then between a net and itself is left out.
+    """Return the pieces with those of some nets divided among others, without what is then between a net and itself.
 
     Args:
         groups: The pieces.

@@ -96,7 +96,7 @@ def external_parasitics(
         capacitors = whole.read_text(errors="replace") if whole.is_file() else text
     if f".subckt {cell.name}".lower() not in text.lower():
         raise LayoutkitError(f"{run.engine} wrote no netlist of cell {cell.name}; it said: {log.strip()}")
-    spice, unchecked = _with_pins(_with_names_of(circuit, text), cell.name, circuit)
+    spice, unchecked = _with_pins(_with_names_of(circuit, text), cell.name, circuit, shares)
     nets, elements = _figures(_with_names_of(circuit, capacitors), circuit, shares)
     unchecked += [f"resistances to terminals: engine {run.engine} states them in its netlist only"]
     if run.engine == "magic" and options.mode == "rc":
@@ -245,14 +245,17 @@ def _plain(name: str) -> str:
     return re.sub(r"\W", "_", name.lower().rstrip("!#"))
 
 
-def _with_pins(text: str, cell: str, circuit: Circuit) -> tuple[str, list[str]]:
-    """Return the netlist with name and pins of the input netlist, and what could not be done."""
+def _with_pins(text: str, cell: str, circuit: Circuit, labelled: Collection[str]) -> tuple[str, list[str]]:
+    """Return the netlist with name and pins of the input netlist, and what could not be done.
+
+    Some kits make a pin of each label: those of inner nets of the circuit, and of nets that got labels.
+    """
     joined = re.sub(r"\n\+[ \t]*", " ", text)
     head = re.search(rf"^\.subckt[ \t]+{re.escape(cell)}(?=\s)(.*)$", joined, re.IGNORECASE | re.MULTILINE)
     if head is None:
         raise KlayoutError(f"no .subckt {cell} in the netlist")
-    inner = {net.lower() for net in circuit.nets} - {port.lower() for port in circuit.ports}
-    pins = [pin for pin in head[1].split() if pin.lower() not in inner]  # some kits make a port of each label
+    inner = {net.lower() for net in (*circuit.nets, *labelled)} - {port.lower() for port in circuit.ports}
+    pins = [pin for pin in head[1].split() if pin.lower() not in inner]
     wanted = {pin.lower(): pin for pin in pins}
     if sorted(wanted) != sorted(port.lower() for port in circuit.ports):
         return joined, [f"order of pins: the netlist has {' '.join(pins)}, the input {' '.join(circuit.ports)}"]

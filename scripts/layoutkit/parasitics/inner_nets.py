@@ -36,18 +36,16 @@ def inner_nets(extraction: Extraction) -> Shares:
 
 
 def _shares(device: ExtractedDevice) -> Shares:
-    """Return the shares of both ends in each net between the parts: the potential there with 1 V at one end, 0 V at the other."""
-    ends = tuple(device.nets[end] for end in device.kind.ends)
-    parts = [
-        (*(finger.nets[end] for end in device.kind.ends), finger.w_um / finger.l_um) for finger in device.fingers
-    ]
-    inner = sorted({net for part in parts for net in part[:2]} - set(ends))
+    """Return the shares of both ends in each net inside: its voltage with 1 V at one end, 0 V at the other."""
+    first_end, second_end = device.kind.ends
+    ends = device.nets[first_end], device.nets[second_end]
+    inner = sorted({bar.nets[end] for bar in device.fingers for end in device.kind.ends} - set(ends))
     if not inner or ends[0] == ends[1]:
-        return {net: ((ends[0], 1.0),) for net in inner}
+        return dict.fromkeys(inner, ((ends[0], 1.0),))
     row = {net: number for number, net in enumerate((*inner, *ends))}
     conductances = np.zeros((len(row), len(row)))
-    for one, other, conductance in parts:
-        a, b = row[one], row[other]
+    for bar in device.fingers:
+        a, b, conductance = row[bar.nets[first_end]], row[bar.nets[second_end]], bar.w_um / bar.l_um
         conductances[[a, b], [a, b]] += conductance
         conductances[[a, b], [b, a]] -= conductance
     size = len(inner)

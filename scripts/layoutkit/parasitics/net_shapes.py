@@ -10,6 +10,7 @@ import klayout.db as kdb
 from layoutkit.extract.connectivity import SUBSTRATE, DrawnLayers
 from layoutkit.extract.passive_devices import plate_layer
 from layoutkit.parasitics.inner_nets import inner_nets
+from layoutkit.parasitics.resistor_bodies import resistor_bodies
 from layoutkit.technology.parasitic_data import DIFFUSION, POLY, THICK_DIFFUSION
 
 if TYPE_CHECKING:
@@ -32,12 +33,12 @@ class NetShapes:
 
     Attributes:
         levels: Level (``well``, ``diffusion``, ``thick_diffusion``, ``poly``, conductors) to net to its shapes.
-        devices: Where poly is part of a device, whose model has its capacitance: all diffusion.
+        devices: Where poly is part of a device, whose model has its capacitance: diffusion, resistors.
         plates: Conductor to the plates of capacitors just above it, by net; the devices' models have what is between.
         n_wells: N wells and deep n wells by net, whose junctions with p silicon have a capacitance.
         p_wells: P silicon that is isolated from the substrate, by net.
         floating: Conductors with metal on no net.
-        inner: Net inside a resistor to the nets at its ends, each with its share of the capacitance.
+        inner: Body of a resistor, or net inside one, to the nets at the ends, each with its share of the capacitance.
     """
 
     levels: Mapping[str, ShapesOfNets]
@@ -55,7 +56,7 @@ def level_names(technology: Technology) -> list[str]:
 
 
 def net_shapes(extraction: Extraction) -> NetShapes:
-    """Return the shapes of the nets of a layout, by their numbers in ``extraction.nets``, and of nets inside resistors."""
+    """Return the shapes of nets by their numbers in ``extraction.nets``; what is inside resistors has other numbers."""
     technology = extraction.technology
     inner = inner_nets(extraction)
     reader = _Reader(extraction, {*extraction.nets, *inner})
@@ -68,7 +69,9 @@ def net_shapes(extraction: Extraction) -> NetShapes:
     n_wells = reader.on("nwell", "deep_nwell")
     p_wells = {net: shapes for net, shapes in reader.on("p_body").items() if not reader.is_substrate(net)}
     wells = reader.on("nwell") | p_wells
-    levels = {WELL: wells, DIFFUSION: thin, THICK_DIFFUSION: below_thick, POLY: reader.on("poly")}
+    poly = reader.on("poly")
+    bodies = resistor_bodies(extraction, inner, poly, max((*extraction.nets, *inner), default=0) + 1)
+    levels = {WELL: wells, DIFFUSION: thin, THICK_DIFFUSION: below_thick, POLY: poly | bodies.shapes}
     levels |= {conductor.name: reader.on(conductor.name) for conductor in technology.conductors}
     plates: dict[str, ShapesOfNets] = {}
     for name, spec in technology.passives.items():
@@ -78,12 +81,12 @@ def net_shapes(extraction: Extraction) -> NetShapes:
                 bottom[net] = bottom.get(net, kdb.Region()) + shapes
     return NetShapes(
         levels=levels,
-        devices=(drawn.role("active") + drawn.role("tap")).merged(),
+        devices=(drawn.role("active") + drawn.role("tap") + bodies.modelled).merged(),
         plates=plates,
         n_wells=n_wells,
         p_wells=p_wells,
         floating=tuple(conductor.name for conductor in technology.conductors if GROUND in levels[conductor.name]),
-        inner=inner,
+        inner=inner | bodies.shares,
     )
 
 

@@ -92,7 +92,8 @@ class Inspection:
         if "deep_well" in self.data:
             self._deep_well(self._section("deep_well"))
         conductors = [str(entry.get("name")) for entry in self._section("stack").get("conductors", [])]
-        parasitics = faults_of_parasitics(self._section("parasitics"), conductors)
+        resistors = sorted(name for name, entry in devices.items() if entry.get("type") == "resistor")
+        parasitics = faults_of_parasitics(self._section("parasitics"), conductors, resistors)
         for place, message in (*parasitics, *faults_of_forms(self.data)):
             self.add(place, message)
         return self.faults

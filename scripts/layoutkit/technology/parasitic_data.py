@@ -76,13 +76,16 @@ class ParasiticData:
         pairs: Upper and lower conductor to their capacitance. Below the stack there are ``SILICON_LEVELS``.
         shielding: How neighbours shield fringe fields; None if the file does not state it.
         well_af_um2: Junction of an n well or deep n well and p silicon; None if the file states none. [aF/um2]
-        sources: What the numbers are (``profile``, ``capacitances``, ``shielding``) to where they are from.
+        modelled_heads_um: Resistor to the length of each head whose capacitance its model contains, beyond the core;
+            no resistor whose model contains only that of the core. [um]
+        sources: What the numbers are (``profile``, ``capacitances``, ``shielding``, ``heads``) to where they are from.
     """
 
     profiles: Mapping[str, WireProfile] = field(default_factory=dict)
     pairs: Mapping[tuple[str, str], Overlap] = field(default_factory=dict)
     shielding: Shielding | None = None
     well_af_um2: float | None = None
+    modelled_heads_um: Mapping[str, float] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -94,6 +97,7 @@ def read_parasitics(section: Mapping[str, Any]) -> ParasiticData:
         pairs={(entry["upper"], entry["lower"]): Overlap(**_numbers(entry)) for entry in section.get("pairs", ())},
         shielding=None if shielding is None else Shielding(**shielding),
         well_af_um2=section.get("wells", {}).get("area_af_um2"),
+        modelled_heads_um={name: float(length) for name, length in section.get("modelled_heads_um", {}).items()},
         sources=dict(section.get("sources", {})),
     )
 
@@ -108,14 +112,22 @@ def uncertain_parasitics(section: Mapping[str, Any]) -> list[tuple[str, Mapping[
     return [("wells", section.get("wells", {})), *section.get("conductors", {}).items(), *pairs]
 
 
-def faults_of_parasitics(section: Mapping[str, Any], conductors: list[str]) -> list[tuple[str, str]]:
+def faults_of_parasitics(
+    section: Mapping[str, Any], conductors: list[str], resistors: list[str]
+) -> list[tuple[str, str]]:
     """Return the place and message of each reference of the section to what is not there, or in the wrong order.
 
     Args:
         section: The section ``parasitics``, which keeps the schema.
         conductors: Names of the conductors of the stack, from below.
+        resistors: Names of the resistors.
     """
     faults = [
+        (f"parasitics.modelled_heads_um.{name}", f"there is no resistor '{name}'; there are {', '.join(resistors)}")
+        for name in section.get("modelled_heads_um", {})
+        if name not in resistors
+    ]
+    faults += [
         (f"parasitics.conductors.{name}", f"there is no conductor '{name}' in the stack, and it is not '{POLY}'")
         for name in section.get("conductors", {})
         if name not in {POLY, *conductors}

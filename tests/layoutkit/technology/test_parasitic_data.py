@@ -28,7 +28,8 @@ def test_every_conductor_and_every_pair_of_conductors_is_stated_with_its_source(
     assert set(data.pairs) == stated
     assert list(data.profiles) == order
     assert all(profile.sidewall_af and profile.thickness_um for profile in data.profiles.values())
-    assert set(data.sources) == {"profile", "capacitances", "shielding"}
+    heads = {"heads"} if data.modelled_heads_um else set()
+    assert set(data.sources) == {"profile", "capacitances", "shielding"} | heads
     assert data.shielding is not None
     assert technology.silicon["poly"].area_af_um2
     assert technology.silicon["poly"].fringe_af_um
@@ -66,6 +67,7 @@ def test_uncertain_numbers_are_among_the_notes():
         ("pairs", {"upper": "metal", "lower": "met2"}, "there is no conductor 'metal'"),
         ("pairs", {"upper": "met1", "lower": "li1"}, "states 'met1' over 'li1' a second time"),
         ("conductors", "metal", "there is no conductor 'metal'"),
+        ("modelled_heads_um", "cap_mim_m3_1", "there is no resistor 'cap_mim_m3_1'"),
     ],
 )
 def test_a_wrong_reference_is_reported(part, entry, message):
@@ -74,7 +76,7 @@ def test_a_wrong_reference_is_reported(part, entry, message):
     if part == "pairs":
         section.append({**entry, "area_af_um2": 1.0, "fringe_upper_af_um": 1.0})
     else:
-        section[entry] = {"bottom_um": 1.0}
+        section[entry] = {"bottom_um": 1.0} if part == "conductors" else 1.0
     faults = [str(fault) for fault in Inspection(data).run()]
     assert len(faults) == 1
     assert message in faults[0]
