@@ -1,6 +1,7 @@
 """Capacitance of whole circuits against Magic's, which reads the same coefficients from its own technology files."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections import defaultdict
@@ -10,6 +11,10 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.circuit import read_netlist
+from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
+from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
+from layoutkit.draw.passive import capacitor, resistor
+from layoutkit.draw.resistor import ResistorSpec, draw_resistors
 from layoutkit.extract.extractor import extract
 from layoutkit.layout.cells import choose_cell
 from layoutkit.parasitics.capacitance import capacitances
@@ -17,6 +22,7 @@ from layoutkit.parasitics.external_engines import ExternalRun, external_parasiti
 from layoutkit.parasitics.net_shapes import net_shapes
 from layoutkit.parasitics.parasitic_extraction import PexOptions, extract_parasitics
 from layoutkit.technology import load
+from layoutkit.technology.passive_sizes import PassiveSize
 
 NETLIST = Path(__file__).parents[3] / "skills/netlist-to-gds/assets/ota_5t.spice"
 IN_PDK = {
@@ -120,3 +126,96 @@ def test_both_engines_state_the_same_capacitance_of_every_net(name, finished_lay
     for net in ours.nets:
         assert net.total_fF == pytest.approx(totals[net.net], rel=0.2), net.net
     assert f".subckt {circuit.name} {' '.join(circuit.ports)}\n" in magics.spice
+
+
+PLANES = ["well", "active", "locali", "metal1", "metal2", "metal3", "cap1", "metal4", "cap2", "metal5"]
+PLANES += ["metali", "block", "comment"]
+CORRECTIONS = {
+    # The plates of capacitors, which shield, have no place between the metals; what they are below, counts nothing.
+    "sky130A": [
+        *((rf"(planeorder +{plane})\s+\d+", rf"\1 {number}") for number, plane in enumerate(PLANES, 1)),
+        (r"(defaultoverlap +allm4 metal4) allm3 metal3 84.03", r"\g<0>\n \1 *mimcap cap1 0.0001"),
+        (r"(defaultoverlap +allm5 metal5) allm4 metal4 68.33", r"\g<0>\n \1 *mimcap2 cap2 0.0001"),
+    ],
+    # Gates count as poly over field oxide, against the comment there: the models of transistors have them.
+    "sg13g2": [
+        (r"(default(?:sidewall|areacap|perimeter)) +allpoly active", r"\1 *poly active"),
+        (r"(default(?:overlap|sideoverlap)) +allpoly active (pwell|nwell)", r"\1 *poly active \2"),
+    ],
+}
+
+
+def corrected(name, folder):
+    """Return Magic's technology file of a process with what it counts twice left out."""
+    shutil.copytree(technology_file(name).parent, folder)
+    for pattern, text in CORRECTIONS[name]:
+        count = 0
+        for path in sorted(folder.glob("*.tech")):
+            written, times = re.subn(pattern, text, path.read_text(encoding="utf-8"))
+            path.write_text(written, encoding="utf-8")
+            count += times
+        if not count:
+            pytest.skip(f"skipped: {name}'s technology file has no line like {pattern}")
+    return folder / technology_file(name).name
+
+
+def both(technology, module, folder, path):
+    """Return the capacitance of each net of a drawn module here and in Magic. [fF]"""
+    extraction = extract(module.layout, module.cell, technology)
+    found = capacitances(net_shapes(extraction), technology)
+    names = with_a_label_on_every_net(extraction, module.layout)
+    folder.mkdir()
+    module.layout.write(str(folder / "layout.gds"))
+    magics, substrate = magics_capacitances(folder, module.cell.name, path)
+    return {name: (found.total_fF(net), magics[name]) for net, name in names.items() if name not in ("", substrate)}
+
+
+def new_layout(technology):
+    layout = kdb.Layout()
+    layout.dbu = technology.dbu_um
+    return layout
+
+
+def test_magic_counts_metal_through_the_plate_of_a_capacitor(tmp_path):
+    """The field says that there is next to nothing (``test_capacitance_fields``). 3 plates of 12 um by 7 um."""
+    technology = load("sky130A")
+    device = capacitor(technology, "C1", "cap_mim_m3_1", PassiveSize(12e-6, 7e-6, 3), {"p": "a", "n": "b"})
+
+    def drawn():
+        return draw_capacitor(new_layout(technology), technology, CapacitorSpec("X", device))
+
+    through = 3 * 12 * 7 * 84.03 / 1000
+    plain = both(technology, drawn(), tmp_path / "plain", technology_file("sky130A"))
+    for ours, magics in plain.values():
+        assert 0.5 * through < magics - ours < 1.2 * through
+    for ours, magics in both(technology, drawn(), tmp_path / "own", corrected("sky130A", tmp_path / "kit")).values():
+        assert ours == pytest.approx(magics, rel=0.2)
+
+
+def test_magic_counts_gates_of_sg13g2_as_poly_over_field_oxide(tmp_path):
+    technology = load("sg13g2")
+    made = transistor(technology, "M1", "nmos", MosSize(10e-6, 5e-6, 1, 1), {terminal: terminal for terminal in "dgsb"})
+
+    def drawn():
+        return draw_mos(new_layout(technology), technology, MosSpec(made, "X"))
+
+    ours, magics = both(technology, drawn(), tmp_path / "plain", technology_file("sg13g2"))["g"]
+    assert magics - ours == pytest.approx(10 * 5 * 87.433 / 1000, rel=0.2)
+    ours, magics = both(technology, drawn(), tmp_path / "own", corrected("sg13g2", tmp_path / "kit"))["g"]
+    assert ours == pytest.approx(magics, rel=0.2)
+
+
+def test_both_engines_divide_what_is_inside_a_resistor_among_its_ends():
+    """In gf180mcuD the models have nothing of the heads, so that both programs count all of them."""
+    technology = load("gf180mcuD")
+    if not list(technology_file("gf180mcuD").parent.glob("*.magicrc")):
+        pytest.skip("skipped: needs the .magicrc of the process kit")
+    device = resistor(technology, "R1", "resistor", PassiveSize(2e-6, 60e-6, 1, 6), {"p": "a", "n": "c"})
+    module = draw_resistors(new_layout(technology), technology, ResistorSpec("X", (device,), "b"))
+    circuit = extract(module.layout, module.cell, technology).circuit
+    ours = extract_parasitics(module.layout, circuit, technology, PexOptions("c"))
+    magics = external_parasitics(module.layout, circuit, technology, PexOptions("c"), ExternalRun("magic"))
+    totals = {net.net: net.total_fF for net in magics.nets}
+    assert sorted(totals) == ["a", "b", "c"]
+    for net in ours.nets:
+        assert net.total_fF == pytest.approx(totals[net.net], rel=0.2), net.net

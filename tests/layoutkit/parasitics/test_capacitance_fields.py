@@ -127,6 +127,19 @@ def test_plates_are_within_a_tenth_of_their_field():
             assert ours[1][0, 1] == pytest.approx(field[1][0, 1], rel=0.1)
 
 
+def test_metal_on_the_plate_of_a_capacitor_has_nothing_to_the_bottom_below_it():
+    """The plate is on the net of the metal above, and takes its field: not what metal2 over metal1 would have there."""
+    plate, beyond = (sum(LOWER) + 0.1, 0.1), 2
+    conductors = [wire(-beyond, 20 + 2 * beyond, LOWER), wire(0, 20, plate), wire(0, 20, UPPER)]
+    field = solved(*conductors)[1]
+    bare = solved(conductors[0], conductors[2])[1][0, 1]
+    assert field[0, 2] < 0.15 * bare
+    shapes = [kdb.Region(kdb.DBox(left, 0, right, LENGTH).to_itype(0.001)) for left, _, right, _ in conductors]
+    levels = {NAMES[0]: {0: shapes[0]}, NAMES[1]: {1: shapes[2]}}
+    found = capacitances(NetShapes(levels, plates={NAMES[0]: {1: shapes[1]}}), stack())
+    assert found.coupling_fF.get((0, 1), 0.0) * 1000 / LENGTH == pytest.approx(field[0, 2], abs=0.05 * bare)
+
+
 def test_a_comb_over_a_plate_is_within_a_fifth_of_its_field():
     """With magic's shielding. The plate weakens the coupling of neighbours, which no coefficient states (0018)."""
     conductors = [*comb(3, 3, UPPER), wire(-4, 10, LOWER)]
