@@ -82,8 +82,9 @@ def _reached(found: _Definitions, names: list[str]) -> list[int]:
     seen, waiting = set(names), list(names)
     fresh = list(found.always) if names else []
     while waiting or fresh:
-        while waiting:
-            fresh += [index for index in found.of_name[waiting.pop()] if index not in kept]
+        if waiting:
+            fresh += found.of_name[waiting.pop()]
+            continue
         index = fresh.pop()
         if index in kept:
             continue

@@ -78,6 +78,14 @@ def test_a_parameter_takes_the_value_that_is_asked_for(library):
     assert ".param switch=1 unused=1" in text
 
 
+def test_a_card_with_several_parameters_that_use_one_another_is_kept_once(tmp_path):
+    """The card is kept for its first parameter; its second, found in the same card, then asks for nothing more."""
+    (tmp_path / "models.lib").write_text(".param vth=0.4 shift='vth/2'\n.model nfet nmos level=1 vto=vth\n")
+    text, missing = library_part([(tmp_path / "models.lib", "")], ["nfet"])
+    assert missing == ()
+    assert text.splitlines() == [".param vth=0.4 shift='vth/2'", ".model nfet nmos level=1 vto=vth"]
+
+
 def test_a_model_that_no_file_defines_is_named_with_the_files_that_are_not_there(library):
     with pytest.raises(FileError, match=r"defines no strange: missing\.spice"):
         library_part([(library, "tt")], ["strange"])
