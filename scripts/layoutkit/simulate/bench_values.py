@@ -88,7 +88,7 @@ def choose_values(
         if port not in named["currents_a"] and _above_the_pair(circuit, roles, device)
     }
     named["voltages_v"] = {**above, **named["voltages_v"]}
-    takers = {**roles.currents, **roles.gates, **_reference(circuit, roles)}
+    takers = {**roles.currents, **roles.gates}
     currents = {port: bias_current(device, technology) for port, device in takers.items()}
     kept = {port: value for port, value in currents.items() if port not in named["voltages_v"]}
     return BenchValues(
@@ -126,7 +126,7 @@ def bias_current(device: Device, technology: Technology) -> float:
 
 def _above_the_pair(circuit: Circuit, roles: Roles, cascode: Device) -> bool:
     """Whether a transistor is a cascode of the input pair, whose own gates are at the common-mode voltage."""
-    return any(
+    return roles.bench != "mirror" and any(
         end.terminal == "d"
         and circuit.device(end.device).type == cascode.type
         and circuit.device(end.device).terminals["g"] in roles.inputs
@@ -138,11 +138,3 @@ def _input_type(circuit: Circuit, roles: Roles) -> str:
     """Return the type of the transistors at the first input."""
     ends = circuit.nets.get(roles.inputs[0], ()) if roles.inputs else ()
     return next((circuit.device(end.device).type for end in ends if end.terminal == "g"), "")
-
-
-def _reference(circuit: Circuit, roles: Roles) -> dict[str, Device]:
-    """Return the transistor that takes the input current of a mirror."""
-    if roles.bench != "mirror" or not roles.inputs:
-        return {}
-    ends = circuit.nets[roles.inputs[0]]
-    return {roles.inputs[0]: next(circuit.device(end.device) for end in ends if end.terminal == "g")}

@@ -34,11 +34,11 @@ class Roles:
         reason: Why, in words.
         power: Supply nets.
         ground: Ground nets.
-        inputs: Both inputs of a differential pair, or the reference of a mirror.
+        inputs: Both inputs of a differential pair, or the port that the input current of a mirror enters.
         outputs: What is measured: one net, or two that mirror each other; of a mirror, all of them.
         clock: What starts a comparison.
         more_clocks: Every other port with a clock, and whether it is the inverse of ``clock``.
-        currents: Port that takes a bias current, to the transistor that takes it.
+        currents: Port that takes a bias current, to the transistor that takes it; also the input of a mirror.
         gates: Port on gates alone, to the transistor whose gate it biases.
         common: Ports at the common-mode voltage.
         levels: Port to whether it is held at the supply (true) or at ground: what enables the circuit, what feeds the
@@ -88,7 +88,7 @@ class _Finder:
         bench, reason = self._bench(inputs, clock)
         mirror = self._mirror() if bench == "mirror" else None
         if mirror is not None:
-            inputs = (self.circuit.device(mirror.properties["reference"]).terminals["g"],)
+            inputs = (self._mirror_input(mirror),)
             tops = [self._driven(self.circuit.device(each)) for each in mirror.properties["outputs"]]
             outputs = tuple(dict.fromkeys(net for net in tops if self._carries_current_out(net)))
         else:
@@ -101,6 +101,8 @@ class _Finder:
         levels = self._levels(left, bench)
         left = [port for port in left if port not in levels]
         currents = {port: taker for port in left if (taker := self._takes_current(port)) is not None}
+        if mirror is not None:
+            currents[inputs[0]] = self.circuit.device(mirror.properties["reference"])
         gates = {port: self.ends[port][0][0] for port in self._on_gates() if port in left and port not in currents}
         common = tuple(port for port in gates if _COMMON_MODE_NAME.fullmatch(port) or self._on_both_kinds(port))
         return Roles(
@@ -290,13 +292,19 @@ class _Finder:
         return device.terminals["d"]
 
     def _mirror(self) -> RecognisedModule | None:
-        """Return the current mirror whose reference and an output are on ports."""
+        """Return the current mirror whose input and an output are on ports."""
         for module in self._of("current_mirror"):
-            reference = self.circuit.device(module.properties["reference"])
             outputs = [self._driven(self.circuit.device(name)) for name in module.properties["outputs"]]
-            if reference.terminals["g"] in self.signals and any(map(self._carries_current_out, outputs)):
+            if self._mirror_input(module) and any(map(self._carries_current_out, outputs)):
                 return module
         return None
+
+    def _mirror_input(self, mirror: RecognisedModule) -> str:
+        """Return the port whose current the reference takes, through cascodes or not; empty without one."""
+        reference = self.circuit.device(mirror.properties["reference"])
+        top = self._driven(reference)
+        own = reference.terminals["g"] in (reference.terminals["d"], top)
+        return top if own and top in self.signals else ""
 
     def _carries_current_out(self, net: str) -> bool:
         """Whether a net is a port with nothing but drains of one type on it, so that all of their current leaves."""

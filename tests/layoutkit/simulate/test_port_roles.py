@@ -54,6 +54,15 @@ M2 io1 iref vss vss nmos W=8u L=1u
 M3 io2 iref vss vss nmos W=4u L=1u
 .ends
 """
+CASCODE_MIRROR = """.subckt mirror iref io1 io2 vss
+M1 k k vss vss nmos W=4u L=1u
+M2 a k vss vss nmos W=4u L=1u
+M3 b k vss vss nmos W=16u L=1u
+M4 iref iref k vss nmos W=4u L=0.5u
+M5 io1 iref a vss nmos W=4u L=0.5u
+M6 io2 iref b vss nmos W=16u L=0.5u
+.ends
+"""
 DEGENERATED = """.subckt equalizer bias s vin1 vin2 out1 out2 vdd vss
 M1 out1 vin1 a1 vss nmos W=8u L=0.5u
 M2 a1 vin1 b1 vss nmos W=8u L=0.5u
@@ -120,6 +129,23 @@ def test_an_odd_ring_of_inverters_is_an_oscillator_and_an_even_one_is_not():
 def test_a_mirror_alone_has_its_own_bench():
     found = roles(SIMPLE_MIRROR)
     assert (found.bench, found.inputs, found.outputs) == ("mirror", ("iref",), ("io1", "io2"))
+
+
+def test_the_input_of_a_mirror_with_stacked_diodes_is_at_the_drain_of_its_cascode():
+    found = roles(CASCODE_MIRROR)
+    assert (found.bench, found.inputs, found.outputs) == ("mirror", ("iref",), ("io1", "io2"))
+    assert found.currents["iref"].id == "M1"
+
+
+def test_sources_whose_gates_an_amplifier_drives_are_no_mirror_with_an_input():
+    driven = """.subckt sources g o1 o2 o3 x vdd vss
+        M1 o1 g vdd vdd pmos W=4u L=1u
+        M2 o2 g vdd vdd pmos W=4u L=1u
+        M3 o3 g vdd vdd pmos W=4u L=1u
+        M4 g x vss vss nmos W=4u L=1u
+        .ends
+        """
+    assert roles(driven).bench == "operating_point"
 
 
 def test_a_mirror_whose_output_feeds_a_load_inside_is_none_with_outputs_on_ports():

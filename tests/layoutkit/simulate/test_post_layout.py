@@ -10,7 +10,7 @@ from threading import Event
 from time import sleep
 
 import pytest
-from tests.layoutkit.simulate.test_port_roles import CONTINUOUS, LATCH, OTA, RING, SIMPLE_MIRROR
+from tests.layoutkit.simulate.test_port_roles import CASCODE_MIRROR, CONTINUOUS, LATCH, OTA, RING, SIMPLE_MIRROR
 
 from layoutkit.circuit import Target, map_circuit, read_netlist, recognise
 from layoutkit.circuit.readers.source import NetlistText
@@ -138,7 +138,31 @@ def test_a_comparator_without_a_clock_has_offset_hysteresis_and_delay():
     feedback = with_cards("Vlow low vss 0.9", "Gback tmir vss logic low 0.5u")
     apart = values_of(compared(CONTINUOUS, feedback, **given))["hysteresis"]
     transconductance = math.sqrt(2 * KP * 8 / 0.5 * BIAS_A / 2)
-    assert abs(apart) == pytest.approx(0.5e-6 * 1.8 / transconductance, rel=0.2)
+    assert apart == pytest.approx(0.5e-6 * 1.8 / transconductance, rel=0.2)
+
+
+@needs_ngspice
+@pytest.mark.parametrize("ratio", [1.5, 4])
+def test_the_hysteresis_of_a_comparator_is_that_of_its_cross_coupled_loads(ratio):
+    """The pair switches when its currents are I / (1 + r) and r I / (1 + r), r being cross-coupled over diode width.
+
+    Between the thresholds it has two states, and a sweep for direct current may find either.
+    (Gregorian, Introduction to CMOS Op-Amps and Comparators, chapter on comparators with hysteresis.)
+    """
+    loads = f"""M3 a a vdd vdd pmos W=4u L=0.5u
+        M4 b b vdd vdd pmos W=4u L=0.5u
+        M3X b a vdd vdd pmos W={4 * ratio}u L=0.5u
+        M4X a b vdd vdd pmos W={4 * ratio}u L=0.5u
+        MA x a vdd vdd pmos W=4u L=0.5u
+        MB out b vdd vdd pmos W=4u L=0.5u
+        MC x x vss vss nmos W=2u L=0.5u
+        MD out x vss vss nmos W=2u L=0.5u"""
+    pair = [card for card in CONTINUOUS.splitlines() if not card.startswith(("M3 ", "M4 "))]
+    text = "\n".join(pair).replace("M1 tmir", "M1 a").replace("M2 out", "M2 b").replace(".ends", f"{loads}\n.ends\n")
+    values = values_of(compared(text, values={"currents_a": {"bias": BIAS_A}}))
+    large, small = (math.sqrt(2 * part * BIAS_A / (1 + ratio) / (KP * 8 / 0.5)) for part in (ratio, 1))
+    assert values["hysteresis"] == pytest.approx(2 * (large - small), rel=0.15)
+    assert abs(values["offset"]) < 0.03 * values["hysteresis"]
 
 
 @needs_ngspice
@@ -335,6 +359,29 @@ def test_the_ratio_of_a_mirror_is_that_of_widths_and_output_voltage():
     gate = values["v(iref)"]
     assert values["ratio(io1)"] == pytest.approx(2 * (1 + LAMBDA * 0.9) / (1 + LAMBDA * gate), rel=1e-3)
     assert values["ratio_at_quarter(io2)"] == pytest.approx((1 + LAMBDA * 0.45) / (1 + LAMBDA * gate), rel=1e-3)
+
+
+@needs_ngspice
+def test_a_cascode_keeps_the_ratio_of_a_mirror_whatever_its_output_voltage():
+    """The transistors of the mirror have the same drain voltage but for the gain of a cascode, 50 or more here."""
+    values = values_of(compared(CASCODE_MIRROR, values={"currents_a": {"iref": BIAS_A}}))
+    for port, ratio in (("io1", 1), ("io2", 4)):
+        assert values[f"ratio({port})"] == pytest.approx(ratio, rel=0.1 * LAMBDA)
+        assert values[f"ratio_at_three_quarters({port})"] == pytest.approx(ratio, rel=0.1 * LAMBDA)
+    simple = values_of(compared(SIMPLE_MIRROR, values={"currents_a": {"iref": BIAS_A}}))
+    assert values["output_resistance(io1)"] > 4 * simple["output_resistance(io2)"]
+
+
+def test_the_gates_of_cascodes_of_a_mirror_are_biased_by_a_current():
+    """Those of an input pair get a voltage above the common mode, which a mirror does not have."""
+    text = CASCODE_MIRROR.replace("iref io1 io2", "iref cascode io1 io2").replace("M4 iref iref", "M4 iref cascode")
+    text = text.replace(" k vss vss", " iref vss vss").replace("io1 iref", "io1 cascode")
+    circuit = circuit_of(text.replace("io2 iref b", "io2 cascode b"))
+    found = find_roles(circuit)
+    values = choose_values(circuit, load("generic"), found)
+    assert (found.bench, found.inputs) == ("mirror", ("iref",))
+    assert values.voltages_v == {}
+    assert set(values.currents_a) == {"iref", "cascode"}
 
 
 @needs_ngspice
