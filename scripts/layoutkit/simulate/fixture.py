@@ -78,15 +78,18 @@ class Fixture:
             raise SimulationError("no differential pair has both gates on ports; name another bench or give a deck")
         return self.roles.inputs[0], self.roles.inputs[1]
 
-    def run(self, cards: Sequence[str], analyses: int, reach: Mapping[str, str] | None = None) -> list[Plot]:
+    def run(
+        self, cards: Sequence[str], analyses: int, reach: Mapping[str, str] | None = None, rise_s: float = 0.0
+    ) -> list[Plot]:
         """Return the results of the analyses in ``cards``.
 
         Args:
             cards: Sources, loads, analyses and ``.save`` of one bench.
             analyses: How many analyses they ask for.
             reach: Port to another node than its own.
+            rise_s: Time in which the supplies rise from 0; 0 for supplies that are always there. [s]
         """
-        return simulate(self._deck([*self.bias_cards(), *cards], reach), self.start, analyses)
+        return simulate(self._deck([*self.bias_cards(rise_s), *cards], reach), self.start, analyses)
 
     def log_of(self, cards: Sequence[str]) -> str:
         """Return what ngspice prints for the deck of a user, which calls the circuit itself.
@@ -121,14 +124,19 @@ class Fixture:
         seed = [f".option seed={self.start.seed}"] if self.start.seed else []
         return ["test bench", *seed, self.models, self.netlist.text, f".temp {self.values.temperature_c:g}"]
 
-    def bias_cards(self) -> list[str]:
-        """Return the sources of supplies and biases."""
+    def bias_cards(self, rise_s: float = 0.0) -> list[str]:
+        """Return the sources of supplies and biases, as ``run`` describes them."""
         values = self.values
         levels = dict.fromkeys(self.roles.power, values.supply_v)
         levels.update(dict.fromkeys(self.roles.common, values.common_mode_v))
         levels.update({port: values.supply_v if high else 0.0 for port, high in self.roles.levels.items()})
         levels.update({port: level for port, level in values.voltages_v.items() if port not in self.roles.inputs})
-        cards = [f"v{self.nodes[port]} {self.nodes[port]} 0 {level:g}" for port, level in levels.items()]
+        rising = {*self.roles.power, *(port for port, high in self.roles.levels.items() if high)} if rise_s else set()
+        cards = [
+            f"v{self.nodes[port]} {self.nodes[port]} 0 "
+            + (f"pwl(0 0 {rise_s:g} {level:g})" if port in rising else f"{level:g}")
+            for port, level in levels.items()
+        ]
         for port, current in values.currents_a.items():
             if port in self.roles.inputs:
                 continue

@@ -305,6 +305,33 @@ def test_the_frequency_of_a_ring_is_that_of_a_deck_of_ones_own():
 
 
 @needs_ngspice
+def test_a_supply_that_rises_starts_a_balanced_ring_whose_output_is_behind_a_buffer(monkeypatch):
+    """With the supply on, all nets at the switching voltage are a solution, too; exact arithmetic stays there."""
+    decks = []
+    run = simulate
+    monkeypatch.setattr(
+        "layoutkit.simulate.fixture.simulate", lambda deck, *more: decks.append(deck) or run(deck, *more)
+    )
+    buffered = RING.replace("ring out", "ring buffered").replace(
+        ".ends", "MPB buffered out vdd vdd pmos W=4u L=0.5u\n.ends"
+    )
+    text = buffered.replace(".ends", "MNB buffered out vss vss nmos W=2u L=0.5u\n.ends")
+    assert values_of(compared(text))["swing"] > 1.3
+    vdd = re.findall(r"^vp2 p2 0 (.*)$", decks[0], re.MULTILINE)
+    assert vdd == ["pwl(0 0 2e-10 1.8)"]
+    assert ".ic" not in decks[0]
+
+
+@needs_ngspice
+def test_the_supply_current_of_an_oscillator_is_that_of_whole_periods(monkeypatch):
+    currents = []
+    for span in (20e-9, 20.15e-9, 20.3e-9, 20.45e-9):  # a period of the ring has 0.6 ns
+        monkeypatch.setattr("layoutkit.simulate.oscillator.SPANS_S", (span,))
+        currents.append(values_of(compared(RING))["supply_current"])
+    assert max(currents) / min(currents) < 1.002
+
+
+@needs_ngspice
 @pytest.mark.parametrize("title", ["", "my ring\n", "* ring\n", "Voltages of the ring\n"])
 def test_a_deck_may_have_a_title_and_what_it_does_not_measure_is_told(title):
     deck = f"""{title}Vdd vdd 0 1.8 ac 1
