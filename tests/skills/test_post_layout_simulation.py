@@ -10,6 +10,8 @@ import pytest
 
 from layoutkit.simulate.offset_causes import offsets_apart
 from layoutkit.tools.post_layout_comparison import compare
+from skillpack import find_tools, scan
+from skillpack.execution.environment import tool_environment
 
 SKILL = Path(__file__).parents[2] / "skills" / "post-layout-simulation"
 EXAMPLE = {name: str(SKILL / "assets" / file) for name, file in
@@ -24,6 +26,16 @@ def run(tmp_path, **params):
         command, input=json.dumps({**EXAMPLE, **params}), capture_output=True, text=True, check=False, cwd=tmp_path
     )
     return done.returncode, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    "tool", ["sim.compare_post_layout", "pex.extract_parasitics", "flow.build_layout", "flow.explore_layouts"]
+)
+def test_hosts_tell_a_tool_that_simulates_or_runs_magic_where_the_process_kit_is(tool):
+    """Without it, a layout over MCP had no figures after layout on a machine with all models."""
+    told = {"PDK_ROOT": "/kits", "PDK": "sky130A"}
+    tools = find_tools(scan([SKILL.parent]).skills.values()).by_id
+    assert tool_environment(tools[tool].environment, {**told, "OTHER": "1"}) == told
 
 
 @needs_ngspice
