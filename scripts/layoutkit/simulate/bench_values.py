@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ OVERDRIVE_V = 0.2
 """Overdrive voltage at which a bias current puts the transistor that takes it. [V]"""
 FALLBACK_A = 10e-6
 """Bias current where the technology states no saturation current. [A]"""
+BY_PORT = ("currents_a", "voltages_v")
+"""Values that name ports."""
 CASCODE_V = 0.3
 """How far the gate of a cascode lies beyond that of the transistor under it. [V]"""
 COMMON_MODE = {"nmos": 0.6, "pmos": 0.4}
@@ -64,20 +67,14 @@ def choose_values(
     """Return the values of a bench: those given, and for the others what fits the technology and the devices.
 
     Raises:
-        LayoutkitError: If a given value is of a port that the circuit does not have.
+        LayoutkitError: If a given value is of a port for which ``value_faults`` finds a fault.
     """
     given = dict(given or {})
+    faults = value_faults(circuit, roles, given)
+    if faults:
+        raise LayoutkitError("; ".join(faults), details={"param_name": "values", "faults": faults})
     ports = {port.lower(): port for port in circuit.ports}
-    named = {
-        name: {ports.get(port.lower(), port): value for port, value in given.pop(name, {}).items()}
-        for name in ("currents_a", "voltages_v")
-    }
-    strange = sorted({port for values in named.values() for port in values} - set(circuit.ports))
-    if strange:
-        raise LayoutkitError(
-            f"values: the circuit has no port {', '.join(strange)}; it has {', '.join(circuit.ports)}",
-            details={"param_name": "values", "provided_value": strange[0]},
-        )
+    named = {name: {ports[port.lower()]: value for port, value in given.pop(name, {}).items()} for name in BY_PORT}
     supply = given.pop("supply_v", None) or supply_voltage(circuit, technology)
     share = COMMON_MODE.get(_input_type(circuit, roles), 0.5)
     common = given.pop("common_mode_v", None)
@@ -98,6 +95,29 @@ def choose_values(
         voltages_v=named["voltages_v"],
         **given,
     )
+
+
+def value_faults(circuit: Circuit, roles: Roles, given: Mapping[str, Any]) -> list[str]:
+    """Return what is wrong with the ports that given values name, in words.
+
+    A port is in the circuit, in any case of letters, and named once; and no source of the bench's own drives it: those
+    of grounds and inputs do, but for the current into a mirror.
+    """
+    known, faults = {port.lower(): port for port in circuit.ports}, []
+    named = {name: list(given.get(name, {})) for name in BY_PORT}
+    strange = sorted({port for ports in named.values() for port in ports if port.lower() not in known})
+    if strange:
+        faults.append(f"values: the circuit has no port {', '.join(strange)}; it has {', '.join(circuit.ports)}")
+    for name, ports in named.items():
+        count = Counter(port.lower() for port in ports)
+        faults += [f"values.{name}: port {known.get(port, port)} is named twice" for port in count if count[port] > 1]
+        for port in dict.fromkeys(known[port] for port in count if port in known):
+            if port in roles.ground:
+                faults.append(f"values.{name}: {port} is ground, which is 0 V")
+            elif port in roles.inputs and not (roles.bench == "mirror" and name == "currents_a"):
+                other = "its current in currents_a" if roles.bench == "mirror" else "common_mode_v"
+                faults.append(f"values.{name}: the bench drives the input {port}; give {other}")
+    return faults
 
 
 def supply_voltage(circuit: Circuit, technology: Technology) -> float:

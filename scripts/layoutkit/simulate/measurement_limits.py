@@ -32,6 +32,8 @@ class Limit:
         """Return why a measurement does not keep the limit, or cannot be judged; empty where it does."""
         field = {"min": "extracted", "max": "extracted", "max_change": "change"}.get(self.kind, "change_percent")
         value = measured.get(field)
+        if value is None and "change" in measured and field == "change_percent":
+            return f"{self.name} has no change in percent, so its limit {self.kind} is not checked; give max_change"
         if value is None:
             return f"{self.name}: not measured, so its limit {self.kind} {self.bound:g} is not checked"
         unit = "%" if field == "change_percent" else measured["unit"]

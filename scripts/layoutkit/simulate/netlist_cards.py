@@ -27,6 +27,7 @@ IN_DECKS = frozenset(
 _SET = re.compile(r"([a-z_]\w*)\s*=(?!=)")
 _WIDTH = re.compile(r"(\sw\s*=\s*)(\d[\d.]*(?:e[+-]?\d+)?)(?=[a-z]*(?:\s|$))", re.IGNORECASE)
 _FINGERS = re.compile(r"\snf\s*=\s*(\d+)(?:\s|$)", re.IGNORECASE)
+_DIRECTIVE = re.compile(r"^\s*\.(subckt|ac|dc|tran|op|tf|noise|meas|measure)\b", re.IGNORECASE | re.MULTILINE)
 _INSIDE = 1 + 1e-7
 """ngspice takes the model of a transistor by the width of its fingers, W/nf, which rounding puts below the narrowest
 model where it is exactly that wide, such as 4.2 um over ten fingers of 0.42 um."""
@@ -62,6 +63,7 @@ def read_cards(text: str, where: str, cell: str = "", ignored: Sequence[str] = (
     Raises:
         NetlistError: If a card is of another kind, or there is no such subcircuit; all faulty lines are named.
     """
+    check_is_netlist(text, where)
     cards = harmless_cards(text, where, IN_NETLISTS)
     if ignored:
         cards = [re.sub(rf"\s(?:{'|'.join(ignored)})\s*=\s*\S+", "", card, flags=re.IGNORECASE) for card in cards]
@@ -100,6 +102,20 @@ def called_models(cards: Iterable[str]) -> frozenset[str]:
         elif not words[0].startswith("."):
             called.update(_called(card))
     return frozenset(called - defined)
+
+
+def check_is_netlist(text: str, where: str) -> None:
+    """Refuse a file that is no netlist before any message quotes it: it may be any file.
+
+    Raises:
+        NetlistError: If it is binary, or no line is a directive that every netlist or deck has.
+    """
+    if "\0" in text:
+        raise NetlistError(f"{where} is binary, not text: it contains NUL")
+    if _DIRECTIVE.search(text) is None:
+        raise NetlistError(
+            f"{where} has no subcircuit and no analysis: no line of it is a directive such as .subckt, .tran or .meas"
+        )
 
 
 def harmless_cards(text: str, where: str, commands: Iterable[str]) -> list[str]:

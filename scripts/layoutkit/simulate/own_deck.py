@@ -7,11 +7,12 @@ here if its first two nodes are in other cards.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import NetlistError
 from layoutkit.simulate.fixture import Measurement
-from layoutkit.simulate.netlist_cards import IN_DECKS, IN_NETLISTS, harmless_cards
+from layoutkit.simulate.netlist_cards import IN_DECKS, IN_NETLISTS, check_is_netlist, harmless_cards
 from layoutkit.simulate.ngspice import SimulationError, trouble
 
 if TYPE_CHECKING:
@@ -30,11 +31,17 @@ def read_deck(text: str, cell: str) -> tuple[list[str], tuple[str, ...]]:
     Raises:
         NetlistError: If it holds cards that are not simulated, measures nothing or does not call the circuit.
     """
+    check_is_netlist(text, "the deck")
     cards = harmless_cards(_without_title(text), "the deck", IN_DECKS | IN_NETLISTS)
     words = [card.lower().split() for card in cards]
     names = tuple(each[2] for each in words if each[0] in (".meas", ".measure") and len(each) > 2)
     if not names:
         raise NetlistError("the deck has no .meas card, so it measures nothing")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise NetlistError(
+            f"the deck measures {', '.join(twice)} more than once; give each measurement a name of its own"
+        )
     if not any(each[0].startswith("x") and cell.lower() in each for each in words):
         raise NetlistError(f"the deck does not call subcircuit {cell}; add a card such as Xdut ... {cell}")
     saved = any(each[0] == ".save" for each in words)

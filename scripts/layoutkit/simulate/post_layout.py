@@ -8,9 +8,9 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.spice_writer import write_spice
-from layoutkit.errors import TimeLimitError
+from layoutkit.errors import LayoutkitError, TimeLimitError
 from layoutkit.simulate.amplifier import measure_amplifier, quiet_output
-from layoutkit.simulate.bench_values import BenchValues, choose_values
+from layoutkit.simulate.bench_values import BenchValues, choose_values, value_faults
 from layoutkit.simulate.comparator import measure_comparator
 from layoutkit.simulate.device_models import DeviceModels, ModelCards, NoModelsError, find_models
 from layoutkit.simulate.fixture import Fixture, Measurement
@@ -119,6 +119,9 @@ class _Comparison:
         self.request = request
         self.limits = limits_of(request.limits)
         self.roles = find_roles(request.circuit, request.bench)
+        faults = [*value_faults(request.circuit, self.roles, request.values), *_corner_faults(request)]
+        if faults:
+            raise LayoutkitError("; ".join(faults), details={"faults": faults})
         self.values = choose_values(request.circuit, request.technology, self.roles, request.values)
         self.program = ngspice_version(NGSPICE.path())
         schematic = write_spice(_with_junctions(request.circuit), request.technology)
@@ -309,6 +312,14 @@ class _Comparison:
         if samples and len(samples) < asked:
             self.unchecked.append(f"{asked - len(samples)} of {asked} samples did not finish")
         return {"monte_carlo": told}
+
+
+def _corner_faults(request: Request) -> list[str]:
+    """Return the corners that the technology does not have, in words."""
+    declared = request.technology.simulation
+    known = (TYPICAL,) if declared is None else declared.corners
+    strange = [f"'{corner}'" for corner in request.corners if corner not in known]
+    return [f"there is no corner {', '.join(strange)}; the technology has {', '.join(known)}"] if strange else []
 
 
 def _with_junctions(circuit: Circuit) -> Circuit:

@@ -1,9 +1,12 @@
 """Netlists and decks of users: only devices, subcircuits and, in a deck, analyses pass."""
 
+import re
+
 import pytest
 
 from layoutkit.errors import NetlistError
 from layoutkit.simulate.netlist_cards import IN_DECKS, harmless_cards, read_cards
+from layoutkit.simulate.own_deck import read_deck
 
 GOOD = """* title
 .subckt amp in out vdd vss
@@ -68,6 +71,15 @@ def test_every_faulty_line_is_named():
 def test_a_netlist_without_the_subcircuit_is_refused(text, cell):
     with pytest.raises(NetlistError, match="has no subcircuit"):
         read_cards(text, "the netlist", cell)
+
+
+@pytest.mark.parametrize("text", ["root:x:0:0:secret:/root\n", "\x7fELF\0\0.subckt a b\n.ends\n"])
+def test_a_file_that_is_no_netlist_is_not_quoted(text):
+    """A path may be that of any file, and a message must hold no NUL."""
+    for read in (lambda: read_cards(text, "the netlist"), lambda: read_deck(text, "cell")):
+        with pytest.raises(NetlistError, match=r"has no subcircuit and no analysis|is binary, not text") as raised:
+            read()
+        assert not re.search(r"root|secret|\0|ELF", raised.value.message)
 
 
 def test_the_fingers_of_a_transistor_are_not_rounded_below_the_narrowest_model():

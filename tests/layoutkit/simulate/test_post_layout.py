@@ -493,6 +493,36 @@ def test_generic_models_have_one_corner_and_no_random_differences():
 
 
 @needs_ngspice
+def test_all_faults_of_ports_and_corners_are_in_one_message():
+    """A value that the bench would not use is an error, too: it would change nothing and say nothing."""
+    values = {
+        "currents_a": {"bias": 1e-5, "BIAS": 2e-5, "elsewhere": 1e-6},
+        "voltages_v": {"vss": 0.1, "inn": 0.9},
+    }
+    with pytest.raises(LayoutkitError) as raised:
+        compared(AMPLIFIER, values=values, corners=("typical", "ss", "tt"))
+    for fault in ("no port elsewhere", "bias is named twice", "vss is ground", "input inn; give common_mode_v",
+                  "no corner 'ss', 'tt'"):  # fmt: skip
+        assert fault in raised.value.message
+    with pytest.raises(LayoutkitError, match="give its current in currents_a"):
+        compared(SIMPLE_MIRROR, values={"voltages_v": {"iref": 0.7}})
+
+
+@needs_ngspice
+def test_a_limit_in_percent_of_what_has_no_percent_says_so():
+    faults = compared(AMPLIFIER, limits={"dc_gain": {"max_loss_percent": 5}})["faults"]
+    assert faults == [
+        "typical: dc_gain has no change in percent, so its limit max_loss_percent is not checked; give max_change"
+    ]
+
+
+def test_a_deck_names_each_measurement_once():
+    deck = "Xdut out vdd 0 ring\n.tran 1p 1n\n.meas tran level max v(out)\n.meas tran level min v(out)\n"
+    with pytest.raises(NetlistError, match="measures level more than once"):
+        compared(RING, deck=deck)
+
+
+@needs_ngspice
 @pytest.mark.parametrize(
     ("change", "message"),
     [
