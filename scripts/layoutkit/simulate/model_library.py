@@ -115,7 +115,7 @@ def _read(path: Path, section: str, found: _Definitions, depth: int) -> None:
         word = line.split(None, 1)[0].lower() if line else ""
         if word == ".subckt":
             end = _end_of_subcircuit(lines, position, path)
-            found.add(list(_inlined(lines[position:end], path, depth)), [line.split()[1]])
+            found.add(list(_inlined(lines[position:end], path, depth)), [_defined(line, path)])
             position = end
             continue
         end = position + 1
@@ -129,7 +129,7 @@ def _read(path: Path, section: str, found: _Definitions, depth: int) -> None:
             else:  # of a device that may not be used; if it is, its model is missing
                 found.absent.append(other.name)
         elif word == ".model":
-            found.add(card, [_BIN.sub("", line.split()[1])])
+            found.add(card, [_BIN.sub("", _defined(line, path))])
         elif word in (".param", ".params"):
             found.add(card, _ASSIGNED.findall(" ".join(card)) or ["?"])
         elif word == ".func":
@@ -137,6 +137,14 @@ def _read(path: Path, section: str, found: _Definitions, depth: int) -> None:
         elif word in (".option", ".options"):
             found.add(card, [])
         position = end
+
+
+def _defined(card: str, path: Path) -> str:
+    """Return the name that a ``.subckt`` or ``.model`` card defines."""
+    words = card.split()
+    if len(words) < 2:
+        raise FileError(f"model library {path.name}: '{card[:80]}' defines no name")
+    return words[1]
 
 
 def _deeper(depth: int, path: Path) -> int:

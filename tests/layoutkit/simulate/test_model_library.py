@@ -97,6 +97,8 @@ def test_a_model_that_no_file_defines_is_named_with_the_files_that_are_not_there
     [
         ("", "tt", "has no section 'tt'; it has none"),
         (".subckt a b\n", "", "has no .ends"),
+        (".subckt\n.ends\n", "", "'.subckt' defines no name"),
+        (".model\n", "", "'.model' defines no name"),
         ('.include "models.lib"\n', "", "more than 20 deep"),
     ],
 )
