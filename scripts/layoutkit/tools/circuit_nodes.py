@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 CONSTRAINTS_FILE = "constraints.json"
 REPORT_FILE = "summary.json"
+AFTER_LAYOUT = ("parasitics", "simulation")
 _SINGULAR = {
     "net_priorities": "net_priority",
     "net_currents": "net_current",
@@ -302,7 +303,13 @@ def _verdicts(report: Mapping[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]
         passed = bool(lvs.get("matched")) and lvs.get("complete", True) is True
         yield "lvs", {"kind": "LVS", "passed": passed, "mismatches": reasons, **judged}
     after = report.get("post_layout")
-    simulation = after.get("simulation") if isinstance(after, dict) else None
+    parasitics, simulation = (after.get(name) if isinstance(after, dict) else None for name in AFTER_LAYOUT)
+    if isinstance(parasitics, dict):
+        totals = {str(each["net"]): each.get("total_ff") for each in parasitics.get("nets", ())[:200]}
+        open_ends = [str(text) for text in parasitics.get("unchecked", ())[:20]]
+        facts = {"kind": "parasitic extraction", "passed": bool(totals) and not open_ends, "total_ff": totals}
+        pairs = [each for each in parasitics.get("pairs", ())[:50] if isinstance(each, dict)]
+        yield "parasitics", {**facts, "pairs": pairs, "unchecked": open_ends, **judged}
     if isinstance(simulation, dict):
         changes = {
             str(each["name"]): {side: each.get(side) for side in ("schematic", "extracted", "unit")}

@@ -34,6 +34,9 @@ def test_both_parts_are_in_the_summary_the_page_and_the_design_graph(workspace):
     assert "ratio(io1)" in page
     verdicts = dict(_verdicts(report))
     assert verdicts["post_layout"]["measured"]["ratio(io1)"]["schematic"] == measured["ratio(io1)"]["schematic"]
+    totals = {each["net"]: each["total_ff"] for each in report["post_layout"]["parasitics"]["nets"]}
+    assert verdicts["parasitics"]["total_ff"] == totals
+    assert verdicts["parasitics"]["pairs"] == report["post_layout"]["parasitics"]["pairs"]
     assert ".subckt mirror " in (workspace / "extracted.pex.spice").read_text()
 
 
