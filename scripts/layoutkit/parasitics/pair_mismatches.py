@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def pair_mismatches(
     constraints: Constraints | None, nets: Sequence[NetParasitics], networks: Mapping[str, NetNetwork]
 ) -> tuple[PairMismatch, ...]:
-    """Return the mismatch of each pair of nets that the constraints mirror, in their order.
+    """Return the mismatch of each pair of nets that the constraints mirror, once each, in their order.
 
     Args:
         constraints: State the pairs of nets and of devices; None for none.
@@ -32,6 +32,10 @@ def pair_mismatches(
             for one, other in pairs:
                 images[one], images[other] = other, one
     by_name, empty = {net.net: net for net in nets}, NetNetwork()
+    pairs: dict[frozenset[str], tuple[str, str]] = {}  # two groups may mirror the same nets
+    for group in groups:
+        for one, other in group.net_pairs:
+            pairs.setdefault(frozenset((one, other)), (one, other))
     return tuple(
         _mismatch(
             by_name[one],
@@ -39,8 +43,7 @@ def pair_mismatches(
             mirror,
             _mirrored_ohms(networks.get(one, empty), networks.get(other, empty), devices),
         )
-        for group in groups
-        for one, other in group.net_pairs
+        for one, other in pairs.values()
         if one in by_name and other in by_name
     )
 
