@@ -86,13 +86,16 @@ def quiet_output(fixture: Fixture) -> float | None:
     """Return the level at which the outputs are to be kept; None to leave that to the circuit and its loop. [V]
 
     One output is kept where it is with equal inputs, unless that is near a supply, as with a high gain. Two outputs are
-    kept at the common-mode voltage if the circuit amplifies far more there than at the level that it finds itself.
+    kept at the common-mode voltage if the circuit amplifies far more there than at the level that it finds itself, and
+    no load sets that.
     """
     outputs = fixture.roles.outputs
     if len(fixture.roles.inputs) != 2 or len(outputs) not in (1, 2):
         return None
     level, supply = fixture.values.common_mode_v, fixture.values.supply_v
     if len(outputs) == 2:
+        if any(_has_own_level(fixture, port) for port in outputs):
+            return None
         held = replace(fixture, values=replace(fixture.values, output_v=level))
         free, kept = (float(np.abs(_two_outputs_at(each)[1][0])) for each in (fixture, held))
         return level if kept > HELD_GAIN * free else None
@@ -100,6 +103,20 @@ def quiet_output(fixture: Fixture) -> float | None:
     (plot,) = fixture.run([f"vp tbp 0 {level:g}", f"vn tbn 0 {level:g}", ".op"], 1, {first: "tbp", second: "tbn"})
     output = float(plot.of(f"v({fixture.nodes[outputs[0]]})")[0])
     return round(output, 4) if 0.1 * supply < output < 0.9 * supply else None
+
+
+def _has_own_level(fixture: Fixture, port: str) -> bool:
+    """Whether a diode or a resistor at a supply is the load of an output, which sets its level and its gain."""
+    supplies = {*fixture.roles.power, *fixture.roles.ground}
+    for end in fixture.circuit.nets[port]:
+        device = fixture.circuit.device(end.device)
+        if device.is_mos:
+            diode = device.terminals["d"] == device.terminals["g"] == port
+            if diode and device.terminals["s"] in supplies:
+                return True
+        elif device.type == "resistor" and supplies & {device.terminals["p"], device.terminals["n"]}:
+            return True
+    return False
 
 
 def _level(fixture: Fixture) -> float:

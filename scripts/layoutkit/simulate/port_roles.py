@@ -183,12 +183,16 @@ class _Finder:
         return ()
 
     def _pair(self) -> tuple[str, ...]:
-        """Return the ports at the gates of a differential pair, the positive one first where the names tell."""
+        """Return the ports at the gates of a differential pair that nothing inside drives, in the module's order."""
         for module in self._of("differential_pair"):
             nets = [self.circuit.device(name).terminals["g"] for name in module.devices]
-            if all(net in self.signals for net in nets):
+            if all(net in self.signals and not self._is_driven(net) for net in nets):
                 return tuple(nets)
         return ()
+
+    def _is_driven(self, port: str) -> bool:
+        """Whether a drain drives a port, as in a ring of differential stages; a transistor as a capacitor does not."""
+        return any(end == "d" and device.terminals["s"] != port for device, end in self.ends[port])
 
     def _on_gates(self) -> list[str]:
         """Return the ports that only gates are on."""

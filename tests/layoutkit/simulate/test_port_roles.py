@@ -131,6 +131,18 @@ def test_a_mirror_alone_has_its_own_bench():
     assert (found.bench, found.inputs, found.outputs) == ("mirror", ("iref",), ("io1", "io2"))
 
 
+def test_ports_that_the_circuit_drives_are_no_inputs_of_a_pair():
+    """In a ring of differential stages, each output is at the gate of the next stage."""
+    stage = """M1{0} {2}n {1}p t{0} vss nmos W=4u L=0.5u
+        M2{0} {2}p {1}n t{0} vss nmos W=4u L=0.5u
+        R1{0} vdd {2}n 10k
+        R2{0} vdd {2}p 10k
+        M3{0} t{0} vc vss vss nmos W=4u L=0.5u"""
+    stages = [stage.format(*nets) for nets in ("1ab", "2bc", "3ca")]
+    found = roles("\n".join([".subckt ring ap an vc vdd vss", *stages, ".ends", ""]))
+    assert (found.bench, found.inputs, found.outputs) == ("operating_point", (), ("ap", "an"))
+
+
 def test_the_input_of_a_mirror_with_stacked_diodes_is_at_the_drain_of_its_cascode():
     found = roles(CASCODE_MIRROR)
     assert (found.bench, found.inputs, found.outputs) == ("mirror", ("iref",), ("io1", "io2"))

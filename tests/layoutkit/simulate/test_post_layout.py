@@ -200,6 +200,25 @@ def test_an_inverse_clock_falls_when_the_clock_rises_unless_a_voltage_is_given(m
 
 
 @needs_ngspice
+def test_diodes_that_set_the_level_of_two_outputs_set_their_gain():
+    """The gain is gm1 / (gm3 + gds1 + gds3) at the circuit's own level; held below it, the diodes would conduct less."""
+    text = """.subckt pair inp inn outp outn bias vdd vss
+        M1 outn inp tail vdd pmos W=16u L=0.5u
+        M2 outp inn tail vdd pmos W=16u L=0.5u
+        M3 outn outn vss vss nmos W=1u L=8u
+        M4 outp outp vss vss nmos W=1u L=8u
+        M5 tail bias vdd vdd pmos W=8u L=1u
+        M6 bias bias vdd vdd pmos W=8u L=1u
+        .ends
+        """
+    values = values_of(compared(text, values={"currents_a": {"bias": BIAS_A}}), "schematic")
+    assert "held_current" not in values
+    each = BIAS_A / 2
+    gain = math.sqrt(2 * KP / 4 * 32 * each) / (math.sqrt(2 * KP / 8 * each) + 2 * LAMBDA * each)
+    assert values["dc_gain"] == pytest.approx(20 * math.log10(gain), abs=1.0)
+
+
+@needs_ngspice
 @pytest.mark.parametrize("outputs", ["outn outp", "outp outn"])
 def test_two_outputs_under_current_sources_are_held_and_their_difference_is_nulled(outputs):
     """gm = sqrt(2 KP W/L I) over the conductances of an N and a P, LAMBDA I each, and the offset of unequal widths.
