@@ -184,6 +184,12 @@ class _Cards:
         return [" ".join([self._devices.of(f"{device.id}_{unit}", letter), *rest]) for unit in range(1, device.m + 1)]
 
 
+def spelled_ports(circuit: Circuit) -> dict[str, str]:
+    """Return the spelling of each port in ``write_spice``, in the circuit's order."""
+    names = _Names()
+    return {port: names.of(port) for port in circuit.ports}
+
+
 class _Names:
     """Gives every name a spelling that is safe and unique without regard to case."""
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import Circuit
-from layoutkit.circuit.spice_writer import write_spice
+from layoutkit.circuit.spice_writer import spelled_ports, write_spice
 from layoutkit.errors import NetlistError
 from layoutkit.simulate.bench_values import CASCODE_V
 from layoutkit.simulate.netlist_cards import read_cards
@@ -67,6 +67,11 @@ class Fixture:
             port: "0" if port in grounds else f"p{number}" for number, port in enumerate(self.circuit.ports, start=1)
         }
 
+    @cached_property
+    def ports(self) -> dict[str, str]:
+        """Port to its name in netlists, where a name that SPICE cannot hold is spelled otherwise."""
+        return spelled_ports(self.circuit)
+
     @property
     def inputs(self) -> tuple[str, str]:
         """The ports at the gates of the differential pair.
@@ -97,20 +102,20 @@ class Fixture:
         Raises:
             NetlistError: If the ports are in another order than the circuit's, so that the call would swap them.
         """
-        if [port.lower() for port in self.netlist.ports] != [port.lower() for port in self.circuit.ports]:
+        if [port.lower() for port in self.netlist.ports] != [port.lower() for port in self.ports.values()]:
             raise NetlistError(
                 f"subcircuit {self.netlist.cell} has the ports {' '.join(self.netlist.ports)}, the circuit "
-                f"{' '.join(self.circuit.ports)}; a deck calls both alike, so give them the same order"
+                f"{' '.join(self.ports.values())}; a deck calls both alike, so give them the same order"
             )
         return measure_log("\n".join([*self._head(), *cards, ".end"]) + "\n", self.start)
 
     def _deck(self, cards: Sequence[str], reach: Mapping[str, str] | None) -> str:
-        nodes = {port.lower(): node for port, node in {**self.nodes, **(reach or {})}.items()}
+        nodes = {self.ports[port].lower(): node for port, node in {**self.nodes, **(reach or {})}.items()}
         strange = [port for port in self.netlist.ports if port.lower() not in nodes]
         if strange:
             raise NetlistError(
                 f"subcircuit {self.netlist.cell} has ports that the circuit does not have: {', '.join(strange)}; "
-                f"the circuit has {', '.join(self.circuit.ports)}"
+                f"the circuit has {', '.join(self.ports.values())}"
             )
         missing = nodes.keys() - {port.lower() for port in self.netlist.ports}
         if missing:

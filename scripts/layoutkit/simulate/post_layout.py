@@ -125,13 +125,11 @@ class _Comparison:
         self.values = choose_values(request.circuit, request.technology, self.roles, request.values)
         self.program = ngspice_version(NGSPICE.path())
         schematic = write_spice(_with_junctions(request.circuit), request.technology)
-        name = request.circuit.name or "top"
         declared = request.technology.simulation
         ignored = () if declared is None else declared.ignored_parameters
-        self.netlists = {
-            SCHEMATIC: read_cards(schematic, "the circuit's netlist", ignored=ignored),
-            EXTRACTED: read_cards(request.extracted, "the extracted netlist", name, ignored),
-        }
+        drawn = read_cards(schematic, "the circuit's netlist", ignored=ignored)
+        extracted = read_cards(request.extracted, "the extracted netlist", drawn.cell, ignored)
+        self.netlists = {SCHEMATIC: drawn, EXTRACTED: extracted}
         self.deck = read_deck(request.deck, self.netlists[SCHEMATIC].cell) if request.deck else None
         self.models = self._called()
         self.unchecked: list[str] = []

@@ -528,6 +528,15 @@ def test_all_faults_of_ports_and_corners_are_in_one_message():
 
 
 @needs_ngspice
+def test_ports_that_spice_cannot_spell_are_measured_under_their_own_names():
+    """The writer spells them otherwise in both netlists: ``+in`` would continue a line, ``*o`` begin a comment."""
+    text = SIMPLE_MIRROR.replace("io1", "*o").replace("io2", "+in").replace("iref", "é")
+    values = values_of(compared(text))
+    assert {"ratio(*o)", "ratio(+in)", "v(é)"} <= values.keys()
+    assert values["ratio(*o)"] == pytest.approx(values_of(compared(SIMPLE_MIRROR))["ratio(io1)"])
+
+
+@needs_ngspice
 def test_a_limit_in_percent_of_what_has_no_percent_says_so():
     faults = compared(AMPLIFIER, limits={"dc_gain": {"max_loss_percent": 5}})["faults"]
     assert faults == [
