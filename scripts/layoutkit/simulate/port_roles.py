@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.simulate.clock_ports import clock_ports, held_at_supply
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
 
+_Node = TypeVar("_Node")
 OPERATING_POINT = "operating_point"
 _OUTPUT_NAME = re.compile(r"v?_?out.*|vo[pnm+\-]?\d*|q(n|b|bar)?", re.IGNORECASE)
 _COMMON_MODE_NAME = re.compile(r"v_?(cm|ref|com).*", re.IGNORECASE)
@@ -136,6 +137,9 @@ class _Finder:
         ring = self._ring()
         if ring:
             return "oscillator", f"a ring of inverters: {', '.join(ring)}"
+        stages = self._differential_ring()
+        if stages:
+            return "oscillator", f"a ring of differential stages: {', '.join(map(' and '.join, stages))}"
         mirror = self._mirror()
         if mirror is not None:
             return "mirror", f"{mirror.id}, and no differential pair with both gates on ports"
@@ -335,10 +339,21 @@ class _Finder:
                 return ring
         return ()
 
+    def _differential_ring(self) -> tuple[tuple[str, str], ...]:
+        """Return the pairs of nets of a ring of differential pairs, each driving the next; nothing without one."""
+        drives: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for module in self._of("differential_pair"):
+            nets = [self.circuit.device(name).terminals for name in module.devices]
+            gates, drains = (tuple(sorted({each[end] for each in nets})) for end in "gd")
+            if len(gates) == len(drains) == 2 and not {*gates, *drains} & {*self.supplies.power, *self.supplies.ground}:
+                drives.setdefault((gates[0], gates[1]), []).append((drains[0], drains[1]))
+        rings = (_shortest_way_back(drives, start) for start in drives)
+        return next((ring for ring in rings if len(ring) > 1), ())
 
-def _shortest_way_back(drives: Mapping[str, list[str]], start: str) -> tuple[str, ...]:
+
+def _shortest_way_back(drives: Mapping[_Node, list[_Node]], start: _Node) -> tuple[_Node, ...]:
     """Return the shortest path of a graph from ``start`` to itself, without its end; nothing where there is none."""
-    before: dict[str, str] = {}
+    before: dict[_Node, _Node] = {}
     waiting = deque([start])
     while waiting:
         net = waiting.popleft()

@@ -131,16 +131,21 @@ def test_a_mirror_alone_has_its_own_bench():
     assert (found.bench, found.inputs, found.outputs) == ("mirror", ("iref",), ("io1", "io2"))
 
 
-def test_ports_that_the_circuit_drives_are_no_inputs_of_a_pair():
-    """In a ring of differential stages, each output is at the gate of the next stage."""
+def test_a_ring_of_differential_stages_is_an_oscillator():
+    """Each output is at the gate of the next stage, and such ports are no inputs of an amplifier."""
     stage = """M1{0} {2}n {1}p t{0} vss nmos W=4u L=0.5u
         M2{0} {2}p {1}n t{0} vss nmos W=4u L=0.5u
         R1{0} vdd {2}n 10k
         R2{0} vdd {2}p 10k
         M3{0} t{0} vc vss vss nmos W=4u L=0.5u"""
     stages = [stage.format(*nets) for nets in ("1ab", "2bc", "3ca")]
-    found = roles("\n".join([".subckt ring ap an vc vdd vss", *stages, ".ends", ""]))
-    assert (found.bench, found.inputs, found.outputs) == ("operating_point", (), ("ap", "an"))
+    ring = "\n".join([".subckt ring ap an vc vdd vss", *stages, ".ends", ""])
+    found = roles(ring)
+    assert (found.bench, found.inputs, found.outputs) == ("oscillator", (), ("ap",))
+    assert found.reason == "a ring of differential stages: an and ap, bn and bp, cn and cp"
+    assert list(found.gates) == ["vc"]
+    cut = ring.replace(" cp t3 vss", " ap t3 vss").replace(" cn t3 vss", " an t3 vss")
+    assert roles(cut).bench == "operating_point", "the last stage is not driven by the one before it"
 
 
 def test_the_input_of_a_mirror_with_stacked_diodes_is_at_the_drain_of_its_cascode():
