@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from layoutkit.simulate.fixture import Fixture
 
 _VALUE = re.compile(r"^\s*([a-z_]\w*)\s*=\s*([+-]?\d[\d.]*(?:e[+-]?\d+)?)(?:\s|$)", re.IGNORECASE | re.MULTILINE)
+_MEASURES = frozenset({".meas", ".measure"})
+_ANALYSES = frozenset({".op", ".ac", ".dc", ".tran", ".tf", ".noise"})
 
 
 def read_deck(text: str, cell: str) -> tuple[list[str], tuple[str, ...]]:
@@ -34,7 +36,7 @@ def read_deck(text: str, cell: str) -> tuple[list[str], tuple[str, ...]]:
     check_is_netlist(text, "the deck")
     cards = harmless_cards(_without_title(text), "the deck", IN_DECKS | IN_NETLISTS)
     words = [card.lower().split() for card in cards]
-    names = tuple(each[2] for each in words if each[0] in (".meas", ".measure") and len(each) > 2)
+    names = tuple(each[2] for each in words if each[0] in _MEASURES and len(each) > 2)
     if not names:
         raise NetlistError("the deck has no .meas card, so it measures nothing")
     twice = [name for name, count in Counter(names).items() if count > 1]
@@ -61,12 +63,25 @@ def _without_title(text: str) -> str:
 def measure_deck(fixture: Fixture, cards: Sequence[str], names: Sequence[str]) -> dict[str, Measurement]:
     """Return the measurements of a deck that ngspice could make.
 
+    It measures only the analysis that it runs last: those of each kind have a run of their own.
+
     Raises:
         SimulationError: If it made none; the message holds what it said.
     """
-    log = fixture.log_of(cards)
-    values = {match[1].lower(): float(match[2]) for match in _VALUE.finditer(log)}
+    logs = [fixture.log_of(part) for part in _by_analysis(cards)]
+    values = {match[1].lower(): float(match[2]) for log in logs for match in _VALUE.finditer(log)}
     found = {name: Measurement(values[name], "") for name in names if name in values}
     if not found:
-        raise SimulationError(f"the deck gave no measurement: {trouble(log)}")
+        raise SimulationError(f"the deck gave no measurement: {'; '.join(dict.fromkeys(map(trouble, logs)))}")
     return found
+
+
+def _by_analysis(cards: Sequence[str]) -> list[list[str]]:
+    """Return the cards once for each kind of analysis that is measured, without other analyses and measurements."""
+    words = [card.lower().split() for card in cards]
+    kinds = dict.fromkeys(each[1] for each in words if each[0] in _MEASURES and len(each) > 2)
+
+    def belongs(each: Sequence[str], kind: str) -> bool:
+        return each[1:2] == [kind] if each[0] in _MEASURES else each[0] not in _ANALYSES or each[0] == f".{kind}"
+
+    return [[card for card, each in zip(cards, words, strict=True) if belongs(each, kind)] for kind in kinds]

@@ -544,6 +544,31 @@ def test_a_limit_in_percent_of_what_has_no_percent_says_so():
     ]
 
 
+@needs_ngspice
+def test_each_analysis_of_a_deck_is_measured():
+    """ngspice itself measures only the one that it runs last, and none beside an operating point."""
+    deck = """Vdd vdd 0 1.8
+    Ibias vdd bias 20u
+    Vin inp 0 dc 1.0 ac 1
+    Xdut inp out out bias vdd 0 ota
+    .op
+    .dc Vin 0.9 1.1 0.05
+    .ac dec 10 1k 100g
+    .tran 1n 20n
+    .meas
+    .meas dc highest max v(out)
+    .meas ac first find vdb(out) at=1k
+    .meas tran level avg v(out)
+    .meas tran twice param='2*level'"""
+    answer = compared(AMPLIFIER, deck=deck)
+    values = values_of(answer)
+    assert not answer["unchecked"]
+    assert values["highest"] == pytest.approx(1.1, abs=0.02)
+    assert values["first"] == pytest.approx(0, abs=0.2)
+    assert values["level"] == pytest.approx(1.0, abs=0.02)
+    assert values["twice"] == pytest.approx(2 * values["level"], rel=1e-4)
+
+
 def test_a_deck_names_each_measurement_once():
     deck = "Xdut out vdd 0 ring\n.tran 1p 1n\n.meas tran level max v(out)\n.meas tran level min v(out)\n"
     with pytest.raises(NetlistError, match="measures level more than once"):
