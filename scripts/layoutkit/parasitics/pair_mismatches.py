@@ -32,10 +32,10 @@ def pair_mismatches(
             for one, other in pairs:
                 images[one], images[other] = other, one
     by_name, empty = {net.net: net for net in nets}, NetNetwork()
-    pairs: dict[frozenset[str], tuple[str, str]] = {}  # two groups may mirror the same nets
+    once: dict[frozenset[str], tuple[str, str]] = {}  # two groups may mirror the same nets
     for group in groups:
         for one, other in group.net_pairs:
-            pairs.setdefault(frozenset((one, other)), (one, other))
+            once.setdefault(frozenset((one, other)), (one, other))
     return tuple(
         _mismatch(
             by_name[one],
@@ -43,7 +43,7 @@ def pair_mismatches(
             mirror,
             _mirrored_ohms(networks.get(one, empty), networks.get(other, empty), devices),
         )
-        for one, other in pairs.values()
+        for one, other in once.values()
         if one in by_name and other in by_name
     )
 

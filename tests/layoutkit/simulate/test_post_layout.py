@@ -201,7 +201,7 @@ def test_an_inverse_clock_falls_when_the_clock_rises_unless_a_voltage_is_given(m
 
 @needs_ngspice
 def test_diodes_that_set_the_level_of_two_outputs_set_their_gain():
-    """The gain is gm1 / (gm3 + gds1 + gds3) at the circuit's own level; held below it, the diodes would conduct less."""
+    """The gain is gm1 / (gm3 + gds1 + gds3) at the circuit's own level; held lower, the diodes conduct less."""
     text = """.subckt pair inp inn outp outn bias vdd vss
         M1 outn inp tail vdd pmos W=16u L=0.5u
         M2 outp inn tail vdd pmos W=16u L=0.5u
