@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from layoutkit.errors import FileError
 from layoutkit.simulate.offset_causes import offsets_apart
+from layoutkit.tools.post_layout_comparison import _groups as measured_groups
 from layoutkit.tools.post_layout_comparison import compare
 from skillpack import find_tools, scan
 from skillpack.execution.environment import tool_environment
@@ -79,3 +81,10 @@ def test_an_offset_is_told_by_its_causes():
         "random_sigma": 2e-3,
         "predicted": [{"devices": ["M1", "M2"], "value": 0.1, "unit": "mV", "random_sigma": 2.5}],
     }
+
+
+@pytest.mark.parametrize("groups", [5, [5], [{"predicted_offsets": 5}], [{"predicted_offsets": [{"devices": 3}]}]])
+def test_a_summary_that_was_changed_is_refused_by_its_name(tmp_path, groups):
+    (tmp_path / "summary.json").write_text(json.dumps({"matching": {"groups": groups}}))
+    with pytest.raises(FileError, match=r"summary\.json does not state matching\.groups"):
+        measured_groups({"workspace": str(tmp_path)})

@@ -35,4 +35,4 @@ def offsets_apart(answer: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]
 def _sigma(offset: Mapping[str, Any]) -> dict[str, float]:
     """Return the random part that the technology states, in the unit of the offset."""
     random = offset.get("random_sigma")
-    return {} if random is None else {"random_sigma": random["value"]}
+    return {} if random is None or "value" not in random else {"random_sigma": random["value"]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit import Target, given_netlist, map_circuit, read_netlist, recognise
+from layoutkit.errors import FileError
 from layoutkit.layout.files import read_bytes
 from layoutkit.layout.workspace import Workspace
 from layoutkit.simulate.netlist_cards import MAX_TEXT
@@ -74,10 +75,30 @@ def _text(path: str) -> str:
 
 
 def _groups(params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the matched groups that a build measured in this workspace."""
+    """Return the matched groups that a build measured in this workspace.
+
+    Raises:
+        FileError: If the summary was changed, so that their offsets cannot be read.
+    """
     workspace = Workspace(params.get("workspace"))
     if "extracted_path" in params or not workspace.path(SUMMARY).is_file():
         return []
     summary = workspace.read_json(SUMMARY)
     matching = summary.get("matching") if isinstance(summary, dict) else None
-    return list(matching.get("groups", ())) if isinstance(matching, dict) else []
+    groups = matching.get("groups", []) if isinstance(matching, dict) else []
+    if not isinstance(groups, list) or not all(map(_has_offsets, groups)):
+        raise FileError(
+            f"{workspace.path(SUMMARY)} does not state matching.groups as a build does; build the layout again"
+        )
+    return groups
+
+
+def _has_offsets(group: Any) -> bool:
+    """Whether the offsets predicted for a matched group can be read; there may be none."""
+    offsets = group.get("predicted_offsets", []) if isinstance(group, dict) else None
+    return isinstance(offsets, list) and all(
+        isinstance(each, dict)
+        and {"devices", "value", "unit"} <= each.keys()
+        and (each.get("random_sigma") is None or isinstance(each["random_sigma"], dict))
+        for each in offsets
+    )
