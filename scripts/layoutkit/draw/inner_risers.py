@@ -115,6 +115,12 @@ class InnerRisers:
         """All nets with such a riser."""
         return {net for pair in self.places for net in pair}
 
+    @property
+    def reach(self) -> int:
+        """How far the risers extend from x = 0, with the space that they keep; 0 without any. [dbu]"""
+        ends = [(place.pad[1], place.pad[1] - place.pad[0]) for place in self.places.values()]
+        return max((end + self.metal.space(self.metal.riser, width) for end, width in ends), default=0)
+
     def span(self, net: str, bottom: int, top: int) -> tuple[int, int] | None:
         """Return the left and right end of a rail, or None if its net has no riser here. [dbu]"""
         for pair, place in self.places.items():

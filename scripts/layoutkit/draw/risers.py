@@ -109,6 +109,11 @@ class Risers:
         """What the rooms at the ends lack for the risers. [dbu]"""
         return max(0, self._block(self.width) - self.room)
 
+    @property
+    def free(self) -> int:
+        """What the risers leave of the rooms at the ends, between them and what these begin at. [dbu]"""
+        return max(0, self.room - self._block(self.width))
+
     def _block(self, width: int) -> int:
         """Return the width of the risers at one end of the rows."""
         return self.metal.riser_block(len(self.slots) + max(map(len, self.sides)), width)

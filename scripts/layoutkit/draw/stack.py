@@ -387,18 +387,41 @@ class _Drawing:
     def _plan_risers(self) -> None:
         """Plan inner risers and those at the ends, and leave out the links of nets whose rails these join.
 
+        Inner risers may lie beyond the matched channels, over the outermost columns, where risers at the ends leave
+        room.
+        """
+        planned = self.links
+        self.links = self._plan_risers_within(planned, self._half_width(beyond=True))
+        if self.risers.nets and self.inner_risers.reach > self._half_width(beyond=False) + self.risers.free:
+            self.links = self._plan_risers_within(planned, self._half_width(beyond=False))
+
+    def _plan_risers_within(self, planned: list[Link], half_width: int) -> list[Link]:
+        """Plan inner risers, as far as ``half_width`` from x = 0, and those at the ends; return the links that stay.
+
         Which links stay is known once both are planned. Inner risers that were planned without one are planned again.
         """
-        staying = {link.net for link in self.links} - {net for pair in self._inner_pairs() for net in pair}
+        staying = {link.net for link in planned} - {net for pair in self._inner_pairs() for net in pair}
         while True:
-            self.inner_risers = self._planned_inner_risers(staying)
+            self.inner_risers = self._planned_inner_risers(staying, half_width)
             self.risers = self._planned_risers()
             joined = {*self.risers.nets, *self.inner_risers.nets}
-            links = [link for link in self.links if link.net not in joined]
+            links = [link for link in planned if link.net not in joined]
             if staying.issuperset(link.net for link in links):
-                break
+                return links
             staying.update(link.net for link in links)
-        self.links = links
+
+    def _half_width(self, *, beyond: bool) -> int:
+        """Return how far inner risers with their space may extend from x = 0. [dbu]
+
+        That is to the risers at the ends, which lie beyond the matched channels, or ``beyond`` that to the ends of the
+        rows, where there are none.
+        """
+        metal, level = self.metal, self.metal.riser
+        narrow = metal.space(level, 0)
+        if beyond:
+            return min(-self.left, self.right) + narrow
+        left, right = self._matched_span()
+        return min(-left, right) - metal.space(level, self._widest(level)) + narrow  # those at the ends are wide
 
     def _inner_pairs(self) -> list[tuple[str, str]]:
         """Return the twins that may have inner risers.
@@ -409,14 +432,12 @@ class _Drawing:
         pairs = self.stack.twins if self.matched and not self.trunk_nets else ()
         return [pair for pair in pairs if len({*pair, bulk}) > 2 and not any(map(loads.get, pair))]
 
-    def _planned_inner_risers(self, staying: Collection[str]) -> InnerRisers:
-        """Return the risers of twins between the channels of matched devices, beside the links of nets ``staying``."""
+    def _planned_inner_risers(self, staying: Collection[str], half_width: int) -> InnerRisers:
+        """Return the risers of twins over the columns of matched devices, beside the links of nets ``staying``."""
         metal, pairs = self.metal, self._inner_pairs()
         space = metal.space(metal.riser, self._widest(metal.riser))
         taken = [link.area.enlarged(space, space) for link in self.links if link.net in staying]
         columns = [{column.left + self.sizes.contact // 2 for column in row.plan.columns} for row in self.wired]
-        half_width = min(-self._matched_span()[0], self._matched_span()[1]) if pairs else 0
-        half_width -= space - metal.space(metal.riser, 0)  # risers beyond are wide and keep more space
         around = Surroundings(self._channels(), set.intersection(*columns), half_width, taken)
         return InnerRisers(metal, pairs, self._net_rails() if pairs else [], around)
 

@@ -230,6 +230,31 @@ def test_rails_of_twins_end_at_contacts_and_risers_that_cover_both_devices_equal
             assert channel.gate == "b" or channel.sides == {"s", channel.gate.replace("g", "d")}
 
 
+@pytest.mark.parametrize(
+    ("ends", "dummies"), [("d1 d1 b b/d2 d1 b b", 1), ("d1 d1 b b/d2 d1 b b", 2), ("d1 g1 s b/d2 g2 s b", 2)]
+)
+@pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_one_finger_of_each_device_in_a_row_has_its_riser_over_the_outer_drain_and_short_rails(process, ends, dummies):
+    """As drawn by hand. With risers at the ends, each drain has rails as long as the module beside the other's."""
+    tech, layout = load(process), kdb.Layout()
+    layout.dbu = tech.dbu_um
+    nets = [dict(zip("dgsb", each.split(), strict=True)) for each in ends.split("/")]
+    pair = [transistor(tech, f"M{i}", "pmos", MosSize(4e-6, 1e-6, 2), each) for i, each in enumerate(nets, 1)]
+    module = draw_group(layout, tech, GroupSpec("pair", tuple(pair), "AB/BA", dummies=dummies, twins=TWINS[::-1]))
+    assert clean(module, tech)
+    (left,), (right,) = module.pins_of("d1"), module.pins_of("d2")
+    channels = kdb.Region([gate.box for gate in module.gates if gate.device]).bbox()
+    assert left.box.center().x < channels.left
+    assert right.box.center().x > channels.right
+    assert left.box.left - module.bbox.left == module.bbox.right - right.box.right
+    wiring = DrawnLayers(module.cell, tech).wiring
+    metal = Nets(wiring.regions, wiring.joins, layout.dbu)
+    conductors = [conductor.name for conductor in tech.conductors]
+    rails = metal.shapes(metal.at(right.layer, right.box.center()), conductors[conductors.index(right.layer) - 1])
+    longest = max(rail.bbox().width() for rail in rails.merged().each())
+    assert longest < 0.6 * module.bbox.width()
+
+
 @pytest.mark.parametrize("ends", ["d1 g1 s b/d2 g2 s b", "d1 d1 b b/d2 d1 b b"])
 @pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])
 def test_drains_on_their_own_sides_have_short_rails_beside_each_other_and_rows_share_gate_rails(process, ends):
