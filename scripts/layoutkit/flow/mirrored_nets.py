@@ -39,6 +39,7 @@ class MirroredNets:
         wires_error: Area of the wires that differ from the mirror image, over twice their area.
         error: The same for all metal of the nets above the first conductor's contacts, in modules, too.
         totals: Capacitance of each net in the layout, modules and couplings included [fF]; empty if not measured.
+        unlike_coupling: By how much two nets differ in what each single signal couples to them, summed. [fF]
         alike: False where different devices are known to hang on two nets, so that these cannot load equally.
     """
 
@@ -52,6 +53,7 @@ class MirroredNets:
     wires_error: float
     error: float
     totals: tuple[float, ...] = ()
+    unlike_coupling: float = 0.0
     alike: bool = True
 
     @property
@@ -83,6 +85,17 @@ class MirroredNets:
         """By how much two nets that are no mirror images differ beyond ``LOAD_MISMATCH``."""
         differences = [_mismatch(each) or 0.0 for each in (self.wire_lengths, self.loads)]
         return 0.0 if self.exact or len(self.nets) < 2 else max(0.0, max(differences) - LOAD_MISMATCH)
+
+    @property
+    def unequal_loads(self) -> float:
+        """By how much two nets with equal devices differ beyond ``LOAD_MISMATCH``, mirror images or not.
+
+        That is in their whole capacitance, or in what each signal couples to them, as a share of the larger whole one.
+        """
+        if not self.alike or not self.totals:
+            return 0.0
+        coupling = self.unlike_coupling / max(*self.totals, 1e-9)
+        return max(0.0, max(_mismatch(self.totals) or 0.0, coupling) - LOAD_MISMATCH)
 
     def to_json(self, technology: Technology) -> dict[str, Any]:
         """Return it as JSON data, lengths in micrometres, capacitances in femtofarads."""

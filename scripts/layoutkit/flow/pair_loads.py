@@ -60,9 +60,9 @@ def completed(metal_in_cell: MetalInCell, job: RoutingJob, routes: Routes) -> Ro
 def with_equal_pairs(metal_in_cell: MetalInCell, job: RoutingJob, routes: Routes) -> Routes:
     """Return routes in which pairs that are no mirror images have as equal capacitances as there is room for.
 
-    Each pair gets its figures as ``totals``. Left as they are: mirror images, and pairs on which different devices
-    hang, as an output and the gates of the mirror beside it. A process without coefficients of capacitance has no
-    figures.
+    Each pair gets its figures, ``totals`` and ``unlike_coupling``. Left as they are: mirror images, and pairs on which
+    different devices hang, as an output and the gates of the mirror beside it. A process without coefficients of
+    capacitance has no figures.
 
     Args:
         metal_in_cell: The metal of the placed cell, without the wires.
@@ -76,7 +76,8 @@ def with_equal_pairs(metal_in_cell: MetalInCell, job: RoutingJob, routes: Routes
     metal, passives = metal_around(metal_in_cell, routes)
     drawn = PlacedCell(metal_in_cell.cell, technology, metal, passives)
     names = [name for pair in pairs for name in pair.nets]
-    shapes = PairShapes(drawn, routes.result, names)
+    signals = [net.name for net in job.nets if net.width is None and net.name not in names]  # supplies do not move
+    shapes = PairShapes(drawn, routes.result, names, signals)
     alike = [pair for pair in pairs if _loaded_alike(job, shapes, pair.nets)]
     unequal = _unequal(shapes, alike)
     result = routes.result
@@ -94,7 +95,8 @@ def with_equal_pairs(metal_in_cell: MetalInCell, job: RoutingJob, routes: Routes
     measured = {pair.nets: figures.get(pair.nets, pair) for pair in pairs}
     for pair in alike:
         totals = tuple(shapes.totals[name] for name in pair.nets)
-        measured[pair.nets] = replace(measured[pair.nets], totals=totals)
+        coupling = shapes.coupled_unlike(*pair.nets)
+        measured[pair.nets] = replace(measured[pair.nets], totals=totals, unlike_coupling=coupling)
     for pair in pairs:
         if pair not in alike and not pair.exact:
             measured[pair.nets] = replace(measured[pair.nets], reason=f"{pair.reason}; {UNLIKE}", alike=False)

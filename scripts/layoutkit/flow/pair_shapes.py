@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from layoutkit.extract.passive_devices import PassiveLayers
     from layoutkit.flow.keepouts import Obstacles
+    from layoutkit.parasitics.capacitance_pieces import Capacitances
     from layoutkit.route.routes import Patch, RoutingResult
     from layoutkit.technology import Technology
 
@@ -47,14 +48,18 @@ class PairShapes:
         drawn: The placed cell.
         result: Its routes.
         names: The nets to measure.
+        signals: Nets whose coupling to the former is to be known one by one.
 
     Attributes:
         area: Of the cell. [dbu2]
     """
 
-    def __init__(self, drawn: PlacedCell, result: RoutingResult, names: Sequence[str]) -> None:
+    def __init__(
+        self, drawn: PlacedCell, result: RoutingResult, names: Sequence[str], signals: Sequence[str] = ()
+    ) -> None:
         self.technology = drawn.technology
-        self.numbers = {name: number for number, name in enumerate(names, OTHERS + 1)}
+        self.numbers = {name: number for number, name in enumerate((*names, *signals), OTHERS + 1)}
+        self.signals = signals
         layers = DrawnLayers(drawn.cell, drawn.technology)
         self.metal = drawn.metal
         self.slots = {each.name: layers.slots(each.layer) for each in drawn.technology.conductors}
@@ -64,7 +69,21 @@ class PairShapes:
     @cached_property
     def totals(self) -> dict[str, float]:
         """Capacitance of each net to all others and the substrate; measured on first access. [fF]"""
-        return self._totals(self.shapes)
+        return self._totals_of(self._whole)
+
+    @cached_property
+    def _whole(self) -> Capacitances:
+        return capacitances(self.shapes, self.technology)
+
+    def coupled_unlike(self, one: str, other: str) -> float:
+        """Return by how much two nets differ in what each signal couples to them, summed, before ``add``. [fF]"""
+        found = 0.0
+        for signal in self.signals:
+            low, high = (
+                self._whole.coupling_fF.get((self.numbers[name], self.numbers[signal]), 0.0) for name in (one, other)
+            )
+            found += abs(high - low)
+        return found
 
     def drives_alike(self, one: str, other: str) -> bool:
         """Return whether gates, sources and drains, and plates of the same sizes hang on two nets.
@@ -125,8 +144,10 @@ class PairShapes:
         self.shapes = changed
 
     def _totals(self, shapes: NetShapes) -> dict[str, float]:
-        whole = capacitances(shapes, self.technology)
-        return {name: whole.total_fF(number) for name, number in self.numbers.items()}
+        return self._totals_of(capacitances(shapes, self.technology))
+
+    def _totals_of(self, whole: Capacitances) -> dict[str, float]:
+        return {name: whole.total_fF(number) for name, number in self.numbers.items() if name not in self.signals}
 
     def _wiring(self, result: RoutingResult) -> dict[str, ShapesOfNets]:
         """Return the metal and cuts of the cell and the metal of the routes, by layer and net."""

@@ -21,6 +21,7 @@ from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
 from layoutkit.flow.module_drawings import ModuleDrawings
 from layoutkit.flow.overlays import Below, covers, critical_devices, lay_over, outline_area
 from layoutkit.flow.pair_loads import completed
+from layoutkit.flow.pairs_apart import with_pairs_apart
 from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, with_relations
 from layoutkit.flow.ports import ports_data, with_port_places, with_ports
@@ -210,7 +211,10 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         best, routes = _routed_placement(
             found[-1][1], MetalInCell(found[-1][1].placed.cell, found[-1][1].job), patient=True
         )
-    routes = _balanced(best, routes, MetalInCell(best.placed.cell, best.job)) if routes.unequal else routes
+    metal = MetalInCell(best.placed.cell, best.job)
+    routes = _balanced(best, routes, metal) if routes.unequal else routes
+    job, routes = with_pairs_apart(metal, best.job, routes, lambda each: _lacks(best, each)[:-1])
+    best = replace(best, job=job)
     warnings = best.warnings
     if routes.result.failed:
         names = ", ".join(net.name for net in routes.result.failed)

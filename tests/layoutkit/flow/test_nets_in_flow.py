@@ -7,7 +7,7 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.circuit import read_netlist
-from layoutkit.flow import pair_loads
+from layoutkit.flow import pair_loads, placing
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.existing_metal import MetalInCell
@@ -47,6 +47,21 @@ M2 outp inn tail vss nmos W=4u L=0.5u nf=2
 M5 tail bias vss vss nmos W=4u L=0.5u nf=2
 M3 outn outp vdd vdd pmos W=2u L=0.5u
 M4 outp outn vdd vdd pmos W=2u L=0.5u
+.ends
+"""
+STRONGARM = """* a latched comparator whose clock comes from one side
+.subckt strongarm in1 in2 out_p out_n ckb vdd gnd
+MT t ckb vdd vdd pmos W=8u L=0.18u nf=4
+M1 x1 in1 t vdd pmos W=8u L=0.18u nf=4
+M2 x2 in2 t vdd pmos W=8u L=0.18u nf=4
+M3 out_n out_p x1 vdd pmos W=4u L=0.18u nf=2
+M4 out_p out_n x2 vdd pmos W=4u L=0.18u nf=2
+M5 out_n out_p gnd gnd nmos W=2u L=0.18u nf=2
+M6 out_p out_n gnd gnd nmos W=2u L=0.18u nf=2
+M7 out_n ckb gnd gnd nmos W=1u L=0.18u
+M8 out_p ckb gnd gnd nmos W=1u L=0.18u
+M9 x1 ckb gnd gnd nmos W=1u L=0.18u
+M10 x2 ckb gnd gnd nmos W=1u L=0.18u
 .ends
 """
 AMPLIFIER = """* a pair with a mirror
@@ -188,6 +203,31 @@ def test_a_pair_whose_wires_are_images_keeps_them_where_its_modules_load_it_uneq
     (found,) = [entry for entry in report["routing"]["mirrored"] if entry["nets"] == ["inp", "inn"]]
     assert (found["exact"], found["wires_error"]) == (True, 0.0)
     assert found["total_ff"] == pytest.approx(whole, rel=0.005)
+
+
+def test_a_clock_is_routed_again_where_it_couples_to_one_of_two_mirrored_nets_only(tmp_path, monkeypatch):
+    """The oracle extracts the layout that was written, and what the first routes had is what makes the case."""
+    first = []
+    decide = placing.with_pairs_apart
+
+    def watched(metal, job, routes, lacks):
+        first.append({pair.nets: pair.unlike_coupling / max(pair.totals) for pair in routes.mirrored if pair.totals})
+        return decide(metal, job, routes, lacks)
+
+    monkeypatch.setattr(placing, "with_pairs_apart", watched)
+    report = build(tmp_path, STRONGARM, "sky130A")
+    assert faults(report) == []
+    layout = kdb.Layout()
+    layout.read(str(tmp_path / "ws" / "layout.gds"))
+    circuit = read_netlist(tmp_path / "ws" / "circuit.json")
+    nets = {net.net: net for net in extract_parasitics(layout, circuit, load("sky130A"), PexOptions("c")).nets}
+    (before,) = first
+    assert max(before.values()) > LARGEST_MISMATCH
+    for pair in before:
+        one, other = (nets[name] for name in pair)
+        to_signals = sum(abs(one.coupling_fF.get(s, 0.0) - other.coupling_fF.get(s, 0.0)) for s in ("ckb", "t"))
+        assert to_signals <= LARGEST_MISMATCH * max(one.total_fF, other.total_fF), pair
+        assert abs(one.total_fF - other.total_fF) <= LARGEST_MISMATCH * max(one.total_fF, other.total_fF), pair
 
 
 @pytest.mark.parametrize(("totals", "told"), [((10.0, 9.9), False), ((10.0, 9.7), True), ((), False)])
