@@ -235,7 +235,8 @@ def _boxes(blocks: Sequence[tuple[Block, Placed]], spaces: Mapping[str, int]) ->
 def join_deep_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[tuple[Block, Placed]]) -> None:
     """Merge deep wells of one net and oxide that are closer than their minimum spacing, with their rings.
 
-    A gap with another block in it stays. Where a ring of substrate taps lies around every deep well, these keep apart.
+    A gap with another block in it is bridged beside that, or stays. Where a ring of substrate taps lies around every
+    deep well, these keep apart.
     """
     deep = technology.deep_well
     if deep is None or deep.substrate_ring:
@@ -243,7 +244,14 @@ def join_deep_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[tup
     layer, ring = technology.roles["deep_nwell"], technology.roles["nwell"]
     covers = sorted({cover for name in deep.devices for cover in technology.device(name).covers})
     outside = [(block, place) for block, place in blocks if layer not in block.layer_boxes]
-    closed = _boxes(outside, Clearances(technology).beside_deep_well)
+    clearances = Clearances(technology)
+    closed = _boxes(outside, clearances.beside_deep_well)
+    beyond = deep.dim("ring_enclosure")
+    spaces = dict.fromkeys(clearances.diffusion, clearances.to_well) | clearances.covers
+    around = _boxes(outside, spaces) + closed
+    for block, place in outside:
+        around.insert(kdb.Box(*place.rectangle(block.box)))
+    around = around.sized(beyond, 2)  # a bridge has a ring, too
     parts: dict[tuple[str, tuple[str, ...]], dict[str, kdb.Region]] = {}
     for block, place in blocks:
         if layer not in block.layer_boxes:
@@ -255,11 +263,12 @@ def join_deep_wells(technology: Technology, cell: kdb.Cell, blocks: Sequence[tup
             drawn.setdefault(name, kdb.Region()).insert(kdb.Box(*box))
     for (_, oxide), drawn in sorted(parts.items()):
         deep_wells = drawn[layer].merged()
-        whole = joined(deep_wells, deep.dim("space"), deep.dim("width"), technology.grid)
-        patch = (whole - deep_wells).merged().not_overlapping(closed)
+        space, width = deep.dim("space"), deep.dim("width")
+        patch = (joined(deep_wells, space, width, technology.grid) - deep_wells).merged().not_overlapping(closed)
+        others = sum((each[ring] for each in parts.values() if each is not drawn), kdb.Region()).sized(space)
+        patch += _bridges(deep_wells + patch, around + others, width, space, technology.grid)
         if patch.is_empty():
             continue
-        beyond = deep.dim("ring_enclosure")
         wells = (patch.sized(beyond, 2) - drawn[ring]).merged()
         cell.shapes(technology.layer(cell.layout(), layer)).insert(patch)
         cell.shapes(technology.layer(cell.layout(), ring)).insert(wells)

@@ -35,11 +35,13 @@ def with_pairs_apart(
     """
     pairs = [pair for pair in routes.mirrored if len(pair.nets) == 2]
     unequal = {net for pair in pairs if pair.unequal_loads for net in pair.nets}
+    if not unequal or routes.result.failed:
+        return job, routes
     paired = {net for pair in pairs for net in pair.nets}
     others = {net.name for net in job.nets if net.width is None} - paired
+    if not others:
+        return job, routes
     found = [(job, routes)]
-    if not unequal or not others or routes.result.failed:
-        return found[0]
     for nets in (unequal, paired) if unequal != paired else (paired,):
         apart = _with_apart(job, nets, others)
         again = find_routes(metal.cell.layout(), metal.cell, apart, metal=metal)

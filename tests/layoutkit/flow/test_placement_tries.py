@@ -127,6 +127,7 @@ def placements(monkeypatch, pairs_of, request=None, room=None, routed=None, nets
     monkeypatch.setattr(placing, "completed", lambda *_: latest[1])
     monkeypatch.setattr(placing, "more_room", lambda room, *_: Room(room.between + 280, {}))
     monkeypatch.setattr(placing, "MetalInCell", lambda *_: None)
+    monkeypatch.setattr(placing, "with_pairs_apart", lambda _, job, routes, __: (job, routes))
     return placing.find_placement(SimpleNamespace(technology=technology, earlier=None), request or LayoutRequest())
 
 

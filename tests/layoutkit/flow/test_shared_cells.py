@@ -104,6 +104,7 @@ M1 y n1 {tied[1]} vss {{0}} W=2u L=1u
 
 
 CIRCUITS = {"ring": RING, "amplifiers": AMPLIFIERS, "bodies": BODIES, "ladder": LADDER, "switches": SWITCHES}
+CIRCUITS["narrow switches"] = SWITCHES.replace("W=2u L=0.18u", "W=1u L=0.18u")
 CASES = [
     ("ring", "sky130A"),
     ("amplifiers", "gf180mcuD"),
@@ -200,7 +201,7 @@ def test_three_equal_instances_lie_in_an_array_of_even_pitch(build):
 
 
 def test_nets_that_metal_of_shared_cells_encloses_are_tried_twice_then_reach_all_upper_metal(build):
-    report = build("switches", "sky130A")
+    report = build("narrow switches", "sky130A")
     assert [cell["instances"] for cell in report["hierarchy"]["cells"]] == [["X1", "X2"]]
     assert report["hierarchy"]["not_shared"] == []
     assert report["routing"]["failed"] == []
