@@ -212,9 +212,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
             found[-1][1], MetalInCell(found[-1][1].placed.cell, found[-1][1].job), patient=True
         )
     metal = MetalInCell(best.placed.cell, best.job)
-    routes = _balanced(best, routes, metal) if routes.unequal else routes
-    job, routes = with_pairs_apart(metal, best.job, routes, lambda each: _lacks(best, each)[:-1])
-    best = replace(best, job=job)
+    best, routes = _with_pairs_apart(best, _balanced(best, routes, metal) if routes.unequal else routes, metal)
     warnings = best.warnings
     if routes.result.failed:
         names = ", ".join(net.name for net in routes.result.failed)
@@ -233,7 +231,7 @@ def _kept_placement(design: Design, earlier: EarlierPlaces, request: LayoutReque
         placement = _placement(design, request, Room(earlier.gap, {}), ModuleDrawings(design))
         metal = MetalInCell(placement.placed.cell, placement.job)
         tried, routes = _routed_placement(placement, metal)
-        routes = _balanced(tried, routes, metal)
+        tried, routes = _with_pairs_apart(tried, _balanced(tried, routes, metal), metal)
         failed = tuple(net.name for net in routes.result.failed)
         tried = replace(tried, routes=routes, tries=(Try(tried.room, failed, ()),))
         reason = f"no way was found for {', '.join(failed)} with the earlier places" if failed else ""
@@ -249,6 +247,14 @@ def _kept_placement(design: Design, earlier: EarlierPlaces, request: LayoutReque
 def _balanced(tried: TriedPlacement, routes: Routes, metal: MetalInCell) -> Routes:
     """Return routes with pairs made as equal as there is room for; as they are where nets fail."""
     return routes if routes.result.failed else completed(metal, tried.job, routes)
+
+
+def _with_pairs_apart(
+    tried: TriedPlacement, routes: Routes, metal: MetalInCell
+) -> tuple[TriedPlacement, Routes]:
+    """Return a placement and its routes, in which pairs that load unequally keep apart from signals if that helps."""
+    job, apart = with_pairs_apart(metal, tried.job, routes, lambda each: _lacks(tried, each)[:-1])
+    return replace(tried, job=job), apart
 
 
 def _lacks(tried: TriedPlacement, routes: Routes) -> tuple[int, ...]:
