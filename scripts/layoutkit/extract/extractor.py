@@ -31,7 +31,7 @@ from layoutkit.extract.extracted import (
     SourceDrain,
     point_um,
 )
-from layoutkit.extract.folding import FoldKey, dummies, dummy_strings, fold_series, unnamed_off_fingers
+from layoutkit.extract.folding import FoldKey, dummies, dummy_strings, fold_series, loops, unnamed_off_fingers
 from layoutkit.extract.passive_devices import RECIPES, extract_passives, size_of
 from layoutkit.extract.soft_connections import metal_nets, soft_connections
 from layoutkit.extract.surroundings import Surroundings, surroundings
@@ -39,7 +39,7 @@ from layoutkit.layout.cells import check_flat_size
 from layoutkit.layout.drawn_layers import coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from layoutkit.technology import DeviceSpec, Technology
 
@@ -72,7 +72,7 @@ def extract(
     named = {net for net, labels in nets.items() if labels}
     idle = dummies(fingers, named) | unnamed_off_fingers(fingers)
     active = [finger for index, finger in enumerate(fingers) if index not in idle]
-    folded = fold_series(combined(active, layout.dbu), named)
+    folded = fold_series(combined(active, layout.dbu, loops(active, named)), named)
     strings = dummy_strings(folded, named)
     devices = tuple(device for index, device in enumerate(folded) if index not in strings)
     bars = {id(finger) for index in strings for finger in folded[index].fingers}
@@ -319,11 +319,18 @@ def _junctions(device: kdb.Device) -> dict[str, SourceDrain]:
     }
 
 
-def combined(fingers: Sequence[Finger], dbu: float) -> tuple[ExtractedDevice, ...]:
-    """Return the fingers combined where they are in parallel and of one length, sorted by place."""
-    groups: dict[tuple[FoldKey[int], int], list[Finger]] = {}
-    for finger in sorted(fingers, key=_by_place):
-        groups.setdefault((finger.key, round(finger.l_um / dbu)), []).append(finger)
+def combined(fingers: Sequence[Finger], dbu: float, apart: Collection[int] = ()) -> tuple[ExtractedDevice, ...]:
+    """Return the fingers combined where they are in parallel and of one length, sorted by place.
+
+    Args:
+        fingers: The fingers.
+        dbu: Database unit. [um]
+        apart: Indexes of fingers that stay as they are.
+    """
+    groups: dict[tuple[FoldKey[int], int, int], list[Finger]] = {}
+    for index in sorted(range(len(fingers)), key=lambda each: _by_place(fingers[each])):
+        finger, own = fingers[index], index if index in apart else -1
+        groups.setdefault((finger.key, round(finger.l_um / dbu), own), []).append(finger)
     names = _device_names(list(groups.values()))
     return tuple(
         ExtractedDevice(

@@ -6,8 +6,10 @@
                      ->  one stack of their total width, the inner nets of which are one
 
 The kind of a device says how it folds in series (``DeviceKind.in_series``). Resistors fold always, so that strings of
-bars become one device whichever way they are joined. Stacks fold only where the circuits do not match as they are, on
-both sides, and the result reports it. A net with a name leads out of the circuit: nothing is folded over it.
+bars become one device whichever way they are joined. Two bars on the same two nets, one of which meets nothing else,
+are not in parallel: they are a string that begins and ends on the other net. Stacks fold only where the circuits do not
+match as they are, on both sides, and the result reports it. A net with a name leads out of the circuit: nothing is
+folded over it.
 
 A transistor is a dummy if its source and drain are one net and its gate is tied to them or to the bulk, or if its gate
 is tied to the bulk and source or drain leads nowhere: to an unnamed net that meets only such transistors. A MOS
@@ -50,8 +52,8 @@ class Connected(Protocol):
         """Its nets by terminal."""
 
 
-class Foldable(Connected, Protocol):
-    """A device that can be folded with others: a dataclass, so that its nets can be renamed."""
+class Measured(Connected, Protocol):
+    """A device of a known size."""
 
     @property
     def device(self) -> str:
@@ -68,6 +70,10 @@ class Foldable(Connected, Protocol):
     @property
     def key(self) -> FoldKey[Any]:
         """What it has in common with devices in parallel to it."""
+
+
+class Foldable(Measured, Protocol):
+    """A device that can be folded with others: a dataclass, so that its nets can be renamed."""
 
     def in_series(self, other: Any, nets: Mapping[str, Any]) -> Any:
         """Return both as one device on ``nets`` whose lengths add up."""
@@ -94,13 +100,26 @@ def fold_series(devices: Sequence[Part], named: Collection[Any], how: str = "len
     """
     if not any(part.kind.in_series == how for part in devices):
         return tuple(devices)
-    parts = _paralleled(list(devices), how)
+    parts = _paralleled(list(devices), how, named)
     while True:
         alike = _with_inner_nets_joined(parts, how, named) if how == "stacks" else parts
-        folded = _paralleled(_chained(alike, how, named), how)
+        folded = _paralleled(_chained(alike, how, named), how, named)
         if len(folded) == len(parts):
             return tuple(folded)
         parts = folded
+
+
+def loops(parts: Sequence[Measured], named: Collection[Any]) -> set[int]:
+    """Return the indexes of resistors that are one of two in a string that begins and ends on one net."""
+    inner = _inner_nets(parts, "lengths", named)
+    return {
+        index
+        for first, second in inner.values()
+        if parts[first].key == parts[second].key
+        and _alike(parts[first], parts[second])
+        and len(inner.keys() & {*_ends(parts[first])}) == 1
+        for index in (first, second)
+    }
 
 
 def dummies(devices: Sequence[Connected], named: Collection[Any]) -> set[int]:
@@ -172,16 +191,18 @@ def _other_end(part: Connected, net: Any) -> Any:
     return second if first == net else first
 
 
-def _paralleled(parts: list[Part], how: str) -> list[Part]:
+def _paralleled(parts: list[Part], how: str, named: Collection[Any]) -> list[Part]:
     """Return the parts with those in parallel and of one length made one."""
     found: dict[Any, Part] = {}
+    apart = loops(parts, named) if how == "lengths" else set()
     for index, part in enumerate(parts):
-        key: Any = (part.key, round(part.l_um, 6)) if part.kind.in_series == how else index
+        together = part.kind.in_series == how and index not in apart
+        key: Any = (part.key, round(part.l_um, 6)) if together else index
         found[key] = found[key].in_parallel(part) if key in found else part
     return list(found.values())
 
 
-def _inner_nets(parts: Sequence[Part], how: str, named: Collection[Any]) -> dict[Any, list[int]]:
+def _inner_nets(parts: Sequence[Connected], how: str, named: Collection[Any]) -> dict[Any, list[int]]:
     """Return the unnamed nets that meet an end of two parts and nothing else, each with the two parts."""
     meeting = Counter(net for part in parts for net in part.nets.values())
     found: dict[Any, list[int]] = {}
@@ -219,10 +240,10 @@ def _chained(parts: list[Part], how: str, named: Collection[Any]) -> list[Part]:
     return [part for part in found if part is not None]
 
 
-def _alike(one: Foldable, other: Foldable) -> bool:
+def _alike(one: Measured, other: Measured) -> bool:
     """Whether two parts in series are one: of one type and width, on the same nets but for their ends."""
 
-    def beside(part: Foldable) -> dict[str, Any]:
+    def beside(part: Connected) -> dict[str, Any]:
         return {terminal: net for terminal, net in part.nets.items() if terminal not in part.kind.ends}
 
     same = one.device == other.device and beside(one) == beside(other)

@@ -249,9 +249,7 @@ def _balanced(tried: TriedPlacement, routes: Routes, metal: MetalInCell) -> Rout
     return routes if routes.result.failed else completed(metal, tried.job, routes)
 
 
-def _with_pairs_apart(
-    tried: TriedPlacement, routes: Routes, metal: MetalInCell
-) -> tuple[TriedPlacement, Routes]:
+def _with_pairs_apart(tried: TriedPlacement, routes: Routes, metal: MetalInCell) -> tuple[TriedPlacement, Routes]:
     """Return a placement and its routes, in which pairs that load unequally keep apart from signals if that helps."""
     job, apart = with_pairs_apart(metal, tried.job, routes, lambda each: _lacks(tried, each)[:-1])
     return replace(tried, job=job), apart

@@ -6,6 +6,7 @@ all. Where ``w / nf`` is off the grid, a generator draws the nearest grid multip
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from layoutkit.technology import DeviceSpec
 from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     import klayout.db as kdb
 
@@ -144,7 +145,7 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
     specs = _specs(circuit, technology)
     devices = [_device(unit, specs[device.id], technology) for device in circuit.devices for unit in device.in_series]
     outer = (*circuit.ports, *circuit.black_box_nets)
-    idle = dummies(devices, outer)
+    idle = dummies(devices, outer) | _loops_of_two_units(devices, outer)
     folded = fold_series([device for index, device in enumerate(devices) if index not in idle], outer)
     strings = dummy_strings(folded, outer)
     return Reference(
@@ -155,6 +156,18 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
         nets=frozenset(circuit.nets) | {net for device in devices for net in device.nets.values()},
         black_boxes=circuit.black_boxes,
     )
+
+
+def _loops_of_two_units(devices: Sequence[ReferenceDevice], outer: Collection[str]) -> set[int]:
+    """Return the indexes of resistors of two units on a net that meets nothing else: see ``folding.loops``."""
+    meeting = Counter(net for device in devices for net in device.nets.values())
+    return {
+        index
+        for index, device in enumerate(devices)
+        if device.kind.in_series == "lengths"
+        and device.fingers == 2
+        and any(meeting[device.nets[end]] == 1 and device.nets[end] not in outer for end in device.kind.ends)
+    }
 
 
 def _specs(circuit: Circuit, technology: Technology) -> dict[str, DeviceSpec | PassiveSpec]:

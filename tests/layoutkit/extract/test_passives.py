@@ -73,13 +73,14 @@ def bars(module):
     return [gate.box for gate in module.gates if gate.device]
 
 
-def test_a_string_of_bars_that_begins_and_ends_on_one_net_is_a_dummy_like_a_single_bar(tech):
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_string_of_bars_that_begins_and_ends_on_one_net_is_a_dummy_like_a_single_bar(tech, count):
     layout = kdb.Layout()
     layout.dbu = tech.dbu_um
-    tied = resistor(tech, "R1", "resistor", PassiveSize(width_of(tech), 30e-6, 1, 3), {"p": "b", "n": "b"})
+    tied = resistor(tech, "R1", "resistor", PassiveSize(width_of(tech), 30e-6, 1, count), {"p": "b", "n": "b"})
     module = draw_resistors(layout, tech, ResistorSpec("X", (tied,), "b", 0))
     extraction = extract(module.layout, module.cell, tech)
-    assert (extraction.devices, len(extraction.dummies)) == ((), 3)
+    assert (extraction.devices, len(extraction.dummies)) == ((), count)
 
     def wanted(*nets):
         found = []
@@ -89,7 +90,12 @@ def test_a_string_of_bars_that_begins_and_ends_on_one_net_is_a_dummy_like_a_sing
         return Circuit("x", tuple(found), ("b",))
 
     assert compare(extraction, wanted(("b", "b"))).matched
+    assert compare(extraction, wanted(("b", "i"), ("i", "b"))).matched
     assert compare(extraction, wanted(("b", "i"), ("i", "k"), ("k", "b"))).matched
+    dangling = wanted(("b", "i"))
+    units = (replace(dangling.devices[0], params={**dangling.devices[0].params, "l": 30e-6 / count, "m": 2}),)
+    assert compare(extraction, replace(dangling, devices=units)).matched
+    assert not compare(extraction, dangling).matched
     assert not compare(extraction, replace(wanted(("b", "a")), ports=("a", "b"))).matched
 
 
