@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import klayout.db as kdb
 
 from layoutkit.extract.connectivity import DrawnLayers
+from layoutkit.flow.pair_resistors import placed_resistors
 from layoutkit.parasitics.capacitance import capacitances
 from layoutkit.parasitics.net_shapes import WELL, NetShapes
 from layoutkit.technology.parasitic_data import DIFFUSION, POLY, THICK_DIFFUSION
@@ -58,10 +59,12 @@ class PairShapes:
         self, drawn: PlacedCell, result: RoutingResult, names: Sequence[str], signals: Sequence[str] = ()
     ) -> None:
         self.technology = drawn.technology
-        self.numbers = {name: number for number, name in enumerate((*names, *signals), OTHERS + 1)}
-        self.signals = signals
         layers = DrawnLayers(drawn.cell, drawn.technology)
-        self.metal = drawn.metal
+        self.resistors = placed_resistors(layers, drawn.metal, drawn.passives)
+        self.names, self.signals = names, signals
+        known = (*names, *signals, *self.resistors.inner)
+        self.numbers = {name: number for number, name in enumerate(known, OTHERS + 1)}
+        self.metal = self.resistors.metal
         self.slots = {each.name: layers.slots(each.layer) for each in drawn.technology.conductors}
         self.shapes = self._all_shapes(layers, self._wiring(result), drawn.passives)
         self.area = drawn.cell.bbox().area()
@@ -98,9 +101,10 @@ class PairShapes:
         levels, none = self.shapes.levels, kdb.Region()
         sides = sum(levels[POLY].values(), kdb.Region()).merged().edges()
         found = {}
-        for name, number in self.numbers.items():
+        for name in self.names:
+            number = self.numbers[name]
             ends = sum((levels[each].get(number, none) for each in (DIFFUSION, THICK_DIFFUSION)), kdb.Region())
-            gates = levels[POLY].get(number, none) & self.shapes.devices
+            gates = levels[POLY].get(number, none) & self.diffusion
             plates = sum(each.get(number, none).area() for each in self.shapes.plates.values())
             found[name] = gates.area(), (ends.merged().edges() & sides).length(), plates
         return found
@@ -147,7 +151,7 @@ class PairShapes:
         return self._totals_of(capacitances(shapes, self.technology))
 
     def _totals_of(self, whole: Capacitances) -> dict[str, float]:
-        return {name: whole.total_fF(number) for name, number in self.numbers.items() if name not in self.signals}
+        return {name: whole.total_fF(self.numbers[name]) for name in self.names}
 
     def _wiring(self, result: RoutingResult) -> dict[str, ShapesOfNets]:
         """Return the metal and cuts of the cell and the metal of the routes, by layer and net."""
@@ -191,7 +195,28 @@ class PairShapes:
             POLY: _joined(poly - passives.marked, contacts),
             **{each.name: wiring[each.name] for each in technology.conductors},
         }
-        return NetShapes({level: _filled(its) for level, its in levels.items()}, devices, plates, n_wells=wells)
+        inner = {self.numbers[name]: self._shares(its) for name, its in self.resistors.inner.items()}
+        self.diffusion = devices
+        devices = devices + self._modelled(levels[POLY])
+        for number, (body, ends) in enumerate(self.resistors.bodies, OTHERS + 1 + len(self.numbers)):
+            levels[POLY][number], inner[number] = kdb.Region(body), self._shares(ends)
+        return NetShapes(
+            {level: _filled(its) for level, its in levels.items()}, devices.merged(), plates, n_wells=wells, inner=inner
+        )
+
+    def _shares(self, shares: Sequence[tuple[str, float]]) -> tuple[tuple[int, float], ...]:
+        """Return shares of nets by their numbers."""
+        return tuple((self.numbers.get(name, OTHERS), part) for name, part in shares)
+
+    def _modelled(self, poly: ShapesOfNets) -> kdb.Region:
+        """Return bodies and heads of resistors whose capacitance to what lies below is in the models."""
+        inside = {self.numbers[name] for name in self.resistors.inner}
+        heads = sum((its for number, its in poly.items() if number not in inside), kdb.Region())
+        found = kdb.Region()
+        for name, cores in self.resistors.modelled.items():
+            length = self.technology.parasitics.modelled_heads_um.get(name, 0.0)
+            found += cores + (cores.sized(round(length / self.technology.dbu_um)) & heads)
+        return found
 
 
 def _owners(contacts: kdb.Region, metal: ShapesOfNets) -> list[tuple[kdb.Point, int]]:

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from layoutkit.extract.extracted import ExtractedDevice, Extraction
 
     Shares = dict[int, tuple[tuple[int, float], ...]]
@@ -36,21 +38,31 @@ def inner_nets(extraction: Extraction) -> Shares:
 
 
 def _shares(device: ExtractedDevice) -> Shares:
-    """Return the shares of both ends in each net inside: its voltage with 1 V at one end, 0 V at the other."""
-    first_end, second_end = device.kind.ends
-    ends = device.nets[first_end], device.nets[second_end]
-    inner = sorted({bar.nets[end] for bar in device.fingers for end in device.kind.ends} - set(ends))
-    if not inner or ends[0] == ends[1]:
-        return dict.fromkeys(inner, ((ends[0], 1.0),))
-    row = {net: number for number, net in enumerate((*inner, *ends))}
+    """Return the shares of both ends in each net inside."""
+    first, second = device.kind.ends
+    ends = {device.nets[first], device.nets[second]}
+    inner = {bar.nets[end] for bar in device.fingers for end in device.kind.ends} - ends
+    return voltage_shares([(bar.nets[first], bar.nets[second], bar.w_um / bar.l_um) for bar in device.fingers], inner)
+
+
+def voltage_shares(bars: Iterable[tuple[int, int, float]], inner: Collection[int]) -> Shares:
+    """Return the shares of the ends in each inner net: its voltage with 1 V at one of them, 0 V at the others.
+
+    Args:
+        bars: The two nets of each resistor, and its conductance in any unit.
+        inner: The inner nets; all others are ends.
+    """
+    bars = list(bars)
+    ends = sorted({net for *both, _ in bars for net in both} - set(inner))
+    row = {net: number for number, net in enumerate((*sorted(inner), *ends))}
     conductances = np.zeros((len(row), len(row)))
-    for bar in device.fingers:
-        a, b, conductance = row[bar.nets[first_end]], row[bar.nets[second_end]], bar.w_um / bar.l_um
+    for first, second, conductance in bars:
+        a, b = row[first], row[second]
         conductances[[a, b], [a, b]] += conductance
         conductances[[a, b], [b, a]] -= conductance
     size = len(inner)
-    first = np.linalg.solve(conductances[:size, :size], -conductances[:size, size])
+    parts = np.linalg.solve(conductances[:size, :size], -conductances[:size, size:])
     return {
-        net: tuple((end, float(share)) for end, share in zip(ends, (part, 1 - part), strict=True) if share > 0)
-        for net, part in zip(inner, first.tolist(), strict=True)
+        net: tuple((end, share) for end, share in zip(ends, shares, strict=True) if share > 0)
+        for net, shares in zip(sorted(inner), parts.tolist(), strict=True)
     }

@@ -75,6 +75,16 @@ M5 tail bias vss vss nmos W=8u L=1u nf=4
 M6 bias bias vss vss nmos W=4u L=1u nf=2
 .ends
 """
+RESISTIVE = """* a pair with resistors of two bars as loads
+.subckt resistive inp inn outp outn bias vdd vss
+M1 outn inp t vss nmos W=10u L=0.5u nf=4
+M2 outp inn t vss nmos W=10u L=0.5u nf=4
+MT t bias vss vss nmos W=10u L=1u nf=4
+MB bias bias vss vss nmos W=5u L=1u nf=2
+RL1 vdd outn 20k
+RL2 vdd outp 20k
+.ends
+"""
 BUFFERS = """* two chains of two inverters
 .subckt buffers a b x y vdd vss
 M1 n1 a vss vss nmos W=2u L=0.5u
@@ -204,6 +214,21 @@ def test_a_pair_whose_wires_are_images_keeps_them_where_its_modules_load_it_uneq
     (found,) = [entry for entry in report["routing"]["mirrored"] if entry["nets"] == ["inp", "inn"]]
     assert (found["exact"], found["wires_error"]) == (True, 0.0)
     assert found["total_ff"] == pytest.approx(whole, rel=0.005)
+
+
+@pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_outputs_on_resistors_are_measured_with_the_wires_inside_these(tmp_path, technology):
+    """The oracle extracts the layout that was written, where wires between bars count to the ends of a resistor."""
+    report = build(tmp_path, RESISTIVE, technology)
+    assert faults(report) == []
+    layout = kdb.Layout()
+    layout.read(str(tmp_path / "ws" / "layout.gds"))
+    circuit = read_netlist(tmp_path / "ws" / "circuit.json")
+    nets = {
+        net.net: net.total_fF for net in extract_parasitics(layout, circuit, load(technology), PexOptions("c")).nets
+    }
+    (found,) = [entry for entry in report["routing"]["mirrored"] if entry["nets"] == ["outn", "outp"]]
+    assert found["total_ff"] == pytest.approx([nets["outn"], nets["outp"]], rel=0.002)
 
 
 def test_a_clock_is_routed_again_where_it_couples_to_one_of_two_mirrored_nets_only(tmp_path, monkeypatch):
