@@ -30,7 +30,7 @@ class Bar(NamedTuple):
     first: int
     second: int
     conductance: float
-    """In squares. [S ohm]"""
+    """Width over length."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,15 @@ class PlacedResistors:
 
     Attributes:
         metal: The metal of the cell, that inside resistors with names of its own as owners.
-        inner: Such a name to the nets at the ends, each with its share; ``""`` stands for a net that no metal names.
+        inner: Such a name to the nets at the ends, each with its share.
         bodies: Each body, with the shares of the nets at its ends.
-        modelled: Resistor to its bodies.
+        cores: Resistor to all of its bodies.
     """
 
     metal: Obstacles
     inner: Mapping[str, NamedShares] = field(default_factory=dict)
     bodies: Sequence[tuple[kdb.Polygon, NamedShares]] = ()
-    modelled: Mapping[str, kdb.Region] = field(default_factory=dict)
+    cores: Mapping[str, kdb.Region] = field(default_factory=dict)
 
 
 def placed_resistors(drawn: DrawnLayers, metal: Obstacles, passives: PassiveLayers) -> PlacedResistors:
@@ -76,9 +76,10 @@ def placed_resistors(drawn: DrawnLayers, metal: Obstacles, passives: PassiveLaye
     owners = _owners(nets, contacts, metal, first)
     shares: dict[int, tuple[tuple[int, float], ...]] = {}
     for string in _strings(bars, owners):
-        inner = {number for bar in string for number in (bar.first, bar.second)} - owners.keys()
-        if any(number in owners for bar in string for number in (bar.first, bar.second)):
-            shares |= voltage_shares([(bar.first, bar.second, bar.conductance) for bar in string], inner)
+        ends = {number for bar in string for number in (bar.first, bar.second)}
+        if ends & owners.keys():  # else nothing sets the voltage inside
+            triples = [(bar.first, bar.second, bar.conductance) for bar in string]
+            shares |= voltage_shares(triples, ends - owners.keys())
     names = {number: f"inside a resistor: {number}" for number in sorted(shares)}  # no net: netlists have no such names
     named = {number: tuple((owners[end], part) for end, part in its) for number, its in shares.items()}
     named |= {number: ((owner, 1.0),) for number, owner in owners.items()}

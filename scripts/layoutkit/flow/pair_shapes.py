@@ -16,6 +16,7 @@ from layoutkit.extract.connectivity import DrawnLayers
 from layoutkit.flow.pair_resistors import placed_resistors
 from layoutkit.parasitics.capacitance import capacitances
 from layoutkit.parasitics.net_shapes import WELL, NetShapes
+from layoutkit.parasitics.resistor_bodies import modelled_by
 from layoutkit.technology.parasitic_data import DIFFUSION, POLY, THICK_DIFFUSION
 
 if TYPE_CHECKING:
@@ -212,11 +213,8 @@ class PairShapes:
         """Return bodies and heads of resistors whose capacitance to what lies below is in the models."""
         inside = {self.numbers[name] for name in self.resistors.inner}
         heads = sum((its for number, its in poly.items() if number not in inside), kdb.Region())
-        found = kdb.Region()
-        for name, cores in self.resistors.modelled.items():
-            length = self.technology.parasitics.modelled_heads_um.get(name, 0.0)
-            found += cores + (cores.sized(round(length / self.technology.dbu_um)) & heads)
-        return found
+        cores = self.resistors.cores.items()
+        return sum((modelled_by(self.technology, name, its, heads) for name, its in cores), kdb.Region())
 
 
 def _owners(contacts: kdb.Region, metal: ShapesOfNets) -> list[tuple[kdb.Point, int]]:

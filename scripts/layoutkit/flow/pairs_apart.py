@@ -1,7 +1,7 @@
 """Route again where pairs of nets load unequally, as where a clock passes one of two mirrored nets only.
 
-Wires that are mirror images do not see to that, as wires of other nets beside them have no image. So the two nets and
-the other signals keep apart in further routes, and the routes in which the pairs are most alike are taken.
+Mirrored wires alone do not prevent that: a wire of another net beside one of them may have no image. So the two nets
+and the other signals keep apart in further routes, and the routes in which the pairs are most alike are taken.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from layoutkit.extract.extracted import Extraction, Finger
     from layoutkit.parasitics.inner_nets import Shares
+    from layoutkit.technology import Technology
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,7 @@ def resistor_bodies(
         cores = extraction.lvs.layer_by_name(f"core.{name}") if fingers[name] else None
         if cores is None or technology.resolve(spec.parts.get("body", "")) != technology.resolve(layer):
             continue
-        head = round(technology.parasitics.modelled_heads_um.get(name, 0.0) / technology.dbu_um)
-        found.modelled.insert(cores)
-        found.modelled.insert(cores.sized(head) & poly)
+        found.modelled.insert(modelled_by(technology, name, cores, poly))
         shapes = kdb.Shapes()
         shapes.insert(cores.merged())
         for finger in fingers[name]:
@@ -75,6 +74,19 @@ def resistor_bodies(
                     found.shapes[number] = kdb.Region(body.polygon)
                     found.shares[number] = _halves(finger, inner)
     return found
+
+
+def modelled_by(technology: Technology, name: str, cores: kdb.Region, poly: kdb.Region) -> kdb.Region:
+    """Return the bodies and heads of a resistor whose capacitance to what lies below is in its model.
+
+    Args:
+        technology: Process.
+        name: The resistor.
+        cores: Its bodies.
+        poly: Poly on nets of the circuit, without bodies.
+    """
+    head = round(technology.parasitics.modelled_heads_um.get(name, 0.0) / technology.dbu_um)
+    return cores + (cores.sized(head) & poly)
 
 
 def _halves(finger: Finger, inner: Shares) -> tuple[tuple[int, float], ...]:
