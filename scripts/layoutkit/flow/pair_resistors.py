@@ -118,7 +118,9 @@ def _owners(nets: Nets, contacts: kdb.Region, metal: Obstacles, conductor: str) 
     for contact in contacts.each():
         middle = contact.bbox().center()
         net = nets.at("contact", middle)
-        for shape in shapes.each_touching(kdb.Box(middle, middle)) if net is not None else ():
+        if net is None:
+            continue
+        for shape in shapes.each_touching(kdb.Box(middle, middle)):
             if shape.polygon.inside(middle):
                 found[net.cluster_id] = names[shape.prop_id]
     return found
