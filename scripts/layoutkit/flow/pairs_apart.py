@@ -1,7 +1,7 @@
 """Route again where pairs of nets load unequally, as where a clock passes one of two mirrored nets only.
 
 Mirrored wires alone do not prevent that: a wire of another net beside one of them may have no image. So the two nets
-and the other signals keep apart in further routes, and the routes in which the pairs are most alike are taken.
+and the other signals keep apart when they are routed once more, and the routes in which pairs are more alike are taken.
 """
 
 from __future__ import annotations
@@ -41,15 +41,10 @@ def with_pairs_apart(
     others = {net.name for net in job.nets if net.width is None} - paired
     if not others:
         return job, routes
-    found = [(job, routes)]
-    for nets in (unequal, paired) if unequal != paired else (paired,):
-        apart = _with_apart(job, nets, others)
-        again = find_routes(metal.cell.layout(), metal.cell, apart, metal=metal)
-        again = again if again.result.failed else completed(metal, apart, again)
-        found.append((apart, again))
-        if not any(pair.unequal_loads for pair in again.mirrored):
-            break
-    return min(found, key=lambda each: (*lacks(each[1]), *_unequal(each[1])))
+    apart = _with_apart(job, unequal, others)
+    again = find_routes(metal.cell.layout(), metal.cell, apart, metal=metal)
+    again = again if again.result.failed else completed(metal, apart, again)
+    return min((job, routes), (apart, again), key=lambda each: (*lacks(each[1]), *_unequal(each[1])))
 
 
 def _with_apart(job: RoutingJob, ones: set[str], others: set[str]) -> RoutingJob:
