@@ -128,14 +128,23 @@ def _owners(nets: Nets, contacts: kdb.Region, metal: Obstacles, conductor: str) 
 
 def _strings(bars: Sequence[Bar], owners: Mapping[int, str]) -> list[list[Bar]]:
     """Return the bars that metal without an owner joins, together."""
-    strings: list[tuple[set[int], list[Bar]]] = []
-    for bar in bars:
-        inner = {bar.first, bar.second} - owners.keys()
-        joined = [each for each in strings if each[0] & inner]
-        strings = [each for each in strings if not each[0] & inner]
-        members = [other for _, others in joined for other in others]
-        strings.append((inner.union(*(numbers for numbers, _ in joined)), [*members, bar]))
-    return [members for _, members in strings]
+    meeting: dict[int, list[int]] = {}
+    for index, bar in enumerate(bars):
+        for number in {bar.first, bar.second} - owners.keys():
+            meeting.setdefault(number, []).append(index)
+    strings, seen = [], set[int]()
+    for start in range(len(bars)):
+        if start in seen:
+            continue
+        seen.add(start)
+        string = [start]
+        for index in string:  # grows
+            for number in (bars[index].first, bars[index].second):
+                more = [other for other in meeting.pop(number, ()) if other not in seen]
+                seen.update(more)
+                string += more
+        strings.append([bars[index] for index in string])
+    return strings
 
 
 def _owned(metal: Obstacles, nets: Nets, names: Mapping[int, str]) -> Obstacles:
