@@ -111,7 +111,7 @@ class Risers:
 
     @property
     def free(self) -> int:
-        """What the risers leave of the rooms at the ends, between them and what these begin at. [dbu]"""
+        """Width of the room at each end that the risers leave free, at its inner side. [dbu]"""
         return max(0, self.room - self._block(self.width))
 
     def _block(self, width: int) -> int:

@@ -413,8 +413,9 @@ class _Drawing:
     def _half_width(self, *, beyond: bool) -> int:
         """Return how far inner risers with their space may extend from x = 0. [dbu]
 
-        That is to the risers at the ends, which lie beyond the matched channels, or ``beyond`` that to the ends of the
-        rows, where there are none.
+        Args:
+            beyond: Whether they may lie beyond the matched channels, up to the ends of the rows. There they need the
+                room of the risers at the ends.
         """
         metal, level = self.metal, self.metal.riser
         narrow = metal.space(level, 0)

@@ -90,7 +90,8 @@ class MirroredNets:
     def unequal_loads(self) -> float:
         """By how much two nets with equal devices differ beyond ``LOAD_MISMATCH``, mirror images or not.
 
-        That is in their whole capacitance, or in what each signal couples to them, as a share of the larger whole one.
+        It is the larger difference: of their whole capacitances, or of what the signals couple to them, both over the
+        larger of their whole capacitances.
         """
         if not self.alike or not self.totals:
             return 0.0

@@ -210,7 +210,7 @@ class PairShapes:
         return tuple((self.numbers.get(name, OTHERS), part) for name, part in shares)
 
     def _modelled(self, poly: ShapesOfNets) -> kdb.Region:
-        """Return bodies and heads of resistors whose capacitance to what lies below is in the models."""
+        """Return bodies and heads of resistors whose capacitance to the layers below is in the models."""
         inside = {self.numbers[name] for name in self.resistors.inner}
         heads = sum((its for number, its in poly.items() if number not in inside), kdb.Region())
         cores = self.resistors.cores.items()

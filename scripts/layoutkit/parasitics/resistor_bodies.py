@@ -29,7 +29,7 @@ class ResistorBodies:
     Attributes:
         shapes: A number of its own, above those of all nets, to each body.
         shares: That number to the nets at the ends, each with its share.
-        modelled: Bodies and heads whose capacitance to what lies below is in the models.
+        modelled: Bodies and heads whose capacitance to the layers below is in the models.
     """
 
     shapes: dict[int, kdb.Region] = field(default_factory=dict)
@@ -77,7 +77,7 @@ def resistor_bodies(
 
 
 def modelled_by(technology: Technology, name: str, cores: kdb.Region, poly: kdb.Region) -> kdb.Region:
-    """Return the bodies and heads of a resistor whose capacitance to what lies below is in its model.
+    """Return the bodies and heads of a resistor whose capacitance to the layers below is in its model.
 
     Args:
         technology: Process.
