@@ -130,13 +130,13 @@ def repeats(layout: kdb.Layout, cell: kdb.Cell) -> bool:
 
 
 def select_rules(technology: Technology, rule_ids: Sequence[str] | None) -> tuple[Rule, ...]:
-    """Return the rules called ``rule_ids``, in the technology's order; all of them for None.
+    """Return the rules called ``rule_ids``, in the technology's order; for None all but those of a whole chip.
 
     Raises:
         RuleNotFoundError: If one is unknown; names all that are, and what was probably meant.
     """
     if rule_ids is None:
-        return technology.rules
+        return tuple(rule for rule in technology.rules if rule.options.get("scope") != "chip")
     known = [rule.id for rule in technology.rules]
     unknown = [rule_id for rule_id in dict.fromkeys(rule_ids) if rule_id not in set(known)]
     if unknown:
@@ -153,6 +153,8 @@ def select_rules(technology: Technology, rule_ids: Sequence[str] | None) -> tupl
 
 def _verdict(rule: Rule, layers: LayerRegions, technology: Technology, window: kdb.Box | None) -> Verdict:
     kind = kind_of(rule)
+    if rule.kind == "unchecked" and "layer" in rule.options:
+        return _unchecked(rule, layers)
     if kind is None:
         known = ", ".join(sorted(KINDS))
         reason = rule.options.get("reason") or f"this engine has no rule kind '{rule.kind}'; it has: {known}"
@@ -173,6 +175,21 @@ def _verdict(rule: Rule, layers: LayerRegions, technology: Technology, window: k
         marks,
         measured=extreme(values, default=None),
     )
+
+
+def _unchecked(rule: Rule, layers: LayerRegions) -> Verdict:
+    """Return the verdict of a rule that this engine cannot check: passed where its ``layer`` is empty."""
+    reason = str(rule.options.get("reason", ""))
+    try:
+        subject = layers.region(str(rule.options["layer"]))
+    except (LayoutkitError, RuntimeError) as error:
+        return Verdict(rule, "unchecked", reason=str(error))
+    if subject.is_empty():
+        return Verdict(rule, "passed")
+    at = subject.bbox().to_dtype(layers.unit_um).center()
+    count = subject.count()
+    where = f"{count} shape{'s' * (count > 1)} that it concerns, around ({at.x:g}, {at.y:g}) um"
+    return Verdict(rule, "unchecked", shapes=count, reason=f"{reason}; {where}")
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def fields_of(rule: Rule, kind: Kind, all_layers: tuple[str, ...]) -> list[dict[
     Raises:
         TechnologyError: If ``cases`` is no list of objects, or ``layers`` neither a list of layers nor ``all``.
     """
-    common = {name: value for name, value in rule.options.items() if name not in {"cases", "layers"}}
+    common = {name: value for name, value in rule.options.items() if name not in {"cases", "layers", "scope"}}
     if "cases" in rule.options:
         several = rule.options["cases"]
         if not isinstance(several, list) or not several or not all(isinstance(own, dict) for own in several):

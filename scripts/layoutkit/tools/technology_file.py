@@ -195,6 +195,11 @@ def _rule_faults(inspection: Inspection, surroundings: Technology, rules: list[R
     for entry in inspection.rules:
         place = f"rules.{entry['id']}"
         if entry["kind"] == "unchecked":
+            if "layer" in entry:
+                try:
+                    require(str(entry["layer"]), surroundings, ())
+                except TechnologyError as error:
+                    yield Fault(place, f"'layer': {error}")
             continue
         rule, found = rule_with_faults(entry, surroundings)
         yield from (Fault(place, fault) for fault in found)

@@ -80,6 +80,7 @@ def test_an_unknown_rule_id_is_answered_with_the_nearest_ones():
     [
         ({"kind": "antigravity", "layer": "metal1", "value": 1.0}, "no rule kind 'antigravity'"),
         ({"kind": "unchecked", "reason": "needs the whole chip"}, "needs the whole chip"),
+        ({"kind": "unchecked", "reason": "needs the whole chip", "layer": "metal9"}, "no layer 'metal9'"),
         ({"kind": "width", "value": 1.0}, "needs the field 'layer'"),
         ({"kind": "width", "layer": "metal1"}, "needs a value"),
         ({"kind": "width", "layer": "metal9", "value": 1.0}, "no layer 'metal9'"),
@@ -102,6 +103,25 @@ def test_a_rule_that_cannot_be_checked_is_unchecked_and_the_layout_has_not_passe
         assert not report.complete
         assert report.to_data()["rules_unchecked"][0]["rule_id"] == "OWN"
         assert report.to_data()["summary"]["rules_checked"] == 0
+
+
+def test_a_rule_that_cannot_be_checked_is_unchecked_only_where_it_concerns_shapes():
+    technology, _ = with_rule(GENERIC, kind="unchecked", layer="metal1 & poly", reason="no such measure")
+    apart = report_on(narrow_lines(3), technology)
+    assert (apart.verdicts[0].status, apart.verdicts[0].shapes) == ("passed", 0)
+    crossed = narrow_lines(3)
+    crossed.box("poly", 500, 0, 600, 3000)
+    (verdict,) = report_on(crossed, technology).unchecked
+    assert verdict.reason.startswith("no such measure; 3 shapes")
+    assert "(0.55, 1.05) um" in verdict.reason
+
+
+def test_a_rule_of_a_whole_chip_is_checked_only_by_its_id():
+    technology, rule = with_rule(GENERIC, kind="density", layer="metal1", value=0.9, scope="chip")
+    width = GENERIC.rule("M1_MIN_WIDTH")
+    technology = replace(technology, rules=(rule, width))
+    assert [verdict.rule.id for verdict in report_on(narrow_lines(1), technology).verdicts] == [width.id]
+    assert [v.rule.id for v in report_on(narrow_lines(3), technology, rule_ids=["OWN"]).violated] == ["OWN"]
 
 
 def test_a_failure_inside_klayout_is_unchecked(monkeypatch):
