@@ -8,7 +8,6 @@ for a difference that is already established.
 from __future__ import annotations
 
 import heapq
-import math
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -130,15 +129,18 @@ class _Search:
 
     def run(self) -> None:
         """Pair groups, the surest first, until no likely pair is left."""
-        heap = [(-self._score(i, j), i, j) for i in range(len(self.drawn)) for j in range(len(self.expected))]
-        heapq.heapify(heap)
         free = (set(range(len(self.drawn))), set(range(len(self.expected))))
+        heap = [(-self._score(i, j), i, j) for i in free[0] for j in free[1] if self._alike(i, j)]
+        heapq.heapify(heap)
         while heap and -heap[0][0] >= _ACCEPTED:
             leaders: list[tuple[float, int, int]] = []
-            while heap and len(leaders) < _LEADERS and (not leaders or heap[0][0] == leaders[0][0]):
+            # The bound once more: an entry whose score has changed since is dropped, and what follows may lie below it.
+            bound = -_ACCEPTED
+            while heap and len(leaders) < _LEADERS and heap[0][0] <= bound:
                 score, i, j = heapq.heappop(heap)
                 if i in free[0] and j in free[1] and score == -self._score(i, j):
                     leaders.append((score, i, j))
+                    bound = score
             if not leaders:
                 continue
             rows, columns = Counter(i for _, i, _ in leaders), Counter(j for _, _, j in leaders)
@@ -149,13 +151,16 @@ class _Search:
             free[0].remove(best[1])
             free[1].remove(best[2])
             for i, j in self._take(best[1], best[2], free):
-                heapq.heappush(heap, (-self._score(i, j), i, j))
+                if self._alike(i, j):
+                    heapq.heappush(heap, (-self._score(i, j), i, j))
+
+    def _alike(self, i: int, j: int) -> bool:
+        """Return whether two groups may be the same: devices of different types never are."""
+        return self.types[self.drawn[i].device] == self.types[self.expected[j].device]
 
     def _score(self, i: int, j: int) -> float:
-        """Return how likely two groups are the same; transistors of different types never are."""
+        """Return how likely two groups of one type are the same."""
         ours, theirs = self.drawn[i], self.expected[j]
-        if self.types[ours.device] != self.types[theirs.device]:
-            return -math.inf
         nets = 0.0
         for terminal in _beside_ends(ours, theirs):
             weight = _BULK if terminal == ours.kind.bulk else _GATE
