@@ -98,7 +98,8 @@ class Drawn:
 def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
     """Return each group of ``design`` with its module, drawn in ``layout`` as one cell for each shape of a group.
 
-    Transistors of one flavour and bulk net will share tap rings; one without others of its kind has its own ring.
+    Transistors of one flavour and bulk net will share tap rings; one without others of its kind, and one whose mirror
+    image is in another well, has its own ring.
 
     Args:
         layout: Receives the cells.
@@ -106,6 +107,7 @@ def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
     """
     alike = _twin_groups(design)
     paired = _paired(design) | {group.devices[0].id for group in design.groups if group.name in alike}
+    apart = _in_other_rings(design)
     crowd = Counter(_ring_key(group) for group in design.groups if isinstance(group, Group))
     drawn = []
     for group in design.groups:
@@ -117,7 +119,7 @@ def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
             inner, dummies = _draw(layout, design, group, paired, FULL_RING)
             shapes = [isolate(design.technology, each, group.spec, group.deep_well, labels=False) for each in inner]
             drawn.append(Drawn(group, shapes[0], others=tuple(shapes[1:]), dummies=dummies))
-        elif crowd[_ring_key(group)] > 1:
+        elif crowd[_ring_key(group)] > 1 and group.name not in apart:
             drawn.append(_without_taps(layout, design, group, paired))
         else:
             drawn.append(_with_taps(layout, design, group, paired))
@@ -168,6 +170,16 @@ def _instance(layout: kdb.Layout, technology: Technology, group: InstanceGroup, 
 
 def _ring_key(group: Group) -> tuple[str, str, bool]:
     return group.spec.name, group.bulk_net, group.deep_well is not None
+
+
+def _in_other_rings(design: Design) -> set[str]:
+    """Return the groups whose mirror images would share other rings: partners are placed in one ring or in none."""
+    groups = {device.id: group for group in design.groups if isinstance(group, Group) for device in group.devices}
+    pairs = [
+        pair for each in design.constraints.symmetry for pair in each.pairs if all(name in groups for name in pair)
+    ]
+    images = [(groups[one], groups[other]) for one, other in pairs]
+    return {group.name for pair in images if _ring_key(pair[0]) != _ring_key(pair[1]) for group in pair}
 
 
 def _with_taps(layout: kdb.Layout, design: Design, group: Group, paired: Collection[str]) -> Drawn:

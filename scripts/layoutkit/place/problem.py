@@ -95,7 +95,8 @@ def make_problem(technology: Technology, blocks: Sequence[Block], options: Place
     shapes = [shape for item in items for _, _, shape in item.shapes]
     rooms = [options.room.get(shape.name, 0) for shape in shapes]
     more = [shape.excess * (2 if item.partner else 1) // grid**2 for item in items for _, _, shape in item.shapes]
-    gaps = clearances.gaps(shapes, inside=True) + np.add.outer(np.repeat(rooms, 4), np.repeat(rooms, 4))
+    gaps = _gaps(clearances, [each for item in items for each in item.drawn], inside=True)
+    gaps = gaps + np.add.outer(np.repeat(rooms, 4), np.repeat(rooms, 4))
     class_gaps, classes = _class_gaps(clearances, items)
     nets = wired_nets(blocks, options)
     table = np.array(
@@ -260,6 +261,24 @@ def _shape_row(block: Block, grid: int, room: int) -> list[int]:
     return [*size, *(-(-each // grid) + room for each in outside), *(each // grid for each in inside), reach]
 
 
+def _gaps(clearances: Clearances, drawn: Sequence[tuple[Block, Block | None]], *, inside: bool = False) -> IntArray:
+    """Return the gaps between faces of blocks, each with its left partner: the larger ones of both sides of the axis.
+
+    Partners differ in their nets, so that the wells of two may meet where those of their partners may not, and the
+    wells of two partners may have to keep apart. Blocks on different sides of the axis keep the distance of partners,
+    half of it each.
+    """
+    right, left = [block for block, _ in drawn], [partner or block for block, partner in drawn]
+    if all(one.bulk_net == other.bulk_net for one, other in zip(right, left, strict=True)):
+        return clearances.gaps(right, inside=inside)
+    faces = 4 * len(drawn)
+    both = clearances.gaps([*right, *left], inside=inside)
+    own = np.kron(np.eye(len(drawn), dtype=np.int64), np.ones((4, 4), dtype=np.int64))
+    across = own * np.maximum(both[:faces, faces:], both[faces:, :faces])
+    result: IntArray = np.maximum(np.maximum(both[:faces, :faces], both[faces:, faces:]), across)
+    return result
+
+
 def _class_gaps(clearances: Clearances, items: Sequence[Item]) -> tuple[IntArray, list[int]]:
     """Return the gaps between clusters, and the class of each item.
 
@@ -277,10 +296,10 @@ def _class_gaps(clearances: Clearances, items: Sequence[Item]) -> tuple[IntArray
             if ring is not None:
                 known[ring.key] = number
             number += 1 if ring is not None else len(item.shapes)
-        for index, (_, _, shape) in enumerate(item.shapes):
-            outside.append(shape.ring.outside if shape.ring else shape)
+        for index, (shape, partner) in enumerate(item.drawn):
+            outside.append((_outside(shape), partner and _outside(partner)))
             classes.append(first[-1] + (0 if shape.ring else index))
-    gaps = clearances.gaps(outside)
+    gaps = _gaps(clearances, outside)
     result = np.zeros((4 * number, 4 * number), dtype=np.int64)
     faces = np.add.outer(4 * np.array(classes), np.arange(4)).ravel()
     np.maximum.at(result, (faces[:, None], faces), gaps)
@@ -290,6 +309,10 @@ def _class_gaps(clearances: Clearances, items: Sequence[Item]) -> tuple[IntArray
             result[[a, b]] = np.maximum(result[a], result[b])
             result[:, [a, b]] = np.maximum(result[:, a], result[:, b])[:, None]
     return result, first
+
+
+def _outside(block: Block) -> Block:
+    return block.ring.outside if block.ring else block
 
 
 def _item_rows(

@@ -25,9 +25,29 @@ M9 x y z vss nmos W=1.5u L=0.6u
 """
 
 
-def placed(text, name, *, recognised=False, gap=1000):
+# Both halves of the loads of a pair have wells of their own: on each side one of them shares it with another device.
+OWN_WELLS = """* cascodes with their bulks on their sources
+.subckt own f g vb vc vdd vss
+M1 f vc a a pmos W=6u L=1u
+M2 g vc b b pmos W=6u L=1u
+M3 a vb c a pmos W=6u L=1u
+M4 b vb d b pmos W=6u L=1u
+M5 c vb vdd vdd pmos W=8u L=1u
+M6 d vb vdd vdd pmos W=8u L=1u
+M7 f f vss vss nmos W=2u L=1u
+M8 g g vss vss nmos W=2u L=1u
+M9 e vb c c pmos W=4u L=1u
+M10 h vb d d pmos W=4u L=1u
+M11 e e vss vss nmos W=2u L=1u
+M12 h h vss vss nmos W=2u L=1u
+.ends
+"""
+HALVES = {"symmetry": [{"pairs": [[f"M{i}", f"M{i + 1}"] for i in range(1, 12, 2)]}]}
+
+
+def placed(text, name, *, recognised=False, gap=1000, constraints=None):
     technology = load(name)
-    request = LayoutRequest(netlist_text=text, technology=name, constraints=None if recognised else {})
+    request = LayoutRequest(netlist_text=text, technology=name, constraints=None if recognised else constraints or {})
     circuit, _ = read_circuit(request, technology)
     design, _ = make_design(request, technology, circuit)
     return technology, place_modules(design, PlacementOptions(gap_x=gap - 1000, gap_y=gap, seed=2))
@@ -43,6 +63,15 @@ def closed_rings(technology, modules):
     for role in ("active", "tap"):
         drawn += kdb.Region(modules.cell.begin_shapes_rec(technology.layer(modules.layout, role)))
     return [polygon for polygon in drawn.merged().each() if polygon.holes()]
+
+
+@pytest.mark.parametrize("name", names())
+def test_partners_in_wells_of_two_nets_keep_the_space_of_wells_and_share_no_ring(name):
+    technology, modules = placed(OWN_WELLS, name, constraints=HALVES)
+    assert sum(len(island.members) for island in modules.placement.islands) == 12
+    assert violated(technology, modules) == set()
+    body = {item.module.name: item.group.bulk_net for item in modules.drawn}
+    assert all(len({body[module] for module in inside}) == 1 for inside in modules.placement.rings)
 
 
 @pytest.mark.parametrize("name", names())

@@ -58,14 +58,19 @@ def circuits(draw):
     found += [block(f"f{i}", draw(kinds), draw(sizes), level=draw(levels)) for i in range(draw(st.integers(0, 4)))]
     for i in range(draw(st.integers(0, 2))):
         kind, size, level = draw(kinds), draw(sizes), draw(levels)
-        found += [block(f"p{i}{side}", kind, size, level=level, partner=f"p{i}{other}") for side, other in ("lr", "rl")]
+        pair = [block(f"p{i}{side}", kind, size, level=level, partner=f"p{i}{other}") for side, other in ("lr", "rl")]
+        if kind == "pmos":
+            bulks = draw(st.sampled_from([("vdd", "vdd"), ("vdd", "b"), ("a", "b"), ("b", "a"), ("c", "d")]))
+            pair = [replace(each, bulk_net=net) for each, net in zip(pair, bulks, strict=True)]
+        found += pair
     return found or [block("only")]
 
 
 def too_close(blocks, placement):
-    """Return which shapes lie closer than sky130A's rules allow (difftap.3, difftap.9) or overlap, by KLayout's checks.
+    """Return which shapes lie closer than sky130A's rules allow or overlap, by KLayout's checks.
 
-    Blocks of ``block`` are as large as their tap or well, and wells of one net may touch.
+    The rules are difftap.3, difftap.9 and, for wells of two nets, nwell.2a. Blocks of ``block`` are as large as their
+    tap or well, and wells of one net may touch.
     """
     drawn = {"tap": kdb.Region(), "nwell": kdb.Region()}
     for b in blocks:
@@ -81,6 +86,12 @@ def too_close(blocks, placement):
         faults.append("wells")
     if not (wells.merged() & taps).is_empty() or not wells.separation_check(taps, 340).is_empty():
         faults.append("wells and taps")
+    nets = {b.bulk_net: kdb.Region() for b in blocks if b.kind == "pmos"}
+    for b in blocks:
+        if b.kind == "pmos":
+            nets[b.bulk_net].insert(kdb.Box(*placement.placed[b.name].box(b)))
+    if any(not one.separation_check(other, 1270).is_empty() for one, other in itertools.combinations(nets.values(), 2)):
+        faults.append("wells of two nets")
     return faults
 
 
@@ -93,8 +104,14 @@ def test_blocks_never_come_closer_than_the_rules_allow(blocks):
 
 def test_the_check_of_the_clearances_finds_blocks_one_step_too_close():
     blocks = [block("a"), block("b"), block("c", "pmos"), block("d", "pmos")]
-    for other, rule, least in (("b", "taps", 270), ("c", "wells and taps", 340), ("d", "wells", 0)):
-        first = "c" if other == "d" else "a"
+    blocks.append(replace(block("e", "pmos"), bulk_net="other"))
+    for other, rule, least in (
+        ("b", "taps", 270),
+        ("c", "wells and taps", 340),
+        ("d", "wells", 0),
+        ("e", "wells of two nets", 1270),
+    ):
+        first = "c" if other in "de" else "a"
         for distance in (least, least - 5):
             places = {each.name: Placed(each.name, 50_000 * i, 50_000) for i, each in enumerate(blocks)}
             places |= {first: Placed(first, 0, 0), other: Placed(other, 4000 + distance, 0)}
