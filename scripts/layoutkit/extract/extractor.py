@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.extract.bodies import unmeasured
 from layoutkit.extract.connectivity import (
     SUBSTRATE,
     ElectricalLayers,
@@ -66,6 +67,7 @@ def extract(
     layers = electrical_layers(cell, technology)
     metal = metal_nets(layers, layout.dbu)
     around = _surroundings(layers, layout.dbu)
+    without_size = _unmeasured(technology, layers, layout.dbu)
     lvs = _database(cell, technology, layers)
     reading = _Reading(lvs, technology, layers, device_texts(cell, technology), around)
     nets, fingers = reading.nets(), reading.fingers()
@@ -92,6 +94,7 @@ def extract(
         lvs=lvs,
         layout=layout,
         coverage=covered,
+        unmeasured=without_size,
     )
 
 
@@ -111,6 +114,15 @@ def _surroundings(layers: ElectricalLayers, dbu_um: float) -> dict[Point, Surrou
     channels = [channel for _, region in sorted(layers.gates.items()) for channel in region.each()]
     found = surroundings(channels, layers.diffusion, layers.conducting["nwell"], dbu_um)
     return {point_um(box.center(), dbu_um): around for box, around in found.items()}
+
+
+def _unmeasured(technology: Technology, layers: ElectricalLayers, dbu_um: float) -> tuple[tuple[str, Point, str], ...]:
+    """Return the devices whose shapes have no width and length; call it before extraction of devices changes them."""
+    return tuple(
+        (name, point_um(polygon.bbox().center(), dbu_um), reason)
+        for name, region in sorted({**layers.gates, **layers.passives.shapes}.items())
+        for polygon, reason in unmeasured(region, dbu_um, strips=not technology.any_device(name).kind.rectangle)
+    )
 
 
 def _database(cell: kdb.Cell, technology: Technology, layers: ElectricalLayers) -> kdb.LayoutVsSchematic:

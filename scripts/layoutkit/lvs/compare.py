@@ -8,7 +8,8 @@ not complete):
 - every port of the netlist is labelled in the layout, and every label that names a net of the netlist is on that net;
 - no net is held together by wells or substrate alone (see ``soft_connections``);
 - no name is on two nets, no net has two names, no gate was left out of extraction;
-- W (of all parallel fingers) and L agree within the tolerance, or are the grid points nearest to the netlist's;
+- W (of all parallel fingers) and L agree within the tolerance, or are the grid points nearest to the netlist's, and
+  every channel, resistor, plate and junction has a shape from which they follow (see ``extract.bodies``);
 - extraction read every layer that is drawn, but for those that the caller waived.
 
 Where the circuits do not match as they are, transistors in series are folded on both sides (see ``extract.folding``).
@@ -136,7 +137,7 @@ class _Comparison:
 
     def run(self) -> None:
         """Find a pairing under the labels; without one under fewer labels; without any, words for the difference."""
-        self.found += _ignored(self.extraction)
+        self.found += _ignored(self.extraction) + _unmeasured(self.extraction)
         self.found += self.labels.mismatches
         if not (self.reference.devices or self.reference.ports or self.extraction.devices):
             self.found.append(_nothing())
@@ -368,6 +369,20 @@ def _ignored(extraction: Extraction) -> list[Mismatch]:
         for kind, places in extraction.ignored.items()
         for recipe in (RECIPES[kind],)
         for place, reason in places
+    ]
+
+
+def _unmeasured(extraction: Extraction) -> list[Mismatch]:
+    """Return the devices whose W and L in the layout mean nothing, whatever the netlist says."""
+    return [
+        Mismatch(
+            "wrong_parameter",
+            f"The {device}{at(place)} has no W and L that could be compared: {reason}",
+            "a notch, bulge or branch: what makes a device is a rectangle or a strip of one width",
+            (),
+            ((device, place),),
+        )
+        for device, place, reason in extraction.unmeasured
     ]
 
 
