@@ -161,8 +161,11 @@ class _Search:
         return self.terminals[path]
 
     def _seen_from(self, path: str, instance: SubcircuitInstance, net: str) -> str:
-        """Return the name of a net of an inner instance as the instance ``path`` around it has it."""
-        while instance.path != path:
+        """Return the name of a net of an inner instance as the instance ``path`` around it has it.
+
+        A net of the flat circuit, whose name begins with ``=``, has one name everywhere.
+        """
+        while instance.path != path and not net.startswith("="):
             if net not in instance.ports:
                 return f"{instance.path[len(path) + 1 :]}.{net}"
             net, instance = instance.ports[net], self.instances[instance.parent]

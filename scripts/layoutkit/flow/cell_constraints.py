@@ -223,13 +223,13 @@ def _with_all_net_pairs(of_uses: Sequence[Sequence[SymmetryGroup]]) -> tuple[Sym
     return tuple(replace(group, net_pairs=tuple(pairs[group.pairs, group.self_symmetric])) for group in of_uses[0])
 
 
-def constraints_of_top(top: Level, whole: Constraints) -> Constraints:
-    """Return the constraints that the circuit itself obeys: all but those on devices inside shared cells."""
-    if not top.parts:
+def without_parts(level: Level, whole: Constraints) -> Constraints:
+    """Return the constraints that the circuit of a level obeys itself: all but those on devices inside its parts."""
+    if not level.parts:
         return whole
-    own = {device.id: device.id for device in top.own.devices}
-    drawn_here = restricted(whole, own, {net: net for net in top.circuit.nets})
-    owner = {name: part.name for part in top.parts for name in part.names.values()}
+    own = {device.id: device.id for device in level.own.devices}
+    drawn_here = restricted(whole, own, {net: net for net in level.circuit.nets})
+    owner = {name: part.name for part in level.parts for name in part.names.values()}
     return replace(
         whole,
         symmetry=drawn_here.symmetry,

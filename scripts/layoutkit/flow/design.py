@@ -253,9 +253,9 @@ def make_design(
     from layoutkit.circuit.supplies import substrate_net
     from layoutkit.flow.cell_constraints import (
         constraints_inside,
-        constraints_of_top,
         lost_matching,
         suggested_by_level,
+        without_parts,
     )
     from layoutkit.flow.deep_wells import isolated_bodies
     from layoutkit.flow.hierarchy import Chip, levels_of, repeated_subcircuits
@@ -279,10 +279,10 @@ def make_design(
     cells = []
     for shared in hierarchy.shared:
         level = levels[shared.name]
-        inside = constraints_inside(shared, level, whole, circuit)
+        inside = without_parts(level, constraints_inside(shared, level, whole, circuit))
         inner = replace(frame.design(level, inside)[0], is_cell=True)
         cells.append(SharedCell(shared.name, shared.subcircuit, inner, level.ports, shared.uses))
-    design, more_notes = frame.design(top, constraints_of_top(top, whole))
+    design, more_notes = frame.design(top, without_parts(top, whole))
     design = replace(design, circuit=circuit, whole=whole, cells=tuple(cells), kept_flat=kept_flat)
     return design, [*notes, *more_notes, *kept_flat]
 

@@ -279,6 +279,26 @@ def test_the_schema_knows_the_kinds_of_devices():
     assert counts == INTEGER_PARAMS
 
 
+def listed_kinds(node):
+    """Yield each list of allowed values in a JSON schema that names more than the two kinds of MOS transistors."""
+    if isinstance(node, dict):
+        values = node.get("enum", [])
+        if sum(value in KINDS for value in values if isinstance(value, str)) > 2:
+            yield set(values)
+        for each in node.values():
+            yield from listed_kinds(each)
+    elif isinstance(node, list):
+        for each in node:
+            yield from listed_kinds(each)
+
+
+def test_each_answer_that_lists_kinds_of_devices_allows_all_of_them():
+    schemas = sorted(ROOT.glob("skills/*/schemas/*.output.json"))
+    listed = [(path.name, kinds) for path in schemas for kinds in listed_kinds(json.loads(path.read_text()))]
+    assert ("netlist.parse.output.json", set(KINDS)) in listed
+    assert {name: set(KINDS) - kinds for name, kinds in listed if set(KINDS) - kinds} == {}
+
+
 @pytest.mark.parametrize("size", [10, 1000])
 def test_devices_of_equal_shape_are_validated_once(monkeypatch, size):
     calls = []

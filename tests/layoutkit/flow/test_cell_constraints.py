@@ -1,9 +1,13 @@
 """Constraints suggested for instances of shared cells have no conflicts, and mean the same when read from a file."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from layoutkit.circuit.constraint_faults import find_faults
 from layoutkit.circuit.constraints import Constraints
+from layoutkit.circuit.repeated import find_repeated
+from layoutkit.errors import LayoutkitError
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.technology import load
 
@@ -94,3 +98,58 @@ def test_a_pair_of_nets_stated_by_two_groups_mirrors_one_way_only():
         {"symmetry": [{"pairs": [["M1", "M2"]], "net_pairs": [["a", "b"]]}, {"pairs": [], "net_pairs": [["b", "a"]]}]}
     )
     assert stated.images == {"b": "a"}
+
+
+NETS = st.sampled_from(["a", "b", "c", "n", "vdd", "vss", "0", "sub!"])
+DEVICES = ("M? {} {} {} vss nmos w=2u l=1u", "M? {} {} {} vdd pmos w=4u l=1u", "R? {} {} 2k", "R? {} vss ptap1")
+
+
+@st.composite
+def hierarchies(draw):
+    """Return a netlist of three levels, with instances whose ports are shorted, unused, or on global nets."""
+    text = ".global sub!\n"
+    for level, inner in (("leaf", ""), ("cell", "leaf"), ("top", "cell")):
+        calls = [f"X? {{}} {{}} {{}} vdd vss {inner}"] * 3 if inner else []
+        cards = draw(st.lists(st.sampled_from([*DEVICES[:3], *DEVICES, *calls, *calls]), min_size=2, max_size=5))
+        cards += calls[:2]
+        lines = (card.replace("?", str(i)).format(*(draw(NETS) for _ in range(3))) for i, card in enumerate(cards))
+        text += f".subckt {level} a b c vdd vss\n{chr(10).join(lines)}\n.ends\n"
+    return text
+
+
+@settings(max_examples=60)
+@given(hierarchies())
+def test_any_hierarchy_is_shared_as_its_flat_circuit_is_connected(text):
+    request = LayoutRequest(netlist_text=text, technology="sky130A")
+    technology = load("sky130A")
+    try:
+        circuit, _ = read_circuit(request, technology)
+    except LayoutkitError as error:  # a tap between supplies, bodies of NMOS on several nets
+        assert error.code == "INVALID_PARAM"  # noqa: PT017 - both are answers
+        return
+    flat = {device.id: device for device in circuit.devices}
+    hierarchy = find_repeated(circuit)
+    inside = {shared.name: shared.circuit for shared in hierarchy.shared}
+    for shared in hierarchy.shared:
+        for use in shared.uses:
+            for device in shared.circuit.devices:
+                there = flat[use.devices[device.id]]
+                assert {terminal: use.nets[net] for terminal, net in device.terminals.items()} == there.terminals
+    for around, parts in [(circuit, hierarchy.parts), *((each.circuit, each.parts) for each in hierarchy.shared)]:
+        for part in parts:
+            for device in inside[part.shared].devices:
+                there = around.device(part.devices[device.id])
+                assert {terminal: part.nets[net] for terminal, net in device.terminals.items()} == there.terminals
+    make_design(request, technology, circuit)
+
+
+def test_a_symmetric_pair_inside_a_part_is_no_constraint_of_the_cell_around_it():
+    """The cell around two equal amplifiers has no transistor of its own that could be in a pair."""
+    amplifier = BIQUAD.partition(".subckt top")[0]
+    pair = ".subckt pair ip in op on vb vdd vss\nX1 ip in x y vb vdd vss gm\nX2 x y op on vb vdd vss gm\n.ends\n"
+    top = ".subckt top a b c d e f vb vdd vss\nX1 a b c d vb vdd vss pair\nX2 c d e f vb vdd vss pair\n.ends\n"
+    request = LayoutRequest(netlist_text=amplifier + pair + top, technology="sky130A")
+    technology = load("sky130A")
+    inner, outer = make_design(request, technology, read_circuit(request, technology)[0])[0].cells
+    assert [group.pairs for group in inner.design.constraints.symmetry] != []
+    assert [group.pairs for group in outer.design.constraints.symmetry if group.pairs] == []
