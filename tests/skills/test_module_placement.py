@@ -202,7 +202,7 @@ def test_utilisation_aspect_and_islands_are_those_of_the_boxes(placed):
         covered += kdb.Region(ring.bbox()) - interconnect.holes()
     covered = covered.merged().area()
     assert placement["utilisation"] == pytest.approx(covered / cell.bbox().area(), abs=1e-3)
-    sides = sorted((core.width(), core.height()))
+    sides = sorted((cell.bbox().width(), cell.bbox().height()))
     assert placement["aspect"] == pytest.approx(sides[1] / sides[0], abs=1e-3)
     (island,) = placement["islands"]
     axis = round(island["axis_x"] / layout.dbu)

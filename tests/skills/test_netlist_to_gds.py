@@ -10,6 +10,9 @@ import klayout.db as kdb
 import pytest
 from klayout import rdb
 
+from layoutkit.explore.objectives import FIGURES
+from layoutkit.explore.scoreboard import row
+from layoutkit.flow.summary import summary
 from layoutkit.technology import load, names
 from thorough import THOROUGH
 
@@ -101,6 +104,44 @@ def test_a_netlist_becomes_a_clean_layout(run_once, technology, netlist):
     assert [stage["name"] for stage in data["stages"]] == [
         "parse", "recognise", "place", "route", "currents", "export", "drc", "lvs", "metrics", "view",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("netlist", "technology"), CASES)
+def test_every_place_tells_the_size_aspect_and_filling_that_are_drawn(run_once, technology, netlist):
+    """Only the GDS file says what is drawn: summary, answer, page, LEF, board, search and Python agree with it."""
+    _, envelope, workspace = run_once(SCRIPT, NETLISTS[netlist], "--technology", technology)
+    data = envelope["data"]
+    layout = kdb.Layout()
+    layout.read(str(workspace / "layout.gds"))
+    cell, first = layout.top_cell(), load(technology).conductors[0].name
+    box = cell.dbbox()
+    width, height = box.width(), box.height()
+    aspect = max(width, height) / min(width, height)
+    modules = {module["name"] for module in data["modules"]}
+    filled = kdb.Region([each.bbox() for each in cell.each_inst() if each.cell.name in modules])
+    for ring in (each for each in cell.each_inst() if each.cell.name.startswith("ring_")):
+        metal = kdb.Region(ring.cell.begin_shapes_rec(load(technology).layer(layout, first))).merged()
+        filled += kdb.Region(ring.bbox()) - metal.transformed(ring.trans).holes()
+    used = filled.merged().area() / cell.bbox().area()
+
+    placement, sizes = data["placement"], data["metrics"]["metrics"]
+    assert (placement["width"], placement["height"]) == pytest.approx((width, height), abs=1e-6)
+    assert (sizes["width"], sizes["height"]) == pytest.approx((width, height), abs=1e-6)
+    assert sizes["total_area"] == pytest.approx(width * height, rel=1e-6)
+    assert sizes["aspect_ratio"] == pytest.approx(width / height, abs=1e-6)
+    assert placement["aspect"] == FIGURES["aspect"][2](data) == pytest.approx(aspect, abs=1e-3)
+    assert placement["utilisation"] == pytest.approx(used, abs=1e-3)
+    assert FIGURES["area"][2](data) == pytest.approx(width * height, rel=1e-6)
+    assert row(workspace)["aspect"] == pytest.approx(aspect, abs=1e-3)
+    (line,) = (line for line in summary(data).splitlines() if line.startswith("  size"))
+    sides, fill = f"sides {round(aspect, 3):g} : 1", f"modules fill {100 * round(used, 3):.3g} %"
+    told = f"{width:g} x {height:g} um, {width * height:.6g} um2, {sides}, {fill}"
+    assert line == f"  size      {told}"
+    page = (workspace / "report.html").read_text(encoding="utf-8")
+    assert f"<dd>{width:g} \N{MULTIPLICATION SIGN} {height:g}<" in page
+    assert f"sides {round(aspect, 3):g} : 1" in page
+    if (workspace / "layout.lef").exists():
+        assert f"SIZE {width:g} BY {height:g} ;" in (workspace / "layout.lef").read_text(encoding="utf-8")
 
 
 def test_every_file_is_what_its_name_says(finished_layout):

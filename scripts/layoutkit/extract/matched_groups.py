@@ -240,7 +240,10 @@ class MatchingReport:
             )
             for part, drain in zip(parts, drains, strict=True)
         ]
-        return predicted_offset(spec, measured, mirror=mirror, clocked=frozenset(drains) in self._latched)
+        x, y = parts[0].centre
+        apart_um = _rounded(max(hypot(part.centre[0] - x, part.centre[1] - y) for part in parts) * self.dbu_um)
+        clocked = frozenset(drains) in self._latched
+        return predicted_offset(spec, measured, mirror=mirror, clocked=clocked, apart_um=apart_um)
 
     def _saturation_ma(self, part: _Part) -> float | None:
         """Return the saturation current of one finger, which falls with its length; None if none is stated. [mA]"""

@@ -235,7 +235,6 @@ class _Job:
     @cached_property
     def tried(self) -> TriedPlacement:
         """The placement."""
-        from layoutkit.flow.placing import shape_warnings
         from layoutkit.flow.shared_cells import place_design
         from layoutkit.flow.tries import Effort
 
@@ -245,7 +244,7 @@ class _Job:
             tried = place_design(self.design, self.request)
         else:
             tried = self._best_of_tries()
-        self._warnings += [*tried.warnings, *shape_warnings(tried.placed, self.request)]
+        self._warnings += tried.warnings
         return tried
 
     def _best_of_tries(self) -> TriedPlacement:
@@ -380,10 +379,12 @@ class _Job:
         return {}
 
     def _place(self) -> dict[str, Any]:
-        from layoutkit.flow.placing import placement_data
+        from layoutkit.flow.placing import placement_data, shape_warnings
         from layoutkit.flow.shared_cells import hierarchy_data
 
         tried = self.tried
+        if self.request.last_stage == "place":  # else the routed layout is judged
+            self._warnings += shape_warnings(tried.placed, tried.placed.cell, self.request)
         self._unsaved["place"] = {PLACED: self.placed_bytes, PLACEMENT: self._stored(tried)}
         return {
             "placement": placement_data(tried, tried.placed.cell),
@@ -392,7 +393,7 @@ class _Job:
         }
 
     def _route(self) -> dict[str, Any]:
-        from layoutkit.flow.placing import placement_data
+        from layoutkit.flow.placing import placement_data, shape_warnings
         from layoutkit.flow.ports import supplies_data, weak_supplies
         from layoutkit.flow.routing_figures import routing_data
 
@@ -400,7 +401,7 @@ class _Job:
         self._unsaved["route"] = {ROUTES: self._stored(self.routes)}
         routing = routing_data(self.routes, tried.attempts, self.technology)
         routing["supplies"] = supplies_data(tried.placed, self.routes.result)
-        self._warnings += weak_supplies(routing["supplies"])
+        self._warnings += [*weak_supplies(routing["supplies"]), *shape_warnings(tried.placed, self.cell, self.request)]
         return {"routing": routing, "placement": placement_data(tried, self.cell)}
 
     def _currents(self) -> dict[str, Any]:

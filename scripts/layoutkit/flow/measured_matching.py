@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 
+SHOWN = 0.01
+"""Step to which offsets are shown. [mV, %]"""
+
+
 def matching_data(
     constraints: Constraints, circuit: Circuit, result: LvsResult, cell: kdb.Cell, straps: Sequence[FingerLoss]
 ) -> dict[str, Any]:
@@ -115,12 +119,23 @@ def lines(groups: Sequence[Mapping[str, Any]]) -> list[str]:
         unequal = [name.replace("_", " ") for name, equal in group["equal"].items() if not equal]
         rest = f"; differ in {', '.join(unequal)}" if unequal else ""
         for offset in group["predicted_offsets"]:
-            value = "not predicted" if offset["value"] is None else f"{offset['value']:+.2f} {offset['unit']}"
-            parts = ", ".join(entry.split(":")[0] for entry in offset["unchecked"])
-            found.append(
-                f"  matching  {' '.join(offset['devices'])}: {value}"
-                + (f" (unchecked: {parts})" if parts else "")
-                + rest
-            )
+            left_out = [_left_out(text, offset) for text in offset["unchecked"]]
+            unknown = f"; not modelled: {', '.join(left_out)}" if left_out else ""
+            found.append(f"  matching  {' '.join(offset['devices'])}: {_predicted(offset)}{unknown}{rest}")
             rest = ""
     return found
+
+
+def _predicted(offset: Mapping[str, Any]) -> str:
+    """Return an offset with the effects that it is the sum of; it is no zero, only smaller than what is shown."""
+    value, unit = offset["value"], offset["unit"]
+    if value is None:
+        return "not predicted"
+    counted = " and ".join(name for name, part in offset["contributions"].items() if part["counted"])
+    size = f"{value:+.2f} {unit}" if abs(value) >= SHOWN / 2 else f"less than {SHOWN:g} {unit}"
+    return f"{size} from {counted}"
+
+
+def _left_out(unchecked: str, offset: Mapping[str, Any]) -> str:
+    name = unchecked.partition(":")[0]
+    return f"{name} ({offset['centroid_distance_um']:.3g} um between centroids)" if name == "distance" else name

@@ -606,17 +606,21 @@ def matched_pairs(placed: PlacedModules) -> list[tuple[str, str]]:
     ]
 
 
-def shape_warnings(placed: PlacedModules, request: LayoutRequest) -> list[str]:
-    """Return whether the modules and rings exceed the outline or the aspect that the request states, in words."""
+def shape_warnings(placed: PlacedModules, cell: kdb.Cell, request: LayoutRequest) -> list[str]:
+    """Return whether the modules and rings exceed the outline, or ``cell`` the aspect, that the request states."""
     core, to_um = _core(placed), placed.technology.to_um
     width, height = to_um(core.width()), to_um(core.height())
     found = []
     if request.outline_um is not None and (width > request.outline_um[0] or height > request.outline_um[1]):
         found.append(f"the modules need {width:g} x {height:g} um and do not fit into the outline {request.outline} um")
-    aspect = max(width, height) / max(min(width, height), 1e-9)
+    aspect = _aspect(cell.bbox())
     if request.aspect is not None and aspect > request.aspect:
-        found.append(f"the modules have an aspect of {aspect:.2f}, more than {request.aspect:g}")
+        found.append(f"the layout has an aspect of {aspect:.2f}, more than {request.aspect:g}")
     return [f"{text}; try another seed, a larger one, or more effort" for text in found]
+
+
+def _aspect(box: kdb.Box) -> float:
+    return max(box.width(), box.height()) / max(1, min(box.width(), box.height()))
 
 
 def _core(placed: PlacedModules) -> kdb.Box:
@@ -635,11 +639,11 @@ def _bands(placed: PlacedModules, ring: Module) -> kdb.Region:
 
 
 def placement_data(tried: TriedPlacement, cell: kdb.Cell) -> dict[str, Any]:
-    """Return size, islands, rings and tries as JSON data; the size is that of ``cell``. [um]
+    """Return size, islands, rings and tries as JSON data; size and aspect are those of ``cell`` as drawn. [um]
 
     ``utilisation`` is the area of the modules, and of the bands of the rings around several of them, over that of the
-    cell's boundary, with rails and ports; ``core_utilisation`` that of the modules alone over that of the box of all
-    modules and rings. A module counts with its own ring and all inside of that.
+    box around ``cell``, with rails, ports and wires; ``core_utilisation`` that of the modules alone over that of the
+    box of all modules and rings. A module counts with its own ring and all inside of that.
     """
     placed = tried.placed
     box, to_um = cell.bbox(), placed.technology.to_um
@@ -648,13 +652,12 @@ def placement_data(tried: TriedPlacement, cell: kdb.Cell) -> dict[str, Any]:
         outlines.insert(placed.place_of(item.module, item.module.bbox))
     for ring in placed.rings:
         outlines += _bands(placed, ring)
-    whole = placed.frame.boundary if placed.frame else box
     modules = sum(item.module.bbox.area() for item in placed.drawn)
     return {
         "width": to_um(box.width()),
         "height": to_um(box.height()),
-        "aspect": round(max(core.width(), core.height()) / max(1, min(core.width(), core.height())), 3),
-        "utilisation": round(outlines.merged().area() / max(1, whole.area()), 3),
+        "aspect": round(_aspect(box), 3),
+        "utilisation": round(outlines.merged().area() / max(1, box.area()), 3),
         "core_utilisation": round(modules / max(1, core.area()), 3),
         "axis_x": to_um(placed.placement.axis_x),
         "islands": [

@@ -146,9 +146,11 @@ def summary(report: Mapping[str, Any]) -> str:
 
 
 def _size_line(report: Mapping[str, Any]) -> str:
-    placement, metrics = report["placement"], report.get("metrics", {}).get("metrics", {})
-    area = f", {metrics['total_area']:g} um2" if "total_area" in metrics else ""
-    return f"  size      {placement['width']:g} x {placement['height']:g} um{area}"
+    """Return the size of the layout as drawn so far."""
+    placed = report["placement"]
+    area = f"{placed['width'] * placed['height']:.6g} um2, sides {placed['aspect']:g} : 1"
+    fill = f"modules fill {100 * placed['utilisation']:.3g} %"
+    return f"  size      {placed['width']:g} x {placed['height']:g} um, {area}, {fill}"
 
 
 def _drc_line(report: Mapping[str, Any]) -> str:

@@ -89,7 +89,7 @@ class Try:
     number: int
     seed: int
     aspect: float | None
-    figures: Mapping[str, float] | None = None
+    figures: Mapping[str, float | None] | None = None
     error: str = ""
 
     @property
@@ -97,7 +97,7 @@ class Try:
         """The smaller, the better."""
         if self.figures is None:
             return (math.inf, self.number)
-        steps = {name: self.figures[name] for name in FIGURES}
+        steps = {name: self.figures[name] or 0.0 for name in FIGURES}  # no prediction, no reason against it
         for name in ("area_um2", "wire_length_um"):
             steps[name] = math.floor(math.log(max(steps[name], 1e-9)) / math.log1p(STEP))
         return (*steps.values(), self.number)
@@ -115,10 +115,10 @@ FIGURES = (
 """What is compared, in this order."""
 
 
-def figures(report: Mapping[str, Any]) -> dict[str, float]:
+def figures(report: Mapping[str, Any]) -> dict[str, float | None]:
     """Return what is compared of a build's report, by the names in ``FIGURES``.
 
-    The offset is the largest one in millivolts or per cent.
+    The offset is the largest one in millivolts or per cent; None where none is predicted.
     """
     placement, routing = report["placement"], report["routing"]
     matched = [module for module in report["modules"] if module["pattern"]]
@@ -131,7 +131,7 @@ def figures(report: Mapping[str, Any]) -> dict[str, float]:
         "area_um2": round(placement["width"] * placement["height"], 3),
         "wire_length_um": routing["total_wire_length"],
         "asymmetric_modules": sum(not module["symmetric"] for module in matched),
-        "offset": largest_offset(report["matching"]["groups"]) or 0.0,
+        "offset": largest_offset(report["matching"]["groups"]),
     }
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+_TOLD = ("devices", "value", "unit", "unchecked")
+
 
 def offsets_apart(answer: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the offset by its causes: what the layout adds, what its figures predict, and what is random.
@@ -19,7 +21,7 @@ def offsets_apart(answer: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]
     layout = [each for each in answer["corners"][0]["measurements"] if each["name"] == "offset" and "change" in each]
     random = [each for each in answer.get("monte_carlo", ()) if each["name"] == "offset"]
     predicted = [
-        {**{name: offset[name] for name in ("devices", "value", "unit")}, **_sigma(offset)}
+        {**{name: offset[name] for name in _TOLD if name in offset}, **_sigma(offset)}
         for group in groups
         for offset in group.get("predicted_offsets", ())
     ]

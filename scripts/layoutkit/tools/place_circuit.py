@@ -50,7 +50,7 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
     circuit, warnings = read_circuit(request, technology)
     design, notes = make_design(request, technology, circuit)
     tried = place_design(design, request)
-    shape = shape_warnings(tried.placed, request)
+    shape = shape_warnings(tried.placed, tried.placed.cell, request)
     design = placed_design(design, request, tried)
     placed, routing = tried.placed, request_data(tried.job)
     saved = _write(workspace, placed, circuit, routing)

@@ -120,7 +120,7 @@ def _tiles(inputs: ReportInputs) -> str:
         found.append(("Size", size, f"µm; {sizes['total_area']:,.0f} µm²"))
     if placement:
         found.append(
-            ("Modules over box", f"{100 * placement['utilisation']:.0f} %", f"sides {placement['aspect']:.2f} : 1")
+            ("Modules over box", f"{100 * placement['utilisation']:.0f} %", f"sides {placement['aspect']:g} : 1")
         )
     devices = inputs.circuit["devices"]
     found.append(("Devices", str(len(devices)), f"{report['circuit']['net_count']} nets"))

@@ -170,12 +170,13 @@ def matching_section(inputs: ReportInputs) -> str:
             rows += [[devices, *_offset_cells(offset), centroid, symmetric, differ, unchecked]]
     heads = (
         "devices", "predicted offset", "stress", "straps", "junctions", "random, 1 sigma", "centroid error [um]",
-        "symmetric", "differ in", "unchecked",
+        "symmetric", "differ in", "not modelled",
     )  # fmt: skip
     unmeasured = [f"{', '.join(each['devices'])}: not found {each['missing']}" for each in matching["unmeasured"]]
     note = (
-        '<p class="note">Predicted from stress, straps and junctions as drawn; a part in brackets is known and not '
-        "counted. Random mismatch comes on top.</p>"
+        '<p class="note">The sum of stress, straps and junctions as drawn, as far as they are modelled; a part in '
+        "brackets is known and not counted. What the last column names is in no figure. Random mismatch comes on "
+        "top.</p>"
     )
     return section("matching", "Matching", note, table("Matched groups", heads, rows), bullets(unmeasured))
 

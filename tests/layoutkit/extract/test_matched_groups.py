@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from math import hypot
 from pathlib import Path
 
 import klayout.db as kdb
@@ -20,6 +21,7 @@ from layoutkit.extract.extractor import extract
 from layoutkit.extract.matched_groups import MatchingReport, MeasuredGroup
 from layoutkit.extract.strap_loss import strap_losses
 from layoutkit.extract.surroundings import Surroundings, model_distances, surroundings
+from layoutkit.flow.measured_matching import lines
 from layoutkit.lvs.lvs_files import extracted_spice
 from layoutkit.technology import load, names
 from patience import WATCHDOG_S
@@ -152,8 +154,15 @@ def test_a_pair_whose_row_exchanges_the_devices_has_no_offset():
     assert offset["contributions"]["stress"]["values"] == pytest.approx([0], abs=1e-9)
     assert offset["contributions"]["strap"]["values"] == pytest.approx([STRAPS_MV], rel=0.02)
     assert offset["value"] == pytest.approx(STRAPS_MV, rel=0.02)
-    assert offset["unchecked"] == []
+    apart = hypot(*(one - other for one, other in zip(*(each["centroid"] for each in report["devices"]), strict=True)))
+    assert offset["centroid_distance_um"] == pytest.approx(apart, abs=1e-6)
+    assert apart > 1
+    (text,) = offset["unchecked"]  # a gradient over that distance is an offset that nobody models
+    assert text.startswith(f"distance: not modelled: the centroids are {apart:g} um apart")
     assert report["distances_spread_percent"] == 0
+    (line,) = lines([report])
+    left_out = f"not modelled: distance ({apart:.3g} um between centroids)"
+    assert f"{STRAPS_MV:+.2f} mV from stress and strap; {left_out}" in line
     assert report["equal"]["areas"]
     assert not report["symmetric"]  # the rails of A and B cannot be exchanged by the mirror
 
@@ -279,6 +288,19 @@ def test_what_the_generators_draw_agrees_with_the_independent_program(technology
         assert [value for pair in shares for value in pair] == pytest.approx(
             [value for pair in channel.shares for value in pair], rel=1e-5
         )
+
+
+def test_a_line_promises_no_zero():
+    """What is below the step that is shown has a size, and what is not modelled a name."""
+    pair = Row("ABBA").report()
+    (offset,) = pair["predicted_offsets"]
+    offset |= {"value": 3e-6, "unchecked": []}
+    assert lines([pair])[0].partition(";")[0] == "  matching  M1 M2: less than 0.01 mV from stress and strap"
+    offset |= {"unchecked": ["stress: not modelled: no coefficients"]}
+    offset["contributions"]["stress"] |= {"counted": False, "values": []}
+    assert "less than 0.01 mV from strap; not modelled: stress" in lines([pair])[0]
+    offset |= {"value": None}
+    assert "not predicted; not modelled: stress" in lines([pair])[0]
 
 
 def test_compute_metrics_measures_the_groups_it_is_asked_for(run_script, tmp_path):

@@ -82,9 +82,37 @@ def test_a_mirror_with_its_ratio_in_the_widths_gets_fingers_of_one_width(widths_
         mos(f"M{i}", f"{'i' if i == 1 else f'o{i}'} i vss vss", w=w * 1e-6, nf=1) for i, w in enumerate(widths_um, 1)
     ]
     (group,), notes = groups_of(*devices)
-    assert notes == ()
+    changed = {
+        f"M{i}": f"1 x {w} um drawn as {n} x {finger_um} um"
+        for i, (w, n) in enumerate(zip(widths_um, fingers, strict=True), 1)
+        if n > 1
+    }
+    told = {name: note for note in notes for name in note.rpartition(": ")[2].split(", ")}
+    assert told.keys() == changed.keys()
+    assert all(changed[name] in told[name] for name in changed)
     assert [sizing.fingers for sizing in group.sizing] == fingers
     assert {sizing.finger_width for sizing in group.sizing} == {finger_um * 1000}
+
+
+@pytest.mark.parametrize("other", [{}, {"m": 10}, {"w": 1e-6}])
+def test_fingers_that_change_are_told_and_change_for_all_equal_devices(other):
+    """Reference and output are equal, and a switch between their gates keeps recognition from seeing the output."""
+    unit = {"w": 0.75e-6, "l": 0.15e-6, "nf": 1, "m": 25}
+    groups, notes = groups_of(
+        mos("M1", "i i vss vss", **unit),
+        mos("M2", "mid i vss vss", **unit),
+        mos("M3", "g sw i vss", **(unit | {"m": 10})),
+        mos("M4", "out g vss vss", **(unit | other)),
+    )
+    drawn = {d.id: (s.fingers, s.finger_width) for g in groups for d, s in zip(g.devices, g.sizing, strict=True)}
+    assert drawn["M1"] == drawn["M2"] != (25, 750)
+    assert (drawn["M4"] == drawn["M1"]) == (not other)
+    assert drawn["M3"] == (10, 750)
+    stated = {"M1": (25, 750), "M2": (25, 750), "M3": (10, 750)}
+    stated["M4"] = (other.get("m", 25), round(other.get("w", 0.75e-6) * 1e9))
+    (note,) = notes
+    assert note.rpartition(": ")[2].split(", ") == [name for name in drawn if drawn[name] != stated[name]]
+    assert "25 x 0.75 um drawn as" in note
 
 
 def test_a_mirror_whose_widths_have_no_common_finger_is_split_and_its_ratio_is_told():
