@@ -2,7 +2,7 @@
 
 import klayout.db as kdb
 import pytest
-from drc_sketch import SKETCHES, cases, pairs, with_rule
+from drc_sketch import BIG, SKETCHES, Sketch, cases, pairs, with_rule
 
 from layoutkit.drc.check import check
 from layoutkit.drc.kinds import KINDS
@@ -10,7 +10,9 @@ from layoutkit.drc.rule_cases import kind_of
 from layoutkit.technology import load, names
 
 TECHNOLOGIES = {name: load(name) for name in names()}
-RULES = [(name, rule) for name, technology in TECHNOLOGIES.items() for rule in technology.rules]
+ALL_RULES = [(name, rule) for name, technology in TECHNOLOGIES.items() for rule in technology.rules]
+RULES = [(name, rule) for name, rule in ALL_RULES if rule.kind != "unchecked"]
+UNCHECKED = [(name, rule) for name, rule in ALL_RULES if rule.kind == "unchecked" and "layer" in rule.options]
 OWN_RULES = [
     {"kind": "notch", "layer": "metal1", "value": 0.3},
     {"kind": "overlap", "layer": "metal1", "other": "metal2", "value": 0.3},
@@ -84,6 +86,14 @@ def test_a_rule_is_kept_at_its_limit_and_broken_one_grid_step_beyond(name, rule)
     technology = TECHNOLOGIES[name]
     for fields in cases(rule, technology):
         assert_pair(rule, fields, technology)
+
+
+@pytest.mark.parametrize(("name", "rule"), UNCHECKED, ids=[f"{name}-{rule.id}" for name, rule in UNCHECKED])
+def test_a_rule_that_cannot_be_checked_is_unchecked_where_its_layer_is_drawn(name, rule):
+    technology = TECHNOLOGIES[name]
+    drawn = Sketch(technology).box(rule.options["layer"], 0, 0, BIG, BIG)
+    assert verdict_on(drawn, technology, rule.id).status == "unchecked"
+    assert verdict_on(Sketch(technology), technology, rule.id).status == "passed"
 
 
 @pytest.mark.parametrize("fields", OWN_RULES, ids=[f"{f['kind']}-{n}" for n, f in enumerate(OWN_RULES)])
