@@ -115,7 +115,7 @@ class ElectricalLayers:
         gates: Device name to its channels.
         unrecognised_gates: Where poly crosses diffusion without making a device of the technology.
         labels: Conductor name to the texts of the cell itself that name nets.
-        pins: Conductor name to the pin shapes of the cell itself.
+        pins: Conductor name to the pin shapes of the cell itself; a text on the layer of pins is one, too.
         passives: Resistor cores and capacitor plates.
     """
 
@@ -190,8 +190,8 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
         diffusion=diffusion,
         gates=gates,
         unrecognised_gates=drawn.crossings() - recognised,
-        labels={c.name: drawn.own_texts(c.label_layer) for c in technology.conductors},
-        pins={c.name: drawn.own_shapes(c.pin_layer) for c in technology.conductors if c.pin_layer is not None},
+        labels={c.name: drawn.own_texts(c.label_layer, c.pin_layer) for c in technology.conductors},
+        pins={c.name: drawn.pins(c.pin_layer) for c in technology.conductors if c.pin_layer is not None},
         passives=metal.passives,
     )
 
@@ -371,12 +371,18 @@ class DrawnLayers:
             found = found.outside(self.layer(marker))
         return found
 
-    def own_texts(self, name: str) -> kdb.Texts:
-        """Return the texts of the cell itself on a layer."""
-        index = self.cell.layout().find_layer(*self.technology.spec(name).gds)
-        return kdb.Texts() if index is None else kdb.Texts(self.cell.shapes(index))
+    def own_texts(self, *names: str | None) -> kdb.Texts:
+        """Return the texts of the cell itself on layers."""
+        found = kdb.Texts()
+        for name in names:
+            index = None if name is None else self.cell.layout().find_layer(*self.technology.spec(name).gds)
+            if index is not None:
+                found += kdb.Texts(self.cell.shapes(index))
+        return found
 
-    def own_shapes(self, name: str) -> kdb.Region:
-        """Return the shapes of the cell itself on a layer."""
+    def pins(self, name: str) -> kdb.Region:
+        """Return the shapes of the cell itself on a layer of pins, with a box around each text on it."""
         index = self.cell.layout().find_layer(*self.technology.spec(name).gds)
-        return kdb.Region() if index is None else kdb.Region(self.cell.shapes(index))
+        if index is None:
+            return kdb.Region()
+        return kdb.Region(self.cell.shapes(index)) + self.own_texts(name).polygons(1)

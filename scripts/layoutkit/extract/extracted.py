@@ -168,6 +168,7 @@ class Extraction:
         soft_connections: Nets that only wells or substrate hold together.
         ignored: Kind of device to the places where something drawn should be one but makes none, and why. Poly that
             crosses diffusion without making a transistor is listed as ``nmos``.
+        pins_drawn: Whether the cell itself has pin shapes of its conductors.
         unmeasured: Devices whose shape has no width and length: type of device, place and reason.
         lvs: KLayout's database: shapes, nets, netlist; ready to be compared.
         coverage: Drawn layers that were not read.
@@ -185,6 +186,7 @@ class Extraction:
     layout: kdb.Layout = field(repr=False)  # its shapes must outlive the database
     coverage: Coverage = field(default_factory=Coverage)
     unmeasured: tuple[tuple[str, Point, str], ...] = ()
+    pins_drawn: bool = False
 
     def without_bulks_of(self, names: Collection[str]) -> Extraction:
         """Return it with the bulk terminals of the devices of these types left out."""

@@ -95,6 +95,7 @@ def extract(
         layout=layout,
         coverage=covered,
         unmeasured=without_size,
+        pins_drawn=any(not pins.is_empty() for pins in layers.pins.values()),
     )
 
 

@@ -5,7 +5,8 @@ not complete):
 
 - a renaming of its nets turns its devices, folded in parallel and resistors in series, into exactly those of the
   netlist, bulks included;
-- every port of the netlist is labelled in the layout, and every label that names a net of the netlist is on that net;
+- every port of the netlist is labelled in the layout, on a pin shape where the cell has any, and every label that
+  names a net of the netlist is on that net;
 - no net is held together by wells or substrate alone (see ``soft_connections``);
 - no name is on two nets, no net has two names, no gate was left out of extraction;
 - W (of all parallel fingers) and L agree within the tolerance, or are the grid points nearest to the netlist's, and
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING
 from layoutkit.extract.folding import fold_series
 from layoutkit.extract.passive_devices import RECIPES
 from layoutkit.lvs.explanation import explain, unexplained
-from layoutkit.lvs.labels import Labelling, labelling
+from layoutkit.lvs.labels import Labelling, labelling, missing_ports
 from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsResult
 from layoutkit.lvs.matching import Matcher, Pairing
 from layoutkit.lvs.mismatch import Mismatch, at, fingers_text, listed
@@ -154,7 +155,8 @@ class _Comparison:
         else:
             self.found += explain(self.extraction, self.reference, self.labels, self.tolerance)
         self.found += self._soft_connections()
-        self.found += self._missing_ports()
+        nets = {} if self.pairing is None else {name: net for net, name in self.pairing.nets.items()}
+        self.found += missing_ports(self.extraction, self.reference, nets)
         if not self.found and not self.proven:
             self.found.append(unexplained(self.extraction, self.reference))
 
@@ -259,27 +261,6 @@ class _Comparison:
                     soft.pieces,
                 )
             )
-        return found
-
-    def _missing_ports(self) -> list[Mismatch]:
-        labelled = {name for _, name in self.labels.claims}
-        nets = {} if self.pairing is None else {name: net for net, name in self.pairing.nets.items()}
-        off = {self.reference.net_named(label.text): label for label in self.extraction.labels_off_metal}
-        found = []
-        for port in self.reference.ports:
-            if port in labelled:
-                continue
-            place = self.extraction.place_of(nets[port]) if port in nets else None
-            where = f"; its net is{at(place)}" if place is not None else ""
-            stray = off.get(port)
-            cause = (
-                "no label of that name on a label layer of the cell itself; labels in cells below do not count; "
-                "write one with the labels of layout.route_signal_nets_basic"
-            )
-            if stray is not None:
-                cause = f"its label{at(stray.place)} lies beside the shapes of {stray.conductor}"
-            message = f"Port {port} of the netlist has no label in the layout{where}"
-            found.append(Mismatch("missing_port", message, cause, (port,), ((port, place),)))
         return found
 
     def _missing_dummies(self, pairing: Pairing) -> list[Mismatch]:

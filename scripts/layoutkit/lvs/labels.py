@@ -56,7 +56,67 @@ def labelling(extraction: Extraction, reference: Reference) -> Labelling:
     mismatches += [_short(net, names, claims) for net, names in sorted(names_of.items()) if len(names) > 1]
     mismatches += [_open(name, nets, claims) for name, nets in sorted(nets_of.items()) if len(nets) > 1]
     pins = {net: name for net, name in claims if len(nets_of[name]) == 1 and len(names_of[net]) == 1}
+    if not extraction.pins_drawn and (bare := sorted(_without_pins(extraction, reference))):
+        warnings.append(
+            "the layout has no pin shapes, so that tools which take only labels on them for ports, such as Magic, "
+            f"see none of {listed(bare)}"
+        )
     return Labelling(pins, tuple(sorted(claims)), tuple(mismatches), tuple(warnings))
+
+
+def missing_ports(extraction: Extraction, reference: Reference, nets: Mapping[str, int]) -> list[Mismatch]:
+    """Return the ports of the netlist that are none in the layout.
+
+    A port is a label on a shape of its conductor. Where the process has layers for pins and the cell has shapes on
+    them, a pin shape lies below it, too: without one, Magic takes the label for the name of an inner net.
+
+    Args:
+        extraction: The layout.
+        reference: The netlist.
+        nets: Net of the netlist to the layout's, as far as they are paired.
+    """
+    labelled = {reference.net_named(label.text) for net in extraction.nets.values() for label in net.labels}
+    off = {reference.net_named(label.text): label for label in extraction.labels_off_metal}
+    bare = _without_pins(extraction, reference) if extraction.pins_drawn else {}
+    found = []
+    for port in reference.ports:
+        place = extraction.place_of(nets[port]) if port in nets else None
+        if port not in labelled:
+            where = f"; its net is{at(place)}" if place is not None else ""
+            cause = (
+                "no label of that name on a label layer of the cell itself; labels in cells below do not count; "
+                "write one with the labels of layout.route_signal_nets_basic"
+            )
+            if (stray := off.get(port)) is not None:
+                cause = f"its label{at(stray.place)} lies beside the shapes of {stray.conductor}"
+            message = f"Port {port} of the netlist has no label in the layout{where}"
+        elif port in bare:
+            label = bare[port]
+            place = label.place
+            layer = extraction.technology.conductor(label.conductor).pin_layer
+            message = (
+                f"Port {port} of the netlist has no pin in the layout: no shape of {layer} below its label{at(place)}"
+            )
+            cause = "the pin shape is missing, or lies beside the label or on the wrong layer"
+        else:
+            continue
+        found.append(Mismatch("missing_port", message, cause, (port,), ((port, place),)))
+    return found
+
+
+def _without_pins(extraction: Extraction, reference: Reference) -> dict[str, Label]:
+    """Return the ports with labels of which none lies on a pin shape, in a process that has them, with one label."""
+    found: dict[str, list[Label]] = {}
+    for net in extraction.nets.values():
+        for label in net.labels:
+            if (name := reference.net_named(label.text)) in reference.ports:
+                found.setdefault(str(name), []).append(label)
+    pins = {conductor.name for conductor in extraction.technology.conductors if conductor.pin_layer is not None}
+    return {
+        port: labels[0]
+        for port, labels in found.items()
+        if not any(label.on_pin or label.conductor not in pins for label in labels)
+    }
 
 
 def _extra_port(label: Label) -> Mismatch:

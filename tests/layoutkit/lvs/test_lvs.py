@@ -262,8 +262,51 @@ def test_a_pin_that_the_netlist_does_not_have_is_told_and_a_mere_label_is_a_warn
     result = lvs(sketch)
     assert result.matched
     assert "label 'note'" in result.warnings[0]
+    for port in PORTS:
+        sketch.label(port, -4500, sketch.rail(port) - 150, pin=True)
+    assert lvs(sketch).matched
     sketch.label("spare", -3500, sketch.rail("tail") - 150, pin=True)
     assert kinds(lvs(sketch)) == ["extra_port"]
+
+
+@technologies
+@pytest.mark.parametrize(
+    "fault", ["no pin", "pin beside its label", "pin of another metal", "no label", "label off metal"]
+)
+def test_a_port_is_a_label_on_metal_with_a_pin_shape_below_it(technology, fault):
+    """Magic makes a port of a label with the purpose of pins only; netgen then finds no pin of that name."""
+    sketch = drawn(technology, ports=PORTS[1:])
+    for port in PORTS[1:]:
+        sketch.label(port, -4500, sketch.rail(port) - 150, pin=True)
+    x, y = -4500, sketch.rail("inp") - 150
+    pins = sketch.technology.conductors
+    if fault != "no label":
+        sketch.label("inp", x, y + (500 if fault == "label off metal" else 0))
+    if fault in {"pin beside its label", "no label"}:
+        sketch.square(pins[2].pin_layer, x + (1000 if fault == "pin beside its label" else 0), y, 50)
+    elif fault == "pin of another metal":
+        sketch.square(pins[1].pin_layer, x, y, 50)
+    result = lvs(sketch)
+    (mismatch,) = result.mismatches
+    assert (mismatch.kind, mismatch.reference) == ("missing_port", ("inp",))
+    if "pin" in fault:
+        assert f"no shape of {pins[2].pin_layer} below its label at (-4.5, {y / 1000:g}) um" in mismatch.message
+    sketch.label("inp", x, y, pin=True)
+    assert lvs(sketch).matched
+
+
+@technologies
+def test_a_layout_with_labels_alone_matches_with_a_warning(technology):
+    result = lvs(drawn(technology))
+    assert result.matched
+    assert result.warnings[0].startswith("the layout has no pin shapes")
+    sketch = drawn(technology, ports=PORTS[1:])
+    for port in PORTS:  # a text on the layer of pins is a label with a pin
+        sketch.cell.shapes(sketch.technology.layer(sketch.layout, sketch.technology.conductors[2].pin_layer)).insert(
+            kdb.Text(port, kdb.Trans(-4500, sketch.rail(port) - 150))
+        )
+    result = lvs(sketch)
+    assert (result.matched, result.warnings) == (True, ())
 
 
 def test_labels_match_regardless_of_case_unless_nets_differ_in_it():
@@ -324,7 +367,7 @@ def test_another_number_of_fingers_matches_with_a_warning():
     cards = [(*OTA[0][:2], 4000, 500, OTA[0][4], 1), *OTA[1:]]
     result = lvs(drawn("generic", cards))
     assert result.matched
-    assert result.warnings == ("M1 has 1 finger in the layout, 2 in the netlist",)
+    assert result.warnings[-1] == "M1 has 1 finger in the layout, 2 in the netlist"
 
 
 def test_an_empty_layout_lacks_every_device_and_port():
