@@ -48,6 +48,7 @@ def circuit(
     parameters: Mapping[str, str | float] | None = None,
     width_per: WidthPer = "auto",
     black_boxes: Iterable[str] = (),
+    device_map: Mapping[str, str] | None = None,
 ) -> Netlist:
     """Return a netlist with its devices, nets and the matched groups that are recognised in it.
 
@@ -58,6 +59,7 @@ def circuit(
         width_per: Whether ``W`` is of a whole ``device`` or of one ``finger``; ``auto``: of one finger where no other
             reading fits the whole netlist, else of the device.
         black_boxes: Empty or undefined subcircuits to keep as black boxes, neither drawn nor compared.
+        device_map: Model -> device of the process it is built in or checked for that takes its place.
 
     Raises:
         LayoutkitError: If it cannot be read.
@@ -69,6 +71,7 @@ def circuit(
     boxes = tuple(black_boxes)
     read = read_netlist(given_netlist(given), top=top, parameters=parameters, black_boxes=boxes)
     reading = {"top": top, "parameters": parameters, "width_per": width_per, "black_boxes": boxes}
+    reading["device_map"] = device_map
     return Netlist(read, {**given, **reading})
 
 
@@ -208,12 +211,13 @@ def _read_layout(path: str | os.PathLike[str], given: str | Technology | None) -
 
 
 def _compared(layout: Layout, netlist: Netlist, waived_layers: tuple[str, ...]) -> LvsResult:
-    from layoutkit.circuit import MapOptions, Target, map_circuit
+    from layoutkit.circuit import MapOptions, ModelNames, Target, map_circuit
     from layoutkit.extract.extractor import extract
     from layoutkit.lvs.compare import compare
 
     options = MapOptions(width_per=netlist.request["width_per"])
-    mapped = map_circuit(netlist.circuit, Target.from_technology(layout.technology), options).circuit
+    named = ModelNames(layout.technology, netlist.request.get("device_map")).applied(netlist.circuit)
+    mapped = map_circuit(named, Target.from_technology(layout.technology), options).circuit
     extraction = extract(layout.layout, layout.cell, layout.technology, waived_layers=waived_layers)
     return compare(extraction, mapped)
 

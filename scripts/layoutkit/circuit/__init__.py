@@ -8,6 +8,7 @@ from layoutkit.circuit.device_map import MapOptions, MappedCircuit, Target, Targ
 from layoutkit.circuit.readers.netlist import read_netlist
 from layoutkit.circuit.readers.source import given_netlist
 from layoutkit.circuit.recognise import recognise
+from layoutkit.circuit.replaced_devices import ModelNames
 from layoutkit.circuit.spice_writer import longer_sides_first, write_spice
 from layoutkit.circuit.supplies import Supplies, find_supplies
 from layoutkit.circuit.taps import join_taps
@@ -19,6 +20,7 @@ __all__ = [
     "Device",
     "MapOptions",
     "MappedCircuit",
+    "ModelNames",
     "RecognisedModule",
     "Supplies",
     "Target",

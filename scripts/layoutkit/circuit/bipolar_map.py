@@ -68,8 +68,8 @@ def map_bipolar(technology: Any, device: Device, report: Report, substrate: str 
     """
     _check_collector(technology, device, substrate)
     alike = [spec for spec in technology.passives.values() if spec.type == device.type]
-    model = device.model.lower().removesuffix("__model")
-    exact = next((spec for spec in alike if model in {spec.name.lower(), spec.model.lower()}), None)
+    named = technology.device_names.drawn(device.model)
+    exact = named if named in alike else None
     spec = exact or _nearest(technology, alike, device)
     if exact is None:
         report("model", device.model, spec.name, f"{device.type} {device.model} drawn as {spec.name}")

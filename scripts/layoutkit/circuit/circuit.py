@@ -191,6 +191,27 @@ class RecognisedModule:
 
 
 @dataclass(frozen=True)
+class ReplacedDevice:
+    """What the netlist states of a device that is drawn as another one.
+
+    Attributes:
+        device: Its id.
+        model: The model that the netlist names; the name of the kind where it names none.
+        params: Its parameters in the netlist. [SI units]
+        asked: Whether the user named the model in a device map; else no process at hand has it, or another one has.
+    """
+
+    device: str
+    model: str
+    params: Mapping[str, float]
+    asked: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON data."""
+        return {**vars(self), "params": {name: _plain_number(name, value) for name, value in self.params.items()}}
+
+
+@dataclass(frozen=True)
 class Circuit:
     """A flat circuit.
 
@@ -200,6 +221,7 @@ class Circuit:
         ports: Nets that leave the circuit, in order.
         modules: What recognition found; empty when it did not run.
         black_boxes: Instances of listed cells whose content is unknown; nothing is drawn or compared for them.
+        replaced: The devices that are drawn as others than the netlist names, in its order.
         warnings: What the reader decided or ignored, in words. Not part of equality or of the JSON form.
         subcircuits: The instances that the devices came from, outer ones first. Not part of equality or of the JSON
             form, which is flat.
@@ -212,6 +234,7 @@ class Circuit:
     black_boxes: tuple[BlackBox, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
     subcircuits: tuple[SubcircuitInstance, ...] = field(default=(), compare=False)
+    replaced: tuple[ReplacedDevice, ...] = ()
 
     @cached_property
     def nets(self) -> dict[str, tuple[Connection, ...]]:
@@ -252,7 +275,10 @@ class Circuit:
         return replace(self, modules=tuple(modules))
 
     def to_json(self) -> dict[str, Any]:
-        """Return ``{name, ports, devices, nets, modules}`` as plain JSON data, black boxes as ``instances``."""
+        """Return ``{name, ports, devices, nets, modules}`` as plain JSON data, black boxes as ``instances``.
+
+        ``replaced`` lists the replaced devices, if there are any.
+        """
         return {
             "name": self.name,
             "ports": list(self.ports),
@@ -263,6 +289,7 @@ class Circuit:
             ],
             "modules": [module.to_json() for module in self.modules],
             **({"instances": [box.to_json() for box in self.black_boxes]} if self.black_boxes else {}),
+            **({"replaced": [each.to_json() for each in self.replaced]} if self.replaced else {}),
         }
 
 

@@ -2,8 +2,10 @@
 
 The rules; the result reports every change that they make:
 
-- **Device**: the technology's device of the same model; else of the same type with the smallest sufficient voltage
-  rating and, where the technology has it, the same threshold flavour; else the technology's default.
+- **Device**: the technology's device of the same model; a device of the process without a drawing is refused. A generic
+  model or one of another process becomes the device of the same type with the smallest sufficient voltage rating and,
+  where the technology has it, the same threshold flavour; else the technology's default. The circuit lists it as
+  replaced.
 - **Length**: where it is missing, the shortest of the circuit is taken; below the minimum it becomes the minimum;
   ``stack`` gates in series become one gate of their total length.
 - **Width**: scales by the factor its length grew by. ``nfin`` fins count as width, ``nfin * fin_pitch`` per finger, and
@@ -27,10 +29,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from layoutkit.circuit.circuit import OTHER_SIZE
+from layoutkit.circuit.circuit import OTHER_SIZE, ReplacedDevice
 from layoutkit.circuit.passive_map import map_passive, with_common_plates
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.model_names import rated_voltage, threshold_flavour
+from layoutkit.circuit.replaced_devices import refuse_undrawn
 from layoutkit.circuit.supplies import substrate_net
 from layoutkit.circuit.taps import join_taps
 from layoutkit.circuit.widths import NarrowFinger, narrow_error, with_total_widths
@@ -39,7 +42,7 @@ from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.finger_widths import ROUNDING, FingeredWidth, dividing_fingers, widest_finger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device
 
@@ -165,7 +168,10 @@ def map_circuit(circuit: Circuit, target: Target, options: MapOptions | None = N
     mapping.default_length = min((d.l for d in circuit.devices if d.is_mos and "l" in d.params), default=None)
     devices = mapping.with_bulks(mapping.common_plates(circuit, mapping.devices(circuit.devices)))
     warnings = (*circuit.warnings, *mapping.findings.warnings)
-    return MappedCircuit(replace(circuit, devices=devices, warnings=warnings), tuple(mapping.changes))
+    replaced = (*circuit.replaced, *mapping.replaced)
+    return MappedCircuit(
+        replace(circuit, devices=devices, warnings=warnings, replaced=replaced), tuple(mapping.changes)
+    )
 
 
 class _Draft(NamedTuple):
@@ -198,11 +204,14 @@ class _Mapping:
         self._narrow: list[NarrowFinger] = []
         self.default_length: float | None = None
         self.changes: list[Change] = []
+        self.replaced: list[ReplacedDevice] = []
         self._resized: set[str] = set()
         self.findings = Findings()
 
-    def check(self, devices: Iterable[Device]) -> None:
+    def check(self, devices: Sequence[Device]) -> None:
         """Refuse what cannot be drawn, all of it at once."""
+        if self._target.technology is not None:
+            refuse_undrawn(self._target.technology, devices)
         drawn = self._target.types()
         missing: dict[str, list[str]] = {}
         unsized: list[str] = []
@@ -241,8 +250,11 @@ class _Mapping:
 
     def _exact(self, device: Device) -> TargetDevice | None:
         """Return the target's device that the netlist names, by its model or its own name."""
-        model = device.model.lower().removesuffix("__model")
         alike = (spec for spec in self._target.devices if spec.type == device.type)
+        if self._target.technology is not None:
+            named = self._target.technology.device_names.drawn(device.model)
+            return None if named is None else next((spec for spec in alike if spec.name == named.name), None)
+        model = device.model.lower().removesuffix("__model")
         return next((spec for spec in alike if model in {spec.model.lower(), spec.name.lower()}), None)
 
     def devices(self, devices: Sequence[Device]) -> tuple[Device, ...]:
@@ -334,6 +346,8 @@ class _Mapping:
 
     def _change(self, device: Device, field: str, values: tuple[str | float | None, str | float], reason: str) -> None:
         self.changes.append(Change(device.id, field, *values, reason))
+        if field == "model":
+            self.replaced.append(ReplacedDevice(device.id, device.model, dict(device.params)))
         if field in {"w", "l", "nf"}:
             self._resized.add(device.id)
         is_plain = field == "model" or values[0] == values[1]

@@ -15,11 +15,11 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.bipolar_map import map_bipolar, with_units
+from layoutkit.circuit.readers.model_names import width_in_name
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.errors import GeometryError, NetlistError
 from layoutkit.technology.passive_sizes import (
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     DeviceReport = Callable[[Device, str, tuple[str | float | None, str | float], str], None]
 
 
-_WIDTH_IN_NAME = re.compile(r"_(?!0+p0+$)(\d+)p(\d+)$")  # ``_1p41``: 1.41 um, as ``width_name`` writes it
 _ROUNDING = 1e-9  # relative difference of two equal sizes
 
 
@@ -216,14 +215,12 @@ def stated_length(device: Device) -> float | None:
 def _chosen(technology: Any, device: Device, substrate: str) -> _Choice:
     unit = technology.dbu_um * 1e-6
     alike = [spec for spec in technology.passives.values() if spec.type == device.type]
-    model = device.model.lower().removesuffix("__model")
-    for spec in alike:
-        names = {name.lower(): width for name, width in spec.models(technology.dbu_um).items()}
-        if model in names:
-            width = names[model]
-            return _Choice(spec, True, None if width is None else width * unit)
-        if model in {spec.name.lower(), spec.model.lower()}:
-            return _Choice(spec, True, None)
+    exact = technology.device_names.drawn(device.model)
+    if exact is not None and exact.type == device.type:
+        plain = technology.device_names.plain
+        widths = {plain(name): width for name, width in exact.models(technology.dbu_um).items()}
+        width = widths.get(plain(device.model))
+        return _Choice(exact, True, None if width is None else width * unit)
     fitting = [spec for spec in alike if not spec.in_substrate or device.terminals[spec.body_terminal] == substrate]
     return _Choice(max(fitting or alike, key=lambda spec: bool(spec.default)), False, None)
 
@@ -242,8 +239,8 @@ def _size(
         if choice.exact:
             width = (spec.widths[0] if spec.widths else spec.min_w) * technology.dbu_um * 1e-6
             report("w", None, width, f"missing width of {device.type}s taken as the minimum")
-        elif named := _WIDTH_IN_NAME.search(device.model):
-            width = float(".".join(named.groups())) * 1e-6
+        elif named := width_in_name(device.model):
+            width = named
             report("w", None, width, f"missing width of {device.type}s read from the name of their model")
     if width is not None and length is not None and (choice.exact or key not in params):
         return _legal(technology, device, choice, PassiveSize(width, length), report)

@@ -91,6 +91,7 @@ OPTIONS = {
 FIXED = {
     "top": Kind(_text, "the name of a subcircuit"),
     "parameters": Kind(lambda value: isinstance(value, dict), "an object of values by name"),
+    "device_map": Kind(lambda value: isinstance(value, dict), "an object of devices by model"),
     "black_boxes": _list_of(_text, "names of subcircuits"),
     "waived_layers": _list_of(_text, "layers"),
     "net_priorities": _list_of(lambda value: isinstance(value, dict), "objects with net and priority"),

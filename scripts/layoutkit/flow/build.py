@@ -57,7 +57,7 @@ FILES = {
 }
 CONSTRAINTS, PLACED, PLACEMENT, ROUTES = "used_constraints.json", "placed.gds", "placement.json", "routes.json"
 SUBCIRCUITS = "subcircuits.json"
-LVS_FIELDS = ("matched", "complete", "layers_unchecked", "layers_waived", "not_compared")
+LVS_FIELDS = ("matched", "complete", "verdict", "layers_unchecked", "layers_waived", "not_compared")
 NETLIST_FORMS = {"reference_netlist": "spice", "deck_netlist": "lvs_deck"}
 SAVED_AFTER = ("place", "route", "export")
 """Stages after which the record is written; it is also written after the last one."""
@@ -366,13 +366,19 @@ class _Job:
     # The stages: each returns its part of the report.
 
     def _parse(self) -> dict[str, Any]:
+        from layoutkit.circuit.replaced_devices import replaced_data
+
         circuit = self.circuit
         self._unsaved["parse"] = {
             self.workspace.circuit_path.name: {"circuit": circuit.to_json()},
             SUBCIRCUITS: [vars(each) for each in circuit.subcircuits],
         }
         sizes = {"device_count": len(circuit.devices), "net_count": len(circuit.nets)}
-        return {"circuit": {"name": circuit.name, **sizes}, "technology": self.technology.name}
+        return {
+            "circuit": {"name": circuit.name, **sizes},
+            "technology": self.technology.name,
+            "replaced_devices": replaced_data(circuit, self.technology),
+        }
 
     def _recognise(self) -> dict[str, Any]:
         self._unsaved["recognise"] = {CONSTRAINTS: self.design.whole.to_json()}

@@ -65,6 +65,8 @@ class LayoutRequest:
         post_layout: Whether parasitics are extracted and the circuit is simulated before and after layout.
         flatten: Whether every device is laid out by itself; else subcircuits that are used more than once are laid out
             once.
+        device_map: Model of the netlist -> device of the technology that takes its place, such as
+            ``{"ppolyf_u_1k": "ppolyf_u"}``.
         sizes: Sizes in place of the netlist's, by device: ``{"M1": {"w": 4e-6, "nf": 2}}``, as ``Device.params`` of the
             mapped circuit names them.
     """
@@ -93,6 +95,7 @@ class LayoutRequest:
     flatten: bool = False
     post_layout: bool = False
     sizes: Mapping[str, Mapping[str, float]] | None = None
+    device_map: Mapping[str, str] | None = None
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> LayoutRequest:
@@ -214,7 +217,7 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     Raises:
         LayoutkitError: If the netlist cannot be read or mapped, or holds no devices.
     """
-    from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist, recognise, resized
+    from layoutkit.circuit import MapOptions, ModelNames, Target, map_circuit, read_netlist, recognise, resized
 
     netlist = request.netlist
     read = read_netlist(
@@ -223,6 +226,7 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
         identify_modules=False,
         black_boxes=request.black_boxes,
         parameters=request.parameters,
+        names=ModelNames(technology, request.device_map),
     )
     target = Target.from_technology(technology)
     mapped = map_circuit(read, target, MapOptions(width_per=request.width_per))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.replaced_devices import replaced_lines
 from layoutkit.flow.design import RECOGNITION
 from layoutkit.flow.measured_matching import lines as lines_of_groups
 from layoutkit.flow.post_layout_figures import lines as lines_after_layout
@@ -129,9 +130,12 @@ def summary(report: Mapping[str, Any]) -> str:
     """Return the report as a short page for a terminal."""
     circuit, left = report["circuit"], report["remaining_stages"]
     found = faults(report)
-    verdict = "NOT CLEAN" if found else f"not finished, {', '.join(left)} are left" if left else "clean"
+    replaced = report["replaced_devices"]
+    clean = "clean, complete with replaced devices" if replaced else "clean"
+    verdict = "NOT CLEAN" if found else f"not finished, {', '.join(left)} are left" if left else clean
     lines = ["", f"{circuit['name']} in {report['technology']}: {verdict}"]
     lines.append(f"  circuit   {_counted(circuit['device_count'], 'device')}, {_counted(circuit['net_count'], 'net')}")
+    lines += [f"  replaced  {text}" for text in replaced_lines(replaced)]
     modules = report.get("modules", ())
     lines += [f"  module    {m['name']}: {', '.join(m['devices'])}{_matching(m)}" for m in modules]
     if "matching" in report:
@@ -169,7 +173,8 @@ def _lvs_line(report: Mapping[str, Any]) -> str:
     lvs = report["lvs"]
     verdict = "matched" if lvs["matched"] else f"{len(lvs['mismatches'])} mismatches"
     boxes = f", {len(lvs['not_compared'])} black boxes not compared" if lvs["not_compared"] else ""
-    return f"  LVS       {verdict}{'' if lvs['complete'] else ', not complete'}{boxes}"
+    replaced = ", complete with replaced devices" if report["replaced_devices"] and lvs["complete"] else ""
+    return f"  LVS       {verdict}{replaced}{'' if lvs['complete'] else ', not complete'}{boxes}"
 
 
 _LINES = {

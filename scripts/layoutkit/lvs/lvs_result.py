@@ -49,6 +49,15 @@ class LvsResult:
         """Whether extraction read every layer drawn (but for waived ones) and the whole netlist was compared."""
         return not (self.extraction.coverage.unchecked or self.reference.black_boxes)
 
+    @property
+    def verdict(self) -> str:
+        """The verdict in words; a layout with devices that replace others of the netlist never is just complete."""
+        if not self.matched:
+            return "not matched"
+        if not self.complete:
+            return "not complete"
+        return "complete with replaced devices" if self.reference.replaced else "complete"
+
     def to_json(self) -> dict[str, Any]:
         """Return verdict, mismatches, counts, ports and dummies as JSON data; places and sizes in micrometres."""
         extraction, reference = self.extraction, self.reference
@@ -63,6 +72,8 @@ class LvsResult:
         return {
             "matched": self.matched,
             "complete": self.complete,
+            "verdict": self.verdict,
+            "replaced_devices": list(reference.replaced),
             "layers_unchecked": [layer.to_data() for layer in extraction.coverage.unchecked],
             "layers_waived": list(extraction.coverage.waived),
             "not_compared": not_compared(self.reference.black_boxes),

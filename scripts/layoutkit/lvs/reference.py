@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.bipolar_map import sized, with_units
 from layoutkit.circuit.passive_map import stated_length, with_sides
+from layoutkit.circuit.replaced_devices import refuse_undrawn, replaced_data
 from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError
 from layoutkit.extract.folding import FoldKey, dummies, dummy_strings, fold_key, fold_series
 from layoutkit.extract.passive_devices import RECIPES
@@ -97,6 +98,8 @@ class Reference:
     ports: tuple[str, ...]
     nets: frozenset[str]
     black_boxes: tuple[BlackBox, ...] = ()
+    replaced: tuple[dict[str, Any], ...] = ()
+    """What ``replaced_data`` says about the devices that are others than the netlist names."""
 
     @property
     def outer_nets(self) -> tuple[str, ...]:
@@ -133,6 +136,7 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
         NetlistError: If a model is none of the technology's, or a device has no usable size.
         UnsupportedOperationError: If it holds devices that are no MOS transistors nor passives of the technology.
     """
+    refuse_undrawn(technology, circuit.devices)
     drawn = sorted({spec.type for spec in technology.passives.values()})
     others = [device for device in circuit.devices if not (device.is_mos or device.type in drawn)]
     if others:
@@ -155,6 +159,7 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
         ports=circuit.ports,
         nets=frozenset(circuit.nets) | {net for device in devices for net in device.nets.values()},
         black_boxes=circuit.black_boxes,
+        replaced=tuple(replaced_data(circuit, technology)),
     )
 
 
@@ -191,7 +196,7 @@ def _specs(circuit: Circuit, technology: Technology) -> dict[str, DeviceSpec | P
         listed = "; ".join(f"{model} ({', '.join(ids[:_LISTED])})" for model, ids in sorted(unknown.items()))
         raise NetlistError(
             f"technology {technology.name} has no device for the models {listed}; it has {', '.join(known)}. "
-            "Use these names in the netlist, or have devices mapped (map_devices)",
+            "Use these names in the netlist, or have devices mapped (map_devices, or device_map for models you choose)",
             details={"unknown_models": {model: ids[:1000] for model, ids in sorted(unknown.items())}, "known": known},
         )
     return specs

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.technology.device_names import values_of
+
 if TYPE_CHECKING:
     from layoutkit.technology.device_specs import DeviceSpec, PassiveSpec
     from layoutkit.technology.technology import Technology
@@ -30,6 +32,10 @@ def described(technology: Technology) -> dict[str, Any]:
         ],
         "transistors": [_transistor(spec, technology) for spec in technology.devices.values()],
         "passives": [_passive(spec, technology) for spec in technology.passives.values()],
+        "undrawn_devices": [
+            {"type": entry.type, "names": list(entry.names), "reason": entry.reason, **values_of(entry)}
+            for entry in technology.names.undrawn
+        ],
         "rules": {
             "total": len(technology.rules),
             "by_kind": dict(sorted(Counter(rule.kind for rule in technology.rules).items())),

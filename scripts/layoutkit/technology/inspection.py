@@ -17,6 +17,7 @@ from layoutkit.file_schema import FileSchema, without
 from layoutkit.technology import dimensions
 from layoutkit.technology.bipolar_frames import FRAMES, OPTIONAL_FRAMES
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, MOS_KINDS, FileFields, listed_kinds
+from layoutkit.technology.device_names import faults_of_names
 from layoutkit.technology.netlist_forms import faults_of_forms
 from layoutkit.technology.parasitic_data import faults_of_parasitics
 from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS
@@ -94,7 +95,8 @@ class Inspection:
         conductors = [str(entry.get("name")) for entry in self._section("stack").get("conductors", [])]
         resistors = sorted(name for name, entry in devices.items() if entry.get("type") == "resistor")
         parasitics = faults_of_parasitics(self._section("parasitics"), conductors, resistors)
-        for place, message in (*parasitics, *faults_of_forms(self.data)):
+        names = faults_of_names(self._section("device_names"), devices)
+        for place, message in (*parasitics, *faults_of_forms(self.data), *names):
             self.add(place, message)
         return self.faults
 

@@ -6,10 +6,12 @@ Lengths are integers in database units, areas in square database units; names of
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
 from layoutkit.technology.device_kinds import KINDS
+from layoutkit.technology.device_names import DeviceNames, ListedNames
 from layoutkit.technology.parasitic_data import ParasiticData
 
 if TYPE_CHECKING:
@@ -224,6 +226,13 @@ class Technology:
     """How bodies are isolated; None where the process has no deep well."""
     simulation: SimulationModels | None = None
     """Where its models for ngspice are; None where the file does not say."""
+    names: ListedNames = field(default_factory=ListedNames)
+    """Other names of drawn devices, and the devices of the process without a drawing."""
+
+    @cached_property
+    def device_names(self) -> DeviceNames:
+        """The names of all devices of the process."""
+        return DeviceNames(self)
 
     def role(self, role: str) -> str | None:
         """Return the layer name of ``role`` (active, tap, poly, contact, ...), None where the process has none."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import TechnologyError
 from layoutkit.technology.bounded_yaml import read_yaml
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS, PASSIVE_KINDS, FileFields, listed_kinds
+from layoutkit.technology.device_names import read_names
 from layoutkit.technology.device_specs import DeepWell, DeviceSpec, PassiveSpec
 from layoutkit.technology.matching_data import read_matching
 from layoutkit.technology.netlist_forms import read_forms
@@ -243,6 +244,7 @@ class _Reader:
                 parasitics=read_parasitics(data.get("parasitics", {})),
                 deep_well=self._deep_well(),
                 simulation=read_simulation_models(data.get("simulation")),
+                names=read_names(data.get("device_names", {})),
                 other_layers={
                     name: _layer(name, {"gds": gds, "purpose": purpose})
                     for purpose, named in data.get("other_layers", {}).items()

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import MapOptions, Target, given_netlist, join_taps, map_circuit, read_netlist, read_widths
+from layoutkit.circuit import (
+    MapOptions,
+    ModelNames,
+    Target,
+    given_netlist,
+    join_taps,
+    map_circuit,
+    read_netlist,
+    read_widths,
+)
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.extract.extractor import extract
 from layoutkit.layout.cells import choose_cell
@@ -55,6 +64,7 @@ class NetlistComparison:
             identify_modules=False,
             black_boxes=params.get("black_boxes", ()),
             parameters=params.get("parameters"),
+            names=ModelNames(self.technology, params.get("device_map")),
         )
         if not params["map_devices"]:
             return join_taps(read_widths(circuit, params["width_per"]))

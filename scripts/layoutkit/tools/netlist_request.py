@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import find_supplies, given_netlist, narrow_warnings, read_netlist
+from layoutkit.circuit import ModelNames, find_supplies, given_netlist, narrow_warnings, read_netlist
 from layoutkit.layout.workspace import Workspace
+from layoutkit.technology import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +27,7 @@ def parse(params: Mapping[str, Any]) -> Circuit:
         identify_modules=params["identify_modules"],
         black_boxes=params.get("black_boxes", ()),
         parameters=params.get("parameters"),
+        names=ModelNames(load(params["technology"]) if "technology" in params else None, params.get("device_map")),
     )
 
 

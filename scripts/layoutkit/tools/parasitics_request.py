@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit import recognise
 from layoutkit.circuit.constraint_faults import check_constraints
+from layoutkit.circuit.replaced_devices import replaced_data
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.flow.design import read_constraints
 from layoutkit.layout.files import check_target, write_bytes
@@ -70,6 +71,10 @@ class ParasiticsRequest:
             return extract_parasitics(layout, self.comparison.circuit, technology, options)
         run = ExternalRun(params["engine"], params["timeout_s"])
         return external_parasitics(layout, self.comparison.circuit, technology, options, run)
+
+    def replaced(self) -> dict[str, Any]:
+        """Return the devices that are others than the netlist names, as JSON data."""
+        return {"replaced_devices": replaced_data(self.comparison.circuit, self.comparison.technology)}
 
     def write(self, found: Parasitics) -> dict[str, str]:
         """Write the netlist and SPEF; return all files by what they are."""

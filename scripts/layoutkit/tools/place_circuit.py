@@ -36,6 +36,7 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
         LayoutkitError: If the netlist or the constraints cannot be read, or a device cannot be drawn; nothing is
             written then.
     """
+    from layoutkit.circuit.replaced_devices import replaced_data
     from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
     from layoutkit.flow.measured_matching import modules_data
     from layoutkit.flow.placing import matched_pairs, placement_data, shape_warnings
@@ -62,6 +63,7 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
         **{kind: str(workspace.path(name)) for kind, name in FILES.items()},
         "cell_name": placed.cell.name,
         "technology": technology.name,
+        "replaced_devices": replaced_data(circuit, technology),
         "modules": modules_data(placed.flat, technology, placed.cell),
         "matched_pairs": [list(pair) for pair in matched_pairs(placed.flat)],
         "hierarchy": hierarchy_data(design, placed.layout),

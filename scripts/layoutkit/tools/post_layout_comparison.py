@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import Target, given_netlist, map_circuit, read_netlist, recognise
+from layoutkit.circuit import ModelNames, Target, given_netlist, map_circuit, read_netlist, recognise
+from layoutkit.circuit.replaced_devices import replaced_data
 from layoutkit.errors import FileError
 from layoutkit.layout.files import read_bytes
 from layoutkit.layout.workspace import Workspace
@@ -46,6 +47,7 @@ def compare(params: Mapping[str, Any]) -> dict[str, Any]:
         "unchecked": [*answer["unchecked"], *told],
         **offsets_apart(answer, _groups(params)),
         "technology": technology.name,
+        "replaced_devices": replaced_data(circuit, technology),
         "warnings": [*warnings, *current.warnings],
     }
 
@@ -53,7 +55,12 @@ def compare(params: Mapping[str, Any]) -> dict[str, Any]:
 def _circuit(params: Mapping[str, Any], technology: Technology) -> Circuit:
     own = "netlist_path" in params or "netlist_text" in params
     source = given_netlist(params) if own else str(Workspace(params.get("workspace")).circuit_path)
-    read = read_netlist(source, top=params.get("top"), identify_modules=False)
+    read = read_netlist(
+        source,
+        top=params.get("top"),
+        identify_modules=False,
+        names=ModelNames(technology, params.get("device_map")),
+    )
     mapped = map_circuit(read, Target.from_technology(technology)).circuit
     return mapped.with_modules(recognise(mapped))
 

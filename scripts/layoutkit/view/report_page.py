@@ -101,7 +101,11 @@ def _verdict(inputs: ReportInputs) -> tuple[str, str, str]:
     left = inputs.report.get("remaining_stages", ())
     if inputs.faults:
         return "✗", "bad", "not clean"
-    return ("…", "warn", "not finished") if left else ("✓", "good", "clean")
+    if left:
+        return "…", "warn", "not finished"
+    if inputs.report.get("replaced_devices"):
+        return "✓", "warn", "clean, complete with replaced devices"
+    return "✓", "good", "clean"
 
 
 def _description(inputs: ReportInputs) -> str:
@@ -142,7 +146,7 @@ def _tiles(inputs: ReportInputs) -> str:
             (
                 "LVS",
                 "matched" if lvs["matched"] else f"{len(lvs['mismatches'])} mismatches",
-                "complete" if lvs["complete"] else "not complete",
+                lvs["verdict"] if lvs["matched"] else "complete" if lvs["complete"] else "not complete",
             )
         )
     if "constraints" in report:

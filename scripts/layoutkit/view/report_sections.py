@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.replaced_devices import in_words
 from layoutkit.view.html_parts import (
     Cell,
     Html,
@@ -62,8 +63,24 @@ def circuit_section(inputs: ReportInputs) -> str:
                 for net, pins in sorted(nets.items())
             ],
         ),
+        _replaced(report),
         _modules(report),
     )
+
+
+def _replaced(report: Report) -> str:
+    """Return the devices that are others than the netlist names."""
+    rows = [
+        [
+            buttons(device_button(name) for name in each["devices"]),
+            in_words(each["before"]),
+            in_words(each["after"]),
+            each["reason"].replace("_", " "),
+        ]
+        for each in report.get("replaced_devices", ())
+    ]
+    heads = ("devices", "in the netlist", "drawn as", "why")
+    return table("Replaced devices", heads, rows) if rows else ""
 
 
 def _sizes(params: Mapping[str, float]) -> str:
@@ -244,7 +261,11 @@ def _verdicts(report: Report) -> str:
             ["layout against netlist (LVS)", verdict(lvs["matched"], "matched" if lvs["matched"] else "differs"), text]
         )
         rows.append(
-            ["whole layout and netlist compared", verdict(lvs["complete"], "yes" if lvs["complete"] else "no"), ""]
+            [
+                "whole layout and netlist compared",
+                verdict(lvs["complete"], "yes" if lvs["complete"] else "no"),
+                lvs["verdict"],
+            ]
         )
     if "routing" in report:
         routing = report["routing"]

@@ -37,7 +37,13 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     found = request.run()
     files = request.write(found)
     warnings = [*request.comparison.circuit.warnings, *current.warnings]
-    return {**parasitics_data(found), "files": files, "layout_sha256": current.sha256, "warnings": warnings}
+    return {
+        **parasitics_data(found),
+        **request.replaced(),
+        "files": files,
+        "layout_sha256": current.sha256,
+        "warnings": warnings,
+    }
 
 
 if __name__ == "__main__":

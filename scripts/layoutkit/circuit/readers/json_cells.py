@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.circuit import INTEGER_PARAMS, JUNCTIONS, Device, RecognisedModule
+from layoutkit.circuit.circuit import INTEGER_PARAMS, JUNCTIONS, Device, RecognisedModule, ReplacedDevice
 from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.errors import did_you_mean
@@ -56,6 +56,7 @@ class Cell:
     devices: tuple[Device, ...] = ()
     instances: tuple[Instance, ...] = ()
     modules: tuple[RecognisedModule, ...] = ()
+    replaced: tuple[ReplacedDevice, ...] = ()
 
 
 class _Shapes:
@@ -165,11 +166,12 @@ class CellReader:
         devices = self._each(self._device, data, "devices", place)
         instances = self._each(self._instance, data, "instances", place)
         modules = self._each(self._module, data, "modules", place)
+        replaced = self._each(self._replaced, data, "replaced", place)
         entries = [*_listed(data, "devices"), *_listed(data, "instances")]
         ids = [entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
         for twice in sorted(repeated(ids)):
             self.faults.append((json_place((*place, "devices")), f"id '{twice[:MAX_NAME]}' is used twice"))
-        return Cell(name if isinstance(name, str) else "", tuple(ports), devices, instances, modules)
+        return Cell(name if isinstance(name, str) else "", tuple(ports), devices, instances, modules, replaced)
 
     def _each(self, read: Callable[[Any, Place], Any], data: dict[str, Any], key: str, place: Place) -> tuple[Any, ...]:
         found = [read(item, (*place, key, index)) for index, item in enumerate(_listed(data, key))]
@@ -242,6 +244,15 @@ class CellReader:
             self.check_printable((*place, "devices", index), device)
         return RecognisedModule(data["id"], data["type"], devices, dict(data.get("properties", {})))
 
+    def _replaced(self, data: Any, place: Place) -> ReplacedDevice | None:
+        if not self.fits("replaced", data, place):
+            return None
+        self.note_unknown(data, "replaced", place)
+        for key in ("device", "model"):
+            self.check_printable((*place, key), data[key])
+        params = {name: float(value) for name, value in data["params"].items()}
+        return ReplacedDevice(data["device"], data["model"], params, data.get("asked", False))
+
     def fits(self, part: str, value: Any, place: Place, data: Any = None) -> bool:
         """Return whether ``value`` is such a part of the format; entries that are checked on their own are left out.
 
@@ -253,7 +264,7 @@ class CellReader:
         """
         if isinstance(value, dict):
             fields = SCHEMA.content["$defs"]["content" if part == "cell" else part].get("properties", {})
-            apart = ("cells", "devices", "instances", "modules") if part != "module" else ("properties",)
+            apart = ("cells", "devices", "instances", "modules", "replaced") if part != "module" else ("properties",)
             value = {
                 key: type(item)() if key in apart and isinstance(item, list | dict) else item
                 for key, item in value.items()

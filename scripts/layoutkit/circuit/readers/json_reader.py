@@ -104,7 +104,8 @@ def circuit_from_json(data: Any, *, top: str | None = None, black_boxes: Collect
     warnings = tuple(f"ignored field: {name}" for name in sorted(reader.ignored))
     boxes = tuple(expansion.black_boxes)
     instances = tuple(expansion.instances)
-    return Circuit(chosen.name, tuple(expansion.devices), chosen.ports, chosen.modules, boxes, warnings, instances)
+    devices, replaced = tuple(expansion.devices), chosen.replaced
+    return Circuit(chosen.name, devices, chosen.ports, chosen.modules, boxes, warnings, instances, replaced)
 
 
 def _document(data: Any, reader: CellReader) -> tuple[list[Cell], str]:

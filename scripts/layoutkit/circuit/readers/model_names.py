@@ -37,6 +37,7 @@ _FLAVOURS = (
 _VOLTAGE = re.compile(r"(?:^|[a-z_])0?(\d{1,2})v(\d)(?!\d)")
 _TENTHS = re.compile(r"(?:^|_)[a-z]*(12|15|18|25|33|50)(?=_|$)")
 _THICK_OXIDE_VOLTS = 3.3
+_WIDTH = re.compile(r"_(?!0+p0+$)(\d+)p(\d+)$")
 
 
 def classify_model(name: str, *, on_mos_card: bool = False) -> str | None:
@@ -77,3 +78,9 @@ def rated_voltage(name: str) -> float:
     if match:
         return int(match[1]) / 10
     return _THICK_OXIDE_VOLTS if re.search(r"(?:^|_)(?:hv|io|eg|thk|thick)(?:_|[np]|$)", bare) else 0.0
+
+
+def width_in_name(name: str) -> float | None:
+    """Return the width [m] that a resistor's model states, as ``_1p41`` for 1.41 um; None where it states none."""
+    found = _WIDTH.search(name)
+    return None if found is None else float(".".join(found.groups())) * 1e-6

@@ -12,6 +12,7 @@ from layoutkit.circuit.readers.netlist_warnings import suspicious_bodies, suspic
 from layoutkit.circuit.readers.source import NetlistText, read_text
 from layoutkit.circuit.readers.spice_reader import read_spice
 from layoutkit.circuit.recognise import recognise
+from layoutkit.circuit.replaced_devices import ModelNames
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _SPICE_LINE = re.compile(
 )
 
 
-def read_netlist(
+def read_netlist(  # noqa: PLR0913 - each has a default
     path: str | Path | NetlistText,
     *,
     netlist_format: str = "auto",
@@ -43,6 +44,7 @@ def read_netlist(
     identify_modules: bool = True,
     black_boxes: Collection[str] = (),
     parameters: Mapping[str, str | float] | None = None,
+    names: ModelNames | None = None,
 ) -> Circuit:
     """Return the flat circuit of a netlist.
 
@@ -55,14 +57,19 @@ def read_netlist(
         black_boxes: Subcircuits that may be empty or undefined; their instances are kept as black boxes.
         parameters: Values of parameters that the netlist leaves open or sets itself, such as ``{"w0": "2u"}``; see
             ``read_spice``.
+        names: What the names of models mean in the process that the netlist is read for, and which ones the user
+            replaces; None for a netlist of any process.
 
     Raises:
+        UnsupportedOperationError: If the netlist holds devices of the process that are neither drawn nor replaced.
+        LayoutkitError: If the user's device map does not fit the netlist and the process.
         FileError: If a file is missing, unreadable, too large or binary.
         NetlistError: If the netlist is faulty, does not say which cell is the top, or instantiates an empty or
             undefined subcircuit that is not listed.
     """
     if netlist_format not in FORMATS:
         raise NetlistError(f"Unknown netlist format '{netlist_format}'; known are {', '.join(FORMATS)}")
+    names = names or ModelNames()
     text = read_text(path)
     if netlist_format == "json" or (netlist_format == "auto" and _is_json(text, path)):
         if parameters:
@@ -70,8 +77,9 @@ def read_netlist(
             raise NetlistError(text, details={"param_name": "parameters"})
         circuit = circuit_from_json(parse_json(text), top=top, black_boxes=black_boxes)
     else:
-        circuit = read_spice(path, top=top, black_boxes=black_boxes, parameters=parameters)
+        circuit = read_spice(path, top=top, black_boxes=black_boxes, parameters=parameters, names=names)
         _check_names(circuit)
+    circuit = names.applied(circuit)
     boxes = tuple(f"black box {box.id} ({box.cell}): its content is unknown" for box in circuit.black_boxes)
     circuit = replace(
         circuit, warnings=(*circuit.warnings, *boxes, *suspicious_nets(circuit), *suspicious_bodies(circuit))

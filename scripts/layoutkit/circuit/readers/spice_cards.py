@@ -13,6 +13,7 @@ from layoutkit.circuit.readers.findings import shown_words
 from layoutkit.circuit.readers.model_names import classify_model
 from layoutkit.circuit.readers.parameters import OpenParametersError, Scope
 from layoutkit.circuit.readers.spice_expressions import parse_number
+from layoutkit.circuit.replaced_devices import ModelNames
 from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 SOURCE = "source"
 UNKNOWN = "unknown"
+UNDRAWN = "undrawn"
 
 # No device is as large as 10 mm or as small as 0.01 um, so a number of 0.01 and more without a unit is in micrometres.
 # So is one of 0.1 m and more with a unit: cells of sky130 state 650000u, which their library scales by 1e-6 once more.
@@ -63,7 +65,8 @@ _NOT_DRAWN |= {"x", "y", "d", "model", "sub", "region", "geo", "rgeo", "sca", "s
 class Card:
     """One card's meaning before its parameters are evaluated.
 
-    ``kind`` is a device type, ``source`` (drawn by nobody) or ``unknown`` (an undefined subcircuit).
+    ``kind`` is a device type, ``source`` (drawn by nobody), ``unknown`` (an undefined subcircuit) or ``undrawn`` (a
+    device of the process without a drawing).
     """
 
     name: str
@@ -74,30 +77,40 @@ class Card:
     where: str
 
 
-def read_card(statement: Statement, definition: Subcircuit, scope: Scope) -> Card:
+def read_card(statement: Statement, definition: Subcircuit, scope: Scope, names: ModelNames | None = None) -> Card:
     """Return what a card that is not a subcircuit instance describes.
+
+    Args:
+        statement: The card.
+        definition: The subcircuit that holds it.
+        scope: The parameters there.
+        names: What the names of models mean in the process at hand.
 
     Raises:
         NetlistError: If the card has the wrong number of nodes or its type is unknown.
     """
     words = list(statement.words)
     name, letter = words[0], words[0][0].lower()
-    spectre_type = _spectre_type(words, definition) if definition.spectre else None
+    known = _Kinds(definition, names or ModelNames())
+    undrawn = known.undrawn(words, statement.params)
+    if undrawn:
+        return Card(name, UNDRAWN, undrawn, tuple(words[1:-1]), {}, statement.where)
+    spectre_type = _spectre_type(words, known) if definition.spectre else None
     if spectre_type is not None:
         kind, model, nodes, params = spectre_type, words[-1], words[1:-1], dict(statement.params)
     elif letter in _BY_LETTER:
         kinds = _BY_LETTER[letter]
         if KINDS[kinds[0]].is_mos:
-            kind, model, nodes, params = _mos(words, statement, definition)
+            kind, model, nodes, params = _mos(words, statement, known)
         elif KINDS[kinds[0]].value:
-            kind, model, nodes, params = _passive(words, statement, scope)
+            kind, model, nodes, params = _passive(words, statement, scope, known)
         else:
-            kind, model, nodes, params = _junction(words, statement, definition)
+            kind, model, nodes, params = _junction(words, statement, known)
     elif letter == "x" or definition.spectre:
         if len(words) < 2:
             raise NetlistError(f"'{name}' names no subcircuit")
         model, nodes, params = words[-1], words[1:-1], dict(statement.params)
-        kind = definition.model_type(model) or classify_model(model) or UNKNOWN
+        kind = known.of(model) or UNKNOWN
     elif letter in _SOURCE_LETTERS:
         kind, model, nodes, params = SOURCE, "", words[1:3], {}
     else:
@@ -107,7 +120,31 @@ def read_card(statement: Statement, definition: Subcircuit, scope: Scope) -> Car
     return Card(name, kind, model, tuple(nodes), params, statement.where)
 
 
-def _spectre_type(words: list[str], definition: Subcircuit) -> str | None:
+class _Kinds:
+    """Finds the kinds of the models that cards of one subcircuit name."""
+
+    def __init__(self, definition: Subcircuit, names: ModelNames) -> None:
+        self._definition = definition
+        self._names = names
+
+    def of(self, model: str, *, on_mos_card: bool = False) -> str | None:
+        """Return the kind of a model: as the process has it, else as a model card or its name states it."""
+        return (
+            self._names.kind(model)
+            or self._definition.model_type(model)
+            or classify_model(model, on_mos_card=on_mos_card)
+            or self._names.target_kind(model)
+        )
+
+    def undrawn(self, words: list[str], params: Mapping[str, str]) -> str:
+        """Return the model of a card if the process has it without a drawing; else nothing."""
+        first = 2 if words[0][0] in "xX" or self._definition.spectre else 3
+        listed = [word for word in words[first:] if word[0] != "'" and parse_number(word) is None]
+        models = [params["model"]] if "model" in params else listed[-1:]
+        return next((model for model in models if self._names.refuses(model)), "")
+
+
+def _spectre_type(words: list[str], known: _Kinds) -> str | None:
     """Return the type of a Spectre instance, which its master names and its own first letter does not."""
     if len(words) < 3:
         return None
@@ -115,7 +152,7 @@ def _spectre_type(words: list[str], definition: Subcircuit) -> str | None:
     if master in _SOURCE_MASTERS:
         return SOURCE
     on_mos_card = words[0][0] in "mM" and len(words) == 6
-    return definition.model_type(master) or classify_model(master, on_mos_card=on_mos_card)
+    return known.of(master, on_mos_card=on_mos_card)
 
 
 def _split_trailing_numbers(words: list[str], keep: int) -> tuple[list[str], list[str]]:
@@ -125,7 +162,7 @@ def _split_trailing_numbers(words: list[str], keep: int) -> tuple[list[str], lis
     return words[:end], words[end:]
 
 
-def _mos(words: list[str], statement: Statement, definition: Subcircuit) -> tuple[str, str, list[str], dict[str, str]]:
+def _mos(words: list[str], statement: Statement, known: _Kinds) -> tuple[str, str, list[str], dict[str, str]]:
     words = [word for word in words if word.lower() != "off"]
     params = dict(statement.params)
     if len(words) == 5 and "model" in params:
@@ -138,13 +175,15 @@ def _mos(words: list[str], statement: Statement, definition: Subcircuit) -> tupl
             "then the model name"
         )
     model = words[5]
-    kind = definition.model_type(model) or classify_model(model, on_mos_card=True)
+    kind = known.of(model, on_mos_card=True)
     if kind not in MOS_KINDS:
         raise NetlistError(f"'{words[0]}': it is unknown whether model '{model}' is nmos or pmos; add a .model card")
     return kind, model, words[1:5], params
 
 
-def _passive(words: list[str], statement: Statement, scope: Scope) -> tuple[str, str, list[str], dict[str, str]]:
+def _passive(
+    words: list[str], statement: Statement, scope: Scope, known: _Kinds
+) -> tuple[str, str, list[str], dict[str, str]]:
     kinds = _BY_LETTER[words[0][0].lower()]
     kind = next(each for each in kinds if KINDS[each].model_cards)
     params = dict(statement.params)
@@ -162,7 +201,7 @@ def _passive(words: list[str], statement: Statement, scope: Scope) -> tuple[str,
     if values:
         params.setdefault(KINDS[kind].value, values[0])
     model = names[0] if names else model or kind
-    named = classify_model(model)
+    named = known.of(model)
     if named in kinds or (kind == "resistor" and named == "tap"):
         kind = str(named)
     return kind, model, nodes, params
@@ -178,16 +217,14 @@ def _has_value(word: str, scope: Scope) -> bool:
     return True
 
 
-def _junction(
-    words: list[str], statement: Statement, definition: Subcircuit
-) -> tuple[str, str, list[str], dict[str, str]]:
+def _junction(words: list[str], statement: Statement, known: _Kinds) -> tuple[str, str, list[str], dict[str, str]]:
     kinds = _BY_LETTER[words[0][0].lower()]
     words, areas = _split_trailing_numbers(words, keep=len(KINDS[kinds[0]].terminals) + 2)
     params = {**({"area": areas[0]} if areas else {}), **statement.params}
     model = words[-1]
     if len(kinds) == 1:
         return kinds[0], model, words[1:-1], params
-    kind = definition.model_type(model) or classify_model(model)
+    kind = known.of(model)
     if kind not in kinds:
         choice = " or ".join(kinds)
         raise NetlistError(f"'{words[0]}': it is unknown whether model '{model}' is {choice}; add a .model card")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import BlackBox, Device, SubcircuitInstance
 from layoutkit.circuit.readers.parameters import GivenParameters, OpenParametersError, Scope
-from layoutkit.circuit.readers.spice_cards import SOURCE, UNKNOWN, Card, SizeReader, read_card
+from layoutkit.circuit.readers.spice_cards import SOURCE, UNDRAWN, UNKNOWN, Card, SizeReader, read_card
 from layoutkit.circuit.readers.spice_deck import GROUND_NAMES, Deck, Subcircuit
 from layoutkit.circuit.readers.spice_expressions import parse_number
+from layoutkit.circuit.replaced_devices import ModelNames
 from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS
 
@@ -52,10 +53,20 @@ class Flattener:
         findings: Receives faults and warnings.
         given: Parameters that the caller gives. They win over the deck's global ones and over the defaults of its top.
         listed: Empty or undefined subcircuits whose instances are kept as black boxes.
+        names: What the names of models mean in the process at hand.
     """
 
-    def __init__(self, deck: Deck, findings: Findings, given: GivenParameters, listed: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        deck: Deck,
+        findings: Findings,
+        given: GivenParameters,
+        listed: Collection[str] = (),
+        names: ModelNames | None = None,
+    ) -> None:
         self._deck = deck
+        self._names = names or ModelNames()
+        self.undrawn: dict[str, list[str]] = {}
         self._findings = findings
         self.listed = {name.lower() for name in listed}
         self.black_boxes: list[BlackBox] = []
@@ -79,6 +90,14 @@ class Flattener:
     def findings(self) -> Findings:
         """Where faults and warnings go."""
         return self._findings
+
+    def refuse_undrawn(self) -> None:
+        """Refuse the devices of the process without a drawing.
+
+        Raises:
+            UnsupportedOperationError: If there are any.
+        """
+        self._names.refuse(self.undrawn)
 
     def flatten(self, top: Subcircuit) -> tuple[str, ...]:
         """Expand ``top`` into ``devices`` and return its ports.
@@ -125,13 +144,15 @@ class Flattener:
     def _take(self, statement: Statement, instance: _Instance, key: str) -> None:
         words = list(statement.words)
         master = instance.definition.master_of(statement)
-        if master is not None:
+        if master is not None and not self._is_of_process(master):
             self._descend(statement, words, master, instance)
             return
-        card = read_card(statement, instance.definition, instance.scope)
-        if card.kind == UNKNOWN and card.model.lower() in self.listed:
+        card = read_card(statement, instance.definition, instance.scope, self._names)
+        if card.kind in (UNKNOWN, UNDRAWN) and card.model.lower() in self.listed:
             ports = [str(number) for number in range(1, len(card.nodes) + 1)]
             self._keep(instance.path + card.name, card.model, ports, card.nodes, instance)
+        elif card.kind == UNDRAWN:
+            self.undrawn.setdefault(card.model, []).append(instance.path + card.name)
         elif card.kind == UNKNOWN:
             self.undefined.setdefault(card.model, []).append(instance.path + card.name)
         elif card.kind == SOURCE:
@@ -140,6 +161,14 @@ class Flattener:
             self._findings.warn("sources and controlled elements are not drawn and are left out", instance.path + key)
         else:
             self._add(card, instance)
+
+    def _is_of_process(self, master: Subcircuit) -> bool:
+        """Whether the netlist's own subcircuit has the name of a device of the process that is not drawn.
+
+        Its content describes that device to a simulator, in names of other devices.
+        """
+        is_listed = master.name.lower() in self.listed
+        return not is_listed and self._names.refuses(master.name) and self._names.kind(master.name) is not None
 
     def _add(self, card: Card, instance: _Instance) -> None:
         if len(self.devices) >= MAX_DEVICES:

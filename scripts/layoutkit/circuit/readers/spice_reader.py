@@ -15,10 +15,12 @@ from layoutkit.circuit.readers.spice_cards import SOURCE, read_card
 from layoutkit.circuit.readers.spice_deck import Deck, DeckBuilder, Subcircuit
 from layoutkit.circuit.readers.spice_files import StatementReader
 from layoutkit.circuit.readers.spice_flatten import Flattener
-from layoutkit.errors import NetlistError
+from layoutkit.errors import LayoutkitError, NetlistError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from layoutkit.circuit.replaced_devices import ModelNames
 
 
 def read_spice(
@@ -27,6 +29,7 @@ def read_spice(
     top: str | None = None,
     black_boxes: Collection[str] = (),
     parameters: Mapping[str, str | float] | None = None,
+    names: ModelNames | None = None,
 ) -> Circuit:
     """Return the flat circuit of a SPICE, CDL or Spectre netlist.
 
@@ -37,9 +40,11 @@ def read_spice(
         black_boxes: Subcircuits that may be empty or undefined; their instances are kept as black boxes.
         parameters: Values of parameters, such as ``{"w0": "2u"}``. They win over global parameters of the file and over
             defaults of the top subcircuit; overrides on instances and defaults of inner subcircuits stay.
+        names: What the names of models mean in the process at hand; None where no process is known.
 
     Raises:
         FileError: If a file cannot be read.
+        UnsupportedOperationError: If it holds devices of the process without a drawing, and nothing else is wrong.
         NetlistError: If the netlist is faulty, incomplete, or does not say which subcircuit is the top. The message
             names every fault with its line.
     """
@@ -53,7 +58,7 @@ def read_spice(
         except NetlistError:
             findings.raise_faults("Invalid netlist")  # which may be why there is no top
             raise
-        flattener = Flattener(deck, findings, GivenParameters(parameters), black_boxes)
+        flattener = Flattener(deck, findings, GivenParameters(parameters), black_boxes, names)
         circuit = _circuit(deck, chosen, source.stem, flattener)
     except NetlistError:
         if not reader.foreign:
@@ -82,6 +87,7 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
         partial(findings.raise_faults, "Invalid netlist", {"missing_parameters": list(missing)} if missing else None),
         partial(_raise_undefined, flattener.undefined, deck),
         partial(refuse_empty, flattener.empty),
+        flattener.refuse_undrawn,
     )
     check_listed(flattener.listed, flattener.black_boxes)
     if chosen is deck.main:
@@ -111,16 +117,18 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
 def _raise_all(*checks: Callable[[], None]) -> None:
     """Run checks that raise errors, and raise one error with the messages and details of all of them."""
     errors = [error for error in map(_error_of, checks) if error is not None]
+    if len(errors) == 1:
+        raise errors[0]
     if errors:
         details = {name: value for error in errors for name, value in (error.details or {}).items()}
         raise NetlistError(". ".join(error.message for error in errors), details=details)
 
 
-def _error_of(check: Callable[[], None]) -> NetlistError | None:
+def _error_of(check: Callable[[], None]) -> LayoutkitError | None:
     """Return the error that a check raises; None where it raises none."""
     try:
         check()
-    except NetlistError as error:
+    except LayoutkitError as error:
         return error
     return None
 

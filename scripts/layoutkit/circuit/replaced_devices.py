@@ -1,0 +1,293 @@
+"""Devices that are drawn as others than the netlist names: which models a user replaces, and what changed by it.
+
+``device_map`` replaces the models it names and nothing else. A model of the process that has no drawing and that the
+map does not name is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from layoutkit.circuit.bipolar_map import SMALLEST_FACTOR, sized
+from layoutkit.circuit.circuit import ReplacedDevice
+from layoutkit.circuit.readers.findings import repeated
+from layoutkit.circuit.readers.model_names import rated_voltage, width_in_name
+from layoutkit.errors import LayoutkitError, did_you_mean
+from layoutkit.technology.device_kinds import KINDS
+from layoutkit.technology.device_names import OTHER, UndrawnDevice, drawn_alternatives, rating, refusal, values_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.technology.device_specs import DeviceSpec, PassiveSpec
+    from layoutkit.technology.technology import Technology
+
+SHOWN = 20
+
+
+class ModelNames:
+    """What the model names of one netlist mean.
+
+    Args:
+        technology: The process; None where none is known, so that no name is refused.
+        device_map: Model -> device of the process, for what the user replaces.
+
+    Raises:
+        LayoutkitError: If there is a map and no technology.
+    """
+
+    def __init__(self, technology: Technology | None = None, device_map: Mapping[str, str] | None = None) -> None:
+        if device_map and technology is None:
+            raise LayoutkitError(
+                "device_map names devices of a technology; give technology, too",
+                details={"param_name": "technology", "required_by": "device_map"},
+            )
+        self._technology = technology
+        self._map = dict(device_map or {})
+        self._targets: dict[str, DeviceSpec | PassiveSpec | None] = {}
+        if technology is not None:
+            names = technology.device_names
+            self._targets = {names.plain(model): names.drawn(target) for model, target in self._map.items()}
+
+    def refuses(self, model: str) -> bool:
+        """Whether this is a device of the process that is neither drawn nor replaced."""
+        if self._technology is None or self._key(model) in self._targets:
+            return False
+        return self._technology.device_names.undrawn(model) is not None
+
+    def refuse(self, users: Mapping[str, Sequence[str]]) -> None:
+        """Refuse models that ``refuses`` names, given with the ids of their devices.
+
+        Raises:
+            UnsupportedOperationError: If there are any.
+        """
+        if users and self._technology is not None:
+            raise refusal(self._technology, users)
+
+    def kind(self, model: str) -> str | None:
+        """Return the kind of the process's device of this name; None where the process has none."""
+        if self._technology is None:
+            return None
+        names = self._technology.device_names
+        found = names.drawn(model) or names.undrawn(model)
+        return None if found is None or found.type == OTHER else found.type
+
+    def target_kind(self, model: str) -> str | None:
+        """Return the kind of the device that the user names for a model; None where the map does not name it."""
+        target = self._targets.get(self._key(model)) if self._targets else None
+        return None if target is None else target.type
+
+    def _key(self, model: str) -> str:
+        return model.lower() if self._technology is None else self._technology.device_names.plain(model)
+
+    def applied(self, circuit: Circuit) -> Circuit:
+        """Return the circuit with the models of the map replaced.
+
+        Raises:
+            UnsupportedOperationError: If it holds devices of the process that are neither drawn nor replaced.
+            LayoutkitError: If the map names a model that the circuit does not have, or a device that the process does
+                not have or that is of another kind; the error lists all of these.
+        """
+        if self._technology is None:
+            return circuit
+        self._check_map(circuit, self._technology)
+        refuse_undrawn(self._technology, (d for d in circuit.devices if self._key(d.model) not in self._targets))
+        if not self._targets:
+            return circuit
+        devices, replaced = [], []
+        for device in circuit.devices:
+            target = self._targets.get(self._key(device.model))
+            if target is None or target is self._technology.device_names.drawn(device.model):
+                devices.append(device)
+                continue
+            devices.append(_as(device, target))
+            replaced.append(ReplacedDevice(device.id, device.model, dict(device.params), asked=True))
+        return replace(circuit, devices=tuple(devices), replaced=(*circuit.replaced, *replaced))
+
+    def _check_map(self, circuit: Circuit, technology: Technology) -> None:
+        faults = []
+        models = {self._key(device.model): device for device in circuit.devices}
+        before = {self._key(each.model) for each in circuit.replaced}
+        twice = repeated(map(self._key, self._map))
+        faults += [f"two names mean the model {name}" for name in twice]
+        known = [*technology.devices, *technology.passives]
+        for model, name in self._map.items():
+            device, target = models.get(self._key(model)), technology.device_names.drawn(name)
+            if device is None and self._key(model) not in before:
+                present = sorted({each.model for each in circuit.devices})
+                faults.append(f"the netlist has no model '{model}'{did_you_mean(model, present)}")
+            if target is None:
+                faults.append(f"{technology.name} draws no device '{name}'{did_you_mean(name, known)}")
+            elif device is not None and device.type != target.type:
+                faults.append(f"{model} is a {_noun(device.type)}, and {name} is a {_noun(target.type)}")
+        if not faults:
+            return
+        present = sorted({device.model for device in circuit.devices})
+        kinds = dict.fromkeys(device.type for device in circuit.devices)
+        allowed = {kind: [entry["name"] for entry in drawn_alternatives(technology, kind)] for kind in kinds}
+        choice = "; ".join(f"{kind}: {', '.join(names) or 'none'}" for kind, names in allowed.items())
+        raise LayoutkitError(
+            f"device_map: {'; '.join(faults[:SHOWN])}{_more(len(faults))}. Models of the netlist: "
+            f"{', '.join(present[:SHOWN]) or 'none'}{_more(len(present))}. {technology.name} draws {choice}",
+            details={
+                "param_name": "device_map",
+                "provided_value": self._map,
+                "faults": faults[:1000],
+                "models": present[:1000],
+                "allowed": allowed,
+            },
+        )
+
+
+def refuse_undrawn(technology: Technology, devices: Iterable[Device]) -> None:
+    """Refuse the devices of the process that have no drawing.
+
+    Raises:
+        UnsupportedOperationError: If there are any; the error names all of them.
+    """
+    users: dict[str, list[str]] = {}
+    for device in devices:
+        users.setdefault(device.model, []).append(device.id)
+    undrawn = {model: ids for model, ids in users.items() if technology.device_names.undrawn(model) is not None}
+    if undrawn:
+        raise refusal(technology, undrawn)
+
+
+def _as(device: Device, target: DeviceSpec | PassiveSpec) -> Device:
+    """Return the device as if the netlist named ``target`` for it; what only its own model states is made explicit."""
+    params = dict(device.params)
+    if device.kind.area_counts:  # the emitter is that of the target
+        factor = params.get("area", 0.0)
+        params = {"m": device.m, **({"area": factor} if factor >= SMALLEST_FACTOR else {})}
+    elif (width := width_in_name(device.model)) is not None and device.kind.in_series == "lengths":
+        params.setdefault("w", width)
+    return replace(device, model=target.name, params=params)
+
+
+def replaced_data(circuit: Circuit, technology: Technology) -> list[dict[str, Any]]:
+    """Return what each replaced device is in the netlist and in the layout, as JSON data; equal ones are one entry.
+
+    An entry has ``devices``, ``type``, ``reason`` (``device_map``, ``other_process`` or ``generic``), and ``before``
+    and ``after`` with model, size [um], value [ohm, F] and rating [V], as far as they are known.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    drawn = {device.id: device for device in circuit.devices}
+    origins: dict[tuple[str, str], _Origin] = {}
+    for each in circuit.replaced:
+        device = drawn.get(each.device)
+        if device is None:
+            continue
+        key = each.model, device.type
+        origin = origins[key] if key in origins else origins.setdefault(key, _origin(*key, technology))
+        is_foreign = origin.technology is not technology
+        before = _figures(replace(device, model=each.model, params=each.params), origin)
+        if is_foreign:
+            before["technology"] = origin.technology.name
+        reason = "device_map" if each.asked else "other_process" if is_foreign else "generic"
+        after = _figures(device, _Origin(technology, technology.device_names.drawn(device.model)))
+        data = {"type": device.type, "reason": reason, "before": before, "after": after}
+        found.setdefault(repr(data), {"devices": [], **data})["devices"].append(device.id)
+    return list(found.values())
+
+
+class _Origin(NamedTuple):
+    """A device and its process; the device is None where no process that this package knows has it."""
+
+    technology: Technology
+    spec: DeviceSpec | PassiveSpec | UndrawnDevice | None
+
+
+def _origin(model: str, kind: str, technology: Technology) -> _Origin:
+    """Return where a model comes from: the process at hand, else another shipped one, else the process at hand."""
+    from layoutkit.technology import load, names
+
+    own = technology.device_names
+    found = own.drawn(model) or own.undrawn(model)
+    if found is not None:
+        return _Origin(technology, found)
+    for name in names():
+        if name not in (technology.name, "generic"):
+            other = load(name)
+            found = other.device_names.drawn(model) or other.device_names.undrawn(model)
+            if found is not None and found.type in (kind, OTHER):
+                return _Origin(other, found)
+    return _Origin(technology, None)
+
+
+def _figures(device: Device, origin: _Origin) -> dict[str, Any]:
+    """Return model, size, value and rating of a device, as far as its parameters and its process state them."""
+    spec, stated = origin.spec, {} if origin.spec is None else values_of(origin.spec)
+    if device.kind.area_counts and spec is not None and not isinstance(spec, UndrawnDevice):
+        device = sized(origin.technology, spec, device)  # type: ignore[arg-type]
+    params = dict(device.params)
+    if "w" not in params and device.kind.in_series == "lengths" and (width := width_in_name(device.model)):
+        params["w"] = width
+    data: dict[str, Any] = {"model": device.model}
+    data |= {f"{name}_um": round(params[name] * 1e6, 6) for name in ("w", "l") if name in params}
+    data |= {name: int(params[name]) for name in ("nf", "m", "series") if name in params}
+    if device.kind.value == "r":
+        data |= _value("ohm", _ohm(params, stated.get("ohm_per_square")))
+    elif device.kind.value == "c":
+        edge = 0.0 if spec is None else getattr(spec, "edge_value", 0.0)
+        data |= _value("farad", _farad(params, stated.get("farad_per_um2"), edge))
+    return data | _value("supply_v", stated.get("supply_v") or rated_voltage(device.model))
+
+
+def _value(name: str, value: float | None) -> dict[str, float]:
+    return {name: float(f"{value:.6g}")} if value else {}
+
+
+def _ohm(params: Mapping[str, float], per_square: float | None) -> float | None:
+    """Return the resistance that is stated, else that of the size. [ohm]"""
+    ohm = params.get("r")
+    if not ohm and per_square and params.get("w") and params.get("l"):
+        ohm = per_square * params["l"] / params["w"] * params.get("series", 1) * params.get("s", 1)
+    return ohm and ohm / params.get("m", 1)
+
+
+def _farad(params: Mapping[str, float], per_um2: float | None, per_um: float) -> float | None:
+    """Return the capacitance that is stated, else that of the size. [F]"""
+    farad = params.get("c")
+    if not farad and per_um2 and params.get("w") and params.get("l"):
+        width, length = params["w"] * 1e6, params["l"] * 1e6
+        farad = (per_um2 * width * length + 2 * per_um * (width + length)) / params.get("series", 1)
+    return farad and farad * params.get("m", 1)
+
+
+def replaced_lines(replaced: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return one line for each entry of ``replaced_data``, at most ``SHOWN`` and a count."""
+    lines = []
+    for entry in replaced[:SHOWN]:
+        devices = entry["devices"]
+        more = f" and {len(devices) - 5} more" if len(devices) > 5 else ""
+        lines.append(f"{', '.join(devices[:5])}{more}: {in_words(entry['before'])} drawn as {in_words(entry['after'])}")
+    if len(replaced) > SHOWN:
+        lines.append(f"{len(replaced) - SHOWN} more kinds of replaced devices, in the field replaced_devices")
+    return lines
+
+
+def in_words(figures: Mapping[str, Any]) -> str:
+    """Return the model of a side of an entry with its size, value and rating."""
+    words = []
+    if "w_um" in figures and "l_um" in figures:
+        words.append(f"{figures['w_um']:g} x {figures['l_um']:g} um")
+    if figures.get("m", 1) != 1:
+        words.append(f"m={figures['m']}")
+    if "ohm" in figures:
+        words.append(f"{figures['ohm']:g} ohm")
+    if "farad" in figures:
+        words.append(f"{figures['farad'] * 1e15:g} fF")
+    if "supply_v" in figures:
+        words.append(rating(figures["supply_v"], None, None))
+    of = f" of {figures['technology']}" if "technology" in figures else ""
+    return f"{figures['model']}{of}" + (f" ({', '.join(words)})" if words else "")
+
+
+def _noun(kind: str) -> str:
+    return kind if kind in ("nmos", "pmos", "npn", "pnp") else KINDS[kind].noun
+
+
+def _more(count: int) -> str:
+    return f" and {count - SHOWN} more" if count > SHOWN else ""

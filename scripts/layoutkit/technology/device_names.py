@@ -1,0 +1,246 @@
+"""The names of all devices of a process: those that are drawn, other spellings of them, and those without a drawing.
+
+A netlist that names a device without a drawing is refused; no other device of the process takes its place unasked.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import UnsupportedOperationError
+from layoutkit.technology.device_kinds import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from layoutkit.technology.device_specs import DeviceSpec, PassiveSpec
+    from layoutkit.technology.technology import Technology
+
+OTHER = "other"
+"""The type of an undrawn device that no kind describes, such as a bond pad."""
+_SHOWN = 20
+_MODEL_AND_BIN = re.compile(r"(?:__model)?(?:\.\d+)?$")  # of a model card inside of the PDK's subcircuit
+
+
+@dataclass(frozen=True)
+class UndrawnDevice:
+    """Devices of a process that have no drawing, for one reason.
+
+    Attributes:
+        type: Their kind, or ``other``.
+        names: Model names; ``*`` stands for any characters, ``?`` for one.
+        reason: What they are and why they are not drawn.
+        supply_v: Rated voltage. [V]
+        ohm_per_square: Sheet resistance. [ohm]
+        farad_per_um2: Capacitance per area. [F/um2]
+    """
+
+    type: str
+    names: tuple[str, ...]
+    reason: str = ""
+    supply_v: float | None = None
+    ohm_per_square: float | None = None
+    farad_per_um2: float | None = None
+
+    @property
+    def rating(self) -> str:
+        """Rated voltage, sheet resistance or capacitance per area in words; empty where none is known."""
+        return rating(self.supply_v, self.ohm_per_square, self.farad_per_um2)
+
+
+@dataclass(frozen=True)
+class ListedNames:
+    """What a technology file states about names of devices.
+
+    Attributes:
+        prefix: What may be left out at the beginning of every name of the process; empty where nothing may.
+        other_names: Other model name -> name of the drawn device.
+        undrawn: Devices without a drawing; the first one that has a name counts.
+    """
+
+    prefix: str = ""
+    other_names: Mapping[str, str] | None = None
+    undrawn: tuple[UndrawnDevice, ...] = ()
+
+
+def read_names(data: Mapping[str, Any]) -> ListedNames:
+    """Return the names that the section ``device_names`` of a technology file lists."""
+    known = {each.name for each in fields(UndrawnDevice)}
+    undrawn = tuple(
+        UndrawnDevice(**{**{key: entry[key] for key in known & entry.keys()}, "names": tuple(entry["names"])})
+        for entry in data.get("undrawn", ())
+    )
+    return ListedNames(str(data.get("prefix", "")), dict(data.get("other_names", {})), undrawn)
+
+
+def faults_of_names(section: Mapping[str, Any], devices: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield place and message of what is wrong in the section ``device_names`` of a technology file.
+
+    Args:
+        section: The section; it keeps the schema.
+        devices: The section ``devices``.
+    """
+    prefix = str(section.get("prefix", "")).lower()
+    drawn = {
+        str(name).lower().removeprefix(prefix)
+        for key, entry in devices.items()
+        for name in (key, entry.get("model", key), *entry.get("other_models", ()))
+    }
+    for name, target in section.get("other_names", {}).items():
+        if target not in devices:
+            yield f"device_names.other_names.{name}", f"must name a device of this file, got '{target}'"
+    seen = {str(name).lower().removeprefix(prefix) for name in section.get("other_names", {})}
+    for number, entry in enumerate(section.get("undrawn", ())):
+        place = f"device_names.undrawn[{number}]"
+        if entry.get("type") not in (*KINDS, OTHER):
+            yield place, f"type must be one of {', '.join((*KINDS, OTHER))}, got {str(entry.get('type'))[:80]!r}"
+        for name in entry.get("names", ()):
+            plain = str(name).lower().removeprefix(prefix)
+            if plain in drawn:
+                yield place, f"'{name}' is a device of this file that has a drawing"
+            if plain in seen:
+                yield place, f"'{name}' is listed twice"
+            seen.add(plain)
+
+
+class DeviceNames:
+    """Finds the device that a model name means in one technology.
+
+    Case, the process's prefix, and the ``__model`` and bin number of a model card do not distinguish names.
+    """
+
+    def __init__(self, technology: Technology) -> None:
+        listed = technology.names
+        self._prefix = listed.prefix.lower()
+        self._drawn: dict[str, DeviceSpec | PassiveSpec] = {}
+        for spec in technology.devices.values():
+            self._drawn.update({self.plain(name): spec for name in (spec.name, spec.model)})
+        for passive in technology.passives.values():
+            models = (passive.name, *passive.models(technology.dbu_um))
+            self._drawn.update({self.plain(name): passive for name in models})
+        for name, target in (listed.other_names or {}).items():
+            self._drawn.setdefault(self.plain(name), technology.any_device(target))
+        self._undrawn: dict[str, UndrawnDevice] = {}
+        self._patterns: list[tuple[str, UndrawnDevice]] = []
+        for entry in listed.undrawn:
+            for name in entry.names:
+                if "*" in name or "?" in name:
+                    self._patterns.append((name.lower(), entry))
+                else:
+                    self._undrawn.setdefault(self.plain(name), entry)
+
+    def plain(self, name: str) -> str:
+        """Return what all spellings of a name have in common."""
+        return _MODEL_AND_BIN.sub("", name.lower()).removeprefix(self._prefix)
+
+    def drawn(self, name: str) -> DeviceSpec | PassiveSpec | None:
+        """Return the drawn device of this name, None where no device with a drawing has it."""
+        return self._drawn.get(self.plain(name))
+
+    def undrawn(self, name: str) -> UndrawnDevice | None:
+        """Return the device of the process of this name that has no drawing, None where it is none of the process."""
+        plain = self.plain(name)
+        if plain in self._drawn:
+            return None
+        if plain in self._undrawn:
+            return self._undrawn[plain]
+        return next((entry for pattern, entry in self._patterns if _matches(pattern, name.lower(), plain)), None)
+
+
+def _matches(pattern: str, *spellings: str) -> bool:
+    return any(fnmatchcase(spelling, pattern) for spelling in spellings)
+
+
+def rating(supply_v: float | None, ohm_per_square: float | None, farad_per_um2: float | None) -> str:
+    """Return what of these is stated, in words."""
+    words = []
+    if supply_v:
+        words.append(f"{supply_v:g} V")
+    if ohm_per_square:
+        words.append(f"{ohm_per_square:g} ohm/sq")
+    if farad_per_um2:
+        words.append(f"{farad_per_um2 * 1e15:g} fF/um2")
+    return ", ".join(words)
+
+
+def values_of(spec: DeviceSpec | PassiveSpec | UndrawnDevice) -> dict[str, float]:
+    """Return the rated voltage [V], sheet resistance [ohm] or capacitance per area [F/um2] of a device, as stated."""
+    found = {name: getattr(spec, name, None) for name in ("supply_v", "ohm_per_square", "farad_per_um2")}
+    field = "" if isinstance(spec, UndrawnDevice) or spec.kind.file is None else spec.kind.file.value
+    if field:
+        found[field] = spec.value  # type: ignore[union-attr]
+    return {name: value for name, value in found.items() if value}
+
+
+def drawn_alternatives(technology: Technology, kind: str) -> list[dict[str, Any]]:
+    """Return the devices of a kind that can be drawn, each with its rating, as JSON data."""
+    every: list[DeviceSpec | PassiveSpec] = [*technology.devices.values(), *technology.passives.values()]
+    return [{"name": spec.name, **values_of(spec)} for spec in every if spec.type == kind]
+
+
+def refusal(technology: Technology, users: Mapping[str, Sequence[str]]) -> UnsupportedOperationError:
+    """Return the error that refuses devices of the process without a drawing, all at once.
+
+    Args:
+        technology: The process.
+        users: Model name -> ids of the devices of that model.
+    """
+    entries = {model: technology.device_names.undrawn(model) for model in sorted(users)}
+    found = {model: entry for model, entry in entries.items() if entry is not None}
+    listed = "; ".join(
+        f"{model} ({', '.join(users[model][:5])}{' and more' if len(users[model]) > 5 else ''}): "
+        + ", ".join(part for part in (entry.rating, entry.reason) if part)
+        for model, entry in list(found.items())[:_SHOWN]
+    )
+    more = f"; and {len(found) - _SHOWN} more models" if len(found) > _SHOWN else ""
+    kinds = list(dict.fromkeys(entry.type for entry in found.values()))
+    drawn = {kind: drawn_alternatives(technology, kind) for kind in kinds}
+    instead = "; ".join(f"{kind}: {_listed(found_here)}" for kind, found_here in drawn.items() if found_here)
+    nothing = [kind for kind in kinds if not drawn[kind]]
+    cures = [
+        f"it draws {instead}; to replace a device on purpose, name both in device_map, such as {_example(found, drawn)}"
+        if instead
+        else "",
+        f"it draws no {', no '.join(_noun(kind) for kind in nothing)}; an undefined subcircuit may be left out with "
+        "black_boxes"
+        if nothing
+        else "",
+    ]
+    return UnsupportedOperationError(
+        f"{technology.name} has no drawing of these devices of the process: {listed}{more}. "
+        + ". ".join(cure[0].upper() + cure[1:] for cure in cures if cure),
+        details={
+            "param_name": "device_map",
+            "technology": technology.name,
+            "undrawn": {
+                model: {
+                    "type": entry.type,
+                    "devices": list(users[model])[:1000],
+                    "reason": entry.reason,
+                    **values_of(entry),
+                }
+                for model, entry in found.items()
+            },
+            "drawn": drawn,
+        },
+    )
+
+
+def _listed(found: Sequence[Mapping[str, Any]]) -> str:
+    words = []
+    for entry in found:
+        stated = rating(*(entry.get(name) for name in ("supply_v", "ohm_per_square", "farad_per_um2")))
+        words.append(f"{entry['name']} ({stated})" if stated else str(entry["name"]))
+    return ", ".join(words)
+
+
+def _example(found: Mapping[str, UndrawnDevice], drawn: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    model, entry = next((model, entry) for model, entry in found.items() if drawn[entry.type])
+    return f'{{"{model}": "{drawn[entry.type][0]["name"]}"}}'
+
+
+def _noun(kind: str) -> str:
+    return KINDS[kind].noun if kind in KINDS else "such device"
