@@ -14,11 +14,18 @@ from layoutkit.circuit.circuit import ReplacedDevice
 from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.model_names import rated_voltage, width_in_name
 from layoutkit.errors import LayoutkitError, did_you_mean
-from layoutkit.technology.device_kinds import KINDS
-from layoutkit.technology.device_names import OTHER, UndrawnDevice, drawn_alternatives, rating, refusal, values_of
+from layoutkit.technology.device_names import (
+    OTHER,
+    UndrawnDevice,
+    drawn_alternatives,
+    noun_of,
+    rating,
+    refusal,
+    values_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.technology.device_specs import DeviceSpec, PassiveSpec
@@ -50,6 +57,10 @@ class ModelNames:
         if technology is not None:
             names = technology.device_names
             self._targets = {names.plain(model): names.drawn(target) for model, target in self._map.items()}
+
+    def variant(self, model: str, parameters: Collection[str]) -> str:
+        """Return the name of the device that ``model`` is with these parameters, which are not 0."""
+        return model if self._technology is None else self._technology.device_names.variant(model, parameters)
 
     def refuses(self, model: str) -> bool:
         """Whether this is a device of the process that is neither drawn nor replaced."""
@@ -121,7 +132,7 @@ class ModelNames:
             if target is None:
                 faults.append(f"{technology.name} draws no device '{name}'{did_you_mean(name, known)}")
             elif device is not None and device.type != target.type:
-                faults.append(f"{model} is a {_noun(device.type)}, and {name} is a {_noun(target.type)}")
+                faults.append(f"{model} is a {noun_of(device.type)}, and {name} is a {noun_of(target.type)}")
         if not faults:
             return
         present = sorted({device.model for device in circuit.devices})
@@ -283,10 +294,6 @@ def in_words(figures: Mapping[str, Any]) -> str:
         words.append(rating(figures["supply_v"], None, None))
     of = f" of {figures['technology']}" if "technology" in figures else ""
     return f"{figures['model']}{of}" + (f" ({', '.join(words)})" if words else "")
-
-
-def _noun(kind: str) -> str:
-    return kind if kind in ("nmos", "pmos", "npn", "pnp") else KINDS[kind].noun
 
 
 def _more(count: int) -> str:

@@ -6,7 +6,7 @@ A netlist that names a device without a drawing is refused; no other device of t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from layoutkit.errors import UnsupportedOperationError
 from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from layoutkit.technology.device_specs import DeviceSpec, PassiveSpec
     from layoutkit.technology.technology import Technology
@@ -59,11 +59,13 @@ class ListedNames:
         prefix: What may be left out at the beginning of every name of the process; empty where nothing may.
         other_names: Other model name -> name of the drawn device.
         undrawn: Devices without a drawing; the first one that has a name counts.
+        variants: Parameter -> drawn device -> name of the device that it is where the parameter is not 0.
     """
 
     prefix: str = ""
-    other_names: Mapping[str, str] | None = None
+    other_names: Mapping[str, str] = field(default_factory=dict)
     undrawn: tuple[UndrawnDevice, ...] = ()
+    variants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def read_names(data: Mapping[str, Any]) -> ListedNames:
@@ -73,7 +75,8 @@ def read_names(data: Mapping[str, Any]) -> ListedNames:
         UndrawnDevice(**{**{key: entry[key] for key in known & entry.keys()}, "names": tuple(entry["names"])})
         for entry in data.get("undrawn", ())
     )
-    return ListedNames(str(data.get("prefix", "")), dict(data.get("other_names", {})), undrawn)
+    variants = {name: dict(of) for name, of in data.get("variants", {}).items()}
+    return ListedNames(str(data.get("prefix", "")), dict(data.get("other_names", {})), undrawn, variants)
 
 
 def faults_of_names(section: Mapping[str, Any], devices: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -92,6 +95,10 @@ def faults_of_names(section: Mapping[str, Any], devices: Mapping[str, Any]) -> I
     for name, target in section.get("other_names", {}).items():
         if target not in devices:
             yield f"device_names.other_names.{name}", f"must name a device of this file, got '{target}'"
+    for parameter, of in section.get("variants", {}).items():
+        for name in of:
+            if name not in devices:
+                yield f"device_names.variants.{parameter}", f"must name devices of this file, got '{name}'"
     seen = {str(name).lower().removeprefix(prefix) for name in section.get("other_names", {})}
     for number, entry in enumerate(section.get("undrawn", ())):
         place = f"device_names.undrawn[{number}]"
@@ -121,9 +128,11 @@ class DeviceNames:
         for passive in technology.passives.values():
             models = (passive.name, *passive.models(technology.dbu_um))
             self._drawn.update({self.plain(name): passive for name in models})
-        for name, target in (listed.other_names or {}).items():
+        for name, target in listed.other_names.items():
             self._drawn.setdefault(self.plain(name), technology.any_device(target))
+        self._variants = listed.variants
         self._undrawn: dict[str, UndrawnDevice] = {}
+        self._found: dict[str, UndrawnDevice | None] = {}
         self._patterns: list[tuple[str, UndrawnDevice]] = []
         for entry in listed.undrawn:
             for name in entry.names:
@@ -140,14 +149,19 @@ class DeviceNames:
         """Return the drawn device of this name, None where no device with a drawing has it."""
         return self._drawn.get(self.plain(name))
 
+    def variant(self, name: str, parameters: Collection[str]) -> str:
+        """Return the name of the device that ``name`` is with these parameters, which are not 0."""
+        variants = [of for parameter, of in self._variants.items() if parameter in parameters]
+        spec = self.drawn(name) if variants else None
+        return name if spec is None else next((of[spec.name] for of in variants if spec.name in of), name)
+
     def undrawn(self, name: str) -> UndrawnDevice | None:
         """Return the device of the process of this name that has no drawing, None where it is none of the process."""
-        plain = self.plain(name)
-        if plain in self._drawn:
-            return None
-        if plain in self._undrawn:
-            return self._undrawn[plain]
-        return next((entry for pattern, entry in self._patterns if _matches(pattern, name.lower(), plain)), None)
+        if name not in self._found:
+            plain = self.plain(name)
+            alike = (entry for pattern, entry in self._patterns if _matches(pattern, name.lower(), plain))
+            self._found[name] = None if plain in self._drawn else self._undrawn.get(plain) or next(alike, None)
+        return self._found[name]
 
 
 def _matches(pattern: str, *spellings: str) -> bool:
@@ -204,7 +218,7 @@ def refusal(technology: Technology, users: Mapping[str, Sequence[str]]) -> Unsup
         f"it draws {instead}; to replace a device on purpose, name both in device_map, such as {_example(found, drawn)}"
         if instead
         else "",
-        f"it draws no {', no '.join(_noun(kind) for kind in nothing)}; an undefined subcircuit may be left out with "
+        f"it draws no {', no '.join(noun_of(kind) for kind in nothing)}; an undefined subcircuit may be left out with "
         "black_boxes"
         if nothing
         else "",
@@ -242,5 +256,7 @@ def _example(found: Mapping[str, UndrawnDevice], drawn: Mapping[str, Sequence[Ma
     return f'{{"{model}": "{drawn[entry.type][0]["name"]}"}}'
 
 
-def _noun(kind: str) -> str:
-    return KINDS[kind].noun if kind in KINDS else "such device"
+def noun_of(kind: str) -> str:
+    """Return what messages call a device of a kind, or of none, where nouns of several kinds are the same."""
+    alike = [each for each in KINDS.values() if kind in KINDS and each.noun == KINDS[kind].noun]
+    return kind if len(alike) > 1 else KINDS[kind].noun if alike else "such device"

@@ -151,6 +151,18 @@ def test_a_device_is_refused_by_name_whatever_its_card_and_nodes(card, technolog
         read(cell(card), technology)
 
 
+def test_a_parameter_that_makes_it_another_device_counts():
+    plain, radio = (
+        "XM1 a b c vss sg13_lv_nmos w=1u l=0.13u ng=1 rfmode=0",
+        "XM2 a b c vss SG13_hv_pmos w=1u l=1u rfmode=1",
+    )
+    assert [device.model for device in read(cell(plain), "sg13g2").devices] == ["sg13_lv_nmos"]
+    with pytest.raises(UnsupportedOperationError, match=r"sg13_hv_rf_pmos \(XM2\): 3.3 V"):
+        read(cell(plain, radio), "sg13g2")
+    circuit = drawn(cell(plain, radio), "sg13g2", {"sg13_hv_rf_pmos": "sg13_hv_pmos"})
+    assert [(each.device, each.model) for each in circuit.replaced] == [("XM2", "sg13_hv_rf_pmos")]
+
+
 def test_a_model_card_or_a_subcircuit_of_the_netlist_does_not_hide_a_device_of_the_process():
     model = ".model nfet_06v0_nvt nmos level=54\n" + cell("M1 a b c vss nfet_06v0_nvt w=2u l=2u")
     wrapped = (

@@ -128,7 +128,7 @@ def test_another_collector_than_the_substrate_is_refused(tmp_path):
 
 def test_npns_and_processes_without_bipolars_are_refused(tmp_path):
     npn = core("sky130A").replace(WORDS["sky130A"]["pnp"], "sky130_fd_pr__npn_05v5_W1p00L1p00")
-    with pytest.raises(UnsupportedOperationError, match="no device for npn: Q1, Q2"):
+    with pytest.raises(UnsupportedOperationError, match=r"npn_05v5_W1p00L1p00 \(Q1, Q2\): 5 V, .*It draws no npn"):
         map_circuit(read(tmp_path, npn), Target.from_technology(load("sky130A")))
     without = "\n".join(line for line in core("sky130A").splitlines() if not line.startswith("R")) + "\n"
     with pytest.raises(UnsupportedOperationError, match="no device for pnp: Q1, Q2"):

@@ -128,7 +128,7 @@ def test_the_policy_stops_a_script_that_was_put_into_the_page(browser, ota, tmp_
     )
     browser.problems.clear()
     browser.open(spoilt)
-    assert browser.run("document.title") == "ota_5t in sky130A: clean"
+    assert browser.run("document.title") == "ota_5t in sky130A: clean, complete with replaced devices"
     assert any("Content Security Policy" in problem for problem in browser.problems)
 
 

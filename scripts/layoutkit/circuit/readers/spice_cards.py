@@ -92,6 +92,7 @@ def read_card(statement: Statement, definition: Subcircuit, scope: Scope, names:
     words = list(statement.words)
     name, letter = words[0], words[0][0].lower()
     known = _Kinds(definition, names or ModelNames())
+    words = known.with_variant(words, statement.params)
     undrawn = known.undrawn(words, statement.params)
     if undrawn:
         return Card(name, UNDRAWN, undrawn, tuple(words[1:-1]), {}, statement.where)
@@ -138,10 +139,22 @@ class _Kinds:
 
     def undrawn(self, words: list[str], params: Mapping[str, str]) -> str:
         """Return the model of a card if the process has it without a drawing; else nothing."""
+        place = self._place(words)
+        model = params.get("model", words[place] if place else "")
+        return model if self._names.refuses(model) else ""
+
+    def with_variant(self, words: list[str], params: Mapping[str, str]) -> list[str]:
+        """Return the words of a card with the name of the device that its parameters make of the model's."""
+        place, given = self._place(words), [name for name, text in params.items() if parse_number(text) != 0]
+        if not place or (model := self._names.variant(words[place], given)) == words[place]:
+            return words
+        return [*words[:place], model, *words[place + 1 :]]
+
+    def _place(self, words: list[str]) -> int:
+        """Return where a card names its model: its last word that is no number; 0 where none can be a model."""
         first = 2 if words[0][0] in "xX" or self._definition.spectre else 3
-        listed = [word for word in words[first:] if word[0] != "'" and parse_number(word) is None]
-        models = [params["model"]] if "model" in params else listed[-1:]
-        return next((model for model in models if self._names.refuses(model)), "")
+        places = (place for place in range(len(words) - 1, first - 1, -1) if words[place][0] != "'")
+        return next((place for place in places if parse_number(words[place]) is None), 0)
 
 
 def _spectre_type(words: list[str], known: _Kinds) -> str | None:
