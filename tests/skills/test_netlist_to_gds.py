@@ -223,7 +223,10 @@ def test_a_layer_that_no_check_understands_is_not_clean_until_it_is_waived(build
     pins = [layer["name"] for layer in drc["layers_unchecked"]]
     code, envelope = build(OTA, "--waived-layers", json.dumps(pins), technology=technology)
     assert (code, envelope["ok"]) == (0, True)
-    assert envelope["data"]["drc"]["layers_waived"] == envelope["data"]["lvs"]["layers_waived"] != []
+    waived = envelope["data"]["drc"]["layers_waived"]
+    assert waived == envelope["data"]["lvs"]["layers_waived"] != []
+    lines = [line for line in summary(envelope["data"]).splitlines() if line.startswith(("  DRC ", "  LVS "))]
+    assert [line.endswith(f", without {', '.join(waived)}") for line in lines] == [True, True]
 
 
 @pytest.mark.parametrize(

@@ -82,8 +82,16 @@ FIGURES: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], float | None]]]
         "worst symmetric pair of nets or matched devices: area that its mirror image does not cover",
         _symmetry_error,
     ),
-    "offset": ("mV", "largest predicted systematic offset of a pair", lambda report: _offset(report, "mV")),
-    "mirror_error": ("%", "largest predicted systematic error of a mirror", lambda report: _offset(report, "%")),
+    "offset": (
+        "mV",
+        "largest predicted systematic offset of a pair, of what is modelled",
+        lambda report: _offset(report, "mV"),
+    ),
+    "mirror_error": (
+        "%",
+        "largest predicted systematic error of a mirror, of what is modelled",
+        lambda report: _offset(report, "%"),
+    ),
 }
 """Name to unit, meaning, and the function that reads it from the report of a build."""
 

@@ -161,7 +161,13 @@ def _drc_line(report: Mapping[str, Any]) -> str:
     drc = report["drc"]
     unchecked = f", {len(drc['rules_unchecked'])} unchecked" if drc["rules_unchecked"] else ""
     violations = _counted(drc["total_violations"], "violation")
-    return f"  DRC       {violations}, {drc['rules_checked']} rules checked{unchecked}"
+    return f"  DRC       {violations}, {drc['rules_checked']} rules checked{unchecked}{_waived(drc)}"
+
+
+def _waived(verdict: Mapping[str, Any]) -> str:
+    """Return the layers that the user lets pass unread; the verdict says nothing about them."""
+    waived = verdict.get("layers_waived")
+    return f", without {', '.join(waived)}" if waived else ""
 
 
 def _plan_line(report: Mapping[str, Any]) -> str:
@@ -174,7 +180,7 @@ def _lvs_line(report: Mapping[str, Any]) -> str:
     verdict = "matched" if lvs["matched"] else f"{len(lvs['mismatches'])} mismatches"
     boxes = f", {len(lvs['not_compared'])} black boxes not compared" if lvs["not_compared"] else ""
     replaced = ", complete with replaced devices" if report["replaced_devices"] and lvs["complete"] else ""
-    return f"  LVS       {verdict}{replaced}{'' if lvs['complete'] else ', not complete'}{boxes}"
+    return f"  LVS       {verdict}{replaced}{'' if lvs['complete'] else ', not complete'}{boxes}{_waived(lvs)}"
 
 
 _LINES = {

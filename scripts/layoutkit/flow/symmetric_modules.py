@@ -195,9 +195,15 @@ def matching_outcomes(drawn: Sequence[Drawn], design: Design) -> list[Outcome]:
         error = centroid_error(module, groups[module.name]) if len(modules) == 1 else 0.0
         drawn_as = f"one module, {module.pattern}," if module.pattern else "one module"
         how = f"drawn as {drawn_as} with {_apart(design, error)}"
+        sets = matched_sets(groups[module.name])
+        if len(sets) > 1 and set(wanted.devices) == {name for names in sets for name in names}:
+            how += f" of each set: {'; '.join(' '.join(names) for names in sets)}"
         why = getattr(groups[module.name], "mirrored", "")
         if len(modules) == 2 and why:
-            reason, how = "", f"drawn as two equal modules: {why}; state a pattern, such as AB/BA, for one module"
+            reason, how = (
+                "",
+                f"drawn as two equal modules beside each other: {why}; state a pattern, such as AB/BA, for one module",
+            )
         elif len(modules) > 1:
             names = ", ".join(each.name for each in modules)
             reason = (

@@ -91,6 +91,10 @@ def _outline(cell: kdb.Cell, technology: Technology) -> tuple[kdb.Box, list[str]
     drawn = kdb.Box() if index is None else kdb.Region(cell.shapes(index)).bbox()
     if drawn.empty():
         return box, [f"cell {cell.name} has no shape on {role}; the outline in LEF is the box of all its shapes"]
+    if not box.inside(drawn):
+        beyond = max(drawn.left - box.left, drawn.bottom - box.bottom, box.right - drawn.right, box.top - drawn.top)
+        text = f"shapes of cell {cell.name} lie up to {technology.to_um(beyond):g} um outside of its outline in LEF"
+        return drawn, [f"{text}; keep neighbours away by that, too"]
     return drawn, []
 
 

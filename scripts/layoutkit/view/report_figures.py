@@ -89,12 +89,13 @@ def figure_rows(inputs: ReportInputs) -> list[list[Cell]]:
         if mirrored:
             exact = sum(each["exact"] for each in mirrored)
             add("nets mirrored exactly", f"{exact} of {len(mirrored)}", "all", exact == len(mirrored))
-            worst = max((e["mismatch"].get("capacitance", 0.0) for e in mirrored if e.get("mismatch")), default=0.0)
+            found = [each.get("mismatch", {}).get("capacitance") for each in mirrored if len(each["nets"]) > 1]
+            worst = max((value for value in found if value is not None), default=None)
             add(
                 "largest mismatch of C of a pair [%]",
-                100 * worst,
+                "not measured" if worst is None else 100 * worst,
                 f"at most {100 * MOST_MISMATCH:g}",
-                worst <= MOST_MISMATCH,
+                None if worst is None else worst <= MOST_MISMATCH,
             )
     for name, text in (("drc", "design rule violations"), ("lvs", "LVS mismatches")):
         if name in report:

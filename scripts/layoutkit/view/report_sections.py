@@ -304,7 +304,10 @@ def _unchecked(report: Report) -> str:
     if "matching" in report:
         entries = {text.split(":")[0] for group in report["matching"]["groups"] for offset in group["predicted_offsets"]
                    for text in offset["unchecked"]}  # fmt: skip
-        found += [f"matching: {name} of some groups" for name in sorted(entries)]
+        found += [f"matching: {name} of some groups is not modelled" for name in sorted(entries)]
+        unmeasured = report["matching"]["unmeasured"]
+        found += [f"matching of {', '.join(each['devices'])}: not found {each['missing']}" for each in unmeasured]
+    found += [text for part in report.get("post_layout", {}).values() for text in part.get("unchecked", ())]
     found += [f"stage {name} was not run" for name in report.get("remaining_stages", ())]
     return bullets(found) or '<p class="good">Nothing: every rule was checked and every drawn layer was read.</p>'
 

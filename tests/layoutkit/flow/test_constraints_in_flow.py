@@ -181,12 +181,24 @@ def test_what_only_the_file_matches_is_one_module_and_the_rest_is_drawn_one_by_o
         ("M1", "M2"): "differential_pair", ("M5", "M6"): "current_mirror", ("M3",): "single", ("M4",): "single",
     }  # fmt: skip
     offsets = [offset for group in report["matching"]["groups"] for offset in group["predicted_offsets"]]
-    assert [offset["unchecked"] for offset in offsets] == [[], []]
+    apart, together = offsets  # of AABB the centroids are two fingers apart
+    assert [text.partition(":")[0] for text in apart["unchecked"]] == ["distance"]
+    assert (apart["centroid_distance_um"] > 0, together["unchecked"]) == (True, [])
     assert all(offset["contributions"]["strap"]["counted"] for offset in offsets)
     report = build(BUFFERS, {"matching": [{"devices": ["M1", "M2"], "arrangement": "ABAB"}]}, last_stage="metrics")
     assert faults(report) == []
     assert [m["devices"] for m in report["modules"] if m["type"] == "matched_group"] == [["M1", "M2"]]
     assert outcomes(report)["matching[0]"][0] is True
+
+
+def test_the_sets_of_a_cascode_mirror_that_have_a_common_centroid_are_named(build):
+    nmos = "NMOS W=4u L=0.5u nf=2"
+    below = f"M1 in in vss vss {nmos}\nM2 x2 in vss vss {nmos}\n"
+    report = build(f"{below}M3 ic ic in vss {nmos}\nM4 o1 ic x2 vss {nmos}\n", None, last_stage="metrics")
+    (module,) = report["modules"]
+    assert len(module["devices"]) == 4
+    (reason,) = (each["reason"] for each in report["constraints"]["outcomes"] if each["constraint"] == "matching[0]")
+    assert reason.endswith("with a common centroid of each set: M1 M2; M3 M4")
 
 
 def test_a_pattern_that_cannot_be_drawn_is_refused_and_never_replaced(build):

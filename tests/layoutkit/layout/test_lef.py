@@ -85,6 +85,15 @@ def test_a_pin_inside_the_outline_and_a_missing_outline_are_told():
     assert "no shape on prBndry.boundary" in lef_of(cell, process).warnings[0]
 
 
+def test_metal_outside_of_the_outline_is_told():
+    process = load("sky130A")
+    layout, cell, frame = framed(process)
+    edge = frame.boundary
+    cell.shapes(process.layer(layout, "met3")).insert(kdb.Box(edge.right - 500, 0, edge.right + 85, 330))
+    (warning,) = lef_of(cell, process, {}).warnings
+    assert "up to 0.085 um outside of its outline" in warning
+
+
 def test_cells_that_lef_cannot_hold_are_refused():
     process = load("sky130A")
     layout, cell, _ = framed(process)
