@@ -9,12 +9,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import INTEGER_PARAMS, Circuit, Device
+from layoutkit.circuit.readers.findings import Findings
 from layoutkit.errors import TechnologyError
 from layoutkit.technology.device_specs import width_name
 from layoutkit.technology.netlist_forms import AREAS, MEASURED
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from layoutkit.circuit.circuit import BlackBox
     from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 LINE_WIDTH = 96
 DUMMY_SECTION = "dummy fingers of the layout, always off; the input netlist does not have them"
 
-_UNSAFE = re.compile(r"[^\w.:!<>\[\]+\-/]|(?<!.)[+/]", re.ASCII)
+_UNSAFE = re.compile(r"[^\w.:!<>\[\]+\-/]", re.ASCII)
 _MICRO = frozenset({"w", "l"})
 _PARAM_NAMES = {"w": "W", "l": "L"}
 _PARAM_ORDER = ("w", "l", "nf", "nfin", "stack", "r", "c", "value", "area", "m")
@@ -184,6 +185,36 @@ class _Cards:
         return [" ".join([self._devices.of(f"{device.id}_{unit}", letter), *rest]) for unit in range(1, device.m + 1)]
 
 
+def with_spelled_nets(circuit: Circuit) -> Circuit:
+    """Return the circuit with nets whose names every netlist, tool and label of the flow can hold.
+
+    Layout, answers, LVS and the netlists that are written then agree on them. A net keeps its name unless SPICE would
+    read it otherwise, or another net's differs in case only. A warning states each new name.
+    """
+    names, changed = _Names(), dict[str, str]()
+    for net in circuit.nets:
+        spelled = names.of(net)
+        if spelled != net:
+            changed[net] = spelled
+    if not changed:
+        return circuit
+    findings = Findings()
+    for net, spelled in changed.items():
+        text = "nets renamed, because SPICE reads their names otherwise or another differs in case only"
+        findings.warn(text, f"{net} > {spelled}")
+
+    def renamed(nets: Mapping[str, str]) -> dict[str, str]:
+        return {terminal: changed.get(net, net) for terminal, net in nets.items()}
+
+    return replace(
+        circuit,
+        ports=tuple(changed.get(net, net) for net in circuit.ports),
+        devices=tuple(replace(device, terminals=renamed(device.terminals)) for device in circuit.devices),
+        black_boxes=tuple(replace(box, nets=renamed(box.nets)) for box in circuit.black_boxes),
+        warnings=(*circuit.warnings, *findings.warnings),
+    )
+
+
 def spelled_ports(circuit: Circuit) -> dict[str, str]:
     """Return the spelling of each port in ``write_spice``, in the circuit's order."""
     names = _Names()
@@ -213,6 +244,11 @@ class _Names:
 
 
 def _safe(name: str) -> str:
+    """Return a name without what a reader takes for something else; KiCad writes ``/VDD``, ``+5V`` and ``+``."""
+    if name[0:1] == "/":
+        name = name.lstrip("/") or "_"
+    elif name[0:1] == "+":
+        name = f"plus{name[1:]}"
     return _UNSAFE.sub("_", name)
 
 

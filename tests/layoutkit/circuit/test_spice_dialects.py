@@ -419,7 +419,6 @@ def test_a_flat_netlist_works_and_its_ports_are_told(spice):
         M2 out bias vdd vdd pmos w=1u l=1u
         .tran 1n 1u
         .end
-        M3 this is after the end
     """)
     assert [d.id for d in circuit.devices] == ["M1", "M2"]
     assert circuit.name == "circuit"

@@ -15,11 +15,16 @@ MAX_NAME = 200  # characters of a name in a message
 
 
 class Findings:
-    """Faults that stop the reading at its end, and warnings that travel with the result."""
+    """Faults that stop the reading at its end, and warnings that travel with the result.
+
+    Attributes:
+        left_out: First words of statements that only concern a simulation, with their numbers.
+    """
 
     def __init__(self) -> None:
         self.faults: list[str] = []
         self._warnings: dict[str, list[str]] = {}
+        self.left_out: Counter[str] = Counter()
 
     def fault(self, where: str, text: str) -> None:
         """Record a fault at a place such as ``line 12``."""
@@ -31,10 +36,18 @@ class Findings:
         if subject and subject not in subjects[-1:]:
             subjects.append(subject)
 
+    def leave_out(self, statement: str) -> None:
+        """Count a statement that only concerns a simulation, by its first word such as ``.tran``."""
+        self.left_out[statement[:MAX_NAME]] += 1
+
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The warnings in the order they were first met."""
-        return tuple(_with_subjects(text, subjects) for text, subjects in self._warnings.items())
+        """The warnings in the order they were first met, and last what is no part of the circuit."""
+        listed = tuple(_with_subjects(text, subjects) for text, subjects in self._warnings.items())
+        if not self.left_out:
+            return listed
+        counted = [f"{word} ({count})" for word, count in sorted(self.left_out.items())]
+        return (*listed, _with_subjects("statements for a simulation are left out", counted))
 
     def raise_faults(self, what: str, details: Mapping[str, Any] | None = None) -> None:
         """Raise every fault in one error, with ``details`` beside their list.

@@ -23,7 +23,7 @@ _TYPES = tuple(
 _MOS_NAMES = {
     polarity: re.compile(
         rf"(?:^|_)(?:[a-z]*{polarity}(?:fet|mos)\w*|{polarity}ch\w*|[a-z]*mos{polarity}"
-        rf"|{polarity}(?:svt|lvt|hvt|rvt|ulvt|slvt)\w*)(?=_|$)"
+        rf"|(?:[a-z]\d+)?{polarity}\d?(?:svt|lvt|hvt|rvt|nvt|ulvt|slvt)\w*)(?=_|$)"
     )
     for polarity in "np"
 }

@@ -7,12 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.readers.findings import shown_words
 from layoutkit.circuit.readers.json_reader import circuit_from_json, parse_json
 from layoutkit.circuit.readers.netlist_warnings import suspicious_bodies, suspicious_nets
 from layoutkit.circuit.readers.source import NetlistText, read_text
 from layoutkit.circuit.readers.spice_reader import read_spice
+from layoutkit.circuit.readers.vectors import VECTOR
 from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.replaced_devices import ModelNames
+from layoutkit.circuit.spice_writer import with_spelled_nets
 from layoutkit.errors import NetlistError
 
 if TYPE_CHECKING:
@@ -78,8 +81,8 @@ def read_netlist(  # noqa: PLR0913 - each has a default
         circuit = circuit_from_json(parse_json(text), top=top, black_boxes=black_boxes)
     else:
         circuit = read_spice(path, top=top, black_boxes=black_boxes, parameters=parameters, names=names)
-        _check_names(circuit)
-    circuit = names.applied(circuit)
+    _check_names(circuit)
+    circuit = with_spelled_nets(names.applied(circuit))
     boxes = tuple(f"black box {box.id} ({box.cell}): its content is unknown" for box in circuit.black_boxes)
     circuit = replace(
         circuit, warnings=(*circuit.warnings, *boxes, *suspicious_nets(circuit), *suspicious_bodies(circuit))
@@ -94,6 +97,10 @@ def _check_names(circuit: Circuit) -> None:
         NetlistError: If there are any; the message lists them.
     """
     names = {circuit.name, *circuit.nets, *(device.id for device in circuit.devices)}
+    vectors = sorted(name for name in names if VECTOR.search(name))
+    if vectors:
+        text = f"Invalid netlist: vectors that are not connected bit by bit; write each bit: {shown_words(vectors)}"
+        raise NetlistError(text, details={"names": vectors[:1000]})
     odd = sorted(name for name in names if _NOT_IN_A_NAME.search(name))
     if odd:
         more = f" and {len(odd) - SHOWN} more" if len(odd) > SHOWN else ""

@@ -26,6 +26,7 @@ _NET = r"\(?[\w!.][\w!./<>\[\]:#+-]*\)?(?!\S)"
 _NETLIST_LINE = re.compile(
     r"^[ \t]*(?:(?:\*\*[ \t]*)?\.?(?:subckt|topckt|macro)[ \t]+\S"
     rf"|\.(?:{'|'.join(_DIRECTIVES.split())})(?![\w.:({{-])|simulator[ \t]+lang"  # other languages: .end() .data:
+    r"|parameters[ \t]+\w+[ \t]*=[ \t]*[-+\d.(]|model[ \t]+\w+[ \t]+\w+[ \t]+(?:\{|\w+[ \t]*=)"  # Spectre
     r"|(?:ahdl_)?include[ \t]+([\"'])[^\"'\n]*\1(?=[ \t\r]*(?:$|section\b|//))"  # PHP: include 'a.php';
     rf"|{_NAME}(?:[ \t]+{_NET}){{2,}}[ \t]+(?:w|l|m|nf|ng|r|c)[ \t]*=[ \t]*['{{(]?[-+\d.a-z]"  # M1 d g s b nmos w=1u
     rf"|[rclvi](?:\w*\d\w*|\w{{0,2}})(?:[ \t]+{_NET}){{2}}[ \t]+[-+]?\.?\d"  # R1 a b 1k

@@ -41,10 +41,13 @@ LARGEST_RECTANGLE_M = {1: 0.1, 2: 1e-6}
 LARGEST_RECTANGLE_UM = 1e4
 LARGEST_COUNT = 1_000_000
 
-_SOURCE_LETTERS = frozenset("viefghbswk")
-_SOURCE_MASTERS = frozenset(
-    {"vsource", "isource", "vcvs", "vccs", "cccs", "ccvs", "bsource", "iprobe", "port", "vdc", "idc"}
+_IDEAL_NODES = {**dict.fromkeys("viefghbsw", 2), "t": 4, "o": 4, "u": 3, "y": 4, "k": 0}
+"""First letter of an ideal element's card to its nodes that carry current: sources, switches, lines, couplings."""
+_IDEAL_TYPES = (
+    "vsource isource vcvs vccs cccs ccvs pvcvs pvccs pcccs pccvs bsource iprobe port vdc idc vpulse ipulse vsin isin "
+    "vpwl ipwl vexp iexp psin switch relay tline mtline delay mutual_inductor transformer"
 )
+_IDEAL_MASTERS = frozenset(_IDEAL_TYPES.split())
 _BY_LETTER: dict[str, tuple[str, ...]] = {}  # kinds whose cards begin with a letter
 for _name, _kind in KINDS.items():
     if _kind.letter != "X":
@@ -112,8 +115,8 @@ def read_card(statement: Statement, definition: Subcircuit, scope: Scope, names:
             raise NetlistError(f"'{name}' names no subcircuit")
         model, nodes, params = words[-1], words[1:-1], dict(statement.params)
         kind = known.of(model) or UNKNOWN
-    elif letter in _SOURCE_LETTERS:
-        kind, model, nodes, params = SOURCE, "", words[1:3], {}
+    elif letter in _IDEAL_NODES:
+        kind, model, nodes, params = SOURCE, "", words[1 : 1 + _IDEAL_NODES[letter]], {}
     else:
         raise NetlistError(f"'{name}': cards of type '{name[0].upper()}' are not supported")
     if kind in KINDS:
@@ -159,11 +162,13 @@ class _Kinds:
 
 def _spectre_type(words: list[str], known: _Kinds) -> str | None:
     """Return the type of a Spectre instance, which its master names and its own first letter does not."""
-    if len(words) < 3:
+    if len(words) < 2:
         return None
     master = words[-1].lower()
-    if master in _SOURCE_MASTERS:
+    if master in _IDEAL_MASTERS:
         return SOURCE
+    if len(words) < 3:
+        return None
     on_mos_card = words[0][0] in "mM" and len(words) == 6
     return known.of(master, on_mos_card=on_mos_card)
 
@@ -248,7 +253,8 @@ def _check_nodes(name: str, kind: str, model: str, nodes: list[str]) -> None:
     needed, every = KINDS[kind].terminals, KINDS[kind].all_terminals
     if not len(needed) <= len(nodes) <= len(every):
         wanted = " ".join(needed) + "".join(f" [{terminal}]" for terminal in every[len(needed) :])
-        raise NetlistError(f"'{name}' ({kind} {model}) has {len(nodes)} nodes; it needs {wanted}")
+        other = f", unless {model} is a subcircuit, which the netlist does not define" if name[0] in "xX" else ""
+        raise NetlistError(f"'{name}' ({kind} {model}) has {len(nodes)} nodes; it needs {wanted}{other}")
     if any(node.startswith("'") for node in nodes):
         raise NetlistError(f"'{name}' has an expression where a node is needed")
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.readers.findings import repeated, shown_words
+from layoutkit.circuit.readers.findings import MAX_NAME, repeated, shown_words
 from layoutkit.circuit.readers.parameters import Scope
+from layoutkit.circuit.readers.vectors import is_vector, single_instances, with_bits
 from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS
 
@@ -29,20 +31,26 @@ _REFUSED = {
     ".alter": "it describes several circuits",
     ".del": "it removes parts of the deck",
 }
-_ANALYSES = frozenset({".tran", ".ac", ".dc", ".op", ".noise", ".tf", ".pz", ".control", ".sens", ".four", ".disto"})
-_SPECTRE_KEYWORDS = frozenset(
-    {"simulator", "global", "model", "library", "endlibrary", "section", "endsection", "save"}
-)
+_ANALYSES = frozenset({".tran", ".ac", ".dc", ".op", ".noise", ".tf", ".pz", ".sens", ".four", ".disto"})
+_SPECTRE_KEYWORDS = frozenset({"simulator", "global", "model", "library", "endlibrary", "save"})
+_NO_SIMULATION = frozenset({"title", "prot", "protect", "unprot", "unprotect", "library", "endlibrary"})
+_LIBRARY_PATH = re.compile(r"\$|pdk|(?:^|[/\\])(?:libs?|models?|corners?|libs\.\w+)[/\\]|\.lib\b", re.IGNORECASE)
+_SPECTRE_TYPES = {"n": "nmos", "p": "pmos", "npn": "npn", "pnp": "pnp"}
+"""``type=`` of a Spectre model to the type of a device, as most transistor models name no polarity otherwise."""
 MAX_NESTED_DEFINITIONS = 40
 _MICRON_SCALE = {"micron": 1e-6, "meter": 1.0}
 
 
 @dataclass
 class Subcircuit:
-    """One subcircuit definition; the main deck is one with an empty name."""
+    """One subcircuit definition; the main deck is one with an empty name.
+
+    ``widths`` are the bits of each port as written: ``a<1:0> b`` are the ports ``a<1> a<0> b`` of widths 2 and 1.
+    """
 
     name: str
     ports: tuple[str, ...] = ()
+    widths: tuple[int, ...] = ()
     where: str = ""
     parent: Subcircuit | None = None
     spectre: bool = False
@@ -100,18 +108,39 @@ class DeckBuilder:
         self._findings = findings
         self._deck = Deck(Subcircuit(""))
         self._stack = [self._deck.main]
-        self._in_control = False
 
     def build(self, statements: Iterable[Statement]) -> Deck:
         """Return the deck of all statements; faults go to the findings."""
         for statement in statements:
             self._take(statement)
+        self._expand_vectors(self._deck.main)
         for open_definition in self._stack[1:]:
             if not open_definition.commented:
                 self._findings.fault(
                     open_definition.where, f"subcircuit '{open_definition.name}' is never closed; write .ends"
                 )
+        self._deck.has_analyses |= any(word == ".control" or word[0] != "." for word in self._findings.left_out)
         return self._deck
+
+    def _expand_vectors(self, definition: Subcircuit) -> None:
+        """Replace each card with vectors, here and in the definitions inside, by one card for each instance."""
+        cards = []
+        for card in definition.cards:
+            if not any(map(is_vector, card.words)):
+                cards.append(card)
+                continue
+            master = definition.master_of(card)
+            try:
+                single = single_instances(card, None if master is None else master.widths)
+            except NetlistError as error:
+                self._findings.fault(card.where, error.message)
+                continue
+            if single != [card]:
+                self._findings.warn("vectors are read bit by bit", card.words[0])
+            cards += single
+        definition.cards[:] = cards
+        for inner in definition.subcircuits.values():
+            self._expand_vectors(inner)
 
     @property
     def _home(self) -> Subcircuit:
@@ -120,9 +149,7 @@ class DeckBuilder:
 
     def _take(self, statement: Statement) -> None:
         head = statement.head
-        if self._in_control:
-            self._in_control = head != ".endc"
-        elif head in _OPENING:
+        if head in _OPENING:
             self._open(statement, statement.words)
         elif head == "inline" and len(statement.words) > 1 and statement.words[1].lower() == "subckt":
             self._open(statement, statement.words[1:])
@@ -151,10 +178,15 @@ class DeckBuilder:
             )
             raise NetlistError(f"Invalid netlist: {statement.where}: {text}")
         home = self._home
-        ports = tuple(word for word in words[2:] if word.lower() != "optional")
+        try:
+            ports, widths = with_bits([word for word in words[2:] if word.lower() != "optional"])
+        except NetlistError as error:
+            self._findings.fault(statement.where, error.message)
+            ports, widths = [], []
         definition = Subcircuit(
             name=words[1],
-            ports=ports,
+            ports=tuple(ports),
+            widths=tuple(widths),
             where=statement.where,
             parent=home,
             spectre=not words[0].startswith("."),
@@ -163,9 +195,9 @@ class DeckBuilder:
             params=dict(statement.params),
         )
         self._stack.append(definition)
-        twice = sorted(repeated(ports))
+        twice = repeated(ports)
         if twice:
-            self._findings.fault(statement.where, f"subcircuit '{words[1]}' has the port {shown_words(twice)} twice")
+            self._findings.warn("ports listed twice are one port", f"{words[1]} ({shown_words(twice)})")
 
     def _close(self, statement: Statement) -> None:
         definition = self._stack[-1]
@@ -191,9 +223,10 @@ class DeckBuilder:
             self._findings.fault(definition.where, text)
 
     def _skipped_include(self, statement: Statement) -> None:
-        name, head = statement.words[1].strip("'\""), statement.words[2]
+        name, head = statement.words[1].strip("'\"")[:MAX_NAME], statement.words[2]
         self._deck.skipped_includes.append(name)
-        if head != ".lib" and len(self._stack) > 1 and not self._stack[-1].commented:
+        inside = len(self._stack) > 1 and not self._stack[-1].commented
+        if inside and head != ".lib" and _LIBRARY_PATH.search(name) is None:
             text = f"'{name}' is not read: includes must lie in the netlist's own folder"
             self._findings.fault(statement.where, f"{text}, and a subcircuit without its include would be incomplete")
             return
@@ -202,20 +235,22 @@ class DeckBuilder:
     def _directive(self, statement: Statement, name: str) -> None:
         words = statement.words
         if name == "model" and len(words) > 2:
-            self._home.models[words[1].lower()] = _MODEL_TYPES.get(words[2].lower(), "")
+            stated = _SPECTRE_TYPES.get(statement.params.get("type", "").lower(), "")
+            self._home.models[words[1].lower()] = _MODEL_TYPES.get(words[2].lower(), stated)
         elif name == "global":
             self._deck.globals |= {net.split(":")[0].lower(): net.split(":")[0] for net in words[1:]}
         elif name in {"option", "options", "opt"} and "scale" in statement.params:
             self._set_scale(statement)
         elif name == "scale" and len(words) > 1:
             self._deck.scale = _MICRON_SCALE.get(words[1].lower(), 1.0)
-        elif name == "control":
-            self._in_control = True
-            self._deck.has_analyses = True
-        elif "." + name in _ANALYSES:
-            self._deck.has_analyses = True
+        elif name == "simulator":
+            if not self._deck.main.cards:
+                self._deck.main.spectre = statement.params.get("lang", "").lower() == "spectre"
         elif name == "func":
             self._findings.warn("user functions are not read", " ".join(words[1:2]))
+        elif name not in _NO_SIMULATION:
+            self._deck.has_analyses |= "." + name in _ANALYSES
+            self._findings.leave_out(statement.head)
 
     def _set_scale(self, statement: Statement) -> None:
         try:

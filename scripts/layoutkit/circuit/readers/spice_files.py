@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.readers.findings import MAX_NAME
 from layoutkit.circuit.readers.model_names import classify_model
+from layoutkit.circuit.readers.simulation_lines import circuit_lines, speaks_spectre
 from layoutkit.circuit.readers.source import MAX_NETLIST_BYTES, NetlistText, is_netlist, read_text
 from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.circuit.readers.spice_lines import LogicalLine, Statement, logical_lines, split_statement
@@ -22,7 +22,7 @@ MAX_INCLUDE_DEPTH = 8
 MAX_INCLUDED_FILES = 64
 
 _INCLUDES = frozenset({".include", ".inc", ".incl", ".lib", "include"})
-_FOREIGN_INCLUDES = frozenset({"ahdl_include", ".hdl", ".verilog", "pre_osdi", ".spiceinit"})
+_FOREIGN_INCLUDES = frozenset({"ahdl_include", ".osdi", ".hdl", ".verilog", "pre_osdi", ".spiceinit"})
 _SUBCIRCUIT = re.compile(r"^[ \t]*(?:\*\*[ \t]*)?\.?(?:subckt|topckt|macro)\s+\(?(\S+)", re.IGNORECASE | re.MULTILINE)
 _SECTION = re.compile(r"\w+")  # ".lib tt" opens a section of a library; ".lib models.lib" reads a file
 _STATEMENT_WORDS = frozenset({"subckt", "topckt", "ends", "parameters", "simulator", "global", "model", "include"})
@@ -42,12 +42,13 @@ class StatementReader:
         self._findings = findings
         self._files = 0
         self._bytes = 0
-        self.skipped_includes: list[str] = []
         self.included: list[Path] = []
         self.foreign = ""  # the first file without a line of a netlist
 
     def statements(self) -> Iterator[Statement]:
-        """Yield the statements in order, includes in their place, up to ``.end``.
+        """Yield the statements in order, includes in their place.
+
+        What follows ``.end`` is read, too, as by ngspice: schematic tools write it before their subcircuits.
 
         Raises:
             FileError: If the netlist cannot be read, or includes more than the limits allow.
@@ -56,9 +57,13 @@ class StatementReader:
         text = read_text(self._main)
         self._bytes = len(text)
         self._look_at(text, self._main.name)
-        lines: Iterable[LogicalLine] = logical_lines(text)
         subcircuits = {match[1].lower() for match in _SUBCIRCUIT.finditer(text)}
-        yield from self._expand(self._without_title(lines, subcircuits), [self._file] if self._file else [], "")
+        lines = self._without_title(logical_lines(text), subcircuits)
+        spectre = speaks_spectre(text, str(self._main))
+        if spectre:
+            yield Statement("line 1", ("simulator",), {"lang": "spectre"})
+        lines = circuit_lines(lines, self._findings, spectre=spectre)
+        yield from self._expand(lines, [self._file] if self._file else [], "")
 
     def _without_title(self, lines: Iterable[LogicalLine], subcircuits: set[str]) -> Iterator[LogicalLine]:
         """Leave out a first line that is a title: simulators always do, netlists for layout rarely have one."""
@@ -72,7 +77,8 @@ class StatementReader:
             yield line
 
     def _expand(self, lines: Iterable[LogicalLine], stack: list[Path], section: str) -> Iterator[Statement]:
-        inside = ""  # the .lib section being passed, when the file is a library
+        inside = ""  # the section being passed, when the file is a library
+        end = ""  # where it says .end
         for line in lines:
             place = f"line {line.number}" if len(stack) <= 1 else f"{stack[-1].name} line {line.number}"
             try:
@@ -82,10 +88,16 @@ class StatementReader:
                 continue
             head = statement.head
             if head == ".end":
-                return
-            if head == ".endl":
+                end = place
+                continue
+            if end:
+                self._findings.warn("what follows .end is read, as ngspice does", f"{end}")
+                end = ""
+            if head in {".endl", "endsection"}:
                 inside = ""
-            elif head == ".lib" and len(statement.words) == 2 and _SECTION.fullmatch(statement.words[1]):
+            elif (head == ".lib" and len(statement.words) == 2 and _SECTION.fullmatch(statement.words[1])) or (
+                head == "section" and len(statement.words) == 2
+            ):
                 inside = _unquoted(statement.words[1]).lower()
             elif inside and inside != section:
                 continue
@@ -101,16 +113,8 @@ class StatementReader:
             self._findings.fault(statement.where, f"{statement.head} names no file")
             return
         name = _unquoted(statement.words[1])
-        if self._file is None:
-            self._findings.fault(
-                statement.where,
-                f"netlist_text cannot include '{name[:MAX_NAME]}': a text has no folder; write the lines of that file "
-                "here, or give both as files, by netlist_path",
-            )
-            return
-        target = self._inside(stack[-1].parent / name)
+        target = self._inside(stack[-1].parent / name) if stack else None
         if target is None:
-            self.skipped_includes.append(name)
             yield Statement(statement.where, (".skipped_include", name, statement.head))
             return
         if target in stack:
@@ -125,7 +129,9 @@ class StatementReader:
         self.included.append(target)
         self._look_at(text, name)
         wanted = statement.words[2] if len(statement.words) > 2 else statement.params.get("section", "")
-        yield from self._expand(logical_lines(text), [*stack, target], _unquoted(wanted).strip("()").lower())
+        spectre = speaks_spectre(text, target.name)
+        lines = circuit_lines(logical_lines(text), self._findings, spectre=spectre)
+        yield from self._expand(lines, [*stack, target], _unquoted(wanted).strip("()").lower())
 
     def _look_at(self, text: str, name: str) -> None:
         """Remember the first file that is not a netlist."""

@@ -109,9 +109,11 @@ class Flattener:
         instance.scope.define(self.given, evaluated_in=self._globals)
         for port in top.ports:
             instance.nets.setdefault(instance.key(port), port)
+        ports = tuple(instance.nets.values())
+        for port in ports:
             self._taken_nets.setdefault(port, port)
         self._expand(instance)
-        return top.ports
+        return ports
 
     def _instance(self, definition: Subcircuit, path: str, scope: Scope, ancestors: tuple[str, ...]) -> _Instance:
         if definition is not self._deck.main:
@@ -147,6 +149,11 @@ class Flattener:
         if master is not None and not self._is_of_process(master):
             self._descend(statement, words, master, instance)
             return
+        is_call = instance.definition.spectre or key[0] == "x"
+        if is_call and len(words) > 1 and words[-1].lower() in self.listed:
+            ports = [str(number) for number in range(1, len(words) - 1)]
+            self._keep(instance.path + words[0], words[-1], ports, words[1:-1], instance)
+            return
         card = read_card(statement, instance.definition, instance.scope, self._names)
         if card.kind in (UNKNOWN, UNDRAWN) and card.model.lower() in self.listed:
             ports = [str(number) for number in range(1, len(card.nodes) + 1)]
@@ -158,7 +165,7 @@ class Flattener:
         elif card.kind == SOURCE:
             nets = [self._net(node, instance) for node in card.nodes]
             self.source_nets.update(dict.fromkeys(nets))
-            self._findings.warn("sources and controlled elements are not drawn and are left out", instance.path + key)
+            self._findings.warn("ideal sources, switches and lines are not drawn and are left out", instance.path + key)
         else:
             self._add(card, instance)
 
@@ -230,7 +237,10 @@ class Flattener:
             self._leave_open(error.names, f"{path[: -len(SEPARATOR)]} at {statement.where}")
         inner.scope.define(overrides, evaluated_in=instance.scope)
         for port, node in zip(master.ports, nodes, strict=True):
-            inner.nets[inner.key(port)] = self._net(node, instance)
+            net = self._net(node, instance)
+            if inner.nets.setdefault(inner.key(port), net) != net:
+                stated = f"'{words[0]}' connects two nets, {inner.nets[inner.key(port)]} and {net}"
+                raise NetlistError(f"{stated}, to the port {port} of '{master.name}', which lists it twice")
         ports = {inner.key(port): instance.key(node) for port, node in zip(master.ports, nodes, strict=True)}
         parent = instance.path.removesuffix(SEPARATOR)
         self.instances.append(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import Circuit
 from layoutkit.circuit.readers.black_boxes import BLACK_BOX_HINT, check_listed, refuse_empty
-from layoutkit.circuit.readers.findings import Findings
+from layoutkit.circuit.readers.findings import Findings, shown_words
 from layoutkit.circuit.readers.parameters import GivenParameters, Scope
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.readers.spice_cards import SOURCE, read_card
@@ -18,7 +18,7 @@ from layoutkit.circuit.readers.spice_flatten import Flattener
 from layoutkit.errors import LayoutkitError, NetlistError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.circuit.replaced_devices import ModelNames
 
@@ -84,8 +84,9 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
         inner = {name: each.name for each in _all_below(deck.main) if each is not chosen for name in each.params}
         findings.faults[:0] = given.faults(missing, {**deck.main.params, **chosen.params}, inner)
     _raise_all(
+        deck.skipped_includes,
         partial(findings.raise_faults, "Invalid netlist", {"missing_parameters": list(missing)} if missing else None),
-        partial(_raise_undefined, flattener.undefined, deck),
+        partial(_raise_undefined, flattener.undefined),
         partial(refuse_empty, flattener.empty),
         flattener.refuse_undrawn,
     )
@@ -97,9 +98,15 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
             "wrap it in .subckt to choose them"
         )
     named = frozenset(ports)
-    extra = [net for net in flattener.used_globals.values() if net not in named]
+    used = {net for device in flattener.devices for net in device.terminals.values()}
+    used.update(net for box in flattener.black_boxes for net in box.nets.values())
+    extra = [net for net in flattener.used_globals.values() if net in used and net not in named]
     if extra and chosen is not deck.main:
         findings.warn("global nets become ports of the circuit", " ".join(extra))
+    fed = [net for net in flattener.source_nets if net in used and net not in {*named, *extra}]
+    for net in fed:
+        findings.warn("nets of ideal sources that are left out become ports of the circuit", net)
+    extra += fed
     if not flattener.devices:
         findings.warn(f"subcircuit '{chosen.name}' holds no devices")
     name = chosen.name or file_name
@@ -114,14 +121,22 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
     )
 
 
-def _raise_all(*checks: Callable[[], None]) -> None:
-    """Run checks that raise errors, and raise one error with the messages and details of all of them."""
+def _raise_all(skipped_includes: Sequence[str], *checks: Callable[[], None]) -> None:
+    """Run checks that raise errors, and raise one error with the messages and details of all of them.
+
+    It names the files that were not read, since what is missing may be in one of them.
+    """
     errors = [error for error in map(_error_of, checks) if error is not None]
-    if len(errors) == 1:
+    if len(errors) == 1 and not (skipped_includes and isinstance(errors[0], NetlistError)):
         raise errors[0]
     if errors:
         details = {name: value for error in errors for name, value in (error.details or {}).items()}
-        raise NetlistError(". ".join(error.message for error in errors), details=details)
+        messages = [error.message for error in errors]
+        if skipped_includes:
+            files = shown_words(list(dict.fromkeys(skipped_includes)))
+            messages.append(f"Not read, because outside the netlist's folder: {files}")
+            details["skipped_includes"] = list(dict.fromkeys(skipped_includes))[:100]
+        raise NetlistError(". ".join(messages), details=details)
 
 
 def _error_of(check: Callable[[], None]) -> LayoutkitError | None:
@@ -133,16 +148,15 @@ def _error_of(check: Callable[[], None]) -> LayoutkitError | None:
     return None
 
 
-def _raise_undefined(undefined: dict[str, list[str]], deck: Deck) -> None:
+def _raise_undefined(undefined: dict[str, list[str]]) -> None:
     if not undefined:
         return
     listed = "; ".join(
         f"'{name}' (used by {', '.join(users[:5])}{' and more' if len(users) > 5 else ''})"
         for name, users in sorted(undefined.items())
     )
-    hint = f"; not read because outside the netlist's folder: {', '.join(deck.skipped_includes)}"
     raise NetlistError(
-        f"Undefined subcircuits: {listed}{hint if deck.skipped_includes else ''}. For each, {BLACK_BOX_HINT}",
+        f"Undefined subcircuits: {listed}. For each, {BLACK_BOX_HINT}",
         details={"undefined": {name: users[:100] for name, users in sorted(undefined.items())}},
     )
 

@@ -1,0 +1,263 @@
+"""Decks as simulators, schematic tools and people write them: what is no circuit is left out, and said."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from layoutkit.circuit import read_netlist, write_spice
+from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.circuit.readers.vectors import bits
+from layoutkit.errors import NetlistError
+
+HALF = ".subckt half in out vdd vss\nM1 out in vss vss nmos w=2u l=1u\nM2 out in vdd vdd pmos w=4u l=1u\n.ends\n"
+SPECTRE = """// testbench of an amplifier
+simulator lang=spectre
+global 0 vdd!
+parameters wn=2u vdc=1.8
+include "/kit/models/spectre/kit.scs" section=tt
+ahdl_include "/kit/veriloga/clock.va"
+model mynch bsim4 type=n version=4.5
+model mypch bsim4 {
+ 1: type=p lmin=1u lmax=2u
+ 2: type=p lmin=2u lmax=4u
+}
+subckt amp in out vdd vss
+M0 (out in vss vss) mynch w=wn l=0.5u
+M1 (out out vdd vdd) mypch w=2*wn l=0.5u
+ends amp
+I0 (in out vdd! 0) amp
+V0 (vdd! 0) vsource dc=vdc type=dc
+K0 mutual_inductor coupling=0.5 ind1=L0 ind2=L1
+simulatorOptions options psfversion="1.4.0" reltol=1e-3 scale=1.0
+tran1 tran stop=1u write="spectre.ic" \\
+    annotate=status maxiters=5
+finalTimeOP info what=oppoint where=rawfile
+noise1 (out 0) noise start=1 stop=1G
+dcOp dc write="x.dc"
+modelParameter info what=models where=rawfile
+ag1 altergroup {
+  parameters wn=3u
+  M9 (a b c d) nothing w=1u
+}
+sw1 sweep param=vdc values=[1 1.8 2.5] {
+  mc1 montecarlo variations=all numruns=10 {
+    ac1 ac start=1 stop=1G
+  }
+}
+statistics {
+  process { vary wn dist=gauss std=0.1 }
+}
+alter1 alter dev=M0 param=w value=2u
+ic out=0
+nodeset in=1
+save I0.M0:oppoint out
+saveOptions options save=allpub
+"""
+
+
+def read(text, **options):
+    return read_netlist(NetlistText(text), **options)
+
+
+def left_out(circuit):
+    """Return the statements that the warning counts."""
+    (told,) = (text for text in circuit.warnings if text.startswith("statements for a simulation"))
+    return {word: int(count) for word, count in re.findall(r"(\S+) \((\d+)\)", told)}
+
+
+def test_a_spectre_testbench_is_read_and_each_statement_that_is_no_circuit_is_counted():
+    circuit = read(SPECTRE)
+    assert circuit.name == "amp"
+    assert [(device.id, device.type, device.w) for device in circuit.devices] == [
+        ("M0", "nmos", 2e-6),
+        ("M1", "pmos", 4e-6),
+    ]
+    once = ("alter", "altergroup", "dc", "ic", "nodeset", "noise", "save", "statistics", "sweep", "tran")
+    assert left_out(circuit) == {**dict.fromkeys(once, 1), "info": 2, "options": 2}
+
+
+@pytest.mark.parametrize("name", ["tran", "dc", "info", "ac"])
+def test_a_spice_net_may_have_the_name_of_an_analysis(name):
+    circuit = read(f".subckt a {name} x vss\nR1 x {name} 1k\nM1 x {name} vss vss nmos w=1u l=1u\n.ends\n")
+    assert circuit.ports[0] == name
+    assert len(circuit.devices) == 2
+
+
+def test_sections_of_a_spectre_library_are_read_where_they_are_asked_for(tmp_path):
+    library = "library kit\nsection tt\nparameters wn=2u\nendsection tt\nsection ff\nparameters wn=9u\nendsection ff\n"
+    (tmp_path / "kit.scs").write_text(f"{library}endlibrary kit\n")
+    deck = 'simulator lang=spectre\ninclude "kit.scs" section=tt\nsubckt t a b\nM0 (a b 0 0) nmos w=wn l=1u\nends t\n'
+    (tmp_path / "t.scs").write_text(deck)
+    assert read_netlist(tmp_path / "t.scs").devices[0].w == 2e-6
+
+
+CONTROL = """.control
+let w = 2
+alterparam W = $&w
+foreach x 1 2 {
+ echo "it's
+.endc
+"""
+
+
+@pytest.mark.parametrize("at", ["before", "after", "inside"])
+def test_a_control_block_is_no_netlist_wherever_it_is(at):
+    texts = {"before": CONTROL + HALF, "after": HALF + CONTROL, "inside": HALF.replace(".ends", f"{CONTROL}.ends")}
+    circuit = read(texts[at])
+    assert [device.id for device in circuit.devices] == ["M1", "M2"]
+    assert left_out(circuit) == {".control": 1}
+    with pytest.raises(NetlistError, match=r"\.control is never closed"):
+        read(texts[at].replace(".endc", ""))
+
+
+def test_lines_after_an_early_end_are_read_as_ngspice_reads_them(tmp_path):
+    deck = "title\nV1 a 0 1\nR1 a b 1k\n.end\nR2 b 0 3k\n.control\nop\nprint v(b)\n.endc\n.end\n"
+    circuit = read_netlist(NetlistText("* title\n" + deck.partition("\n")[2]))
+    assert {device.id: device.params["r"] for device in circuit.devices} == {"R1": 1e3, "R2": 3e3}
+    assert "what follows .end is read, as ngspice does: line 4" in circuit.warnings
+    if shutil.which("ngspice"):
+        (tmp_path / "deck.cir").write_text(deck)
+        done = subprocess.run(["ngspice", "-b", "deck.cir"], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert "v(b) = 7.5" in done.stdout  # 3k of 4k: the second resistor is in the circuit
+
+
+INCLUDES = [
+    ".lib /foss/pdks/sky130A/libs.tech/ngspice/sky130.lib.spice tt",
+    ".include $::PDK_ROOT/libs.ref/cells.spice",
+    ".include ${PDK_ROOT}/x.spice",
+    ".include '../models/x.spice'",
+    '.inc "models/none.inc"',
+]
+
+
+@pytest.mark.parametrize("line", INCLUDES)
+@pytest.mark.parametrize("place", ["around", "inside"])
+@pytest.mark.parametrize("given", ["file", "text"])
+def test_an_include_that_is_not_needed_is_left_out_and_one_that_is_needed_is_named(tmp_path, line, place, given):
+    def circuit(text):
+        whole = f"* deck\n{line}\n{text}" if place == "around" else text.replace(".ends", f"{line}\n.ends", 1)
+        if given == "text":
+            return read(whole)
+        (tmp_path / "deck.spice").write_text(whole)
+        return read_netlist(tmp_path / "deck.spice")
+
+    name = line.split()[1].strip("'\"")
+    found = circuit(HALF)
+    assert len(found.devices) == 2
+    assert f"included files outside the netlist's folder are not read: {name}" in found.warnings
+    for needs, missing in (("X3 a b other", "'other'"), ("M3 in out vss vss nmos w=wx l=1u", "'wx'")):
+        with pytest.raises(NetlistError) as refused:
+            circuit(HALF.replace(".ends", f"{needs}\n.ends"))
+        assert missing in refused.value.message
+        assert name in refused.value.message
+        assert refused.value.details["skipped_includes"] == [name]
+
+
+def test_a_subcircuit_whose_include_may_hold_its_devices_is_refused():
+    with pytest.raises(NetlistError, match="a subcircuit without its include would be incomplete"):
+        read(HALF.replace(".ends", ".include ../stage.spice\n.ends"))
+
+
+def test_a_port_listed_twice_is_one_port_and_two_nets_on_it_are_refused():
+    twice = HALF.replace(".subckt half in out vdd vss", ".subckt half in out vdd vss in")
+    assert read(twice).ports == ("in", "out", "vdd", "vss")
+    assert "ports listed twice are one port: half (in)" in read(twice).warnings
+    top = ".subckt top a y vdd vss\nX1 a y vdd vss {} half\n.ends\n"
+    assert read(twice + top.format("a")).devices[0].terminals["g"] == "a"
+    with pytest.raises(
+        NetlistError, match="connects two nets, a and y, to the port in of 'half', which lists it twice"
+    ):
+        read(twice + top.format("y"))
+
+
+BIAS = """.subckt amp vdd vss in out
+M1 out in vss vss nmos w=5u l=0.5u
+M2 out bp vdd vdd pmos w=10u l=0.5u
+M3 bp bp vdd vdd pmos w=10u l=0.5u
+I1 bp 0 50u
+.ends
+"""
+
+
+def test_node_0_of_a_source_is_no_rail_and_the_net_it_fed_is_a_port():
+    circuit = read(BIAS)
+    assert circuit.ports == ("vdd", "vss", "in", "out", "bp")
+    assert "0" not in circuit.nets
+    assert "nets of ideal sources that are left out become ports of the circuit: bp" in circuit.warnings
+    inner = read(BIAS + ".subckt two a b vdd vss\nX1 vdd vss a b amp\nX2 vdd vss b c amp\nC1 c vss 1p\n.ends\n")
+    assert inner.ports == ("a", "b", "vdd", "vss", "X1.bp", "X2.bp")
+
+
+@pytest.mark.parametrize("card", ["E1 x 0 in 0 2", "B1 x 0 V=v(in)*2", "S1 x 0 in 0 sw", "T1 x 0 y 0 Z0=50 TD=1n"])
+def test_other_ideal_elements_are_left_out_alike(card):
+    circuit = read(BIAS.replace("I1 bp 0 50u", f"R1 x bp 1k\n{card}"))
+    assert circuit.ports == ("vdd", "vss", "in", "out", "x")
+
+
+@pytest.mark.parametrize(
+    ("cards", "flat"),
+    [
+        ("XM1<1:0> y a n vss nmos w=1u l=1u", "XM1<1> y a n vss nmos w=1u l=1u\nXM1<0> y a n vss nmos w=1u l=1u"),
+        (
+            "M1[0:1] y a[1:0] n vss nmos w=1u l=1u",
+            "M1[0] y a[1] n vss nmos w=1u l=1u\nM1[1] y a[0] n vss nmos w=1u l=1u",
+        ),
+        ("X1<1:0> a<3:0> y vss two", "X1<1> a<3> a<2> y vss two\nX1<0> a<1> a<0> y vss two"),
+        ("X1<1:0> a<1:0> y vss two", "X1<1> a<1> a<0> y vss two\nX1<0> a<1> a<0> y vss two"),
+        ("X1 a<1:0> y vss two", "X1 a<1> a<0> y vss two"),
+        ("X1<1:0> 2*(a<1:0>) y vss two", "X1<1> a<1> a<0> y vss two\nX1<0> a<1> a<0> y vss two"),
+        ("X1 <*2>a y vss two", "X1 a a y vss two"),
+        ("R1<2:0> a<2:0> y 1k", "R1<2> a<2> y 1k\nR1<1> a<1> y 1k\nR1<0> a<0> y 1k"),
+    ],
+)
+def test_vectors_mean_what_their_bits_written_by_hand_mean(cards, flat):
+    two = ".subckt two i<1:0> o s\nM1 o i<1> s s nmos w=1u l=1u\nM2 o i<0> s s nmos w=1u l=1u\n.ends\n"
+    deck = "{}.subckt top a a<3:0> y n vss\n{}\nM9 y a n vss nmos w=1u l=1u\n.ends\n"
+    by_hand = two.replace("i<1:0>", "i<1> i<0>")
+    expanded = deck.format(by_hand, flat).replace("a<3:0>", "a<3> a<2> a<1> a<0>")
+    assert read(deck.format(two, cards), top="top") == read(expanded, top="top")
+
+
+def test_a_vector_of_a_wrong_width_or_that_nothing_expands_is_refused():
+    deck = ".subckt top a<2:0> y vss\n{}\n.ends\n"
+    with pytest.raises(NetlistError, match="'a<2:0>' has 3 bits; 2 instances need 1 or 2"):
+        read(deck.format("XM1<1:0> y a<2:0> vss vss nmos w=1u l=1u"))
+    with pytest.raises(NetlistError, match="write each bit: a<1:0>"):
+        read(deck.format("M1 y a<1:0> vss vss nmos w=1u l=1u"))
+    with pytest.raises(NetlistError, match="more than 4096 bits"):
+        read(deck.format("XM1<0:99999> y y vss vss nmos w=1u l=1u"))
+    assert bits("a<3:1>") == ["a<3>", "a<2>", "a<1>"]
+
+
+ODD_PORTS = {"+": "plus", "-": "-", "/VDD": "VDD", "net@1": "net_1", "IN+": "IN+", "+5V": "plus5V", "a<1>": "a<1>"}
+
+
+def test_a_name_has_one_spelling_in_the_circuit_and_in_the_netlists_written_from_it():
+    ports = " ".join(ODD_PORTS)
+    body = "".join(f"R{i} {port} x 1k\n" for i, port in enumerate(ODD_PORTS))
+    circuit = read(f".subckt odd {ports} x\n{body}.ends\n")
+    assert circuit.ports == (*ODD_PORTS.values(), "x")
+    assert any("net@1 > net_1" in text for text in circuit.warnings)
+    again = read(write_spice(circuit))
+    assert again.ports == circuit.ports
+    assert [device.terminals for device in again.devices] == [device.terminals for device in circuit.devices]
+    taken = read(".subckt t /VDD VDD vdd x\nR1 /VDD VDD 1k\nR2 vdd x 1k\n.ends\n")
+    assert len(set(map(str.lower, taken.ports))) == len(taken.ports)
+
+
+def test_names_that_differ_in_case_only_are_told_apart_everywhere():
+    spectre = read("subckt t A a vss\nR0 (A a) resistor r=1k\nR1 (a vss) resistor r=1k\nends t\n")
+    assert spectre.ports == ("A", "a_2", "vss")
+    device = {"id": "R1", "type": "resistor", "model": "r", "params": {"r": 1e3}, "terminals": {"p": "A", "n": "a"}}
+    text = {"cells": [{"name": "t", "ports": ["A", "a"], "devices": [device]}], "top": "t"}
+    assert read(json.dumps(text)).ports == ("A", "a_2")
+
+
+def test_a_call_with_the_nodes_of_no_device_may_be_one_of_a_subcircuit():
+    deck = HALF.replace(".ends", "X3 a b c d e in out CAP_ARRAY\n.ends")
+    with pytest.raises(NetlistError, match="unless CAP_ARRAY is a subcircuit, which the netlist does not define"):
+        read(deck)
+    assert [box.cell for box in read(deck, black_boxes=("cap_array",)).black_boxes] == ["CAP_ARRAY"]
