@@ -43,3 +43,36 @@ def test_a_faulty_file_is_reported_with_every_fault_and_exit_code_1(run_script, 
 def test_a_technology_that_is_none_is_bad_input(run_script, script):
     code, envelope = run_script(script, "--technology", "nowhere")
     assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+
+
+def test_every_fault_of_the_names_of_devices_is_reported(run_script, tmp_path):
+    text = Path(load("sg13g2").path).read_text(encoding="utf-8")
+    planted = """
+  prefix: sg13_
+  other_names: {nmos_lv: sg13_lv_nfet}
+  variants:
+    rfmode: {sg13_lv_nfet: rfnmos}
+  undrawn:
+    - {type: nmoss, names: [rfnmos]}
+    - {type: resistor, names: [rppd, res_metal1, lv_pmos]}
+    - {type: resistor, names: [RES_METAL1], ohm_per_square: -1}
+    - {type: other, names: []}
+deep_well:"""
+    begin, end = text.index("device_names:") + len("device_names:"), text.index("\ndeep_well:")
+    path = tmp_path / "mine.yaml"
+    path.write_text(text[:begin] + planted + text[end + len("\ndeep_well:") :], encoding="utf-8")
+    code, envelope = run_script(VALIDATE, "--technology", path)
+    faults = [(fault["place"], fault["message"]) for fault in envelope["data"]["faults"]]
+    assert code == 1
+    for place, words in (
+        ("device_names.other_names.nmos_lv", "sg13_lv_nfet"),
+        ("device_names.variants.rfmode", "sg13_lv_nfet"),
+        ("device_names.undrawn[0]", "type must be one of"),
+        ("device_names.undrawn[1]", "'rppd' is a device of this file that has a drawing"),
+        ("device_names.undrawn[1]", "'lv_pmos' is a device of this file that has a drawing"),
+        ("device_names.undrawn[2]", "'RES_METAL1' is listed twice"),
+        ("device_names.undrawn[2].ohm_per_square", "0"),
+        ("device_names.undrawn[3].names", ""),
+    ):
+        assert any(at == place and words in message for at, message in faults), (place, words, faults)
+    assert run_script(DESCRIBE, "--technology", "sg13g2")[1]["data"]["undrawn_devices"][0]["type"] == "npn"

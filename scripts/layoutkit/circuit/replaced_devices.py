@@ -214,17 +214,20 @@ def _origin(model: str, kind: str, technology: Technology) -> _Origin:
     """Return where a model comes from: the process at hand, else another shipped one, else the process at hand."""
     from layoutkit.technology import load, names
 
-    own = technology.device_names
-    found = own.drawn(model) or own.undrawn(model)
-    if found is not None:
-        return _Origin(technology, found)
-    for name in names():
-        if name not in (technology.name, "generic"):
-            other = load(name)
-            found = other.device_names.drawn(model) or other.device_names.undrawn(model)
-            if found is not None and found.type in (kind, OTHER):
-                return _Origin(other, found)
+    others = (load(name) for name in names() if name not in (technology.name, "generic"))
+    for process in (technology, *others):
+        found = process.device_names.drawn(model) or process.device_names.undrawn(model)
+        if found is not None and (process is technology or found.type in (kind, OTHER)):
+            return _Origin(process, found)
     return _Origin(technology, None)
+
+
+def undrawn_in_any_process(model: str) -> tuple[str, UndrawnDevice] | None:
+    """Return the shipped process that has a device of this name without a drawing, and the device; None if none has."""
+    from layoutkit.technology import load, names
+
+    found = ((name, load(name).device_names.undrawn(model)) for name in names())
+    return next(((name, device) for name, device in found if device is not None), None)
 
 
 def _figures(device: Device, origin: _Origin) -> dict[str, Any]:

@@ -263,7 +263,7 @@ def test_a_device_map_needs_a_technology():
 
 def test_generic_names_and_those_of_another_process_count_as_replaced():
     text = cell(
-        "M1 a b c vss nch w=2u l=1u",
+        "M1 a b c vss nmos w=2u l=1u",
         "M2 a b c vss sg13_hv_nmos w=2u l=1u",
         "M3 a b c vss nfet_g5v0d10v5 w=2u l=1u",
         "R1 a b 32k",
@@ -308,6 +308,15 @@ def test_older_names_of_the_process_are_its_devices():
     circuit = drawn(text, "gf180mcuD")
     assert [device.model for device in circuit.devices] == ["nfet_06v0", "cap_nmos_06v0", "cap_mim_2f0fF"]
     assert circuit.replaced == ()
+
+
+@pytest.mark.parametrize("technology", ["sky130A", None])
+def test_a_device_of_another_process_with_other_nodes_is_named(technology):
+    names = ModelNames(None if technology is None else load(technology))
+    with pytest.raises(
+        NetlistError, match="npn13G2_5t is a device of sg13g2 that has no drawing: exists as a finished"
+    ):
+        read_netlist(NetlistText(cell("XQ1 a b c vss c npn13G2_5t")), names=names)
 
 
 def test_a_netlist_of_no_process_is_read_with_every_model():

@@ -13,7 +13,7 @@ from layoutkit.circuit.readers.findings import shown_words
 from layoutkit.circuit.readers.model_names import classify_model
 from layoutkit.circuit.readers.parameters import OpenParametersError, Scope
 from layoutkit.circuit.readers.spice_expressions import parse_number
-from layoutkit.circuit.replaced_devices import ModelNames
+from layoutkit.circuit.replaced_devices import ModelNames, undrawn_in_any_process
 from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS
 
@@ -252,6 +252,8 @@ def _junction(words: list[str], statement: Statement, known: _Kinds) -> tuple[st
 def _check_nodes(name: str, kind: str, model: str, nodes: list[str]) -> None:
     needed, every = KINDS[kind].terminals, KINDS[kind].all_terminals
     if not len(needed) <= len(nodes) <= len(every):
+        if (found := undrawn_in_any_process(model)) is not None:
+            raise NetlistError(f"'{name}': {model} is a device of {found[0]} that has no drawing: {found[1].reason}")
         wanted = " ".join(needed) + "".join(f" [{terminal}]" for terminal in every[len(needed) :])
         other = f", unless {model} is a subcircuit, which the netlist does not define" if name[0] in "xX" else ""
         raise NetlistError(f"'{name}' ({kind} {model}) has {len(nodes)} nodes; it needs {wanted}{other}")
