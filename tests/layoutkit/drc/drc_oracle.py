@@ -349,9 +349,10 @@ def _wide_space(judge, fields, rule):
 
 def _array_space(judge, fields, rule):
     array = round(fields["array_um"] / judge.technology.dbu_um)
+    reach = round(fields.get("reach_um", 0) / judge.technology.dbu_um) + 1 or rule.value
     parts, groups = list(judge.area(fields["layer"]).geoms), []
     for part in parts:
-        joined = [group for group in groups if any(part.distance(one) < rule.value for one in group)]
+        joined = [group for group in groups if any(part.distance(one) < 1.5 * max(reach, rule.value) for one in group)]
         groups = [group for group in groups if group not in joined] + [[part, *(one for g in joined for one in g)]]
     large = [group for group in groups if min(_sides(MultiPolygon(group))) >= array]
     return None if large else False

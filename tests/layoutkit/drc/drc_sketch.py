@@ -278,22 +278,32 @@ def _max_area(d):
 
 
 def _array_space(d):
-    """Cuts of the size and number that fill ``array_um`` at their least spacing; one row less is no array."""
+    """Cuts of the size and number that fill ``array_um`` at their least spacing; one row less is no array.
+
+    With ``reach_um``, a middle gap of that length joins two halves to one array, and a grid step more parts them.
+    """
     side = round(d.array_um / d.technology.dbu_um)
     ruled = {r.kind: r.value for r in reversed(d.technology.rules) if r.options.get("layer") == d.layer}
     size, least = ruled.get("exact_size", 260), ruled.get("space", 260)
-    count = (side + least) // (size + least)
+    count = math.isqrt(int(d.fields.get("count", 0))) or (side + least) // (size + least)
 
-    def array(gap, columns, rows):
+    def array(gap, columns, rows, middle=None):
         sketch = d.new()
         for i in range(columns * rows):
             x, y = i % columns * (size + gap), i // columns * (size + gap)
+            if middle is not None and i % columns >= columns // 2:
+                x += middle - gap
             sketch.box(d.layer, x, y, x + size, y + size)
         return sketch
 
     less = d.v - d.g
     kept = [array(d.v, count, count), array(least, count, count - 1), array(least, count - 1, 3 * count)]
-    return kept, [array(less, count, count), array(less, count + 1, count), array(least, count, count)]
+    broken = [array(less, count, count), array(less, count + 1, count), array(least, count + 1, count + 1)]
+    if "reach_um" in d.fields:
+        reach = round(d.reach_um / d.technology.dbu_um)
+        kept.append(array(less, count, count, reach + d.g))
+        broken += [array(less, count, count, reach), array(d.v, count, count, less)]
+    return kept, broken
 
 
 def _grid(d):

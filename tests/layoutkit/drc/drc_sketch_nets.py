@@ -211,27 +211,6 @@ def antenna_of_a_plate(d):
     return [drawn(0), drawn(d.g, plate=False)], [drawn(d.g), drawn(0, diode=False)]
 
 
-def array_space(d):
-    """A square array that just counts as one, and one that is a cut less wide."""
-    array = round(d.array_um / d.technology.dbu_um)
-
-    def grid(count, gap):
-        size = (array - (count - 1) * (d.v - d.g)) // count // d.g * d.g + d.g
-        sketch = d.new()
-        for place in range(count * count):
-            x, y = place % count * (size + gap), place // count * (size + gap)
-            sketch.box(d.layer, x, y, x + size, y + size)
-        return sketch
-
-    def line(gap):
-        sketch = d.new()
-        for place in range(8):
-            sketch.box(d.layer, place * (220 + gap), 0, place * (220 + gap) + 220, 220)
-        return sketch
-
-    return [grid(4, d.v), line(d.v - d.g)], [grid(4, d.v - d.g)]
-
-
 def max_area(d):
     side = 100000
     height = d.v // side // d.g * d.g
@@ -239,7 +218,6 @@ def max_area(d):
 
 
 SKETCHES = {
-    "array_space": array_space,
     "max_area": max_area,
     "line_end_enclosure": line_end_enclosure,
     "density": density,

@@ -8,6 +8,7 @@ from itertools import combinations
 from math import hypot
 
 import klayout.db as kdb
+import numpy as np
 import pytest
 from drc_sketch import Sketch, with_rule
 from hypothesis import given, settings
@@ -194,6 +195,97 @@ def test_moving_a_layout_moves_its_violations(boxes, dx, dy):
         for rule_id, count, where in places_of(0, 0)
     ]
     assert [(r, c, [(round(px, 6), round(py, 6)) for px, py in w]) for r, c, w in places_of(x, y)] == shifted
+
+
+# Arrays of cuts, drawn and judged on a raster of 20 nm: 13 is the size of a cut, 18 the rule, 20 the reach.
+CUT, APART, REACH, SIDE = 13, 18, 20, 93
+gaps = st.sampled_from([13, 14, 16, 17, 18, 19, 20, 21])
+
+
+@st.composite
+def cut_arrays(draw):
+    """Return lower left corners of 3 by 3 to 5 by 6 cuts, perhaps with one missing or a column shifted."""
+    columns, rows = draw(st.integers(3, 5)), draw(st.integers(3, 6))
+    xs, ys = [0], [0]
+    for places, count in ((xs, columns), (ys, rows)):
+        alternate = draw(st.tuples(gaps, gaps))
+        for number in range(count - 1):
+            places.append(places[-1] + CUT + alternate[number % 2])
+    shifted, shift = draw(st.sampled_from(xs)), draw(st.sampled_from([0, 0, 1, 2, 20]))
+    cuts = [(x, y + shift * (x == shifted)) for x in xs for y in ys]
+    missing = draw(st.integers(0, 3 * len(cuts)))
+    return [cut for number, cut in enumerate(cuts) if number != missing]
+
+
+def grown(raster, left, right):
+    """Return the raster with each pixel spread over so many on both sides, along both axes."""
+    for axis in (0, 1):
+        total = np.cumsum(np.insert(raster.astype(int), 0, 0, axis=axis), axis=axis)
+        size = raster.shape[axis]
+        high = np.minimum(np.arange(size) + left + 1, size)
+        low = np.maximum(np.arange(size) - right, 0)
+        raster = np.take(total, high, axis) - np.take(total, low, axis) > 0
+    return raster
+
+
+def pieces(raster):
+    """Return the sets of pixels that share sides or corners."""
+    left, found = set(zip(*np.nonzero(raster), strict=True)), []
+    while left:
+        piece, todo = set(), [left.pop()]
+        while todo:
+            x, y = todo.pop()
+            piece.add((x, y))
+            around = {(x + i, y + j) for i in (-1, 0, 1) for j in (-1, 0, 1)} & left
+            left -= around
+            todo += around
+        found.append(piece)
+    return found
+
+
+def has_arm(piece):
+    """Return whether two sides less than SIDE apart face each other over SIDE and more, in x or in y."""
+    for axis in (0, 1):
+        lines = {}
+        for pixel in sorted(piece, key=lambda pixel: (pixel[1 - axis], pixel[axis])):
+            lines.setdefault(pixel[1 - axis], []).append(pixel[axis])
+        run, before = {}, {}
+        for along in sorted(lines):
+            starts = [n for n in lines[along] if n - 1 not in lines[along]]
+            ends = [n for n in lines[along] if n + 1 not in lines[along]]
+            run = {span: before.get(span, 0) + 1 for span in zip(starts, ends, strict=True)}
+            if any(length >= SIDE and end - start + 1 < SIDE for (start, end), length in run.items()):
+                return True
+            before = run
+    return False
+
+
+def closely_packed(cuts):
+    """Return whether cuts of one array of 16 and more lie beside each other with less than APART between them."""
+    margin = 2 * REACH
+    extent = [max(cut[axis] for cut in cuts) + CUT + 2 * margin for axis in (0, 1)]
+    raster = np.zeros(extent, dtype=bool)
+    for x, y in cuts:
+        raster[x + margin : x + margin + CUT, y + margin : y + margin + CUT] = True
+    half = REACH // 2
+    for piece in pieces(~grown(~grown(raster, half, half), half, half)):
+        sides = [max(pixel[axis] for pixel in piece) - min(pixel[axis] for pixel in piece) + 1 for axis in (0, 1)]
+        own = [(x, y) for x, y in cuts if (x + margin, y + margin) in piece]
+        if min(sides) < SIDE or len(own) < 16 or has_arm(piece):
+            continue
+        for (x1, y1), (x2, y2) in combinations(own, 2):
+            dx, dy = abs(x1 - x2), abs(y1 - y2)
+            if (dx == 0 and dy < CUT + APART) or (dy == 0 and dx < CUT + APART):
+                return True
+    return False
+
+
+@SETTINGS
+@given(cut_arrays())
+def test_cuts_within_reach_are_one_array_whatever_wire_they_lie_on(cuts):
+    sketch = drawn(via1=[(20 * x, 20 * y, 20 * (x + CUT), 20 * (y + CUT)) for x, y in cuts])
+    rule = {"kind": "array_space", "layer": "via1", "array_um": 1.86, "reach_um": 0.4, "count": 16}
+    assert violated(sketch, **rule, min_projection_um=0.26, value=0.36) == closely_packed(cuts)
 
 
 DECK = """

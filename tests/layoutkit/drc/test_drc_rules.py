@@ -44,7 +44,6 @@ OWN_RULES = [
     {"kind": "enclosure", "outer": "metal1", "inner": "via1", "sides": "one", "value": 0.06},
     {"kind": "enclosure", "outer": "metal1", "inner": "via1", "sides": "opposite", "short_um": 0.04, "value": 0.06},
     {"kind": "line_end_enclosure", "outer": "metal1", "inner": "via1", "line_um": 0.34, "value": 0.06},
-    {"kind": "array_space", "layer": "via1", "array_um": 1.63, "value": 0.28},
     {"kind": "max_area", "layer": "metal1", "value": 100.0},
     {"kind": "density", "layer": "metal1", "value": 0.35},
     {"kind": "density", "layer": "metal1", "bound": "max", "value": 0.6},

@@ -40,7 +40,7 @@ MEASURE: dict[str, Any] = {"lengths": PROJECTION, "choices": {"metrics": METRICS
 
 def measure_options(case: Case) -> dict[str, Any]:
     """Return the keyword arguments that KLayout's checks take for a rule's metrics and projection limits."""
-    options: dict[str, Any] = {"metrics": _METRICS[case.choice("metrics")]}
+    options: dict[str, Any] = {"metrics": _METRICS[case.choice("metrics")]} if "metrics" in case.kind.choices else {}
     for name in PROJECTION:
         if case.has(name):
             options[name.removesuffix("_um")] = case.length(name)
@@ -114,13 +114,32 @@ def _wider(layer: kdb.Region, width: int) -> kdb.Region:
     return layer.sized(-half).sized(half) & layer
 
 
-@rule_kind("array_space", "layer", lengths=("array_um",), needed_lengths=("array_um",))
+@rule_kind("array_space", "layer", lengths=("array_um", "reach_um", *PROJECTION), needed_lengths=("array_um",),
+           ratios=("count",))  # fmt: skip
 def array_space(case: Case) -> Found:
-    """In arrays of at least ``array_um`` by ``array_um`` the cuts of ``layer`` are at least ``value`` apart."""
-    layer, reach, half = case.region("layer"), (case.value - 1) // 2, (case.length("array_um") - 1) // 2
-    arrays = layer.sized(reach, 2).sized(-reach, 2).sized(-half, 2)  # what is nearer than the value grows together
+    """In arrays of at least ``array_um`` by ``array_um`` the cuts of ``layer`` are at least ``value`` apart.
+
+    Cuts nearer than ``value`` to each other make an array; with ``reach_um``, ``count`` cuts and more that are at most
+    that far apart in x and in y, whatever the shape they make, if it has no arm narrower than ``array_um``.
+    """
+    layer = case.region("layer")
+    arrays = _joined_arrays(case, layer) if case.has("reach_um") else _square_arrays(case, layer)
     if not arrays.is_empty():
-        yield layer.interacting(arrays.sized(half, 2)).space_check(case.value)
+        yield layer.interacting(arrays).space_check(case.value, **measure_options(case))
+
+
+def _square_arrays(case: Case, layer: kdb.Region) -> kdb.Region:
+    reach, half = (case.value - 1) // 2, (case.length("array_um") - 1) // 2
+    return layer.sized(reach, 2).sized(-reach, 2).sized(-half, 2).sized(half, 2)
+
+
+def _joined_arrays(case: Case, layer: kdb.Region) -> kdb.Region:
+    """Return what cuts within reach make, as the foundry deck of gf180mcu joins them."""
+    half, side = case.length("reach_um") // 2, case.length("array_um")
+    arrays = layer.sized(half, 2).merged().sized(-half, 2).with_bbox_min(side, None, False)
+    arrays = arrays.interacting(layer, round(case.number("count")) or 1)
+    arms = arrays.width_check(side, min_projection=side, max_projection=1000 * side)
+    return arrays.not_interacting(arms.polygons())
 
 
 @rule_kind("separation", "layer", "other", mutual=True, lengths=PROJECTION,
