@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 INTEGER_PARAMS = frozenset({"m", "nf", "nfin", "stack"})
 JUNCTIONS = ("ad", "as", "pd", "ps")
 """Areas [m2] and perimeters [m] of drain and source that a netlist may state for a MOS transistor."""
+_OTHER_END = {"ad": "as", "as": "ad", "pd": "ps", "ps": "pd"}
 OTHER_SIZE = "ad, as, pd and ps belong to another size and are left out of the simulation of the netlist"
 
 
@@ -50,6 +51,7 @@ class Device:
             simulation of the netlist uses them. Placement, drawing and LVS do not, and extraction measures its own.
             They hold for one ``w``, ``l`` and ``nf``: a change of any of these drops them, with a warning. A change of
             ``m`` or of the model does not.
+        exchanged: Whether the netlist calls the drain source and the source drain; netlists are written in that order.
     """
 
     id: str
@@ -58,6 +60,7 @@ class Device:
     params: Mapping[str, float]
     terminals: Mapping[str, str]
     junctions: Mapping[str, float] = field(default_factory=dict)
+    exchanged: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", dict(self.params))
@@ -119,8 +122,21 @@ class Device:
         except KeyError:
             raise NetlistError(f"Device '{self.id}' ({self.model}) has no parameter '{name}'") from None
 
+    def with_ends_exchanged(self) -> Device:
+        """Return this transistor with drain and source exchanged, their junctions with them, and marked so."""
+        junctions = {_OTHER_END[name]: value for name, value in self.junctions.items()}
+        ends = {"d": self.terminals["s"], "s": self.terminals["d"]}
+        return replace(self, terminals={**self.terminals, **ends}, junctions=junctions, exchanged=not self.exchanged)
+
+    @property
+    def as_written(self) -> Device:
+        """This device with drain and source as the netlist calls them."""
+        return self.with_ends_exchanged() if self.exchanged else self
+
     def to_json(self) -> dict[str, Any]:
         """Return the device in the shape of the netlist format, in which the junctions are among the parameters."""
+        if self.exchanged:
+            return self.as_written.to_json()
         stated = {**self.params, **self.junctions}
         return {
             "id": self.id,

@@ -133,6 +133,7 @@ class _Cards:
 
         A transistor with all terminals on one net has no card in a form that omits such transistors.
         """
+        device = device.as_written
         if not device.model and list(device.params) == [device.kind.value]:
             ends = [self.nets.of(device.terminals[terminal]) for terminal in device.kind.ends]
             return [

@@ -1,28 +1,49 @@
-"""Which nets of a circuit are supply and ground."""
+"""Which nets of a circuit are power and ground, by structure; a name is only a hint.
+
+A net is power if PMOS transistors have their body and a source on it and no PMOS transistor feeds it, ground likewise
+with NMOS transistors. A net named like a supply is one unless a transistor feeds it from a supply of its polarity: the
+inner rail of a current-starved inverter is named like a supply and is none. A fed net is a supply only where it feeds
+a block of its own: it is the body of many transistors, or a port named like a supply that is the body of any.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from layoutkit.circuit.circuit import Circuit
 
 _DOMAIN = "(?:[a-z]|in|out|int|ext|core|io|ana|dig|low|high|hv|lv|reg|ref|sub|pad|buf|drv)?"
 """What the name of a supply may end in: a letter, or the part of the chip that it feeds."""
-_GROUND = re.compile(rf"(?:0|[a-z]*_?(?:v?gnd|vss|vee|ground){_DOMAIN}\d*(?:_\w+)?!?|sub!)")
-_POWER = re.compile(rf"(?:[a-z]*_?(?:vdd|vcc|vpwr|vps|avd|dvd|power){_DOMAIN}\d*(?:_\w+)?!?)")
+_VOLTAGE = r"_?(?:\d+(?:[vp]\d*)?)?"
+"""The voltage or number after it: 1v8, 3p3, 33, 2."""
+_REST = rf"{_DOMAIN}{_VOLTAGE}(?:_\w+)?!?"
+_GROUND = re.compile(rf"(?:0|[a-z]*_?(?:v?gnd|vss|vee|ground){_REST}|sub!)")
+_POWER = re.compile(rf"(?:[a-z]*_?(?:vdd|vcc|vd?pwr|vapwr|vps|avd|dvd|power){_REST})")
+
+REGULATED_BODIES = 4
+"""From how many bodies on it a net that a transistor feeds is a regulated rail; a pair in a well of its own has two."""
 
 
 @dataclass(frozen=True)
 class Supplies:
-    """The supply nets of a circuit, each kind sorted by name."""
+    """The supply nets of a circuit, each kind sorted by name.
+
+    Attributes:
+        power: Nets of power.
+        ground: Nets of ground.
+        reasons: Each of these nets to why it was taken for a supply, in words.
+    """
 
     power: tuple[str, ...]
     ground: tuple[str, ...]
+    reasons: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @cached_property
     def _all(self) -> frozenset[str]:
@@ -33,19 +54,14 @@ class Supplies:
 
 
 def find_supplies(circuit: Circuit) -> Supplies:
-    """Return the supply and ground nets of a circuit.
+    """Return the power and ground nets of a circuit, each with the reason.
 
-    A net is one by its name (``vdd``, ``VSS``, ``avdd``, ``gnd!``, ``0``); where no net of a polarity has such a name,
-    the bulk net most transistors share is taken, unless a drain of the same type drives it (a tail with its own well).
+    The order of devices, and of drain and source of each, decides nothing.
     """
-    nets = circuit.nets
-    ground = {net for net in nets if _GROUND.fullmatch(net.lower())}
-    power = {net for net in nets if _POWER.fullmatch(net.lower())}
-    if not ground:
-        ground = _shared_bulk(circuit, "nmos") - power
-    if not power:
-        power = _shared_bulk(circuit, "pmos") - ground
-    return Supplies(tuple(sorted(power)), tuple(sorted(ground)))
+    likely_power = _Rails(circuit, "pmos", _POWER).found()
+    ground = _Rails(circuit, "nmos", _GROUND, likely_power).found()
+    power = _Rails(circuit, "pmos", _POWER, ground).found()
+    return Supplies(tuple(sorted(power)), tuple(sorted(ground)), {**power, **ground})
 
 
 def substrate_net(circuit: Circuit) -> str:
@@ -59,9 +75,107 @@ def substrate_net(circuit: Circuit) -> str:
     return min(candidates, key=lambda net: (-bodies[net], net), default="")
 
 
-def _shared_bulk(circuit: Circuit, mos_type: str) -> set[str]:
-    devices = [device for device in circuit.devices if device.type == mos_type]
-    bulks = Counter(device.terminals["b"] for device in devices)
-    driven = {device.terminals["d"] for device in devices if device.terminals["d"] != device.terminals["s"]}
-    candidates = [(-count, net) for net, count in bulks.items() if net not in driven]
-    return {min(candidates)[1]} if candidates else set()
+class _Rails:
+    """The search for the supplies of one polarity, those of the transistors of one type.
+
+    Args:
+        circuit: The circuit.
+        mos_type: ``pmos`` for power, ``nmos`` for ground.
+        named: What the names of such supplies match in lowercase.
+        others: The supplies of the other polarity.
+    """
+
+    def __init__(
+        self, circuit: Circuit, mos_type: str, named: re.Pattern[str], others: Mapping[str, str] | None = None
+    ) -> None:
+        self._circuit = circuit
+        self._ports = frozenset(circuit.ports)
+        self._others = others or {}
+        self._named = {net for net in circuit.nets if named.fullmatch(net.lower()) and net not in self._others}
+        self._type = mos_type
+        self._bodies: Counter[str] = Counter()
+        self._ends: Counter[str] = Counter()
+        self._gates: set[str] = set()
+        self._opposite: set[str] = set()  # nets on which transistors of the other type end
+        self._channels: dict[str, list[tuple[str, str]]] = defaultdict(list)  # net to (other end, body)
+        self._resistors: dict[str, list[str]] = defaultdict(list)
+        for device in circuit.devices:
+            net = device.terminals
+            if device.is_mos:
+                self._gates.add(net["g"])
+            if device.type == mos_type and net["d"] != net["s"]:
+                self._bodies[net["b"]] += 1
+                for end, other in ((net["d"], net["s"]), (net["s"], net["d"])):
+                    self._ends[end] += 1
+                    self._channels[end].append((other, net["b"]))
+            elif device.is_mos:
+                self._opposite.update((net["d"], net["s"]))
+            elif device.type == "resistor":
+                for end, other in ((net["p"], net["n"]), (net["n"], net["p"])):
+                    self._resistors[end].append(other)
+
+    def found(self) -> dict[str, str]:
+        """Return each supply with the reason."""
+        rails = {net for net in self._bodies if net in self._ends and net not in self._others}
+        rails = {net for net in rails if not self._follows(net)} | self._named
+        while True:  # a net that another rail feeds is none, and then feeds none
+            inner = self._inner(rails)
+            fed = {net for net in rails if not self._is_block(net) and self._is_fed(net, rails, inner)}
+            if not fed:
+                break
+            rails -= fed
+        sure = {net for net in rails if net in self._named or (net in self._ports and net not in self._gates)}
+        rails = sure or {net for net in rails if net not in self._gates}
+        if not rails:
+            rails = self._only_bodies()
+        return {net: self._reason(net) for net in sorted(rails)}
+
+    def _follows(self, net: str) -> bool:
+        """Whether all transistors with their body and an end on a net end at the opposite supply: source followers."""
+        own = [other for other, body in self._channels[net] if body == net]
+        return all(other in self._others for other in own)
+
+    def _inner(self, rails: set[str]) -> set[str]:
+        """Return the nets that current from rails with transistors in their wells reaches through channels."""
+        front = {net for net in rails if self._bodies[net]}
+        inner: set[str] = set()
+        while front:
+            front = {other for net in front for other, _ in self._channels[net]} - inner - rails
+            inner |= front
+        return inner
+
+    def _is_fed(self, net: str, rails: set[str], inner: set[str]) -> bool:
+        """Whether a rail feeds a net: through a transistor in another well, several, or a resistor to an inner net."""
+        if not self._bodies[net] and net in self._gates and net in self._opposite and self._ends[net]:
+            return True  # an output of both types that drives a gate, whatever its name
+        feeders = rails | inner if not self._bodies[net] else rails
+        if any(other in feeders and net not in (other, body) for other, body in self._channels[net]):
+            return True
+        inside = net not in self._named and net not in self._ports
+        return inside and any(other in rails and other != net for other in self._resistors[net])
+
+    def _is_block(self, net: str) -> bool:
+        """Whether a net supplies a block of its own: body of many transistors, or a port that is the body of any."""
+        return self._bodies[net] >= REGULATED_BODIES or (
+            self._bodies[net] > 0 and net in self._ports and net not in self._gates and net in self._named
+        )
+
+    def _only_bodies(self) -> set[str]:
+        """Return the body of most transistors, where no rail was found: a fragment without its sources.
+
+        A net that a transistor in another well feeds is none.
+        """
+        driven = {net for net, ends in self._channels.items() if any(body != net for _, body in ends)}
+        not_rails = driven | self._gates | self._others.keys()
+        candidates = [(-count, net) for net, count in self._bodies.items() if net not in not_rails]
+        return {min(candidates)[1]} if candidates else set()
+
+    def _reason(self, net: str) -> str:
+        kind = self._type.upper()
+        parts = ["its name"] if net in self._named else []
+        if self._bodies[net]:
+            count = self._bodies[net]
+            parts.append(f"body of {count} {kind} transistor{'s' * (count > 1)}, {self._ends[net]} of them end on it")
+        elif self._ends[net]:
+            parts.append(f"{self._ends[net]} {kind} transistors end on it")
+        return "; ".join(parts)

@@ -322,7 +322,10 @@ def _corner_faults(request: Request) -> list[str]:
 
 def _with_junctions(circuit: Circuit) -> Circuit:
     """Return the circuit with the areas and perimeters that its netlist states among the devices' parameters."""
-    devices = (replace(device, params={**device.params, **device.junctions}) for device in circuit.devices)
+    devices = (
+        replace(device, params={**device.params, **device.junctions})
+        for device in (each.as_written for each in circuit.devices)
+    )
     return replace(circuit, devices=tuple(devices))
 
 

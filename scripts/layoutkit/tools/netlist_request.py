@@ -40,6 +40,8 @@ def parse_info(circuit: Circuit) -> dict[str, Any]:
         "module_count": len(circuit.modules),
         "power_nets": list(supplies.power),
         "ground_nets": list(supplies.ground),
+        "supply_reasons": dict(supplies.reasons),
+        "drain_source_exchanged": [device.id for device in circuit.devices if device.exchanged],
         "warnings": [*circuit.warnings, *narrow_warnings(circuit)],
     }
 

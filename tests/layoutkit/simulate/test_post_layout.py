@@ -57,7 +57,7 @@ def test_the_junctions_that_a_netlist_states_load_its_side_alone():
     """100 um2 of 1 fF/um2 at 0 V on the output; the layout's netlist states its own, here none."""
     stated = AMPLIFIER.replace("M6 bias bias", "M7 vss vss out vss nmos W=8u L=1u as=100p\nM6 bias bias")
     circuit, technology = circuit_of(stated), load("generic")
-    assert circuit.device("M7").junctions == {"as": pytest.approx(100e-12)}
+    assert circuit.device("M7").junctions == {"ad": pytest.approx(100e-12)}, "its drain, called source there"
     assert " as=" not in write_spice(circuit, technology)
     answer = compared(stated, values={"currents_a": {"bias": BIAS_A}, "load_f": LOAD_F})
     before, after = values_of(answer, "schematic"), values_of(answer)

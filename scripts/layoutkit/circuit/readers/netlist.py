@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.orientation import oriented
 from layoutkit.circuit.readers.findings import shown_words
 from layoutkit.circuit.readers.json_reader import circuit_from_json, parse_json
 from layoutkit.circuit.readers.netlist_warnings import suspicious_bodies, suspicious_nets
@@ -82,7 +83,7 @@ def read_netlist(  # noqa: PLR0913 - each has a default
     else:
         circuit = read_spice(path, top=top, black_boxes=black_boxes, parameters=parameters, names=names)
     _check_names(circuit)
-    circuit = with_spelled_nets(names.applied(circuit))
+    circuit = oriented(with_spelled_nets(names.applied(circuit)))
     boxes = tuple(f"black box {box.id} ({box.cell}): its content is unknown" for box in circuit.black_boxes)
     circuit = replace(
         circuit, warnings=(*circuit.warnings, *boxes, *suspicious_nets(circuit), *suspicious_bodies(circuit))

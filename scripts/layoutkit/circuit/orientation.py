@@ -1,0 +1,262 @@
+"""Which end of a transistor is its drain: what the current makes of it, not what the netlist calls it.
+
+An end on the body is the source; of two equal transistors that cross, the gate of one is on the drain of the other.
+Otherwise the circuit is taken for a network of resistors between power and ground: one for each channel that is not
+off, resistor, diode and junction. In its solution the source of an NMOS transistor is the lower end, that of a PMOS
+transistor the higher one. Channels of the transistor's own type conduct best, since they lead to the rail of its
+sources: a tail is on the source side, however many transistors of the other type are on it. Unknown cells and ports
+without channels of both types hold their nets weakly at the middle. Where both ends have one potential, the drain is
+the end on the gate; a transistor for which none of this decides, and each of two that are a transmission gate, carries
+current both ways.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Union
+
+from layoutkit.circuit.supplies import find_supplies
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.circuit.supplies import Supplies
+
+_Node = Union[str, "tuple[str]"]  # a fixed potential, or a net
+_EQUAL = 1e-6  # potentials that differ by less are one
+_OTHER = 0.02  # conductance of everything but the channels of the transistor's own type, in such channels
+_CLEARER = 2  # how much more than the transistor itself equal ones on its net must say to count
+_WEAK = 0.01  # conductance to the middle of a net that something outside drives
+_LEAST = 1e-9  # conductance of every net to the middle, which decides the potential of nets without current
+_MOST_NEIGHBOURS = 64  # of a node that is eliminated
+_SWEEPS = 200
+_FIXED: dict[_Node, float] = {"power": 1.0, "ground": 0.0, "middle": 0.5}
+_CONDUCTS = {"resistor": ("p", "n"), "inductor": ("p", "n"), "diode": ("p", "n"), "npn": ("c", "e"), "pnp": ("e", "c")}
+
+
+def oriented(circuit: Circuit) -> Circuit:
+    """Return the circuit with drain and source of every transistor as the current makes them.
+
+    A transistor whose netlist calls them the other way round is marked as ``exchanged``, so that netlists are written
+    in their own order.
+    """
+    drains = _Drains(circuit)
+    turned = {d.id for d in circuit.devices if d.is_mos and drains.of(d) != d.terminals["d"]}
+    if not turned:
+        return circuit
+    devices = tuple(d.with_ends_exchanged() if d.id in turned else d for d in circuit.devices)
+    subcircuits = tuple(
+        replace(
+            instance,
+            devices={
+                name: _exchanged(terminals) if name in turned else terminals
+                for name, terminals in instance.devices.items()
+            },
+        )
+        for instance in circuit.subcircuits
+    )
+    return replace(circuit, devices=devices, subcircuits=subcircuits)
+
+
+def carries_both_ways(circuit: Circuit) -> frozenset[str]:
+    """Return the transistors of an oriented circuit that carry current both ways.
+
+    These are the two of a transmission gate, and those with one potential at both ends and neither on body nor gate.
+    """
+    return frozenset(_Drains(circuit).both_ways)
+
+
+def is_off(device: Device, supplies: Supplies) -> bool:
+    """Whether the gate of a transistor is on the supply that turns it off for good."""
+    return device.terminals["g"] in (supplies.ground if device.type == "nmos" else supplies.power)
+
+
+def _exchanged(terminals: Mapping[str, str]) -> dict[str, str]:
+    return {**terminals, "d": terminals["s"], "s": terminals["d"]}
+
+
+class _Drains:
+    """Decides which end of each transistor is its drain.
+
+    Where equal transistors on one of its nets say more, they count: a switch that pulls one output of a pair to the
+    rail does not turn that half.
+    """
+
+    def __init__(self, circuit: Circuit) -> None:
+        supplies = find_supplies(circuit)
+        self._circuit = circuit
+        self._potentials = {kind: _potentials(circuit, supplies, kind) for kind in ("nmos", "pmos")}
+        self._local = {name: nets for instance in circuit.subcircuits for name, nets in instance.devices.items()}
+        self._rises: dict[tuple[object, ...], float] = defaultdict(float)
+        self._by_gate: dict[tuple[object, ...], list[tuple[str, str]]] = defaultdict(list)
+        for device in circuit.devices:
+            if device.is_mos:
+                self._by_gate[self._key(device, "g")].append((device.terminals["d"], device.terminals["s"]))
+                for end, other in (("d", "s"), ("s", "d")):
+                    self._rises[self._key(device, end)] += self._rise(device, end, other)
+        self.both_ways = self._both_ways(supplies)
+
+    def _both_ways(self, supplies: Supplies) -> set[str]:
+        found = set()
+        between: dict[frozenset[str], dict[str, list[str]]] = defaultdict(lambda: {"nmos": [], "pmos": []})
+        for device in self._circuit.devices:
+            if device.is_mos and device.terminals["d"] != device.terminals["s"] and not is_off(device, supplies):
+                between[frozenset((device.terminals["d"], device.terminals["s"]))][device.type].append(device.id)
+                if self.decided(device) is None:
+                    found.add(device.id)
+        for devices in between.values():
+            if devices["nmos"] and devices["pmos"]:
+                found.update(devices["nmos"], devices["pmos"])
+        return found
+
+    def of(self, device: Device) -> str:
+        """Return the net of the drain; of a transistor that carries current both ways, alike in all equal instances."""
+        drain = None if device.id in self.both_ways else self.decided(device)
+        if drain is not None:
+            return drain
+        local = self._local.get(device.id)
+        if local is not None:
+            return device.terminals[max(("d", "s"), key=lambda end: local[end])]
+        potentials = self._potentials[device.type]
+
+        def place(net: str) -> tuple[object, ...]:
+            connected = _connected(self._circuit, net, potentials)
+            return (-sum(not each[1] for each in connected), connected, net)  # the source is where more ends meet
+
+        return max((device.terminals["d"], device.terminals["s"]), key=place)
+
+    def decided(self, device: Device) -> str | None:
+        """Return the net of the drain, None where nothing tells the ends apart."""
+        net = device.terminals
+        if net["b"] in (net["d"], net["s"]) or net["d"] == net["s"]:
+            return net["d"] if net["b"] == net["s"] else net["s"]
+        crossed = [end for end in (net["d"], net["s"]) if self._crossed(device, end)]
+        if len(crossed) == 1 and net["g"] != crossed[0]:
+            return crossed[0]
+        rise = self._rise(device, "s", "d")
+        besides_s = self._rises[self._key(device, "s")] - rise
+        besides_d = self._rises[self._key(device, "d")] + rise
+        rise += sum(each for each in (besides_s, -besides_d) if abs(each) > _CLEARER * abs(rise))
+        if abs(rise) > _EQUAL:
+            return net["d"] if rise > 0 else net["s"]
+        return net["g"] if net["g"] in (net["d"], net["s"]) else None
+
+    def _crossed(self, device: Device, end: str) -> bool:
+        """Whether the gate of an equal transistor is on an end, and an end of that one on the gate of this one."""
+        others = self._by_gate.get((end, *self._key(device, "g")[1:]), ())
+        return any(device.terminals["g"] in ends for ends in others)
+
+    def _rise(self, device: Device, end: str, other: str) -> float:
+        """Return by how much the other end is nearer to the rail of the drains."""
+        potentials = self._potentials[device.type]
+        rise = potentials[device.terminals[other]] - potentials[device.terminals[end]]
+        return rise if device.type == "nmos" else -rise
+
+    def _key(self, device: Device, end: str) -> tuple[object, ...]:
+        return (device.terminals[end], device.type, device.model, *sorted(device.params.items()))
+
+
+def _connected(circuit: Circuit, net: str, potentials: Mapping[str, float]) -> list[tuple[object, ...]]:
+    """Return what is connected to a net, without names."""
+    found: list[tuple[object, ...]] = []
+    for place in circuit.nets[net]:
+        device = circuit.device(place.device)
+        others = sorted(round(potentials[other], 6) for other in device.terminals.values())
+        end = "" if place.terminal in device.kind.ends else place.terminal
+        found.append((device.type, end, device.model, sorted(device.params.items()), others))
+    return sorted(found, key=str)
+
+
+def _potentials(circuit: Circuit, supplies: Supplies, mos_type: str) -> dict[str, float]:
+    """Return the potential of each net, from 0 (ground) to 1 (power), where channels of ``mos_type`` conduct best."""
+    fixed = dict.fromkeys(supplies.power, 1.0) | dict.fromkeys(supplies.ground, 0.0)
+    for net in _fed_supplies(circuit, supplies):
+        del fixed[net]
+    rails = {1.0: "power", 0.0: "ground"}
+    network: dict[_Node, dict[_Node, float]] = defaultdict(dict)
+    for one, other, kind in _edges(circuit, supplies):
+        first, second = (rails[fixed[net]] if net in fixed else (net,) for net in (one, other))
+        if first != second:
+            conductance = 1.0 if kind == mos_type else _OTHER
+            network[first][second] = network[second][first] = network[first].get(second, 0.0) + conductance
+    held = _held(circuit)
+    for node in [node for node in network if node not in _FIXED]:
+        network[node]["middle"] = _WEAK if node[0] in held else _LEAST
+    found = _solved(network)
+    return {net: fixed.get(net, found.get((net,), 0.5)) for net in circuit.nets}
+
+
+def _solved(network: dict[_Node, dict[_Node, float]]) -> dict[_Node, float]:
+    """Return the potential of every node of a network of conductances, which is used up.
+
+    Nodes are eliminated, those with the fewest neighbours first, each replaced by conductances between its neighbours
+    (the star-mesh transform), and then solved in the reverse order. Nothing is subtracted, so that the smallest
+    conductance counts. What has many neighbours even so is solved by relaxation.
+    """
+    waiting = [(len(around), node) for node, around in network.items() if node not in _FIXED]
+    heapq.heapify(waiting)
+    eliminated: list[tuple[_Node, dict[_Node, float]]] = []
+    done: set[_Node] = set()
+    while waiting and waiting[0][0] <= _MOST_NEIGHBOURS:
+        degree, node = heapq.heappop(waiting)
+        if node in done or degree != len(network[node]):
+            continue
+        done.add(node)
+        around = network.pop(node)
+        eliminated.append((node, around))
+        total = sum(around.values())
+        inner = [(other, conductance) for other, conductance in around.items() if other not in _FIXED]
+        for other, conductance in inner:
+            row = network[other]
+            del row[node]
+            for third, its in around.items():
+                if third != other:
+                    row[third] = row.get(third, 0.0) + conductance * its / total
+            heapq.heappush(waiting, (len(row), other))
+    value: dict[_Node, float] = dict(_FIXED)
+    rest = [node for node in network if node not in _FIXED]
+    value.update(dict.fromkeys(rest, 0.5))
+    for _ in range(_SWEEPS if rest else 0):
+        for node in rest:
+            around = network[node]
+            value[node] = sum(value[other] * its for other, its in around.items()) / sum(around.values())
+    for node, around in reversed(eliminated):
+        value[node] = sum(value[other] * its for other, its in around.items()) / sum(around.values())
+    return value
+
+
+def _held(circuit: Circuit) -> set[str]:
+    """Return the nets driven from outside: those of unknown cells, and ports without channels of both types."""
+    types: dict[str, set[str]] = defaultdict(set)
+    for device in circuit.devices:
+        if device.is_mos:
+            for end in device.kind.ends:
+                types[device.terminals[end]].add(device.type)
+    return {*circuit.black_box_nets, *(port for port in circuit.ports if len(types[port]) < 2)}
+
+
+def _fed_supplies(circuit: Circuit, supplies: Supplies) -> set[str]:
+    """Return the supplies that a channel joins to another one of their polarity with more bodies: regulated rails."""
+    bodies = Counter(device.terminals.get("b", "") for device in circuit.devices)
+    ends = Counter(device.terminals[end] for device in circuit.devices for end in device.kind.ends)
+    fed = set()
+    for device in circuit.devices:
+        if device.is_mos and not is_off(device, supplies):
+            pair = {device.terminals["d"], device.terminals["s"]}
+            if len(pair) == 2 and (pair <= set(supplies.power) or pair <= set(supplies.ground)):
+                fed.add(min(pair, key=lambda net: (bodies[net], ends[net], net)))
+    return fed
+
+
+def _edges(circuit: Circuit, supplies: Supplies) -> Iterable[tuple[str, str, str]]:
+    """Yield the nets between which each device that conducts direct current lies, and its type."""
+    for device in circuit.devices:
+        if device.is_mos and device.type in ("nmos", "pmos"):
+            if not is_off(device, supplies):
+                yield device.terminals["d"], device.terminals["s"], device.type
+        elif device.type in _CONDUCTS:
+            first, second = _CONDUCTS[device.type]
+            yield device.terminals[first], device.terminals[second], device.type

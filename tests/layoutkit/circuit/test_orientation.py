@@ -1,0 +1,234 @@
+"""Drain and source follow the current, and supplies the structure, whatever the netlist calls them."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layoutkit.circuit import find_supplies, read_netlist, write_spice
+from layoutkit.circuit.orientation import carries_both_ways, oriented
+from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.technology import load
+
+AMPLIFIER = """.subckt amp vdd vss inp inn out ib
+M1 x inp t vss nmos W=4u L=0.5u
+M2 out inn t vss nmos W=4u L=0.5u
+M3 x x vdd vdd pmos W=4u L=0.5u
+M4 out x vdd vdd pmos W=4u L=0.5u
+M5 t ib vss vss nmos W=4u L=0.5u
+M6 ib ib vss vss nmos W=4u L=0.5u
+{more}.ends
+"""
+FOLDED = """.subckt folded inp inn outp outn bp cp cn bn cm vdd vss
+MT t bp vdd vdd pmos W=8u L=1u
+M1 f1 inp t {body} pmos W=8u L=0.5u
+M2 f2 inn t {body} pmos W=8u L=0.5u
+MC1 t outp vss vss nmos W=1u L=1u
+MC2 t outn vss vss nmos W=1u L=1u
+M3 f1 bn vss vss nmos W=4u L=1u
+M4 f2 bn vss vss nmos W=4u L=1u
+M5 outn cn f1 vss nmos W=4u L=0.5u
+M6 outp cn f2 vss nmos W=4u L=0.5u
+M7 outn cp u1 vdd pmos W=4u L=0.5u
+M8 outp cp u2 vdd pmos W=4u L=0.5u
+M9 u1 bp vdd vdd pmos W=4u L=1u
+M10 u2 bp vdd vdd pmos W=4u L=1u
+.ends
+"""
+STRONG_ARM = """.subckt latch clk inp inn x y vdd vss
+MT com clk vss vss nmos W=4u L=0.18u
+M1 dp inp com vss nmos W=8u L=0.18u
+M2 dn inn com vss nmos W=8u L=0.18u
+M3 x y dp vss nmos W=4u L=0.18u
+M4 y x dn vss nmos W=4u L=0.18u
+M5 x y vdd vdd pmos W=4u L=0.18u
+M6 y x vdd vdd pmos W=4u L=0.18u
+M7 dp clk vdd vdd pmos W=1u L=0.18u
+M8 dn clk vdd vdd pmos W=1u L=0.18u
+.ends
+"""
+RING = """.subckt ring vctl vo vccx vssx
+MP1 n1 vo vctl vccx pmos W=2u L=0.2u
+MN1 n1 vo vssx vssx nmos W=1u L=0.2u
+MP2 n2 n1 vctl vccx pmos W=2u L=0.2u
+MN2 n2 n1 vssx vssx nmos W=1u L=0.2u
+MP3 vo n2 vctl vccx pmos W=2u L=0.2u
+MN3 vo n2 vssx vssx nmos W=1u L=0.2u
+.ends
+"""
+OPEN_DRAIN = """.subckt mul xp xn wp wn op on bias vss
+M1 t1 xp s vss nmos W=4u L=0.5u
+M2 t2 xn s vss nmos W=4u L=0.5u
+M3 op wp t1 vss nmos W=4u L=0.5u
+M4 on wn t1 vss nmos W=4u L=0.5u
+M5 on wp t2 vss nmos W=4u L=0.5u
+M6 op wn t2 vss nmos W=4u L=0.5u
+M7 s bias vss vss nmos W=8u L=1u
+.ends
+"""
+WRITTEN_RIGHT = {
+    "amplifier": AMPLIFIER.format(more=""),
+    "output held at ground while off": AMPLIFIER.format(more="M7 out en vss vss nmos W=1u L=0.5u\n"),
+    "output held at power while off": AMPLIFIER.format(more="M7 out en vdd vdd pmos W=1u L=0.5u\n"),
+    "folded": FOLDED.format(body="vdd"),
+    "folded, pair in a well of its own": FOLDED.format(body="t"),
+    "strong arm": STRONG_ARM,
+    "strong arm reset to ground": STRONG_ARM.replace(".ends", "M9 x rst vss vss nmos W=1u L=0.18u\n.ends"),
+    "ring": RING,
+    "open drains": OPEN_DRAIN,
+}
+
+
+def circuit_of(text, **options):
+    return read_netlist(NetlistText(text), **options)
+
+
+def exchanged(circuit, names):
+    """Return ``circuit`` as a netlist would give it that names the ends of the transistors ``names`` the other way."""
+    devices = (d.with_ends_exchanged() if d.id in names else d for d in circuit.devices)
+    return replace(circuit, devices=tuple(replace(d, exchanged=False) for d in devices))
+
+
+@pytest.mark.parametrize("name", WRITTEN_RIGHT)
+def test_a_circuit_that_is_written_right_stays_as_it_is(name):
+    assert [d.id for d in circuit_of(WRITTEN_RIGHT[name]).devices if d.exchanged] == []
+
+
+@pytest.mark.parametrize("name", WRITTEN_RIGHT)
+@given(data=st.data())
+@settings(max_examples=15)
+def test_exchanging_drain_and_source_changes_nothing(name, data):
+    circuit = circuit_of(WRITTEN_RIGHT[name])
+    names = data.draw(st.sets(st.sampled_from([device.id for device in circuit.devices])))
+    turned = oriented(exchanged(circuit, names))
+    assert turned == circuit
+    assert find_supplies(turned) == find_supplies(circuit)
+    assert {device.id for device in turned.devices if device.exchanged} == names
+
+
+def test_the_modules_of_an_amplifier_do_not_depend_on_the_order_of_terminals():
+    drawn = AMPLIFIER.format(more="")
+    flipped = drawn
+    for card, other in (("out inn t vss", "t inn out vss"), ("x x vdd vdd", "vdd x x vdd"), ("ib ib vss", "vss ib ib")):
+        flipped = flipped.replace(card, other)
+    assert flipped != drawn
+    found = circuit_of(flipped)
+    assert [d.id for d in found.devices if d.exchanged] == ["M2", "M3", "M6"]
+    assert found.modules == circuit_of(drawn).modules
+    assert [m.type for m in found.modules] == ["differential_pair", "current_mirror", "current_mirror"]
+
+
+def test_netlists_are_written_in_the_order_of_the_one_that_was_read():
+    text = AMPLIFIER.format(more="").replace("out inn t vss nmos W=4u L=0.5u", "t inn out vss nmos W=4u L=0.5u as=2p")
+    circuit = circuit_of(text)
+    assert circuit.device("M2").junctions == {"ad": pytest.approx(2e-12)}, "drain and source exchanged"
+    card = next(line for line in write_spice(circuit, load("generic")).splitlines() if line.startswith("M2 "))
+    assert card.split()[1:5] == ["t", "inn", "out", "vss"]
+    assert circuit.device("M2").to_json()["terminals"] == {"d": "t", "g": "inn", "s": "out", "b": "vss"}
+    assert circuit.device("M2").to_json()["params"]["as"] == pytest.approx(2e-12)
+
+
+def test_a_transmission_gate_carries_current_both_ways_and_is_alike_in_every_instance():
+    text = """.subckt gate a z c cb vdd vss
+M1 a c z vss nmos W=1u L=0.2u
+M2 z cb a vdd pmos W=2u L=0.2u
+.ends
+.subckt top in mid out c cb vdd vss
+X1 in mid c cb vdd vss gate
+X2 out mid cb c vdd vss gate
+M5 mid out vss vss nmos W=1u L=0.2u
+.ends
+"""
+    circuit = circuit_of(text, top="top")
+    assert carries_both_ways(circuit) == {"X1.M1", "X1.M2", "X2.M1", "X2.M2"}
+    drains = [[circuit.device(f"{x}.{m}").terminals["d"] for m in ("M1", "M2")] for x in ("X1", "X2")]
+    assert drains in ([["in", "in"], ["out", "out"]], [["mid", "mid"], ["mid", "mid"]])
+
+
+SUPPLIES = {
+    "a pass transistor, its enable switch, written source first, and a load": (
+        """.subckt reg vin en g out vss
+M1 out g vin vin pmos W=90u L=0.5u
+M2 vin en g vin pmos W=5u L=0.5u
+M3 out en vss vss nmos W=5u L=0.6u
+.ends
+""",
+        ("vin",),
+        ("vss",),
+    ),
+    "two domains with voltages in their names": (
+        """.subckt shift vgnd vdd3v3 vdd1v8 a y
+M1 an a vgnd vgnd nmos W=1u L=0.2u
+M2 an a vdd1v8 vdd1v8 pmos W=2u L=0.2u
+M3 yn a vgnd vgnd nmos W=4u L=0.5u
+M4 y an vgnd vgnd nmos W=4u L=0.5u
+M5 yn y vdd3v3 vdd3v3 pmos W=1u L=0.5u
+M6 y yn vdd3v3 vdd3v3 pmos W=1u L=0.5u
+.ends
+""",
+        ("vdd1v8", "vdd3v3"),
+        ("vgnd",),
+    ),
+    "inner rails of a starved inverter, named like supplies": (
+        """.subckt starved a y bp bn vdd vss
+M1 vdd_inv bp vdd vdd pmos W=1u L=1u
+M2 y a vdd_inv vdd pmos W=1u L=0.2u
+M3 y a vss_inv vss nmos W=1u L=0.2u
+M4 vss_inv bn vss vss nmos W=1u L=1u
+.ends
+""",
+        ("vdd",),
+        ("vss",),
+    ),
+    "a net called like a power net, which a drain drives": (
+        """.subckt p bp i vps_1 vdd vss
+M1 t bp vdd vdd pmos W=1u L=1u
+M2 vps_1 i t vdd pmos W=1u L=1u
+M3 vps_1 vps_1 vss vss nmos W=1u L=1u
+.ends
+""",
+        ("vdd",),
+        ("vss",),
+    ),
+    "a pair in a well of its own": (
+        """.subckt own bp i j x y top bot
+M1 t bp top top pmos W=1u L=1u
+M2 x i t t pmos W=1u L=1u
+M3 y j t t pmos W=1u L=1u
+M4 x x bot bot nmos W=1u L=1u
+M5 y x bot bot nmos W=1u L=1u
+.ends
+""",
+        ("top",),
+        ("bot",),
+    ),
+    "followers in wells of their own": (
+        """.subckt all a y z vdd vss
+M1 vdd a y y nmos W=4u L=0.6u
+M2 vdd y z z nmos W=4u L=0.6u
+.ends
+""",
+        ("vdd",),
+        ("vss",),
+    ),
+    "a regulated rail: the output of a pass device that feeds a block": (
+        ".subckt r g a b vdd vreg vss\nM1 vreg g vdd vdd pmos W=9u L=1u\n"
+        + "".join(f"MP{i} n{i} a vreg vreg pmos W=1u L=1u\nMN{i} n{i} a vss vss nmos W=1u L=1u\n" for i in range(4))
+        + ".ends",
+        ("vdd", "vreg"),
+        ("vss",),
+    ),
+    "no power at all": (OPEN_DRAIN, (), ("vss",)),
+}
+
+
+@pytest.mark.parametrize("name", SUPPLIES)
+def test_supplies_follow_from_the_structure(name):
+    text, power, ground = SUPPLIES[name]
+    circuit = circuit_of(text)
+    for each in (circuit, oriented(exchanged(circuit, {device.id for device in circuit.devices}))):
+        supplies = find_supplies(each)
+        assert (supplies.power, supplies.ground) == (power, ground)
+        assert set(supplies.reasons) == {*power, *ground}
+        assert all(supplies.reasons.values())
