@@ -245,7 +245,8 @@ def judged_layers(technology: Technology, rules: Iterable[Rule]) -> set[Gds]:
     """Return the GDS layers that at least one of ``rules``, all without faults, judges.
 
     A rule judges a layer if it measures all polygons of the layer. Rules about the grid and about angles hold for every
-    layer alike, whatever its purpose, so they do not count.
+    layer alike, whatever its purpose, so they do not count. A layer that only says which rules hold is judged if a
+    rule refers to it.
     """
     judged: set[Gds] = set()
     for rule in rules:
@@ -253,12 +254,23 @@ def judged_layers(technology: Technology, rules: Iterable[Rule]) -> set[Gds]:
         if kind is None:
             continue
         for fields in fields_of(rule, kind, tuple(technology.layers)):
+            for operand in () if kind.any_layer else fields.keys() & {*kind.operands, *kind.optional}:
+                judged.update(_rule_markers(parse(str(fields[operand])), technology))
             for operand in kind.judges:
                 measured = parse(str(fields[operand]))
                 if kind.name == "forbidden" and isinstance(measured, Selection) and measured.other is not None:
                     measured = measured.layer  # to forbid some polygons of a layer, the rule examines each of them
                 judged.update(_numbers(measured, technology))
     return judged
+
+
+def _rule_markers(expression: Expression, technology: Technology) -> Iterator[Gds]:
+    """Yield the layers with the purpose ``rule_marker`` that ``expression`` refers to."""
+    for name in names(expression):
+        if name in technology.derived:
+            yield from _rule_markers(parse(technology.derived[name]), technology)
+        elif (spec := technology.spec(name)).purpose == "rule_marker":
+            yield spec.gds
 
 
 def _numbers(expression: Expression, technology: Technology) -> Iterator[Gds]:

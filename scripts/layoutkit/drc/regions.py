@@ -173,6 +173,20 @@ class LayerRegions:
             self._merged[key] = self._raw(layer, datatype).merged()
         return self._merged[key]
 
+    def own(self, name: str) -> kdb.Region:
+        """Return the merged shapes of a layer, role or alias in the cell itself, without those of cells below it.
+
+        Raises:
+            TechnologyError: If there is none of that name.
+        """
+        key = f"own {name}"
+        if key not in self._merged:
+            index = self._layout.find_layer(*self.technology.spec(name).gds)
+            shapes = self._cell.begin_shapes_rec(0 if index is None else index)
+            shapes.max_depth = 0
+            self._merged[key] = kdb.Region() if index is None else self._working(self._from(shapes)).merged()
+        return self._merged[key]
+
     def length(self, length_um: float) -> int:
         """Return ``length_um`` in working units, rounded to the nearest."""
         return round(length_um / self.unit_um)
@@ -181,16 +195,19 @@ class LayerRegions:
         key = (layer, datatype)
         if key not in self._drawn:
             index = self._layout.find_layer(layer, datatype)
-            region = kdb.Region() if index is None else self._shapes_of(index)
+            region = kdb.Region() if index is None else self._from(self._cell.begin_shapes_rec(index))
             region.merged_semantics = False
-            if self._magnification != 1:
-                region = region.transformed(kdb.ICplxTrans(self._magnification, 0, False, 0, 0))
-                region.merged_semantics = False
-            self._drawn[key] = region
+            self._drawn[key] = self._working(region)
         return self._drawn[key]
 
-    def _shapes_of(self, index: int) -> kdb.Region:
-        shapes = self._cell.begin_shapes_rec(index)
+    def _working(self, region: kdb.Region) -> kdb.Region:
+        """Return ``region`` of the layout in working units, unmerged."""
+        if self._magnification != 1:
+            region = region.transformed(kdb.ICplxTrans(self._magnification, 0, False, 0, 0))
+            region.merged_semantics = False
+        return region
+
+    def _from(self, shapes: kdb.RecursiveShapeIterator) -> kdb.Region:
         return kdb.Region(shapes) if self._store is None else kdb.Region(shapes, self._store)
 
 
@@ -219,9 +236,12 @@ def check_reach(cell: kdb.Cell, magnification: int, unit_um: float) -> None:
 
 
 def joined_fill(spec: LayerSpec, technology: Technology) -> tuple[str, ...]:
-    """Return the fill that counts as ``spec`` in every rule: that of the conductors of the stack.
+    """Return the layers of the same material that count as ``spec`` in every rule.
 
     Fill of diffusion and poly has other rules than transistors (it needs no tap nearby), so it has rules of its own.
     """
     wiring = {technology.resolve(conductor.layer) for conductor in technology.conductors}
-    return spec.fill if spec.name in wiring else ()
+    wiring |= {technology.resolve(cut.layer) for cut in technology.cuts}
+    if spec.name in wiring:
+        return spec.fill
+    return tuple(name for name in spec.fill if technology.spec(name).purpose != "fill")

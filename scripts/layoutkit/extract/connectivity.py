@@ -130,7 +130,7 @@ class ElectricalLayers:
 
 
 def read_layers(technology: Technology) -> set[tuple[int, int]]:
-    """Return the GDS layers that extraction reads, and openings in insulators, which change no device and no net.
+    """Return the GDS layers that extraction reads, and those that change no device and no net: openings, rule markers.
 
     Shapes on any other layer of the wafer may change devices or nets without extraction noticing.
     """
@@ -140,14 +140,14 @@ def read_layers(technology: Technology) -> set[tuple[int, int]]:
         read.add(technology.deep_well.body)
     for device in technology.devices.values():
         read |= {layer for layer in (device.implant, device.bulk_implant, device.well) if layer is not None}
-        read |= set(device.marked_by)
+        read |= {*device.marked_by, *device.optional}
     for passive in technology.passives.values():
         # What excludes a flavour is read on its cores alone; anywhere else it may mean a device that is not known here.
         read |= {*passive.parts.values(), *passive.markers, *passive.core_markers, *passive.resistive}
     specs = [technology.spec(name) for name in read]
     specs += [technology.spec(name) for spec in specs for name in (*spec.fill, *spec.slots)]
     every = (*technology.layers.values(), *technology.other_layers.values())
-    return {spec.gds for spec in (*specs, *(spec for spec in every if spec.purpose == "opening"))}
+    return {spec.gds for spec in (*specs, *(spec for spec in every if spec.purpose in {"opening", "rule_marker"}))}
 
 
 def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayers:
@@ -302,7 +302,8 @@ class DrawnLayers:
     def fill(self, role: str) -> kdb.Region:
         """Return the merged fill of the layer of ``role``."""
         layer = self.technology.role(role)
-        return kdb.Region() if layer is None else self._shapes(self.technology.spec(layer).fill)
+        names = () if layer is None else self.technology.spec(layer).fill
+        return self._shapes(name for name in names if self.technology.spec(name).purpose == "fill")
 
     def _shapes(self, names: Iterable[str]) -> kdb.Region:
         found = kdb.Region()
@@ -359,7 +360,7 @@ class DrawnLayers:
 
         A channel that a marker, implant or well covers only partly is no device.
         """
-        found = crossings.inside(self.n_wells() if spec.type == "pmos" else p_body)
+        found = crossings.inside(self.n_wells() if spec.type == "pmos" else p_body).outside(self.role("tap_marker"))
         if spec.implant is not None:
             found = found.inside(self.layer(spec.implant))
         if spec.bulk_implant is not None:
@@ -367,7 +368,8 @@ class DrawnLayers:
         others = {m for other in self.technology.devices.values() if other.type == spec.type for m in other.marked_by}
         for marker in spec.marked_by:
             found = found.inside(self.layer(marker))
-        for marker in sorted(others - set(spec.marked_by)):
+        others |= {layer for other in self.technology.devices.values() for layer in other.optional}
+        for marker in sorted(others - {*spec.marked_by, *spec.optional}):
             found = found.outside(self.layer(marker))
         return found
 

@@ -24,7 +24,8 @@ class DeviceSpec:
 
     ``implant`` or ``bulk_implant`` is None where the process makes diffusion of that type without drawing it.
     ``markers`` are drawn over the diffusion rows (threshold implants), ``covers`` over the whole module with its tap
-    ring (thick oxide). ``matching`` is what the process publishes about equal devices.
+    ring (thick oxide). ``optional`` are layers that may lie over the device and change nothing in it.
+    ``matching`` is what the process publishes about equal devices.
     """
 
     name: str
@@ -42,6 +43,7 @@ class DeviceSpec:
     default: bool
     dimensions: Mapping[str, int] = field(default_factory=dict)
     covers: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
     matching: MatchingData = field(default_factory=MatchingData)
     saturation_ma_um: float | None = None
     """Drain current per width of the shortest channel at VGS = VDS = supply. [mA/um]"""

@@ -15,6 +15,7 @@ operators below and a few functions. Nothing else is accepted; no part of it is 
 ``inside(a, b)``            the polygons of ``a`` that lie wholly in ``b``
 ``not_inside(a, b)``        the other polygons of ``a``
 ``holes(a)``                the holes of ``a``
+``own(a)``                  the shapes of the layer ``a`` in the checked cell itself, without those of cells below it
 ``sized(a, d)``             ``a`` with every edge moved outward by ``d`` um (inward where negative)
 ==========================  ==========================================================================
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 MAX_LENGTH = 2000
 SELECTIONS = ("interacting", "not_interacting", "overlapping", "not_overlapping", "inside", "not_inside")
-FUNCTIONS = {**dict.fromkeys(SELECTIONS, 2), "holes": 1, "sized": 2}
+FUNCTIONS = {**dict.fromkeys(SELECTIONS, 2), "holes": 1, "own": 1, "sized": 2}
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.BitAnd: "&",
     ast.BitOr: "|",
@@ -57,6 +58,9 @@ class Layers(Protocol):
 
     def numbered(self, layer: int, datatype: int) -> kdb.Region:
         """Return the merged shapes of a GDS layer."""
+
+    def own(self, name: str) -> kdb.Region:
+        """Return the merged shapes of the layer ``name`` in the cell itself."""
 
     def length(self, length_um: float) -> int:
         """Return ``length_um`` in the units of the regions."""
@@ -88,7 +92,7 @@ class Boolean:
 
 @dataclass(frozen=True)
 class Selection:
-    """A function applied to one layer: ``other`` for the selections, ``length_um`` for ``sized``."""
+    """A function applied to one layer: ``other`` for the selections, ``length_um`` for ``sized``, none for the rest."""
 
     function: str
     layer: Expression
@@ -185,6 +189,8 @@ def _boolean(expression: Boolean, layers: Layers) -> kdb.Region:
 
 
 def _selection(expression: Selection, layers: Layers) -> kdb.Region:
+    if expression.function == "own" and isinstance(expression.layer, Named):
+        return layers.own(expression.layer.name)
     layer = evaluate(expression.layer, layers)
     if layer.is_empty():
         return layer
@@ -218,7 +224,9 @@ def _call(node: ast.Call, function: str, text: str) -> Selection:
     if len(node.args) != FUNCTIONS[function] or node.keywords:
         raise _fault(text, node, f"'{function}' takes {FUNCTIONS[function]} argument(s)")
     layer = _expression(node.args[0], text)
-    if function == "holes":
+    if function == "own" and not isinstance(layer, Named):
+        raise _fault(text, node, "'own' takes the name of a layer")
+    if function in {"holes", "own"}:
         return Selection(function, layer)
     if function == "sized":
         return Selection(function, layer, length_um=_number(node.args[1], text))

@@ -206,7 +206,7 @@ class Inspection:
 
     def _transistor(self, place: str, entry: dict[str, Any]) -> None:
         self._drawn_on(place, [entry[key] for key in ("implant", "bulk_implant", "well") if entry.get(key) is not None])
-        self._drawn_on(place, [*entry.get("markers", []), *entry.get("covers", [])])
+        self._drawn_on(place, [name for key in ("markers", "covers", "optional") for name in entry.get(key, [])])
         self._limits(place, entry)
         self._dimension_names(f"{place}.dimensions", entry.get("dimensions", {}))
         wanted = set(dimensions.ALWAYS)

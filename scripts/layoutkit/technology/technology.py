@@ -36,6 +36,7 @@ PURPOSES = {
     "fill": "shapes that only fill space, of the same material as another layer",
     "slot": "subtracted from another layer",
     "marker": "changes what a device or a net is, or which rules hold",
+    "rule_marker": "changes which rules hold, but no device and no net",
     "mask_data": "made for the mask from drawn layers",
     "other": "belongs to an option of the process",
     "mask": "drawn; its purpose is not stated",
@@ -43,8 +44,9 @@ PURPOSES = {
     "text": "labels and other texts",
     "boundary": "outline of a cell or chip",
     "exclusion": "keeps fill or wires away",
+    "annotation": "read by tools for heat or parasitics",
 }
-NOT_ON_A_MASK = frozenset({"pin", "text", "boundary", "exclusion"})
+NOT_ON_A_MASK = frozenset({"pin", "text", "boundary", "exclusion", "annotation"})
 """Purposes of layers that are not on the wafer and therefore need no rules."""
 AREA_KINDS = frozenset({"area", "hole_area", "max_area"})
 """Kinds of rules whose value is an area."""

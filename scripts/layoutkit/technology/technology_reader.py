@@ -362,6 +362,7 @@ class _Reader:
             default=bool(entry.get("default", False)),
             dimensions=self._dimensions(entry.get("dimensions", {}), f"devices.{name}.dimensions"),
             covers=tuple(entry.get("covers", ())),
+            optional=tuple(entry.get("optional", ())),
             matching=read_matching(self.data.get("matching", {}).get(name, {})),
         )
 

@@ -24,7 +24,7 @@ def writable(rule, technology):
     """Return whether this writer has words for ``rule``."""
     known = {"layer", "other", "inner", "outer", "metrics", "min_projection_um"}
     plain = all(set(fields) - known <= _extra(rule.kind, fields) for fields in cases(rule, technology))
-    return rule.kind in WRITTEN and plain
+    return rule.kind in WRITTEN and plain and "own(" not in str(rule.options)  # a deck has no such selection
 
 
 def _extra(kind, fields):
@@ -58,8 +58,9 @@ class _Ruby:
         for names in (technology.aliases, technology.roles):
             name = name if name in technology.layers else names.get(name, name)
         drawn = {**technology.layers, **technology.other_layers}
-        wiring = {technology.resolve(conductor.layer) for conductor in technology.conductors}
-        parts = [drawn[name], *(drawn[fill] for fill in drawn[name].fill if name in wiring)]
+        wiring = {technology.resolve(part.layer) for part in (*technology.conductors, *technology.cuts)}
+        joined = [drawn[part] for part in drawn[name].fill if name in wiring or drawn[part].purpose != "fill"]
+        parts = [drawn[name], *joined]
         inputs = " | ".join(f"input({spec.gds[0]}, {spec.gds[1]})" for spec in parts)
         return f"({inputs})" if len(parts) > 1 else inputs
 

@@ -51,10 +51,11 @@ class Judge:
         return technology.layers[name if name in technology.layers else technology.roles[name]]
 
     def numbers(self, name):
-        """Return the GDS numbers that count as a layer: its own and, of wiring, its fill."""
-        spec = self.spec(name)
-        wiring = {self.technology.resolve(conductor.layer) for conductor in self.technology.conductors}
-        return [spec.gds, *(self.gds(fill) for fill in spec.fill if spec.name in wiring)]
+        """Return the GDS numbers that count as a layer: its own, of wiring its fill, and others of its material."""
+        spec, tech = self.spec(name), self.technology
+        wiring = {tech.resolve(part.layer) for part in (*tech.conductors, *tech.cuts)}
+        joined = [part for part in spec.fill if spec.name in wiring or self.spec(part).purpose != "fill"]
+        return [spec.gds, *map(self.gds, joined)]
 
     def layers_of(self, text):
         """Return the GDS numbers that an expression depends on."""
@@ -99,6 +100,8 @@ class Judge:
     def _selected(self, node):
         subject = self.area(ast.unparse(node.args[0]))
         name = node.func.id
+        if name == "own":  # the layouts of this oracle are of one cell
+            return subject
         if name == "holes":
             return faces(shapely.union_all([Polygon(ring) for part in subject.geoms for ring in part.interiors]))
         if name == "sized":

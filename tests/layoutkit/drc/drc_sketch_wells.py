@@ -50,8 +50,28 @@ def touched(d):
     return [beside(-least), beside(-500)], [beside(d.g - least), d.new().box(marker, 0, 0, 1000, 1000)]
 
 
+def port(d):
+    """A pin on a well or on the substrate, with a contacted tap within reach, and with one out of reach or none."""
+    in_well = "nwell" in d.layer
+    pin, implant = ("nwell.pin", "nsdm") if in_well else ("pwell.pin", "psdm")
+
+    def pinned():
+        sketch = d.new().box(pin, 0, 0, 1000, 1000)
+        return sketch.box("nwell", 0, 0, 40000, 2000) if in_well else sketch
+
+    def tied(left):
+        sketch = pinned()
+        for name in ("tap", implant, "licon1", "li1"):
+            sketch.box(name, left, 0, left + 1000, 1000)
+        return sketch
+
+    return [tied(15000)], [pinned(), *([] if in_well else [tied(15000 + d.g)])]
+
+
 def special(d):
-    """Return the drawing for a rule about a ring or its hole, None for any other."""
+    """Return the drawing for a rule about a ring, its hole or a port of a well, None for any other."""
+    if d.rule.id.endswith(".port"):
+        return port
     if d.rule.kind == "forbidden" and ", holes(" in d.fields["layer"]:
         return ringed
     if d.rule.kind == "forbidden" and d.fields["layer"].startswith(("not_interacting(", "not_overlapping(")):

@@ -80,7 +80,7 @@ def test_two_tiny_deep_wells_next_to_each_other_violate(name):
 @pytest.mark.parametrize(
     ("name", "layer"),
     [
-        ("sg13g2", "Substrate"),
+        ("sg13g2", "TRANS"),
         ("sg13g2", "Recog.esd"),
         ("sky130A", "npn"),
         ("sky130A", "areaid.ed"),
@@ -122,18 +122,109 @@ def assert_incomplete(layout, cell, technology, circuit, layers, waiver):
     assert matched.to_json()["layers_waived"] == waived.to_data()["layers_waived"]
 
 
-def a_transistor(technology):
+def a_transistor(technology, model="nmos"):
     """Return a clean labelled transistor and its circuit."""
     layout = kdb.Layout()
     layout.dbu = technology.dbu_um
-    spec = technology.device("nmos")
+    spec = technology.device(model)
     nets = dict(zip("dgsb", ("d", "g", "s", "b"), strict=True))
     w_um, l_um = (technology.to_um(max(size, least)) for size, least in ((1000, spec.min_w), (500, spec.min_l)))
-    device = transistor(technology, "M1", "nmos", MosSize(w_um * 1e-6, l_um * 1e-6, 1), nets)
-    module = draw_mos(layout, technology, MosSpec(device, "nmos"))
+    device = transistor(technology, "M1", spec.name, MosSize(w_um * 1e-6, l_um * 1e-6, 1), nets)
+    module = draw_mos(layout, technology, MosSpec(device, spec.name))
     params = {"w": w_um * 1e-6, "l": l_um * 1e-6, "nf": 1, "m": 1}
     circuit = Circuit("one", (Device(id="M1", type="nmos", model=spec.name, params=params, terminals=nets),))
     return layout, module.cell, circuit
+
+
+# What the tools of the processes write beside a device: the layer, and the drawn layers that it covers, grown by um.
+WRITTEN = {
+    "sky130A": [("hvntm", ["diff"], 0.185), ("areaid.sc", ["diff", "tap"], 1.0), ("cfom.waffle_drop", ["diff"], 1.0)],
+    "sg13g2": [("Substrate", ["pSD"], 0.0), ("HeatTrans", ["GatPoly"], 0.1), ("NoRCX", ["Activ"], 1.0),
+               ("instance", ["Activ"], 1.0)],
+}  # fmt: skip
+MODELS = {"sky130A": "nfet_g5v0d10v5", "sg13g2": "nmos"}
+
+
+def drawn_over(layout, cell, technology, name, layers, by_um):
+    found = kdb.Region()
+    for layer in layers:
+        found += kdb.Region(cell.begin_shapes_rec(technology.layer(layout, layer)))
+    by = round(by_um / layout.dbu)
+    cell.shapes(technology.layer(layout, name)).insert(found.merged().sized(by).merged())
+
+
+@pytest.mark.parametrize("name", sorted(WRITTEN))
+def test_layers_that_tools_of_a_process_write_beside_devices_are_judged_and_read(name):
+    technology = load(name)
+    layout, cell, circuit = a_transistor(technology, MODELS[name])
+    for layer, covered, by_um in WRITTEN[name]:
+        drawn_over(layout, cell, technology, layer, covered, by_um)
+    report = check(layout, cell, technology)
+    assert (report.to_data()["layers_unchecked"], report.complete, report.passed) == ([], True, True)
+    result = compare(extract(layout, cell, technology), circuit)
+    assert (result.mismatches, result.complete, result.matched) == ((), True, True)
+
+
+@pytest.mark.parametrize(("name", "layer", "rule"), [
+    ("sky130A", "hvntm", "hvntm.10"), ("sg13g2", "Substrate", "Substrate.a"),
+])  # fmt: skip
+def test_such_a_layer_over_another_transistor_is_found_by_both_checks(name, layer, rule):
+    technology = load(name)
+    layout, cell, circuit = a_transistor(technology)
+    drawn_over(layout, cell, technology, layer, [technology.role("active")], 0.3)
+    assert rule in {verdict.rule.id for verdict in check(layout, cell, technology).violated}
+    result = compare(extract(layout, cell, technology), circuit)
+    assert "unrecognised_device" in {mismatch.kind for mismatch in result.mismatches}
+
+
+def test_a_layer_that_only_says_which_rules_hold_needs_a_rule_that_refers_to_it():
+    technology = load("sky130A")
+    rules = [rule for rule in technology.rules if "areaid.sc" not in str(rule.options)]
+    assert technology.spec("areaid.sc").gds in judged_layers(technology, technology.rules)
+    assert technology.spec("areaid.sc").gds not in judged_layers(technology, rules)
+
+
+@pytest.mark.parametrize(("rule", "gap", "violated"), [
+    ("licon.11", 50, 1), ("licon.11", 55, 0), ("licon.11a", 50, 0), ("licon.11a", 45, 1),
+])  # fmt: skip
+def test_a_standard_cell_may_have_contacts_nearer_to_its_gates(rule, gap, violated):
+    technology = load("sky130A")
+    sketch = Sketch(technology).box("diff", 0, 0, 2000, 1000).box("poly", 1000, -200, 1150, 1200)
+    sketch.box("licon1", 830 - gap, 400, 1000 - gap, 570)
+    if rule == "licon.11a":
+        sketch.box("areaid.sc", -500, -500, 2500, 1500)
+    report = check(*sketch.layout(), technology, rule_ids=["licon.11", "licon.11a"])
+    assert [(verdict.rule.id, verdict.count) for verdict in report.violated] == ([(rule, 1)] if violated else [])
+
+
+@pytest.mark.parametrize(("level", "violated"), [("own", []), ("below", ["nwell.4", "LU.2", "LU.3"])])
+def test_the_wells_of_a_cell_without_taps_are_its_ports_and_those_of_a_cell_below_it_are_not(level, violated):
+    technology = load("sky130A")
+    sketch = Sketch(technology).box("nwell", 0, 0, 4000, 2000).box("pdiff", 1000, 500, 2000, 1500)
+    layout, cell = sketch.box("ndiff", 1000, -2000, 2000, -1000).layout()
+    below = layout.create_cell("BELOW")
+    cell.insert(kdb.CellInstArray(below.cell_index(), kdb.Trans()))
+    for pin, y in (("nwell.pin", 1900), ("pwell.pin", -1900)):
+        place = kdb.Box(0, y - 50, 100, y + 50)
+        (cell if level == "own" else below).shapes(technology.layer(layout, pin)).insert(place)
+    report = check(layout, cell, technology, rule_ids=["nwell.4", "nwell.4.port", "LU.2", "LU.3", "LU.2.port"])
+    warned = ["nwell.4.port", "LU.2.port"] if level == "own" else []
+    assert {verdict.rule.id for verdict in report.violated} == {*violated, *warned}
+    assert report.passed == (not violated)
+
+
+def test_via_and_poly_of_another_name_count_as_those_they_are():
+    technology = load("sg13g2")
+    for left, violated in ((10840, []), (10835, ["TV1.b"])):
+        sketch = (
+            Sketch(technology).box("TopVia1", 10000, 10000, 10420, 10420).box("Vmim", left, 10000, left + 420, 10420)
+        )
+        report = check(*sketch.layout(), technology, rule_ids=["TV1.a", "TV1.b"])
+        assert [verdict.rule.id for verdict in report.violated] == violated
+    bar = Sketch(technology).box("GatPoly", 0, 0, 600, 1000).box("PolyRes", 600, 0, 3000, 1000)
+    bar.box("GatPoly", 3000, 0, 3600, 1000).box("SalBlock", 600, -300, 3000, 1300)
+    report = check(*bar.layout(), technology, rule_ids=["Sal.d", "PolyRes.a", "Gat.b"])
+    assert not report.violated
 
 
 def test_a_waiver_of_no_layer_is_refused_with_all_such_names():
