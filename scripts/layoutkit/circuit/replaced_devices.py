@@ -68,6 +68,21 @@ class ModelNames:
             return False
         return self._technology.device_names.undrawn(model) is not None
 
+    def hint_at_cells(self, names: Iterable[str]) -> str:
+        """Return what to do about subcircuits that are cells of the process's libraries; empty where none is."""
+        if self._technology is None:
+            return ""
+        cells = [name for name in names if self._technology.device_names.is_cell(name)]
+        if not cells:
+            return ""
+        more = f" and {len(cells) - SHOWN} more" if len(cells) > SHOWN else ""
+        return (
+            f". Of these, {', '.join(sorted(cells)[:SHOWN])}{more} are cells of the libraries of "
+            f"{self._technology.name}. The flow places no finished cells: include the netlist that comes with the "
+            "library, and their transistors are drawn one by one; or list them in black_boxes, and place the library's "
+            "cells by hand and wire them to the nets that the layout labels for them"
+        )
+
     def refuse(self, users: Mapping[str, Sequence[str]]) -> None:
         """Refuse models that ``refuses`` names, given with the ids of their devices.
 

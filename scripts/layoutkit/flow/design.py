@@ -235,7 +235,27 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     if not mapped.circuit.devices:
         raise NetlistError(f"the netlist has no devices, so there is nothing to lay out: {netlist}")
     circuit = mapped.circuit.with_modules(recognise(mapped.circuit))
-    return circuit, [*read.warnings, *(w for w in mapped.circuit.warnings if w not in read.warnings)]
+    return circuit, [
+        *read.warnings,
+        *(w for w in mapped.circuit.warnings if w not in read.warnings),
+        *_library_cells(circuit, technology),
+    ]
+
+
+def _library_cells(circuit: Circuit, technology: Technology) -> list[str]:
+    """Return which subcircuits are finished cells of the process's libraries, and what becomes of them, in words."""
+    is_cell = technology.device_names.is_cell
+    drawn = sorted({each.cell for each in circuit.subcircuits if is_cell(each.cell)})
+    left = [f"{box.id} ({box.cell})" for box in circuit.black_boxes if is_cell(box.cell)]
+    texts = []
+    if drawn:
+        texts.append(
+            f"cells of the process's libraries are not placed; their transistors are drawn: {', '.join(drawn)}"
+        )
+    if left:
+        by_hand = "place them by hand and wire them to the labelled nets"
+        texts.append(f"cells of the process's libraries are not placed; {by_hand}: {', '.join(left)}")
+    return texts
 
 
 def make_design(

@@ -60,12 +60,14 @@ class ListedNames:
         other_names: Other model name -> name of the drawn device.
         undrawn: Devices without a drawing; the first one that has a name counts.
         variants: Parameter -> drawn device -> name of the device that it is where the parameter is not 0.
+        cells: Names of the finished cells of the process's libraries; ``*`` stands for any characters, ``?`` for one.
     """
 
     prefix: str = ""
     other_names: Mapping[str, str] = field(default_factory=dict)
     undrawn: tuple[UndrawnDevice, ...] = ()
     variants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    cells: tuple[str, ...] = ()
 
 
 def read_names(data: Mapping[str, Any]) -> ListedNames:
@@ -76,7 +78,9 @@ def read_names(data: Mapping[str, Any]) -> ListedNames:
         for entry in data.get("undrawn", ())
     )
     variants = {name: dict(of) for name, of in data.get("variants", {}).items()}
-    return ListedNames(str(data.get("prefix", "")), dict(data.get("other_names", {})), undrawn, variants)
+    return ListedNames(
+        str(data.get("prefix", "")), dict(data.get("other_names", {})), undrawn, variants, tuple(data.get("cells", ()))
+    )
 
 
 def faults_of_names(section: Mapping[str, Any], devices: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -131,6 +135,7 @@ class DeviceNames:
         for name, target in listed.other_names.items():
             self._drawn.setdefault(self.plain(name), technology.any_device(target))
         self._variants = listed.variants
+        self._cells = tuple(pattern.lower() for pattern in listed.cells)
         self._undrawn: dict[str, UndrawnDevice] = {}
         self._found: dict[str, UndrawnDevice | None] = {}
         self._patterns: list[tuple[str, UndrawnDevice]] = []
@@ -154,6 +159,10 @@ class DeviceNames:
         variants = [of for parameter, of in self._variants.items() if parameter in parameters]
         spec = self.drawn(name) if variants else None
         return name if spec is None else next((of[spec.name] for of in variants if spec.name in of), name)
+
+    def is_cell(self, name: str) -> bool:
+        """Return whether a subcircuit of this name is a finished cell of the process's libraries."""
+        return any(fnmatchcase(name.lower(), pattern) for pattern in self._cells)
 
     def undrawn(self, name: str) -> UndrawnDevice | None:
         """Return the device of the process of this name that has no drawing, None where it is none of the process."""

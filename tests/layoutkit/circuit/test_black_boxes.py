@@ -4,10 +4,12 @@ import json
 
 import pytest
 
-from layoutkit.circuit import read_netlist, write_spice
+from layoutkit.circuit import ModelNames, read_netlist, write_spice
 from layoutkit.circuit.circuit import BlackBox
 from layoutkit.circuit.readers.json_reader import circuit_from_json
 from layoutkit.errors import NetlistError
+from layoutkit.flow.design import LayoutRequest, read_circuit
+from layoutkit.technology import load
 
 SPICE = """.subckt BOX a b
 .ends
@@ -59,6 +61,42 @@ def test_an_empty_subcircuit_is_refused_by_name(tmp_path, text):
     with pytest.raises(NetlistError, match=r"Empty subcircuits.*'BOX' \(used by (X1\.XB|I1)\).*black_boxes") as caught:
         read_netlist(written(tmp_path, text))
     assert list(caught.value.details["empty"]) == ["BOX"]
+
+
+CELLS = [
+    ("sky130A", "sky130_fd_sc_hd__inv_1", "nfet_01v8"),
+    ("gf180mcuD", "gf180mcu_fd_sc_mcu7t5v0__inv_1", "nfet_05v0"),
+    ("sg13g2", "sg13g2_inv_1", "sg13_lv_nmos"),
+]
+
+
+@pytest.mark.parametrize(("technology", "cell", "model"), CELLS)
+def test_a_cell_of_the_process_libraries_is_named_with_what_to_do(tmp_path, technology, cell, model):
+    process = load(technology)
+    names = ModelNames(process)
+    own = f".subckt top in out vss\nM1 out in vss vss {model} w=1u l=1u\nX1 in out vss {cell}\n.ends\n"
+    empty = f".subckt {cell} a y vss\n.ends\n"
+    for text in (own, empty + own):
+        with pytest.raises(NetlistError, match=f"Of these, {cell} are cells of the libraries of {technology}.*by hand"):
+            read_netlist(written(tmp_path, text), names=names)
+        with pytest.raises(NetlistError) as caught:  # of another subcircuit nothing is known
+            read_netlist(written(tmp_path, text.replace(cell, "stage")), names=names)
+        assert "libraries" not in caught.value.message
+    whole = empty.replace(".ends", f"M2 y a vss vss {model} w=1u l=1u\n.ends") + own
+    for text, boxes, words in (
+        (whole, (), f"their transistors are drawn: {cell}"),
+        (own, (cell,), f"place them by hand and wire them to the labelled nets: X1 ({cell})"),
+    ):
+        request = LayoutRequest(netlist_text=text, technology=technology, black_boxes=boxes)
+        _, warnings = read_circuit(request, process)
+        assert [warning for warning in warnings if "libraries" in warning and warning.endswith(words)]
+        _, warnings = read_circuit(
+            LayoutRequest(
+                netlist_text=text.replace(cell, "stage"), technology=technology, black_boxes=("stage",) * len(boxes)
+            ),
+            process,
+        )
+        assert not [warning for warning in warnings if "libraries" in warning]
 
 
 def test_listed_subcircuits_are_kept_with_their_nets(tmp_path):

@@ -17,23 +17,24 @@ BLACK_BOX_HINT = (
 _SHOWN = 5
 
 
-def refuse_empty(empty: Mapping[str, Sequence[str]]) -> None:
+def refuse_empty(empty: Mapping[str, Sequence[str]], hint: str = "") -> None:
     """Refuse the instances of empty subcircuits that are not listed as black boxes.
 
     Args:
         empty: Name of an empty subcircuit to the instances of it.
+        hint: What to do about some of them, as the end of the message.
 
     Raises:
         NetlistError: If there is any; it names all of them.
     """
     if not empty:
         return
-    names = "; ".join(
+    listed = "; ".join(
         f"'{name}' (used by {', '.join(users[:_SHOWN])}{' and more' if len(users) > _SHOWN else ''})"
         for name, users in sorted(empty.items())
     )
     raise NetlistError(
-        f"Empty subcircuits, whose devices are unknown: {names}. For each, {BLACK_BOX_HINT}",
+        f"Empty subcircuits, whose devices are unknown: {listed}. For each, {BLACK_BOX_HINT}{hint}",
         details={"empty": {name: list(users[:100]) for name, users in sorted(empty.items())}},
     )
 

@@ -99,6 +99,10 @@ class Flattener:
         """
         self._names.refuse(self.undrawn)
 
+    def hint_at_cells(self, names: Iterable[str]) -> str:
+        """Return what to do about subcircuits that are cells of the process's libraries; empty where none is."""
+        return self._names.hint_at_cells(names)
+
     def flatten(self, top: Subcircuit) -> tuple[str, ...]:
         """Expand ``top`` into ``devices`` and return its ports.
 

@@ -86,8 +86,8 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
     _raise_all(
         deck.skipped_includes,
         partial(findings.raise_faults, "Invalid netlist", {"missing_parameters": list(missing)} if missing else None),
-        partial(_raise_undefined, flattener.undefined),
-        partial(refuse_empty, flattener.empty),
+        partial(_raise_undefined, flattener.undefined, flattener.hint_at_cells(flattener.undefined)),
+        partial(refuse_empty, flattener.empty, flattener.hint_at_cells(flattener.empty)),
         flattener.refuse_undrawn,
     )
     check_listed(flattener.listed, flattener.black_boxes)
@@ -148,7 +148,7 @@ def _error_of(check: Callable[[], None]) -> LayoutkitError | None:
     return None
 
 
-def _raise_undefined(undefined: dict[str, list[str]]) -> None:
+def _raise_undefined(undefined: dict[str, list[str]], hint: str) -> None:
     if not undefined:
         return
     listed = "; ".join(
@@ -156,7 +156,7 @@ def _raise_undefined(undefined: dict[str, list[str]]) -> None:
         for name, users in sorted(undefined.items())
     )
     raise NetlistError(
-        f"Undefined subcircuits: {listed}. For each, {BLACK_BOX_HINT}",
+        f"Undefined subcircuits: {listed}. For each, {BLACK_BOX_HINT}{hint}",
         details={"undefined": {name: users[:100] for name, users in sorted(undefined.items())}},
     )
 
