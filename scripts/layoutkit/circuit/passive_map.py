@@ -23,12 +23,15 @@ from layoutkit.circuit.readers.model_names import width_in_name
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.errors import GeometryError, NetlistError
 from layoutkit.technology.passive_sizes import (
+    MOST_IN_SERIES,
     SIZE_OF_VALUE,
     PassiveSize,
+    capacitance,
     common_plates,
     drawn_length,
     folded_gate,
     rectangle_sides,
+    smallest_plate,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
 
 _ROUNDING = 1e-9  # relative difference of two equal sizes
+_SHOWN = 20  # most devices in a message
 
 
 class _Choice(NamedTuple):
@@ -86,6 +90,50 @@ def map_passive(technology: Any, device: Device, report: Report, substrate: str 
     if size.series > 1:
         params["series"] = size.series
     return replace(device, model=choice.spec.name, params=params)
+
+
+def without_parasitics(circuit: Circuit, technology: Any, *, keep: bool = False) -> Circuit:
+    """Return the circuit without the capacitances of wires that layout extractors write as capacitors.
+
+    They are the capacitors without a model that are smaller than the smallest that the technology draws, and those of
+    0 and less. Where there is one of these, an extractor wrote the netlist, and those smaller than one plate count,
+    too, which plates in series would make up otherwise. A warning states their number and sum.
+
+    Args:
+        circuit: What a reader returned.
+        technology: A ``layoutkit.technology.Technology``; None where none is known: only 0 and less is left out then.
+        keep: Whether they stay, so that those that cannot be drawn are refused.
+
+    Raises:
+        NetlistError: If capacitors of 0 and less are to stay.
+    """
+    plain = [device for device in circuit.devices if device.type == "capacitor" and device.model == device.type]
+    sized = {"w", "l", "area"}
+    values = {each.id: each.params["c"] for each in plain if "c" in each.params and not sized & each.params.keys()}
+    if keep:
+        wrong = [f"'{name}': c must be positive, got {value:g}" for name, value in values.items() if value <= 0]
+        if wrong:
+            more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+            raise NetlistError(f"Invalid netlist: {'; '.join(wrong[:_SHOWN])}{more}")
+        return circuit
+    bound, plate = "of 0 F and less", 0.0
+    specs = [] if technology is None else [spec for spec in technology.passives.values() if spec.type == "capacitor"]
+    if specs:
+        spec = max(specs, key=lambda each: bool(each.default))
+        side = technology.to_um(smallest_plate(technology, spec))
+        plate = capacitance(spec, side, side)
+        bound = f"below {plate * 1e15:.4g} fF, the smallest plate of {technology.name},"
+    if not any(value <= 0 or value < plate / MOST_IN_SERIES * (1 - _ROUNDING) for value in values.values()):
+        return circuit
+    dropped = {name: value for name, value in values.items() if value <= 0 or value < plate * (1 - _ROUNDING)}
+    sum_ff = sum(circuit.device(name).m * value for name, value in dropped.items()) * 1e15
+    shown = ", ".join([*dropped][:_SHOWN]) + (f" and {len(dropped) - _SHOWN} more" if len(dropped) > _SHOWN else "")
+    text = (
+        f"capacitors without a model and {bound} are taken for capacitances of wires and left out: "
+        f"{len(dropped)} with {sum_ff:.4g} fF in all; keep_parasitics keeps them: {shown}"
+    )
+    devices = tuple(device for device in circuit.devices if device.id not in dropped)
+    return replace(circuit, devices=devices, warnings=(*circuit.warnings, text))
 
 
 def with_common_plates(

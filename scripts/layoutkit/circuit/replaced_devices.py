@@ -41,6 +41,9 @@ class ModelNames:
         technology: The process; None where none is known, so that no name is refused.
         device_map: Model -> device of the process, for what the user replaces.
 
+    Attributes:
+        technology: The process.
+
     Raises:
         LayoutkitError: If there is a map and no technology.
     """
@@ -51,7 +54,7 @@ class ModelNames:
                 "device_map names devices of a technology; give technology, too",
                 details={"param_name": "technology", "required_by": "device_map"},
             )
-        self._technology = technology
+        self.technology = self._technology = technology
         self._map = dict(device_map or {})
         self._targets: dict[str, DeviceSpec | PassiveSpec | None] = {}
         if technology is not None:

@@ -92,6 +92,7 @@ FIXED = {
     "top": Kind(_text, "the name of a subcircuit"),
     "parameters": Kind(lambda value: isinstance(value, dict), "an object of values by name"),
     "device_map": Kind(lambda value: isinstance(value, dict), "an object of devices by model"),
+    "keep_parasitics": Kind(lambda value: isinstance(value, bool), "true or false"),
     "black_boxes": _list_of(_text, "names of subcircuits"),
     "waived_layers": _list_of(_text, "layers"),
     "net_priorities": _list_of(lambda value: isinstance(value, dict), "objects with net and priority"),

@@ -65,6 +65,8 @@ class LayoutRequest:
         post_layout: Whether parasitics are extracted and the circuit is simulated before and after layout.
         flatten: Whether every device is laid out by itself; else subcircuits that are used more than once are laid out
             once.
+        keep_parasitics: Whether capacitors without a model that are too small to be drawn are refused; else they are
+            taken for capacitances of wires and left out, with a warning.
         device_map: Model of the netlist -> device of the technology that takes its place, such as
             ``{"ppolyf_u_1k": "ppolyf_u"}``.
         sizes: Sizes in place of the netlist's, by device: ``{"M1": {"w": 4e-6, "nf": 2}}``, as ``Device.params`` of the
@@ -96,6 +98,7 @@ class LayoutRequest:
     post_layout: bool = False
     sizes: Mapping[str, Mapping[str, float]] | None = None
     device_map: Mapping[str, str] | None = None
+    keep_parasitics: bool = False
 
     @classmethod
     def of(cls, params: Mapping[str, Any]) -> LayoutRequest:
@@ -227,6 +230,7 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
         black_boxes=request.black_boxes,
         parameters=request.parameters,
         names=ModelNames(technology, request.device_map),
+        keep_parasitics=request.keep_parasitics,
     )
     target = Target.from_technology(technology)
     mapped = map_circuit(read, target, MapOptions(width_per=request.width_per))

@@ -28,6 +28,7 @@ def parse(params: Mapping[str, Any]) -> Circuit:
         black_boxes=params.get("black_boxes", ()),
         parameters=params.get("parameters"),
         names=ModelNames(load(params["technology"]) if "technology" in params else None, params.get("device_map")),
+        keep_parasitics=params["keep_parasitics"],
     )
 
 

@@ -7,10 +7,11 @@ import subprocess
 
 import pytest
 
-from layoutkit.circuit import read_netlist, write_spice
+from layoutkit.circuit import ModelNames, Target, map_circuit, read_netlist, write_spice
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.readers.vectors import bits
 from layoutkit.errors import NetlistError
+from layoutkit.technology import load
 
 HALF = ".subckt half in out vdd vss\nM1 out in vss vss nmos w=2u l=1u\nM2 out in vdd vdd pmos w=4u l=1u\n.ends\n"
 SPECTRE = """// testbench of an amplifier
@@ -261,3 +262,59 @@ def test_a_call_with_the_nodes_of_no_device_may_be_one_of_a_subcircuit():
     with pytest.raises(NetlistError, match="unless CAP_ARRAY is a subcircuit, which the netlist does not define"):
         read(deck)
     assert [box.cell for box in read(deck, black_boxes=("cap_array",)).black_boxes] == ["CAP_ARRAY"]
+
+
+EXTRACTED = """* as a layout extractor writes an inverter
+.subckt inv a y vdd vss
+X0 y a vdd vdd pmos w=2 l=1
+X1 y a vss vss nmos w=1 l=1
+C0 y vdd 0.12f
+C1 a vss 0.65f
+C2 vdd y -0.03f
+C3 vdd vss 1.3f **FLOATING
+C4 y vss 1p
+.ends
+"""
+
+
+@pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_capacitances_of_wires_are_left_out_with_their_sum_and_stay_where_asked_for(process):
+    names = ModelNames(load(process))
+    circuit = read(EXTRACTED, names=names)
+    assert [device.id for device in circuit.devices] == ["X0", "X1", "C4"]
+    (told,) = (text for text in circuit.warnings if "capacitances of wires" in text)
+    assert "4 with 2.04 fF in all; keep_parasitics keeps them: C0, C1, C2, C3" in told
+    assert process in told
+    with pytest.raises(NetlistError, match="'C2': c must be positive"):
+        read(EXTRACTED, names=names, keep_parasitics=True)
+    kept = read(EXTRACTED.replace("-0.03f", "0.03f"), names=names, keep_parasitics=True)
+    assert len(kept.devices) == 7
+
+
+@pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_the_bound_of_capacitances_of_wires_is_what_the_process_can_draw(process):
+    technology = load(process)
+    names, target = ModelNames(technology), Target.from_technology(technology)
+    told = next(text for text in read(EXTRACTED, names=names).warnings if "capacitances of wires" in text)
+    plate = float(re.search(r"below ([\d.]+) fF", told)[1])
+
+    def ids(femtofarad, more=""):
+        text = f".subckt t a b\nC1 a b {femtofarad}f\nR1 a b 5k\n{more}.ends\n"
+        circuit = read(text, names=names)
+        map_circuit(circuit, target)
+        return [device.id for device in circuit.devices]
+
+    assert ids(1.01 * plate / 8) == ["C1", "R1"]  # plates in series
+    assert ids(0.99 * plate / 8) == ["R1"]
+    with pytest.raises(NetlistError, match="is less than the smallest"):
+        map_circuit(read(f".subckt t a b\nC1 a b {plate / 9}f\n.ends", names=names, keep_parasitics=True), target)
+    assert ids(0.99 * plate, "C2 a b -1a\n") == ["R1"]
+    assert ids(1.01 * plate, "C2 a b -1a\n") == ["C1", "R1"]
+
+
+def test_without_a_process_only_capacitances_of_0_and_less_are_left_out():
+    circuit = read(EXTRACTED)
+    assert [device.id for device in circuit.devices] == ["X0", "X1", "C0", "C1", "C3", "C4"]
+    assert any("of 0 F and less are taken for" in text and "1 with -0.03 fF" in text for text in circuit.warnings)
+    with pytest.raises(NetlistError, match="c must be positive"):
+        read(EXTRACTED.replace("C4 y vss 1p", "XC4 y vss cap_mim_m3_1 c=-1p"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.orientation import oriented
+from layoutkit.circuit.passive_map import without_parasitics
 from layoutkit.circuit.readers.findings import shown_words
 from layoutkit.circuit.readers.json_reader import circuit_from_json, parse_json
 from layoutkit.circuit.readers.netlist_warnings import suspicious_bodies, suspicious_nets
@@ -49,6 +50,7 @@ def read_netlist(  # noqa: PLR0913 - each has a default
     black_boxes: Collection[str] = (),
     parameters: Mapping[str, str | float] | None = None,
     names: ModelNames | None = None,
+    keep_parasitics: bool = False,
 ) -> Circuit:
     """Return the flat circuit of a netlist.
 
@@ -63,6 +65,7 @@ def read_netlist(  # noqa: PLR0913 - each has a default
             ``read_spice``.
         names: What the names of models mean in the process that the netlist is read for, and which ones the user
             replaces; None for a netlist of any process.
+        keep_parasitics: Whether capacitors too small to be drawn stay; see ``without_parasitics``.
 
     Raises:
         UnsupportedOperationError: If the netlist holds devices of the process that are neither drawn nor replaced.
@@ -83,7 +86,8 @@ def read_netlist(  # noqa: PLR0913 - each has a default
     else:
         circuit = read_spice(path, top=top, black_boxes=black_boxes, parameters=parameters, names=names)
     _check_names(circuit)
-    circuit = oriented(with_spelled_nets(names.applied(circuit)))
+    circuit = with_spelled_nets(names.applied(circuit))
+    circuit = oriented(without_parasitics(circuit, names.technology, keep=keep_parasitics))
     boxes = tuple(f"black box {box.id} ({box.cell}): its content is unknown" for box in circuit.black_boxes)
     circuit = replace(
         circuit, warnings=(*circuit.warnings, *boxes, *suspicious_nets(circuit), *suspicious_bodies(circuit))

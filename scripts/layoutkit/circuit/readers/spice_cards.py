@@ -273,6 +273,7 @@ class SizeReader:
         self._scale = scale
         self._findings = findings
         self._missing: list[str] = []
+        self._any_sign = {"r"}
 
     def params(self, card: Card, device_id: str, scope: Scope) -> dict[str, float]:
         """Return the evaluated parameters of a card.
@@ -282,6 +283,8 @@ class SizeReader:
             NetlistError: If a parameter that is drawn has no value or an impossible one.
         """
         self._missing = []
+        # Layout extractors write capacitances below 0, which ``without_parasitics`` leaves out.
+        self._any_sign = {"r", "c"} if card.model == "capacitor" else {"r"}
         local = Scope(scope, fallback=card.params)
         kind = KINDS[card.kind]
         texts = {_ALIASES.get(key, key): text for key, text in card.params.items() if key not in _NOT_DRAWN}
@@ -371,7 +374,7 @@ class SizeReader:
             raise NetlistError(f"'{device_id}': {key}: {error}") from None
         if key in _LENGTHS:
             value = self._metres(value, device_id, key, text)
-        if value <= 0 and key != "r":
+        if value <= 0 and key not in self._any_sign:
             raise NetlistError(f"'{device_id}': {key} must be positive, got {value:g}")
         if key in INTEGER_PARAMS:
             if value > LARGEST_COUNT or abs(value - round(value)) > 1e-9 * value:

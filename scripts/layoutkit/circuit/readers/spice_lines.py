@@ -20,6 +20,7 @@ _PATH_DIRECTIVE = re.compile(
     r"(?:\.(?:include|incl?|lib)|include)\s+(?P<path>'[^']+'|\"[^\"]+\"|\S+)(?P<rest>.*)", re.IGNORECASE
 )
 _SPACED_OPERATOR = re.compile(r"\s+([-+*/])\s+(?=[\w.('\"{])")
+_FLOATING = re.compile(r"\s\*\*FLOATING\b.*")  # what Magic writes behind a capacitance of a net without devices
 _WORD = re.compile(r"[^\s,()='\"{}]+(?:\(\d+\)[^\s,()='\"{}]*)?")
 _ESCAPE = re.compile(r"\\(.)")
 # Quotes, brackets, escapes, commas, CDL's "$" and operators with blanks around them take the full reader.
@@ -103,6 +104,7 @@ def _without_comment(line: str) -> str:
     """Return the line up to its comment: ``*`` or ``//`` in front, `` $``, `` //`` or ``;`` behind."""
     if line.startswith(("*", "//")):
         return ""
+    line = _FLOATING.sub("", line)
     if not any(mark in line for mark in ";$/"):
         return line
     quote = ""
