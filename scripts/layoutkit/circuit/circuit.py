@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.errors import DeviceNotFoundError, NetlistError, did_you_mean
 from layoutkit.technology.device_kinds import KINDS
+from layoutkit.technology.size_limits import stated_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -354,4 +355,4 @@ def _size_fault(device: Device, size: str, value: float) -> str:
         return f"{size} of {device.id} must be above 0, got {value:g}"
     if size in INTEGER_PARAMS and value != int(value):
         return f"{size} of {device.id} must be a whole number, got {value:g}"
-    return ""
+    return "; ".join(f"{device.id}: {text}" for text in stated_faults(replace(device, params={size: value})))

@@ -40,6 +40,8 @@ from layoutkit.circuit.widths import NarrowFinger, narrow_error, with_total_widt
 from layoutkit.errors import NetlistError, UnsupportedOperationError
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.finger_widths import ROUNDING, FingeredWidth, dividing_fingers, widest_finger
+from layoutkit.technology.passive_sizes import bars_of
+from layoutkit.technology.size_limits import circuit_fault, drawn_faults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -269,7 +271,7 @@ class _Mapping:
             raise narrow_error(self._narrow)
         stated = (draft.width for draft in drafts if draft is not None and draft.is_stated)
         fingers = dividing_fingers(stated, self._target.grid)
-        mapped, faults = [], []
+        mapped, faults, total = [], [], 0
         for device, draft in zip(devices, drafts, strict=True):
             try:
                 found = self._passive(device) if draft is None else self._transistor(draft, fingers)
@@ -277,10 +279,27 @@ class _Mapping:
                 faults.append(str(error))
                 continue
             mapped.append(found)
+            units, side_um = self._units(found, draft)
+            total += units
+            faults += [f"'{device.id}': {text}" for text in drawn_faults(found, units, side_um)]
+        if not faults and (fault := circuit_fault(total)):
+            faults.append(fault)
         if faults:
             rest = f"; and {len(faults) - _LISTED_FAULTS} more" if len(faults) > _LISTED_FAULTS else ""
             raise NetlistError("; ".join(faults[:_LISTED_FAULTS]) + rest)
         return tuple(mapped)
+
+    def _units(self, device: Device, draft: _Draft | None) -> tuple[int, float]:
+        """Return in how many fingers, bars or plates a mapped device is drawn at least, and how long one is. [um]"""
+        technology, count = self._target.technology, device.m * int(device.params.get("series", 1))
+        if draft is not None:
+            widest = draft.spec.widest or math.inf
+            return max(device.nf * device.m, math.ceil(device.w * device.m / self._dbu_m / widest)), device.l * 1e6
+        if device.kind.in_series != "lengths":
+            return count, max(device.w, device.l) * 1e6
+        width, length = (round(side * 1e6 / technology.dbu_um) for side in (device.w, device.l))
+        bars = bars_of(technology, technology.passives[device.model], width, length)
+        return bars * device.m, device.l * 1e6 / bars
 
     def _passive(self, device: Device) -> Device:
         return map_passive(

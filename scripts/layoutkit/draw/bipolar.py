@@ -27,12 +27,13 @@ from typing import TYPE_CHECKING
 from layoutkit.draw.bipolar_pattern import rows_of, with_dummies
 from layoutkit.draw.bipolar_wires import BipolarWires, Tiles
 from layoutkit.draw.module import DrawnDummy, Gate, Instance, Keepout, Module, Pin
-from layoutkit.draw.passive import MAX_UNITS, rectangle_on_grid, spec_of_kind
+from layoutkit.draw.passive import rectangle_on_grid, spec_of_kind
 from layoutkit.draw.ring import centred_array
 from layoutkit.draw.sketch import Area, Sketch, spread_squares
 from layoutkit.errors import GeometryError
 from layoutkit.layout.cells import fresh_cell
 from layoutkit.technology.bipolar_frames import frames_of, layer_of_frame
+from layoutkit.technology.size_limits import MAX_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

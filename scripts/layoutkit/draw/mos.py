@@ -10,6 +10,7 @@ from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.draw.row import Finger, Row
 from layoutkit.draw.stack import RowStack, draw_row_module, module_size
 from layoutkit.errors import GeometryError
+from layoutkit.technology.size_limits import MAX_FINGERS, MAX_SIDE_UM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from layoutkit.draw.module import Module
     from layoutkit.technology import DeviceSpec, Technology
 
-MAX_FINGERS = 10_000
-MOST_UM = 1000.0
-"""Largest width of one finger, and largest gate length, that is drawn. [um]"""
 DUMMY_LENGTH_UM = 1.0
 """Largest gate length of a dummy [um]: the etching of a gate depends on its neighbour's edge, not on its length."""
 MAX_ASPECT = 4.0
@@ -182,14 +180,14 @@ def _too_large(device_id: str, size: MosSize) -> list[_Fault]:
     """Return the fault of sizes whose drawing would hold millions of contacts."""
     widths = (f"a finger of {device_id} is {size.w_m / size.nf * 1e6:g} um wide", size.w_m / size.nf * 1e6)
     lengths = (f"the gate of {device_id} is {size.l_m * 1e6:g} um long", size.l_m * 1e6)
-    faults = [f"{text}; at most {MOST_UM:g} um are drawn" for text, um in (widths, lengths) if um > MOST_UM]
+    faults = [f"{text}; at most {MAX_SIDE_UM:g} um are drawn" for text, um in (widths, lengths) if um > MAX_SIDE_UM]
     if not faults:
         return []
     text = (
         f"{'; '.join(faults)}. Use more fingers (nf), units (m) or transistors in series, or correct the unit: "
         "w and l are in metres"
     )
-    return [_Fault(text, {"w": size.w_m, "l": size.l_m, "nf": size.nf, "maximum_um": MOST_UM})]
+    return [_Fault(text, {"w": size.w_m, "l": size.l_m, "nf": size.nf, "maximum_um": MAX_SIDE_UM})]
 
 
 def _on_grid(tech: Technology, what: str, length_m: float, parts: int, warnings: list[str]) -> int:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
 from layoutkit.technology.passive_sizes import PassiveSize, bars_of, capacitance, capacitor_size
+from layoutkit.technology.size_limits import MAX_SIDE_UM, MAX_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from layoutkit.technology import PassiveSpec, Technology
-
-MAX_UNITS = 5_000
 
 
 @dataclass(frozen=True)
@@ -241,6 +240,12 @@ def _bounded(tech: Technology, what: str, length: int, low: int, high: int | Non
         raise GeometryError(
             f"{what} {length * per_m:g} is above maximum {high * per_m:g}",
             details={"provided_value": length * per_m, "maximum": high * per_m, "unit": "m"},
+        )
+    if high is None and length > tech.to_dbu(MAX_SIDE_UM):
+        raise GeometryError(
+            f"{what} {length * per_m:g} m is above {MAX_SIDE_UM * 1e-6:g} m, the most that is drawn of one "
+            "bar or unit; w and l are in metres",
+            details={"provided_value": length * per_m, "maximum": MAX_SIDE_UM * 1e-6, "unit": "m"},
         )
 
 

@@ -16,7 +16,7 @@ from layoutkit.drc.kinds import KINDS
 from layoutkit.drc.rule_cases import faults_in, fields_of, kind_of
 from layoutkit.errors import FileError, TechnologyError, did_you_mean
 from layoutkit.layout.files import read_bytes
-from layoutkit.technology.bounded_yaml import read_yaml
+from layoutkit.technology.bounded_yaml import check_numbers, read_yaml
 from layoutkit.technology.expressions import require
 from layoutkit.technology.technology_reader import read_rule
 
@@ -95,9 +95,11 @@ def _parsed(path: str | os.PathLike[str]) -> Any:
     import json
 
     try:
-        return json.loads(text)
+        data = json.loads(text)
+        check_numbers(data)
     except (ValueError, RecursionError) as error:
         raise FileError(f"rule file {name} is not readable JSON: {error}") from error
+    return data
 
 
 def rule_with_faults(entry: Any, technology: Technology) -> tuple[Rule | None, list[str]]:
@@ -109,7 +111,10 @@ def rule_with_faults(entry: Any, technology: Technology) -> tuple[Rule | None, l
     if faults:
         return None, faults
     fields["kind"] = KIND_ALIASES.get(fields["kind"], fields["kind"])
-    rule = read_rule(fields, technology.dbu_um)
+    try:
+        rule = read_rule(fields, technology.dbu_um)
+    except TechnologyError as error:
+        return None, [str(error)]
     kind = kind_of(rule)
     if kind is None:
         meant = did_you_mean(rule.kind, [*KINDS, *KIND_ALIASES])

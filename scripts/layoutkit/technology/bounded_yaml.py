@@ -1,7 +1,8 @@
-"""Read YAML from untrusted files: bounded in depth, and in what its aliases expand to.
+"""Read YAML from untrusted files: bounded in depth, in what its aliases expand to, and in its numbers.
 
 PyYAML's C composer recurses on the C stack, so that 30 kB of ``[`` crash the process. Aliases of lists of aliases make
-billions of values of a few lines, as soon as something walks through them.
+billions of values of a few lines, as soon as something walks through them. Infinity, NaN and 1e300 overflow wherever
+they are rounded.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 64
 MAX_VALUES = 1_000_000
+MAX_NUMBER = 1e12
+MAX_SHOWN = 20  # places of wrong numbers in a message
+MAX_KEY = 60  # characters of a key in a place
+MIN_NUMBER = 1e-30  # a smaller number that is not 0 makes others overflow that are divided by it
 
 
 def read_yaml(text: str, *, trusted: bool = False) -> Any:
@@ -32,9 +37,39 @@ def read_yaml(text: str, *, trusted: bool = False) -> Any:
     try:
         if not trusted:
             _check(loader(text).get_event)
-        return yaml.load(text, Loader=loader)  # noqa: S506 - both are safe loaders
+        value = yaml.load(text, Loader=loader)  # noqa: S506 - both are safe loaders
     except yaml.YAMLError as error:
         raise ValueError(_reason(error)) from error
+    if not trusted:
+        check_numbers(value)
+    return value
+
+
+def check_numbers(document: Any) -> None:
+    """Raise an error if a number of a YAML or JSON document is not finite, or beyond the range of any unit.
+
+    Raises:
+        ValueError: If there is one; the message names up to ``MAX_SHOWN`` places.
+    """
+    wrong: list[str] = []
+    waiting: list[tuple[Any, tuple[Any, ...]]] = [(document, ())]
+    seen: set[int] = set()  # what aliases share is read once
+    while waiting:
+        value, place = waiting.pop()
+        if isinstance(value, dict | list):
+            if id(value) not in seen:
+                seen.add(id(value))
+                parts = value.items() if isinstance(value, dict) else enumerate(value)
+                waiting.extend((part, (*place, key)) for key, part in parts)
+                waiting.extend((key, (*place, "a key")) for key in value if isinstance(value, dict))
+        elif isinstance(value, int | float) and value and not MIN_NUMBER <= abs(value) <= MAX_NUMBER:
+            wrong.append(".".join(str(key)[:MAX_KEY] for key in place) or "the document")
+    if wrong:
+        more = f" and {len(wrong) - MAX_SHOWN} more" if len(wrong) > MAX_SHOWN else ""
+        raise ValueError(
+            f"numbers must be 0 or from {MIN_NUMBER:g} to {MAX_NUMBER:g} of either sign, but are not at "
+            f"{', '.join(sorted(wrong)[:MAX_SHOWN])}{more}"
+        )
 
 
 def _check(next_event: Callable[[], Any]) -> None:

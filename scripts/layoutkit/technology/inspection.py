@@ -20,7 +20,7 @@ from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, MOS_KINDS, Fil
 from layoutkit.technology.device_names import faults_of_names
 from layoutkit.technology.netlist_forms import faults_of_forms
 from layoutkit.technology.parasitic_data import faults_of_parasitics
-from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS
+from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS, MAX_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -321,7 +321,9 @@ class Inspection:
             self.add(place, str(error))
             return None
         steps = value / self.dbu_um
-        if abs(steps - round(steps)) > 1e-6:
+        if steps > MAX_LENGTH:
+            self.add(place, f"{value:g} um is longer than {MAX_LENGTH} database units")
+        elif abs(steps - round(steps)) > 1e-6:
             self.add(place, f"{value:g} um is not a whole number of database units of {self.dbu_um:g} um")
         elif place != "grid_um" and abs(value / self.grid_um - round(value / self.grid_um)) > 1e-6:
             self.add(place, f"{value:g} um is off the {self.grid_um:g} um grid")

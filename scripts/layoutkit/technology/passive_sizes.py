@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
 from layoutkit.technology.finger_widths import widest_finger
+from layoutkit.technology.size_limits import MAX_SIDE_UM, MAX_UNITS, check_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from layoutkit.technology.device_specs import PassiveSpec
     from layoutkit.technology.technology import Technology
 
-_UNLIMITED = 1_000_000_000  # longer than anything that is drawn [dbu]
 _LONG = 10_000  # bars shorter than this are not folded further [dbu]
 MOST_IN_SERIES = 8
 """Plates in series that make up a small capacitor: more have mostly the capacitance of their wires."""
@@ -72,11 +72,10 @@ def resistor_size(tech: Technology, spec: PassiveSpec, ohm: float, width: int | 
     Raises:
         GeometryError: If the value is not positive.
     """
-    if not ohm > 0:
-        raise GeometryError(f"a resistance must be positive, got {ohm:g} ohm")
+    check_value("resistance", ohm, "ohm")
     width = width or (spec.widths[0] if spec.widths else spec.min_w)
     squares = ohm / spec.value
-    m = max(1, ceil(spec.min_l / (squares * width) - 1e-9))
+    m = _units(spec, spec.min_l / (squares * width), f"{ohm:g} ohm")
     unit = tech.dbu_um * 1e-6
     return PassiveSize(width * unit, tech.snap(squares * width * m) * unit, m)
 
@@ -116,13 +115,14 @@ def capacitor_size(tech: Technology, spec: PassiveSpec, farad: float) -> Passive
     Raises:
         GeometryError: If the value is not positive, or smaller than that of the smallest plates in series.
     """
-    if not farad > 0:
-        raise GeometryError(f"a capacitance must be positive, got {farad:g} F")
-    largest = min(spec.max_w or _UNLIMITED, spec.max_l or _UNLIMITED)
+    check_value("capacitance", farad, "F")
+    most = tech.to_dbu(MAX_SIDE_UM)
+    largest = min(spec.max_w or most, spec.max_l or most)
     if spec.max_area is not None:
         largest = min(largest, int(sqrt(spec.max_area)))
-    side = _plate_side(tech, spec, farad)
-    m = 1
+    side_um = tech.to_um(largest + tech.grid)  # no plate is larger, so that fewer are never enough
+    m = max(1, _units(spec, farad / capacitance(spec, side_um, side_um), f"{farad:g} F") - 1)
+    side = _plate_side(tech, spec, farad / m)
     while side > largest:
         m += 1
         side = _plate_side(tech, spec, farad / m)
@@ -141,6 +141,21 @@ def capacitor_size(tech: Technology, spec: PassiveSpec, farad: float) -> Passive
         )
     unit = tech.dbu_um * 1e-6
     return PassiveSize(side * unit, side * unit, m, series=series)
+
+
+def _units(spec: PassiveSpec, least: float, value: str) -> int:
+    """Return how many units in parallel are at least ``least``.
+
+    Raises:
+        GeometryError: If they are more than are drawn.
+    """
+    if not least <= MAX_UNITS:
+        raise GeometryError(
+            f"{value} would be more than {MAX_UNITS} units of {spec.name} in parallel, the most that are drawn; "
+            "is the value right? (in SPICE m and M are milli, meg is mega)",
+            details={"value": value, "maximum": MAX_UNITS},
+        )
+    return max(1, ceil(least - 1e-9))
 
 
 def smallest_plate(tech: Technology, spec: PassiveSpec) -> int:
@@ -219,8 +234,7 @@ def mos_capacitor_size(tech: Technology, spec: PassiveSpec, farad: float) -> Pas
     Raises:
         GeometryError: If the value is not positive, or smaller than that of the smallest gate.
     """
-    if not farad > 0:
-        raise GeometryError(f"a capacitance must be positive, got {farad:g} F")
+    check_value("capacitance", farad, "F")
     area = farad / spec.value / tech.dbu_um**2
     length = min(max(_GATE_LENGTH, spec.min_l), spec.max_l or _GATE_LENGTH)
     if area < spec.min_w * length:
@@ -231,7 +245,7 @@ def mos_capacitor_size(tech: Technology, spec: PassiveSpec, farad: float) -> Pas
             f"{farad:g} F is less than the smallest {spec.name} has: {least:.4g} F",
             details={"provided_value": farad, "smallest": least},
         )
-    m = max(1, ceil(area / length / _widest_gate(tech, spec) - 1e-9))
+    m = _units(spec, area / length / _widest_gate(tech, spec), f"{farad:g} F")
     unit = tech.dbu_um * 1e-6
     return PassiveSize(max(spec.min_w, tech.snap(area / length / m)) * unit, length * unit, m)
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import TechnologyError
+from layoutkit.errors import GeometryError, TechnologyError
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.device_names import DeviceNames, ListedNames
 from layoutkit.technology.parasitic_data import ParasiticData
@@ -48,6 +49,7 @@ PURPOSES = {
 }
 NOT_ON_A_MASK = frozenset({"pin", "text", "boundary", "exclusion", "annotation"})
 """Purposes of layers that are not on the wafer and therefore need no rules."""
+MAX_LENGTH = 1_000_000_000  # of a rule or dimension; KLayout's coordinates have 32 bits [dbu]
 AREA_KINDS = frozenset({"area", "hole_area", "max_area"})
 """Kinds of rules whose value is an area."""
 DIMENSIONLESS_KINDS = frozenset({"angle", "max_ratio", "density", "antenna"})
@@ -349,7 +351,7 @@ class Technology:
 
     def to_dbu(self, length_um: float) -> int:
         """Return ``length_um`` in database units, rounded to the nearest."""
-        return round(length_um / self.dbu_um)
+        return round(_finite(length_um / self.dbu_um))
 
     def to_um(self, length: float) -> float:
         """Return ``length`` [dbu] in micrometres, rounded to a thousandth of a database unit."""
@@ -357,11 +359,11 @@ class Technology:
 
     def snap(self, length: float) -> int:
         """Return ``length`` [dbu] on the nearest grid point; halves go up."""
-        return int((length + self.grid / 2) // self.grid) * self.grid
+        return int((_finite(length) + self.grid / 2) // self.grid) * self.grid
 
     def snap_up(self, length: float) -> int:
         """Return the smallest grid point not below ``length`` [dbu]."""
-        return -int(-length // self.grid) * self.grid
+        return -int(-_finite(length) // self.grid) * self.grid
 
     def with_layer_map(self, layer_map: Mapping[str, int | tuple[int, int]]) -> Technology:
         """Return the same technology drawn on other GDS numbers.
@@ -377,3 +379,14 @@ class Technology:
             spec = self.spec(name)
             layers[spec.name] = replace(spec, gds=(number, 0) if isinstance(number, int) else number)
         return replace(self, layers=layers)
+
+
+def _finite(length: float) -> float:
+    """Return ``length`` [dbu], which must be a number that can be rounded.
+
+    Raises:
+        GeometryError: If it is infinite or NaN, as after a product of numbers that are too large.
+    """
+    if not isfinite(length):
+        raise GeometryError("a length is too large: lengths of devices are in metres, places and spaces in micrometres")
+    return length

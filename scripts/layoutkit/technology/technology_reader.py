@@ -8,7 +8,7 @@ from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
-from layoutkit.technology.bounded_yaml import read_yaml
+from layoutkit.technology.bounded_yaml import check_numbers, read_yaml
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS, PASSIVE_KINDS, FileFields, listed_kinds
 from layoutkit.technology.device_names import read_names
 from layoutkit.technology.device_specs import DeepWell, DeviceSpec, PassiveSpec
@@ -19,6 +19,7 @@ from layoutkit.technology.simulation_models import read_simulation_models
 from layoutkit.technology.technology import (
     AREA_KINDS,
     DIMENSIONLESS_KINDS,
+    MAX_LENGTH,
     Conductor,
     Cut,
     ElectricalSources,
@@ -129,9 +130,11 @@ def _from_json(text: str) -> Any:
     import json
 
     try:
-        return json.loads(text)
+        data = json.loads(text)
     except json.JSONDecodeError:  # YAML may open with a brace too
         return read_yaml(text)
+    check_numbers(data)
+    return data
 
 
 def read_rule(entry: Mapping[str, Any], dbu_um: float) -> Rule:
@@ -145,7 +148,7 @@ def read_rule(entry: Mapping[str, Any], dbu_um: float) -> Rule:
         number = None if raw is None else float(raw)
         if number is not None and kind not in DIMENSIONLESS_KINDS:
             number = round(number / dbu_um ** (2 if kind in AREA_KINDS else 1))
-        return Rule(
+        rule = Rule(
             id=rule_id,
             kind=kind,
             description=str(entry.get("description", "")),
@@ -157,6 +160,9 @@ def read_rule(entry: Mapping[str, Any], dbu_um: float) -> Rule:
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise TechnologyError(f"malformed rule {short(entry)}: {error}") from error
+    if abs(rule.value or 0) > MAX_LENGTH ** (2 if kind in AREA_KINDS else 1):
+        raise TechnologyError(f"rule '{rule_id}': its value {raw:g} is beyond {MAX_LENGTH} database units")
+    return rule
 
 
 def _layer(name: str, entry: Mapping[str, Any]) -> LayerSpec:
@@ -269,6 +275,8 @@ class _Reader:
         if isinstance(reference, bool) or reference is None:
             raise self._fault(f"{where}: expected a rule id or a length in um, got {reference!r}")
         if isinstance(reference, (int, float)):
+            if not abs(reference / self.dbu_um) <= MAX_LENGTH:
+                raise self._fault(f"{where}: {reference:g} um is longer than {MAX_LENGTH} database units")
             return round(reference / self.dbu_um)
         if " + " in reference:
             return sum(self._length(part, where) for part in reference.split(" + "))

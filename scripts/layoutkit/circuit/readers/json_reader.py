@@ -18,6 +18,7 @@ from layoutkit.circuit.readers.json_cells import MAX_FAULTS, Cell, CellReader, I
 from layoutkit.circuit.readers.source import read_text
 from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS
+from layoutkit.technology.size_limits import circuit_fault, stated_faults
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -99,6 +100,8 @@ def circuit_from_json(data: Any, *, top: str | None = None, black_boxes: Collect
     chosen = _choose_top(cells, by_name, top or named_top)
     expansion = _Expansion(by_name, reader.faults, black_boxes)
     expansion.expand(chosen, "", {port: port for port in chosen.ports}, (chosen.name,))
+    if not reader.faults and (fault := circuit_fault(sum(each.m * each.nf for each in expansion.devices))):
+        reader.faults.append(("devices", fault))
     _raise_faults(reader.faults)
     check_listed(black_boxes, expansion.black_boxes)
     warnings = tuple(f"ignored field: {name}" for name in sorted(reader.ignored))
@@ -176,6 +179,7 @@ class _Expansion:
         for device in cell.devices:
             terminals = {terminal: nets.get(net, path + net) for terminal, net in device.terminals.items()}
             self.devices.append(replace(device, id=path + device.id, terminals=terminals))
+            self._faults += [(f"device '{path}{device.id}'", text) for text in stated_faults(device)]
         for instance in cell.instances:
             self._instance(instance, path, nets, ancestors)
 

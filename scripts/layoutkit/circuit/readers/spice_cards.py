@@ -16,6 +16,7 @@ from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.circuit.replaced_devices import ModelNames, undrawn_in_any_process
 from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS
+from layoutkit.technology.size_limits import MAX_FINGERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +40,7 @@ _IN_MILLIMETRES = re.compile(r"[\d.]+m(?:m|eters?|etres?)?", re.IGNORECASE)
 LARGEST_RECTANGLE_M = {1: 0.1, 2: 1e-6}
 """Largest perimeter [m] and area [m2] by their power of a length; one in micrometres is never that small."""
 LARGEST_RECTANGLE_UM = 1e4
-LARGEST_COUNT = 1_000_000
+
 
 _IDEAL_NODES = {**dict.fromkeys("viefghbsw", 2), "t": 4, "o": 4, "u": 3, "y": 4, "k": 0}
 """First letter of an ideal element's card to its nodes that carry current: sources, switches, lines, couplings."""
@@ -377,8 +378,8 @@ class SizeReader:
         if value <= 0 and key not in self._any_sign:
             raise NetlistError(f"'{device_id}': {key} must be positive, got {value:g}")
         if key in INTEGER_PARAMS:
-            if value > LARGEST_COUNT or abs(value - round(value)) > 1e-9 * value:
-                raise NetlistError(f"'{device_id}': {key} must be an integer from 1 to {LARGEST_COUNT}, got {value:g}")
+            if value > MAX_FINGERS or abs(value - round(value)) > 1e-9 * value:
+                raise NetlistError(f"'{device_id}': {key} must be an integer from 1 to {MAX_FINGERS}, got {value:g}")
             return round(value)
         return value
 

@@ -13,6 +13,7 @@ from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.circuit.replaced_devices import ModelNames
 from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS
+from layoutkit.technology.size_limits import circuit_fault, stated_faults
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -80,6 +81,7 @@ class Flattener:
         self._taken_nets: dict[str, str] = {}
         self._instances = 0
         self._words = 0
+        self._units = 0
         self.devices: list[Device] = []
         self.undefined: dict[str, list[str]] = {}
         self.open_parameters: dict[str, list[str]] = {}
@@ -117,6 +119,8 @@ class Flattener:
         for port in ports:
             self._taken_nets.setdefault(port, port)
         self._expand(instance)
+        if not self._findings.faults and (fault := circuit_fault(self._units)):
+            self._findings.faults.append(fault)
         return ports
 
     def _instance(self, definition: Subcircuit, path: str, scope: Scope, ancestors: tuple[str, ...]) -> _Instance:
@@ -171,7 +175,7 @@ class Flattener:
             self.source_nets.update(dict.fromkeys(nets))
             self._findings.warn("ideal sources, switches and lines are not drawn and are left out", instance.path + key)
         else:
-            self._add(card, instance)
+            self._add(card, instance, statement.where)
 
     def _is_of_process(self, master: Subcircuit) -> bool:
         """Whether the netlist's own subcircuit has the name of a device of the process that is not drawn.
@@ -181,7 +185,7 @@ class Flattener:
         is_listed = master.name.lower() in self.listed
         return not is_listed and self._names.refuses(master.name) and self._names.kind(master.name) is not None
 
-    def _add(self, card: Card, instance: _Instance) -> None:
+    def _add(self, card: Card, instance: _Instance, where: str) -> None:
         if len(self.devices) >= MAX_DEVICES:
             raise _fatal(f"the netlist has more than {MAX_DEVICES} devices")
         device_id = instance.path + card.name
@@ -190,7 +194,11 @@ class Flattener:
         params["m"] = int(params["m"]) * instance.multiplier
         nets = [self._net(node, instance) for node in card.nodes]
         terminals = dict(zip(KINDS[card.kind].all_terminals, nets, strict=False))
-        self.devices.append(Device(device_id, card.kind, card.model, params, terminals, junctions))
+        device = Device(device_id, card.kind, card.model, params, terminals, junctions)
+        for text in stated_faults(device):
+            self._findings.fault(where, f"'{device_id}': {text}")
+        self.devices.append(device)
+        self._units += device.m * device.nf
         names = zip(KINDS[card.kind].all_terminals, map(instance.key, card.nodes), strict=False)
         instance.devices[device_id] = dict(names)
 
