@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     Joins = Iterable[tuple[str, str]]
 
 SUBSTRATE = "substrate"  # the layer that is one net everywhere, and the name of that net
+_WELL_REGIONS = {"nwell": "nwell", "pwell": "p_body"}
 _MARGIN = 1000  # substrate beyond the drawn shapes [dbu]; any positive number will do
 
 
@@ -114,8 +115,8 @@ class ElectricalLayers:
         diffusion: All diffusion, taps included, also below poly.
         gates: Device name to its channels.
         unrecognised_gates: Where poly crosses diffusion without making a device of the technology.
-        labels: Conductor name to the texts of the cell itself that name nets.
-        pins: Conductor name to the pin shapes of the cell itself; a text on the layer of pins is one, too.
+        labels: Name of a conductor or well to the texts of the cell itself that name nets.
+        pins: Name of a conductor or well to the pin shapes of the cell itself; a text on the layer of pins is one, too.
         passives: Resistor cores and capacitor plates.
     """
 
@@ -190,8 +191,14 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
         diffusion=diffusion,
         gates=gates,
         unrecognised_gates=drawn.crossings() - recognised,
-        labels={c.name: drawn.own_texts(c.label_layer, c.pin_layer) for c in technology.conductors},
-        pins={c.name: drawn.pins(c.pin_layer) for c in technology.conductors if c.pin_layer is not None},
+        labels={
+            **{c.name: drawn.own_texts(c.label_layer, c.pin_layer) for c in technology.conductors},
+            **{_WELL_REGIONS[well]: drawn.own_texts(*names) for well, names in technology.well_labels.items()},
+        },
+        pins={
+            **{c.name: drawn.pins(c.pin_layer) for c in technology.conductors if c.pin_layer is not None},
+            **{_WELL_REGIONS[well]: drawn.well_pins(well) for well in technology.well_labels},
+        },
         passives=metal.passives,
     )
 
@@ -380,6 +387,14 @@ class DrawnLayers:
             index = None if name is None else self.cell.layout().find_layer(*self.technology.spec(name).gds)
             if index is not None:
                 found += kdb.Texts(self.cell.shapes(index))
+        return found
+
+    def well_pins(self, well: str) -> kdb.Region:
+        """Return the pin shapes of the cell itself on wells of a type, with a box around each text on their layers."""
+        found = kdb.Region()
+        for name in self.technology.well_labels[well]:
+            if self.technology.spec(name).purpose == "pin":
+                found += self.pins(name)
         return found
 
     def pins(self, name: str) -> kdb.Region:

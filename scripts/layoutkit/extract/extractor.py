@@ -95,7 +95,7 @@ def extract(
         layout=layout,
         coverage=covered,
         unmeasured=without_size,
-        pins_drawn=any(not pins.is_empty() for pins in layers.pins.values()),
+        pins_drawn=any(not layers.pins[c.name].is_empty() for c in technology.conductors if c.pin_layer is not None),
     )
 
 

@@ -210,7 +210,7 @@ def _junctions(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.R
     others = {marker for other in alike for marker in other.marked_by} - set(transistor.marked_by)
     for marker in (*transistor.marked_by, *spec.markers, *spec.covers):
         found = found.inside(layer(marker))
-    for marker in sorted(others | set(spec.excludes)):
+    for marker in sorted(others - set(spec.optional) | set(spec.excludes)):
         found = found.outside(layer(marker))
     return found
 

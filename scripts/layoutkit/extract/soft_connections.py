@@ -98,7 +98,7 @@ def _inside(shapes: kdb.Region) -> kdb.Point:
 def _places(parts: Sequence[_Piece], labels: Sequence[Label], metal: Nets) -> tuple[tuple[str, Point], ...]:
     """Return a name and a place for each piece: those of a label on it, else of its tap."""
     labelled: dict[int, tuple[str, Point]] = {}
-    for label in labels:
+    for label in (label for label in labels if label.conductor in metal.regions):
         at = kdb.Point(round(label.place.x / metal.unit_um), round(label.place.y / metal.unit_um))
         net = metal.at(label.conductor, at)
         if net is not None:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from layoutkit.extract.folding import fold_series
 from layoutkit.extract.passive_devices import RECIPES
 from layoutkit.lvs.explanation import explain, unexplained
-from layoutkit.lvs.labels import Labelling, labelling, missing_ports
+from layoutkit.lvs.labels import Labelling, is_bare_well, labelling, missing_ports
 from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsResult
 from layoutkit.lvs.matching import Matcher, Pairing
 from layoutkit.lvs.mismatch import Mismatch, at, fingers_text, listed
@@ -135,6 +135,7 @@ class _Comparison:
         self.pairing: Pairing | None = None
         self.proven = False  # the pairing holds under all labels
         self.found: list[Mismatch] = []
+        self.untied: list[str] = []  # ports that are wells without taps and labels
 
     def run(self) -> None:
         """Find a pairing under the labels; without one under fewer labels; without any, words for the difference."""
@@ -157,6 +158,10 @@ class _Comparison:
         self.found += self._soft_connections()
         nets = {} if self.pairing is None else {name: net for net, name in self.pairing.nets.items()}
         self.found += missing_ports(self.extraction, self.reference, nets)
+        named = {name for _, name in self.labels.claims}
+        self.untied = [
+            port for port in self.reference.ports if port not in named and is_bare_well(self.extraction, nets.get(port))
+        ]
         if not self.found and not self.proven:
             self.found.append(unexplained(self.extraction, self.reference))
 
@@ -305,7 +310,7 @@ class _Comparison:
             nets=nets if self.proven else dict(self.labels.pins),
             net_pairs=dict(sorted(names.items())),
             tolerance=SIZE_TOLERANCE if self.tolerance is None else self.tolerance,
-            warnings=(*self.labels.warnings, *self._finger_warnings(pairs)),
+            warnings=(*self.labels.warnings, *map(_untied, self.untied), *self._finger_warnings(pairs)),
             extraction=self.extraction,
             reference=self.reference,
         )
@@ -365,6 +370,10 @@ def _unmeasured(extraction: Extraction) -> list[Mismatch]:
         )
         for device, place, reason in extraction.unmeasured
     ]
+
+
+def _untied(port: str) -> str:
+    return f"port {port} has no label: it is a well without taps, found by the devices in it, and is tied elsewhere"
 
 
 def _nothing() -> Mismatch:

@@ -68,7 +68,8 @@ def missing_ports(extraction: Extraction, reference: Reference, nets: Mapping[st
     """Return the ports of the netlist that are none in the layout.
 
     A port is a label on a shape of its conductor. Where the process has layers for pins and the cell has shapes on
-    them, a pin shape lies below it, too: without one, Magic takes the label for the name of an inner net.
+    them, a pin shape lies below it, too: without one, Magic takes the label for the name of an inner net. A well
+    without taps has no conductor, so it needs no label.
 
     Args:
         extraction: The layout.
@@ -81,6 +82,8 @@ def missing_ports(extraction: Extraction, reference: Reference, nets: Mapping[st
     found = []
     for port in reference.ports:
         place = extraction.place_of(nets[port]) if port in nets else None
+        if port not in labelled and is_bare_well(extraction, nets.get(port)):
+            continue
         if port not in labelled:
             where = f"; its net is{at(place)}" if place is not None else ""
             cause = (
@@ -102,6 +105,12 @@ def missing_ports(extraction: Extraction, reference: Reference, nets: Mapping[st
             continue
         found.append(Mismatch("missing_port", message, cause, (port,), ((port, place),)))
     return found
+
+
+def is_bare_well(extraction: Extraction, net: int | None) -> bool:
+    """Return whether a net of the layout is a well or the substrate alone: nothing drawn could carry its label."""
+    carriers = ("contact", "n_tap", "p_tap", "poly", *(c.name for c in extraction.technology.conductors))
+    return net is not None and not extraction.reaches(net, *carriers)
 
 
 def _without_pins(extraction: Extraction, reference: Reference) -> dict[str, Label]:

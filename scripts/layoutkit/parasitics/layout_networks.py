@@ -73,7 +73,9 @@ def _feeds(found: LayoutCircuit) -> dict[int, FeedsOfNet]:
 
 def _port(net: LayoutNet, extraction: Extraction) -> Place | None:
     """Return where the port of a net is: its first label, one on a pin before all others."""
-    labels = sorted(net.labels, key=lambda label: (not label.on_pin, label.text, label.place, label.conductor))
+    wires = {conductor.name for conductor in extraction.technology.conductors}
+    on_wires = [label for label in net.labels if label.conductor in wires]
+    labels = sorted(on_wires, key=lambda label: (not label.on_pin, label.text, label.place, label.conductor))
     if not labels:
         return None
     dbu = extraction.layout.dbu

@@ -319,7 +319,7 @@ _DECLARED = (
             Parameter("m"),
         ),
         rectangle=True,
-        file=FileFields(layer_lists=("excludes", "covers"), diffusion=True),
+        file=FileFields(layer_lists=("excludes", "covers", "optional"), diffusion=True),
         lost="it was not drawn, its marker, implant or well does not cover its diffusion, or it is shorted",
         stray="a marker of diodes lies on other diffusion, or the netlist lacks it",
     ),

@@ -82,6 +82,7 @@ class PassiveSpec:
             length. Capacitor: ``bottom`` (a conductor), ``plate``, ``cut`` and ``top`` (a conductor). MOS capacitor:
             ``implant`` of the diffusion beside its gate, that of the transistor or of the taps of its body.
         covers: Layers drawn over the whole block with its tap ring, which must hold the device.
+        optional: Layers of other transistors that may lie over a diode and change nothing in it.
         diffusion_of: The transistor whose source and drain diffusion it is made of, with its well, implants and covers;
             for a MOS capacitor the transistor that it is drawn as.
         markers: Layers drawn over the whole device as well.
@@ -128,6 +129,7 @@ class PassiveSpec:
     resistive: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
     diffusion_of: DeviceSpec | None = None
     frames: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
     base_growth: tuple[float, int] | None = None

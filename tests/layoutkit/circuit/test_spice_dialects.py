@@ -338,6 +338,18 @@ def test_cdl_is_read(netlist):
     assert (resistor.model, resistor.params["r"], resistor.params["w"]) == ("rppoly", 100.0, 2e-6)
 
 
+def test_plain_numbers_of_a_diode_are_its_area_and_perimeter(spice):
+    circuit = spice("""
+        .subckt a x y
+        D1 x y diode_nd2ps_06v0 0.2052p 1.86u $m=1
+        D2 x y diode_nd2ps_06v0 area=0.2052p pj=1.86u
+        .ends
+    """)
+    first, second = circuit.devices
+    assert (first.params["area"], first.params["perimeter"]) == pytest.approx((0.2052e-12, 1.86e-6))
+    assert first.params == second.params
+
+
 def test_passives_diodes_and_bipolars_are_typed(spice):
     circuit = spice("""
         .param rl=2k

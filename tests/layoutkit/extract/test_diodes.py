@@ -130,6 +130,13 @@ def test_a_marker_may_cover_the_taps_as_well(technology):
     assert judged(tech, module, circuit(flavour, 2.0, 1.0)).matched
 
 
+def test_the_marker_of_another_voltage_over_a_diode_changes_nothing():
+    tech, module = drawn("gf180mcuD", "diode_nd2ps_06v0", 1.0, 2.0)
+    change(module, tech, "V5_XTOR", module.cell.bbox(), draw=True)
+    result = judged(tech, module, circuit("diode_nd2ps_06v0", 1.0, 2.0))
+    assert (result.mismatches, result.complete, result.matched) == ((), True, True)
+
+
 @pytest.mark.parametrize("technology", REAL)
 def test_sources_and_taps_are_no_diodes_and_a_marked_transistor_is_reported(technology):
     tech = load(technology)

@@ -238,8 +238,9 @@ def _has_value(word: str, scope: Scope) -> bool:
 
 def _junction(words: list[str], statement: Statement, known: _Kinds) -> tuple[str, str, list[str], dict[str, str]]:
     kinds = _BY_LETTER[words[0][0].lower()]
-    words, areas = _split_trailing_numbers(words, keep=len(KINDS[kinds[0]].terminals) + 2)
-    params = {**({"area": areas[0]} if areas else {}), **statement.params}
+    words, sizes = _split_trailing_numbers(words, keep=len(KINDS[kinds[0]].terminals) + 2)
+    stated = ("area", "perimeter") if KINDS[kinds[0]].parameter("perimeter") else ("area",)  # as HSPICE and CDL
+    params = {**dict(zip(stated, sizes, strict=False)), **statement.params}
     model = words[-1]
     if len(kinds) == 1:
         return kinds[0], model, words[1:-1], params
