@@ -21,13 +21,27 @@ def netlist(tmp_path):
     return path
 
 
-@pytest.mark.parametrize(
-    "script", [FLOW, "netlist-parse/scripts/parse_netlist.py", "module-placement/scripts/place_modules.py"]
-)
+@pytest.mark.parametrize("script", [FLOW, "module-placement/scripts/place_modules.py"])
 def test_a_tool_refuses_a_black_box_by_name(run_script, netlist, script):
     code, envelope = run_script(script, "--netlist-path", netlist, "--workspace", "work")
     assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
     assert "'BIAS' (used by XB)" in envelope["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "script", ["netlist-parse/scripts/parse_netlist.py", "constraint-planning/scripts/suggest_constraints.py"]
+)
+def test_an_unknown_cell_does_not_stop_understanding_the_rest(run_script, netlist, script):
+    code, envelope = run_script(script, "--netlist-path", netlist)
+    assert (code, envelope["ok"]) == (0, True)
+    data = envelope["data"]
+    if "parse_info" in data:
+        assert data["circuit"]["instances"] == [{"id": "XB", "cell": "BIAS", "terminals": {"a": "tail", "vss": "vss"}}]
+        assert [module["type"] for module in data["circuit"]["modules"]] == ["differential_pair"]
+        (warning,) = (text for text in data["parse_info"]["warnings"] if "does not define" in text)
+        assert "XB (BIAS on tail vss)" in warning
+    else:
+        assert data["constraints"]["symmetry"][0]["pairs"] == [["M1", "M2"]]
 
 
 def test_a_listed_black_box_is_kept_in_the_verdict(run_script, netlist, tmp_path):

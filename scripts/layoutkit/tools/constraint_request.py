@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.circuit import given_netlist, read_netlist, recognise
 from layoutkit.circuit.constraint_faults import find_faults
 from layoutkit.circuit.constraints import Constraints
+from layoutkit.circuit.orientation import oriented
 from layoutkit.circuit.readers.json_reader import circuit_from_json
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError
@@ -31,13 +32,15 @@ def read_circuit(params: Mapping[str, Any]) -> Circuit:
             top=params.get("top"),
             black_boxes=params.get("black_boxes", ()),
             parameters=params.get("parameters"),
+            keep_unknown=True,
         )
     if "top" in params:
         raise LayoutkitError("top chooses in a netlist; a circuit is flat already", details={"param_name": "top"})
     if "parameters" in params:
         text = "parameters need a netlist: the sizes of a circuit given as circuit are numbers, without parameters"
         raise LayoutkitError(text, details={"param_name": "parameters"})
-    circuit = circuit_from_json(params["circuit"], black_boxes=params.get("black_boxes", ()))
+    circuit = circuit_from_json(params["circuit"], black_boxes=params.get("black_boxes", ()), keep_unknown=True)
+    circuit = oriented(circuit)
     return circuit.with_modules(recognise(circuit))
 
 

@@ -26,6 +26,7 @@ def parse(params: Mapping[str, Any]) -> Circuit:
         top=params.get("top") or None,
         identify_modules=params["identify_modules"],
         black_boxes=params.get("black_boxes", ()),
+        keep_unknown=True,
         parameters=params.get("parameters"),
         names=ModelNames(load(params["technology"]) if "technology" in params else None, params.get("device_map")),
         keep_parasitics=params["keep_parasitics"],

@@ -73,13 +73,16 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def circuit_from_json(data: Any, *, top: str | None = None, black_boxes: Collection[str] = ()) -> Circuit:
+def circuit_from_json(
+    data: Any, *, top: str | None = None, black_boxes: Collection[str] = (), keep_unknown: bool = False
+) -> Circuit:
     """Return the flat circuit of a netlist document.
 
     Args:
         data: The parsed document.
         top: Cell to read, as for ``read_json``.
         black_boxes: Cells that may be empty or undefined; their instances are kept as black boxes.
+        keep_unknown: Whether instances of empty and undefined cells that are not listed are kept, too.
 
     Raises:
         NetlistError: If the document is not a netlist, or instantiates an empty or undefined cell that is not listed.
@@ -98,7 +101,7 @@ def circuit_from_json(data: Any, *, top: str | None = None, black_boxes: Collect
             raise NetlistError(f"Top cell '{top}' not found; the netlist defines none")
         return Circuit(named_top)
     chosen = _choose_top(cells, by_name, top or named_top)
-    expansion = _Expansion(by_name, reader.faults, black_boxes)
+    expansion = _Expansion(by_name, reader.faults, black_boxes, keep_unknown)
     expansion.expand(chosen, "", {port: port for port in chosen.ports}, (chosen.name,))
     if not reader.faults and (fault := circuit_fault(sum(each.m * each.nf for each in expansion.devices))):
         reader.faults.append(("devices", fault))
@@ -163,7 +166,10 @@ def _choose_top(cells: list[Cell], by_name: dict[str, Cell], top: str) -> Cell:
 class _Expansion:
     """Replaces instances by what their cells contain."""
 
-    def __init__(self, cells: dict[str, Cell], faults: Faults, black_boxes: Collection[str]) -> None:
+    def __init__(
+        self, cells: dict[str, Cell], faults: Faults, black_boxes: Collection[str], keep_unknown: bool
+    ) -> None:
+        self._keep_unknown = keep_unknown
         self._cells = cells
         self._listed = {name.lower() for name in black_boxes}
         self.black_boxes: list[BlackBox] = []
@@ -206,8 +212,8 @@ class _Expansion:
         self.expand(cell, f"{path}{instance.id}{SEPARATOR}", inner, (*ancestors, cell.name))
 
     def _keep(self, instance: Instance, path: str, nets: dict[str, str], reason: str) -> None:
-        """Keep an instance whose content is unknown, if the caller listed its cell."""
-        if instance.cell.lower() not in self._listed:
+        """Keep an instance whose content is unknown, if the caller listed its cell or wants all kept."""
+        if not self._keep_unknown and instance.cell.lower() not in self._listed:
             self._faults.append((f"{instance.field}.cell", f"{reason} '{instance.cell}'; {BLACK_BOX_HINT}"))
             return
         terminals = {port: nets.get(net, path + net) for port, net in instance.terminals.items()}

@@ -11,7 +11,7 @@ from layoutkit.circuit.orientation import oriented
 from layoutkit.circuit.passive_map import without_parasitics
 from layoutkit.circuit.readers.findings import shown_words
 from layoutkit.circuit.readers.json_reader import circuit_from_json, parse_json
-from layoutkit.circuit.readers.netlist_warnings import suspicious_bodies, suspicious_nets
+from layoutkit.circuit.readers.netlist_warnings import suspicious_bodies, suspicious_nets, unknown_cells
 from layoutkit.circuit.readers.source import NetlistText, read_text
 from layoutkit.circuit.readers.spice_reader import read_spice
 from layoutkit.circuit.readers.vectors import VECTOR
@@ -51,6 +51,7 @@ def read_netlist(  # noqa: PLR0913 - each has a default
     parameters: Mapping[str, str | float] | None = None,
     names: ModelNames | None = None,
     keep_parasitics: bool = False,
+    keep_unknown: bool = False,
 ) -> Circuit:
     """Return the flat circuit of a netlist.
 
@@ -66,6 +67,8 @@ def read_netlist(  # noqa: PLR0913 - each has a default
         names: What the names of models mean in the process that the netlist is read for, and which ones the user
             replaces; None for a netlist of any process.
         keep_parasitics: Whether capacitors too small to be drawn stay; see ``without_parasitics``.
+        keep_unknown: Whether reading goes on where the netlist does not define a cell, for a circuit that is to be
+            understood and not drawn: each instance is kept as a black box, and a warning names it with its nets.
 
     Raises:
         UnsupportedOperationError: If the netlist holds devices of the process that are neither drawn nor replaced.
@@ -82,13 +85,15 @@ def read_netlist(  # noqa: PLR0913 - each has a default
         if parameters:
             text = f"a JSON netlist has no parameters: {', '.join(sorted(parameters))}; its sizes are numbers"
             raise NetlistError(text, details={"param_name": "parameters"})
-        circuit = circuit_from_json(parse_json(text), top=top, black_boxes=black_boxes)
+        circuit = circuit_from_json(parse_json(text), top=top, black_boxes=black_boxes, keep_unknown=keep_unknown)
     else:
-        circuit = read_spice(path, top=top, black_boxes=black_boxes, parameters=parameters, names=names)
+        circuit = read_spice(
+            path, top=top, black_boxes=black_boxes, parameters=parameters, names=names, keep_unknown=keep_unknown
+        )
     _check_names(circuit)
     circuit = with_spelled_nets(names.applied(circuit))
     circuit = oriented(without_parasitics(circuit, names.technology, keep=keep_parasitics))
-    boxes = tuple(f"black box {box.id} ({box.cell}): its content is unknown" for box in circuit.black_boxes)
+    boxes = unknown_cells(circuit, black_boxes)
     circuit = replace(
         circuit, warnings=(*circuit.warnings, *boxes, *suspicious_nets(circuit), *suspicious_bodies(circuit))
     )

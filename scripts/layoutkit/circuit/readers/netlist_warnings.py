@@ -8,6 +8,8 @@ from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.supplies import find_supplies
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from layoutkit.circuit.circuit import Circuit, Connection
 
 MAX_TERMINALS = 4
@@ -37,6 +39,25 @@ def suspicious_nets(circuit: Circuit) -> tuple[str, ...]:
             )
         elif net in supplies:
             findings.warn("supplies that are not ports; the layout has no pin for them", net)
+    return findings.warnings
+
+
+def unknown_cells(circuit: Circuit, listed: Collection[str]) -> tuple[str, ...]:
+    """Return the black boxes of a circuit with what hangs on them, in words.
+
+    Args:
+        circuit: The circuit.
+        listed: Cells that the caller listed as black boxes; the netlist lacks all others by mistake.
+    """
+    findings, known = Findings(), {name.lower() for name in listed}
+    for box in circuit.black_boxes:
+        if box.cell.lower() in known:
+            findings.warn("black boxes, whose content is unknown", f"{box.id} ({box.cell})")
+        else:
+            findings.warn(
+                "cells that the netlist does not define: what hangs on them is not understood, and a layout needs them",
+                f"{box.id} ({box.cell} on {' '.join(dict.fromkeys(box.nets.values()))})",
+            )
     return findings.warnings
 
 

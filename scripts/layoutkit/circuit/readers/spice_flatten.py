@@ -54,6 +54,7 @@ class Flattener:
         findings: Receives faults and warnings.
         given: Parameters that the caller gives. They win over the deck's global ones and over the defaults of its top.
         listed: Empty or undefined subcircuits whose instances are kept as black boxes.
+        keep_unknown: Whether those of all others are kept, too.
         names: What the names of models mean in the process at hand.
     """
 
@@ -64,7 +65,9 @@ class Flattener:
         given: GivenParameters,
         listed: Collection[str] = (),
         names: ModelNames | None = None,
+        keep_unknown: bool = False,
     ) -> None:
+        self._keep_unknown = keep_unknown
         self._deck = deck
         self._names = names or ModelNames()
         self.undrawn: dict[str, list[str]] = {}
@@ -163,7 +166,8 @@ class Flattener:
             self._keep(instance.path + words[0], words[-1], ports, words[1:-1], instance)
             return
         card = read_card(statement, instance.definition, instance.scope, self._names)
-        if card.kind in (UNKNOWN, UNDRAWN) and card.model.lower() in self.listed:
+        is_listed = card.kind in (UNKNOWN, UNDRAWN) and card.model.lower() in self.listed
+        if is_listed or (card.kind == UNKNOWN and self._keep_unknown):
             ports = [str(number) for number in range(1, len(card.nodes) + 1)]
             self._keep(instance.path + card.name, card.model, ports, card.nodes, instance)
         elif card.kind == UNDRAWN:
@@ -235,7 +239,7 @@ class Flattener:
             raise _fatal(f"{statement.where}: subcircuits are nested deeper than {MAX_DEPTH} levels")
         nodes = _connected_nodes(statement, words, master)
         if not master.cards:
-            if master.name.lower() in self.listed:
+            if self._keep_unknown or master.name.lower() in self.listed:
                 self._keep(instance.path + words[0], master.name, master.ports, nodes, instance)
             else:
                 self.empty.setdefault(master.name, []).append(instance.path + words[0])

@@ -30,6 +30,7 @@ def read_spice(
     black_boxes: Collection[str] = (),
     parameters: Mapping[str, str | float] | None = None,
     names: ModelNames | None = None,
+    keep_unknown: bool = False,
 ) -> Circuit:
     """Return the flat circuit of a SPICE, CDL or Spectre netlist.
 
@@ -41,6 +42,7 @@ def read_spice(
         parameters: Values of parameters, such as ``{"w0": "2u"}``. They win over global parameters of the file and over
             defaults of the top subcircuit; overrides on instances and defaults of inner subcircuits stay.
         names: What the names of models mean in the process at hand; None where no process is known.
+        keep_unknown: Whether instances of empty and undefined subcircuits that are not listed are kept, too.
 
     Raises:
         FileError: If a file cannot be read.
@@ -58,7 +60,7 @@ def read_spice(
         except NetlistError:
             findings.raise_faults("Invalid netlist")  # which may be why there is no top
             raise
-        flattener = Flattener(deck, findings, GivenParameters(parameters), black_boxes, names)
+        flattener = Flattener(deck, findings, GivenParameters(parameters), black_boxes, names, keep_unknown)
         circuit = _circuit(deck, chosen, source.stem, flattener)
     except NetlistError:
         if not reader.foreign:
