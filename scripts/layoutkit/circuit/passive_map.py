@@ -243,21 +243,36 @@ def sides_of(area: float, perimeter: float, device_id: str) -> dict[str, float]:
     return {"w": round(sides[0], 12), "l": round(sides[1], 12)}
 
 
-def stated_length(device: Device) -> float | None:
+def stated_length(device: Device, bend_m: float | None = None) -> float | None:
     """Return the length [m] of a passive with its bars in series (``series``, gf180mcu's ``s``), None if not stated.
 
+    Args:
+        device: The passive.
+        bend_m: Length that a bend of a resistor (sg13g2's ``b``) counts as in its model; None where none is known. [m]
+
     Raises:
-        NetlistError: If it is a resistor with bends (sg13g2's ``b``), which are not drawn.
+        NetlistError: If it has bends of unknown length.
     """
-    if device.kind.in_series != "lengths":
-        return device.params.get("l")
-    if device.params.get("b", 0) > 0:
-        raise NetlistError(
-            f"'{device.id}' ({device.model}) has b={device.params['b']:g} bends, which are not drawn; "
-            "state its whole length as l, without b"
-        )
     length = device.params.get("l")
+    if device.kind.in_series != "lengths":
+        return length
+    bends = device.params.get("b", 0)
+    if bends > 0 and length is not None:
+        if bend_m is None:
+            raise NetlistError(
+                f"'{device.id}' ({device.model}) has b={bends:g} bends, whose length is not known here; "
+                "state its whole length as l, without b"
+            )
+        length = length * (bends + 1) + bends * bend_m
     return None if length is None else length * device.params.get("series", 1) * device.params.get("s", 1)
+
+
+def bend_length(spec: Any, width_m: float | None) -> float | None:
+    """Return the straight length [m] that the process's model gives a bend of a resistor, None where it has none."""
+    if spec.bend is None or width_m is None:
+        return None
+    share, more = spec.bend
+    return float(share * width_m + more * 1e-6)
 
 
 def _chosen(technology: Any, device: Device, substrate: str) -> _Choice:
@@ -281,7 +296,10 @@ def _size(
 ) -> PassiveSize:
     spec, params = choice.spec, device.params
     width = choice.width_m or params.get("w")
-    length = stated_length(device)
+    length = stated_length(device, bend_length(spec, width) if choice.exact else None)
+    if length is not None and params.get("b", 0) > 0:
+        reason = "resistors with bends are drawn in straight bars, each bend as long as the model of the process has it"
+        report("l", params["l"], length, reason)
     key = device.kind.value
     if width is None and length is not None and device.kind.in_series == "lengths":
         if choice.exact:

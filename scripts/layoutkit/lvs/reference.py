@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.bipolar_map import sized, with_units
-from layoutkit.circuit.passive_map import stated_length, with_sides
+from layoutkit.circuit.passive_map import bend_length, stated_length, with_sides
 from layoutkit.circuit.replaced_devices import refuse_undrawn, replaced_data
 from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError
 from layoutkit.extract.folding import FoldKey, dummies, dummy_strings, fold_key, fold_series
@@ -235,7 +235,8 @@ def _passive(device: Device, spec: PassiveSpec, technology: Technology) -> Refer
             f"Device '{device.id}' ({device.model}) states no w and l; state both, or have devices mapped "
             "(map_devices), which takes the size from the value"
         )
-    w_um, l_um = device.w * 1e6, (stated_length(device) or 0) * 1e6
+    length = stated_length(device, bend_length(spec, device.w))
+    w_um, l_um = device.w * 1e6, (length or 0) * 1e6
     if w_um <= 0 or l_um <= 0 or device.m < 1:
         raise NetlistError(
             f"Device '{device.id}': w, l and m must be positive, got w={device.w:g} m, l={device.l:g} m, m={device.m}"

@@ -105,6 +105,8 @@ class PassiveSpec:
         base_growth: Vertical bipolar: the base ring is ``base_growth[0]`` of the emitter's width wide in x where that
             is more than ``base_growth[1]`` [dbu], and all beyond it lies farther out; None where it is always the same.
         usual_size: Width and length of a device whose netlist states none; None where there is only one.
+        bend: Resistor: the straight length that a bend counts as in the model: a share of the width, and a length
+            [um] in addition; None where the process's netlists state no bends.
     """
 
     name: str
@@ -134,6 +136,7 @@ class PassiveSpec:
     frames: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
     base_growth: tuple[float, int] | None = None
     usual_size: tuple[int, int] | None = None
+    bend: tuple[float, float] | None = None
 
     @property
     def kind(self) -> DeviceKind:

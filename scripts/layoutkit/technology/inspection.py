@@ -229,6 +229,7 @@ class Inspection:
         needed |= {"frames"} if fields.frames else set()
         optional = {*fields.layer_lists, *((fields.edge_value,) if fields.edge_value else ())}
         optional |= {"base_growth", "usual_size"} if fields.frames else set()
+        optional |= {"bend"} if KINDS[entry["type"]].in_series == "lengths" else set()
         self._keys(place, PASSIVE[0] | needed, PASSIVE[1] | optional)
         parts = [entry[part] for part in fields.layers if part in entry]
         lists = ("markers", *fields.layer_lists)

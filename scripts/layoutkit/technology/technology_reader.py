@@ -404,6 +404,7 @@ class _Reader:
             frames={key: self._frame(frame, f"{where}.frames.{key}") for key, frame in entry.get("frames", {}).items()},
             base_growth=self._growth(entry.get("base_growth"), f"{where}.base_growth"),
             usual_size=self._pair(entry["usual_size"], f"{where}.usual_size") if "usual_size" in entry else None,
+            bend=(float(entry["bend"]["widths"]), float(entry["bend"]["length_um"])) if "bend" in entry else None,
             **{key: tuple(entry.get(key, ())) for key in fields.layer_lists},
         )
 

@@ -318,3 +318,26 @@ def test_without_a_process_only_capacitances_of_0_and_less_are_left_out():
     assert any("of 0 F and less are taken for" in text and "1 with -0.03 fF" in text for text in circuit.warnings)
     with pytest.raises(NetlistError, match="c must be positive"):
         read(EXTRACTED.replace("C4 y vss 1p", "XC4 y vss cap_mim_m3_1 c=-1p"))
+
+
+BENT = ".subckt t a b vss\nX{} a b vss {} w=1u l=10u b={} m=2\n.ends\n"
+
+
+@pytest.mark.parametrize(("model", "offset"), [("rsil", 0.010), ("rppd", 0.006), ("rhigh", -0.040)])
+@pytest.mark.parametrize("bends", [0, 1, 10])
+def test_a_resistor_with_bends_has_the_length_that_its_model_computes(model, offset, bends):
+    """leff = (b + 1) l + b (2 / kappa weff + ps), with kappa = 1.85, ps = 0.18 um and weff = w + offset."""
+    technology = load("sg13g2")
+    circuit = read(BENT.format("R1", model, bends), names=ModelNames(technology))
+    mapped = map_circuit(circuit, Target.from_technology(technology)).circuit
+    expected = (bends + 1) * 10 + bends * (2 / 1.85 * (1 + offset) + 0.18)
+    (device,) = mapped.devices
+    assert device.params["l"] * 1e6 == pytest.approx(expected, abs=0.03)
+    assert device.m == 2
+    assert any("bends are drawn in straight bars" in text for text in mapped.warnings) is (bends > 0)
+
+
+def test_bends_of_another_process_are_refused():
+    circuit = read(BENT.format("R1", "rppd", 3))
+    with pytest.raises(NetlistError, match=r"'XR1' \(rppd\) has b=3 bends, whose length is not known here"):
+        map_circuit(circuit, Target.from_technology(load("sky130A")))
