@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from layoutkit.draw.row_metal import cuts_in
 from layoutkit.draw.sketch import Area
 
 if TYPE_CHECKING:
@@ -135,8 +134,8 @@ class Risers:
         metal, least = self.metal, 1
         for rail in rails:
             for level in range(rail.level, metal.riser):
-                cut = metal.cuts[level]
-                rows = max(1, cuts_in(cut, rail.high - rail.low - 2 * cut.enclose_below)[0])
+                beyond = 2 * metal.cuts[level].enclose_below
+                rows = max(1, len(metal.cuts_in(level, rail.high - rail.low - beyond)))
                 least = max(least, metal.cuts_for(level, currents.get(rail.net, 0.0), rows))
         if least > 1:
             return least

@@ -53,16 +53,6 @@ def between_cuts(cut: Cut, count: int) -> int:
     return cut.array_space if cut.array_count and count >= cut.array_count else cut.space
 
 
-def cuts_in(cut: Cut, room: int) -> tuple[int, int]:
-    """Return how many cuts beside each other ``room`` holds, and their pitch, where other arrays may be near. [dbu]"""
-    count = (room + cut.space) // (cut.size + cut.space)
-    if between_cuts(cut, count) == cut.space:
-        return count, cut.size + cut.space
-    pitch = cut.size + cut.array_space
-    spread = (room + cut.array_space) // pitch
-    return (spread, pitch) if spread >= cut.array_count else (cut.array_count - 1, cut.size + cut.space)
-
-
 class Metal:
     """The conductors and cuts of a technology as a row uses them."""
 
@@ -147,7 +137,28 @@ class Metal:
         if not cut.current_ma or current_ma <= 0:
             return 1
         needed = -(-max(2, ceil(round(current_ma / cut.current_ma, 6))) // lines)
-        return needed if needed <= cuts_in(cut, self.tech.to_dbu(_WIDEST_UM))[0] else 1
+        return needed if needed <= len(self.cuts_in(level, self.tech.to_dbu(_WIDEST_UM))) else 1
+
+    def cuts_in(self, level: int, room: int) -> list[int]:
+        """Return the places of the cuts that ``room`` holds in a line beside other arrays, from the first. [dbu]
+
+        As many as make an array keep the space of arrays. If cuts further apart still count as one array, they stand in
+        equal groups of fewer, out of reach of each other: whatever lies beside them, no array becomes that long.
+        """
+        cut = self.cuts[level]
+        pitch, most = cut.size + cut.space, cut.array_count - 1
+        count = (room + cut.space) // pitch
+        if between_cuts(cut, count) == cut.space:
+            return [number * pitch for number in range(count)]
+        if cut.array_reach > cut.array_space:
+            apart = cut.array_reach + self.grid - cut.space  # more than between the cuts of a group
+            of_size = {size: (room + cut.space + apart) // (size * pitch + apart) for size in range(1, most + 1)}
+            size, groups = max(of_size.items(), key=lambda item: item[0] * item[1])
+            return [number * pitch + number // size * apart for number in range(size * groups)]
+        spread = (room + cut.array_space) // (cut.size + cut.array_space)
+        if spread <= most:
+            return [number * pitch for number in range(most)]
+        return [number * (cut.size + cut.array_space) for number in range(spread)]
 
     def even(self, length: int) -> int:
         """Return the smallest length, not below ``length``, of which half is on the grid. [dbu]"""
@@ -177,29 +188,27 @@ class Metal:
         for way_below in (below, below[::-1]):
             for way_above in (above, above[::-1]):
                 inside = lower.enlarged(-way_below[0], -way_below[1]), upper.enlarged(-way_above[0], -way_above[1])
-                found = self._array(cut, overlap(*inside), crowded)
+                found = self._array(level, overlap(*inside), crowded)
                 if len(found) > len(best):
                     best = found
         return best
 
-    def _array(self, cut: Cut, room: Area, crowded: bool) -> list[Area]:
+    def _array(self, level: int, room: Area, crowded: bool) -> list[Area]:
+        cut = self.cuts[level]
         width, height, pitch = room.right - room.left, room.top - room.bottom, cut.size + cut.space
-        columns, rows = (width + cut.space) // pitch, (height + cut.space) // pitch
-        along = up = pitch
         if crowded:
-            (columns, along), (rows, up) = cuts_in(cut, width), cuts_in(cut, height)
-        if min(columns, rows) < 1:
+            across, up = self.cuts_in(level, width), self.cuts_in(level, height)
+        else:
+            columns, rows = (width + cut.space) // pitch, (height + cut.space) // pitch
+            if cut.array_count and min(columns, rows) >= cut.array_count:
+                columns, rows = (cut.array_count - 1, rows) if columns <= rows else (columns, cut.array_count - 1)
+            across, up = ([number * pitch for number in range(count)] for count in (columns, rows))
+        if not across or not up:
             return []
-        if not crowded and cut.array_count and min(columns, rows) >= cut.array_count:
-            columns, rows = (cut.array_count - 1, rows) if columns <= rows else (columns, cut.array_count - 1)
         step = 2 * self.grid
-        left = room.left + (width - (columns - 1) * along - cut.size) // step * self.grid
-        low = room.bottom + (height - (rows - 1) * up - cut.size) // step * self.grid
-        return [
-            Area(left + i * along, low + j * up, left + i * along + cut.size, low + j * up + cut.size)
-            for j in range(rows)
-            for i in range(columns)
-        ]
+        left = room.left + (width - across[-1] - cut.size) // step * self.grid
+        low = room.bottom + (height - up[-1] - cut.size) // step * self.grid
+        return [Area(left + x, low + y, left + x + cut.size, low + y + cut.size) for y in up for x in across]
 
     def stack_between(
         self, low: int, lower: Area, high: int, upper: Area, *, crowded: bool = False

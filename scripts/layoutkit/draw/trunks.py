@@ -19,8 +19,6 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
-from layoutkit.draw.row_metal import cuts_in
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -110,7 +108,7 @@ def rail_below_straps(metal: Metal, current_ma: float, width: int, least_rows: i
     level, widest = metal.rail, metal.tech.to_dbu(metal.widest(metal.riser))
     pitch = 2 * (widest + metal.space(metal.riser, widest))  # of two straps of the same net
     at_strap = current_ma * min(1.0, pitch / max(1, width))
-    rows = metal.cuts_for(level, at_strap, cuts_in(metal.cuts[level], widest)[0])
+    rows = metal.cuts_for(level, at_strap, len(metal.cuts_in(level, widest)))
     return max(metal.width_for(level, at_strap / 2), metal.wire(level, max(rows, least_rows)))
 
 

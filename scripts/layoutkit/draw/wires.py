@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from layoutkit.draw.row import head_width
-from layoutkit.draw.row_metal import cuts_in, hull
+from layoutkit.draw.row_metal import hull
 from layoutkit.draw.sketch import Area
 from layoutkit.draw.trunks import rail_below_straps
 
@@ -307,8 +307,8 @@ class WiredRow:
     def _rail_margin(self, rail: Rail) -> int:
         """Return the distance from the edge of a rail to its outermost cuts."""
         cut = self.metal.cuts[rail.level - 1]
-        rows, pitch = cuts_in(cut, rail.high - rail.low - 2 * cut.enclose_above)
-        return (rail.high - rail.low - (rows - 1) * pitch - cut.size) // 2
+        places = self.metal.cuts_in(rail.level - 1, rail.high - rail.low - 2 * cut.enclose_above)
+        return (rail.high - rail.low - places[-1] - cut.size) // 2
 
     def _down(self, length: int) -> int:
         return length // self.sizes.grid * self.sizes.grid

@@ -268,3 +268,15 @@ def test_the_cuts_of_neighbouring_rails_are_no_array_together(size):
     joined = shapes(module, tech, tech.cuts[0].layer).sized(200).merged()
     least = 4 * tech.cuts[0].size + 3 * tech.cuts[0].space
     assert not [box for each in joined.each() for box in [each.bbox()] if min(box.width(), box.height()) - 400 >= least]
+
+
+@pytest.mark.parametrize("device", ["nfet_03v3", "nfet_05v0"])
+@pytest.mark.parametrize("length", [280, 500, 600, 700, 1000])
+def test_straps_of_one_net_side_by_side_hold_no_array_of_cuts(device, length):
+    tech = TECHNOLOGIES["gf180mcuD"]
+    length = max(length, tech.device(device).min_l)
+    for width in (5000, 20000):
+        fingers = tuple(Finger("A", "g", "s", "s", width, length, f"A{number}") for number in range(8))
+        module = drawn(tech, Row(fingers), device=device)
+        arrays = [rule.id for rule in tech.rules if rule.kind == "array_space"]
+        assert check(module.layout, module.cell, tech, rule_ids=arrays).total_violations == 0
