@@ -60,26 +60,31 @@ class NetRegions:
 
         Args:
             region: Merged polygons that lie in ``conductor``.
-            conductor: Layer, role or alias that carries nets: a conductor, cut, contact, poly or well.
+            conductor: Layer, role or alias that carries nets (a conductor, cut, contact, poly or well), or their union.
 
         Raises:
             TechnologyError: If ``conductor`` carries no nets or ``region`` leaves it.
         """
-        name = carrier(self._technology, conductor)
-        if name is None:
+        carriers = [carrier(self._technology, part.strip()) for part in conductor.split("|")]
+        names = [name for name in carriers if name is not None]
+        if len(names) < len(carriers):
             raise TechnologyError(
                 f"'{conductor}' carries no nets; name with net_of the conductor, cut, contact, poly or well that does"
             )
-        conducting = self._nets.regions[name]
-        if name not in self._of:
-            nets = conducting.nets(self._nets.database, NET)
-            nets.enable_properties()
-            self._of[name] = nets
+        found, conducting = kdb.Region(), kdb.Region()
+        for name in names:
+            if name not in self._of:
+                nets = self._nets.regions[name].nets(self._nets.database, NET)
+                nets.enable_properties()
+                self._of[name] = nets
+            conducting += self._nets.regions[name]
+            found += _parts(self._of[name], region)
         if not (region - conducting).is_empty():
             raise TechnologyError(
                 f"a rule about nets is about polygons within one conductor; these leave '{conductor}'"
             )
-        return _parts(self._of[name], region)
+        found.enable_properties()
+        return found
 
 
 def polygons_as_nets(region: kdb.Region, whole: kdb.Region) -> kdb.Region:

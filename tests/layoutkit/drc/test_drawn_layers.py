@@ -213,6 +213,21 @@ def test_the_wells_of_a_cell_without_taps_are_its_ports_and_those_of_a_cell_belo
     assert report.passed == (not violated)
 
 
+@pytest.mark.parametrize(("gap", "wired", "violated"), [
+    (1800, False, []), (1795, False, ["NW.b1"]), (1795, True, []), (620, True, []), (615, True, ["NW.b"]),
+])  # fmt: skip
+def test_wells_that_a_wire_joins_may_be_nearer_to_each_other(gap, wired, violated):
+    technology = load("sg13g2")
+    sketch = Sketch(technology)
+    for left in (0, 3000 + gap):
+        sketch.box("NWell", left, 0, left + 3000, 3000).box("Activ", left + 1000, 1000, left + 2000, 2000)
+        sketch.box("Cont", left + 1400, 1400, left + 1560, 1560)
+    if wired:
+        sketch.box("Metal1", 1000, 1300, 5000 + gap, 1700)
+    report = check(*sketch.layout(), technology, rule_ids=["NW.b", "NW.b1"])
+    assert [verdict.rule.id for verdict in report.violated] == violated
+
+
 def test_via_and_poly_of_another_name_count_as_those_they_are():
     technology = load("sg13g2")
     for left, violated in ((10840, []), (10835, ["TV1.b"])):

@@ -58,7 +58,8 @@ def width(case: Case) -> Found:
 def space(case: Case) -> Found:
     """Polygons of ``layer``, and the sides of its notches, are at least ``value`` apart.
 
-    Polygons of ``layer`` in the same polygon of ``one_net`` are on one net and may be closer.
+    Polygons of ``layer`` in the same polygon of ``one_net`` may be closer, and where all of them lie in it, those in
+    polygons that wires join.
     """
     region = _with_nets(case, "layer", "net_of")
     check = region.space_check if case.choice("notches") == "included" else region.isolated_check
@@ -69,6 +70,9 @@ def space(case: Case) -> Found:
         apart = polygons_as_nets(region, (case.region("one_net") + region).merged())
         options: dict[str, Any] = {"property_constraint": _NET_CONSTRAINTS["different"]}
         near = apart.isolated_check(case.value, **measure_options(case), **options)
+        if not near.is_empty() and (region - case.region("one_net")).is_empty():
+            joined = case.layers.nets.of(region, case.text("one_net"))
+            near = joined.isolated_check(case.value, **measure_options(case), **options)
     yield near
 
 
