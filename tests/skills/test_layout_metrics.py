@@ -54,6 +54,15 @@ def test_pairs_and_targets_are_optional(run_script, pair):
     assert envelope["data"]["area_comparison"] is None
 
 
+def test_matched_groups_that_are_not_measured_are_told(run_script, pair):
+    """An empty list of groups does not say that none is wrong."""
+    _, envelope = run_script(SCRIPT, "--layout-path", pair)
+    assert envelope["data"]["matched_groups"] == []
+    assert [text for text in envelope["data"]["warnings"] if "no matched groups are known of this layout" in text]
+    _, envelope = run_script(SCRIPT, "--layout-path", pair, "--matched-groups", "[]")
+    assert envelope["data"]["warnings"] == []
+
+
 def test_an_unknown_device_is_reported(run_script, pair):
     code, envelope = run_script(SCRIPT, "--layout-path", pair, "--matched-pairs", '[["A", "M9"]]')
     assert (code, envelope["error"]["code"]) == (2, "DEVICE_NOT_FOUND")

@@ -385,10 +385,12 @@ class _Job:
         return {}
 
     def _place(self) -> dict[str, Any]:
+        from layoutkit.flow.modules import changed_fingers
         from layoutkit.flow.placing import placement_data, shape_warnings
         from layoutkit.flow.shared_cells import hierarchy_data
 
         tried = self.tried
+        self._warnings += changed_fingers(tried.placed.flat.drawn)
         if self.request.last_stage == "place":  # else the routed layout is judged
             self._warnings += shape_warnings(tried.placed, tried.placed.cell, self.request)
         self._unsaved["place"] = {PLACED: self.placed_bytes, PLACEMENT: self._stored(tried)}

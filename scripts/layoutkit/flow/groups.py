@@ -169,29 +169,12 @@ def group_devices(
         replace(_group(PARALLEL, part, technology, levels), mirrored=apart.get(part[0][0].id, ""))
         for part in _in_parallel(single, constraints, circuit)
     )
-    notes += _changed_fingers(groups, technology)
     return tuple(replace(group, deep_well=deep_wells.get(group.devices[0].id)) for group in groups), tuple(notes)
 
 
 def _units_of(device: Device) -> tuple[Any, ...]:
     """Return what devices agree in that may be units of one mirror, although no group names them all."""
     return (device.model, device.w, device.l, device.nf, device.m, device.terminals["s"], device.terminals["b"])
-
-
-def _changed_fingers(groups: Sequence[Group], technology: Technology) -> list[str]:
-    """Return which transistors have other fingers than the netlist states, in words."""
-    alike: dict[str, list[str]] = {}
-    for group in groups:
-        for device, sizing in zip(group.devices, group.sizing, strict=True):
-            stated = device.nf * device.m
-            if sizing.fingers != stated:
-                before = f"{stated} x {device.w * 1e6 * device.m / stated:.4g} um"
-                after = f"{sizing.fingers} x {technology.to_um(sizing.finger_width):.4g} um"
-                alike.setdefault(f"{before} drawn as {after}", []).append(device.id)
-    return [
-        f"fingers differ from the netlist, with the same total width ({change}): {', '.join(names)}"
-        for change, names in alike.items()
-    ]
 
 
 def _mirrored_pairs(circuit: Circuit, constraints: Constraints) -> dict[frozenset[str], str]:

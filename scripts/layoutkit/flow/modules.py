@@ -95,6 +95,24 @@ class Drawn:
         return self.deep_well.well
 
 
+def changed_fingers(drawn: Sequence[Drawn]) -> list[str]:
+    """Return which transistors are drawn with other fingers than the netlist states, in words."""
+    alike: dict[str, list[str]] = {}
+    for item in drawn:
+        if not isinstance(item.group, Group):
+            continue
+        fingers = Counter(gate.device for gate in item.module.gates)
+        for device in item.group.devices:
+            stated, found, total_um = device.nf * device.m, fingers[device.id], device.w * device.m * 1e6
+            if found != stated:
+                change = f"{stated} x {total_um / stated:.4g} um drawn as {found} x {total_um / found:.4g} um"
+                alike.setdefault(change, []).append(device.id)
+    return [
+        f"fingers differ from the netlist, with the same total width ({change}): {', '.join(names)}"
+        for change, names in alike.items()
+    ]
+
+
 def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
     """Return each group of ``design`` with its module, drawn in ``layout`` as one cell for each shape of a group.
 

@@ -607,15 +607,15 @@ def matched_pairs(placed: PlacedModules) -> list[tuple[str, str]]:
 
 
 def shape_warnings(placed: PlacedModules, cell: kdb.Cell, request: LayoutRequest) -> list[str]:
-    """Return whether the modules and rings exceed the outline, or ``cell`` the aspect, that the request states."""
+    """Return whether the modules and rings exceed the outline, or ``cell`` the aspect, that is stated or usual."""
     core, to_um = _core(placed), placed.technology.to_um
     width, height = to_um(core.width()), to_um(core.height())
     found = []
     if request.outline_um is not None and (width > request.outline_um[0] or height > request.outline_um[1]):
         found.append(f"the modules need {width:g} x {height:g} um and do not fit into the outline {request.outline} um")
-    aspect = _aspect(cell.bbox())
-    if request.aspect is not None and aspect > request.aspect:
-        found.append(f"the layout has an aspect of {aspect:.2f}, more than {request.aspect:g}")
+    aspect, most = _aspect(cell.bbox()), request.aspect or PlacementOptions().max_aspect
+    if request.outline_um is None and aspect > most:
+        found.append(f"the layout has an aspect of {aspect:.2f}, more than {most:g}")
     return [f"{text}; try another seed, a larger one, or more effort" for text in found]
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from layoutkit.tools.current_layout import CurrentLayout
     from layoutkit.view.metrics import LayoutMetrics
 
+SHOWN = 20
+
 
 def measure(params: Mapping[str, Any], current: CurrentLayout) -> LayoutMetrics:
     """Return the metrics of a cell of the current layout, as ``params`` (of ``eval.compute_metrics``) request.
@@ -52,6 +54,15 @@ def measure(params: Mapping[str, Any], current: CurrentLayout) -> LayoutMetrics:
     if "matched_groups" not in params:
         wanted = current.matched_groups()
         groups = [MeasuredGroup(names) for names in wanted if set(names) <= gates.keys()]
+        missing = {names: [name for name in names if name not in gates] for names in wanted}
+        notes = [
+            f"matched group {' '.join(names)} is not measured: the cell has no labelled gate of {', '.join(absent)}"
+            for names, absent in missing.items()
+            if absent
+        ]
+        if not wanted:
+            notes.append("no matched groups are known of this layout, so none is measured; give matched_groups")
+        metrics = replace(metrics, notes=tuple(notes[:SHOWN]))
     if not groups:
         return metrics
     report = MatchingReport(extract(layout, cell, technology), cell, straps)

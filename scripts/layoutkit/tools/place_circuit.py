@@ -39,6 +39,7 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
     from layoutkit.circuit.replaced_devices import replaced_data
     from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
     from layoutkit.flow.measured_matching import modules_data
+    from layoutkit.flow.modules import changed_fingers
     from layoutkit.flow.placing import matched_pairs, placement_data, shape_warnings
     from layoutkit.flow.shared_cells import hierarchy_data, place_design, placed_design
     from layoutkit.flow.summary import constraints_data
@@ -74,6 +75,7 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
             *warnings,
             *notes,
             *tried.warnings,
+            *changed_fingers(placed.flat.drawn),
             *shape,
             *ignored,
             *saved.warnings,

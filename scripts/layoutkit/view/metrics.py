@@ -113,6 +113,8 @@ class LayoutMetrics:
     straps: tuple[dict[str, Any], ...] = ()
     currents: tuple[dict[str, Any], ...] = ()
     """Figures of matched groups; see ``matched_groups.MatchingReport``."""
+    notes: tuple[str, ...] = ()
+    """What was not measured, and why."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the metrics in the form of the answer of ``eval.compute_metrics``."""
