@@ -88,7 +88,7 @@ def figure_rows(inputs: ReportInputs) -> list[list[Cell]]:
         mirrored = routing.get("mirrored", ())
         if mirrored:
             exact = sum(each["exact"] for each in mirrored)
-            add("nets mirrored exactly", f"{exact} of {len(mirrored)}", "all", exact == len(mirrored))
+            add("nets with exactly mirrored wires", f"{exact} of {len(mirrored)}", "all", exact == len(mirrored))
             found = [each.get("mismatch", {}).get("capacitance") for each in mirrored if len(each["nets"]) > 1]
             worst = max((value for value in found if value is not None), default=None)
             add(
@@ -120,7 +120,7 @@ def _mirrored(report: Report) -> str:
     ]  # fmt: skip
     heads = (
         "nets",
-        "exact",
+        "wires exact",
         "length [um]",
         "vias",
         "C [fF]",

@@ -98,7 +98,7 @@ def _port(entry: Mapping[str, Any] | None) -> str:
 def _mirrored_word(entry: Mapping[str, Any] | None) -> str:
     if entry is None:
         return ""
-    return "exactly" if entry["exact"] else "not exactly"
+    return "wires exactly" if entry["exact"] else "not exactly"
 
 
 def _modules(report: Report) -> str:
