@@ -146,6 +146,19 @@ def test_an_unknown_model_proposes_mapping_and_mapping_helps(check, tmp_path):
     assert any("nch_mac" in warning for warning in envelope["data"]["warnings"])
 
 
+def test_a_netlist_that_names_only_the_kind_is_not_simply_complete(check, tmp_path):
+    layout, netlist = tmp_path / "pair.gds", tmp_path / "pair.spice"
+    write_layout(example("sky130A").layout, layout)
+    plain = (ASSETS / "pair.spice").read_text()
+    for model, verdict in (("nmos", "complete with replaced devices"), ("nfet_01v8", "complete")):
+        netlist.write_text(plain.replace(" nmos ", f" {model} "))
+        code, envelope = check("--technology", "sky130A", layout=layout, netlist=netlist)
+        assert (code, envelope["data"]["verdict"]) == (0, verdict)
+        assert [entry["after"]["model"] for entry in envelope["data"]["replaced_devices"]] == (
+            ["nfet_01v8"] * 2 if model == "nmos" else []
+        )
+
+
 def test_passives_are_refused_not_ignored(check, tmp_path):
     netlist = tmp_path / "r.spice"
     netlist.write_text((ASSETS / "pair.spice").read_text().replace(".ends", "R1 outp outn 10k\n.ends"))

@@ -280,9 +280,7 @@ def _chosen(technology: Any, device: Device, substrate: str) -> _Choice:
     alike = [spec for spec in technology.passives.values() if spec.type == device.type]
     exact = technology.device_names.drawn(device.model)
     if exact is not None and exact.type == device.type:
-        plain = technology.device_names.plain
-        widths = {plain(name): width for name, width in exact.models(technology.dbu_um).items()}
-        width = widths.get(plain(device.model))
+        width = technology.device_names.fixed_width(device.model)
         return _Choice(exact, True, None if width is None else width * unit)
     fitting = [spec for spec in alike if not spec.in_substrate or device.terminals[spec.body_terminal] == substrate]
     return _Choice(max(fitting or alike, key=lambda spec: bool(spec.default)), False, None)

@@ -96,7 +96,7 @@ class Candidate:
         figures: By objective.
         layout_sha256: Digest of its layout.
         devices: Of its circuit.
-        notes: What its figures leave out.
+        notes: What its figures leave out, and whether devices of it are others than the netlist names.
     """
 
     number: int

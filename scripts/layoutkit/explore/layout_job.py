@@ -71,6 +71,8 @@ def build_and_measure(params: Mapping[str, Any], folder: Path) -> dict[str, Any]
     if not found:
         extracted, notes = _extracted(report, params, folder)
         figures |= extracted
+    if replaced := sum(len(entry["devices"]) for entry in report["replaced_devices"]):
+        notes.append(f"complete with replaced devices: {replaced} of {report['circuit']['device_count']}")
     answer = {
         "faults": found,
         "layout_sha256": report["layout_sha256"],

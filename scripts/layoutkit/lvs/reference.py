@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.bipolar_map import sized, with_units
+from layoutkit.circuit.circuit import ReplacedDevice
 from layoutkit.circuit.passive_map import bend_length, stated_length, with_sides
 from layoutkit.circuit.replaced_devices import refuse_undrawn, replaced_data
 from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError
@@ -159,8 +160,18 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
         ports=circuit.ports,
         nets=frozenset(circuit.nets) | {net for device in devices for net in device.nets.values()},
         black_boxes=circuit.black_boxes,
-        replaced=tuple(replaced_data(circuit, technology)),
+        replaced=tuple(replaced_data(_with_defaults(circuit, specs, technology), technology)),
     )
+
+
+def _with_defaults(circuit: Circuit, specs: Mapping[str, DeviceSpec | PassiveSpec], technology: Technology) -> Circuit:
+    """Return the circuit with the devices that name only their kind as replaced by the default of that kind."""
+    plain = {each.id for each in circuit.devices if technology.device_names.drawn(each.model) is None}
+    if not plain:
+        return circuit
+    devices = (replace(d, model=specs[d.id].name) if d.id in plain else d for d in circuit.devices)
+    replaced = (ReplacedDevice(d.id, d.model, d.params) for d in circuit.devices if d.id in plain)
+    return replace(circuit, devices=tuple(devices), replaced=(*circuit.replaced, *replaced))
 
 
 def _loops_of_two_units(devices: Sequence[ReferenceDevice], outer: Collection[str]) -> set[int]:
@@ -183,7 +194,7 @@ def _specs(circuit: Circuit, technology: Technology) -> dict[str, DeviceSpec | P
     for device in circuit.devices:
         try:
             find = technology.device if device.is_mos else technology.passive
-            spec = find(device.model or device.type)
+            spec = technology.device_names.drawn(device.model) or find(device.model or device.type)
         except TechnologyError:
             unknown.setdefault(device.model, []).append(device.id)
             continue
@@ -227,7 +238,7 @@ def _device(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technolo
 
 def _passive(device: Device, spec: PassiveSpec, technology: Technology) -> ReferenceDevice:
     device, odd_area = _with_sides(sized(technology, spec, with_units(device)))
-    fixed_width = spec.models(technology.dbu_um).get(device.model)
+    fixed_width = technology.device_names.fixed_width(device.model)
     if fixed_width is not None:  # the model's name states the width, whatever w says
         device = replace(device, params={**device.params, "w": technology.to_um(fixed_width) * 1e-6})
     if not {"w", "l"} <= device.params.keys():

@@ -129,9 +129,11 @@ class DeviceNames:
         self._drawn: dict[str, DeviceSpec | PassiveSpec] = {}
         for spec in technology.devices.values():
             self._drawn.update({self.plain(name): spec for name in (spec.name, spec.model)})
+        self._widths: dict[str, int | None] = {}
         for passive in technology.passives.values():
-            models = (passive.name, *passive.models(technology.dbu_um))
-            self._drawn.update({self.plain(name): passive for name in models})
+            widths = {passive.name: None, **passive.models(technology.dbu_um)}
+            self._drawn.update({self.plain(name): passive for name in widths})
+            self._widths.update({self.plain(name): width for name, width in widths.items()})
         for name, target in listed.other_names.items():
             self._drawn.setdefault(self.plain(name), technology.any_device(target))
         self._variants = listed.variants
@@ -153,6 +155,10 @@ class DeviceNames:
     def drawn(self, name: str) -> DeviceSpec | PassiveSpec | None:
         """Return the drawn device of this name, None where no device with a drawing has it."""
         return self._drawn.get(self.plain(name))
+
+    def fixed_width(self, name: str) -> int | None:
+        """Return the width that the model of a drawn device stands for [dbu], None where it stands for any."""
+        return self._widths.get(self.plain(name))
 
     def variant(self, name: str, parameters: Collection[str]) -> str:
         """Return the name of the device that ``name`` is with these parameters, which are not 0."""

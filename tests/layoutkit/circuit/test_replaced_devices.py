@@ -9,6 +9,7 @@ from layoutkit.circuit import MapOptions, ModelNames, Target, map_circuit, read_
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.replaced_devices import replaced_data, replaced_lines
 from layoutkit.errors import LayoutkitError, NetlistError, UnsupportedOperationError
+from layoutkit.lvs.reference import reference_of
 from layoutkit.technology import load
 
 # What the PDKs publish, by hand from their libraries, symbols and decks, not from the technology files: a name that
@@ -297,6 +298,26 @@ def test_what_was_replaced_stays_with_the_circuit_in_its_file():
     assert again.replaced == circuit.replaced
     assert again.warnings == ()
     assert map_circuit(again, Target.from_technology(load("gf180mcuD"))).circuit.replaced == circuit.replaced
+
+
+def test_the_spelling_of_a_name_does_not_change_the_device():
+    text = cell(
+        "XR1 a b vss RES_XHIGH_PO_0P69 l=13.8",
+        "XM1 a b c vss Sky130_fd_pr__NFET_01v8 w=1 l=0.15",
+        "M2 a b c vss sky130_fd_pr__nfet_01v8__model.12 w=1u l=0.15u",
+    )
+    circuit = drawn(text, "sky130A")
+    assert [(d.model, round(d.w * 1e9)) for d in circuit.devices] == [
+        ("res_xhigh_po", 690), ("nfet_01v8", 1000), ("nfet_01v8", 1000),
+    ]  # fmt: skip
+    assert circuit.replaced == ()
+    compared = reference_of(read(text, "sky130A"), load("sky130A"))
+    assert sorted((d.device, d.w_um) for d in compared.devices) == [
+        ("nfet_01v8", 1),
+        ("nfet_01v8", 1),
+        ("res_xhigh_po", 0.69),
+    ]
+    assert compared.replaced == ()
 
 
 def test_older_names_of_the_process_are_its_devices():
