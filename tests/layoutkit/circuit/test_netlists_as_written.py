@@ -230,6 +230,10 @@ def test_a_vector_of_a_wrong_width_or_that_nothing_expands_is_refused():
         read(deck.format("M1 y a<1:0> vss vss nmos w=1u l=1u"))
     with pytest.raises(NetlistError, match="more than 4096 bits"):
         read(deck.format("XM1<0:99999> y y vss vss nmos w=1u l=1u"))
+    with pytest.raises(NetlistError, match="'M1<1:0>' has no nodes"):
+        read(deck.format("M1<1:0>"))
+    with pytest.raises(NetlistError, match="'<\\*0>a' has no bits"):
+        read(deck.format("X1<1:0> <*0>a y vss top"), top="top")
     assert bits("a<3:1>") == ["a<3>", "a<2>", "a<1>"]
 
 

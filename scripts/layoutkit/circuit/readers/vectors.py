@@ -42,8 +42,8 @@ def bits(word: str) -> list[str]:
     found = _BITS.fullmatch(word)
     if again is not None and again[3]:
         count, names = int(again[1] or again[2]), bits(again[3])
-        if count * len(names) > MAX_BITS:
-            raise NetlistError(f"'{word}' has more than {MAX_BITS} bits")
+        if not 0 < count * len(names) <= MAX_BITS:
+            raise NetlistError(f"'{word}' has {'no' if count == 0 else f'more than {MAX_BITS}'} bits")
         return names * count
     if found is None:
         return [word]
@@ -91,6 +91,8 @@ def single_instances(statement: Statement, widths: Sequence[int] | None) -> list
         return [replace(statement, words=(name, *with_bits(nodes[:-1])[0], nodes[-1]))]
     if len(names) == 1:
         return [statement]
+    if not nodes:
+        raise NetlistError(f"'{name}' has no nodes")
     if statement.pins:
         raise NetlistError(f"'{name}': a vector of instances needs its nodes in order, without $PINS")
     if widths is not None and len(widths) != len(nodes) - 1:
