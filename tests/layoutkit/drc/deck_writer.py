@@ -22,7 +22,7 @@ def deck_of(technology, rules, head=""):
 
 def writable(rule, technology):
     """Return whether this writer has words for ``rule``."""
-    known = {"layer", "other", "inner", "outer", "metrics", "min_projection_um"}
+    known = {"layer", "other", "inner", "outer", "metrics", "min_projection_um", "longer_um"}
     plain = all(set(fields) - known <= _extra(rule.kind, fields) for fields in cases(rule, technology))
     return rule.kind in WRITTEN and plain and "own(" not in str(rule.options)  # a deck has no such selection
 
@@ -92,6 +92,16 @@ def _enclosure(ruby, rule, fields):
     return [*checked, f"{inner} - {outer}"]
 
 
+def _bent_width(ruby, rule, fields):
+    longer = f".with_length({fields['longer_um']}.um + 1.dbu, nil)" if "longer_um" in fields else ""
+    return [f"{ruby(fields['layer'])}.edges.with_angle(diagonal){longer}.width({rule.value_um}.um)"]
+
+
+def _bent_space(ruby, rule, fields):
+    edges = f"{ruby(fields['layer'])}.edges"
+    return [f"{edges}.sep({edges}.with_angle(diagonal), {rule.value_um}.um)"]
+
+
 def _gate_width(ruby, rule, fields):
     layer, active = ruby(fields["layer"]), ruby(fields["active"])
     return [f"({layer}.edges & {active}.edges).width({_measure(rule, fields)})"]
@@ -110,6 +120,8 @@ WRITTEN = {
     "enclosure": _enclosure,
     "gate_width": _gate_width,
     "gate_length": _gate_length,
+    "bent_width": _bent_width,
+    "bent_space": _bent_space,
     "area": lambda ruby, rule, f: [f"{ruby(f['layer'])}.with_area(0, {rule.value_um}.um)"],
     "hole_area": lambda ruby, rule, f: [f"{ruby(f['layer'])}.holes.with_area(0, {rule.value_um}.um)"],
     "forbidden": lambda ruby, _, f: [ruby(f["layer"])],

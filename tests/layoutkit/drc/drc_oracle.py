@@ -410,6 +410,13 @@ def _corner(judge, fields, _rule):
     )
 
 
+def _bent(judge, fields, _rule):
+    """Without edges at 45 degrees nothing is violated; with them it cannot tell."""
+    rings = [ring for polygon in judge.area(fields["layer"]).geoms for ring in rings_of(polygon)]
+    sides = [(a, b) for ring in rings for a, b in zip(ring, ring[1:] + ring[:1], strict=True)]
+    return None if any(x1 != x2 and y1 != y2 for (x1, y1), (x2, y2) in sides) else False
+
+
 def _max_ratio(judge, fields, rule):
     def ratio(part):
         half = part.length / 2
@@ -465,6 +472,8 @@ JUDGES = {
     "max_length": _of_parts(lambda part, value: _sides(part)[1] > value),
     "max_width": _of_parts(lambda part, value: not part.buffer(-value / 2 - 0.25, join_style="mitre").is_empty),
     "max_ratio": _max_ratio,
+    "bent_width": _bent,
+    "bent_space": _bent,
     "grid": _on_grid,
     "angle": _angle,
     "forbidden": lambda judge, fields, _: judge.area(fields["layer"]).area > 0.5,

@@ -447,6 +447,44 @@ def _wide_space(d):
     return kept, broken
 
 
+def _diagonal(left, run, across):
+    """Return a strip whose long sides rise at 45 degrees for ``run``, and are ``across`` apart in x."""
+    return kdb.Polygon(
+        [kdb.Point(*p) for p in ((left, 0), (left + run, run), (left + run + across, run), (left + across, 0))]
+    )
+
+
+def _across(d):
+    """Return how far apart in x two lines at 45 degrees are that are just ``v`` apart, rounded up to the grid."""
+    return -(-math.isqrt(2 * d.v * d.v) // d.g) * d.g
+
+
+def _bent_width(d):
+    longer = round(d.fields.get("longer_um", 0.0) / d.technology.dbu_um)
+    short = math.isqrt(longer * longer // 2) // d.g * d.g
+
+    def strip(across, run):
+        return d.new().polygon(d.layer, _diagonal(0, run, across))
+
+    kept = [strip(_across(d), BIG)]
+    if longer:
+        kept.append(strip(_across(d) - d.g, short))
+    return kept, [strip(_across(d) - d.g, BIG), strip(_across(d) - d.g, max(short + d.g, 2 * d.v))]
+
+
+def _bent_space(d):
+    def apart(gap):
+        strips = d.new().polygon(d.layer, _diagonal(0, BIG, 2000))
+        return strips.polygon(d.layer, _diagonal(2000 + gap, BIG, 2000))
+
+    def corner(gap):
+        strip = d.new().polygon(d.layer, _diagonal(0, BIG, 2000))
+        return strip.box(d.layer, 2000 + 5000 + gap, 2000, 2000 + 8000 + gap, 5000)
+
+    across = _across(d)
+    return [apart(across), corner(across)], [apart(across - d.g), corner(across - d.g)]
+
+
 def _abutting_width(d):
     def between(w):
         sketch = d.new().box(d.layer, 0, 0, w, 2000).box(d.abutting, -1000, 0, 0, 2000)
@@ -490,6 +528,8 @@ SKETCHES = {
     "hole_area": _hole_area,
     "max_area": _max_area,
     "array_space": _array_space,
+    "bent_width": _bent_width,
+    "bent_space": _bent_space,
     "grid": _grid,
     "angle": _angle,
     "min_length": _longest,

@@ -94,6 +94,20 @@ def notch(case: Case) -> Found:
     yield case.region("layer").notch_check(case.value, **measure_options(case))
 
 
+@rule_kind("bent_width", "layer", lengths=("longer_um",))
+def bent_width(case: Case) -> Found:
+    """Between diagonal edges longer than ``longer_um``, ``layer`` is at least ``value`` wide."""
+    bent = case.edges("layer").with_angle(kdb.Edges.DiagonalEdges, False)
+    yield bent.with_length(case.length("longer_um") + 1, None, False).width_check(case.value)
+
+
+@rule_kind("bent_space", "layer")
+def bent_space(case: Case) -> Found:
+    """Diagonal edges of ``layer`` are at least ``value`` from all edges that they face."""
+    edges = case.edges("layer")
+    yield edges.separation_check(edges.with_angle(kdb.Edges.DiagonalEdges, False), case.value)
+
+
 @rule_kind("wide_space", "layer", lengths=("wide_um", "attached_um", "long_edges_um", *PROJECTION),
            needed_lengths=("wide_um",), choices={"metrics": METRICS})  # fmt: skip
 def wide_space(case: Case) -> Found:
