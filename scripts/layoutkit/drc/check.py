@@ -160,7 +160,7 @@ def _verdict(rule: Rule, layers: LayerRegions, technology: Technology, window: k
         reason = rule.options.get("reason") or f"this engine has no rule kind '{rule.kind}'; it has: {known}"
         return Verdict(rule, "unchecked", reason=str(reason))
     try:
-        looked_at = [_run(case, window) for case in cases_of(rule, kind, layers, tuple(technology.layers))]
+        looked_at = [_run(case, window) for case in cases_of(rule, kind, layers, technology.measured_layers)]
     except (LayoutkitError, RuntimeError) as error:
         return Verdict(rule, "unchecked", reason=str(error))
     marks = tuple(mark for one in looked_at for mark in one.marks)
@@ -253,7 +253,7 @@ def judged_layers(technology: Technology, rules: Iterable[Rule]) -> set[Gds]:
         kind = kind_of(rule)
         if kind is None:
             continue
-        for fields in fields_of(rule, kind, tuple(technology.layers)):
+        for fields in fields_of(rule, kind, technology.measured_layers):
             for operand in () if kind.any_layer else fields.keys() & {*kind.operands, *kind.optional}:
                 judged.update(_rule_markers(parse(str(fields[operand])), technology))
             for operand in kind.judges:

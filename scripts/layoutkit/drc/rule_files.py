@@ -124,7 +124,7 @@ def rule_with_faults(entry: Any, technology: Technology) -> tuple[Rule | None, l
         require(expression, technology)
 
     try:
-        cases = fields_of(rule, kind, tuple(technology.layers))
+        cases = fields_of(rule, kind, technology.measured_layers)
     except TechnologyError as error:
         return rule, [str(error)]
     return rule, list(dict.fromkeys(fault for case in cases for fault in faults_in(rule, kind, case, known)))

@@ -240,6 +240,11 @@ class Technology:
         """The names of all devices of the process."""
         return DeviceNames(self)
 
+    @property
+    def measured_layers(self) -> tuple[str, ...]:
+        """The layers that ``layers: all`` of a rule means: those of ``layers`` but texts and annotations."""
+        return tuple(name for name, spec in self.layers.items() if spec.purpose not in {"text", "annotation"})
+
     def role(self, role: str) -> str | None:
         """Return the layer name of ``role`` (active, tap, poly, contact, ...), None where the process has none."""
         return self.roles.get(role)

@@ -134,7 +134,7 @@ class Judge:
         if "cases" in rule.options:
             return [{**common, **case} for case in rule.options["cases"]]
         if "layers" in rule.options:
-            listed = self.technology.layers if rule.options["layers"] == "all" else rule.options["layers"]
+            listed = self.technology.measured_layers if rule.options["layers"] == "all" else rule.options["layers"]
             return [{**common, "layer": name} for name in listed]
         return [common]
 

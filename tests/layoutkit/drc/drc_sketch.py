@@ -80,7 +80,7 @@ def cases(rule, technology):
     if "cases" in rule.options:
         return [{**common, **case} for case in rule.options["cases"]]
     if "layers" in rule.options:
-        listed = technology.layers if rule.options["layers"] == "all" else rule.options["layers"]
+        listed = technology.measured_layers if rule.options["layers"] == "all" else rule.options["layers"]
         return [{**common, "layer": name} for name in listed]
     return [common]
 

@@ -228,6 +228,13 @@ def test_wells_that_a_wire_joins_may_be_nearer_to_each_other(gap, wired, violate
     assert [verdict.rule.id for verdict in report.violated] == violated
 
 
+def test_what_is_drawn_beside_texts_need_not_lie_on_the_grid():
+    technology = load("sky130A")
+    for layer, violated in (("text", []), ("prBndry.boundary", ["x.1b"])):
+        report = check(*Sketch(technology).box(layer, 1, 0, 1000, 1000).layout(), technology, rule_ids=["x.1b", "x.3a"])
+        assert [verdict.rule.id for verdict in report.violated] == violated
+
+
 def test_via_and_poly_of_another_name_count_as_those_they_are():
     technology = load("sg13g2")
     for left, violated in ((10840, []), (10835, ["TV1.b"])):

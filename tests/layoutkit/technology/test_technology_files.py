@@ -62,7 +62,7 @@ def test_derived_layers_and_operands_name_layers_that_exist(name):
         require(text, technology)
     for rule in technology.rules:
         kind = kind_of(rule)
-        for fields in fields_of(rule, kind, tuple(technology.layers)):
+        for fields in fields_of(rule, kind, technology.measured_layers):
             for operand in (*kind.operands, *kind.optional):
                 if operand in fields:
                     require(fields[operand], technology)
@@ -77,7 +77,7 @@ def test_every_drawn_layer_has_a_grid_and_an_angle_rule(name):
             fields["layer"]
             for rule in technology.rules
             if rule.kind == kind
-            for fields in fields_of(rule, kind_of(rule), tuple(technology.layers))
+            for fields in fields_of(rule, kind_of(rule), technology.measured_layers)
         }
         assert set(technology.layers) - texts <= ruled, kind
 
