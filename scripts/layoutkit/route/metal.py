@@ -208,7 +208,7 @@ class Finisher:
         occupancy: Metal and cuts of everyone else (own shapes in it are ignored).
         net: Name of the net.
         own: Fixed metal of the net, ``(level, rect)``.
-        area: No array of cuts reaches beyond it; None for any. [dbu]
+        area: No array of cuts reaches beyond it, and no area patch that can lie inside; None for any. [dbu]
     """
 
     def __init__(
@@ -366,7 +366,10 @@ class Finisher:
             box = polygon.bbox()
             best = min(
                 self._enlargements((box.left, box.bottom, box.right, box.top), conductor.area, level),
-                key=lambda rect: len(self.in_the_way(level, rect)),
+                key=lambda rect: (
+                    len(self.in_the_way(level, rect)),
+                    self.area is not None and not holds(self.area, rect),
+                ),
             )
             metal.patches.append(Patch(conductor.name, best))
 

@@ -487,6 +487,17 @@ def test_a_via_below_a_thick_conductor_is_no_wider_than_wires_may_be():
         assert max(right - left, top - bottom) <= (technology.widest_usual(stack.conductors[level]) or 20_000)
 
 
+@pytest.mark.parametrize("edge", [(-200, -4000, 4000, 4000), (-4000, -200, 4000, 4000), (-4000, -4000, 200, 4000)])
+def test_a_pad_grows_to_the_minimum_area_inside_of_the_area_where_it_can(edge):
+    """A stack of vias has a pad of met3 below 0.24 um2 (m3.6); beyond the area lies what the outline leaves out."""
+    stack = make_stack(SKY, ["met2", "met3", "met4"], [])
+    metal = NetMetal(vias=[Via("via2", 0, 0), Via("via3", 0, 0)])
+    Finisher(stack, Occupancy(), "a", [], edge).finish(metal, None)
+    pad = [kdb.Box(*rect) for level, rect in metal.rects(stack) if stack.conductors[level].name == "met3"]
+    assert kdb.Region(pad).merged().area() >= 240_000
+    assert kdb.Region(pad).bbox().inside(kdb.Box(*edge))
+
+
 def test_an_array_of_cuts_does_not_reach_beyond_the_area():
     """4 mA need ten cuts of 0.4 mA, more rows than 0.4 um has room for; the area ends 0.4 um above the via."""
     stack = make_stack(load("sg13g2"), ["Metal3", "Metal4"], [])
