@@ -251,14 +251,14 @@ def test_a_terminal_on_no_net_gets_one_of_its_own_and_a_comment():
     assert "XR1 a Substrate substrate_ ppolyf_u " in text
 
 
-def test_bends_of_a_resistor_are_refused_and_not_passed_over(tmp_path):
+def test_bends_of_a_resistor_count_alike_in_the_layout_and_in_lvs(tmp_path):
     path = tmp_path / "own.spice"
     path.write_text(".subckt x a b c\nXR1 a b c rhigh w=0.5u l=5u b=2\n.ends\n")
     read = read_netlist(str(path), identify_modules=False)
-    with pytest.raises(NetlistError, match="b=2 bends"):
-        map_circuit(read, Target.from_technology(load("sg13g2")))
-    with pytest.raises(NetlistError, match="b=2 bends"):
-        reference_of(read, load("sg13g2"))
+    expected = 3 * 5 + 2 * (2 / 1.85 * (0.5 - 0.04) + 0.18)
+    mapped = map_circuit(read, Target.from_technology(load("sg13g2"))).circuit
+    for device in (*reference_of(read, load("sg13g2")).devices, *reference_of(mapped, load("sg13g2")).devices):
+        assert device.l_um == pytest.approx(expected, abs=0.01)
 
 
 def test_an_area_that_no_rectangle_of_the_perimeter_has_is_refused(tmp_path):

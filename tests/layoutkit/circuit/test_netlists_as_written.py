@@ -345,3 +345,38 @@ def test_bends_of_another_process_are_refused():
     circuit = read(BENT.format("R1", "rppd", 3))
     with pytest.raises(NetlistError, match=r"'XR1' \(rppd\) has b=3 bends, whose length is not known here"):
         map_circuit(circuit, Target.from_technology(load("sky130A")))
+
+
+def test_the_outputs_of_a_flat_deck_are_ports_and_its_inner_nets_are_not():
+    deck = """* two stages as a schematic tool without subcircuits writes them
+M1 x in s vss nmos w=1u l=1u
+M2 x x vdd vdd pmos w=1u l=1u
+M3 out x vdd vdd pmos w=1u l=1u
+M4 out in2 s vss nmos w=1u l=1u
+M5 s bias vss vss nmos w=1u l=1u
+C1 out vss 1p
+"""
+    assert set(read(deck).ports) == {"in", "in2", "bias", "out"}
+
+
+def test_of_several_subcircuits_that_nothing_uses_the_one_named_as_the_file_is_the_top(tmp_path):
+    deck = HALF + HALF.replace("half", "other")
+    (tmp_path / "half.spice").write_text(deck)
+    circuit = read_netlist(tmp_path / "half.spice")
+    assert circuit.name == "half"
+    assert "the top is subcircuit 'half', named as the file; nothing uses other" in circuit.warnings
+    with pytest.raises(NetlistError, match="Ambiguous top: choose one of half, other"):
+        read(deck)
+
+
+def test_a_vector_in_a_json_netlist_is_refused():
+    device = {
+        "id": "R1",
+        "type": "resistor",
+        "model": "r",
+        "params": {"r": 1e3},
+        "terminals": {"p": "A<1:0>", "n": "b"},
+    }
+    text = {"cells": [{"name": "t", "ports": ["A<1:0>", "b"], "devices": [device]}], "top": "t"}
+    with pytest.raises(NetlistError, match="write each bit: A<1:0>"):
+        read(json.dumps(text))

@@ -434,7 +434,7 @@ def test_a_flat_netlist_works_and_its_ports_are_told(spice):
     """)
     assert [d.id for d in circuit.devices] == ["M1", "M2"]
     assert circuit.name == "circuit"
-    assert set(circuit.ports) == {"vdd", "0", "in", "bias"}
+    assert set(circuit.ports) == {"vdd", "0", "in", "bias", "out"}
     assert any("title" in warning for warning in circuit.warnings)
 
 

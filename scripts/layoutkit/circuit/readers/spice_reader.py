@@ -16,6 +16,7 @@ from layoutkit.circuit.readers.spice_deck import Deck, DeckBuilder, Subcircuit
 from layoutkit.circuit.readers.spice_files import StatementReader
 from layoutkit.circuit.readers.spice_flatten import Flattener
 from layoutkit.errors import LayoutkitError, NetlistError
+from layoutkit.technology.device_kinds import MOS_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -56,7 +57,7 @@ def read_spice(
     try:
         deck = DeckBuilder(findings).build(reader.statements())
         try:
-            chosen = _choose_top(deck, top, findings)
+            chosen = _choose_top(deck, top, source.stem, findings)
         except NetlistError:
             findings.raise_faults("Invalid netlist")  # which may be why there is no top
             raise
@@ -163,7 +164,7 @@ def _raise_undefined(undefined: dict[str, list[str]], hint: str) -> None:
     )
 
 
-def _choose_top(deck: Deck, top: str | None, findings: Findings) -> Subcircuit:
+def _choose_top(deck: Deck, top: str | None, file_name: str, findings: Findings) -> Subcircuit:
     definitions = deck.main.subcircuits
     if top:
         return _named_top(definitions, top)
@@ -187,6 +188,11 @@ def _choose_top(deck: Deck, top: str | None, findings: Findings) -> Subcircuit:
             f"Invalid netlist: every subcircuit instantiates another in a ring: {', '.join(definitions)}"
         )
     names = sorted(definition.name for definition in roots)
+    named = [definition for definition in roots if definition.name.lower() == file_name.lower()]
+    if named:
+        others = " ".join(name for name in names if name != named[0].name)
+        findings.warn(f"the top is subcircuit '{named[0].name}', named as the file; nothing uses {others}")
+        return named[0]
     raise NetlistError(
         f"Ambiguous top: choose one of {', '.join(names)} with the parameter 'top'", details={"candidates": names}
     )
@@ -246,11 +252,18 @@ def _is_testbench(deck: Deck) -> bool:
 
 
 def _flat_ports(flattener: Flattener) -> tuple[str, ...]:
-    """Return the nets of a flat deck that must come from outside: sources' nets, globals, nets that only gates use."""
-    driven: dict[str, bool] = {}
+    """Return the nets of a flat deck that must come from outside or lead there.
+
+    These are the nets of its sources, its globals, nets that only gates use, and outputs: nets on which drains of both
+    types of transistors meet and nothing else but capacitors is.
+    """
+    uses: dict[str, set[str]] = {}
     for device in flattener.devices:
         for terminal, net in device.terminals.items():
-            driven[net] = driven.get(net, False) or terminal not in device.kind.sensing
-    outside = {net for net, is_driven in driven.items() if not is_driven}
+            use = "input" if terminal in device.kind.sensing else "other"
+            if device.is_mos and terminal == "d":
+                use = device.type
+            uses.setdefault(net, set()).add("load" if device.type == "capacitor" else use)
+    outside = {net for net, found in uses.items() if found == {"input"} or found - {"load"} == set(MOS_KINDS)}
     outside |= set(flattener.used_globals.values()) | set(flattener.source_nets)
-    return tuple(net for net in driven if net in outside)
+    return tuple(net for net in uses if net in outside)
