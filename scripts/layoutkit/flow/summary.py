@@ -49,9 +49,12 @@ def _counted(number: int, noun: str) -> str:
 
 def _drc_faults(drc: Mapping[str, Any]) -> list[str]:
     found = []
-    if drc["total_violations"]:
-        rules = ", ".join(f"{entry['rule_id']} x{entry['count']}" for entry in drc.get("violations", [])[:SHOWN])
-        found.append(f"DRC finds {_counted(drc['total_violations'], 'violation')}: {rules}")
+    warned = [entry for entry in drc.get("violations", []) if entry.get("severity") == "warning"]
+    count = drc["total_violations"] - sum(entry["count"] for entry in warned)
+    if count:
+        errors = [entry for entry in drc.get("violations", []) if entry not in warned]
+        rules = ", ".join(f"{entry['rule_id']} x{entry['count']}" for entry in errors[:SHOWN])
+        found.append(f"DRC finds {_counted(count, 'violation')}: {rules}")
     if drc["rules_unchecked"]:
         rules = ", ".join(entry["rule_id"] for entry in drc["rules_unchecked"][:SHOWN])
         found.append(f"{_counted(len(drc['rules_unchecked']), 'design rule')} could not be checked: {rules}")

@@ -145,8 +145,13 @@ class PassiveSpec:
 
     @property
     def placed_with(self) -> str:
-        """The type of the blocks with which its blocks share rows and wells."""
-        return self.type if self.diffusion_of is None or self.kind.substrate else self.diffusion_of.type
+        """The type of the blocks with which its blocks share rows and wells.
+
+        A well with a capacitor of accumulated carriers holds no transistors (varac.7 of sky130A).
+        """
+        if self.diffusion_of is None or self.kind.substrate or self.accumulates:
+            return self.type
+        return self.diffusion_of.type
 
     @property
     def only_size(self) -> tuple[int, int] | None:

@@ -50,6 +50,16 @@ def touched(d):
     return [beside(-least), beside(-500)], [beside(d.g - least), d.new().box(marker, 0, 0, 1000, 1000)]
 
 
+def straddling(d):
+    """A layer inside another one, flush with its edge, or a step outside it; touching it, or across its edge."""
+    layer, other = d.layer.removeprefix("not_inside(interacting(").split(")")[0].split(", ")
+
+    def at(left):
+        return d.new().box(other, 0, 0, 3000, 3000).box(layer, left, 500, left + 1000, 1500)
+
+    return [at(2000), at(3000 + d.g)], [at(3000), at(2000 + d.g)]
+
+
 def port(d):
     """A pin on a well or on the substrate, with a contacted tap within reach, and with one out of reach or none."""
     in_well = "nwell" in d.layer
@@ -68,10 +78,45 @@ def port(d):
     return [tied(15000)], [pinned(), *([] if in_well else [tied(15000 + d.g)])]
 
 
+def prohibited(d):
+    """A layer that may not be drawn at all: nothing keeps the rule but an empty layout."""
+    return [d.new()], [d.new().box(d.layer, 0, 0, 1000, 1000)]
+
+
+def tap_between(d):
+    """Two 5 V diffusions with a tap between them, as far apart as twice the growth that closes the gap, and a step."""
+    growth = int(float(d.layer.split(", ")[1].rstrip(")")) * 1000)
+
+    def apart(gap):
+        sketch = d.new().box("hv_ndiff", 0, 0, 1000, 1000).box("hv_ndiff", 1000 + gap, 0, 2000 + gap, 1000)
+        return sketch.box("ptap", 1300, 200, 1500, 800)
+
+    least = -(-(2 * growth + 1) // d.g) * d.g
+    return [apart(least)], [apart(least - d.g)]
+
+
+def tap_in_deep_well(d):
+    """Diffusion in the hole of a deep well's ring, at the limit from a tap in it, and near a tap outside the ring."""
+
+    def at(far, tap=-16000):
+        sketch = ring(d.new(), "nwell", 20000, 1000).box("dnwell", -21000, -21000, 21000, 21000)
+        return sketch.box("ptap", tap - 1000, -2000, tap, 2000).box("ndiff", far - 400, -200, far, 200)
+
+    return [at(-16000 + d.v)], [at(-16000 + d.v + d.g), at(-19000, tap=-22000)]
+
+
 def special(d):
     """Return the drawing for a rule about a ring, its hole or a port of a well, None for any other."""
     if d.rule.id.endswith(".port"):
         return port
+    if d.rule.kind == "forbidden" and d.fields["layer"].replace(".", "").isidentifier():
+        return None if d.fields["layer"] in d.technology.derived else prohibited
+    if d.rule.kind == "forbidden" and d.fields["layer"].startswith("not_inside(interacting("):
+        return straddling
+    if d.rule.kind == "forbidden" and d.fields["layer"].startswith("(sized(sized("):
+        return tap_between
+    if d.rule.kind == "tap_distance" and d.fields.get("within") == "well_hole":
+        return tap_in_deep_well
     if d.rule.kind == "forbidden" and ", holes(" in d.fields["layer"]:
         return ringed
     if d.rule.kind == "forbidden" and d.fields["layer"].startswith(("not_interacting(", "not_overlapping(")):

@@ -74,6 +74,21 @@ def test_partners_in_wells_of_two_nets_keep_the_space_of_wells_and_share_no_ring
     assert all(len({body[module] for module in inside}) == 1 for inside in modules.placement.rings)
 
 
+def test_the_well_of_a_varactor_holds_no_transistors():
+    """varac.7 of sky130A: transistors on the same net have a well of their own, as far away as wells of two nets."""
+    text = """* a decoupling varactor beside an inverter
+.subckt decoupled a y vdd vss
+M1 y a vdd vdd pmos W=4u L=0.5u
+M2 y a vss vss nmos W=2u L=0.5u
+XV1 vss vdd vss sky130_fd_pr__cap_var_lvt w=4 l=2
+.ends
+"""
+    technology, modules = placed(text, "sky130A")
+    assert violated(technology, modules) == set()
+    drawn = kdb.Region(modules.cell.begin_shapes_rec(technology.layer(modules.layout, "nwell")))
+    assert drawn.merged().count() == 2
+
+
 @pytest.mark.parametrize("name", names())
 def test_one_ring_holds_the_devices_of_one_body(name, monkeypatch):
     technology, modules = placed(CHAINS, name)

@@ -8,7 +8,7 @@ from tests.layoutkit.simulate.test_port_roles import SIMPLE_MIRROR
 
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
-from layoutkit.flow.summary import summary
+from layoutkit.flow.summary import faults, summary
 from layoutkit.tools.circuit_nodes import _verdicts
 
 
@@ -47,3 +47,12 @@ def test_without_a_simulator_the_build_goes_on_and_says_what_is_unchecked(worksp
     assert "install ngspice" in report["post_layout"]["simulation"]["unchecked"][0]
     assert report["post_layout"]["parasitics"]["nets"]
     assert dict(_verdicts(report))["post_layout"]["passed"] is False
+
+
+def test_a_violated_guideline_is_reported_and_is_no_fault():
+    entry = {"rule_id": "licon.12", "count": 2, "severity": "warning"}
+    drc = {"passed": True, "total_violations": 2, "violations": [entry], "rules_unchecked": [], "layers_unchecked": []}
+    assert faults({"drc": drc}) == []
+    wrong = {"rule_id": "m1.1", "count": 3, "severity": "error"}
+    drc = {**drc, "passed": False, "total_violations": 5, "violations": [entry, wrong]}
+    assert faults({"drc": drc}) == ["DRC finds 3 violations: m1.1 x3"]

@@ -62,6 +62,9 @@ def test_derived_layers_and_operands_name_layers_that_exist(name):
         require(text, technology)
     for rule in technology.rules:
         kind = kind_of(rule)
+        if kind is None:
+            require(rule.options["layer"], technology)
+            continue
         for fields in fields_of(rule, kind, technology.measured_layers):
             for operand in (*kind.operands, *kind.optional):
                 if operand in fields:
