@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Joins = Iterable[tuple[str, str]]
 
 SUBSTRATE = "substrate"  # the layer that is one net everywhere, and the name of that net
-_WELL_REGIONS = {"nwell": "nwell", "pwell": "p_body"}
+_LABELLED = {"nwell": "nwell", "pwell": "p_body", "poly": "poly"}
 _MARGIN = 1000  # substrate beyond the drawn shapes [dbu]; any positive number will do
 
 
@@ -115,8 +115,8 @@ class ElectricalLayers:
         diffusion: All diffusion, taps included, also below poly.
         gates: Device name to its channels.
         unrecognised_gates: Where poly crosses diffusion without making a device of the technology.
-        labels: Name of a conductor or well to the texts of the cell itself that name nets.
-        pins: Name of a conductor or well to the pin shapes of the cell itself; a text on the layer of pins is one, too.
+        labels: Name of a conductor, poly or well to the texts of the cell itself that name nets.
+        pins: Conductor, poly or well to the pin shapes of the cell itself; a text on the layer of pins is one, too.
         passives: Resistor cores and capacitor plates.
     """
 
@@ -131,7 +131,7 @@ class ElectricalLayers:
 
 
 def read_layers(technology: Technology) -> set[tuple[int, int]]:
-    """Return the GDS layers that extraction reads, and those that change no device and no net: openings, rule markers.
+    """Return the GDS layers that extraction reads, and those that change neither devices nor nets (such as openings).
 
     Shapes on any other layer of the wafer may change devices or nets without extraction noticing.
     """
@@ -193,11 +193,11 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
         unrecognised_gates=drawn.crossings() - recognised,
         labels={
             **{c.name: drawn.own_texts(c.label_layer, c.pin_layer) for c in technology.conductors},
-            **{_WELL_REGIONS[well]: drawn.own_texts(*names) for well, names in technology.well_labels.items()},
+            **{_LABELLED[part]: drawn.own_texts(*names) for part, names in technology.silicon_labels.items()},
         },
         pins={
             **{c.name: drawn.pins(c.pin_layer) for c in technology.conductors if c.pin_layer is not None},
-            **{_WELL_REGIONS[well]: drawn.well_pins(well) for well in technology.well_labels},
+            **{_LABELLED[part]: drawn.silicon_pins(part) for part in technology.silicon_labels},
         },
         passives=metal.passives,
     )
@@ -389,10 +389,10 @@ class DrawnLayers:
                 found += kdb.Texts(self.cell.shapes(index))
         return found
 
-    def well_pins(self, well: str) -> kdb.Region:
-        """Return the pin shapes of the cell itself on wells of a type, with a box around each text on their layers."""
+    def silicon_pins(self, part: str) -> kdb.Region:
+        """Return the pin shapes of the cell itself on poly or wells, with a box around each text on their layers."""
         found = kdb.Region()
-        for name in self.technology.well_labels[well]:
+        for name in self.technology.silicon_labels[part]:
             if self.technology.spec(name).purpose == "pin":
                 found += self.pins(name)
         return found

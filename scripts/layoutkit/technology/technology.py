@@ -220,8 +220,8 @@ class Technology:
     passives: Mapping[str, PassiveSpec] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     other_layers: Mapping[str, LayerSpec] = field(default_factory=dict)
-    well_labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """``nwell`` and ``pwell`` (p wells and the substrate) -> layers whose texts name them; one may be of pins."""
+    silicon_labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """``nwell``, ``pwell`` (p wells, substrate) and ``poly`` -> layers whose texts name them; one may be of pins."""
     netlists: Mapping[str, Mapping[str, CardForm]] = field(default_factory=dict)
     """Form (``spice``, ``lvs_deck``) -> device -> how a netlist of that form writes it."""
     silicon: Mapping[str, Silicon] = field(default_factory=dict)

@@ -249,7 +249,7 @@ class _Reader:
                 ),
                 parasitics=read_parasitics(data.get("parasitics", {})),
                 deep_well=self._deep_well(),
-                well_labels={well: tuple(layers) for well, layers in data.get("well_labels", {}).items()},
+                silicon_labels={well: tuple(layers) for well, layers in data.get("silicon_labels", {}).items()},
                 simulation=read_simulation_models(data.get("simulation")),
                 names=read_names(data.get("device_names", {})),
                 other_layers={

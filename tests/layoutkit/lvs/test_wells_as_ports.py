@@ -71,3 +71,14 @@ def test_a_well_that_the_netlist_ties_to_a_supply_is_not_tied_by_its_label():
     tied = TAPLESS.replace(" VPB ", " ").replace("Y VPB", "Y VPWR").replace("A Y sky", "A Y VPWR sky")
     kinds = {mismatch.kind for mismatch in compared(load("sky130A"), WELLS, tied).mismatches}
     assert "extra_port" in kinds
+
+
+def test_a_label_on_poly_names_its_net():
+    technology = load("sky130A")
+    layout, cell = cell_without_taps(technology, WELLS)
+    cell.shapes(technology.layer(layout, "li1.label")).clear()
+    for name, x, y in (("VGND", 350, 350), ("VPWR", 350, 3350), ("Y", 1550, 350)):
+        cell.shapes(technology.layer(layout, "li1.label")).insert(kdb.Text(name, x, y))
+    cell.shapes(technology.layer(layout, "poly.label")).insert(kdb.Text("A", 1075, 4400))
+    result = compare(extract(layout, cell, technology), read_netlist(NetlistText(TAPLESS), identify_modules=False))
+    assert (result.matched, result.complete, result.mismatches) == (True, True, ())
