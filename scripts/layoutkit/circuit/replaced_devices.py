@@ -13,7 +13,7 @@ from layoutkit.circuit.bipolar_map import SMALLEST_FACTOR, sized
 from layoutkit.circuit.circuit import ReplacedDevice
 from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.model_names import rated_voltage, width_in_name
-from layoutkit.errors import LayoutkitError, did_you_mean
+from layoutkit.errors import LayoutkitError, NetlistError, did_you_mean
 from layoutkit.technology.device_names import (
     OTHER,
     UndrawnDevice,
@@ -116,12 +116,14 @@ class ModelNames:
 
         Raises:
             UnsupportedOperationError: If it holds devices of the process that are neither drawn nor replaced.
+            NetlistError: If a device names one of the process of another kind.
             LayoutkitError: If the map names a model that the circuit does not have, or a device that the process does
                 not have or that is of another kind; the error lists all of these.
         """
         if self._technology is None:
             return circuit
         self._check_map(circuit, self._technology)
+        self._check_kinds(circuit, self._technology)
         refuse_undrawn(self._technology, (d for d in circuit.devices if self._key(d.model) not in self._targets))
         if not self._targets:
             return circuit
@@ -134,6 +136,20 @@ class ModelNames:
             devices.append(_as(device, target))
             replaced.append(ReplacedDevice(device.id, device.model, dict(device.params), asked=True))
         return replace(circuit, devices=tuple(devices), replaced=(*circuit.replaced, *replaced))
+
+    def _check_kinds(self, circuit: Circuit, technology: Technology) -> None:
+        """Refuse devices that name a device of the process of another kind than their card or their entry is."""
+        named = ((device, technology.device_names.drawn(device.model)) for device in circuit.devices)
+        faults = [
+            f"{device.id} is a {noun_of(device.type)}, and {device.model} of {technology.name} "
+            f"is a {noun_of(spec.type)}"
+            for device, spec in named
+            if spec is not None and spec.type != device.type and self._key(device.model) not in self._targets
+        ]
+        if faults:
+            raise NetlistError(
+                f"Invalid netlist: {'; '.join(faults[:SHOWN])}{_more(len(faults))}", details={"faults": faults[:1000]}
+            )
 
     def _check_map(self, circuit: Circuit, technology: Technology) -> None:
         faults = []

@@ -136,6 +136,8 @@ def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
         ("Q1 a b c npn13G2", "sg13g2"),
         ("XC1 a b c vss sg13_hv_svaricap w=3.74u l=0.3u Nx=1", "sg13g2"),
         ("XL1 a b c vss inductor3", "sg13g2"),
+        ("XL1 a b c inductor w=2u s=2.1u", "sg13g2"),
+        ("XC1 a b c vss svaricap", "sg13g2"),
         ("XD1 a b c diodevdd_2kv m=1", "sg13g2"),
         ("D1 a b c diodevss_4kv", "sg13g2"),
         ("XC1 a b c vss cap_vpp", "sky130A"),
@@ -193,6 +195,18 @@ def test_json_netlists_and_circuits_read_without_a_process_are_refused_too():
     plain = read_netlist(NetlistText(text), identify_modules=False)
     with pytest.raises(UnsupportedOperationError, match="ppolyf_u_1k"):
         map_circuit(plain, Target.from_technology(load("gf180mcuD")))
+
+
+def test_a_card_of_one_kind_that_names_a_device_of_another_is_refused():
+    with pytest.raises(NetlistError) as caught:
+        read(
+            cell("R1 a b cap_cmim w=7u l=7u", "D1 a b pnpMPA area=1p", "M1 a b c vss sg13_lv_nmos w=1u l=1u"), "sg13g2"
+        )
+    for words in (
+        "R1 is a resistor, and cap_cmim of sg13g2 is a capacitor",
+        "D1 is a diode, and pnpMPA of sg13g2 is a pnp",
+    ):
+        assert words in caught.value.message
 
 
 def test_a_listed_black_box_is_kept_as_one():
