@@ -103,10 +103,13 @@ class _Drains:
         found = set()
         between: dict[frozenset[str], dict[str, list[str]]] = defaultdict(lambda: {"nmos": [], "pmos": []})
         for device in self._circuit.devices:
-            if device.is_mos and device.terminals["d"] != device.terminals["s"] and not is_off(device, supplies):
-                between[frozenset((device.terminals["d"], device.terminals["s"]))][device.type].append(device.id)
-                if self.decided(device) is None:
-                    found.add(device.id)
+            ends = frozenset(device.terminals[end] for end in device.kind.ends) if device.is_mos else frozenset()
+            if len(ends) < 2 or is_off(device, supplies):
+                continue
+            if device.terminals["b"] not in ends and not any(end in supplies for end in ends):
+                between[ends][device.type].append(device.id)
+            if self.decided(device) is None:
+                found.add(device.id)
         for devices in between.values():
             if devices["nmos"] and devices["pmos"]:
                 found.update(devices["nmos"], devices["pmos"])

@@ -146,6 +146,18 @@ M5 mid out vss vss nmos W=1u L=0.2u
     assert drains in ([["in", "in"], ["out", "out"]], [["mid", "mid"], ["mid", "mid"]])
 
 
+def test_transistors_of_both_types_between_a_rail_and_a_net_are_no_transmission_gate():
+    text = """.subckt follower a z y vdd vss
+M1 vdd a y y nmos W=4u L=0.6u
+M2 y z vdd vdd pmos W=2u L=0.6u
+M3 y y vss vss nmos W=2u L=1u
+.ends
+"""
+    circuit = circuit_of(text)
+    assert carries_both_ways(circuit) == frozenset()
+    assert [d.id for d in circuit.devices if d.exchanged] == []
+
+
 SUPPLIES = {
     "a pass transistor, its enable switch, written source first, and a load": (
         """.subckt reg vin en g out vss
