@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 class TiedRow(NamedTuple):
     """The metal of one row's end dummies: its outermost columns, and what joins the gates to them. [dbu]
 
-    The gate rails are those on the bulk net, for dummies inside the row.
+    The pads are as wide as those columns below rails. The gate rails are those on the bulk net, for dummies inside the
+    row.
     """
 
     columns: tuple[Area, Area]
+    pads: tuple[Area, Area]
     bars: tuple[Area, Area]
     gate_rails: tuple[Area, ...]
 
@@ -55,10 +57,10 @@ def tie_shapes(rows: Sequence[TiedRow], rails: Sequence[Area], metal: Metal) -> 
         post = Area(left, low, left + width, high)
         yield metal.layer(0), post
         for row in rows:
-            column, bar = row.columns[side], row.bars[side]
-            gap = max(column.left - post.right, post.left - column.right)
+            column, bar, pad = row.columns[side], row.bars[side], row.pads[side]
+            gap = max(pad.left - post.right, post.left - pad.right)
             # Metal as high as the column between it and the post would be wide, and keep more distance.
-            joining = bar if gap >= metal.space(0, column.right - column.left) else hull((column, bar))
+            joining = bar if gap >= metal.space(0, pad.right - pad.left) else hull((column, bar))
             yield metal.layer(0), hull((bar, post._replace(bottom=bar.bottom, top=bar.top)))
             if joining != bar:
                 yield metal.layer(0), hull((column, post._replace(bottom=joining.bottom, top=joining.top)))

@@ -789,14 +789,17 @@ class _Drawing:
             self.pins.append((self.stack.bulk_net, 1, rail))
         rows = []
         for placed in self.rows:
-            left, right = (placed.area(area) for area in placed.wired.tied_end_columns())
+            columns, pads = (
+                (placed.area(left), placed.area(right))
+                for left, right in (placed.wired.tied_end_columns(), placed.wired.tied_end_pads())
+            )
             bars = {at_left: placed.area(bar) for at_left, bar in placed.wired.tie_bars()}
             gates = [
                 placed.area(Area(self.ends[0], rail.low, self.ends[1], rail.high))
                 for rail in placed.wired.gate_rails
                 if rail.net == self.stack.bulk_net
             ]
-            rows.append(TiedRow((left, right), (bars[True], bars[False]), tuple(gates)))
+            rows.append(TiedRow(columns, pads, (bars[True], bars[False]), tuple(gates)))
         for layer, area in tie_shapes(rows, rails, self.metal):
             self.sketch.box(layer, area)
 

@@ -206,6 +206,19 @@ class WiredRow:
         )
         return left, right
 
+    def tied_end_pads(self) -> tuple[Area, Area]:
+        """Return ``tied_end_columns`` as wide as they are below rails of their nets."""
+        columns = sorted(self.plan.columns, key=lambda column: column.left)
+        pads = [
+            self._rail_pad(rail, column)
+            for column in (columns[0], columns[-1])
+            for rail in self.rails
+            if rail.net == column.net and not self.metal.strap
+        ]
+        grow = max((pad.right - pad.left - self.strap_width for pad in pads), default=0) // 2
+        left, right = (column.enlarged(grow, 0) for column in self.tied_end_columns())
+        return left, right
+
     # ---- source and drain columns
 
     def _may_exchange(self, nets: Mapping[str, str]) -> bool:

@@ -84,6 +84,26 @@ def join_wells(
     return tuple(merged)
 
 
+def join_covers(technology: Technology, cell: kdb.Cell) -> None:
+    """Fill the gaps that a filling between wells leaves beside the covers of others, such as thick oxide.
+
+    What is drawn in ``cell`` itself is the filling. A cover keeps its space to diffusion that has none.
+    """
+    clearances = Clearances(technology)
+    for layer, apart in sorted(clearances.covers.items()):
+        index = technology.layer(cell.layout(), layer)
+        if cell.shapes(index).is_empty():
+            continue
+        covers = kdb.Region(cell.begin_shapes_rec(index)).merged()
+        diffusion = kdb.Region()
+        for name in sorted(clearances.diffusion):
+            diffusion += kdb.Region(cell.begin_shapes_rec(technology.layer(cell.layout(), name)))
+        closed = diffusion.merged().not_interacting(covers).sized(apart)
+        space = clearances.spaces[layer]
+        gaps = (joined(covers, space, space, technology.grid) - covers).merged()
+        cell.shapes(index).insert(gaps.interacting(kdb.Region(cell.shapes(index))).not_overlapping(closed))
+
+
 def _wider_necks(technology: Technology, wells: kdb.Region, closed: kdb.Region) -> kdb.Region:
     """Return what makes a well wide where two wide parts of it meet at a corner, as far as nothing else is there. [dbu]
 

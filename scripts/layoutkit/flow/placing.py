@@ -15,7 +15,7 @@ from layoutkit.flow.existing_metal import MetalInCell
 from layoutkit.flow.groups import Group
 from layoutkit.flow.hierarchy import InstanceGroup
 from layoutkit.flow.instances import Inside, Well, in_layout, inside_of, members_of, name_devices
-from layoutkit.flow.joined_wells import join_deep_wells, join_wells
+from layoutkit.flow.joined_wells import join_covers, join_deep_wells, join_wells
 from layoutkit.flow.kept_modules import compared_places, kept_modules
 from layoutkit.flow.module_blocks import chosen_shapes, module_blocks
 from layoutkit.flow.module_drawings import ModuleDrawings
@@ -427,6 +427,7 @@ def _placed_once(design: Design, options: PlacementOptions, drawings: ModuleDraw
     here += [(ring.block, Placed(ring.block.name, 0, 0)) for ring in rings]
     wells = join_wells(technology, cell, here, _wells_of_instances(placed))
     join_deep_wells(technology, cell, here)
+    join_covers(technology, cell)
     return replace(placed, wells=wells)
 
 

@@ -65,6 +65,20 @@ def closed_rings(technology, modules):
     return [polygon for polygon in drawn.merged().each() if polygon.holes()]
 
 
+def test_the_pads_of_dummies_below_rails_join_the_posts_beside_them():
+    """In a mirror without taps of its own, 0.025 um lay between a post and the pad of the nearest column (M1.b)."""
+    text = """.subckt bias i o1 o2 a vss
+M1 i i vss vss sg13_hv_nmos w=5u l=0.5u
+M2 o1 i vss vss sg13_hv_nmos w=5u l=0.5u
+M3 o2 i vss vss sg13_hv_nmos w=3u l=0.5u
+M4 a o1 o2 vss sg13_hv_nmos w=2u l=5u
+.ends
+"""
+    technology, modules = placed(text, "sg13g2", recognised=True)
+    assert len(modules.placement.rings) == 1
+    assert "M1.b" not in violated(technology, modules)
+
+
 @pytest.mark.parametrize("name", names())
 def test_partners_in_wells_of_two_nets_keep_the_space_of_wells_and_share_no_ring(name):
     technology, modules = placed(OWN_WELLS, name, constraints=HALVES)

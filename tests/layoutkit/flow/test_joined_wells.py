@@ -7,7 +7,7 @@ import pytest
 
 from layoutkit.drc.check import check
 from layoutkit.flow.instances import Well
-from layoutkit.flow.joined_wells import join_wells
+from layoutkit.flow.joined_wells import join_covers, join_wells
 from layoutkit.layout.merging import joined
 from layoutkit.place import Block, Placed, Rectangle
 from layoutkit.technology import load, names
@@ -105,7 +105,7 @@ def test_the_layer_made_of_one_well_may_be_near_itself_where_the_gap_cannot_be_f
     """A tall well and a wide one join at a corner; an n channel lies in the corner, where nBuLay is 2.41 um apart."""
     wells = [Rectangle(-12860, 7010, -7200, 15915), Rectangle(-6790, 13875, 6790, 17860)]
     before, after, _ = joined_beside_a_channel(wells, Rectangle(-6140, 6700, 6140, 12845))
-    assert before == {"NBL.c", "NW.b1"}
+    assert before == {"NBL.c", "NW.b", "NW.b1"}  # 0.41 um apart
     assert after == set()
 
 
@@ -199,3 +199,29 @@ def test_wells_that_nearly_meet_at_a_corner_are_joined_around_what_lies_beside_i
     assert not off_grid(drawn.merged(), technology.grid)
     assert (drawn & kdb.Region(cell.shapes(comp)).sized(600)).is_empty()
     assert {each["rule_id"] for each in found} == ({"NW.2b_3.3V"} if room < 860 else set())
+
+
+@pytest.mark.parametrize("thin", [False, True])
+def test_thick_oxide_over_a_filling_is_joined_with_that_of_others_beside_it(thin):
+    """A filling between two thick-oxide wells ends 0.28 um beside the oxide of an n channel (TGO.e: 0.86).
+
+    A thin-oxide channel in that gap keeps the oxide away from itself: the gap stays, and is reported.
+    """
+    technology = load("sg13g2")
+    layout = kdb.Layout()
+    layout.dbu = technology.dbu_um
+    cell, below = layout.create_cell("wells"), layout.create_cell("below")
+    cell.insert(kdb.CellInstArray(below.cell_index(), kdb.Trans()))
+    wells = [kdb.Box(-21620, 0, -6260, 11400), kdb.Box(-5680, 12290, 5680, 18310)]
+    filling = [kdb.Box(-7555, 11400, -5680, 12600), kdb.Box(-6260, 10275, -5680, 13415)]
+    for where, layer, boxes in (
+        (below, "NWell", wells), (below, "ThickGateOx", [*wells, kdb.Box(-5400, 0, 5400, 11430)]),
+        (cell, "NWell", filling), (cell, "ThickGateOx", filling),
+    ):  # fmt: skip
+        where.shapes(technology.layer(layout, layer)).insert(kdb.Region(boxes))
+    if thin:
+        below.shapes(technology.layer(layout, "Activ")).insert(kdb.Box(-5620, 8000, -5460, 8160))
+    assert check(layout, cell, technology, rule_ids=["TGO.e"]).total_violations
+    join_covers(technology, cell)
+    report = check(layout, cell, technology, rule_ids=["TGO.e", "TGO.f", "Grid"])
+    assert bool(report.total_violations) == thin
