@@ -65,7 +65,7 @@ class NetlistComparison:
             black_boxes=params.get("black_boxes", ()),
             parameters=params.get("parameters"),
             names=ModelNames(self.technology, params.get("device_map")),
-            keep_parasitics=params["keep_parasitics"],
+            keep_parasitics=params.get("keep_parasitics", False),
         )
         if not params["map_devices"]:
             return join_taps(read_widths(circuit, params["width_per"]))

@@ -29,7 +29,7 @@ def parse(params: Mapping[str, Any]) -> Circuit:
         keep_unknown=True,
         parameters=params.get("parameters"),
         names=ModelNames(load(params["technology"]) if "technology" in params else None, params.get("device_map")),
-        keep_parasitics=params["keep_parasitics"],
+        keep_parasitics=params.get("keep_parasitics", False),
     )
 
 

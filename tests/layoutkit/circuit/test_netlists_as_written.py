@@ -157,9 +157,13 @@ def test_an_include_that_is_not_needed_is_left_out_and_one_that_is_needed_is_nam
         assert refused.value.details["skipped_includes"] == [name]
 
 
-def test_a_subcircuit_whose_include_may_hold_its_devices_is_refused():
+def test_a_subcircuit_whose_include_may_hold_its_devices_is_refused(tmp_path):
+    text = HALF.replace(".ends", ".include ../stage.spice\n.ends")
+    (tmp_path / "deck.spice").write_text(text)
     with pytest.raises(NetlistError, match="a subcircuit without its include would be incomplete"):
-        read(HALF.replace(".ends", ".include ../stage.spice\n.ends"))
+        read_netlist(tmp_path / "deck.spice")
+    with pytest.raises(NetlistError, match=r"netlist_text cannot include '../stage.spice': a text has no folder"):
+        read(text)
 
 
 def test_a_port_listed_twice_is_one_port_and_two_nets_on_it_are_refused():

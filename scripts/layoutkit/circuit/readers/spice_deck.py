@@ -34,7 +34,8 @@ _REFUSED = {
 _ANALYSES = frozenset({".tran", ".ac", ".dc", ".op", ".noise", ".tf", ".pz", ".sens", ".four", ".disto"})
 _SPECTRE_KEYWORDS = frozenset({"simulator", "global", "model", "library", "endlibrary", "save"})
 _NO_SIMULATION = frozenset({"title", "prot", "protect", "unprot", "unprotect", "library", "endlibrary"})
-_LIBRARY_PATH = re.compile(r"\$|pdk|(?:^|[/\\])(?:libs?|models?|corners?|libs\.\w+)[/\\]|\.lib\b", re.IGNORECASE)
+LIBRARY_PATH = re.compile(r"\$|pdk|(?:^|[/\\])(?:libs?|models?|corners?|libs\.\w+)[/\\]|\.lib\b", re.IGNORECASE)
+"""What the path of a library has: a variable, or a folder of a kit; it defines models and cells."""
 _SPECTRE_TYPES = {"n": "nmos", "p": "pmos", "npn": "npn", "pnp": "pnp"}
 """``type=`` of a Spectre model to the type of a device, as most transistor models name no polarity otherwise."""
 MAX_NESTED_DEFINITIONS = 40
@@ -226,7 +227,7 @@ class DeckBuilder:
         name, head = statement.words[1].strip("'\"")[:MAX_NAME], statement.words[2]
         self._deck.skipped_includes.append(name)
         inside = len(self._stack) > 1 and not self._stack[-1].commented
-        if inside and head != ".lib" and _LIBRARY_PATH.search(name) is None:
+        if inside and head != ".lib" and LIBRARY_PATH.search(name) is None:
             text = f"'{name}' is not read: includes must lie in the netlist's own folder"
             self._findings.fault(statement.where, f"{text}, and a subcircuit without its include would be incomplete")
             return

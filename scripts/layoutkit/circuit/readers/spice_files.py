@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.readers.findings import MAX_NAME
 from layoutkit.circuit.readers.model_names import classify_model
 from layoutkit.circuit.readers.simulation_lines import circuit_lines, speaks_spectre
 from layoutkit.circuit.readers.source import MAX_NETLIST_BYTES, NetlistText, is_netlist, read_text
+from layoutkit.circuit.readers.spice_deck import LIBRARY_PATH
 from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.circuit.readers.spice_lines import LogicalLine, Statement, logical_lines, split_statement
 from layoutkit.errors import FileError, NetlistError
@@ -113,6 +115,13 @@ class StatementReader:
             self._findings.fault(statement.where, f"{statement.head} names no file")
             return
         name = _unquoted(statement.words[1])
+        if self._file is None and LIBRARY_PATH.search(name) is None:
+            self._findings.fault(
+                statement.where,
+                f"netlist_text cannot include '{name[:MAX_NAME]}': a text has no folder; write the lines of that file "
+                "here, or give both as files, by netlist_path",
+            )
+            return
         target = self._inside(stack[-1].parent / name) if stack else None
         if target is None:
             yield Statement(statement.where, (".skipped_include", name, statement.head))
