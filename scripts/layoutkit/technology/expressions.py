@@ -15,6 +15,7 @@ operators below and a few functions. Nothing else is accepted; no part of it is 
 ``inside(a, b)``            the polygons of ``a`` that lie wholly in ``b``
 ``not_inside(a, b)``        the other polygons of ``a``
 ``holes(a)``                the holes of ``a``
+``squares(a)``              the polygons of ``a`` that are squares
 ``own(a)``                  the shapes of the layer ``a`` in the checked cell itself, without those of cells below it
 ``sized(a, d)``             ``a`` with every edge moved outward by ``d`` um (inward where negative)
 ==========================  ==========================================================================
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 MAX_LENGTH = 2000
 SELECTIONS = ("interacting", "not_interacting", "overlapping", "not_overlapping", "inside", "not_inside")
-FUNCTIONS = {**dict.fromkeys(SELECTIONS, 2), "holes": 1, "own": 1, "sized": 2}
+FUNCTIONS = {**dict.fromkeys(SELECTIONS, 2), "holes": 1, "own": 1, "squares": 1, "sized": 2}
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.BitAnd: "&",
     ast.BitOr: "|",
@@ -196,6 +197,8 @@ def _selection(expression: Selection, layers: Layers) -> kdb.Region:
         return layer
     if expression.function == "holes":
         return layer.holes()
+    if expression.function == "squares":
+        return layer.squares()
     if expression.other is None:
         return layer.sized(layers.length(expression.length_um))
     method = getattr(layer, expression.function)  # one of SELECTIONS, which are kdb.Region's own names
@@ -226,7 +229,7 @@ def _call(node: ast.Call, function: str, text: str) -> Selection:
     layer = _expression(node.args[0], text)
     if function == "own" and not isinstance(layer, Named):
         raise _fault(text, node, "'own' takes the name of a layer")
-    if function in {"holes", "own"}:
+    if function in {"holes", "own", "squares"}:
         return Selection(function, layer)
     if function == "sized":
         return Selection(function, layer, length_um=_number(node.args[1], text))

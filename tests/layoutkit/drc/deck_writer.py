@@ -49,7 +49,9 @@ class _Ruby:
         subject = self._node(node.args[0])
         if node.func.id in _SELECTIONS:
             return f"{subject}.{node.func.id}({self._node(node.args[1])})"
-        return f"{subject}.holes" if node.func.id == "holes" else f"{subject}.sized({ast.unparse(node.args[1])}.um)"
+        if node.func.id in {"holes", "squares"}:
+            return f"{subject}.{node.func.id}"
+        return f"{subject}.sized({ast.unparse(node.args[1])}.um)"
 
     def _layer(self, name):
         technology = self.technology

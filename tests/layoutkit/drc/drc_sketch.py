@@ -244,6 +244,8 @@ def _exact_size(d):
     if "length_um" in d.fields:
         long = round(d.length_um / d.technology.dbu_um)
         return [cut(v, long), cut(long, v)], [cut(v + g, long), cut(v, long + g), cut(long, v - g)]
+    if d.layer.startswith("squares("):  # what is longer on one side is no contact but a bar
+        return [cut(v, v)], [cut(v + g, v + g), cut(v - g, v - g)]
     return [cut(v, v)], [cut(v + g, v), cut(v, v + g), cut(v - g, v), cut(v, v - g), cut(v - g, v - g)]
 
 
@@ -283,7 +285,8 @@ def _array_space(d):
     With ``reach_um``, a middle gap of that length joins two halves to one array, and a grid step more parts them.
     """
     side = round(d.array_um / d.technology.dbu_um)
-    ruled = {r.kind: r.value for r in reversed(d.technology.rules) if r.options.get("layer") == d.layer}
+    alike = (d.layer, f"squares({d.layer})")
+    ruled = {r.kind: r.value for r in reversed(d.technology.rules) if r.options.get("layer") in alike}
     size, least = ruled.get("exact_size", 260), ruled.get("space", 260)
     count = math.isqrt(int(d.fields.get("count", 0))) or (side + least) // (size + least)
 

@@ -105,10 +105,26 @@ def tap_in_deep_well(d):
     return [at(-16000 + d.v)], [at(-16000 + d.v + d.g), at(-19000, tap=-22000)]
 
 
+def bars(d):
+    """A contact bar in metal, beside a contact, or beside a bar along which it runs for 6 um."""
+
+    def metal(margin):
+        return d.new().box("Cont", 0, 0, 160, 1000).box(d.outer, -margin, -margin, 160 + margin, 1000 + margin)
+
+    def beside(gap):
+        tall = 160 if "other" in d.fields else 6000
+        return d.new().box("Cont", 0, 0, 160, 6000).box("Cont", 160 + gap, 0, 320 + gap, tall)
+
+    drawn = metal if d.rule.kind == "enclosure" else beside
+    return [drawn(d.v)], [drawn(d.v - d.g)]
+
+
 def special(d):
     """Return the drawing for a rule about a ring, its hole or a port of a well, None for any other."""
     if d.rule.id.endswith(".port"):
         return port
+    if "cont_bar" in d.fields.values() and d.rule.kind in {"space", "separation", "enclosure"}:
+        return bars
     if d.rule.kind == "forbidden" and d.fields["layer"].replace(".", "").isidentifier():
         return None if d.fields["layer"] in d.technology.derived else prohibited
     if d.rule.kind == "forbidden" and d.fields["layer"].startswith("not_inside(interacting("):

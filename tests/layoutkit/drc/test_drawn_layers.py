@@ -228,6 +228,14 @@ def test_wells_that_a_wire_joins_may_be_nearer_to_each_other(gap, wired, violate
     assert [verdict.rule.id for verdict in report.violated] == violated
 
 
+@pytest.mark.parametrize(("long", "violated"), [(160, []), (165, ["CntB.a1"]), (335, ["CntB.a1"]), (340, [])])
+def test_a_contact_is_a_square_or_a_bar_of_the_least_length(long, violated):
+    technology = load("sg13g2")
+    sketch = Sketch(technology).box("Cont", 0, 0, 160, long)
+    report = check(*sketch.layout(), technology, rule_ids=["Cnt.a", "CntB.a", "CntB.a.max", "CntB.a1"])
+    assert [verdict.rule.id for verdict in report.violated] == violated
+
+
 def test_what_is_drawn_beside_texts_need_not_lie_on_the_grid():
     technology = load("sky130A")
     for layer, violated in (("text", []), ("prBndry.boundary", ["x.1b"])):

@@ -93,7 +93,7 @@ def test_a_hierarchy_is_judged_as_the_same_layout_flat(name):
     for one, other in zip(flat.verdicts, deep.verdicts, strict=True):
         assert (one.rule.id, one.status, one.count) == (other.rule.id, other.status, other.count)
         assert flat.locations(one, EVERYTHING) == deep.locations(other, EVERYTHING), one.rule.id
-    assert sum(verdict.status == "failed" for verdict in flat.verdicts) > len(flat.verdicts) * 2 / 5
+    assert sum(verdict.status == "failed" for verdict in flat.verdicts) > len(flat.verdicts) / 3
 
 
 def test_what_repeats_is_checked_hierarchically_and_what_does_not_flat():
