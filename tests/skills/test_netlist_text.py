@@ -95,7 +95,7 @@ def test_includes_that_may_hold_devices_are_refused_by_their_lines(tmp_path, mon
     with pytest.raises(NetlistError) as caught:
         read_netlist(NetlistText(INCLUDING))
     assert "line 2: netlist_text cannot include 'inner.sp': a text has no folder" in caught.value.message
-    assert "Not read, because outside the netlist's folder: /pdk/models.lib" in caught.value.message
+    assert "Not read, because the netlist's folder does not hold them: /pdk/models.lib" in caught.value.message
 
 
 def test_a_text_has_the_bounds_of_a_file():

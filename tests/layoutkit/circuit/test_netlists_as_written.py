@@ -148,7 +148,7 @@ def test_an_include_that_is_not_needed_is_left_out_and_one_that_is_needed_is_nam
     name = line.split()[1].strip("'\"")
     found = circuit(HALF)
     assert len(found.devices) == 2
-    assert f"included files outside the netlist's folder are not read: {name}" in found.warnings
+    assert f"included files that the netlist's folder does not hold are not read: {name}" in found.warnings
     for needs, missing in (("X3 a b other", "'other'"), ("M3 in out vss vss nmos w=wx l=1u", "'wx'")):
         with pytest.raises(NetlistError) as refused:
             circuit(HALF.replace(".ends", f"{needs}\n.ends"))

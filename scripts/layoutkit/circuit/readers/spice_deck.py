@@ -231,7 +231,7 @@ class DeckBuilder:
             text = f"'{name}' is not read: includes must lie in the netlist's own folder"
             self._findings.fault(statement.where, f"{text}, and a subcircuit without its include would be incomplete")
             return
-        self._findings.warn("included files outside the netlist's folder are not read", name)
+        self._findings.warn("included files that the netlist's folder does not hold are not read", name)
 
     def _directive(self, statement: Statement, name: str) -> None:
         words = statement.words

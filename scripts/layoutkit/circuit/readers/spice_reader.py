@@ -137,7 +137,7 @@ def _raise_all(skipped_includes: Sequence[str], *checks: Callable[[], None]) -> 
         messages = [error.message for error in errors]
         if skipped_includes:
             files = shown_words(list(dict.fromkeys(skipped_includes)))
-            messages.append(f"Not read, because outside the netlist's folder: {files}")
+            messages.append(f"Not read, because the netlist's folder does not hold them: {files}")
             details["skipped_includes"] = list(dict.fromkeys(skipped_includes))[:100]
         raise NetlistError(". ".join(messages), details=details)
 
