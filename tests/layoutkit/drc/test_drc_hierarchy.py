@@ -22,7 +22,7 @@ OTHERS = 3  # rules beside its own that judge each layout
 
 def drawings(tech, rng):
     """Yield a rule and a drawing at its limit or one step beyond, of each rule in turn."""
-    rules, made = list(tech.rules), 0
+    rules, made = [rule for rule in tech.rules if rule.kind != "unchecked"], 0
     while made < LAYOUTS:
         rng.shuffle(rules)
         for rule in rules[: LAYOUTS - made]:
