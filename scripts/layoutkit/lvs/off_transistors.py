@@ -2,7 +2,8 @@
 
 Extraction takes channels that are off and bear no device text for dummies, where other channels bear one. Two cases
 remain. The netlist may list such dummies, as the ``reference.spice`` of the flow does: then every one has to be there.
-A layout without device texts may hold dummies: then those are taken away that are of no size that the netlist has.
+A layout without device texts may hold dummies: then those are taken away that are of no size that the netlist has. An
+NMOS whose gate is on the substrate is off as well, wherever its body is.
 A transistor of the netlist that is off is compared like any other, either way.
 """
 
@@ -12,6 +13,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from layoutkit.extract.connectivity import SUBSTRATE
 from layoutkit.extract.extractor import combined
 from layoutkit.extract.folding import fold_series, off_transistors
 
@@ -39,7 +41,7 @@ def other_readings(extraction: Extraction, reference: Reference) -> Iterator[tup
         return
     sizes = Counter((device.device, round(device.drawn_w_um, 6), round(device.drawn_l_um, 6)) for device in expected)
     extra = []
-    for index in sorted(off_transistors(extraction.devices)):
+    for index in sorted(off_transistors(extraction.devices) | _below_all(extraction)):
         device = extraction.devices[index]
         size = (device.device, round(device.w_um, 6), round(device.l_um, 6))
         if sizes[size]:
@@ -49,6 +51,15 @@ def other_readings(extraction: Extraction, reference: Reference) -> Iterator[tup
     if extra:
         fewer = _without_devices(extraction, extra)
         yield (fewer, reference), (fewer, reference)
+
+
+def _below_all(extraction: Extraction) -> set[int]:
+    """Return the indexes of NMOS transistors with their gates on the substrate, below which no source ever is."""
+    return {
+        index
+        for index, device in enumerate(extraction.devices)
+        if device.kind.name == "nmos" and extraction.reaches(device.nets["g"], SUBSTRATE)
+    }
 
 
 def _with_devices(extraction: Extraction, off: list[Finger]) -> Extraction:
