@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,12 +19,13 @@ from typing import TYPE_CHECKING
 from layoutkit.errors import MissingProgramError, TimeLimitError, UnsupportedOperationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 LOG = "log"
 """File in the folder of a run that gets what the program says."""
 MAX_BYTES = 4 << 30
+_PR_SET_PDEATHSIG = 1
 _LOOK_S = 0.25
 
 
@@ -101,11 +103,25 @@ def run_program(run: ProgramRun) -> int:
             stdout=stream,
             stderr=subprocess.STDOUT,
             start_new_session=run.starts_others,
+            preexec_fn=ending_with_parent(),  # noqa: PLW1509 - it makes one system call, and imports nothing
         )
         try:
             return _status(process, run)
         finally:
             _end(process, run)
+
+
+def ending_with_parent() -> Callable[[], object] | None:
+    """Return what a child process calls before its program starts, so that it ends when this thread does.
+
+    Linux sends the signal, also after ``kill -9`` of this process; elsewhere there is none, and None is returned.
+    """
+    if sys.platform != "linux":
+        return None
+    import ctypes
+
+    prctl = ctypes.CDLL(None).prctl  # loaded here: between fork and exec nothing must be imported
+    return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def log_tail(folder: Path, most: int) -> str:

@@ -33,6 +33,10 @@ class ErrorCode:
     UNSUPPORTED_OPERATION = "UNSUPPORTED_OPERATION"
 
 
+MAX_MESSAGE = 8_000  # characters of a message, and of a text in its details
+MAX_LISTED = 1_000  # entries of a list in the details
+MAX_DETAILS = 100_000  # characters of the details, above which their lists are cut to MAX_SHORT
+MAX_SHORT = 20
 EXIT_DONE = 0
 EXIT_VIOLATES = 1
 
@@ -147,7 +151,10 @@ class SkillResult:
             details, data = plain(error.details, WRAPPED), plain(error.data, WRAPPED)
         except NotJsonError as fault:
             details, data = {"details_dropped": str(fault)}, None
-        sent = SkillError(error.code, error.message, details, data, own=(error.code,))
+        message = error.message
+        if len(message) > MAX_MESSAGE:
+            message = f"{message[:MAX_MESSAGE]}... ({len(message)} characters)"
+        sent = SkillError(error.code, message, _bounded(details), data, own=(error.code,))
         return cls(ok=False, error=sent, data=sent.data, duration_ms=duration_ms, stopped=stopped)
 
     @classmethod
@@ -181,3 +188,27 @@ def to_json(value: object, *, indent: int | None = None) -> str:
     """Return ``value`` as strict JSON text; raises ``ValueError`` or ``TypeError`` for what JSON cannot hold."""
     separators = (", ", ": ") if indent is None else (",", ": ")
     return json.dumps(value, allow_nan=False, ensure_ascii=False, indent=indent, separators=separators)
+
+
+def _bounded(details: Any) -> Any:
+    """Return the details of an error with at most ``MAX_LISTED`` entries of each list, fewer where they are still long.
+
+    A list that was cut is followed by the number of its entries, as ``<name>_count``.
+    """
+    found = _cut(details, MAX_LISTED)
+    return found if len(json.dumps(found)) <= MAX_DETAILS else _cut(details, MAX_SHORT)
+
+
+def _cut(value: Any, most: int) -> Any:
+    if isinstance(value, dict):
+        parts = list(value.items())
+        found = {name[:MAX_MESSAGE]: _cut(part, most) for name, part in parts[:most]}
+        counts = {f"{name[:MAX_MESSAGE]}_count": len(part) for name, part in parts[:most] if _is_long(part, most)}
+        return {**counts, **found}
+    if isinstance(value, list):
+        return [_cut(part, most) for part in value[:most]]
+    return value[:MAX_MESSAGE] if isinstance(value, str) else value
+
+
+def _is_long(value: Any, most: int) -> bool:
+    return isinstance(value, dict | list) and len(value) > most

@@ -56,6 +56,7 @@ def main(
             stdout.write_line(result.to_json())
         except OSError as unwritable:
             print_error(f"the answer cannot be written: {unwritable.strerror}")
+            return EXIT_CODES[ErrorCode.INTERNAL_ERROR]
         return result.exit_code
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Mapping
 from copy import deepcopy
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 MAX_MESSAGE = 400  # characters of an unexpected exception's text that reach the caller
 _WRAPPED_CONTEXT: dict[str, Any] = {"type": "object", "properties": {"context": CONTEXT_SCHEMA}}
 _NO_CONTEXT: dict[str, Any] = fill_defaults({}, CONTEXT_SCHEMA)
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})  # Windows has no quotas
 _ABSOLUTE_PATH = re.compile(r"(?<![\w.])(?:/[^\s/:'\"]+)+/([^\s/:'\"]+)")
 
 
@@ -77,6 +79,8 @@ def error_of(problem: BaseException, own: Collection[str] = ()) -> tuple[SkillEr
     if isinstance(problem, Exception) and isinstance(code, str) and (code in EXIT_CODES or code in own):
         details, data = getattr(problem, "details", None), getattr(problem, "data", None)
         facts = details if isinstance(details, Mapping) else None
+        if _is_lack_of_room(problem.__cause__):
+            code = ErrorCode.SERVICE_UNAVAILABLE
         return SkillError(code, str(problem), facts, data if isinstance(data, Mapping) else None, own=own), None
     if isinstance(problem, Stopped):
         return SkillError(ErrorCode.TIMEOUT, "stopped by SIGTERM before the work was done"), None
@@ -84,6 +88,11 @@ def error_of(problem: BaseException, own: Collection[str] = ()) -> tuple[SkillEr
         return SkillError(ErrorCode.INTERNAL_ERROR, "interrupted before the work was done"), None
     if isinstance(problem, TimeoutError):
         return SkillError(ErrorCode.TIMEOUT, _without_folders(str(problem)) or "timed out"), None
+    if _is_lack_of_room(problem):
+        return SkillError(ErrorCode.SERVICE_UNAVAILABLE, _without_folders(str(problem)), {"free": "disk space"}), None
+    if isinstance(problem, MemoryError):
+        text = "there is not enough memory for this call; free memory, raise the limit of the process, or use less data"
+        return SkillError(ErrorCode.SERVICE_UNAVAILABLE, text, {"free": "memory"}), None
     from .install import missing_requirement
 
     if (missing := missing_requirement(problem)) is not None:
@@ -91,13 +100,16 @@ def error_of(problem: BaseException, own: Collection[str] = ()) -> tuple[SkillEr
     from traceback import format_exception
 
     kind = type(problem).__name__
-    if isinstance(problem, MemoryError):
-        message = "out of memory"
-    elif isinstance(problem, SystemExit):
+    if isinstance(problem, SystemExit):
         message = f"the tool tried to leave the process (exit {problem.code})"
     else:
         message = f"Unexpected error: {_without_folders(str(problem)) or kind}"
     return SkillError(ErrorCode.INTERNAL_ERROR, message, {"exception": kind}), "".join(format_exception(problem))
+
+
+def _is_lack_of_room(problem: object) -> bool:
+    """Return whether an error says that a disk is full, or that a file would exceed a quota or limit."""
+    return isinstance(problem, OSError) and problem.errno in _NO_ROOM
 
 
 def _executed(tool: Tool, params: Any, context: Any, known: Sequence[Fault]) -> tuple[dict[str, Any], bool]:

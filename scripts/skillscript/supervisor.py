@@ -9,7 +9,8 @@ and no thread, so it can neither answer SIGTERM nor keep a deadline. Therefore t
 A worker that was signalled to stop has ``GRACE_SECONDS`` to answer itself. If it does not, or if it crashes, the
 supervisor kills it, writes the envelope and exits with the envelope's exit code. Otherwise it exits with the worker's
 exit code.
-If the supervisor is killed, the worker ends too (by SIGIO from a pipe between them, where the system has it).
+If the supervisor is killed, the worker ends too (by SIGIO from a pipe between them, where the system has it). If the
+program that started the supervisor ends and gave it the pipe ``LIFELINE``, the supervisor kills the worker and ends.
 
 Where processes cannot be forked (Windows), or threads run already, the work is done without a supervisor.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import sys
 from dataclasses import dataclass, field
 from time import monotonic
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from .standard_streams import EnvelopeStream
     from .tool import Tool
 
+LIFELINE = "SKILLSCRIPT_LIFELINE"  # variable with the number of a pipe's reading end; this process ends with the pipe
 GRACE_SECONDS = 1.0  # how long a worker that was signalled to stop may take to answer
 LATE_SECONDS = 0.25  # added to a deadline, so that a caller with the same deadline gives up first
 _FORWARDED = (signal.SIGTERM, signal.SIGINT)
@@ -88,6 +91,15 @@ def split(stdout: EnvelopeStream, tools: Mapping[str, Tool], call: Call | None, 
     os.close(alive)
     _end_with(ended)
     stdout.announce_on(sender)
+
+
+def _lifeline() -> list[int]:
+    """Return the pipe that closes when the program that started this one ends, as ``LIFELINE`` names it."""
+    name = os.environ.get(LIFELINE, "")
+    try:
+        return [int(name)] if name.isdecimal() and stat.S_ISFIFO(os.fstat(int(name)).st_mode) else []
+    except (OSError, OverflowError):
+        return []
 
 
 def _has_threads() -> bool:
@@ -150,8 +162,13 @@ class _Supervisor:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
         from select import select
 
+        lifeline = _lifeline()
         while True:
-            ready, _, _ = select([self.messages, wakeup], [], [], self._seconds_left())
+            ready, _, _ = select([self.messages, wakeup, *lifeline], [], [], self._seconds_left())
+            if lifeline and lifeline[0] in ready:  # nobody waits for the answer
+                self._signal(signal.SIGKILL)
+                self.call = None
+                break
             if wakeup in ready:
                 os.read(wakeup, 64)
             if self.messages in ready and not self._read_messages():

@@ -238,6 +238,26 @@ def test_a_client_that_does_not_finish_its_request_loses_its_place(pack_dir):
         assert [silent.recv(1), begun.recv(1), served.recv(1)] == [b"", b"", b""]
 
 
+def test_connections_that_send_nothing_leave_room_for_others(pack_dir):
+    """Six hundred of them, with a server that waits for hours: the ones that have waited longest are closed."""
+    patient = IMPATIENT.replace("REQUEST_SECONDS = 1", "REQUEST_SECONDS = 9999")
+    server = [sys.executable, "-c", patient, "http", "--skills-dir", str(pack_dir), "--port", "0"]
+    with subprocess.Popen(server, stderr=subprocess.PIPE, text=True) as process, contextlib.ExitStack() as stack:
+        stack.callback(process.kill)
+        address = process.stderr.readline().split()[-1]
+        url = urlsplit(address)
+        silent = []
+        for _ in range(600):
+            silent.append(stack.enter_context(socket.create_connection((url.hostname, url.port), timeout=WATCHDOG_S)))
+            silent[-1].sendall(b"GET /healthz HTTP/1.1\r\nX-Slow:")
+        with contextlib.suppress(ConnectionResetError):
+            assert silent[0].recv(1) == b""
+        assert ask(address, "GET", "/healthz")[:2] == (200, {"status": "ok"})
+        silent[-1].setblocking(False)
+        with pytest.raises(BlockingIOError):
+            silent[-1].recv(1)
+
+
 @needs_proc
 def test_a_client_that_leaves_has_its_call_killed(address, tmp_path, tools_of_the_trade):
     url, pids = urlsplit(address), tmp_path / "pids"
@@ -248,6 +268,22 @@ def test_a_client_that_leaves_has_its_call_killed(address, tmp_path, tools_of_th
         assert tools_of_the_trade.eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
     alive = [int(pid) for pid in pids.read_text().split()]
     assert tools_of_the_trade.eventually(lambda: not any(map(tools_of_the_trade.is_alive, alive)))
+
+
+@needs_proc
+def test_a_server_that_is_killed_takes_its_calls_with_it(pack_dir, tmp_path, tools_of_the_trade):
+    pids = tmp_path / "pids"
+    with tools_of_the_trade.running("http", "--skills-dir", pack_dir) as (process, address):
+        url = urlsplit(address)
+        body = json.dumps({"params": {"pids": str(pids), "seconds": 600}}).encode()
+        with socket.create_connection((url.hostname, url.port)) as connection:
+            head = f"POST /skills/bench.wait/execute HTTP/1.1\r\nHost: {url.netloc}\r\n"
+            head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            connection.sendall(head.encode() + body)
+            assert tools_of_the_trade.eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2)
+            process.kill()
+            worker, _ = map(int, pids.read_text().split())
+            assert tools_of_the_trade.eventually(lambda: not tools_of_the_trade.is_alive(worker))
 
 
 def test_calls_run_side_by_side(address, tmp_path, tools_of_the_trade):

@@ -64,7 +64,6 @@ def test_an_exception_with_a_known_code_speaks_for_itself(make_skill):
     [
         ("return 1 / 0", "Unexpected error: division by zero"),
         ("open('/secret/place/file.gds')", "Unexpected error: [Errno 2] No such file or directory: 'file.gds'"),
-        ("raise MemoryError", "out of memory"),
         ("sys.exit(0)", "the tool tried to leave the process (exit 0)"),
         ("def f(): f()\nf()", "Unexpected error: maximum recursion depth exceeded"),
         ("raise KeyboardInterrupt", "interrupted before the work was done"),
@@ -88,6 +87,37 @@ def test_what_a_handler_must_not_do_is_an_internal_error(make_skill, body, messa
     assert run.error["code"] == "INTERNAL_ERROR"
     assert run.error["message"].startswith(message)
     assert "/secret" not in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("raise MemoryError", "there is not enough memory"),
+        ("import errno\nraise OSError(errno.ENOSPC, 'No space left on device')", "[Errno 28] No space left"),
+        (
+            "try: open('/dev/full', 'w', 1).write('a\\n')\nexcept OSError as e: raise SkillError('TIMEOUT', 'no') from e",
+            "no",
+        ),
+    ],
+)
+def test_a_lack_of_memory_or_disk_space_has_one_code(make_skill, body, message):
+    run = make_skill(body).run("--w", "1")
+    assert (run.code, run.error["code"]) == (3, "SERVICE_UNAVAILABLE")
+    assert run.error["message"].startswith(message)
+
+
+def test_an_error_is_bounded_however_much_its_tool_says(make_skill):
+    body = """
+    names = [f"cell_{i:06}" for i in range(20_000)]
+    raise SkillError("INVALID_PARAM", ", ".join(names), {"cells": names, "by_name": dict.fromkeys(names, 1)})
+    """
+    run = make_skill(body).run("--w", "1")
+    assert run.error["message"].startswith("cell_000000, cell_000001")
+    assert run.error["message"].endswith("(259998 characters)")
+    details = run.error["details"]
+    assert (details["cells_count"], details["by_name_count"]) == (20_000, 20_000)
+    assert details["cells"][:2] == ["cell_000000", "cell_000001"]
+    assert len(run.stdout) < 120_000
 
 
 def test_the_traceback_of_an_unexpected_error_goes_to_standard_error(make_skill):

@@ -11,8 +11,11 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
+
+from skillscript.supervisor import LIFELINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -117,6 +120,7 @@ def run_bounded(
             stderr=subprocess.PIPE,
             env=marked(os.environ if environment is None else environment, mark),
             start_new_session=True,
+            **lifeline(),
         )
         ending.callback(_end, process)
         pipes = _Pipes(process, stdin, MAX_STDOUT_BYTES, on_stderr)
@@ -130,9 +134,25 @@ def run_bounded(
     return Outcome(process.returncode, bytes(pipes.stdout), bytes(pipes.stderr), timed_out, pipes.flooded)
 
 
+@lru_cache(maxsize=1)
+def _lifeline(_process: int) -> int:
+    """Return the reading end of a pipe that the system closes when this process ends; its other end is kept open."""
+    reading, _ = os.pipe()
+    return reading
+
+
+def lifeline() -> dict[str, Any]:
+    """Return the arguments of ``Popen`` by which a tool's supervisor ends when this process does, also if it is killed.
+
+    The signal that Linux can send to children does not do: it follows the thread that started them.
+    """
+    return {"pass_fds": (_lifeline(os.getpid()),)} if os.name == "posix" else {}
+
+
 def marked(environment: Mapping[str, str], mark: str) -> dict[str, str]:
     """Return ``environment`` with a mark by which the children of a call are found; a call inside a call has both."""
-    return {**environment, _MARK: f"{environment.get(_MARK, '')} {mark}"}
+    ending = {LIFELINE: str(_lifeline(os.getpid()))} if os.name == "posix" else {}
+    return {**environment, **ending, _MARK: f"{environment.get(_MARK, '')} {mark}"}
 
 
 class _Pipes:

@@ -44,6 +44,7 @@ class WarmWorker:
             env=process.marked(environment, self._mark),
             start_new_session=True,
             bufsize=0,
+            **process.lifeline(),
         )
         self._pipes = _Pipes(
             cast("IO[bytes]", self._process.stdin),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 TOKEN_VARIABLE = "SKILLPACK_TOKEN"  # noqa: S105 - the variable's name
 GRACE_SECONDS = 10
 MAX_CONNECTIONS = 256
+MAX_IDLE = MAX_CONNECTIONS // 2  # connections without a request; beyond these the oldest one is closed
 REQUEST_SECONDS = 20.0  # time for the head of a request
 
 
@@ -123,16 +124,24 @@ def _listener(host: str, port: int) -> socket.socket:
 class PromptConnection(H11Protocol):
     """A connection that is closed if the head of a request, the first or a later one, does not arrive in time.
 
-    Otherwise clients that send nothing, or very little, could hold all connections for ever. Heads are bounded
-    (64 KiB) by h11, therefore this is not uvicorn's default parser.
+    Otherwise clients that send nothing, or very little, could hold all connections for ever. While they wait, they hold
+    ``MAX_IDLE`` of them at most. Heads are bounded (64 KiB) by h11, therefore this is not uvicorn's default parser.
     """
 
     _timer: asyncio.TimerHandle | None = None
+    idle_since = 0.0
 
     def connection_made(self, transport: Any) -> None:
-        """Start waiting for the first request."""
+        """Start waiting for the first request; close the connections that have waited longest if there are many."""
         super().connection_made(transport)
         self._watch()
+        idle = [each for each in self.connections if isinstance(each, PromptConnection) and each.is_idle()]
+        for each in sorted(idle, key=lambda each: each.idle_since)[:-MAX_IDLE]:
+            each.transport.close()
+
+    def is_idle(self) -> bool:
+        """Return whether the connection is open and no request on it is being answered."""
+        return not self.transport.is_closing() and (self.cycle is None or self.cycle.response_complete)
 
     def data_received(self, data: bytes) -> None:
         """Take a piece of a request."""
@@ -150,6 +159,7 @@ class PromptConnection(H11Protocol):
             self._stop_watching()
         elif self._timer is None:
             self._timer = self.loop.call_later(REQUEST_SECONDS, self.transport.close)
+            self.idle_since = self.loop.time()
 
     def _stop_watching(self) -> None:
         if self._timer is not None:

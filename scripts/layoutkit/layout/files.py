@@ -11,7 +11,7 @@ Writing is deterministic (no timestamps, cells and layers in name order) and ato
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,6 +22,8 @@ from layoutkit.layout.cells import check_cell_name, copy_content, sorted_layers
 from layoutkit.layout.part_file import replace_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import klayout.db as kdb
 
     PathLike = str | os.PathLike[str]
@@ -30,13 +32,16 @@ LayoutFormat = Literal["GDS2", "OASIS"]
 
 BASE_TIMEOUT_S = 10.0
 TIMEOUT_S_PER_BYTE = 1e-6
-DEFAULT_MAX_BYTES = 1 << 30
-PROBE_MEMORY_BYTES = 4 << 30
+DEFAULT_MAX_BYTES = 1 << 29
+MAX_MEMORY = 3 << 29
+"""Memory that reading one file may take beyond what the process has. [bytes]"""
+PROBE_MEMORY_BYTES = 2 << 30  # address space of the process that tries to read an OASIS file
 
 _FORMAT_OF_SUFFIX: dict[str, LayoutFormat] = {".gds": "GDS2", ".gds2": "GDS2", ".oas": "OASIS", ".oasis": "OASIS"}
 _GDS_MAGIC = b"\x00\x06\x00\x02"
 _OASIS_MAGIC = b"%SEMI-OASIS\r\n"
 _GZIP_MAGIC = b"\x1f\x8b"
+_OUT_OF_MEMORY = f"it is corrupt, or reading it needs more than the allowed {MAX_MEMORY >> 20} MiB of memory"
 _DBU_RANGE_UM = (1e-6, 1e3)
 
 # Runs in the child, with the module search path of the parent, a memory limit, and an alarm that ends the child even
@@ -77,9 +82,18 @@ def read_layout(path: PathLike, *, timeout_s: float | None = None, max_bytes: in
 
     Raises:
         FileError: If the file is missing, not a regular file, empty, neither GDSII nor OASIS, truncated, corrupt,
-            too large, takes longer to read than ``timeout_s``, refers to a cell that it does not contain, or
-            exceeds a limit of ``layoutkit.layout.bounds``.
+            too large, takes longer to read than ``timeout_s`` or more than ``MAX_MEMORY``, refers to a cell that it
+            does not contain, or exceeds a limit of ``layoutkit.layout.bounds``.
     """
+    try:
+        with _memory_limit():
+            return _read(path, timeout_s, max_bytes)
+    except MemoryError as error:
+        raise _unreadable(path, _OUT_OF_MEMORY) from error
+
+
+def _read(path: PathLike, timeout_s: float | None, max_bytes: int) -> kdb.Layout:
+    """Return the layout of a file, as ``read_layout``."""
     data = read_bytes(path, max_bytes=max_bytes)
     if data.startswith(_GZIP_MAGIC):
         data = _unzipped(path, data, max_bytes)
@@ -104,6 +118,29 @@ def read_layout(path: PathLike, *, timeout_s: float | None = None, max_bytes: in
         raise _unreadable(path, f"its database unit of {layout.dbu:g} um is not usable")
     _refuse(path, faults)
     return layout
+
+
+@contextmanager
+def _memory_limit() -> Iterator[None]:
+    """Limit the memory of this process to ``MAX_MEMORY`` more than it has, where the system can.
+
+    An allocation beyond it fails with MemoryError, or with std::bad_alloc inside KLayout.
+    """
+    try:
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        pages = int(Path("/proc/self/statm").read_bytes().split()[0])
+        most = pages * resource.getpagesize() + MAX_MEMORY
+        if soft == resource.RLIM_INFINITY or most < soft:
+            resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    except (ImportError, AttributeError, ValueError, OSError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def read_bytes(path: PathLike, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
@@ -341,7 +378,7 @@ def _reader_reason(message: str) -> str:
     if "topological_sort" in message:
         return "a cell contains itself"
     if "bad_alloc" in message:
-        return "it is corrupt or needs more memory than allowed"
+        return _OUT_OF_MEMORY
     reason = message.replace(", in file: data", "").removesuffix(" in Layout.read_bytes").strip()
     return f"it is truncated or corrupt ({reason or 'no reason given'})"
 

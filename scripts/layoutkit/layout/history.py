@@ -80,6 +80,18 @@ class History:
         Raises:
             FileError: If the journal is not of this version.
         """
+        history = cls.read(home)
+        if history.restoring:
+            history._restore()  # noqa: SLF001 - its own class
+        return history
+
+    @classmethod
+    def read(cls, home: Path) -> History:
+        """Return the history of a workspace as it is; nothing is written.
+
+        Raises:
+            FileError: If the journal is not of this version.
+        """
         path = home / FOLDER / JOURNAL
         history = cls(home)
         if path.is_file():
@@ -91,8 +103,6 @@ class History:
                     "without the operations that could be undone",
                     details={"path": str(path)},
                 ) from error
-        if history.restoring:
-            history._restore()
         return history
 
     def _load(self, data: Any) -> None:
@@ -126,6 +136,17 @@ class History:
             self.operations.pop()
         self._write()
 
+    def abandon(self) -> None:
+        """Restore the design as it was before the last operation, which failed, and forget that operation.
+
+        Raises:
+            FileError: If a file cannot be written.
+        """
+        if self.operations and self.operations[-1].after is None:
+            present, before = self.present(), self.operations.pop().before
+            self.restoring = {name: before[name] for name in DESIGN if before[name] != present[name]}
+            self._restore()
+
     def undo(self, steps: int, *, discard: bool = False) -> list[str]:
         """Restore the design as it was before the last operations; return their names, the last one first.
 
@@ -134,8 +155,13 @@ class History:
             LayoutConflictError: If another program changed the layout since, and ``discard`` is not set.
         """
         present = self.present()
-        while self.operations and self.operations[-1].after is None and not self.operations[-1].changed(present):
-            self.operations.pop()
+        while self.operations and self.operations[-1].after is None:
+            partly = self.operations[-1].changed(present)
+            if {LAYOUT_FILE, CIRCUIT_FILE} & set(partly):
+                break
+            before = self.operations.pop().before  # it failed, and what it had written could not be restored
+            self.restoring.update({name: before[name] for name in partly})
+            present = {**present, **self.restoring}
         if steps > len(self.operations):
             raise LayoutkitError(
                 f"{len(self.operations)} operations can be undone, {steps} were requested"

@@ -13,12 +13,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import FileError, TechnologyError, TimeLimitError
+from layoutkit.errors import FileError, LayoutkitError, TechnologyError, TimeLimitError
 from layoutkit.layout import files
 from layoutkit.layout.history import History
 from layoutkit.layout.part_file import remove_leftovers
@@ -229,13 +229,17 @@ class Workspace:
             return undone, warnings
 
     def operations(self) -> list[str]:
-        """Return the names of the operations that can be undone, the last one first."""
-        with self.lock():
-            return [each.name for each in reversed(History.of(self.directory).operations)]
+        """Return the names of the operations that can be undone, the last one first; nothing is written."""
+        return [each.name for each in reversed(History.read(self.directory).operations)]
 
     def _record_before(self, operation: str) -> None:
         History.of(self.directory).begin(operation)
         self._recorded = True
+
+    def _record_after(self) -> None:
+        if self._recorded:
+            History.of(self.directory).end(goes_on=self._in_parts)
+            self._recorded = self._in_parts
 
     @property
     def record_path(self) -> Path:
@@ -325,10 +329,15 @@ class Workspace:
             remove_leftovers(self.directory)
             try:
                 yield
-            finally:
-                if self._recorded:
-                    History.of(self.directory).end(goes_on=self._in_parts)
-                    self._recorded = self._in_parts
+                self._record_after()
+            except BaseException:
+                with suppress(LayoutkitError):  # the disk may be full; undo finds what could not be restored
+                    if self._recorded and not self._in_parts:
+                        History.of(self.directory).abandon()
+                    else:
+                        self._record_after()
+                self._recorded = self._in_parts
+                raise
         finally:
             os.close(descriptor)  # releases the lock, as does the end of the process
 
