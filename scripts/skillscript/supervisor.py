@@ -20,7 +20,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import stat
 import sys
 from dataclasses import dataclass, field
 from time import monotonic
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from .standard_streams import EnvelopeStream
     from .tool import Tool
 
-LIFELINE = "SKILLSCRIPT_LIFELINE"  # variable with the number of a pipe's reading end; this process ends with the pipe
+LIFELINE = "SKILLSCRIPT_LIFELINE"  # variable: number and inode of a pipe's reading end; this process ends with the pipe
 GRACE_SECONDS = 1.0  # how long a worker that was signalled to stop may take to answer
 LATE_SECONDS = 0.25  # added to a deadline, so that a caller with the same deadline gives up first
 _FORWARDED = (signal.SIGTERM, signal.SIGINT)
@@ -95,10 +94,10 @@ def split(stdout: EnvelopeStream, tools: Mapping[str, Tool], call: Call | None, 
 
 def _lifeline() -> list[int]:
     """Return the pipe that closes when the program that started this one ends, as ``LIFELINE`` names it."""
-    name = os.environ.get(LIFELINE, "")
+    number, _, inode = os.environ.get(LIFELINE, "").partition(":")
     try:
-        return [int(name)] if name.isdecimal() and stat.S_ISFIFO(os.fstat(int(name)).st_mode) else []
-    except (OSError, OverflowError):
+        return [int(number)] if os.fstat(int(number)).st_ino == int(inode) else []
+    except (OSError, ValueError, OverflowError):  # another program in between has not passed it on
         return []
 
 

@@ -95,7 +95,7 @@ def test_what_a_handler_must_not_do_is_an_internal_error(make_skill, body, messa
         ("raise MemoryError", "there is not enough memory"),
         ("import errno\nraise OSError(errno.ENOSPC, 'No space left on device')", "[Errno 28] No space left"),
         (
-            "try: open('/dev/full', 'w', 1).write('a\\n')\nexcept OSError as e: raise SkillError('TIMEOUT', 'no') from e",
+            "try: open('/dev/full', 'w',1).write('a\\n')\nexcept OSError as e: raise SkillError('TIMEOUT','no') from e",
             "no",
         ),
     ],

@@ -151,7 +151,10 @@ def lifeline() -> dict[str, Any]:
 
 def marked(environment: Mapping[str, str], mark: str) -> dict[str, str]:
     """Return ``environment`` with a mark by which the children of a call are found; a call inside a call has both."""
-    ending = {LIFELINE: str(_lifeline(os.getpid()))} if os.name == "posix" else {}
+    ending = {}
+    if os.name == "posix":
+        pipe = _lifeline(os.getpid())
+        ending = {LIFELINE: f"{pipe}:{os.fstat(pipe).st_ino}"}
     return {**environment, **ending, _MARK: f"{environment.get(_MARK, '')} {mark}"}
 
 
