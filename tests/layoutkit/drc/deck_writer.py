@@ -94,14 +94,19 @@ def _enclosure(ruby, rule, fields):
     return [*checked, f"{inner} - {outer}"]
 
 
+def _diagonal(edges):
+    return f"({edges}.with_angle(45) + {edges}.with_angle(-45))"
+
+
 def _bent_width(ruby, rule, fields):
     longer = f".with_length({fields['longer_um']}.um + 1.dbu, nil)" if "longer_um" in fields else ""
-    return [f"{ruby(fields['layer'])}.edges.with_angle(diagonal){longer}.width({rule.value_um}.um)"]
+    edges = f"{ruby(fields['layer'])}.edges"
+    return [f"{_diagonal(edges)}{longer}.width({rule.value_um}.um)"]
 
 
 def _bent_space(ruby, rule, fields):
     edges = f"{ruby(fields['layer'])}.edges"
-    return [f"{edges}.sep({edges}.with_angle(diagonal), {rule.value_um}.um)"]
+    return [f"{edges}.sep({_diagonal(edges)}, {rule.value_um}.um)"]
 
 
 def _gate_width(ruby, rule, fields):

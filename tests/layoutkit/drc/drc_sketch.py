@@ -122,17 +122,19 @@ class Drawing:
 
 def _width(d):
     def at(w):
-        return d.new().box(d.layer, 0, 0, w, BIG)
+        return d.new().box(d.layer, 0, 0, w, max(BIG, 2 * d.v))
 
     return [at(d.v)], [at(d.v - d.g)]
 
 
 def _space(d):
+    big = max(BIG, 2 * d.v)
+
     def apart(gap):
-        return d.new().box(d.layer, 0, 0, BIG, BIG).box(d.layer, BIG + gap, 0, 2 * BIG, BIG)
+        return d.new().box(d.layer, 0, 0, big, big).box(d.layer, big + gap, 0, 2 * big, big)
 
     def notched(gap):
-        return apart(gap).box(d.layer, 0, -BIG, 2 * BIG, 0)
+        return apart(gap).box(d.layer, 0, -big, 2 * big, 0)
 
     kept, broken = [apart(d.v)], [apart(d.v - d.g)]
     if d.rule.kind == "space" and d.fields.get("notches") != "ignored":
@@ -159,11 +161,12 @@ def _separation(d):
     if d.fields.get("overlap", "forbidden") == "forbidden":
         layer, other = (set(drawn_layers(d.technology, text)) for text in (d.layer, d.other))
         shared = "abutting" in d.fields and set(drawn_layers(d.technology, d.abutting)) <= layer
-        if not layer & other and not shared:  # else they merge, or may share the edge
+        touch = not d.other.startswith("not_interacting")
+        if not layer & other and not shared and touch:  # else they merge, or may share the edge
             broken.append(apart(0))
         # What overlaps is not concerned where it is another layer then, or where abutting is allowed.
         abuts = "abutting" in d.fields and f"- {d.layer}" in d.technology.derived.get(d.other, "")
-        if not d.other.startswith("not_overlapping") and not abuts:
+        if not d.other.startswith(("not_overlapping", "not_interacting")) and not abuts:
             broken.append(apart(-d.g))
             if f"- {d.other}" not in d.technology.derived.get(d.layer, ""):  # what lies within is another layer
                 broken.append(apart(-1000))
@@ -265,10 +268,11 @@ def _area(d):
 
 def _hole_area(d):
     w, h = _sides_of(d.v, d.g)
+    big = max(BIG, 2 * w, 2 * h)
 
     def frame(h):
-        sketch = d.new().box(d.layer, -BIG, -BIG, 0, BIG).box(d.layer, w, -BIG, BIG, BIG)
-        return sketch.box(d.layer, 0, -BIG, w, 0).box(d.layer, 0, h, w, BIG)
+        sketch = d.new().box(d.layer, -big, -big, 0, big).box(d.layer, w, -big, big, big)
+        return sketch.box(d.layer, 0, -big, w, 0).box(d.layer, 0, h, w, big)
 
     return [frame(h)], [frame(h - d.g)]
 

@@ -80,7 +80,7 @@ def test_two_tiny_deep_wells_next_to_each_other_violate(name):
 @pytest.mark.parametrize(
     ("name", "layer"),
     [
-        ("sg13g2", "TRANS"),
+        ("sg13g2", "BackMetal1"),
         ("sg13g2", "Recog.esd"),
         ("sky130A", "npn"),
         ("sky130A", "areaid.ed"),
