@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
+MAX_LISTED = 20  # names in a message
+MAX_NAME = 200  # characters of each of them
+
+
 class LayoutkitError(Exception):
     """Base of every error the layout engine raises on purpose.
 
@@ -98,6 +102,13 @@ class TimeLimitError(LayoutkitError):
     """Work that was stopped because it took longer than allowed."""
 
     default_code = "TIMEOUT"
+
+
+def listed(names: Iterable[object], most: int = MAX_LISTED) -> str:
+    """Return names for a message: the first ones, and how many more there are."""
+    known = [str(name)[:MAX_NAME] for name in names]
+    more = f" and {len(known) - most} more" if len(known) > most else ""
+    return ", ".join(known[:most]) + more
 
 
 def similar_names(name: object, known: Iterable[object], most: int = 1, cutoff: float = 0.6) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import sys
 from collections.abc import Mapping
 from copy import deepcopy
 from time import perf_counter
@@ -90,6 +91,10 @@ def error_of(problem: BaseException, own: Collection[str] = ()) -> tuple[SkillEr
         return SkillError(ErrorCode.TIMEOUT, _without_folders(str(problem)) or "timed out"), None
     if _is_lack_of_room(problem):
         return SkillError(ErrorCode.SERVICE_UNAVAILABLE, _without_folders(str(problem)), {"free": "disk space"}), None
+    if isinstance(problem, UnicodeEncodeError) and problem.encoding in {"ascii", sys.getfilesystemencoding()}:
+        shown = problem.object[:MAX_MESSAGE]
+        text = f"{shown!r} cannot be the name of a file in the locale of this process; set PYTHONUTF8=1"
+        return SkillError(ErrorCode.INVALID_PARAM, text, {"encoding": problem.encoding}), None
     if isinstance(problem, MemoryError):
         text = "there is not enough memory for this call; free memory, raise the limit of the process, or use less data"
         return SkillError(ErrorCode.SERVICE_UNAVAILABLE, text, {"free": "memory"}), None

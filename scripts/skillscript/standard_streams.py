@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def take_stdout() -> EnvelopeStream:
         _point_at_null(number, os.O_RDONLY if number == 0 else os.O_WRONLY)
     descriptor = None if 1 in closed else os.dup(1)
     os.dup2(2, 1)
+    if sys.stderr is None:  # closed at the start; what a handler prints is lost, but does not end it
+        sys.stderr = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="backslashreplace")
     sys.stdout = sys.stderr
     return EnvelopeStream(descriptor)
 
@@ -89,8 +92,9 @@ def _is_open(descriptor: int) -> bool:
 def print_error(text: str | None) -> None:
     """Print ``text`` to standard error, if there is any text and any standard error."""
     if text and sys.stderr is not None:
-        sys.stderr.write(text.rstrip() + "\n")
-        sys.stderr.flush()
+        with suppress(OSError):  # its reader is gone, or its disk is full
+            sys.stderr.write(text.rstrip() + "\n")
+            sys.stderr.flush()
 
 
 def take_stdin() -> BinaryIO:

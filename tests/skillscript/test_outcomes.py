@@ -186,6 +186,23 @@ def test_a_reader_that_has_gone_is_no_noise_but_no_success_either(skill):
     assert (done.returncode, done.stderr) == (4, b"")
 
 
+def test_a_file_name_outside_the_locale_is_a_wrong_parameter(make_skill):
+    skill = make_skill("open(chr(233))")
+    plain = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(skill.command("--w", "1"), env=plain, stdout=subprocess.PIPE, check=False, timeout=WATCHDOG_S)
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "INVALID_PARAM")
+
+
+def test_a_closed_standard_error_ends_nothing(make_skill):
+    skill = make_skill(
+        "print(1, file=sys.stderr)\nsys.stderr.flush()\nreturn {'params': {}, 'context': {}, 'passed': True}"
+    )
+    shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *skill.command("--w", "1")]
+    done = subprocess.run(shell, stdout=subprocess.PIPE, check=False, timeout=WATCHDOG_S)
+    assert done.returncode == 0, done.stdout
+    assert b'"ok": true' in done.stdout
+
+
 def test_a_full_disk_under_standard_output_is_reported(skill):
     with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
         done = subprocess.run(

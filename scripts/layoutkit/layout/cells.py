@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layoutkit.errors import FileError, LayoutkitError
+from layoutkit.errors import FileError, LayoutkitError, listed
 from layoutkit.layout.bounds import MAX_FLAT_SHAPES, cell_counts
 
 if TYPE_CHECKING:
@@ -44,16 +44,16 @@ def choose_cell(layout: kdb.Layout, name: str | None = None) -> kdb.Cell:
     if name is not None:
         if name not in names:
             raise LayoutkitError(
-                f"the layout has no cell '{name}'; it has: {', '.join(names)}",
+                f"the layout has no cell '{name}'; it has: {listed(names)}",
                 details={"param_name": "cell_name", "provided_value": name, "available_cells": names},
             )
         return layout.cell(name)
     tops = sorted(layout.top_cells(), key=lambda cell: cell.name)
     if len(tops) > 1:
-        listed = [cell.name for cell in tops]
+        available = [cell.name for cell in tops]
         raise LayoutkitError(
-            f"the layout has {len(tops)} top cells, choose one with cell_name: {', '.join(listed)}",
-            details={"param_name": "cell_name", "available_cells": listed},
+            f"the layout has {len(tops)} top cells, choose one with cell_name: {listed(available)}",
+            details={"param_name": "cell_name", "available_cells": available},
         )
     return tops[0]
 
