@@ -113,19 +113,20 @@ def density(d):
     side = 100000
     strip = round(d.rule.value_um * side)
     step = d.g if d.fields.get("bound", "min") == "max" else -d.g
+    chip = "metal1" if d.technology.resolve(d.layer) == d.technology.resolve("metal2") else "metal2"
 
     def covered(columns):
-        sketch = d.new().box("metal2", 0, 0, side, side)  # says how large the chip is
+        sketch = d.new().box(chip, 0, 0, side, side)  # says how large the chip is
         return sketch.box(d.layer, 0, 0, columns, side)
 
     def striped(columns):  # every window of 20 um by 10 um holds the share
-        sketch = d.new().box("metal2", 0, 0, side, side)
+        sketch = d.new().box(chip, 0, 0, side, side)
         for left in range(0, side, 10000):
             sketch.box(d.layer, left, 0, left + columns, side)
         return sketch
 
     if "window_um" not in d.fields:
-        none = [d.new().box("metal2", 0, 0, side, side)] if step < 0 else [covered(side)]
+        none = [d.new().box(chip, 0, 0, side, side)] if step < 0 else [covered(side)]
         return [covered(strip), covered(strip - step)], [covered(strip + step), *none]
     share = round(d.rule.value_um * 10000)
     uneven = covered(strip) if step < 0 else covered(side)
@@ -217,6 +218,31 @@ def max_area(d):
     return [d.new().box(d.layer, 0, 0, side, height)], [d.new().box(d.layer, 0, 0, side, height + d.g)]
 
 
+def shared_max_area(d):
+    """Two halves on one plate, and the same halves on two plates."""
+    plate = {"mim_bottom": "Metal4"}.get(d.within, d.within)
+
+    def halves(excess, *, one=True):
+        side, height = 100000, d.v // 200000
+        sketch = d.new()
+        for x, more in ((0, 0), (side + 10000, excess)):
+            sketch.box(d.layer, x, 0, x + side, height + more)
+            sketch.box(plate, x, 0, x + side + 10000 * one, height + d.g)
+        return sketch
+
+    return [halves(0), halves(d.g, one=False)], [halves(d.g)]
+
+
+def width_of_butted(d):
+    """A bar whose halves have the two implants."""
+
+    def bar(width):
+        sketch = d.new().box("COMP", 0, 0, width, 2000)
+        return sketch.box("Nplus", -500, -500, width + 500, 1000).box("Pplus", -500, 1000, width + 500, 2500)
+
+    return [bar(d.v)], [bar(d.v - d.g)]
+
+
 SKETCHES = {
     "max_area": max_area,
     "line_end_enclosure": line_end_enclosure,
@@ -233,6 +259,10 @@ def special(d):
         return antenna_of_a_plate
     if "one_net" in d.fields:
         return one_net_space
+    if d.rule.kind == "max_area" and "within" in d.fields:
+        return shared_max_area
+    if d.rule.kind == "width" and "butted" in d.layer:
+        return width_of_butted
     if d.rule.kind == "wide_space" and "min_projection_um" in d.fields:
         return wide_space_over_length
     if d.fields.get("sides") in {"three", "two", "one"}:

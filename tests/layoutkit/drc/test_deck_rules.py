@@ -4,7 +4,8 @@
 
 - ``M1.1 M1.1``: the rule M1.1 of the technology checks it;
 - ``EF.01 unchecked [EF]``: the rule (by default the one with the deck's id) is of kind unchecked and names its layers;
-- ``M1.4 chip [M1.4]``: the rule has the scope of a whole chip.
+- ``M1.4 chip [M1.4]``: the rule has the scope of a whole chip;
+- ``MT30.4 option ...``: the rule belongs to another option of the process, which the words after it name.
 """
 
 from pathlib import Path
@@ -24,7 +25,7 @@ def account(text):
         words = line.split("#")[0].split()
         if words:
             deck_id, how, *named = words
-            entries.append((deck_id, how, *(named or [deck_id if how in {"unchecked", "chip"} else how])))
+            entries.append((deck_id, how, (named or [deck_id if how in {"unchecked", "chip"} else how])[0]))
     return entries
 
 
@@ -36,6 +37,8 @@ def faults(entries, rules):
     ]
     for deck_id, how, rule_id in entries:
         rule = by_id.get(rule_id)
+        if how == "option":
+            continue
         if rule is None:
             found.append(f"{deck_id}: there is no rule {rule_id}")
         elif how == "chip":

@@ -29,10 +29,17 @@ def area(case: Case) -> Found:
     yield case.region("layer").with_area(0, case.value, False)
 
 
-@rule_kind("max_area", "layer", value="area")
+@rule_kind("max_area", "layer", optional=("within",), value="area")
 def max_area(case: Case) -> Found:
-    """Each polygon of ``layer`` has at most the area ``value``."""
-    yield case.region("layer").with_area(case.value + 1, None, False)
+    """Each polygon of ``layer``, or all of it in one polygon of ``within``, has at most the area ``value``."""
+    layer = case.region("layer")
+    if not case.has("within"):
+        yield layer.with_area(case.value + 1, None, False)
+        return
+    for polygon in case.region("within").with_area(case.value + 1, None, False).each():
+        together = layer & kdb.Region(polygon)
+        if together.area() > case.value:
+            yield together
 
 
 @rule_kind("hole_area", "layer", value="area")
