@@ -208,7 +208,10 @@ def _extension(d):
         return d.new().box(d.inner, -2000, 0, 2000, 400).box(d.outer, -200, -below, 200, 400 + above)
 
     v, less = d.v, d.v - d.g
-    return [beyond(v, v)], [beyond(v, less), beyond(less, v), beyond(v, 0), beyond(v, -100)]
+    ending = beyond(v, -100)
+    if d.fields.get("ends") == "allowed":
+        return [beyond(v, v), ending], [beyond(v, less), beyond(less, v), beyond(v, 0)]
+    return [beyond(v, v)], [beyond(v, less), beyond(less, v), beyond(v, 0), ending]
 
 
 def _gate_width(d):

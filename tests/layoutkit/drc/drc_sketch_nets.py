@@ -233,6 +233,18 @@ def shared_max_area(d):
     return [halves(0), halves(d.g, one=False)], [halves(d.g)]
 
 
+def gates_on_a_wire(d):
+    """Gates of native devices, each on its own poly, and two on one."""
+
+    def bars(*, joined):
+        sketch = d.new().box("NAT", -3000, -3000, 9000, 9000).box("Nplus", -3000, -3000, 9000, 9000)
+        for x in (0, 3000):
+            sketch.box("COMP", x, 0, x + 2000, 2000).box("Poly2", x + 500, -1000, x + 1500, 3000)
+        return sketch.box("Poly2", 0, 3000, 4500, 4000) if joined else sketch
+
+    return [bars(joined=False)], [bars(joined=True)]
+
+
 def width_of_butted(d):
     """A bar whose halves have the two implants."""
 
@@ -261,6 +273,8 @@ def special(d):
         return one_net_space
     if d.rule.kind == "max_area" and "within" in d.fields:
         return shared_max_area
+    if d.rule.kind == "count" and "NAT" in d.layer:
+        return gates_on_a_wire
     if d.rule.kind == "width" and "butted" in d.layer:
         return width_of_butted
     if d.rule.kind == "wide_space" and "min_projection_um" in d.fields:

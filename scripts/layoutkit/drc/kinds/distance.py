@@ -199,12 +199,17 @@ def overlap(case: Case) -> Found:
     yield case.region("layer").overlap_check(case.region("other"), case.value, **measure_options(case))
 
 
-@rule_kind("extension", "inner", "outer", **MEASURE)
+@rule_kind("extension", "inner", "outer", lengths=PROJECTION,
+           choices={"metrics": METRICS, "ends": ("forbidden", "allowed")})  # fmt: skip
 def extension(case: Case) -> Found:
-    """Where ``outer`` crosses ``inner``, it reaches at least ``value`` beyond it and never ends within it."""
+    """Where ``outer`` crosses ``inner``, it reaches at least ``value`` beyond it and never ends within it.
+
+    With ``ends: allowed``, it may end within it.
+    """
     inner, outer = case.region("inner"), case.region("outer")
     yield outer.enclosing_check(inner, case.value, **measure_options(case))
-    yield outer.corners(-180.0, 0.0, 1, True, False).interacting(inner)
+    if case.choice("ends") == "forbidden":
+        yield outer.corners(-180.0, 0.0, 1, True, False).interacting(inner)
 
 
 @rule_kind("gate_width", "layer", "active", **MEASURE)
