@@ -108,7 +108,7 @@ def check_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, res
     """Return the summary of the technology's rules on wiring and vias where routes were drawn."""
     import klayout.db as kdb
 
-    from layoutkit.drc.check import check
+    from layoutkit.drc.check import check, select_rules
     from layoutkit.drc.drc_report import nothing_to_check
 
     drawn = kdb.Box()
@@ -121,7 +121,7 @@ def check_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, res
     operands = ("layer", "other", "outer", "inner")
     rules = [
         rule.id
-        for rule in technology.rules
+        for rule in select_rules(technology, None)
         if {rule.options[name] for name in operands if name in rule.options} <= layers
     ]
     return check(layout, cell, technology, rule_ids=rules, region=drawn.to_dtype(layout.dbu)).summary()

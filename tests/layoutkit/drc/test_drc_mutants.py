@@ -157,7 +157,7 @@ def test_every_violating_mutant_is_found_and_clean_ones_stay_clean(name):
     tech = load(name)
     rng = random.Random(2024)
     bases = [Judge(tech, drawn) for drawn in layouts_of(tech)]
-    checkable = [rule for rule in tech.rules if rule.kind != "unchecked"]
+    checkable = [rule for rule in tech.rules if rule.kind != "unchecked" and rule.options.get("scope") != "chip"]
     for base in bases:
         assert [rule.id for rule in checkable if base.violates(rule)] == [], (
             "the judge finds the clean layout violating"
