@@ -112,8 +112,13 @@ def _read_line(line: bytes) -> Record | None:
     mark = line[:_DIGEST_LENGTH].decode("ascii", "replace")
     if line[_DIGEST_LENGTH : _DIGEST_LENGTH + 1] != b" " or digest(body) != mark:
         return None
-    read: dict[str, Any] = json.loads(body)
-    return Record(read["sequence"], read["after"], read["graph"], read["changes"], mark)
+    try:
+        read: Any = json.loads(body)
+        record = Record(read["sequence"], read["after"], read["graph"], read["changes"], mark)
+    except (ValueError, KeyError, TypeError, RecursionError):  # signed by another program
+        return None
+    kinds = (type(record.sequence), type(record.after), type(record.graph_id), type(record.changes))
+    return record if kinds == (int, str, str, list) else None
 
 
 def _check_torn(torn: bytes, before: int, path: Path) -> None:

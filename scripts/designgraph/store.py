@@ -216,7 +216,7 @@ class Store:
             raise self._conflict(record)
         try:
             apply_changes(self._graphs, record.graph_id, record.changes)
-        except (GraphError, ValueError) as error:
+        except (GraphError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             raise unreadable(
                 self.path,
                 f"it was edited, and change {record.sequence} of its journal no longer applies ({error}). Undo the "

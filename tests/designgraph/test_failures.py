@@ -1,16 +1,18 @@
 """Every system call that durability rests on fails once: nothing acknowledged is lost, nothing refused appears."""
 
 import errno
+import json
 import os
 import resource
 import subprocess
 import sys
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
 
-from designgraph import fsync, store
-from designgraph.graph_errors import NotStoredError
+from designgraph import fsync, journal, store
+from designgraph.graph_errors import GraphError, NotStoredError
 from patience import WATCHDOG_S
 
 CALLS = ("write_all", "sync_data", "sync_folder", "replace")
@@ -256,3 +258,26 @@ def test_on_a_mac_fullfsync_brings_data_to_the_disk(open_store, monkeypatch, off
     assert len(asked) == 2
     assert {descriptor for descriptor, _ in asked} <= set(plain) or offered
     assert ids(open_store()) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"sequence": value} for value in ("2", None, 1e400, [], True)),
+        *({"graph": value} for value in (5, None, ["main"], {})),
+        *({"changes": value} for value in ("node", 5, {"node": 1}, [[]], [5], [["node", {}, [], 3]], [["node", "n"]])),
+        *({"changes": [["properties", value, value]]} for value in (5, [], {}, "n1")),
+        *({"changes": [["relation", value, "n1", value]]} for value in (5, [], {}, None)),
+    ],
+    ids=str,
+)
+def test_a_signed_record_that_is_none_is_one_clear_error(path, open_store, monkeypatch, changed):
+    monkeypatch.setattr(store, "SMALL_BYTES", -1)  # keeps changes in the journal, as a large graph does
+    attempt(open_store(), "n1")
+    journal_path = path.with_name("graph.json.journal")
+    last = journal_path.read_bytes().splitlines()[-1].partition(b" ")
+    body = json.dumps({**json.loads(last[2]), "sequence": 2, "after": last[0].decode(), **changed}).encode()
+    with journal_path.open("ab") as file:
+        file.write(journal.digest(body).encode() + b" " + body + b"\n")
+    with suppress(GraphError):
+        assert ids(open_store()) == ["n1"]
