@@ -241,7 +241,7 @@ class _Planner:
         self.inner: dict[Side, int] = {}
         self.inset = self._up(max(c.space for c in technology.conductors[1:5]) // 2)
         names = {net.name for net in self.railed}
-        self.wishes = [_wish(net, core) for net in nets if net.name not in names]
+        self.wishes = [_wish(net, core, channel) for net in nets if net.name not in names]
         self.sides = choose_sides(self.wishes, Rectangle(core.left, core.bottom, core.right, core.top))
         self.channel = channel
 
@@ -491,8 +491,11 @@ def _rank(net: PortNet) -> tuple[int, str]:
     return (net.order or 0, net.name)
 
 
-def _wish(net: PortNet, core: kdb.Box) -> PortWish:
-    """Return where a port should be; the usual sides are left for inputs, right for outputs."""
+def _wish(net: PortNet, core: kdb.Box, channel: int) -> PortWish:
+    """Return where a port should be; the usual sides are left for inputs, right for outputs.
+
+    A port's metal crosses the ``channel`` between the core and the boundary, which counts as wire.
+    """
     around = kdb.Box()
     for pin in net.pins:
         around += pin
@@ -500,9 +503,13 @@ def _wish(net: PortNet, core: kdb.Box) -> PortWish:
     usual: dict[str, Side] = {"input": "left", "output": "right"}
     supplies: dict[str, Side] = {"power": "top", "ground": "bottom"}
     side = supplies.get(net.use) or usual.get(net.direction)
-    if side is not None and net.longest is not None:
+    near = False
+    if net.longest is not None:
         far: list[tuple[int, Side]] = [(around.left - core.left, "left"), (core.right - around.right, "right")]
         far += [(around.bottom - core.bottom, "bottom"), (core.top - around.top, "top")]
-        inside = around.width() + around.height()
-        side = next((each for each in far if each[1] == side and each[0] + inside <= net.longest), min(far))[1]
-    return PortWish(net.name, middle.x, middle.y, net.side, side, net.order, net.partner, net.axis)
+        inside = around.width() + around.height() + channel
+        if side is not None:
+            side = next((each for each in far if each[1] == side and each[0] + inside <= net.longest), min(far))[1]
+        # Ports that are spread evenly may lie half a side away from what they lead to.
+        near = min(far)[0] + inside + max(core.width(), core.height()) // 2 > net.longest
+    return PortWish(net.name, middle.x, middle.y, net.side, side, net.order, net.partner, net.axis, near)

@@ -31,6 +31,7 @@ class PortWish:
         order: Place among the ports of its side that have an order, from the left or from below; None for any.
         partner: Port that should be its mirror image about ``axis``, and vice versa.
         axis: Vertical axis of the two; None where what they lead to has none. They lie beside each other then.
+        near: Whether its wire may not be long. The ports of its side then lie before what they lead to, if they can.
     """
 
     name: str
@@ -41,6 +42,7 @@ class PortWish:
     order: int | None = None
     partner: str | None = None
     axis: int | None = None
+    near: bool = False
 
 
 class PortPlace(NamedTuple):
@@ -80,6 +82,8 @@ def place_ports(
 ) -> dict[str, PortPlace]:
     """Return where each port lies: evenly spread along its side of ``room``, partners as mirror images.
 
+    Where a port must be near, those of its side are near to what they lead to instead.
+
     Partners without an axis lie beside each other near what they lead to.
 
     Args:
@@ -92,7 +96,7 @@ def place_ports(
     here: dict[Side, list[PortWish]] = {side: [w for w in wishes if sides[w.name] == side] for side in SIDES}
     found: dict[str, PortPlace] = {}
     for side in SIDES[2:]:
-        found.update(_across(here[side], side, room, grid))
+        found.update(_across(here[side], side, room, grid, pitch))
     rows = _rows(_in_order(here["left"], "y"), _in_order(here["right"], "y"))
     heights = _spread(room.bottom, room.top, len(rows), grid)
     paired = any(left and right and left.partner == right.name for left, right in rows)
@@ -100,6 +104,8 @@ def place_ports(
     for index, side in enumerate(facing):
         ports = [row[index] for row in rows] if paired else _in_order(here[side], "y")
         at = heights if paired else _spread(room.bottom, room.top, len(ports), grid)
+        if not paired and any(w is not None and w.near for w in ports):
+            at = _near([w.y for w in ports if w is not None], room.bottom, room.top, pitch, grid)
         those = [(w, y) for w, y in zip(ports, at, strict=True) if w is not None]
         heights_here = _side_by_side([w for w, _ in those], [y for _, y in those], room, grid, pitch)
         found.update({w.name: PortPlace(side, y) for (w, _), y in zip(those, heights_here, strict=True)})
@@ -132,6 +138,19 @@ def mirror_axis(wishes: Iterable[PortWish], sides: Mapping[str, Side]) -> int | 
 def _spread(low: int, high: int, count: int, grid: int) -> list[int]:
     """Return the middles of ``count`` equal parts of a length, on the grid."""
     return [(low + (high - low) * (2 * i + 1) // (2 * count)) // grid * grid for i in range(count)]
+
+
+def _near(wanted: Sequence[int], low: int, high: int, pitch: int, grid: int) -> list[int]:
+    """Return places in the order of ``wanted`` and as near to them as a pitch allows, on the grid."""
+    pitch = min(pitch, (high - low) // max(len(wanted), 1))
+    found: list[int] = []
+    for place in wanted:
+        found.append(max(place, found[-1] + pitch if found else low + pitch // 2))
+    limit = high - pitch // 2
+    for index in range(len(found) - 1, -1, -1):
+        found[index] = min(found[index], limit)
+        limit = found[index] - pitch
+    return [place // grid * grid for place in found]
 
 
 def _in_order(ports: Sequence[PortWish], along: Literal["x", "y"]) -> list[PortWish]:
@@ -173,13 +192,15 @@ def _facing(left: Sequence[PortWish], right: Sequence[PortWish]) -> list[tuple[P
     return list(zip(*lists, strict=True))
 
 
-def _across(ports: Sequence[PortWish], side: Side, room: Rectangle, grid: int) -> dict[str, PortPlace]:
+def _across(ports: Sequence[PortWish], side: Side, room: Rectangle, grid: int, pitch: int) -> dict[str, PortPlace]:
     """Return the places at the bottom or top; partners lie at equal distances from their axis."""
     ordered = _in_order(ports, "x")
     names = {wish.name for wish in ports}
     axis = next((w.axis for w in ordered if w.axis is not None and w.partner in names), None)
     if axis is None:
         at = _spread(room.left, room.right, len(ordered), grid)
+        if any(wish.near for wish in ordered):
+            at = _near([wish.x for wish in ordered], room.left, room.right, pitch, grid)
         return {wish.name: PortPlace(side, x) for wish, x in zip(ordered, at, strict=True)}
     pairs, middle, seen = [], [], set()
     for wish in ordered:

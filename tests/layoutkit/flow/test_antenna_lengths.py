@@ -1,6 +1,7 @@
 """Wires of nets with gates and no diffusion under antenna rules; lengths by arithmetic, wires by the router."""
 
 import json
+from dataclasses import replace
 
 import klayout.db as kdb
 import pytest
@@ -73,6 +74,22 @@ def test_the_port_of_a_small_gate_lies_at_the_nearest_side_where_its_wire_would_
     gate = PortNet("en", (kdb.Box(45000, 20000, 45200, 20200),), direction="input", longest=longest)
     frame = plan_frame(technology, core, [gate], 1000, "rails")
     assert [port.side for port in frame.ports] == [side]
+
+
+def test_the_port_of_a_small_gate_lies_before_it_and_the_channel_counts_as_wire():
+    technology = load("sky130A")
+    core = kdb.Box(0, 0, 50000, 40000)
+    nets = [PortNet(f"n{i}", (kdb.Box(100, 39000, 300, 39200),), side="top") for i in range(5)]
+    gate = PortNet("en", (kdb.Box(20000, 38000, 20200, 38200),), direction="input", longest=22000)
+
+    def places(channel, longest):
+        wanted = [*nets, replace(gate, longest=longest)]
+        ports = {port.name: port for port in plan_frame(technology, core, wanted, channel, "rails").ports}
+        return ports["en"].side, ports["en"].pin.center().x
+
+    assert places(1000, 60000)[0] == places(1000, 22000)[0] == "left"  # 20.4 um inside, and the channel
+    assert places(8000, 22000)[0] == "top"
+    assert abs(places(8000, 22000)[1] - 20100) < 2000
 
 
 def test_a_build_keeps_the_wires_of_small_gates_off_thick_metal(tmp_path):
