@@ -35,7 +35,7 @@ class ErrorCode:
 
 MAX_MESSAGE = 8_000  # characters of a message, and of a text in its details
 MAX_LISTED = 1_000  # entries of a list in the details
-MAX_DETAILS = 100_000  # characters of the details, above which their lists are cut to MAX_SHORT
+MAX_DETAILS = 20_000  # characters of the details, above which their lists are cut to MAX_SHORT
 MAX_SHORT = 20
 EXIT_DONE = 0
 EXIT_VIOLATES = 1

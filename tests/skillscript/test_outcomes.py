@@ -117,7 +117,7 @@ def test_an_error_is_bounded_however_much_its_tool_says(make_skill):
     details = run.error["details"]
     assert (details["cells_count"], details["by_name_count"]) == (20_000, 20_000)
     assert details["cells"][:2] == ["cell_000000", "cell_000001"]
-    assert len(run.stdout) < 120_000
+    assert len(run.stdout) < 30_000
 
 
 def test_the_traceback_of_an_unexpected_error_goes_to_standard_error(make_skill):
