@@ -107,7 +107,7 @@ def _check_names(circuit: Circuit) -> None:
         NetlistError: If there are any; the message lists them.
     """
     names = {circuit.name, *circuit.nets, *(device.id for device in circuit.devices)}
-    vectors = sorted(name for name in names if VECTOR.search(name))
+    vectors = sorted(name for name in names - {circuit.name} if VECTOR.search(name))
     if vectors:
         text = f"Invalid netlist: vectors that are not connected bit by bit; write each bit: {shown_words(vectors)}"
         raise NetlistError(text, details={"names": vectors[:1000]})
