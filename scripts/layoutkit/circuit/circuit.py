@@ -126,8 +126,10 @@ class Device:
     def with_ends_exchanged(self) -> Device:
         """Return this transistor with drain and source exchanged, their junctions with them, and marked so."""
         junctions = {_OTHER_END[name]: value for name, value in self.junctions.items()}
+        params = {_OTHER_END.get(name, name): value for name, value in self.params.items()}
         ends = {"d": self.terminals["s"], "s": self.terminals["d"]}
-        return replace(self, terminals={**self.terminals, **ends}, junctions=junctions, exchanged=not self.exchanged)
+        terminals = {**self.terminals, **ends}
+        return replace(self, terminals=terminals, params=params, junctions=junctions, exchanged=not self.exchanged)
 
     @property
     def as_written(self) -> Device:

@@ -71,15 +71,17 @@ def layout_circuit(extraction: Extraction, circuit: Circuit) -> LayoutCircuit:
     nets = _net_names(extraction, circuit, result)
     measured, idle = measured_circuit(extraction)
     by_layout_name = {net.name: nets[net.id] for net in extraction.nets.values()}
-    devices, sources = [], {}
+    devices, sources, stated = [], {}, {device.id: device for device in circuit.devices}
     taken: set[str] = set()
     for index, device in enumerate(measured.devices):
         drawn = _renamed_nets(device, by_layout_name)
         names = [name for name in (*result.device_pairs.get(device.id, ()), device.id) if name not in taken]
         name = names[0] if names else f"{device.id}_{index}"
         taken.add(name)
-        exchanged = _exchanged(drawn, circuit, name)
-        devices.append(replace(_turned(drawn) if exchanged else drawn, id=name))
+        wanted = stated.get(name)
+        exchanged = wanted is not None and _exchanged(drawn, wanted)
+        written = wanted is not None and wanted.exchanged
+        devices.append(replace(_turned(drawn) if exchanged else drawn, id=name, exchanged=written))
         sources[name] = (index, exchanged)
     return LayoutCircuit(
         extraction=extraction,
@@ -112,10 +114,9 @@ def _renamed_nets(device: Device, names: Mapping[str, str]) -> Device:
     return replace(device, terminals={terminal: names.get(net, net) for terminal, net in device.terminals.items()})
 
 
-def _exchanged(device: Device, circuit: Circuit, name: str) -> bool:
-    """Return whether the netlist has the two ends of a device the other way round."""
-    wanted = next((each for each in circuit.devices if each.id == name), None)
-    if wanted is None or not device.kind.exchangeable or wanted.kind.ends != device.kind.ends:
+def _exchanged(device: Device, wanted: Device) -> bool:
+    """Return whether a device has its two ends the other way round than the one of the netlist."""
+    if not device.kind.exchangeable or wanted.kind.ends != device.kind.ends:
         return False
     first, second = device.kind.ends
     own, theirs = ((each.terminals.get(first), each.terminals.get(second)) for each in (device, wanted))

@@ -12,10 +12,10 @@ from layoutkit.errors import LayoutkitError
 from layoutkit.parasitics.parasitic_extraction import MODES, PexOptions, extract_parasitics
 from layoutkit.technology import load
 
-PAIR = """* a pair whose netlist states the source of M2 as its drain
+PAIR = """* two transistors of unequal length; the netlist states the source of M2 as its drain
 .subckt pair inp inn outp outn tail vss
 M1 outp inp tail vss nmos w=4u l=0.5u nf=2
-M2 tail inn outn vss nmos w=4u l=0.5u nf=2
+M2 tail inn outn vss nmos w=4u l=0.6u nf=2
 .ends pair
 """
 NO_TRANSISTOR = """.subckt sky130_fd_pr__nfet_01v8 d g s b w=1 l=1 nf=1 ad=0 as=0 pd=0 ps=0 sa=0 sb=0 sd=0 m=1
