@@ -87,7 +87,7 @@ class ManyFaultsError(GraphError):
         self.code = first.code
         shown = "; ".join(f"{path}: {error}" for path, error in faults[:10])
         more = f"; and {len(faults) - 10} more" if len(faults) > 10 else ""
-        listed = [{"path": path, "code": error.code, "message": str(error)} for path, error in faults[:1000]]
+        listed = [{"path": path, "code": error.code, "message": str(error)} for path, error in faults]
         super().__init__(str(first) if len(faults) == 1 else shown + more, {**(first.details or {}), "errors": listed})
 
 

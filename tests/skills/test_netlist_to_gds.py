@@ -288,13 +288,16 @@ def test_dummies_are_drawn_and_reported_and_lvs_still_matches(build):
 
 @pytest.mark.parametrize(
     ("card", "told"),
-    [("C1 d q 1u", "C1 would be a plate of"), ("R1 d q 1M", "in SPICE m and M are milli, meg is mega")],
+    [
+        ("C1 d q 1u", "'C1': its bars or plates would cover"),
+        ("R1 d q 1M", "'R1': 0.001 ohm would be more than 5000 units"),
+    ],
 )
 def test_a_value_of_the_wrong_unit_is_reported_by_its_device(build, card, told):
     code, envelope = build(LATCH.replace(".ends", f"{card}\n.ends"))
     assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
     assert told in envelope["error"]["message"]
-    assert "is its value right?" in envelope["error"]["message"]
+    assert "in SPICE" in envelope["error"]["message"]
 
 
 DIVIDER = """

@@ -228,12 +228,12 @@ class _Mapping:
             raise UnsupportedOperationError(
                 f"Technology '{self._target.name}' has no device for {listed}; it has {', '.join(sorted(drawn))}"
                 + "".join(f"; instead of a {kind.noun} use {kind.instead}" for kind in cures),
-                details={"technology": self._target.name, "devices": {k: v[:1000] for k, v in sorted(missing.items())}},
+                details={"technology": self._target.name, "devices": dict(sorted(missing.items()))},
             )
         if unsized:
             raise NetlistError(
                 f"Transistors without a width: {', '.join(unsized[:20])}; give w (or nfin) to each",
-                details={"devices": unsized[:1000]},
+                details={"devices": unsized},
             )
 
     def with_total_widths(self, circuit: Circuit) -> Circuit:

@@ -148,7 +148,7 @@ class ModelNames:
         ]
         if faults:
             raise NetlistError(
-                f"Invalid netlist: {'; '.join(faults[:SHOWN])}{_more(len(faults))}", details={"faults": faults[:1000]}
+                f"Invalid netlist: {'; '.join(faults[:SHOWN])}{_more(len(faults))}", details={"faults": faults}
             )
 
     def _check_map(self, circuit: Circuit, technology: Technology) -> None:
@@ -179,8 +179,8 @@ class ModelNames:
             details={
                 "param_name": "device_map",
                 "provided_value": self._map,
-                "faults": faults[:1000],
-                "models": present[:1000],
+                "faults": faults,
+                "models": present,
                 "allowed": allowed,
             },
         )

@@ -74,7 +74,7 @@ def _joined_names(circuit: Circuit, taps: list[Device]) -> dict[str, str]:
     if shorts:
         raise NetlistError(
             f"Taps would join supply and ground: {'; '.join(shorts)}. A tap connects a well or substrate to one net",
-            details={"nets": shorts, "taps": [tap.id for tap in taps][:1000]},
+            details={"nets": shorts, "taps": [tap.id for tap in taps]},
         )
     return names
 

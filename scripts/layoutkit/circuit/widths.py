@@ -60,7 +60,7 @@ def narrow_error(narrow: Sequence[NarrowFinger]) -> NetlistError:
             "total_width_per_device": each.device.w,
             "total_width_per_finger": each.device.w * each.device.nf,
         }
-        for each in narrow[:1000]
+        for each in narrow
     ]
     return NetlistError(
         f"Fingers are too narrow: {listed}{more}. State what w means with width_per, or correct w or nf",

@@ -13,7 +13,6 @@ from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import draw_resistors
 from layoutkit.draw.resistor_bank import ResistorSpec
-from layoutkit.errors import GeometryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
     from layoutkit.draw.module import Module
     from layoutkit.technology import PassiveSpec, Technology
     from layoutkit.technology.passive_sizes import PassiveSize
-
-LARGEST_PLATE_M = 2e-3
-"""Side of a capacitor's plate above which its value is taken to be a mistake: no router board holds it."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +64,6 @@ def _resistors(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> 
 
 
 def _capacitors(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
-    for name, size, _ in block.devices:
-        if max(size.w_m, size.l_m) > LARGEST_PLATE_M:
-            raise GeometryError(
-                f"{name} would be a plate of {size.w_m * 1e6:.6g} x {size.l_m * 1e6:.6g} um, at most "
-                f"{LARGEST_PLATE_M * 1e6:g} um are laid out; is its value right? (p is 1e-12, f is 1e-15)"
-            )
     drawn = [capacitor(technology, name, block.spec.name, size, nets) for name, size, nets in block.devices]
     if len(drawn) == 1:
         return draw_plates(layout, technology, CapacitorSpec(block.name, drawn[0], labels=False))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
 from layoutkit.technology.passive_sizes import PassiveSize, bars_of, capacitance, capacitor_size
-from layoutkit.technology.size_limits import MAX_SIDE_UM, MAX_UNITS
+from layoutkit.technology.size_limits import MAX_SIDE_UM, MAX_UNITS, SPICE_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,7 +118,7 @@ def resistor(
     if segments * m > MAX_UNITS:
         raise GeometryError(
             f"{device_id} would have {segments * m} bars, at most {MAX_UNITS} are drawn; "
-            "is its value right? (in SPICE m and M are milli, meg is mega)"
+            f"is its value right? {SPICE_UNITS}"
         )
     length = _on_grid(tech, "Length", size.l_m, segments, warnings)
     _within(tech, "Length" if segments == 1 else f"Length of each of {segments} segments", length, spec)

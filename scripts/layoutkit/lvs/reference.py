@@ -145,7 +145,7 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
         raise UnsupportedOperationError(
             f"LVS compares MOS transistors{''.join(f', {KINDS[kind].noun}s' for kind in drawn)} in {technology.name}; "
             f"the netlist also holds {listed}",
-            details={"devices": [device.id for device in others[:1000]]},
+            details={"devices": [device.id for device in others]},
         )
     specs = _specs(circuit, technology)
     devices = [_device(unit, specs[device.id], technology) for device in circuit.devices for unit in device.in_series]
@@ -208,7 +208,7 @@ def _specs(circuit: Circuit, technology: Technology) -> dict[str, DeviceSpec | P
         raise NetlistError(
             f"technology {technology.name} has no device for the models {listed}; it has {', '.join(known)}. "
             "Use these names in the netlist, or have devices mapped (map_devices, or device_map for models you choose)",
-            details={"unknown_models": {model: ids[:1000] for model, ids in sorted(unknown.items())}, "known": known},
+            details={"unknown_models": dict(sorted(unknown.items())), "known": known},
         )
     return specs
 

@@ -247,7 +247,7 @@ def refusal(technology: Technology, users: Mapping[str, Sequence[str]]) -> Unsup
             "undrawn": {
                 model: {
                     "type": entry.type,
-                    "devices": list(users[model])[:1000],
+                    "devices": list(users[model]),
                     "reason": entry.reason,
                     **values_of(entry),
                 }

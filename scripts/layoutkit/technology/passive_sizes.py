@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
 from layoutkit.technology.finger_widths import widest_finger
-from layoutkit.technology.size_limits import MAX_SIDE_UM, MAX_UNITS, check_value
+from layoutkit.technology.size_limits import MAX_SIDE_UM, MAX_UNITS, SPICE_UNITS, check_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -152,7 +152,7 @@ def _units(spec: PassiveSpec, least: float, value: str) -> int:
     if not least <= MAX_UNITS:
         raise GeometryError(
             f"{value} would be more than {MAX_UNITS} units of {spec.name} in parallel, the most that are drawn; "
-            "is the value right? (in SPICE m and M are milli, meg is mega)",
+            f"is its value right? {SPICE_UNITS}",
             details={"value": value, "maximum": MAX_UNITS},
         )
     return max(1, ceil(least - 1e-9))

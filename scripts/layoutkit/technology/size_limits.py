@@ -22,12 +22,17 @@ MAX_CIRCUIT_UNITS = 200_000
 """Fingers, bars, plates and rectangles of a whole circuit."""
 MAX_SIDE_UM = 1000.0
 """Width of one finger, gate length, and each side of a bar, plate or rectangle. [um]"""
+MAX_AREA_UM2 = 4e6
+"""Plates, rectangles or bars of one passive device together: a square with sides of 2 mm. [um^2]"""
 MAX_STATED_M = 0.1
 """Width or length that a netlist states: that of all fingers, or of all bars in series. [m]"""
 MIN_STATED_M = 1e-12
 """Smallest size that a netlist states: a smaller one is a wrong unit. [m]"""
 MAX_VALUE = 1e15
 """Resistance [ohm], capacitance [F] or other number of a device."""
+
+SPICE_UNITS = "(in SPICE m and M are milli, meg is mega, u is 1e-6, p is 1e-12, f is 1e-15)"
+"""What a message adds where the unit of a value may be wrong."""
 
 _SIDES = ("w", "l")
 _COUNTS = ("m", "nf", "nfin", "stack", "series", "s")
@@ -58,6 +63,11 @@ def drawn_faults(device: Device, units: int, side_um: float) -> list[str]:
     if side_um > MAX_SIDE_UM:
         what = "gate is" if device.is_mos else "bars or plates are"
         texts.append(f"its {what} {side_um:g} um long; at most {MAX_SIDE_UM:g} um are drawn")
+    if not texts and not device.is_mos and (area := _area(device)) > MAX_AREA_UM2:
+        texts.append(
+            f"its bars or plates would cover {area * 1e-6:.4g} mm^2; at most {MAX_AREA_UM2 * 1e-6:g} mm^2 are drawn; "
+            f"is its size or value right? {SPICE_UNITS}"
+        )
     return texts
 
 
@@ -80,6 +90,11 @@ def check_value(what: str, value: float, unit: str) -> None:
             f"a {what} must be positive{most}, got {value:g} {unit}",
             details={"provided_value": value if math.isfinite(value) else str(value), "maximum": MAX_VALUE},
         )
+
+
+def _area(device: Device) -> float:
+    """Return the area of all bars or plates of a mapped passive device. [um^2]"""
+    return device.w * device.l * 1e12 * device.m * int(device.params.get("series", 1))
 
 
 def _stated_fault(name: str, value: float) -> str:

@@ -46,6 +46,16 @@ def test_a_transistor_beyond_the_limits_is_refused(name, value):
 
 
 @pytest.mark.parametrize("technology", TECHNOLOGIES)
+def test_capacitors_too_large_for_a_chip_are_refused_together_by_name(technology):
+    # 1 uF at a few fF/um^2 is some 500 mm^2; 1 nF some 0.5 mm^2
+    text = refused(lambda: mapped(technology, "C1 d s 1u", "C2 d s 1u", "C3 d s 1n"))
+    assert text.count("in SPICE") == 2
+    assert all(f"'{name}'" in text for name in ("C1", "C2"))
+    assert "'C3'" not in text
+    mapped(technology, "C3 d s 1n")
+
+
+@pytest.mark.parametrize("technology", TECHNOLOGIES)
 @pytest.mark.parametrize(
     "card",
     ["C1 d s 1e5", "C1 d s 1e300", "R1 d s 1e300", "R1 d s 1e-300", "R1 d s 1k m=100000", "D1 d s dio w=1e9 l=1u"],

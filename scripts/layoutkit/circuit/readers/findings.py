@@ -60,7 +60,7 @@ class Findings:
         shown = "; ".join(self.faults[:MAX_SHOWN])
         more = len(self.faults) - MAX_SHOWN
         tail = f"; and {more} more" if more > 0 else ""
-        raise NetlistError(f"{what}: {shown}{tail}", details={"faults": self.faults[:1000], **(details or {})})
+        raise NetlistError(f"{what}: {shown}{tail}", details={"faults": self.faults, **(details or {})})
 
 
 def repeated(names: Iterable[str]) -> list[str]:

@@ -110,7 +110,7 @@ def _check_names(circuit: Circuit) -> None:
     vectors = sorted(name for name in names - {circuit.name} if VECTOR.search(name))
     if vectors:
         text = f"Invalid netlist: vectors that are not connected bit by bit; write each bit: {shown_words(vectors)}"
-        raise NetlistError(text, details={"names": vectors[:1000]})
+        raise NetlistError(text, details={"names": vectors})
     odd = sorted(name for name in names if _NOT_IN_A_NAME.search(name))
     if odd:
         more = f" and {len(odd) - SHOWN} more" if len(odd) > SHOWN else ""
