@@ -106,13 +106,16 @@ def rules_allow_overlay(technology: Technology, spec: PassiveSpec) -> bool:
     own |= {cut.layer for cut in technology.cuts[level - 1 :]}
     plate = technology.resolve(spec.parts["plate"])
     for rule in technology.rules:
-        if "layers" in rule.options:  # judges each of its layers alone
+        # With layers, a rule judges each of its layers alone.
+        if "layers" in rule.options or rule.options.get("scope") == "chip":
             continue
-        # An antenna rule judges nets: its metal and its diodes lie where they like.
-        judged = [rule.options["gate"]] if rule.kind == "antenna" else rule.options.values()
-        used = {name for text in map(str, judged) for name in _base_layers(technology, text)}
-        if plate in used and used - {technology.resolve(layer) for layer in own}:
-            return False
+        common = {name: value for name, value in rule.options.items() if name not in {"cases", "reason"}}
+        for case in rule.options.get("cases", [{}]):
+            # An antenna rule judges nets: its metal and its diodes lie where they like.
+            judged = [rule.options["gate"]] if rule.kind == "antenna" else {**common, **case}.values()
+            used = {name for text in map(str, judged) for name in _base_layers(technology, text)}
+            if plate in used and used - {technology.resolve(layer) for layer in own}:
+                return False
     return True
 
 
