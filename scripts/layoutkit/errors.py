@@ -111,6 +111,13 @@ def listed(names: Iterable[object], most: int = MAX_LISTED) -> str:
     return ", ".join(known[:most]) + more
 
 
+def sentences(faults: Iterable[object], most: int = MAX_LISTED) -> str:
+    """Return faults for a message: the first ones, and how many more there are."""
+    known = [*map(str, faults)]
+    more = [f"and {len(known) - most} more"] if len(known) > most else []
+    return "; ".join([*known[:most], *more])
+
+
 def similar_names(name: object, known: Iterable[object], most: int = 1, cutoff: float = 0.6) -> list[str]:
     """Return up to ``most`` of the ``known`` names spelled like ``name`` in any case; the most alike first."""
     from difflib import get_close_matches

@@ -47,3 +47,10 @@ def test_a_message_lists_twenty_names_and_counts_the_others():
         with pytest.raises(LayoutkitError) as caught:
             choose_cell(layout, name)
         assert str(caught.value).endswith("CELL_00018, CELL_00019 and 19980 more")
+
+
+def test_a_message_lists_twenty_faults_and_counts_the_others():
+    text = errors.sentences(f"fault {number}" for number in range(5000))
+    assert text.count("fault") == 20
+    assert text.endswith("fault 19; and 4980 more")
+    assert errors.sentences(["only"]) == "only"

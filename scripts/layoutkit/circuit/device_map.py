@@ -37,7 +37,7 @@ from layoutkit.circuit.replaced_devices import refuse_undrawn
 from layoutkit.circuit.supplies import substrate_net
 from layoutkit.circuit.taps import join_taps
 from layoutkit.circuit.widths import NarrowFinger, narrow_error, with_total_widths
-from layoutkit.errors import NetlistError, UnsupportedOperationError
+from layoutkit.errors import NetlistError, UnsupportedOperationError, listed, sentences
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.finger_widths import ROUNDING, FingeredWidth, dividing_fingers, widest_finger
 from layoutkit.technology.passive_sizes import bars_of
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 # ASAP7, whose model names the FinFET netlists in circulation use, has fins every 27 nm (Clark et al. 2016).
 ASAP7_FIN_PITCH_M = 27e-9
-
-_LISTED_FAULTS = 20
 
 
 @dataclass(frozen=True)
@@ -223,10 +221,10 @@ class _Mapping:
             elif device.is_mos and "w" not in device.params and "nfin" not in device.params:
                 unsized.append(device.id)
         if missing:
-            listed = "; ".join(f"{kind}: {', '.join(ids[:10])}" for kind, ids in sorted(missing.items()))
+            shown = "; ".join(f"{kind}: {listed(ids)}" for kind, ids in sorted(missing.items()))
             cures = [KINDS[kind] for kind in sorted(missing) if KINDS[kind].instead]
             raise UnsupportedOperationError(
-                f"Technology '{self._target.name}' has no device for {listed}; it has {', '.join(sorted(drawn))}"
+                f"Technology '{self._target.name}' has no device for {shown}; it has {', '.join(sorted(drawn))}"
                 + "".join(f"; instead of a {kind.noun} use {kind.instead}" for kind in cures),
                 details={"technology": self._target.name, "devices": dict(sorted(missing.items()))},
             )
@@ -285,8 +283,7 @@ class _Mapping:
         if not faults and (fault := circuit_fault(total)):
             faults.append(fault)
         if faults:
-            rest = f"; and {len(faults) - _LISTED_FAULTS} more" if len(faults) > _LISTED_FAULTS else ""
-            raise NetlistError("; ".join(faults[:_LISTED_FAULTS]) + rest)
+            raise NetlistError(sentences(faults))
         return tuple(mapped)
 
     def _units(self, device: Device, draft: _Draft | None) -> tuple[int, float]:

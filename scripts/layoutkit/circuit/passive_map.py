@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutkit.circuit.bipolar_map import map_bipolar, with_units
 from layoutkit.circuit.readers.model_names import width_in_name
 from layoutkit.circuit.supplies import find_supplies
-from layoutkit.errors import GeometryError, NetlistError
+from layoutkit.errors import GeometryError, NetlistError, listed
 from layoutkit.technology.passive_sizes import (
     MOST_IN_SERIES,
     SIZE_OF_VALUE,
@@ -127,7 +127,7 @@ def without_parasitics(circuit: Circuit, technology: Any, *, keep: bool = False)
         return circuit
     dropped = {name: value for name, value in values.items() if value <= 0 or value < plate * (1 - _ROUNDING)}
     sum_ff = sum(circuit.device(name).m * value for name, value in dropped.items()) * 1e15
-    shown = ", ".join([*dropped][:_SHOWN]) + (f" and {len(dropped) - _SHOWN} more" if len(dropped) > _SHOWN else "")
+    shown = listed(dropped)
     text = (
         f"capacitors without a model and {bound} are taken for capacitances of wires and left out: "
         f"{len(dropped)} with {sum_ff:.4g} fF in all; keep_parasitics keeps them: {shown}"

@@ -11,6 +11,7 @@ from layoutkit.circuit.passive_map import shared_nets
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.circuit.symmetry import is_capacitor
+from layoutkit.errors import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -211,11 +212,11 @@ def _matching(module: RecognisedModule, devices: Sequence[str]) -> MatchedGroup:
     if module_type.symmetric:
         return MatchedGroup(tuple(devices), reason=module_type.words)
     ratios = module.properties.get("ratios", {})
-    listed = ", ".join(f"{device} {ratio:g}" if ratio else device for device, ratio in ratios.items())
+    shown = listed(f"{device} {ratio:g}" if ratio else device for device, ratio in ratios.items())
     if "units" in module.properties:
         units = ":".join(str(module.properties["units"][device]) for device in devices)
         return MatchedGroup(tuple(devices), "interdigitated", f"{module_type.words}, {units} units")
-    text = f"{module.properties.get('topology', 'simple')} current mirror, ratios to {module.devices[0]}: {listed}"
+    text = f"{module.properties.get('topology', 'simple')} current mirror, ratios to {module.devices[0]}: {shown}"
     return MatchedGroup(tuple(devices), reason=text)
 
 

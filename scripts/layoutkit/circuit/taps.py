@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.supplies import find_supplies
-from layoutkit.errors import NetlistError
+from layoutkit.errors import NetlistError, listed
 
 if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit, Device
@@ -33,7 +33,7 @@ def join_taps(circuit: Circuit) -> Circuit:
     names = _joined_names(circuit, taps)
     findings = Findings()
     findings.warn(
-        "taps are drawn around every module and are not devices of the layout", ", ".join(_shown(tap) for tap in taps)
+        "taps are drawn around every module and are not devices of the layout", listed(_shown(tap) for tap in taps)
     )
     ports = set(circuit.ports)
     for net, name in names.items():

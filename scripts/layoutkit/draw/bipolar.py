@@ -30,7 +30,7 @@ from layoutkit.draw.module import DrawnDummy, Gate, Instance, Keepout, Module, P
 from layoutkit.draw.passive import rectangle_on_grid, spec_of_kind
 from layoutkit.draw.ring import centred_array
 from layoutkit.draw.sketch import Area, Sketch, spread_squares
-from layoutkit.errors import GeometryError
+from layoutkit.errors import GeometryError, sentences
 from layoutkit.layout.cells import fresh_cell
 from layoutkit.technology.bipolar_frames import frames_of, layer_of_frame
 from layoutkit.technology.size_limits import MAX_UNITS
@@ -155,7 +155,7 @@ def _check(spec: BipolarSpec) -> None:
     if total > MAX_UNITS:
         faults.append(f"there are {total} units, at most {MAX_UNITS} are drawn")
     if faults:
-        raise GeometryError("; ".join(faults))
+        raise GeometryError(sentences(faults))
 
 
 class _Drawing:

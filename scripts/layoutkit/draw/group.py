@@ -11,7 +11,7 @@ from layoutkit.draw.module import DrawnDummy
 from layoutkit.draw.pattern import AUTO
 from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.draw.stack import RowStack, draw_row_module
-from layoutkit.errors import FarFromTapsError, GeometryError
+from layoutkit.errors import FarFromTapsError, GeometryError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -147,5 +147,5 @@ def centroid_warnings(module: Module, tech: Technology, devices: Sequence[str] |
     error = module.centroid_error(devices)
     if error == 0:
         return ()
-    names = ", ".join(devices if devices is not None else module.devices)
+    names = listed(devices if devices is not None else module.devices)
     return (f"the channel centroids are {tech.to_um(error):g} um apart: {names}",)

@@ -39,7 +39,7 @@ from layoutkit.draw.pattern import (
     wrapped,
 )
 from layoutkit.draw.sizes import row_sizes
-from layoutkit.errors import GeometryError
+from layoutkit.errors import GeometryError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -221,9 +221,9 @@ class _Planner:
         uneven = [t for t in wish.transistors if t.fingers % units[t.id]]
         narrow = uneven[0].finger_width / parts
         possible = self.chosen().pattern
-        listed = ", ".join(f"{t.id} has {t.fingers} fingers for {units[t.id]} units" for t in uneven)
+        shown = listed(f"{t.id} has {t.fingers} fingers for {units[t.id]} units" for t in uneven)
         return GeometryError(
-            f"the fingers do not divide into the units of {wish.arrangement}: {listed}, and a finger of "
+            f"the fingers do not divide into the units of {wish.arrangement}: {shown}, and a finger of "
             f"{tech.to_um(narrow):g} um is below the minimum of {tech.to_um(uneven[0].spec.min_w):g} um or off the "
             f"grid of {tech.to_um(tech.grid):g} um. Possible here: {possible}, or more fingers (nf, m)",
             details={"provided_value": wish.arrangement, "possible": [AUTO, possible]},
@@ -401,7 +401,7 @@ class _Planner:
         found = figures(rows, self.sizes, self.sources)
         warnings = [text for t in wish.transistors for text in t.warnings]
         if candidate.split > 1:
-            widths = ", ".join(f"{t.id} as {t.fingers} x {tech.to_um(t.finger_width):g} um" for t in transistors)
+            widths = listed(f"{t.id} as {t.fingers} x {tech.to_um(t.finger_width):g} um" for t in transistors)
             warnings.append(
                 f"fingers were split into {candidate.split}, so that the devices have equal units: {widths}"
             )
@@ -414,7 +414,7 @@ class _Planner:
         alike = {(t.finger_width, t.length) for t in self.wish.transistors}
         if len(alike) > 1 or len(self.ids) < 2:
             return
-        names = ", ".join(self.ids)
+        names = listed(self.ids)
         if found.junctions > JUNCTIONS_ALIKE:
             yield f"AD, AS, PD or PS per gate width differ by {found.junctions:.1%}: {names}"
         if found.stress_spread > STRESS_ALIKE:

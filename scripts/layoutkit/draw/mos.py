@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.draw.row import Finger, Row
 from layoutkit.draw.stack import RowStack, draw_row_module, module_size
-from layoutkit.errors import GeometryError
+from layoutkit.errors import GeometryError, sentences
 from layoutkit.technology.size_limits import MAX_FINGERS, MAX_SIDE_UM
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _refuse(faults: Sequence[_Fault]) -> None:
     """Raise one error that states all ``faults``, if there are any."""
     if faults:
         details = dict(faults[0].details) if len(faults) == 1 else {"faults": [dict(fault.details) for fault in faults]}
-        raise GeometryError("; ".join(fault.text for fault in faults), details=details)
+        raise GeometryError(sentences(fault.text for fault in faults), details=details)
 
 
 def _check_counts(device_id: str, size: MosSize) -> None:

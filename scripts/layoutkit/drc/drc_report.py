@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import klayout.db as kdb
 
 from layoutkit.drc.rule_cases import kind_of
+from layoutkit.errors import listed
 from layoutkit.layout.drawn_layers import Coverage
 from layoutkit.layout.files import write_bytes
 from layoutkit.layout.provenance import noted
@@ -208,7 +209,7 @@ class DrcReport:
             yield f"{self.technology} has no rules: nothing was checked"
         if self.empty:
             yield f"nothing is drawn in cell {self.cell_name}: nothing was checked"
-        unchecked = ", ".join(layer.shown for layer in self.coverage.unchecked)
+        unchecked = listed(layer.shown for layer in self.coverage.unchecked)
         if self.foreign:
             yield (
                 f"no rule of {self.technology} concerns anything drawn here"

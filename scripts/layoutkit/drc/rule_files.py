@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.drc.kinds import KINDS
 from layoutkit.drc.rule_cases import faults_in, fields_of, kind_of
-from layoutkit.errors import FileError, TechnologyError, did_you_mean
+from layoutkit.errors import FileError, TechnologyError, did_you_mean, sentences
 from layoutkit.layout.files import read_bytes
 from layoutkit.technology.bounded_yaml import check_numbers, read_yaml
 from layoutkit.technology.expressions import require
@@ -78,7 +78,7 @@ def with_rules_of(path: str | os.PathLike[str], technology: Technology) -> Techn
         rules += [] if rule is None else [rule]
     if faults:
         raise TechnologyError(
-            f"rule file {Path(path).name} has {len(faults)} fault(s): {'; '.join(faults)}", details={"faults": faults}
+            f"rule file {Path(path).name} has {len(faults)} fault(s): {sentences(faults)}", details={"faults": faults}
         )
     return replace(surroundings, rules=tuple(rules))
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import LayoutkitError, did_you_mean
+from layoutkit.errors import LayoutkitError, did_you_mean, sentences
 from layoutkit.flow.measured_matching import largest_offset
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def objectives_of(texts: Sequence[str]) -> tuple[Objective, ...]:
             faults.append(f"{name} is stated twice")
         found[name] = Objective(name, unit, goal == "max", meaning)
     if faults:
-        raise LayoutkitError("; ".join(faults), details={"param_name": "objectives", "errors": faults})
+        raise LayoutkitError(sentences(faults), details={"param_name": "objectives", "errors": faults})
     return tuple(found.values())
 
 

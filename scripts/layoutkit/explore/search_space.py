@@ -25,7 +25,7 @@ from math import isfinite, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.circuit import INTEGER_PARAMS
-from layoutkit.errors import LayoutkitError, MissingProgramError, did_you_mean
+from layoutkit.errors import LayoutkitError, MissingProgramError, did_you_mean, sentences
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.technology import load
 
@@ -250,7 +250,7 @@ class Space:
                 sides = [each for each in constraints.get("port_sides", []) if each["port"] != targets[0]]
                 constraints["port_sides"] = [*sides, {"port": targets[0], "side": value}]
         if faults:
-            raise LayoutkitError("; ".join(faults), details={"param_name": "space", "errors": faults})
+            raise LayoutkitError(sentences(faults), details={"param_name": "space", "errors": faults})
         return constraints  # type: ignore[no-any-return]
 
     def _suggested(self, made: Mapping[str, Any]) -> dict[str, Any]:

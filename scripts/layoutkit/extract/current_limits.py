@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import klayout.db as kdb
 
+from layoutkit.errors import listed
 from layoutkit.extract.connectivity import Nets, electrical_layers, labelled_gates
 from layoutkit.extract.metal_mesh import Rect, capacities, mesh_of
 from layoutkit.extract.minimum_cut import minimum_cut
@@ -86,7 +87,7 @@ class NetVerdict:
         current = "a current" if self.needed_ma is None else f"{self.needed_ma:g} mA"
         faults = []
         if self.singles:
-            places = ", ".join(f"{cut}{_at(box)}" for cut, box in self.singles)
+            places = listed(f"{cut}{_at(box)}" for cut, box in self.singles)
             faults.append(f"it has a single cut where two fit: {places}")
         if (self.layer, self.box) not in self.singles:
             limit = "" if self.carries_ma is None else f", so that it carries {self.carries_ma:.3g} mA"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.draw.ring import RING
-from layoutkit.errors import DeviceNotFoundError, FileError, LayoutkitError, did_you_mean
+from layoutkit.errors import DeviceNotFoundError, FileError, LayoutkitError, did_you_mean, listed
 from layoutkit.extract.connectivity import Nets, device_texts, wiring
 from layoutkit.layout import files
 from layoutkit.layout.cells import check_flat_size
@@ -335,5 +335,5 @@ def _metal_at(metal: kdb.Region, point: kdb.Point, grid: int) -> kdb.Box | None:
 
 
 def _unknown_net(name: str, known: list[str], cell: str) -> tuple[str]:
-    listed = ", ".join(known[:20]) or "none"
-    return (f"no pin or label of cell '{cell}' names net '{name}'{did_you_mean(name, known, 0.3)}; it has: {listed}",)
+    close, has = did_you_mean(name, known, 0.3), listed(known) or "none"
+    return (f"no pin or label of cell '{cell}' names net '{name}'{close}; it has: {has}",)

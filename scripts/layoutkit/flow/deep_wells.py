@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.supplies import find_supplies, substrate_net
 from layoutkit.draw.deep_well import DeepWellNets
-from layoutkit.errors import LayoutkitError, UnsupportedOperationError
+from layoutkit.errors import LayoutkitError, UnsupportedOperationError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ def isolated_bodies(
     well = wanted or _highest_supply(circuit, technology, sorted(isolated))
     ringed = substrate not in bodies
     notes = [
-        f"{', '.join(names)} lie in a deep well: their body {net} is not the substrate {substrate}"
+        f"{listed(names)} lie in a deep well: their body {net} is not the substrate {substrate}"
         for net, names in sorted(bodies.items())
         if net != substrate
     ]
@@ -96,7 +96,7 @@ def _substrate_bodies(circuit: Circuit, technology: Technology) -> list[tuple[De
 def _refusal(
     circuit: Circuit, technology: Technology, bodies: Mapping[str, Sequence[str]], unable: Sequence[str]
 ) -> UnsupportedOperationError:
-    listed = "; ".join(f"{net}: {', '.join(names)}" for net, names in sorted(bodies.items()))
+    shown = "; ".join(f"{net}: {listed(names)}" for net, names in sorted(bodies.items()))
     passives = technology.passives
     in_wells = [name for name, spec in passives.items() if spec.diffusion_of and not spec.in_substrate]
     junctions = any(passives[device.model].in_substrate for device in circuit.devices if not device.is_mos)
@@ -105,7 +105,7 @@ def _refusal(
     able = f"; deep wells isolate only {', '.join(deep.devices)}, not {', '.join(unable)}" if deep else ""
     return UnsupportedOperationError(
         f"the nmos bodies are on {len(bodies)} nets, but in {technology.name} they are all the one substrate "
-        f"({listed}){able}; connect them to one net{cure}",
+        f"({shown}){able}; connect them to one net{cure}",
         details={"bodies": {net: list(names) for net, names in bodies.items()}},
     )
 

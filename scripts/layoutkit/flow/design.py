@@ -11,7 +11,7 @@ from layoutkit.circuit.constraint_faults import check_constraints
 from layoutkit.circuit.constraints import PRIORITIES, Constraints, NetPriority, parse_constraints
 from layoutkit.circuit.repeated import Hierarchy
 from layoutkit.circuit.suggested_constraints import suggest_constraints
-from layoutkit.errors import LayoutkitError, NetlistError
+from layoutkit.errors import LayoutkitError, NetlistError, listed, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -380,20 +380,18 @@ def _with_priorities(constraints: Constraints, request: LayoutRequest, circuit: 
     stated = constraints.priorities if request.constraints is not None else {}
     faults = []
     if twice:
-        faults.append(f"net_priorities names nets more than once: {', '.join(twice)}")
+        faults.append(f"net_priorities names nets more than once: {listed(twice)}")
     if unknown:
-        has = ", ".join(sorted({*circuit.nets, *circuit.ports}))
-        faults.append(f"net_priorities names nets that the circuit lacks: {', '.join(unknown)}; it has: {has}")
+        has = listed(sorted({*circuit.nets, *circuit.ports}))
+        faults.append(f"net_priorities names nets that the circuit lacks: {listed(unknown)}; it has: {has}")
     other = [
         f"{net} ({own[net]}; constraints: {stated[net]})" for net in own if net in stated and stated[net] != own[net]
     ]
     if other:
-        faults.append(
-            f"net_priorities contradicts the constraints: {', '.join(other)}; give each priority in one place"
-        )
+        faults.append(f"net_priorities contradicts the constraints: {listed(other)}; give each priority in one place")
     if faults:
         raise LayoutkitError(
-            "; ".join(faults), details={"param_name": "net_priorities", "provided_value": [*twice, *unknown, *other]}
+            sentences(faults), details={"param_name": "net_priorities", "provided_value": [*twice, *unknown, *other]}
         )
     kept = (entry for entry in constraints.net_priorities if entry.net not in own)
     added = (NetPriority(net, priority, reason="net_priorities") for net, priority in own.items())

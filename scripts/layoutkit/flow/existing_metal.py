@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import LayoutConflictError, LayoutkitError
+from layoutkit.errors import LayoutConflictError, LayoutkitError, listed, sentences
 from layoutkit.extract.connectivity import DrawnLayers, Nets
 from layoutkit.flow.blocking_modules import common_module
 from layoutkit.flow.supply_feeds import SupplyFeeds, supply_feeds
@@ -156,7 +156,7 @@ def _raise(faults: list[dict[str, Any]]) -> None:
     """Raise all faults in one error, if there are any."""
     if faults:
         first = {"param_name": faults[0]["path"], "provided_value": faults[0]["provided_value"]}
-        raise LayoutkitError("; ".join(str(f["message"]) for f in faults), details={**first, "errors": faults})
+        raise LayoutkitError(sentences(str(f["message"]) for f in faults), details={**first, "errors": faults})
 
 
 def owners_of(
@@ -182,9 +182,9 @@ def owners_of(
             shorts[pair] = shorts.get(pair) or next(filter(None, within), "")
     if shorts:
         found = sorted(shorts.items())
-        listed = ", ".join(f"'{a}' and '{b}'{within and f' in module {within}'}" for (a, b), within in found)
+        shown = listed(f"'{a}' and '{b}'{within and f' in module {within}'}" for (a, b), within in found)
         raise LayoutConflictError(
-            f"existing metal already joins endpoints of different nets: {listed}; "
+            f"existing metal already joins endpoints of different nets: {shown}; "
             "move an endpoint or remove the metal between them",
             details={"nets": [list(pair) for pair, _ in found], "modules": [within for _, within in found]},
         )

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.constraints import Outcome
+from layoutkit.errors import listed
 from layoutkit.route.board import BESIDE
 from layoutkit.route.routing_stack import make_stack
 
@@ -80,10 +81,10 @@ def _wish_outcomes(constraints: Constraints, job: RoutingJob, routes: Routes | N
     found = []
     for index, group in enumerate(constraints.net_lengths):
         lengths = {net: routed[net].wire_length for net in group.nets if net in routed}
-        listed = ", ".join(f"{net} {um(length):g} um" for net, length in lengths.items())
+        shown = listed(f"{net} {um(length):g} um" for net, length in lengths.items())
         longest, shortest = max(lengths.values(), default=0), min(lengths.values(), default=0)
         share = (longest - shortest) / longest if longest else 0.0
-        text = f"{listed}: they differ by {share:.2%}, at most {group.tolerance:.2%} are wanted"
+        text = f"{shown}: they differ by {share:.2%}, at most {group.tolerance:.2%} are wanted"
         broken = dict.fromkeys(group.nets, text) if share > group.tolerance else {}
         found.append(decide(f"net_lengths[{index}]", group.nets, broken, text))
     for index, entry in enumerate(constraints.net_shields):

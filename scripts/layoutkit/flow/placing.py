@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
-from layoutkit.errors import LayoutkitError
+from layoutkit.errors import LayoutkitError, listed
 from layoutkit.flow.existing_metal import MetalInCell
 from layoutkit.flow.groups import Group
 from layoutkit.flow.hierarchy import InstanceGroup
@@ -215,11 +215,11 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     best, routes = _with_pairs_apart(best, _balanced(best, routes, metal) if routes.unequal else routes, metal)
     warnings = best.warnings
     if routes.result.failed:
-        names = ", ".join(net.name for net in routes.result.failed)
+        names = listed(net.name for net in routes.result.failed)
         text = f"no way was found for {names} in {len(tries)} placements, each with more room where nets had failed"
         warnings = (*warnings, f"{text}; try a larger row_gap or another seed")
     elif best.room != first and request.row_gap is not None:
-        names, gap = ", ".join(tries[0].failed), technology.to_um(first.between)
+        names, gap = listed(tries[0].failed), technology.to_um(first.between)
         text = f"modules have more room than the row_gap of {gap:g} um, with which no way was found for {names}"
         warnings = (*warnings, text)
     return replace(best, routes=routes, tries=tuple(tries), warnings=warnings)
@@ -323,7 +323,7 @@ def _with_narrow_supplies(
     """Return a placement with its routes where supplies have the widths in ``narrow``, those of their rails. [dbu]"""
     placed, job = placement.placed, placement.job
     job = replace(job, nets=tuple(replace(net, width=narrow.get(net.name, net.width)) for net in job.nets))
-    widths = ", ".join(f"{name} {placed.technology.to_um(width):g} um" for name, width in sorted(narrow.items()))
+    widths = listed(f"{name} {placed.technology.to_um(width):g} um" for name, width in sorted(narrow.items()))
     text = f"wires of supplies are as narrow as the rails they join, where wider ones found no way: {widths}"
     routes = find_routes(placed.layout, placed.cell, job, (), metal, patient=patient)
     return replace(placement, job=job, warnings=(*placement.warnings, text)), routes

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.draw.module import DrawnDummy, Gate, Keepout, Module, Pin
+from layoutkit.errors import listed
 from layoutkit.extract.connectivity import Nets, device_texts, wiring
 from layoutkit.flow.cell_constraints import outcomes_inside
 from layoutkit.flow.design import make_design
@@ -73,7 +74,7 @@ def place_design(design: Design, request: LayoutRequest) -> TriedPlacement:
         flat, _ = make_design(replace(request, flatten=True), design.technology, circuit)
         again = find_placement(flat, request)
         if again.routes is not None and len(again.routes.result.failed) < len(tried.routes.result.failed):
-            names = ", ".join(net.name for net in tried.routes.result.failed)
+            names = listed(net.name for net in tried.routes.result.failed)
             why = f"no subcircuit is shared: no way was found for {names} between shared cells"
             return replace(again, flattened=why, warnings=(*again.warnings, why))
     return tried

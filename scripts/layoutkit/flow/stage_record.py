@@ -16,7 +16,7 @@ import json
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import FileError, LayoutkitError
+from layoutkit.errors import FileError, LayoutkitError, listed
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.layout.provenance import sha256_of
 from layoutkit.layout.workspace_record import DrawnIn
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 STAGES = ("parse", "recognise", "place", "route", "currents", "export", "drc", "lvs", "metrics", "view")
 RECORD = "stages.json"
 FORMAT = 1
-SHOWN = 5
 NOT_STORED = ("technology", "workspace", "first_stage", "last_stage")
 OPTIONS = {
     "recognise": ("dummies", "constraints", "net_priorities", "deep_well_net", "flatten"),
@@ -229,9 +228,9 @@ def faults_of_netlist(given: Circuit, stored: Circuit) -> list[StageFault]:
     ours, theirs = ({device.id: device for device in circuit.devices} for circuit in (given, stored))
     resized = resized_devices(given, stored)
     if resized:
-        text = f"the sizes of {_listed(resized)} differ from those in circuit.json"
+        text = f"the sizes of {listed(sorted(resized))} differ from those in circuit.json"
     elif ours.keys() != theirs.keys():
-        text = f"the netlist and circuit.json differ in the devices {_listed(ours.keys() ^ theirs.keys())}"
+        text = f"the netlist and circuit.json differ in the devices {listed(sorted(ours.keys() ^ theirs.keys()))}"
     else:
         text = "the netlist has other connections or ports than circuit.json"
     return [(STAGES[0], text)]
@@ -275,8 +274,3 @@ def _plain(value: Any) -> Any:
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _listed(names: Iterable[str]) -> str:
-    listed = sorted(names)
-    return ", ".join(listed[:SHOWN]) + (f" and {len(listed) - SHOWN} more" if len(listed) > SHOWN else "")

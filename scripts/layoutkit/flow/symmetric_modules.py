@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.circuit.constraints import Outcome
+from layoutkit.errors import listed
 from layoutkit.flow.groups import MOST_MATCHED, PARALLEL
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def matching_outcomes(drawn: Sequence[Drawn], design: Design) -> list[Outcome]:
                 f"drawn as two equal modules beside each other: {why}; state a pattern, such as AB/BA, for one module",
             )
         elif len(modules) > 1:
-            names = ", ".join(each.name for each in modules)
+            names = listed(each.name for each in modules)
             reason = (
                 f"drawn as {len(modules)} modules ({names}); one module needs equal flavour, body, length and fingers, "
                 f"holds at most {MOST_MATCHED} devices unless a pattern is stated, and is as high as its taps reach"

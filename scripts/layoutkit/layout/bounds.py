@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from math import cos, radians, sin
 from typing import TYPE_CHECKING
 
+from layoutkit.errors import listed
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -38,7 +40,6 @@ _GDS_LAYER_AND_TYPE = rb"\x00\x06\x0d\x02..\x00\x06[\x0e\x16\x2a\x2e]\x02.."  # 
 _GDS_STRUCTURE_NAME, _GDS_REFERENCE_NAME = 0x06, 0x12  # record types STRNAME and SNAME
 _SATURATED = 10**30  # counts stop here, so that sums over many levels stay small numbers
 _FAR = 1e30  # coordinates stop here [dbu]
-_LISTED = 5
 
 Extent = tuple[float, float, float, float]
 """Left, bottom, right, top. [dbu]"""
@@ -74,7 +75,7 @@ def layout_faults(layout: kdb.Layout) -> list[str]:
     """Return the reasons why tools cannot process ``layout``, which was read from a file; empty if there are none."""
     missing = missing_cells(layout)
     if missing:
-        names = _listed(missing)
+        names = listed(missing)
         return [f"it refers to cells that it does not contain: {names}; write the file with all referenced cells"]
     layers, cells = layout.layers(), layout.cells()
     if layers > MAX_LAYERS:
@@ -322,8 +323,3 @@ def _reach(extent: Extent | None) -> float:
 
 def _shown(number: int) -> str:
     return f"more than {number:.0e}" if number == _SATURATED else str(number)
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + more

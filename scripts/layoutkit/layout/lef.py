@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.errors import LayoutkitError
+from layoutkit.errors import LayoutkitError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -120,8 +120,8 @@ def _pins_on(
 def _check(cell: kdb.Cell, pins: Mapping[str, object]) -> None:
     unusable = sorted(name for name in [cell.name, *pins] if not name or _UNUSABLE & set(name))
     if unusable:
-        listed = ", ".join(map(repr, unusable))
-        raise LayoutkitError(f"LEF cannot hold the names {listed}: they have a space, quote, ; or #; rename them")
+        shown = listed(map(repr, unusable))
+        raise LayoutkitError(f"LEF cannot hold the names {shown}: they have a space, quote, ; or #; rename them")
     if not pins:
         raise LayoutkitError(
             f"cell {cell.name} has no label on a pin; label its ports on their metal, or draw it with flow.build_layout"

@@ -23,13 +23,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from layoutkit.errors import listed
 from layoutkit.extract.folding import fold_series
 from layoutkit.extract.passive_devices import RECIPES
 from layoutkit.lvs.explanation import explain, unexplained
 from layoutkit.lvs.labels import Labelling, is_bare_well, labelling, missing_ports
 from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsResult
 from layoutkit.lvs.matching import Matcher, Pairing
-from layoutkit.lvs.mismatch import Mismatch, at, fingers_text, listed
+from layoutkit.lvs.mismatch import Mismatch, at, fingers_text
 from layoutkit.lvs.off_transistors import other_readings
 from layoutkit.lvs.reference import Reference, ReferenceDevice, reference_of
 from layoutkit.technology.device_kinds import SIZE_TOLERANCE

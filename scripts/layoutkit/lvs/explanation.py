@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.errors import listed
 from layoutkit.lvs.alignment import GROUP_LIMIT, Alignment, Group, align, asked_groups, drawn_groups
 from layoutkit.lvs.matching import group_mismatches, layout_groups
-from layoutkit.lvs.mismatch import Mismatch, at, listed
+from layoutkit.lvs.mismatch import Mismatch, at
 
 if TYPE_CHECKING:
     from layoutkit.extract.extracted import Extraction, Point

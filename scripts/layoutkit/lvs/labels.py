@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutkit.lvs.mismatch import Mismatch, at, listed
+from layoutkit.errors import listed
+from layoutkit.lvs.mismatch import Mismatch, at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from layoutkit.extract.extracted import Point
 
 # Kinds in the order of the report: causes first, possible consequences last.
@@ -27,7 +25,6 @@ KINDS = (
     "extra_port",
     "net_mismatch",
 )
-_LISTED = 6
 
 
 @dataclass(frozen=True)
@@ -65,13 +62,6 @@ class Mismatch:
     def rank(self) -> tuple[int, str]:
         """Sorts mismatches: by kind, then by text."""
         return KINDS.index(self.kind), self.message
-
-
-def listed(names: Iterable[str]) -> str:
-    """Return names for a sentence, the first few of many."""
-    found = list(names)
-    shown = ", ".join(found[:_LISTED])
-    return f"{shown} and {len(found) - _LISTED} more" if len(found) > _LISTED else shown
 
 
 def at(place: Point | None) -> str:

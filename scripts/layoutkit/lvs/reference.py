@@ -15,7 +15,7 @@ from layoutkit.circuit.bipolar_map import sized, with_units
 from layoutkit.circuit.circuit import ReplacedDevice
 from layoutkit.circuit.passive_map import bend_length, stated_length, with_sides
 from layoutkit.circuit.replaced_devices import refuse_undrawn, replaced_data
-from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError
+from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError, listed, sentences
 from layoutkit.extract.folding import FoldKey, dummies, dummy_strings, fold_key, fold_series
 from layoutkit.extract.passive_devices import RECIPES
 from layoutkit.technology import DeviceSpec
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import BlackBox, Circuit, Device
     from layoutkit.technology import PassiveSpec, Technology
     from layoutkit.technology.device_kinds import DeviceKind
-
-_LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -141,10 +139,10 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
     drawn = sorted({spec.type for spec in technology.passives.values()})
     others = [device for device in circuit.devices if not (device.is_mos or device.type in drawn)]
     if others:
-        listed = ", ".join(f"{device.id} ({device.type})" for device in others[:_LISTED])
+        shown = listed(f"{device.id} ({device.type})" for device in others)
         raise UnsupportedOperationError(
             f"LVS compares MOS transistors{''.join(f', {KINDS[kind].noun}s' for kind in drawn)} in {technology.name}; "
-            f"the netlist also holds {listed}",
+            f"the netlist also holds {shown}",
             details={"devices": [device.id for device in others]},
         )
     specs = _specs(circuit, technology)
@@ -204,9 +202,9 @@ def _specs(circuit: Circuit, technology: Technology) -> dict[str, DeviceSpec | P
     if unknown:
         every: list[DeviceSpec | PassiveSpec] = [*technology.devices.values(), *technology.passives.values()]
         known = sorted({name for entry in every for name in (entry.name, entry.model)})
-        listed = "; ".join(f"{model} ({', '.join(ids[:_LISTED])})" for model, ids in sorted(unknown.items()))
+        shown = sentences(f"{model} ({listed(ids)})" for model, ids in sorted(unknown.items()))
         raise NetlistError(
-            f"technology {technology.name} has no device for the models {listed}; it has {', '.join(known)}. "
+            f"technology {technology.name} has no device for the models {shown}; it has {listed(known)}. "
             "Use these names in the netlist, or have devices mapped (map_devices, or device_map for models you choose)",
             details={"unknown_models": dict(sorted(unknown.items())), "known": known},
         )

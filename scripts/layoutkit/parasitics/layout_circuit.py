@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from layoutkit.errors import LayoutkitError
+from layoutkit.errors import LayoutkitError, listed
 from layoutkit.lvs.compare import compare
 from layoutkit.lvs.lvs_files import measured_circuit
 
@@ -54,7 +54,7 @@ def layout_circuit(extraction: Extraction, circuit: Circuit) -> LayoutCircuit:
     result = compare(extraction, circuit)
     unread = extraction.coverage.unchecked
     if unread and not result.mismatches:
-        shown = ", ".join(layer.shown for layer in unread)
+        shown = listed(layer.shown for layer in unread)
         raise LayoutkitError(
             f"extraction does not read all layers of {extraction.cell_name}, so its figures may not be those of "
             f"the netlist: {shown}; list those that change no device or net in waived_layers, then try again",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
-from layoutkit.errors import GeometryError
+from layoutkit.errors import GeometryError, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,5 +115,5 @@ def checked_values(fields: Sequence[Field], values: Mapping[str, Any]) -> dict[s
     faults = [f"there is no parameter '{name}'" for name in values if name not in names and name != NOTES]
     faults += [fault for field in fields if (fault := field.fault(given[field.name])) is not None]
     if faults:
-        raise GeometryError("; ".join(faults), details={"parameters": sorted(names)})
+        raise GeometryError(sentences(faults), details={"parameters": sorted(names)})
     return given

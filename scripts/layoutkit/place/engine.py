@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from layoutkit.compiled import CompiledByOne, compiled
-from layoutkit.errors import GeometryError
+from layoutkit.errors import GeometryError, sentences
 from layoutkit.place import annealing, packing, relations
 from layoutkit.place.blocks import PlacementOptions
 from layoutkit.place.packed_state import placement_of
@@ -142,7 +142,7 @@ def check_blocks(blocks: Sequence[Block]) -> None:
                 f"block {block.name} cannot both be centred on the axis and mirror its partner {block.partner}"
             )
     if faults:
-        raise GeometryError("; ".join(faults))
+        raise GeometryError(sentences(faults))
 
 
 def _search(problem: Problem, seed: int, moves: int, engine: str, searched: dict[bytes, Any] | None) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from layoutkit.errors import GeometryError
+from layoutkit.errors import GeometryError, sentences
 from layoutkit.route.board import Board, Hugging
 from layoutkit.route.fixed_metal import fixed_metal
 from layoutkit.route.mirroring import misfits
@@ -132,4 +132,4 @@ def _check_request(nets: Sequence[NetRequest], area: kdb.Box, options: RouteOpti
     if area.empty() or not area.width() or not area.height():
         faults.append("the routing area is empty")
     if faults:
-        raise GeometryError("; ".join(faults))
+        raise GeometryError(sentences(faults))

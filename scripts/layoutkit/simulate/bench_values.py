@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import LayoutkitError
+from layoutkit.errors import LayoutkitError, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,7 +72,7 @@ def choose_values(
     given = dict(given or {})
     faults = value_faults(circuit, roles, given)
     if faults:
-        raise LayoutkitError("; ".join(faults), details={"param_name": "values", "faults": faults})
+        raise LayoutkitError(sentences(faults), details={"param_name": "values", "faults": faults})
     ports = {port.lower(): port for port in circuit.ports}
     named = {name: {ports[port.lower()]: value for port, value in given.pop(name, {}).items()} for name in BY_PORT}
     supply = given.pop("supply_v", None) or supply_voltage(circuit, technology)

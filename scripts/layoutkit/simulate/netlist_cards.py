@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutkit.errors import NetlistError
+from layoutkit.errors import NetlistError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -71,7 +71,7 @@ def read_cards(text: str, where: str, cell: str = "", ignored: Sequence[str] = (
     headers = [words for words in map(str.split, cards) if len(words) > 1 and words[0].lower() == ".subckt"]
     subcircuits = {words[1].lower(): words[1:] for words in headers}
     if not subcircuits or (cell and cell.lower() not in subcircuits):
-        has = ", ".join(words[0] for words in subcircuits.values()) or "none"
+        has = listed(words[0] for words in subcircuits.values()) or "none"
         raise NetlistError(f"{where} has no subcircuit {cell or 'at all'}; it has {has}")
     head = subcircuits[cell.lower()] if cell else list(subcircuits.values())[-1]
     ports = tuple(word for word in head[1:] if "=" not in word and word.lower() != "params:")

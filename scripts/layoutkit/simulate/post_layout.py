@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.spice_writer import write_spice
-from layoutkit.errors import LayoutkitError, TimeLimitError
+from layoutkit.errors import LayoutkitError, TimeLimitError, sentences
 from layoutkit.simulate.amplifier import measure_amplifier, quiet_output
 from layoutkit.simulate.bench_values import BenchValues, choose_values, value_faults
 from layoutkit.simulate.comparator import measure_comparator
@@ -121,7 +121,7 @@ class _Comparison:
         self.roles = find_roles(request.circuit, request.bench)
         faults = [*value_faults(request.circuit, self.roles, request.values), *_corner_faults(request)]
         if faults:
-            raise LayoutkitError("; ".join(faults), details={"faults": faults})
+            raise LayoutkitError(sentences(faults), details={"faults": faults})
         self.values = choose_values(request.circuit, request.technology, self.roles, request.values)
         self.program = ngspice_version(NGSPICE.path())
         schematic = write_spice(_with_junctions(request.circuit), request.technology)

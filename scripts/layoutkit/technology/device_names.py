@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import UnsupportedOperationError
+from layoutkit.errors import UnsupportedOperationError, listed
 from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def rating(supply_v: float | None, ohm_per_square: float | None, farad_per_um2: 
         words.append(f"{ohm_per_square:g} ohm/sq")
     if farad_per_um2:
         words.append(f"{farad_per_um2 * 1e15:g} fF/um2")
-    return ", ".join(words)
+    return listed(words)
 
 
 def values_of(spec: DeviceSpec | PassiveSpec | UndrawnDevice) -> dict[str, float]:
@@ -219,7 +219,7 @@ def refusal(technology: Technology, users: Mapping[str, Sequence[str]]) -> Unsup
     """
     entries = {model: technology.device_names.undrawn(model) for model in sorted(users)}
     found = {model: entry for model, entry in entries.items() if entry is not None}
-    listed = "; ".join(
+    shown = "; ".join(
         f"{model} ({', '.join(users[model][:5])}{' and more' if len(users[model]) > 5 else ''}): "
         + ", ".join(part for part in (entry.rating, entry.reason) if part)
         for model, entry in list(found.items())[:_SHOWN]
@@ -239,7 +239,7 @@ def refusal(technology: Technology, users: Mapping[str, Sequence[str]]) -> Unsup
         else "",
     ]
     return UnsupportedOperationError(
-        f"{technology.name} has no drawing of these devices of the process: {listed}{more}. "
+        f"{technology.name} has no drawing of these devices of the process: {shown}{more}. "
         + ". ".join(cure[0].upper() + cure[1:] for cure in cures if cure),
         details={
             "param_name": "device_map",
@@ -263,7 +263,7 @@ def _listed(found: Sequence[Mapping[str, Any]]) -> str:
     for entry in found:
         stated = rating(*(entry.get(name) for name in ("supply_v", "ohm_per_square", "farad_per_um2")))
         words.append(f"{entry['name']} ({stated})" if stated else str(entry["name"]))
-    return ", ".join(words)
+    return listed(words)
 
 
 def _example(found: Mapping[str, UndrawnDevice], drawn: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:

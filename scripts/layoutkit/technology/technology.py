@@ -10,7 +10,7 @@ from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import GeometryError, TechnologyError
+from layoutkit.errors import GeometryError, TechnologyError, listed
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.device_names import DeviceNames, ListedNames
 from layoutkit.technology.parasitic_data import ParasiticData
@@ -328,7 +328,7 @@ class Technology:
         for spec in self.passives.values():
             if name in spec.models(self.dbu_um) or (spec.default and spec.type == name):
                 return spec
-        known = ", ".join(sorted(self.passives)) or "none"
+        known = listed(sorted(self.passives)) or "none"
         instead = KINDS[name].instead if name in KINDS else ""
         cure = f"; instead of a {KINDS[name].noun} use {instead}" if instead else ""
         raise TechnologyError(f"technology {self.name} has no passive device '{name}'; it has: {known}{cure}")

@@ -22,7 +22,7 @@ from layoutkit.circuit.readers.netlist import read_netlist
 from layoutkit.circuit.readers.source import NetlistText, given_netlist
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.supplies import find_supplies
-from layoutkit.errors import FileError, LayoutkitError
+from layoutkit.errors import FileError, LayoutkitError, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -255,7 +255,7 @@ class _CircuitNodes:
                 for subject in [self._names[subject] for subject in subjects] or [self.root]:
                     self._relate(name, subject, "CONSTRAINS")
         if faults:
-            raise LayoutkitError("; ".join(faults), details={"param_name": "constraints", "faults": faults})
+            raise LayoutkitError(sentences(faults), details={"param_name": "constraints", "faults": faults})
 
     def add_history(self, report: Mapping[str, Any]) -> None:
         """Add the verdicts and decisions in the ``summary.json`` of a layout flow."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit import given_netlist
-from layoutkit.errors import FileError, LayoutkitError
+from layoutkit.errors import FileError, LayoutkitError, sentences
 from layoutkit.explore.exploration import FRONT, PAGE, RESULT, Search, explore
 from layoutkit.explore.jobs import Limits
 from layoutkit.explore.local_processes import LocalProcesses
@@ -114,7 +114,7 @@ def _suite(params: Mapping[str, Any], tell: Callable[[str], None]) -> Answer:
     faults += [f"{name} and netlist_folders: give one" for name in ("netlist_path", "netlist_text") if name in params]
     faults += option_faults(options)
     if faults:
-        raise LayoutkitError("; ".join(faults), details={"param_name": "netlist_folders", "errors": faults})
+        raise LayoutkitError(sentences(faults), details={"param_name": "netlist_folders", "errors": faults})
     committed = _board(params["against"]) if "against" in params else None
     folder = Path(params["workspace"])
     board = run_suite(

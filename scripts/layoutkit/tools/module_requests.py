@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.draw.deep_well import DeepWellNets, isolate
 from layoutkit.draw.ring import RingStyle
-from layoutkit.errors import DrcViolationError, GeometryError, KlayoutError
+from layoutkit.errors import DrcViolationError, GeometryError, KlayoutError, listed
 from layoutkit.layout.workspace import Saved, Workspace
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS
 from layoutkit.tools.cell_placement import Place, box_um, place_module, place_of
@@ -171,7 +171,7 @@ def checked(module: Module, tech: Technology) -> dict[str, Any]:
 
     report = check(module.layout, module.cell, tech, max_violations=20)
     if report.violated:
-        rules = ", ".join(verdict.rule.id for verdict in report.violated)
+        rules = listed(verdict.rule.id for verdict in report.violated)
         raise DrcViolationError(f"{module.name} as drawn violates {rules}", details=report.summary())
     return report.summary()
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraints import NetCurrent, NetLengths, NetShield, SymmetryGroup
-from layoutkit.errors import LayoutkitError, TechnologyError
+from layoutkit.errors import LayoutkitError, TechnologyError, sentences
 from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.net_wishes import equal_lengths, with_wishes
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
@@ -225,7 +225,7 @@ class _Reader:
 
     def _error(self) -> LayoutkitError:
         first = self.faults[0]
-        message = first.message if len(self.faults) == 1 else "; ".join(fault.message for fault in self.faults)
+        message = first.message if len(self.faults) == 1 else sentences(fault.message for fault in self.faults)
         errors = [{"path": f.path, "message": f.message, "provided_value": f.value} for f in self.faults]
         return LayoutkitError(
             message, details={"param_name": first.path, "provided_value": first.value, "errors": errors}
@@ -348,8 +348,8 @@ class _Reader:
         found = [self._conductor(f"{path}[{i}]", name) for i, name in enumerate(names)]
         for i, conductor in enumerate(found):
             if conductor not in layers:
-                listed = ", ".join(layers)
-                self._fault(f"{path}[{i}]", f"{path}[{i}] is none of the routing layers {listed}: {names[i]}", names[i])
+                shown = ", ".join(layers)
+                self._fault(f"{path}[{i}]", f"{path}[{i}] is none of the routing layers {shown}: {names[i]}", names[i])
         return tuple(found)
 
     def _endpoint(self, path: str, point: Mapping[str, Any]) -> Endpoint:

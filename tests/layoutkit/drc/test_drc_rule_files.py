@@ -136,3 +136,11 @@ def test_a_deck_is_told_from_a_rule_file_by_its_name(name, deck):
 def test_a_missing_file_is_reported(tmp_path):
     with pytest.raises(FileError):
         with_rules_of(tmp_path / "none.json", GENERIC)
+
+
+def test_a_message_lists_twenty_faults_of_a_file_and_the_details_all(tmp_path):
+    with pytest.raises(TechnologyError) as caught:
+        with_rules_of(written(tmp_path, {"rules": [3] * 5000}), GENERIC)
+    assert str(caught.value).count("rules[") == 20
+    assert str(caught.value).endswith("and 4980 more")
+    assert len(caught.value.details["faults"]) == 5000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import NetlistError
+from layoutkit.errors import NetlistError, listed, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -43,11 +43,11 @@ class Findings:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings in the order they were first met, and last what is no part of the circuit."""
-        listed = tuple(_with_subjects(text, subjects) for text, subjects in self._warnings.items())
+        shown = tuple(_with_subjects(text, subjects) for text, subjects in self._warnings.items())
         if not self.left_out:
-            return listed
+            return shown
         counted = [f"{word} ({count})" for word, count in sorted(self.left_out.items())]
-        return (*listed, _with_subjects("statements for a simulation are left out", counted))
+        return (*shown, _with_subjects("statements for a simulation are left out", counted))
 
     def raise_faults(self, what: str, details: Mapping[str, Any] | None = None) -> None:
         """Raise every fault in one error, with ``details`` beside their list.
@@ -57,10 +57,7 @@ class Findings:
         """
         if not self.faults:
             return
-        shown = "; ".join(self.faults[:MAX_SHOWN])
-        more = len(self.faults) - MAX_SHOWN
-        tail = f"; and {more} more" if more > 0 else ""
-        raise NetlistError(f"{what}: {shown}{tail}", details={"faults": self.faults, **(details or {})})
+        raise NetlistError(f"{what}: {sentences(self.faults)}", details={"faults": self.faults, **(details or {})})
 
 
 def repeated(names: Iterable[str]) -> list[str]:
@@ -77,6 +74,4 @@ def shown_words(words: Sequence[str]) -> str:
 def _with_subjects(text: str, subjects: list[str]) -> str:
     if not subjects:
         return text
-    shown = ", ".join(subjects[:MAX_SHOWN])
-    more = f" and {len(subjects) - MAX_SHOWN} more" if len(subjects) > MAX_SHOWN else ""
-    return f"{text}: {shown}{more}"
+    return f"{text}: {listed(subjects)}"
