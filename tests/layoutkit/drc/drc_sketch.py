@@ -289,30 +289,35 @@ def _max_area(d):
 def _array_space(d):
     """Cuts of the size and number that fill ``array_um`` at their least spacing; one row less is no array.
 
-    With ``reach_um``, a middle gap of that length joins two halves to one array, and a grid step more parts them.
+    With ``reach_um``, a middle gap of that length joins two halves to one array, and a grid step more parts them. With
+    ``crossing_um``, rows may be nearer than columns.
     """
     side = round(d.array_um / d.technology.dbu_um)
     alike = (d.layer, f"squares({d.layer})")
     ruled = {r.kind: r.value for r in reversed(d.technology.rules) if r.options.get("layer") in alike}
     size, least = ruled.get("exact_size", 260), ruled.get("space", 260)
-    count = math.isqrt(int(d.fields.get("count", 0))) or (side + least) // (size + least)
+    count = math.isqrt(int(d.fields.get("count", 0))) or -(-(side + least) // (size + least))
 
-    def array(gap, columns, rows, middle=None):
+    def array(gap, columns, rows, middle=None, up=None):
         sketch = d.new()
         for i in range(columns * rows):
-            x, y = i % columns * (size + gap), i // columns * (size + gap)
+            x, y = i % columns * (size + gap), i // columns * (size + (up or gap))
             if middle is not None and i % columns >= columns // 2:
                 x += middle - gap
             sketch.box(d.layer, x, y, x + size, y + size)
         return sketch
 
-    less = d.v - d.g
+    short = round(d.fields.get("crossing_um", 0) / d.technology.dbu_um)
+    less = short // d.g * d.g or d.v - d.g
     kept = [array(d.v, count, count), array(least, count, count - 1), array(least, count - 1, 3 * count)]
     broken = [array(less, count, count), array(less, count + 1, count), array(least, count + 1, count + 1)]
     if "reach_um" in d.fields:
         reach = round(d.reach_um / d.technology.dbu_um)
         kept.append(array(less, count, count, reach + d.g))
         broken += [array(less, count, count, reach), array(d.v, count, count, less)]
+    if short:
+        kept += [array(less, count, count, up=d.v), array(d.v, count, count, up=less)]
+        broken += [array(less, count, count, d.v), array(d.v, count, count, less, up=least)]
     return kept, broken
 
 

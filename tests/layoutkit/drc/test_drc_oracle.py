@@ -199,6 +199,7 @@ def test_moving_a_layout_moves_its_violations(boxes, dx, dy):
 
 # Arrays of cuts, drawn and judged on a raster of 20 nm: 13 is the size of a cut, 18 the rule, 20 the reach.
 CUT, APART, REACH, SIDE = 13, 18, 20, 93
+SHORT, SQUARE = 16, 61
 gaps = st.sampled_from([13, 14, 16, 17, 18, 19, 20, 21])
 
 
@@ -228,15 +229,16 @@ def grown(raster, left, right):
     return raster
 
 
-def pieces(raster):
-    """Return the sets of pixels that share sides or corners."""
+def pieces(raster, *, corners=True):
+    """Return the sets of pixels that share sides or, unless told otherwise, corners."""
+    steps = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if corners or not i * j]
     left, found = set(zip(*np.nonzero(raster), strict=True)), []
     while left:
         piece, todo = set(), [left.pop()]
         while todo:
             x, y = todo.pop()
             piece.add((x, y))
-            around = {(x + i, y + j) for i in (-1, 0, 1) for j in (-1, 0, 1)} & left
+            around = {(x + i, y + j) for i, j in steps} & left
             left -= around
             todo += around
         found.append(piece)
@@ -260,15 +262,24 @@ def has_arm(piece):
     return False
 
 
-def closely_packed(cuts):
-    """Return whether cuts of one array of 16 and more lie beside each other with less than APART between them."""
-    margin = 2 * REACH
+def rastered(cuts, margin):
+    """Return the raster of cuts with so many pixels around."""
     extent = [max(cut[axis] for cut in cuts) + CUT + 2 * margin for axis in (0, 1)]
     raster = np.zeros(extent, dtype=bool)
     for x, y in cuts:
         raster[x + margin : x + margin + CUT, y + margin : y + margin + CUT] = True
-    half = REACH // 2
-    for piece in pieces(~grown(~grown(raster, half, half), half, half)):
+    return raster
+
+
+def closed(raster, gap):
+    """Return the raster with gaps of so many pixels and less filled."""
+    return ~grown(~grown(raster, gap // 2, gap // 2), gap // 2, gap // 2)
+
+
+def closely_packed(cuts):
+    """Return whether cuts of one array of 16 and more lie beside each other with less than APART between them."""
+    margin = 2 * REACH
+    for piece in pieces(closed(rastered(cuts, margin), REACH)):
         sides = [max(pixel[axis] for pixel in piece) - min(pixel[axis] for pixel in piece) + 1 for axis in (0, 1)]
         own = [(x, y) for x, y in cuts if (x + margin, y + margin) in piece]
         if min(sides) < SIDE or len(own) < 16 or has_arm(piece):
@@ -286,6 +297,31 @@ def test_cuts_within_reach_are_one_array_whatever_wire_they_lie_on(cuts):
     sketch = drawn(via1=[(20 * x, 20 * y, 20 * (x + CUT), 20 * (y + CUT)) for x, y in cuts])
     rule = {"kind": "array_space", "layer": "via1", "array_um": 1.86, "reach_um": 0.4, "count": 16}
     assert violated(sketch, **rule, min_projection_um=0.26, value=0.36) == closely_packed(cuts)
+
+
+def crossing_gaps(cuts):
+    """Return whether gaps of SHORT and less cross between cuts in an array of SQUARE by SQUARE."""
+    margin = SQUARE
+    raster = rastered(cuts, margin)
+    core = ~grown(~closed(raster, APART), SQUARE // 2, SQUARE // 2)
+    square = grown(core, SQUARE // 2, SQUARE // 2)
+    places = [(slice(x + margin, x + margin + CUT), slice(y + margin, y + margin + CUT)) for x, y in cuts]
+    own = np.zeros_like(raster)
+    for place in places:
+        own[place] = square[place].all()
+    for piece in pieces(closed(own, SHORT) & ~own, corners=False):
+        sides = [max(pixel[axis] for pixel in piece) - min(pixel[axis] for pixel in piece) + 1 for axis in (0, 1)]
+        if len(piece) < sides[0] * sides[1]:
+            return True
+    return False
+
+
+@SETTINGS
+@given(cut_arrays())
+def test_rows_of_an_array_may_be_near_where_columns_are_not(cuts):
+    sketch = drawn(via1=[(20 * x, 20 * y, 20 * (x + CUT), 20 * (y + CUT)) for x, y in cuts])
+    rule = {"kind": "array_space", "layer": "via1", "array_um": 1.22, "crossing_um": 0.32, "value": 0.36}
+    assert violated(sketch, **rule) == crossing_gaps(cuts)
 
 
 DECK = """

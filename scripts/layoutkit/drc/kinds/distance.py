@@ -132,22 +132,36 @@ def _wider(layer: kdb.Region, width: int) -> kdb.Region:
     return layer.sized(-half).sized(half) & layer
 
 
-@rule_kind("array_space", "layer", lengths=("array_um", "reach_um", *PROJECTION), needed_lengths=("array_um",),
-           ratios=("count",))  # fmt: skip
+@rule_kind("array_space", "layer", lengths=("array_um", "reach_um", "crossing_um", *PROJECTION),
+           needed_lengths=("array_um",), ratios=("count",))  # fmt: skip
 def array_space(case: Case) -> Found:
     """In arrays of at least ``array_um`` by ``array_um`` the cuts of ``layer`` are at least ``value`` apart.
 
     Cuts nearer than ``value`` to each other make an array; with ``reach_um``, ``count`` cuts and more that are at most
-    that far apart in x and in y, whatever the shape they make, if it has no arm narrower than ``array_um``.
+    that far apart in x and in y, whatever the shape they make, if it has no arm narrower than ``array_um``. With
+    ``crossing_um``, cuts ``value`` apart make an array too, and rows may be near if columns are not: only where gaps of
+    up to ``crossing_um`` cross each other are cuts too near.
     """
     layer = case.region("layer")
-    arrays = _joined_arrays(case, layer) if case.has("reach_um") else _square_arrays(case, layer)
+    if case.has("crossing_um"):
+        yield _crossing_gaps(case, layer)
+        return
+    arrays = _joined_arrays(case, layer) if case.has("reach_um") else _square_arrays(layer, (case.value - 1) // 2, case)
     if not arrays.is_empty():
         yield layer.interacting(arrays).space_check(case.value, **measure_options(case))
 
 
-def _square_arrays(case: Case, layer: kdb.Region) -> kdb.Region:
-    reach, half = (case.value - 1) // 2, (case.length("array_um") - 1) // 2
+def _crossing_gaps(case: Case, layer: kdb.Region) -> kdb.Region:
+    """Return the gaps between cuts in an array that meet other gaps, as the foundry deck of sg13g2 finds them."""
+    cuts = layer.inside(_square_arrays(layer, case.value // 2, case))
+    half = case.length("crossing_um") // 2
+    gaps = cuts.sized(half, 2).sized(-half, 2) - cuts
+    gaps.min_coherence = True  # gaps on two sides of one corner of a cut do not meet
+    return gaps.non_rectangles()
+
+
+def _square_arrays(layer: kdb.Region, reach: int, case: Case) -> kdb.Region:
+    half = (case.length("array_um") - 1) // 2
     return layer.sized(reach, 2).sized(-reach, 2).sized(-half, 2).sized(half, 2)
 
 
