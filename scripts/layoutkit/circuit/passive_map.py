@@ -294,6 +294,9 @@ def _size(
 ) -> PassiveSize:
     spec, params = choice.spec, device.params
     width = choice.width_m or params.get("w")
+    if width is not None and abs(params.get("w", width) - width) > technology.dbu_um * 1e-6:
+        reason = f"the model of {device.type}s states their width, whatever w says"
+        report("w", params["w"], width, reason)
     length = stated_length(device, bend_length(spec, width) if choice.exact else None)
     if length is not None and params.get("b", 0) > 0:
         reason = "resistors with bends are drawn in straight bars, each bend as long as the model of the process has it"

@@ -4,10 +4,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from layoutkit.circuit import Circuit, Device, MapOptions, Target, TargetDevice, map_circuit
+from layoutkit.circuit import Circuit, Device, MapOptions, Target, TargetDevice, map_circuit, read_netlist
 from layoutkit.circuit.readers.model_names import classify_model, rated_voltage, threshold_flavour
+from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.widths import shipped_minimums
 from layoutkit.errors import NetlistError, UnsupportedOperationError
+from layoutkit.technology import load
 
 SKY = Target(
     "sky",
@@ -327,3 +329,17 @@ def test_flavours_and_ratings_are_read_off_names():
     assert threshold_flavour("sky130_fd_pr__nfet_05v0_nvt") == "native"
     assert rated_voltage("sky130_fd_pr__pfet_g5v0d10v5") == 5.0
     assert rated_voltage("nmos_rvt") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "volts"),
+    [("nmos_6p0_dw", 6), ("nmos_5p0", 5), ("pmos_3p3_esd", 3.3), ("nch_5v", 5), ("n5v", 5), ("nch_lvt", 0)],
+)
+def test_ratings_with_p_for_the_point_and_of_whole_volts_are_read(name, volts):
+    assert rated_voltage(name) == volts
+
+
+def test_a_transistor_of_6_v_is_drawn_as_one_that_bears_it():
+    read = read_netlist(NetlistText(".subckt c d g s b\nX1 d g s b nmos_6p0_dw w=2u l=1u\n.ends"))
+    (drawn,) = map_circuit(read, Target.from_technology(load("gf180mcuD"))).circuit.devices
+    assert drawn.model == "nfet_06v0"

@@ -301,6 +301,19 @@ def test_the_cards_that_users_of_a_pdk_write_are_taken_as_they_are(name, card, e
     assert (compared.device, compared.l_um) == (expected[0], expected[2])
 
 
+def test_a_width_that_is_not_the_one_of_the_model_is_told(tmp_path):
+    path = tmp_path / "own.spice"
+    path.write_text(
+        ".subckt x a b c\nX1 a b c sky130_fd_pr__res_high_po_0p35 w=2 l=2\n"
+        "X2 a b c sky130_fd_pr__res_high_po_0p69 w=0.69 l=2\n.ends\n"
+    )
+    mapped = map_circuit(read_netlist(str(path), identify_modules=False), Target.from_technology(load("sky130A")))
+    assert [round(device.w * 1e6, 6) for device in mapped.circuit.devices] == [0.35, 0.69]
+    (told,) = (warning for warning in mapped.circuit.warnings if "states their width" in warning)
+    assert "w: 2 um became 0.35 um" in told
+    assert told.endswith(": X1")
+
+
 # Subcircuits with the terminals and parameters of the PDKs' libraries, as facts: each is a conductance that tells the
 # parameters it was called with. A parameter that it does not have would be an error or leave the default. The scale of
 # sky130's library is left out, since it would not reach these expressions.

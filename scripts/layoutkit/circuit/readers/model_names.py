@@ -35,6 +35,9 @@ _FLAVOURS = (
     ("hvt", re.compile(r"hvt")),
 )
 _VOLTAGE = re.compile(r"(?:^|[a-z_])0?(\d{1,2})v(\d)(?!\d)")
+_VOLTAGE_AT_END = re.compile(
+    r"(?:^|_)[a-z]*0?(\d{1,2})(?:v|p(\d))(?=_|$)"
+)  # of a part of the name: "nch_5v", "nmos_6p0_dw"
 _TENTHS = re.compile(r"(?:^|_)[a-z]*(12|15|18|25|33|50)(?=_|$)")
 _THICK_OXIDE_VOLTS = 3.3
 _WIDTH = re.compile(r"_(?!0+p0+$)(\d+)p(\d+)$")
@@ -71,9 +74,9 @@ def threshold_flavour(name: str) -> str:
 def rated_voltage(name: str) -> float:
     """Return the supply [V] a model name states, 3.3 for a thick-oxide name without number, 0 when it says nothing."""
     bare = _PREFIX.sub("", name.lower())
-    match = _VOLTAGE.search(bare)
+    match = _VOLTAGE.search(bare) or _VOLTAGE_AT_END.search(bare)
     if match:
-        return float(f"{match[1]}.{match[2]}")
+        return float(f"{match[1]}.{match[2] or 0}")
     match = _TENTHS.search(bare)
     if match:
         return int(match[1]) / 10
