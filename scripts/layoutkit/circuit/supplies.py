@@ -2,8 +2,9 @@
 
 A net is power if PMOS transistors have their body and a source on it and no PMOS transistor feeds it, ground likewise
 with NMOS transistors. A net named like a supply is one unless a transistor feeds it from a supply of its polarity: the
-inner rail of a current-starved inverter is named like a supply and is none. A fed net is a supply only where it feeds
-a block of its own: it is the body of many transistors, or a port named like a supply that is the body of any.
+inner rail of a current-starved inverter is named like a supply and is none. Nor is one that drives gates alone, beside
+a rail that is a port: an input that senses a supply. A fed net is a supply only where it feeds a block of its own: it
+is the body of many transistors, or a port named like a supply that is the body of any.
 """
 
 from __future__ import annotations
@@ -117,7 +118,9 @@ class _Rails:
     def found(self) -> dict[str, str]:
         """Return each supply with the reason."""
         rails = {net for net in self._bodies if net in self._ends and net not in self._others}
-        rails = {net for net in rails if not self._follows(net)} | self._named
+        rails = {net for net in rails if not self._follows(net)}
+        sensed = {net for net in self._named if self._only_gates(net)} if rails & self._ports else set()
+        rails |= self._named - sensed
         while True:  # a net that another rail feeds is none, and then feeds none
             inner = self._inner(rails)
             fed = {net for net in rails if not self._is_block(net) and self._is_fed(net, rails, inner)}
@@ -134,6 +137,12 @@ class _Rails:
         """Whether all transistors with their body and an end on a net end at the opposite supply: source followers."""
         own = [other for other, body in self._channels[net] if body == net]
         return all(other in self._others for other in own)
+
+    def _only_gates(self, net: str) -> bool:
+        """Whether a net drives gates and nothing else, as an input that senses a supply and is named like it."""
+        places = self._circuit.nets[net]
+        gates = all(place.terminal == "g" and self._circuit.device(place.device).is_mos for place in places)
+        return bool(places) and gates and net not in self._circuit.black_box_nets
 
     def _inner(self, rails: set[str]) -> set[str]:
         """Return the nets that current from rails with transistors in their wells reaches through channels."""

@@ -193,6 +193,26 @@ M4 vss_inv bn vss vss nmos W=1u L=1u
         ("vdd",),
         ("vss",),
     ),
+    "an input that senses the ground of a load, named like a ground": (
+        """.subckt sense vss_sense ref y b vdd vss
+M1 x vss_sense t vss nmos W=1u L=1u
+M2 y ref t vss nmos W=1u L=1u
+M3 t b vss vss nmos W=1u L=1u
+M4 x x vdd vdd pmos W=1u L=1u
+M5 y x vdd vdd pmos W=1u L=1u
+.ends
+""",
+        ("vdd",),
+        ("vss",),
+    ),
+    "a supply named so that only gates are on, without another one": (
+        """.subckt pass a b vdd vss
+M1 a vdd b vss nmos W=1u L=1u
+.ends
+""",
+        ("vdd",),
+        ("vss",),
+    ),
     "a net called like a power net, which a drain drives": (
         """.subckt p bp i vps_1 vdd vss
 M1 t bp vdd vdd pmos W=1u L=1u
