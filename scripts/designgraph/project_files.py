@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import os
 
 MAX_BYTES = 1 << 18
+MAX_NUMBER = 2**63
 _cache: dict[str, tuple[tuple[int, int, int], dict[str, Any]]] = {}
 
 
@@ -47,7 +48,7 @@ def _read(path: str, status: os.stat_result) -> dict[str, Any]:
         content = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError) as error:
         raise GraphFileError(f"{path} cannot be read: {error}", {"path": path}) from error
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: 2026-99-99, or an integer too long
         mark = getattr(error, "problem_mark", None)  # the error itself quotes the file
         place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
         raise GraphFileError(f"{path} is not valid YAML{place}", {"path": path}) from error
@@ -55,4 +56,16 @@ def _read(path: str, status: os.stat_result) -> dict[str, Any]:
         return {}
     if not isinstance(content, dict):
         raise GraphFileError(f"{path} must be a mapping", {"path": path})
+    _check_numbers(path, content)
     return content
+
+
+def _check_numbers(path: str, content: dict[Any, Any]) -> None:
+    waiting: list[Any] = [content]
+    for each in waiting:
+        if isinstance(each, dict):
+            waiting += [*each, *each.values()]
+        elif isinstance(each, list):
+            waiting += each
+        elif isinstance(each, int | float) and not abs(each) <= MAX_NUMBER:
+            raise GraphFileError(f"{path} holds a number beyond 64 bits, .inf or .nan; quote a text", {"path": path})

@@ -67,7 +67,8 @@ def parse_json(text: str | bytes, *, limit: int = MAX_BYTES) -> Any:
     except RecursionError:
         raise NotJsonError(f"is nested deeper than the {MAX_DEPTH} levels allowed") from None
     except ValueError as error:
-        raise NotJsonError(f"Invalid JSON format: {error}") from None
+        reason = str(error).partition("; use sys.")[0]  # Python's advice on integers of many digits
+        raise NotJsonError(f"Invalid JSON format: {reason}") from None
     return plain(value)
 
 

@@ -2,13 +2,15 @@
 
 import os
 import re
+import signal
+import subprocess
 import sys
 
 import pytest
 
 from layoutkit.errors import MissingProgramError, TimeLimitError, UnsupportedOperationError
 from layoutkit.other_programs import OtherProgram, ProgramRun, log_tail, run_program
-from patience import gone
+from patience import eventually, gone
 
 BEGET = "import subprocess, time; print(subprocess.Popen(['sleep', '60']).pid, flush=True); time.sleep({})"
 
@@ -26,6 +28,30 @@ def test_what_a_program_started_ends_with_it(tmp_path, seconds, limit):
     else:
         assert run_program(run) == 0
     assert gone(int(log_tail(tmp_path, 100)))
+
+
+PARENT = """
+import sys
+from pathlib import Path
+from layoutkit.other_programs import ProgramRun, run_program
+program = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+folder, others = Path(sys.argv[1]), sys.argv[2] == "True"
+run_program(ProgramRun([sys.executable, "-c", program], folder, 60.0, "the run", starts_others=others))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a killed process cannot end its children")
+@pytest.mark.parametrize("starts_others", [True, False])
+def test_a_program_ends_with_the_process_that_runs_it_also_when_that_is_killed(tmp_path, starts_others):
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path), str(starts_others)])
+    try:
+        assert eventually(lambda: (tmp_path / "log").exists() and (tmp_path / "log").read_text().endswith("\n"))
+        program = int((tmp_path / "log").read_text())
+        os.kill(program, 0)  # it runs
+    finally:
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+    assert gone(program)
 
 
 @pytest.mark.parametrize("place", ["file", "/dev/stdout", "deep/file"])

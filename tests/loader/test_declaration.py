@@ -170,6 +170,8 @@ def test_a_skill_without_declaration_has_no_tools(write_skill, tmp_path):
         ({"cost": {"rounds": 1}}, "cost has an unknown field 'rounds'"),
         ({"models": {"primry": ""}}, "models has an unknown field 'primry'; did you mean 'primary'?"),
         ({"context": {"retrieve_top_k": -1}}, "'context.retrieve_top_k' must be at least 0, got -1"),
+        ({"context": {"retrieve_top_k": 10**7}}, "'context.retrieve_top_k' must be at most 1000000, got 10000000"),
+        ({"cost": {"expected_rounds": 10**7}}, "'cost.expected_rounds' must be at most 1000000, got 10000000"),
         ({"dependencies": ["b.c@latest"]}, "dependency 'b.c@latest': 'latest' is not a version"),
         ({"environment": ["A B"]}, "'A B' is not the name of a variable"),
         ({"input_schema": {"type": "nmber"}}, "input_schema is not a valid JSON Schema: $.type"),

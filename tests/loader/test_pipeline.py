@@ -247,6 +247,8 @@ def test_a_cancelled_run_ends(runner):
 def test_a_step_has_its_own_timeout(runner):
     slow = {**PARSE, "timeout_s": 0.001}
     assert run_pipeline(pipeline(slow), {"file": "text"}, runner).error.code == "TIMEOUT"
+    with pytest.raises(PipelineError, match=r"'steps\[0\]\.timeout_s' must be at most 1000000, got 1e\+300"):
+        pipeline({**PARSE, "timeout_s": 1e300})
 
 
 # --- resuming

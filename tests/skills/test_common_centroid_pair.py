@@ -153,6 +153,17 @@ def test_invalid_arrangement(draw):
     assert "Invalid arrangement: baba" in envelope["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("spacing", "told"), [(1000.001, "at most 1000"), (1e300, "at most 1000"), (0, "greater than 0")]
+)
+def test_a_spacing_beyond_any_chip_is_refused_before_anything_is_drawn(draw, tmp_path, spacing, told):
+    code, envelope = draw("--spacing", spacing)
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert "spacing" in envelope["error"]["message"]
+    assert told in envelope["error"]["message"]
+    assert not (tmp_path / "ws").exists()
+
+
 @pytest.mark.parametrize(("spacing", "passes"), [(0.28, True), (0.275, False)])
 def test_spacing_below_the_minimum_is_a_drc_violation(draw, spacing, passes):
     """ACTIVE_MIN_SPACE of generic is 0.28 um; one grid step of 5 nm on either side."""

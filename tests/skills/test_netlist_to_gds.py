@@ -300,6 +300,14 @@ def test_a_value_of_the_wrong_unit_is_reported_by_its_device(build, card, told):
     assert "in SPICE" in envelope["error"]["message"]
 
 
+@pytest.mark.parametrize(("aspect", "told"), [(1000.001, "at most 1000"), (1e300, "at most 1000"), (0.9, "at least 1")])
+def test_an_aspect_that_no_layout_has_is_refused_before_anything_is_written(build, tmp_path, aspect, told):
+    code, envelope = build(LATCH, "--aspect", aspect)
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert f"'aspect' must be {told}" in envelope["error"]["message"]
+    assert not (tmp_path / "ws").exists()
+
+
 DIVIDER = """
 .subckt divider vdd vss out
 XM1 out out vss vss nfet_03v3 w=2u l=0.5u nf=1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -104,12 +103,16 @@ def checked_context(context: Mapping[str, Any] | None) -> Mapping[str, Any] | No
     return value
 
 
+MAX_TIMEOUT_S = 1_000_000  # the system's calls that wait take 2^31 ms at most
+
+
 def checked_timeout(seconds: float) -> float:
     """Return a duration that makes sense. [s]
 
     Raises:
         SkillError: INVALID_PARAM if it does not.
     """
-    if not (seconds > 0 and math.isfinite(seconds)):
-        raise SkillError(ErrorCode.INVALID_PARAM, f"timeout must be a positive number of seconds, got {seconds}")
+    if not 0 < seconds <= MAX_TIMEOUT_S:
+        text = f"timeout must be a positive number of seconds and at most {MAX_TIMEOUT_S}, got {seconds:g}"
+        raise SkillError(ErrorCode.INVALID_PARAM, text)
     return seconds

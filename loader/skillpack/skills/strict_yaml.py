@@ -129,6 +129,7 @@ def _line(event: Any) -> int:
 def _as_yaml_error(error: Exception) -> YamlError:
     """Return the error of PyYAML as one short line with its position."""
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+    problem = problem.partition("; use sys.")[0]  # Python's advice on integers of many digits
     context = getattr(error, "context", None)
     mark = getattr(error, "problem_mark", None)
     text = f"{context}, {problem}" if context else problem

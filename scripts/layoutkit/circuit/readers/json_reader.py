@@ -58,7 +58,8 @@ def parse_json(text: str) -> Any:
     except RecursionError:
         raise NetlistError("Invalid JSON format: nested too deeply") from None
     except ValueError as error:
-        reason = str(error) if '"devices"' in text or '"cells"' in text else _QUOTED.sub("...", str(error))
+        reason = str(error).partition("; use sys.")[0]  # Python's advice on integers of many digits
+        reason = reason if '"devices"' in text or '"cells"' in text else _QUOTED.sub("...", reason)
         raise NetlistError(f"Invalid JSON format: {reason}") from None
 
 
