@@ -66,22 +66,42 @@ def boxes(report):
     return found
 
 
+def found_by_both(layout, cell, tech, rules, folder):
+    """Return the boxes that the application finds, and those that the checker finds."""
+    (folder / "own.drc").write_text(deck_of(tech, rules))
+    theirs = boxes(run_deck(layout, cell, Deck(folder / "own.drc", timeout_s=120)))
+    ours = boxes(check_cell(layout, cell, tech, Options([rule.id for rule in rules], mode="flat")))
+    assert set(theirs) == set(ours)
+    return theirs, ours
+
+
 @pytest.mark.skipif(shutil.which("klayout") is None, reason="needs klayout")
 @pytest.mark.parametrize("name", REAL if THOROUGH else ["sg13g2"])
 def test_the_application_finds_the_same_items(name, tmp_path):
     tech = load(name)
     rules = [rule for rule in tech.rules if writable(rule, tech)]
-    (tmp_path / "own.drc").write_text(deck_of(tech, rules))
     layout, cell = random_layout(tech, 7)
-    theirs = boxes(run_deck(layout, cell, Deck(tmp_path / "own.drc", timeout_s=120)))
-    ours = boxes(check_cell(layout, cell, tech, Options([rule.id for rule in rules], mode="flat")))
-    assert set(theirs) == set(ours)
+    theirs, ours = found_by_both(layout, cell, tech, rules, tmp_path)
     assert sum(bool(found) for found in ours.values()) > len(rules) / 2
     for rule in ours:
         assert not ours[rule] - theirs[rule], rule
         # 0.28 reports some pairs of edges in two pieces where 0.30 reports one
         for extra in theirs[rule] - ours[rule]:
             assert any(kdb.Box.from_s(extra).inside(kdb.Box.from_s(own)) for own in ours[rule]), (rule, extra)
+
+
+@pytest.mark.skipif(shutil.which("klayout") is None, reason="needs klayout")
+def test_the_application_finds_the_same_items_at_45_degrees(tmp_path):
+    tech, rng = load("sg13g2"), random.Random(1)
+    rules = [rule for rule in tech.rules if rule.kind in {"bent_width", "bent_space"} and writable(rule, tech)]
+    layout, cell = random_layout(tech, 7)
+    for name in sorted({tech.resolve(rule.options["layer"]) for rule in rules}) * 12:
+        x, y, long, wide = (rng.randrange(10, most) * tech.grid for most in (4000, 4000, 300, 100))
+        corners = [kdb.Point(*at) for at in ((x, y), (x + long, y + long), (x + long + wide, y + long), (x + wide, y))]
+        cell.shapes(tech.layer(layout, name)).insert(kdb.Polygon(corners))
+    theirs, ours = found_by_both(layout, cell, tech, rules, tmp_path)
+    assert theirs == ours
+    assert all(ours.values())
 
 
 @pytest.mark.parametrize("name", REAL if THOROUGH else ["sky130A"])
