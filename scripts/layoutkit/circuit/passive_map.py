@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 
 _ROUNDING = 1e-9  # relative difference of two equal sizes
+_OTHER_VALUE = 2  # ratio from which a stated value is not that of the size, whatever the ends of a resistor add
 _SHOWN = 20  # most devices in a message
 
 
@@ -310,6 +311,7 @@ def _size(
             width = named
             report("w", None, width, f"missing width of {device.type}s read from the name of their model")
     if width is not None and length is not None and (choice.exact or key not in params):
+        _tell_other_value(device, spec, PassiveSize(width, length), report)
         return _legal(technology, device, choice, PassiveSize(width, length), report)
     if params.get(key, 0) <= 0 or device.type not in SIZE_OF_VALUE:
         other = f"a value {key} above 0" if device.type in SIZE_OF_VALUE else "an area"
@@ -327,6 +329,20 @@ def _size(
         )
     report("l", None, size.l_m, reason)
     return size
+
+
+def _tell_other_value(device: Device, spec: Any, size: PassiveSize, report: Report) -> None:
+    """Tell a value far from that of the size beside it, per unit and in all; ends and edges are within reach."""
+    stated = device.params.get(device.kind.value, 0)
+    if stated <= 0 or device.type not in ("resistor", "capacitor"):
+        return
+    width_um, length_um = size.w_m * 1e6, size.l_m * 1e6
+    is_resistor = device.kind.in_series == "lengths"
+    value = spec.value * length_um / width_um if is_resistor else capacitance(spec, width_um, length_um)
+    total = value / device.m if is_resistor else value * device.m
+    if all(max(each / stated, stated / each) > _OTHER_VALUE for each in (value, total)):
+        reason = f"{device.type}s are drawn with their w and l, which are those of another value than is stated"
+        report(device.kind.value, f"{stated:.4g}", f"{value:.4g}", reason)
 
 
 def _legal(

@@ -314,6 +314,24 @@ def test_a_width_that_is_not_the_one_of_the_model_is_told(tmp_path):
     assert told.endswith(": X1")
 
 
+@pytest.mark.parametrize(
+    ("name", "card", "told"),
+    [
+        ("sg13g2", "R1 a b 10k rppd w=1u l=2u", "r: 1e+04 became 520"),
+        ("sg13g2", "R1 a b 600 rppd w=1u l=2u", None),  # 520 ohm and two ends
+        ("gf180mcuD", "C1 a b 10p cap_mim_2f0fF w=5u l=5u", "c: 1e-11 became 5"),
+        ("gf180mcuD", "C1 a b 100f cap_mim_2f0fF w=5u l=5u m=2", None),  # in all
+    ],
+)
+def test_a_value_that_is_not_the_one_of_the_size_beside_it_is_told(name, card, told, tmp_path):
+    path = tmp_path / "own.spice"
+    path.write_text(f".subckt x a b\n{card}\n.ends\n")
+    mapped = map_circuit(read_netlist(str(path), identify_modules=False), Target.from_technology(load(name)))
+    found = [warning for warning in mapped.circuit.warnings if "another value" in warning]
+    assert len(found) == (told is not None)
+    assert told is None or told in found[0]
+
+
 # Subcircuits with the terminals and parameters of the PDKs' libraries, as facts: each is a conductance that tells the
 # parameters it was called with. A parameter that it does not have would be an error or leave the default. The scale of
 # sky130's library is left out, since it would not reach these expressions.
