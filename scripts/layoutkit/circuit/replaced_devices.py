@@ -122,6 +122,7 @@ class ModelNames:
         """
         if self._technology is None:
             return circuit
+        circuit = replace(circuit, devices=tuple(map(self._as_variant, circuit.devices)))
         self._check_map(circuit, self._technology)
         self._check_kinds(circuit, self._technology)
         refuse_undrawn(self._technology, (d for d in circuit.devices if self._key(d.model) not in self._targets))
@@ -136,6 +137,15 @@ class ModelNames:
             devices.append(_as(device, target))
             replaced.append(ReplacedDevice(device.id, device.model, dict(device.params), asked=True))
         return replace(circuit, devices=tuple(devices), replaced=(*circuit.replaced, *replaced))
+
+    def _as_variant(self, device: Device) -> Device:
+        """Return a device under the name that its parameters make of its model's, without these parameters."""
+        model = self.variant(device.model, [name for name, value in device.params.items() if value])
+        listed = {} if self._technology is None else self._technology.names.variants
+        params = {name: value for name, value in device.params.items() if name not in listed}
+        if len(params) == len(device.params):
+            return device
+        return replace(device, model=model, params=params)
 
     def _check_kinds(self, circuit: Circuit, technology: Technology) -> None:
         """Refuse devices that name a device of the process of another kind than their card or their entry is."""

@@ -357,3 +357,33 @@ def test_a_device_of_another_process_with_other_nodes_is_named(technology):
 def test_a_netlist_of_no_process_is_read_with_every_model():
     circuit = read_netlist(NetlistText(cell("XR1 a b vss ppolyf_u_1k r_width=1u r_length=20u")), identify_modules=False)
     assert [device.model for device in circuit.devices] == ["ppolyf_u_1k"]
+
+
+@pytest.mark.parametrize("rfmode", [0, 1])
+def test_a_json_netlist_is_refused_where_a_parameter_makes_another_device_of_the_model(rfmode):
+    data = {
+        "name": "t",
+        "ports": ["d", "g", "s", "b"],
+        "devices": [
+            {
+                "id": "M1",
+                "type": "nmos",
+                "model": "sg13_lv_nmos",
+                "terminals": {"d": "d", "g": "g", "s": "s", "b": "b"},
+                "params": {"w": 1e-6, "l": 1e-6, "rfmode": rfmode},
+            }
+        ],
+    }
+
+    def read(**device_map):
+        return read_netlist(NetlistText(json.dumps(data)), names=ModelNames(load("sg13g2"), device_map))
+
+    if not rfmode:
+        assert [device.model for device in read().devices] == ["sg13_lv_nmos"]
+        return
+    with pytest.raises(UnsupportedOperationError, match=r"sg13_lv_rf_nmos \(M1\)"):
+        read()
+    circuit = read(sg13_lv_rf_nmos="sg13_lv_nmos")
+    assert [device.model for device in circuit.devices] == ["sg13_lv_nmos"]
+    assert [each.model for each in circuit.replaced] == ["sg13_lv_rf_nmos"]
+    assert ModelNames(load("sg13g2")).applied(circuit) == circuit  # what is written for the next tool is not refused
