@@ -14,7 +14,7 @@ from skillpack.skills.catalog import scan
 from skillscript.envelope import SkillError, SkillResult
 from skillscript.schema_references import child_schemas, described
 
-MAX_BYTES = 62_000  # of the schemas of all tools of this pack, as the server sends them; device_map and keep_parasitics took 1,300
+MAX_BYTES = 62_000  # of the schemas of all tools, as the server sends them; device_map and keep_parasitics took 1,300
 UNPORTABLE = ("$ref", "$defs", "$dynamicRef", "oneOf", "allOf", "not", "if", "prefixItems", "patternProperties")
 
 
