@@ -75,6 +75,8 @@ class ProgramRun:
         environment: Variables beside those of this process.
         starts_others: Whether it may start further programs. It then leads a process group of its own, which is ended
             as a whole; else it stays in the group of this process, and ends with it.
+        ends_itself: Whether it notices that this process was killed, and ends with all that it started; every other one
+            is killed alone.
         max_bytes: Most that the files in its folder may take, its temporary files included.
     """
 
@@ -84,6 +86,7 @@ class ProgramRun:
     subject: str
     environment: Mapping[str, str] = field(default_factory=dict)
     starts_others: bool = True
+    ends_itself: bool = False
     max_bytes: int = MAX_BYTES
 
 
@@ -103,7 +106,7 @@ def run_program(run: ProgramRun) -> int:
             stdout=stream,
             stderr=subprocess.STDOUT,
             start_new_session=run.starts_others,
-            preexec_fn=ending_with_parent(),  # noqa: PLW1509 - it makes one system call, and imports nothing
+            preexec_fn=None if run.ends_itself else ending_with_parent(),  # noqa: PLW1509 - it makes one system call, and imports nothing
         )
         try:
             return _status(process, run)

@@ -167,7 +167,8 @@ def _alone(layout: kdb.Layout, cell: kdb.Cell) -> bytes:
 
 def _run(command: list[str], folder: Path, deck: Deck) -> _Outcome:
     environment = {"KLAYOUT_HOME": str(folder / "home"), "QT_QPA_PLATFORM": "offscreen"}
-    status = run_program(ProgramRun(command, folder, deck.timeout_s, f"deck {deck.path.name}", environment))
+    run = ProgramRun(command, folder, deck.timeout_s, f"deck {deck.path.name}", environment, ends_itself=True)
+    status = run_program(run)
     return _Outcome(status, _report_in(folder), log_tail(folder, _MAX_LOG))
 
 
