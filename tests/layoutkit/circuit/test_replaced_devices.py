@@ -387,3 +387,9 @@ def test_a_json_netlist_is_refused_where_a_parameter_makes_another_device_of_the
     assert [device.model for device in circuit.devices] == ["sg13_lv_nmos"]
     assert [each.model for each in circuit.replaced] == ["sg13_lv_rf_nmos"]
     assert ModelNames(load("sg13g2")).applied(circuit) == circuit  # what is written for the next tool is not refused
+
+
+def test_a_model_card_that_exchanges_the_polarity_of_a_device_of_the_process_is_refused():
+    text = ".model nfet_01v8 pmos level=1\n.subckt t d g s b\nM1 d g s b nfet_01v8 w=1u l=1u\n.ends"
+    with pytest.raises(NetlistError, match="nfet_01v8 makes it a pmos, and the process has it as a nmos"):
+        read_netlist(NetlistText(text), names=ModelNames(load("sky130A")))

@@ -134,12 +134,10 @@ class _Kinds:
 
     def of(self, model: str, *, on_mos_card: bool = False) -> str | None:
         """Return the kind of a model: as the process has it, else as a model card or its name states it."""
-        return (
-            self._names.kind(model)
-            or self._definition.model_type(model)
-            or classify_model(model, on_mos_card=on_mos_card)
-            or self._names.target_kind(model)
-        )
+        listed, stated = self._names.kind(model), self._definition.model_type(model)
+        if {listed, stated} in ({"nmos", "pmos"}, {"npn", "pnp"}):
+            raise NetlistError(f"the .model card of {model} makes it a {stated}, and the process has it as a {listed}")
+        return listed or stated or classify_model(model, on_mos_card=on_mos_card) or self._names.target_kind(model)
 
     def undrawn(self, words: list[str], params: Mapping[str, str]) -> str:
         """Return the model of a card if the process has it without a drawing; else nothing."""
