@@ -110,7 +110,6 @@ def check_cell(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, optio
         chosen=options.rule_ids is not None,
         empty=not any(drawn_layers(cell)),
         hierarchical=layers.hierarchical,
-        of_a_chip=tuple(rule.id for rule in technology.rules if _is_of_a_chip(rule) and options.rule_ids is None),
     )
 
 
@@ -130,10 +129,6 @@ def repeats(layout: kdb.Layout, cell: kdb.Cell) -> bool:
     return flat >= HIERARCHICAL_FROM and flat >= HIERARCHICAL_GAIN * kept
 
 
-def _is_of_a_chip(rule: Rule) -> bool:
-    return rule.options.get("scope") == "chip"
-
-
 def select_rules(technology: Technology, rule_ids: Sequence[str] | None) -> tuple[Rule, ...]:
     """Return the rules called ``rule_ids``, in the technology's order; for None all but those of a whole chip.
 
@@ -141,7 +136,7 @@ def select_rules(technology: Technology, rule_ids: Sequence[str] | None) -> tupl
         RuleNotFoundError: If one is unknown; names all that are, and what was probably meant.
     """
     if rule_ids is None:
-        return tuple(rule for rule in technology.rules if not _is_of_a_chip(rule))
+        return tuple(rule for rule in technology.rules if rule.options.get("scope") != "chip")
     known = [rule.id for rule in technology.rules]
     unknown = [rule_id for rule_id in dict.fromkeys(rule_ids) if rule_id not in set(known)]
     if unknown:

@@ -99,7 +99,6 @@ class DrcReport:
         chosen: Whether the caller chose the rules by id, or gave a deck, so that they need not concern what is drawn.
         empty: Whether nothing is drawn.
         hierarchical: Whether cells were checked as cells.
-        of_a_chip: Rules that hold for a whole chip and are no part of this check.
     """
 
     cell_name: str
@@ -112,7 +111,6 @@ class DrcReport:
     chosen: bool = False
     empty: bool = False
     hierarchical: bool = False
-    of_a_chip: tuple[str, ...] = ()
 
     @property
     def violated(self) -> tuple[Verdict, ...]:
@@ -218,8 +216,6 @@ class DrcReport:
             )
         elif unchecked:
             yield f"no rule judges what is drawn on {unchecked}: the check is not complete"
-        if self.of_a_chip:
-            yield f"rules of a whole chip, checked only where rule_ids names them: {', '.join(self.of_a_chip)}"
         if self.coverage.waived:
             yield f"not judged, because waived: layers {', '.join(self.coverage.waived)}"
 
