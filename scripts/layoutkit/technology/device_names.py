@@ -268,7 +268,8 @@ def _listed(found: Sequence[Mapping[str, Any]]) -> str:
 
 def _example(found: Mapping[str, UndrawnDevice], drawn: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     model, entry = next((model, entry) for model, entry in found.items() if drawn[entry.type])
-    return f'{{"{model}": "{drawn[entry.type][0]["name"]}"}}'
+    enough = (each for each in drawn[entry.type] if each.get("supply_v", 0) >= (entry.supply_v or 0))
+    return f'{{"{model}": "{next(enough, drawn[entry.type][0])["name"]}"}}'
 
 
 def noun_of(kind: str) -> str:

@@ -393,3 +393,10 @@ def test_a_model_card_that_exchanges_the_polarity_of_a_device_of_the_process_is_
     text = ".model nfet_01v8 pmos level=1\n.subckt t d g s b\nM1 d g s b nfet_01v8 w=1u l=1u\n.ends"
     with pytest.raises(NetlistError, match="nfet_01v8 makes it a pmos, and the process has it as a nmos"):
         read_netlist(NetlistText(text), names=ModelNames(load("sky130A")))
+
+
+def test_the_example_of_a_replacement_withstands_the_voltage_of_the_device():
+    with pytest.raises(UnsupportedOperationError, match=r'such as \{"sky130_fd_pr__nfet_03v3_nvt": "nfet_g5v0d10v5"\}'):
+        read_netlist(
+            NetlistText("X1 d g s b sky130_fd_pr__nfet_03v3_nvt w=1 l=0.5\n"), names=ModelNames(load("sky130A"))
+        )
