@@ -170,3 +170,13 @@ def test_reading_a_netlist_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_direction_of_the_current_is_told(run_script, tmp_path):
+    """M1 is written source first, M2 and M3 are a transmission gate."""
+    text = "M1 vss a y vss nmos w=1u l=1u\nM2 y c z vss nmos w=1u l=1u\nM3 y cb z vdd pmos w=1u l=1u\n"
+    (tmp_path / "n.spice").write_text(f".subckt n a c cb y z vdd vss\n{text}.ends\n")
+    _, envelope = run_script("netlist-parse/scripts/parse_netlist.py", "--netlist-path", tmp_path / "n.spice")
+    info = envelope["data"]["parse_info"]
+    assert "M1" in info["drain_source_exchanged"]
+    assert info["carry_both_ways"] == ["M2", "M3"]

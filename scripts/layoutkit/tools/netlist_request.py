@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit import ModelNames, find_supplies, given_netlist, narrow_warnings, read_netlist
+from layoutkit.circuit.orientation import carries_both_ways
 from layoutkit.layout.workspace import Workspace
 from layoutkit.technology import load
 
@@ -44,6 +45,7 @@ def parse_info(circuit: Circuit) -> dict[str, Any]:
         "ground_nets": list(supplies.ground),
         "supply_reasons": dict(supplies.reasons),
         "drain_source_exchanged": [device.id for device in circuit.devices if device.exchanged],
+        "carry_both_ways": sorted(carries_both_ways(circuit)),
         "warnings": [*circuit.warnings, *narrow_warnings(circuit)],
     }
 
