@@ -9,6 +9,7 @@ from layoutkit.circuit.readers.netlist import read_netlist
 from layoutkit.circuit.readers.source import given_netlist
 from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.replaced_devices import ModelNames
+from layoutkit.circuit.roles import Roles, find_roles
 from layoutkit.circuit.spice_writer import longer_sides_first, write_spice
 from layoutkit.circuit.supplies import Supplies, find_supplies
 from layoutkit.circuit.taps import join_taps
@@ -22,9 +23,11 @@ __all__ = [
     "MappedCircuit",
     "ModelNames",
     "RecognisedModule",
+    "Roles",
     "Supplies",
     "Target",
     "TargetDevice",
+    "find_roles",
     "find_supplies",
     "given_netlist",
     "join_taps",

@@ -9,7 +9,7 @@ from layoutkit.circuit.constraints import PRIORITIES, Constraints, MatchedGroup,
 from layoutkit.circuit.input_pairs import same_size
 from layoutkit.circuit.passive_map import shared_nets
 from layoutkit.circuit.recognise import MODULE_TYPES
-from layoutkit.circuit.supplies import find_supplies
+from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.symmetry import is_capacitor
 from layoutkit.errors import listed
 
@@ -29,7 +29,7 @@ def suggest_constraints(circuit: Circuit) -> Constraints:
     symmetry = _Symmetry(circuit, {name for array in arrays for name in array.devices}).groups()
     transistors = (
         _matching(module, devices)
-        for module in circuit.modules
+        for module in find_roles(circuit).modules
         if MODULE_TYPES[module.type].matched
         for devices in _by_kind(circuit, module)
     )
@@ -46,7 +46,7 @@ class _Symmetry:
     def __init__(self, circuit: Circuit, in_arrays: AbstractSet[str]) -> None:
         self._circuit = circuit
         self._in_arrays = in_arrays  # capacitors whose plates have a common centroid
-        self._supplies = find_supplies(circuit)
+        self._supplies = find_roles(circuit).supplies
         self._order = {device.id: index for index, device in enumerate(circuit.devices)}
         self._partner: dict[str, str] = {}  # net to the net that mirrors it
         self._mirrored: set[str] = set()  # nets that are in a net pair of a group
@@ -57,7 +57,7 @@ class _Symmetry:
             if "d" in device.terminals:
                 self._drains[device.terminals["d"]].append(device.id)
         self._inverters: dict[str, list[RecognisedModule]] = defaultdict(list)  # by their input
-        for module in circuit.modules:
+        for module in find_roles(circuit).modules:
             if module.type == "inverter":
                 self._inverters[module.properties["input"]].append(module)
 
@@ -90,7 +90,7 @@ class _Symmetry:
         waiting = {
             module.id: module
             for symmetric in (True, False)
-            for module in self._circuit.modules
+            for module in find_roles(self._circuit).modules
             if MODULE_TYPES[module.type].symmetric is symmetric
             and _pairs_of(module)
             and not self._in_arrays & set(module.devices)
@@ -225,8 +225,8 @@ def _capacitor_arrays(circuit: Circuit) -> list[MatchedGroup]:
 
     Two that mirror each other and have an odd number of plates each form no group: no array gives them one centroid.
     """
-    mirrored = [set(module.devices) for module in circuit.modules if module.type == "capacitor_pair"]
-    supplies = find_supplies(circuit)
+    mirrored = [set(module.devices) for module in find_roles(circuit).modules if module.type == "capacitor_pair"]
+    supplies = find_roles(circuit).supplies
     plates = [
         device
         for device in circuit.devices
@@ -250,10 +250,11 @@ def _capacitor_arrays(circuit: Circuit) -> list[MatchedGroup]:
 
 def _net_priorities(circuit: Circuit, symmetry: Sequence[SymmetryGroup]) -> tuple[NetPriority, ...]:
     """Return a priority for each net that joins two terminals or leaves the circuit, the first to route first."""
-    supplies = find_supplies(circuit)
+    supplies = find_roles(circuit).supplies
     mirrored = {net for group in symmetry for pair in group.net_pairs for net in pair}
     gates = Counter(net for net, places in circuit.nets.items() for place in places if place.terminal == "g")
-    bias = {module.properties.get("common_gate") for module in circuit.modules if module.type == "current_mirror"}
+    mirrors = [module for module in find_roles(circuit).groups if module.type == "current_mirror"]
+    bias = {module.properties.get("common_gate") for module in mirrors}
     entries = []
     for net, places in circuit.nets.items():
         if len(places) < 2 and net not in circuit.ports:

@@ -189,7 +189,7 @@ class _Job:
         if stage == "parse":
             return str(self.request.netlist)
         numbers = {
-            "recognise": lambda: f"{len(self.circuit.modules)} modules",
+            "recognise": lambda: f"{len(self.circuit.modules)} groups",
             "place": lambda: f"{len(self.design.groups)} modules",
             "route": lambda: f"{len(self.tried.job.nets)} nets",
             "drc": lambda: f"{len(self.technology.rules)} rules",
@@ -208,7 +208,7 @@ class _Job:
     @cached_property
     def circuit(self) -> Circuit:
         """The circuit, mapped to the technology."""
-        from layoutkit.circuit import read_netlist, recognise
+        from layoutkit.circuit import find_roles, read_netlist
         from layoutkit.circuit.circuit import SubcircuitInstance
 
         if not self.record.has("parse"):
@@ -218,7 +218,7 @@ class _Job:
         read = read_netlist(str(self.workspace.circuit_path), identify_modules=False, black_boxes=boxes)
         instances = self.workspace.read_json(SUBCIRCUITS)
         read = replace(read, subcircuits=tuple(SubcircuitInstance(**each) for each in instances))
-        return read.with_modules(recognise(read))
+        return read.with_modules(find_roles(read).groups)
 
     @cached_property
     def design(self) -> Design:

@@ -12,7 +12,6 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraints import Constraints, DeviceCurrent, SymmetryGroup
-from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.circuit.symmetry import facing_nets
 from layoutkit.flow.current_loads import device_currents
@@ -137,8 +136,7 @@ def suggested_by_level(top: Level, levels: Mapping[str, Level], hierarchy: Hiera
     """Return what recognition suggests for the circuit and, for every instance, for each shared subcircuit."""
 
     def suggested(level: Level) -> Constraints:
-        own = level.own
-        return suggest_constraints(own.with_modules(recognise(own)))
+        return suggest_constraints(level.own)
 
     inside = ((suggested(levels[shared.name]), use) for shared in hierarchy.shared for use in shared.uses)
     whole = together([suggested(top), *(restricted(found, use.devices, use.nets) for found, use in inside)])

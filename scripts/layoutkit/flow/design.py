@@ -220,7 +220,7 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     Raises:
         LayoutkitError: If the netlist cannot be read or mapped, or holds no devices.
     """
-    from layoutkit.circuit import MapOptions, ModelNames, Target, map_circuit, read_netlist, recognise, resized
+    from layoutkit.circuit import MapOptions, ModelNames, Target, find_roles, map_circuit, read_netlist, resized
 
     netlist = request.netlist
     read = read_netlist(
@@ -238,7 +238,7 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
         mapped = map_circuit(resized(mapped.circuit, request.sizes), target, MapOptions(width_per="device"))
     if not mapped.circuit.devices:
         raise NetlistError(f"the netlist has no devices, so there is nothing to lay out: {netlist}")
-    circuit = mapped.circuit.with_modules(recognise(mapped.circuit))
+    circuit = mapped.circuit.with_modules(find_roles(mapped.circuit).groups)
     return circuit, [
         *read.warnings,
         *(w for w in mapped.circuit.warnings if w not in read.warnings),
@@ -325,18 +325,17 @@ class _Frame:
 
     def design(self, level: Level, constraints: Constraints) -> tuple[Design, tuple[str, ...]]:
         """Return the design of one level of the hierarchy, and what was decided, in words."""
-        from layoutkit.circuit import recognise
+        from layoutkit.circuit import find_roles
         from layoutkit.flow.groups import group_devices
         from layoutkit.flow.hierarchy import in_arrays
         from layoutkit.flow.passive_modules import group_passives
 
         own = level.own
-        own = own.with_modules(recognise(own))
         transistors, notes = group_devices(own, self.technology, constraints, level.chip.deep_wells)
         others, more_notes = group_passives(own, self.technology, constraints, level.chip.substrate)
         design = Design(
             self.technology,
-            replace(level.circuit, modules=own.modules),
+            replace(level.circuit, modules=find_roles(own).groups),
             (*transistors, *others, *in_arrays(level.parts)),
             level.chip.supplies,
             self.request.dummies,

@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.recognise import MODULE_TYPES
-from layoutkit.circuit.supplies import find_supplies
+from layoutkit.circuit.roles import find_roles
 from layoutkit.draw.current_mirror import MirrorSpec, mirror_plan
 from layoutkit.draw.mos import Transistor
 from layoutkit.draw.pattern import AUTO
@@ -127,7 +127,7 @@ def group_devices(
         )
     deep_wells = deep_wells or {}
     levels = _levels(circuit, constraints)
-    recognised = {name: module for module in circuit.modules for name in module.devices}  # no device is in two
+    recognised = {name: module for module in find_roles(circuit).modules for name in module.devices}
     alike = _mirrored_pairs(circuit, constraints)
     notes: list[str] = []
     groups: list[Group] = []
@@ -179,7 +179,8 @@ def _units_of(device: Device) -> tuple[Any, ...]:
 
 def _mirrored_pairs(circuit: Circuit, constraints: Constraints) -> dict[frozenset[str], str]:
     """Return the symmetric pairs that are drawn as two modules, and why."""
-    cascodes = {name for module in circuit.modules if module.type == "cascode_pair" for name in module.devices}
+    drawn = find_roles(circuit).modules
+    cascodes = {name for module in drawn if module.type == "cascode_pair" for name in module.devices}
     symmetric = {frozenset(pair) for group in constraints.symmetry for pair in group.pairs}
     switching = dict.fromkeys(_switching_pairs(circuit, constraints), SWITCHES)
     return dict.fromkeys((pair for pair in symmetric if pair <= cascodes), CASCODES) | switching
@@ -243,8 +244,8 @@ def _switching_pairs(circuit: Circuit, constraints: Constraints) -> set[frozense
 
     They are on a clock, with a latch and no input pair or tail current, or in a clocked comparator.
     """
-    supplies = find_supplies(circuit)
-    kinds = {name: module.type for module in circuit.modules for name in module.devices}
+    supplies = find_roles(circuit).supplies
+    kinds = {name: module.type for module in find_roles(circuit).modules for name in module.devices}
     amplifying = {
         name
         for name, kind in kinds.items()
@@ -273,7 +274,7 @@ def _clocked_comparators(circuit: Circuit, constraints: Constraints, kinds: Mapp
         constraints: State the symmetry.
         kinds: Type of the recognised module of each device that is in one.
     """
-    supplies = find_supplies(circuit)
+    supplies = find_roles(circuit).supplies
     clocked = {
         each.terminals["d"] for each in circuit.devices if each.is_mos and _is_clock(circuit, each.terminals["g"])
     }
@@ -377,7 +378,7 @@ def _of_one_width(sized: Sequence[tuple[Device, Sizing]], technology: Technology
 
 def cascodes_of(circuit: Circuit, devices: Sequence[str]) -> tuple[str, ...]:
     """Return the cascodes in a matched group that is all of a recognised mirror; they match each other only."""
-    module = next((module for module in circuit.modules if set(module.devices) == set(devices)), None)
+    module = next((module for module in find_roles(circuit).modules if set(module.devices) == set(devices)), None)
     return tuple(module.properties.get("cascodes", ())) if module is not None else ()
 
 

@@ -104,8 +104,7 @@ class Level:
         nets = {net for part in self.parts for net in part.nets.values()}
         used = dict.fromkeys(net for device in devices for net in device.terminals.values())
         ports = dict.fromkeys((*self.ports, *(net for net in used if net in nets)))
-        modules = tuple(module for module in self.circuit.modules if not inside.intersection(module.devices))
-        return replace(self.circuit, devices=devices, ports=tuple(ports), modules=modules)
+        return replace(self.circuit, devices=devices, ports=tuple(ports), modules=())
 
 
 def in_arrays(parts: Sequence[InstanceGroup]) -> tuple[InstanceGroup, ...]:

@@ -196,9 +196,10 @@ class _CircuitNodes:
             }
             if is_port:
                 self._relate(_net(net), self.root, "PART_OF")
-        owner = {}
+        owners: dict[str, list[Name]] = {}  # groups may share devices
         for module in circuit.modules:
-            owner.update(dict.fromkeys(module.devices, _block(module.id)))
+            for name in module.devices:
+                owners.setdefault(name, []).append(_block(module.id))
             self.nodes[_block(module.id)] = {"kind": module.type, **module.properties}
             self._relate(_block(module.id), self.root, "PART_OF")
         for device in circuit.devices:
@@ -209,7 +210,8 @@ class _CircuitNodes:
                 "model": device.model,
                 **params,
             }
-            self._relate(_device(device.id), owner.get(device.id, self.root), "PART_OF")
+            for owner in owners.get(device.id, [self.root]):
+                self._relate(_device(device.id), owner, "PART_OF")
             for terminal, net in device.terminals.items():
                 self._relate(_device(device.id), _net(net), f"TERMINAL_{terminal.upper()}")
 

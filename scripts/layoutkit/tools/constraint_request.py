@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import given_netlist, read_netlist, recognise
+from layoutkit.circuit import find_roles, given_netlist, read_netlist
 from layoutkit.circuit.constraint_faults import find_faults
 from layoutkit.circuit.constraints import Constraints
 from layoutkit.circuit.orientation import oriented
@@ -41,7 +41,7 @@ def read_circuit(params: Mapping[str, Any]) -> Circuit:
         raise LayoutkitError(text, details={"param_name": "parameters"})
     circuit = circuit_from_json(params["circuit"], black_boxes=params.get("black_boxes", ()), keep_unknown=True)
     circuit = oriented(circuit)
-    return circuit.with_modules(recognise(circuit))
+    return circuit.with_modules(find_roles(circuit).groups)
 
 
 def suggested_by_recognition(circuit: Circuit) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import recognise
 from layoutkit.circuit.constraint_faults import check_constraints
 from layoutkit.circuit.replaced_devices import replaced_data
 from layoutkit.circuit.suggested_constraints import suggest_constraints
@@ -105,7 +104,7 @@ class ParasiticsRequest:
         if given is None and self._of_workspace and used.is_file():
             given = str(used)
         if given is None:
-            return suggest_constraints(circuit.with_modules(recognise(circuit)))
+            return suggest_constraints(circuit)
         constraints = read_constraints(given)
         check_constraints(constraints, circuit)
         return constraints

@@ -1,0 +1,65 @@
+"""What the parts of a circuit are for, found once: its supplies, its groups, and which of these are drawn as modules.
+
+Groups may share devices: the load of a pair is also the diodes of two mirrors. A module is drawn as one block, so the
+modules are a cut of the groups in which no device stands twice. ``Roles.cut`` says how each overlap was decided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.recognise import recognise
+from layoutkit.circuit.supplies import find_supplies
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutkit.circuit.circuit import Circuit, RecognisedModule
+    from layoutkit.circuit.supplies import Supplies
+
+_KEPT = "_roles"  # where a circuit holds its roles once they are found
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The roles in one circuit.
+
+    Attributes:
+        supplies: Power and ground, with the reasons.
+        groups: Every group that was found, by type; a device may be in several.
+        modules: The groups that are drawn as modules, with the devices that each keeps; no device is in two.
+        cut: How overlapping groups were cut into modules, in words.
+        not_matched: What looks like part of a group and is in none, with the reason, in words.
+    """
+
+    supplies: Supplies
+    groups: tuple[RecognisedModule, ...]
+    modules: tuple[RecognisedModule, ...]
+    cut: tuple[str, ...] = ()
+    not_matched: tuple[str, ...] = ()
+
+
+def find_roles(circuit: Circuit) -> Roles:
+    """Return the roles in an oriented circuit; they are computed once for each ``Circuit`` object."""
+    kept = vars(circuit)
+    if _KEPT not in kept:
+        groups = recognise(circuit)
+        modules, cut = cut_groups(groups)
+        kept[_KEPT] = Roles(find_supplies(circuit), groups, modules, cut)
+    found: Roles = kept[_KEPT]
+    return found
+
+
+def cut_groups(groups: Sequence[RecognisedModule]) -> tuple[tuple[RecognisedModule, ...], tuple[str, ...]]:
+    """Return the groups that are drawn as modules, none with a device of another, and what was decided, in words."""
+    owner: dict[str, RecognisedModule] = {}
+    modules, words = [], []
+    for group in groups:
+        before = next((owner[name] for name in group.devices if name in owner), None)
+        if before is None:
+            modules.append(group)
+            owner.update(dict.fromkeys(group.devices, group))
+        else:
+            words.append(f"{group.id} is not drawn as a module, because {before.id} has devices of it")
+    return tuple(modules), tuple(words)
