@@ -1,33 +1,25 @@
 """Finding the renaming of nets that turns one circuit into another, by colour refinement.
 
-Cells and nets get colours: a cell by its label and the colours of its nets, a net by the cells that meet it, round
-after round until no colour splits any more (Weisfeiler and Leman 1968). Two circuits whose colours differ in number
-differ. Nets that still share a colour look alike from everywhere; one of them is singled out on both sides and the
-refinement goes on, and the next candidate is tried where that leads nowhere. Ports colour their nets from the start.
+Both circuits are refined as one graph (``circuit.refinement``), so that their cells and nets share colours. Circuits of
+which one has more cells or nets of some colour differ. Nets that still share a colour look alike from everywhere; one
+of ours and one of theirs get a colour of their own and the refinement goes on, and the next of theirs is tried where
+that leads nowhere. Ports colour their nets from the start.
 
 This is the search that Gemini (Ebeling 1988) and netgen use. A result is a proposal to be checked: see ``matching``.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.refinement import ColourClasses, links_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
-MAX_VISITS = 10_000_000  # cells looked at in all rounds, some ten seconds
+    from layoutkit.circuit.refinement import Cell
 
-Net = TypeVar("Net", int, str)
-
-
-@dataclass(frozen=True)
-class Cell(Generic[Net]):
-    """One device: what it is, and its nets; terminals of one role are interchangeable."""
-
-    label: Hashable
-    ends: tuple[tuple[str, Net], ...]
+MAX_VISITS = 10_000_000  # links looked at, some ten seconds
 
 
 class GaveUpError(Exception):
@@ -45,116 +37,68 @@ def renaming(ours: Sequence[Cell[int]], theirs: Sequence[Cell[str]], pins: Mappi
     Raises:
         GaveUpError: If neither was found in reasonable time.
     """
-    if len(ours) != len(theirs):
+    nets = list(dict.fromkeys(net for cell in ours for _, net in cell.ends))
+    names = list(dict.fromkeys(name for cell in theirs for _, name in cell.ends))
+    if len(ours) != len(theirs) or len(nets) != len(names):
         return None
     named = set(pins.values())
-    left = _Side(ours, {net: ("pin", name) for net, name in pins.items()})
-    right = _Side(theirs, {name: ("pin", name) for cell in theirs for _, name in cell.ends if name in named})
-    search = _Search(left, right)
-    return search.run(_Colours(*left.first_colours(search)), _Colours(*right.first_colours(search)))
-
-
-class _Side(Generic[Net]):
-    """One circuit, its nets and cells numbered."""
-
-    def __init__(self, cells: Sequence[Cell[Net]], marks: Mapping[Net, Hashable]) -> None:
-        self.cells: list[Cell[Net]] = list(cells)
-        self.nets: list[Net] = list(dict.fromkeys(net for cell in cells for _, net in cell.ends))
-        number = {net: index for index, net in enumerate(self.nets)}
-        self.ends = [[(role, number[net]) for role, net in cell.ends] for cell in cells]
-        self.marks = [marks.get(net) for net in self.nets]
-
-    def first_colours(self, search: _Search) -> tuple[list[int], list[int]]:
-        return (
-            [search.colour(("cell", cell.label)) for cell in self.cells],
-            [search.colour(("net", mark)) for mark in self.marks],
-        )
-
-
-@dataclass
-class _Colours:
-    """The colour of every cell and every net of one side."""
-
-    cells: list[int]
-    nets: list[int]
-
-    def classes(self) -> int:
-        return len(set(self.cells)) + len(set(self.nets))
-
-    def alike(self, other: _Colours) -> bool:
-        return Counter(self.nets) == Counter(other.nets) and Counter(self.cells) == Counter(other.cells)
+    marks: list[Hashable] = [*map(pins.get, nets), *(name if name in named else None for name in names)]
+    marks += [("cell", cell.label) for side in (ours, theirs) for cell in side]
+    numbers: dict[Hashable, int] = {}
+    colours = [numbers.setdefault(mark, len(numbers)) for mark in marks]  # those of nets first
+    count = len(nets)
+    own = [vertex < count or 2 * count <= vertex < 2 * count + len(ours) for vertex in range(len(marks))]
+    classes = ColourClasses(links_of([*ours, *theirs], [*nets, *names]), colours)
+    found = _Search(own, 2 * count).run(classes)
+    if found is None:
+        return None
+    pairs = (found.members(first) for first in range(0, 2 * count, 2))
+    return {nets[min(pair)]: names[max(pair) - count] for pair in pairs}
 
 
 class _Search:
-    def __init__(self, left: _Side[int], right: _Side[str]) -> None:
-        self.left, self.right = left, right
-        self._numbers: dict[Hashable, int] = {}
-        self._visits = 0
+    """Splits the classes of two circuits until each class of nets has one net of ours and one of theirs.
 
-    def colour(self, signature: Hashable) -> int:
-        """Return the number of a signature, the same on both sides."""
-        return self._numbers.setdefault(signature, len(self._numbers))
+    ``own`` states whether each vertex is ours; the first ``nets`` vertices are nets, ours before theirs.
+    """
 
-    def run(self, ours: _Colours, theirs: _Colours) -> dict[int, str] | None:
+    def __init__(self, own: Sequence[bool], nets: int) -> None:
+        self.own, self.nets = own, nets
+        self.visits = 0
+
+    def run(self, classes: ColourClasses) -> ColourClasses | None:
         """Refine, single out, and go back where that fails; depth first without recursion."""
-        untried = [iter([(ours, theirs)])]
+        classes.refine()
+        untried = [iter([classes] if self._balanced(classes, classes.size) else [])]
+        begin = [0]  # classes before it have one net of ours each
         while untried:
-            colours = next(untried[-1], None)
-            if colours is None:
+            found = next(untried[-1], None)
+            if found is None:
                 untried.pop()
+                begin.pop()
                 continue
-            ours, theirs = colours
-            if not self._refined(ours, theirs):
-                continue
-            choice = _smallest_class(ours.nets)
-            if choice is None:
-                by_colour = dict(zip(theirs.nets, self.right.nets, strict=True))
-                return {net: by_colour[colour] for net, colour in zip(self.left.nets, ours.nets, strict=True)}
-            untried.append(self._singled_out(ours, theirs, choice))
+            first = begin[-1]
+            while first < self.nets and found.size[first] == 2:
+                first += 2
+            if first == self.nets:
+                return found
+            untried.append(self._singled_out(found, first))
+            begin.append(first)
         return None
 
-    def _singled_out(self, ours: _Colours, theirs: _Colours, choice: int) -> Iterator[tuple[_Colours, _Colours]]:
-        """Yield the colours with one net of a class marked on our side and each of the class in turn on theirs."""
-        chosen = ours.nets.index(choice)
-        mark = self.colour(("chosen", choice, self._visits))
-        for candidate, colour in enumerate(theirs.nets):
-            if colour == choice:
-                yield _marked(ours, chosen, mark), _marked(theirs, candidate, mark)
+    def _balanced(self, classes: ColourClasses, some: Iterable[int]) -> bool:
+        """Whether as many vertices of some classes are ours as are theirs."""
+        return all(2 * sum(self.own[v] for v in classes.members(first)) == classes.size[first] for first in set(some))
 
-    def _refined(self, ours: _Colours, theirs: _Colours) -> bool:
-        """Refine both sides in place; return False as soon as they differ."""
-        classes = 0
-        while ours.alike(theirs):
-            now = ours.classes()
-            if now == classes:
-                return True
-            classes = now
-            self._visits += len(self.left.cells) + len(self.right.cells)
-            if self._visits > MAX_VISITS:
+    def _singled_out(self, classes: ColourClasses, first: int) -> Iterator[ColourClasses]:
+        """Yield the classes after one net of ours and each of theirs in turn became a class, where they are alike."""
+        members = classes.members(first)
+        chosen = min(members)
+        for other in sorted(vertex for vertex in members if not self.own[vertex]):
+            split = classes.copy()
+            changed = split.single_out([chosen, other])
+            self.visits += split.visits - classes.visits
+            if self.visits > MAX_VISITS:
                 raise GaveUpError
-            for side, colours in ((self.left, ours), (self.right, theirs)):
-                self._round(side, colours)
-        return False
-
-    def _round(self, side: _Side[int] | _Side[str], colours: _Colours) -> None:
-        colours.cells = [
-            self.colour((colours.cells[index], tuple(sorted((role, colours.nets[net]) for role, net in ends))))
-            for index, ends in enumerate(side.ends)
-        ]
-        meeting: list[list[tuple[str, int]]] = [[] for _ in side.nets]
-        for index, ends in enumerate(side.ends):
-            for role, net in ends:
-                meeting[net].append((role, colours.cells[index]))
-        colours.nets = [self.colour((colours.nets[net], tuple(sorted(found)))) for net, found in enumerate(meeting)]
-
-
-def _smallest_class(colours: Sequence[int]) -> int | None:
-    """Return the colour that the fewest nets, but more than one, share; None when no two nets share one."""
-    shared = [(count, colour) for colour, count in Counter(colours).items() if count > 1]
-    return min(shared)[1] if shared else None
-
-
-def _marked(colours: _Colours, net: int, mark: int) -> _Colours:
-    nets = list(colours.nets)
-    nets[net] = mark
-    return _Colours(list(colours.cells), nets)
+            if self._balanced(split, changed):
+                yield split

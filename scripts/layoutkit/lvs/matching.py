@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.refinement import Cell
 from layoutkit.errors import listed
-from layoutkit.lvs.isomorphism import Cell, GaveUpError, renaming
+from layoutkit.lvs.isomorphism import GaveUpError, renaming
 from layoutkit.lvs.mismatch import Mismatch, at, fingers_text, parts_text
 from layoutkit.technology.device_kinds import SIZE_TOLERANCE
 

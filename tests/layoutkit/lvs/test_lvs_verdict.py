@@ -8,9 +8,10 @@ import pytest
 from transistor_sketch import Sketch
 
 from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit.refinement import Cell
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
-from layoutkit.lvs.isomorphism import Cell, renaming
+from layoutkit.lvs.isomorphism import renaming
 from layoutkit.technology import load
 
 GENERIC = load("generic")

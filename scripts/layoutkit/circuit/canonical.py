@@ -1,0 +1,271 @@
+"""A canonical order of the devices and nets of a circuit, on which neither names nor the order of cards have influence.
+
+What a device is (kind, model, sizes) and what hangs on a net give the first colours; refinement splits them. What still
+looks alike is told apart by singling out one vertex of a class, and the choice is the one that gives the smallest list
+of links, so that equal circuits get equal orders. Where several choices give the same list, an automorphism of the
+circuit exchanges them, and only then does the name decide. Parts that only told-apart nets connect, such as the stages
+between two supplies, are ordered each by itself.
+
+The search is that of McKay (Practical graph isomorphism, 1981) in its simplest form: what a known automorphism maps to
+a choice that was tried is not tried again.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.refinement import Cell, ColourClasses, links_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.circuit.refinement import Links
+
+MOST_VISITS = 3_000_000  # links looked at, some seconds; beyond that names decide among all that look alike
+_DEEPEST = 100  # choices within choices
+_POLAR = frozenset({"capacitor"})  # its ends are alike for LVS, but one of them is the plate next to the substrate
+
+
+@dataclass(frozen=True)
+class CanonicalOrder:
+    """The devices and the nets of a circuit, in canonical order."""
+
+    devices: tuple[str, ...]
+    nets: tuple[str, ...]
+
+    @cached_property
+    def device_ranks(self) -> dict[str, int]:
+        """Place of each device in the order."""
+        return {name: rank for rank, name in enumerate(self.devices)}
+
+    @cached_property
+    def net_ranks(self) -> dict[str, int]:
+        """Place of each net in the order."""
+        return {name: rank for rank, name in enumerate(self.nets)}
+
+
+def canonical_order(circuit: Circuit, *, with_instances: bool = False) -> CanonicalOrder:
+    """Return the devices and nets of a circuit in an order that does not depend on names or on the order of cards.
+
+    Drain and source count alike, and so do the ends of a resistor. A port counts as one, by whatever name.
+
+    Args:
+        circuit: The circuit.
+        with_instances: Whether devices of one instance of a subcircuit differ from those of another one or of none.
+    """
+    nets = list(circuit.nets)
+    cells = [Cell("", _ends(device)) for device in circuit.devices]
+    cells += [Cell("", tuple(box.nets.items())) for box in circuit.black_boxes]
+    ports = frozenset(circuit.ports)
+    labels: list[tuple[str, ...]] = [("port",) if net in ports else ("net",) for net in nets]
+    labels += [("cell", *_label(device)) for device in circuit.devices]
+    labels += [("box", box.cell.lower()) for box in circuit.black_boxes]
+    names = [*nets, *(device.id for device in circuit.devices), *(box.id for box in circuit.black_boxes)]
+    links = links_of(cells, nets)
+    if with_instances:
+        _add_instances(circuit, links, names, labels)
+    numbers = {label: number for number, label in enumerate(sorted(set(labels)))}
+    wishes = sorted(range(len(names)), key=lambda vertex: (_natural(names[vertex]), vertex))
+    wish = [0] * len(names)
+    for number, vertex in enumerate(wishes):
+        wish[vertex] = number
+    order = _Search().order(links, [numbers[label] for label in labels], wish)
+    first, last = len(nets), len(nets) + len(circuit.devices)
+    return CanonicalOrder(
+        tuple(names[vertex] for vertex in order if first <= vertex < last),
+        tuple(names[vertex] for vertex in order if vertex < first),
+    )
+
+
+def _label(device: Device) -> tuple[str, ...]:
+    """Return what a device is. Sizes count to nine digits: the same size may be written in several ways."""
+    sizes = (f"{name}={value:.9g}" for name, value in sorted(device.params.items()))
+    return (device.type, device.model.lower(), *sizes)
+
+
+def _ends(device: Device) -> tuple[tuple[str, str], ...]:
+    roles = {} if device.type in _POLAR else device.kind.roles
+    return tuple((roles.get(terminal, terminal), net) for terminal, net in device.terminals.items())
+
+
+def _add_instances(circuit: Circuit, links: Links, names: list[str], labels: list[tuple[str, ...]]) -> None:
+    """Add a vertex for each instance of a subcircuit, linked to its devices and to the instance around it."""
+    number = {device.id: len(circuit.nets) + index for index, device in enumerate(circuit.devices)}
+    paths = {instance.path: len(links) + index for index, instance in enumerate(circuit.subcircuits)}
+    inside, around = -1, -2  # roles
+    links += [[] for _ in paths]
+    for instance in circuit.subcircuits:
+        vertex = paths[instance.path]
+        names.append(instance.path)
+        labels.append(("instance",))
+        for device in instance.devices:
+            links[vertex].append((inside, number[device]))
+            links[number[device]].append((inside, vertex))
+        if instance.parent:
+            links[vertex].append((around, paths[instance.parent]))
+            links[paths[instance.parent]].append((inside, vertex))
+
+
+def _natural(name: str) -> tuple[tuple[int, str], ...]:
+    """Return a key by which M2 comes before M10."""
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]{1,18})", name))
+
+
+@dataclass
+class _Same:
+    """Vertices that automorphisms map to each other (union-find)."""
+
+    parent: dict[int, int]
+
+    def of(self, vertex: int) -> int:
+        """Return the vertex that stands for all that are the same as this one."""
+        root = vertex
+        while (above := self.parent.get(root, root)) != root:
+            root = above
+        while vertex != root:
+            self.parent[vertex], vertex = root, self.parent.get(vertex, root)
+        return root
+
+    def join(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Make the two vertices of each pair the same."""
+        for one, other in pairs:
+            first, second = self.of(one), self.of(other)
+            if first != second:
+                self.parent[second] = first
+
+    def pairs(self, names: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Yield pairs, with other names for the vertices, that make the same vertices the same."""
+        for vertex in list(self.parent):
+            yield names[self.of(vertex)], names[vertex]
+
+
+class _Search:
+    """Finds the order of a graph's vertices; ``visits`` is what it has cost so far."""
+
+    def __init__(self) -> None:
+        self.visits = 0
+
+    def order(self, links: Links, colours: Sequence[int], wish: Sequence[int]) -> list[int]:
+        """Return all vertices in canonical order.
+
+        Args:
+            links: The graph.
+            colours: What each vertex is.
+            wish: What decides among vertices that automorphisms exchange: the smallest first.
+        """
+        classes = ColourClasses(links, colours)
+        classes.refine()
+        self.visits += classes.visits
+        return self._ordered(classes, wish, _Same({}), depth=0)
+
+    def _ordered(self, classes: ColourClasses, wish: Sequence[int], same: _Same, depth: int | None) -> list[int]:
+        """Return the vertices of a graph in order, its refined classes first.
+
+        Args:
+            classes: The graph and its classes.
+            wish: The number of each vertex's name.
+            same: Receives what automorphisms exchange.
+            depth: Choices that were made before; None where the first choice is taken without a search.
+        """
+        found = []
+        for vertices in _parts(classes):
+            inner = {vertex: index for index, vertex in enumerate(vertices)}
+            links = [
+                [(role, inner[other]) for role, other in classes.links[vertex] if other in inner] for vertex in vertices
+            ]
+            colours = [classes.start[vertex] for vertex in vertices]
+            own = _Same({})
+            order = self._part_ordered(ColourClasses(links, colours), [wish[vertex] for vertex in vertices], own, depth)
+            same.join(own.pairs(vertices))
+            name = min(wish[vertex] for vertex in vertices)
+            found.append((_picture(links, colours, order), name, [vertices[index] for index in order]))
+        found.sort(key=lambda each: each[:2])
+        for (one, _, first), (other, _, second) in pairwise(found):
+            if one == other:
+                same.join(zip(first, second, strict=True))
+        order, place = list(classes.order), dict[int, int]()
+        for vertex in (vertex for _, _, vertices in found for vertex in vertices):
+            begin = classes.start[vertex]
+            order[place.setdefault(begin, begin)] = vertex
+            place[begin] += 1
+        return order
+
+    def _part_ordered(self, classes: ColourClasses, wish: Sequence[int], same: _Same, depth: int | None) -> list[int]:
+        """Return the vertices of a connected part in order."""
+        chosen = min(classes.open_classes(), key=lambda first: (classes.size[first], first), default=None)
+        if chosen is None:
+            return classes.order
+        if self.visits > MOST_VISITS or (depth or 0) > _DEEPEST:
+            return _by_name(classes, wish)
+        # What is singled out comes last in its class, so that the last name is tried first.
+        candidates = sorted(classes.members(chosen), key=wish.__getitem__, reverse=True)
+        if depth is None:
+            return self._with(classes, candidates[0], wish, same, None)
+        best, tried = self._with(classes, candidates[0], wish, same, depth + 1), candidates[:1]
+        smallest = _picture(classes.links, classes.start, best)
+        for vertex in candidates[1:]:
+            if self.visits > MOST_VISITS:
+                break
+            if any(same.of(vertex) == same.of(other) for other in tried):
+                continue
+            order = self._with(classes, vertex, wish, _Same({}), None)
+            picture = _picture(classes.links, classes.start, order)
+            if picture != smallest:  # not the image of the best one, unless by other choices
+                order = self._with(classes, vertex, wish, same, depth + 1)
+                picture = _picture(classes.links, classes.start, order)
+            if picture == smallest:
+                same.join(zip(best, order, strict=True))
+            elif picture < smallest:
+                best, smallest = order, picture
+            tried.append(vertex)
+        return best
+
+    def _with(
+        self, classes: ColourClasses, vertex: int, wish: Sequence[int], same: _Same, depth: int | None
+    ) -> list[int]:
+        """Return the vertices of a connected part in order, after one of them is singled out."""
+        split = classes.copy()
+        split.single_out([vertex])
+        self.visits += split.visits - classes.visits + 4 * len(split.order)
+        return self._ordered(split, wish, same, depth)
+
+
+def _by_name(classes: ColourClasses, wish: Sequence[int]) -> list[int]:
+    """Return the vertices in an order in which names decide what refinement does not."""
+    for first in range(len(classes.order)):
+        while classes.size.get(first, 1) > 1:
+            classes.single_out([max(classes.members(first), key=wish.__getitem__)])
+    return classes.order
+
+
+def _parts(classes: ColourClasses) -> list[list[int]]:
+    """Return the connected parts of the vertices that share their class with others."""
+    waiting = dict.fromkeys(vertex for first in classes.open_classes() for vertex in classes.members(first))
+    parts = []
+    while waiting:
+        part = [waiting.popitem()[0]]
+        for vertex in part:  # which grows
+            for _, other in classes.links[vertex]:
+                if other in waiting:
+                    del waiting[other]
+                    part.append(other)
+        parts.append(part)
+    return parts
+
+
+def _picture(links: Links, colours: Sequence[int], order: Sequence[int]) -> list[int]:
+    """Return the graph as numbers that are equal for two orders exactly if one is mapped to the other."""
+    place = [0] * len(order)
+    for number, vertex in enumerate(order):
+        place[vertex] = number
+    picture = [colours[vertex] for vertex in order]
+    for vertex in order:
+        picture.append(-1)
+        for role, at in sorted((role, place[other]) for role, other in links[vertex]):
+            picture += (role, at)
+    return picture
