@@ -9,9 +9,9 @@ from layoutkit.circuit.readers.netlist import read_netlist
 from layoutkit.circuit.readers.source import given_netlist
 from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.replaced_devices import ModelNames
-from layoutkit.circuit.roles import Roles, find_roles
+from layoutkit.circuit.roles import Roles, find_roles, recognised
 from layoutkit.circuit.spice_writer import longer_sides_first, write_spice
-from layoutkit.circuit.supplies import Supplies, find_supplies
+from layoutkit.circuit.supplies import Supplies
 from layoutkit.circuit.taps import join_taps
 from layoutkit.circuit.widths import narrow_warnings, read_widths
 
@@ -28,7 +28,6 @@ __all__ = [
     "Target",
     "TargetDevice",
     "find_roles",
-    "find_supplies",
     "given_netlist",
     "join_taps",
     "longer_sides_first",
@@ -37,6 +36,7 @@ __all__ = [
     "read_netlist",
     "read_widths",
     "recognise",
+    "recognised",
     "resized",
     "write_spice",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.circuit.constraints import ENTRIES, MAX_NAME, MAX_SHOWN, OPPOSITE, ConstraintFault, raise_faults, short
 from layoutkit.circuit.input_pairs import same_size
 from layoutkit.circuit.placement_conflicts import contradictions
-from layoutkit.circuit.supplies import find_supplies
+from layoutkit.circuit.roles import find_roles
 from layoutkit.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class _Judge:
     def __init__(self, circuit: Circuit | None) -> None:
         self._circuit = circuit
         self._devices = {device.id: device for device in circuit.devices} if circuit else {}
-        self._supplies = find_supplies(circuit) if circuit else None
+        self._supplies = find_roles(circuit).supplies if circuit else None
         self._placed: dict[str, str] = {}
         self._mirrored: dict[str, str] = {}
         self._net_pairs: set[frozenset[str]] = set()  # of the groups judged so far

@@ -6,16 +6,19 @@ modules are a cut of the groups in which no device stands twice. ``Roles.cut`` s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.clocks import clock_ports
+from layoutkit.circuit.port_uses import differential_inputs, port_uses, ports_on_gates
 from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.supplies import find_supplies
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, RecognisedModule
+    from layoutkit.circuit.port_uses import PortUse
     from layoutkit.circuit.supplies import Supplies
 
 _KEPT = "_roles"  # where a circuit holds its roles once they are found
@@ -31,6 +34,9 @@ class Roles:
         modules: The groups that are drawn as modules, with the devices that each keeps; no device is in two.
         cut: How overlapping groups were cut into modules, in words.
         not_matched: What looks like part of a group and is in none, with the reason, in words.
+        ports: What each port carries, and its direction.
+        inputs: The two ports at the gates of a differential pair; none where there are no such ports.
+        clocks: Ports that carry a clock, the main one first, and whether each is the inverse of that one.
     """
 
     supplies: Supplies
@@ -38,17 +44,38 @@ class Roles:
     modules: tuple[RecognisedModule, ...]
     cut: tuple[str, ...] = ()
     not_matched: tuple[str, ...] = ()
+    ports: Mapping[str, PortUse] = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
+    clocks: Mapping[str, bool] = field(default_factory=dict)
 
 
 def find_roles(circuit: Circuit) -> Roles:
     """Return the roles in an oriented circuit; they are computed once for each ``Circuit`` object."""
     kept = vars(circuit)
     if _KEPT not in kept:
-        groups = recognise(circuit)
+        supplies, groups = find_supplies(circuit), recognise(circuit)
         modules, cut = cut_groups(groups)
-        kept[_KEPT] = Roles(find_supplies(circuit), groups, modules, cut)
+        inputs = differential_inputs(circuit, supplies, groups)
+        unpaired = [port for port in ports_on_gates(circuit, supplies) if port not in inputs]
+        kept[_KEPT] = Roles(
+            supplies,
+            groups,
+            modules,
+            cut,
+            ports=port_uses(circuit, supplies),
+            inputs=inputs,
+            clocks=clock_ports(circuit, supplies, unpaired),
+        )
     found: Roles = kept[_KEPT]
     return found
+
+
+def recognised(circuit: Circuit) -> Circuit:
+    """Return an oriented circuit with its groups as its modules; their roles are kept with it."""
+    found = find_roles(circuit)
+    result = circuit.with_modules(found.groups)
+    vars(result)[_KEPT] = found  # the roles of a circuit do not depend on the modules that it lists
+    return result
 
 
 def cut_groups(groups: Sequence[RecognisedModule]) -> tuple[tuple[RecognisedModule, ...], tuple[str, ...]]:

@@ -28,6 +28,8 @@ _REST = rf"{_DOMAIN}{_VOLTAGE}(?:_\w+)?!?"
 _GROUND = re.compile(rf"(?:0|[a-z]*_?(?:v?gnd|vss|vee|ground){_REST}|sub!)")
 _POWER = re.compile(rf"(?:[a-z]*_?(?:vdd|vcc|vd?pwr|vapwr|vps|avd|dvd|power){_REST})")
 
+_KEPT = "_supplies"  # where a circuit holds its supplies once they are found
+
 REGULATED_BODIES = 4
 """From how many bodies on it a net that a transistor feeds is a regulated rail; a pair in a well of its own has two."""
 
@@ -57,12 +59,17 @@ class Supplies:
 def find_supplies(circuit: Circuit) -> Supplies:
     """Return the power and ground nets of a circuit, each with the reason.
 
-    The order of devices, and of drain and source of each, decides nothing.
+    The order of devices, and of drain and source of each, decides nothing. They are computed once for each object.
+    Readers ask for them before the roles are known; all others read ``Roles.supplies``.
     """
-    likely_power = _Rails(circuit, "pmos", _POWER).found()
-    ground = _Rails(circuit, "nmos", _GROUND, likely_power).found()
-    power = _Rails(circuit, "pmos", _POWER, ground).found()
-    return Supplies(tuple(sorted(power)), tuple(sorted(ground)), {**power, **ground})
+    kept = vars(circuit)
+    if _KEPT not in kept:
+        likely_power = _Rails(circuit, "pmos", _POWER).found()
+        ground = _Rails(circuit, "nmos", _GROUND, likely_power).found()
+        power = _Rails(circuit, "pmos", _POWER, ground).found()
+        kept[_KEPT] = Supplies(tuple(sorted(power)), tuple(sorted(ground)), {**power, **ground})
+    found: Supplies = kept[_KEPT]
+    return found
 
 
 def substrate_net(circuit: Circuit) -> str:

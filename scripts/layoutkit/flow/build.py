@@ -208,7 +208,7 @@ class _Job:
     @cached_property
     def circuit(self) -> Circuit:
         """The circuit, mapped to the technology."""
-        from layoutkit.circuit import find_roles, read_netlist
+        from layoutkit.circuit import read_netlist, recognised
         from layoutkit.circuit.circuit import SubcircuitInstance
 
         if not self.record.has("parse"):
@@ -218,7 +218,7 @@ class _Job:
         read = read_netlist(str(self.workspace.circuit_path), identify_modules=False, black_boxes=boxes)
         instances = self.workspace.read_json(SUBCIRCUITS)
         read = replace(read, subcircuits=tuple(SubcircuitInstance(**each) for each in instances))
-        return read.with_modules(find_roles(read).groups)
+        return recognised(read)
 
     @cached_property
     def design(self) -> Design:
@@ -448,14 +448,14 @@ class _Job:
 
     def _write_lef(self) -> list[str]:
         """Write the outline, pins and obstructions of the cell; return which files there are."""
-        from layoutkit.circuit.port_uses import port_uses
+        from layoutkit.circuit import find_roles
         from layoutkit.layout import files
         from layoutkit.layout.lef import lef_of
         from layoutkit.layout.provenance import LAYOUT, noted, sha256_of
 
         path = self.workspace.path(FILES["lef"])
         try:
-            lef = lef_of(self.cell, self.technology, port_uses(self.circuit))
+            lef = lef_of(self.cell, self.technology, find_roles(self.circuit).ports)
         except LayoutkitError as error:  # no ports, or names that LEF cannot hold
             self._warnings.append(f"no LEF was written: {error}")
             path.unlink(missing_ok=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.supplies import find_supplies, substrate_net
+from layoutkit.circuit.roles import find_roles
+from layoutkit.circuit.supplies import substrate_net
 from layoutkit.draw.deep_well import DeepWellNets
 from layoutkit.errors import LayoutkitError, UnsupportedOperationError, listed
 
@@ -53,7 +54,7 @@ def isolated_bodies(
         return {}, ()
     substrate = substrate_net(circuit)
     fixed = {net for device, net in in_substrate.values() if not device.is_mos}
-    if len(fixed) == 1 and substrate not in find_supplies(circuit).ground:
+    if len(fixed) == 1 and substrate not in find_roles(circuit).supplies.ground:
         (substrate,) = fixed  # what cannot be isolated is in the substrate
     isolated = {name: device for name, (device, net) in in_substrate.items() if net != substrate}
     deep = technology.deep_well
@@ -112,7 +113,7 @@ def _refusal(
 
 def _highest_supply(circuit: Circuit, technology: Technology, isolated: Sequence[str]) -> str:
     """Return the supply net with the PMOS of the highest rated supply, of several the one of most PMOS."""
-    power = find_supplies(circuit).power
+    power = find_roles(circuit).supplies.power
     if not power:
         raise UnsupportedOperationError(
             f"{', '.join(isolated)} need a deep well, which is tied to the highest supply, but the circuit has no net "

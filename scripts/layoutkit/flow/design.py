@@ -220,7 +220,7 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     Raises:
         LayoutkitError: If the netlist cannot be read or mapped, or holds no devices.
     """
-    from layoutkit.circuit import MapOptions, ModelNames, Target, find_roles, map_circuit, read_netlist, resized
+    from layoutkit.circuit import MapOptions, ModelNames, Target, map_circuit, read_netlist, recognised, resized
 
     netlist = request.netlist
     read = read_netlist(
@@ -238,7 +238,7 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
         mapped = map_circuit(resized(mapped.circuit, request.sizes), target, MapOptions(width_per="device"))
     if not mapped.circuit.devices:
         raise NetlistError(f"the netlist has no devices, so there is nothing to lay out: {netlist}")
-    circuit = mapped.circuit.with_modules(find_roles(mapped.circuit).groups)
+    circuit = recognised(mapped.circuit)
     return circuit, [
         *read.warnings,
         *(w for w in mapped.circuit.warnings if w not in read.warnings),
@@ -277,7 +277,7 @@ def make_design(
         LayoutkitError: If the constraints cannot be read, do not fit the circuit, or contradict ``net_priorities``.
         UnsupportedOperationError: If a device cannot be drawn.
     """
-    from layoutkit.circuit import find_supplies
+    from layoutkit.circuit import find_roles
     from layoutkit.circuit.supplies import substrate_net
     from layoutkit.flow.cell_constraints import (
         constraints_inside,
@@ -292,7 +292,7 @@ def make_design(
     if request.constraints is not None:
         stated = read_constraints(request.constraints)
         check_constraints(stated, circuit)
-    supplies = find_supplies(circuit)
+    supplies = find_roles(circuit).supplies
     deep_wells, notes = isolated_bodies(circuit, technology, request.deep_well_net)
     chip = Chip(frozenset({*supplies.power, *supplies.ground}), substrate_net(circuit), deep_wells)
     hierarchy, kept_flat = Hierarchy(), tuple[str, ...]()

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.clocks import is_clock
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.roles import find_roles
 from layoutkit.draw.current_mirror import MirrorSpec, mirror_plan
@@ -259,7 +260,7 @@ def _switching_pairs(circuit: Circuit, constraints: Constraints) -> set[frozense
         if latches & devices and not amplifying & devices:
             found |= {frozenset(pair) for pair in group.pairs if {kinds.get(name) for name in pair} <= _OF_A_LATCH}
         loads = [pair for pair in group.pairs if {kinds.get(name) for name in pair} == {"load_pair"}]
-        found |= {frozenset(pair) for pair in loads if _is_clock(circuit, circuit.device(pair[0]).terminals["g"])}
+        found |= {frozenset(pair) for pair in loads if is_clock(circuit, circuit.device(pair[0]).terminals["g"])}
     return found
 
 
@@ -276,7 +277,7 @@ def _clocked_comparators(circuit: Circuit, constraints: Constraints, kinds: Mapp
     """
     supplies = find_roles(circuit).supplies
     clocked = {
-        each.terminals["d"] for each in circuit.devices if each.is_mos and _is_clock(circuit, each.terminals["g"])
+        each.terminals["d"] for each in circuit.devices if each.is_mos and is_clock(circuit, each.terminals["g"])
     }
     groups = []
     for group in constraints.symmetry:
@@ -293,13 +294,6 @@ def _clocked_comparators(circuit: Circuit, constraints: Constraints, kinds: Mapp
         if any(latch for _, _, latch, _ in parts):
             found |= {frozenset(pair) for pairs, *_ in parts for pair in pairs}
     return found
-
-
-def _is_clock(circuit: Circuit, net: str) -> bool:
-    """Return whether a net leads to gates of both types, but to no drain: a bias turns on one type only."""
-    ends = [(circuit.device(end.device), end.terminal) for end in circuit.nets[net]]
-    at_gates = {device.type for device, terminal in ends if device.is_mos and terminal == "g"}
-    return at_gates == {"nmos", "pmos"} and not any(device.is_mos and terminal == "d" for device, terminal in ends)
 
 
 def size(device: Device, technology: Technology, units: int) -> Sizing:

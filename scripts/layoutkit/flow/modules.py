@@ -8,7 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.circuit import Device
-from layoutkit.circuit.port_uses import port_uses
+from layoutkit.circuit.roles import find_roles
 from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror, mirror_plan
 from layoutkit.draw.deep_well import isolate
 from layoutkit.draw.group import GroupSpec, drawn_plan, group_plans
@@ -233,7 +233,7 @@ def _twins(design: Design) -> tuple[tuple[str, str], ...]:
     """
     circuit, found = design.circuit, []
     together = {device.id: group.name for group in design.groups for device in group.devices}
-    outputs = {port for port, use in port_uses(circuit).items() if use.direction == "output"}
+    outputs = {port for port, use in find_roles(circuit).ports.items() if use.direction == "output"}
     for group in design.constraints.symmetry:
         apart = [pair for pair in group.pairs if together.get(pair[0]) != together.get(pair[1])]
         ends = [tuple(circuit.device(name).terminals for name in pair) for pair in apart]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.circuit.constraints import Outcome
-from layoutkit.circuit.port_uses import port_uses
+from layoutkit.circuit.roles import find_roles
 from layoutkit.flow.antenna_lengths import antenna_lengths
 from layoutkit.flow.current_loads import stated_currents
 from layoutkit.flow.port_frame import RAIL_SIDES, PortNet, draw_frame, plan_frame
@@ -170,7 +170,8 @@ def with_port_places(options: PlacementOptions, design: Design) -> PlacementOpti
     circuit, stated = design.circuit, {**design.constraints.sides, **options.sides}
     rails = {}
     if design.supply_style == "rails":
-        rails = {port: RAIL_SIDES[each.use][0] for port, each in port_uses(circuit).items() if each.use in RAIL_SIDES}
+        uses = {port: each.use for port, each in find_roles(circuit).ports.items()}
+        rails = {port: RAIL_SIDES[use][0] for port, use in uses.items() if use in RAIL_SIDES}
     pairs = (pair for group in design.constraints.symmetry for pair in group.net_pairs)
     mirrored = tuple(pair for pair in pairs if set(pair) <= set(circuit.ports) and not set(stated) & set(pair))
     return replace(options, mirrored=mirrored, sides={**rails, **stated})
@@ -179,7 +180,7 @@ def with_port_places(options: PlacementOptions, design: Design) -> PlacementOpti
 def _port_nets(placed: PlacedModules, design: Design) -> tuple[list[PortNet], list[str]]:
     circuit = design.circuit
     wanted = {entry.port: entry for entry in design.constraints.port_sides}
-    uses, currents = port_uses(circuit), stated_currents(design.constraints, circuit)
+    uses, currents = find_roles(circuit).ports, stated_currents(design.constraints, circuit)
     antennas = antenna_lengths(placed.technology, circuit, routing_conductors(placed.technology))
     pins: dict[str, list[tuple[str, kdb.Box]]] = {}
     for module in placed.modules.values():

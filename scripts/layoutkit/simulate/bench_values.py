@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from layoutkit.circuit.circuit import Circuit, Device
-    from layoutkit.simulate.port_roles import Roles
+    from layoutkit.simulate.port_roles import PortRoles
     from layoutkit.technology import Technology
 
 OVERDRIVE_V = 0.2
@@ -62,7 +62,7 @@ class BenchValues:
 
 
 def choose_values(
-    circuit: Circuit, technology: Technology, roles: Roles, given: Mapping[str, Any] | None = None
+    circuit: Circuit, technology: Technology, roles: PortRoles, given: Mapping[str, Any] | None = None
 ) -> BenchValues:
     """Return the values of a bench: those given, and for the others what fits the technology and the devices.
 
@@ -97,7 +97,7 @@ def choose_values(
     )
 
 
-def value_faults(circuit: Circuit, roles: Roles, given: Mapping[str, Any]) -> list[str]:
+def value_faults(circuit: Circuit, roles: PortRoles, given: Mapping[str, Any]) -> list[str]:
     """Return what is wrong with the ports that given values name, in words.
 
     A port is in the circuit, in any case of letters, and named once; and no source of the bench's own drives it: those
@@ -144,7 +144,7 @@ def bias_current(device: Device, technology: Technology) -> float:
     return float(f"{current:.1e}")
 
 
-def _above_the_pair(circuit: Circuit, roles: Roles, cascode: Device) -> bool:
+def _above_the_pair(circuit: Circuit, roles: PortRoles, cascode: Device) -> bool:
     """Whether a transistor is a cascode of the input pair, whose own gates are at the common-mode voltage."""
     return roles.bench != "mirror" and any(
         end.terminal == "d"
@@ -154,7 +154,7 @@ def _above_the_pair(circuit: Circuit, roles: Roles, cascode: Device) -> bool:
     )
 
 
-def _input_type(circuit: Circuit, roles: Roles) -> str:
+def _input_type(circuit: Circuit, roles: PortRoles) -> str:
     """Return the type of the transistors at the first input."""
     ends = circuit.nets.get(roles.inputs[0], ()) if roles.inputs else ()
     return next((circuit.device(end.device).type for end in ends if end.terminal == "g"), "")

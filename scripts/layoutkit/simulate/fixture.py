@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from layoutkit.simulate.bench_values import BenchValues
     from layoutkit.simulate.netlist_cards import CardNetlist
     from layoutkit.simulate.ngspice import Start
-    from layoutkit.simulate.port_roles import Roles
+    from layoutkit.simulate.port_roles import PortRoles
     from layoutkit.simulate.raw_file import Plot
     from layoutkit.technology import Technology
 
@@ -53,7 +53,7 @@ class Fixture:
 
     circuit: Circuit
     technology: Technology
-    roles: Roles
+    roles: PortRoles
     values: BenchValues
     netlist: CardNetlist
     models: str

@@ -12,8 +12,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from layoutkit.circuit.supplies import find_supplies
-from layoutkit.simulate.clock_ports import clock_ports, held_at_supply
+from layoutkit.circuit.clocks import held_at_supply
+from layoutkit.circuit.port_uses import ports_on_gates
+from layoutkit.circuit.roles import find_roles
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
 
 _Node = TypeVar("_Node")
 OPERATING_POINT = "operating_point"
+_PAIR = "differential_pair"
 _OUTPUT_NAME = re.compile(r"v?_?out.*|vo[pnm+\-]?\d*|q(n|b|bar)?", re.IGNORECASE)
 _COMMON_MODE_NAME = re.compile(r"v_?(cm|ref|com).*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Roles:
+class PortRoles:
     """What the ports of a circuit are for.
 
     Attributes:
@@ -62,7 +64,7 @@ class Roles:
     open: tuple[str, ...] = ()
 
 
-def find_roles(circuit: Circuit, bench: str = "") -> Roles:
+def find_port_roles(circuit: Circuit, bench: str = "") -> PortRoles:
     """Return what the ports of a recognised circuit are for.
 
     Args:
@@ -75,16 +77,17 @@ def find_roles(circuit: Circuit, bench: str = "") -> Roles:
 class _Finder:
     def __init__(self, circuit: Circuit, bench: str) -> None:
         self.circuit = circuit
-        self.supplies = find_supplies(circuit)
+        self.known = find_roles(circuit)
+        self.supplies = self.known.supplies
+        self.on_gates = ports_on_gates(circuit, self.supplies)
         self.signals = [port for port in circuit.ports if port not in self.supplies]
         self.wanted = bench
         self.ends = {
             port: [(circuit.device(end.device), end.terminal) for end in circuit.nets[port]] for port in self.signals
         }
 
-    def roles(self) -> Roles:
-        inputs = self._inputs()
-        clocks = clock_ports(self.circuit, self.supplies, [port for port in self._on_gates() if port not in inputs])
+    def roles(self) -> PortRoles:
+        inputs, clocks = self.known.inputs, dict(self.known.clocks)
         clock = next(iter(clocks), "")
         bench, reason = self._bench(inputs, clock)
         mirror = self._mirror() if bench == "mirror" else None
@@ -104,9 +107,9 @@ class _Finder:
         currents = {port: taker for port in left if (taker := self._takes_current(port)) is not None}
         if mirror is not None:
             currents[inputs[0]] = self.circuit.device(mirror.properties["reference"])
-        gates = {port: self.ends[port][0][0] for port in self._on_gates() if port in left and port not in currents}
+        gates = {port: self.ends[port][0][0] for port in self.on_gates if port in left and port not in currents}
         common = tuple(port for port in gates if _COMMON_MODE_NAME.fullmatch(port) or self._on_both_kinds(port))
-        return Roles(
+        return PortRoles(
             bench=bench,
             reason=reason,
             power=tuple(net for net in self.supplies.power if net in self.circuit.ports),
@@ -132,7 +135,8 @@ class _Finder:
         if logic:
             return "comparator", f"inputs {' and '.join(inputs)}, output {logic} behind two inverters, no clock"
         if inputs:
-            kind = "differential pair" if self._pair() else "two transistors on currents of one mirror"
+            pairs = [[self.circuit.device(name).terminals["g"] for name in m.devices] for m in self._of(_PAIR)]
+            kind = "differential pair" if list(inputs) in pairs else "two transistors on currents of one mirror"
             return "amplifier", f"{kind} with inputs {' and '.join(inputs)}, no clocked latch"
         ring = self._ring()
         if ring:
@@ -159,48 +163,7 @@ class _Finder:
         return both[0] if len(both) == 1 else ""
 
     def _of(self, kind: str) -> Iterable[RecognisedModule]:
-        return (module for module in self.circuit.modules if module.type == kind)
-
-    def _inputs(self) -> tuple[str, ...]:
-        """Return the ports at the gates of a differential pair, or of one whose sources resistors or switches join."""
-        return self._pair() or self._pair_on_two_currents()
-
-    def _pair_on_two_currents(self) -> tuple[str, ...]:
-        """Return two ports on gates of equal transistors, each between an output and a current of the same mirror.
-
-        Transistors in series with one gate count as one.
-        """
-        for mirror in self._of("current_mirror"):
-            currents = {self.circuit.device(name).terminals["d"] for name in mirror.devices}
-            found: dict[str, tuple[set[str], set[str], list[str]]] = {}
-            for port in self._on_gates():
-                devices = [device for device, _ in self.ends[port]]
-                below = currents & {device.terminals["s"] for device in devices}
-                above = {device.terminals["d"] for device in devices} & {*self.signals}
-                if len(below) == len(above) == 1:
-                    sizes = sorted(f"{device.type} {sorted(device.params.items())}" for device in devices)
-                    found[port] = below, above, sizes
-            if len(found) == 2:
-                one, other = found.values()
-                if one[2] == other[2] and not one[0] & other[0] and not one[1] & other[1]:
-                    return tuple(found)
-        return ()
-
-    def _pair(self) -> tuple[str, ...]:
-        """Return the ports at the gates of a differential pair that nothing inside drives, in the module's order."""
-        for module in self._of("differential_pair"):
-            nets = [self.circuit.device(name).terminals["g"] for name in module.devices]
-            if all(net in self.signals and not self._is_driven(net) for net in nets):
-                return tuple(nets)
-        return ()
-
-    def _is_driven(self, port: str) -> bool:
-        """Whether a drain drives a port, as in a ring of differential stages; a transistor as a capacitor does not."""
-        return any(end == "d" and device.terminals["s"] != port for device, end in self.ends[port])
-
-    def _on_gates(self) -> list[str]:
-        """Return the ports that only gates are on."""
-        return [port for port in self.signals if self.ends[port] and all(end == "g" for _, end in self.ends[port])]
+        return (module for module in self.known.groups if module.type == kind)
 
     def _on_both_kinds(self, port: str) -> bool:
         """Whether a port is on transistors of both kinds, as the input of an inverter is."""
@@ -208,8 +171,7 @@ class _Finder:
 
     def _levels(self, ports: Iterable[str], bench: str) -> dict[str, bool]:
         """Return the ports that are held at the supply (true) or at ground."""
-        on_gates = self._on_gates()
-        found = {port: held_at_supply(port) for port in ports if port in on_gates}
+        found = {port: held_at_supply(port) for port in ports if port in self.on_gates}
         found |= {port: self.ends[port][0][0].type == "nmos" for port in found if self._joins_passives(port)}
         if bench == "oscillator":  # what feeds its inverters is a supply, and no bias of one transistor
             fed = {port: {device.type for device, end in self.ends[port] if end == "s"} for port in ports}
@@ -342,7 +304,7 @@ class _Finder:
     def _differential_ring(self) -> tuple[tuple[str, str], ...]:
         """Return the pairs of nets of a ring of differential pairs, each driving the next; nothing without one."""
         drives: dict[tuple[str, str], list[tuple[str, str]]] = {}
-        for module in self._of("differential_pair"):
+        for module in self._of(_PAIR):
             nets = [self.circuit.device(name).terminals for name in module.devices]
             gates, drains = (tuple(sorted({each[end] for each in nets})) for end in "gd")
             if len(gates) == len(drains) == 2 and not {*gates, *drains} & {*self.supplies.power, *self.supplies.ground}:

@@ -21,7 +21,7 @@ from layoutkit.simulate.ngspice import DEFAULT_TIMEOUT_S, NGSPICE, SimulationErr
 from layoutkit.simulate.operating_point import measure_operating_point
 from layoutkit.simulate.oscillator import measure_oscillator
 from layoutkit.simulate.own_deck import measure_deck, read_deck
-from layoutkit.simulate.port_roles import OPERATING_POINT, find_roles
+from layoutkit.simulate.port_roles import OPERATING_POINT, find_port_roles
 from layoutkit.technology.simulation_models import TYPICAL
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class _Comparison:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.limits = limits_of(request.limits)
-        self.roles = find_roles(request.circuit, request.bench)
+        self.roles = find_port_roles(request.circuit, request.bench)
         faults = [*value_faults(request.circuit, self.roles, request.values), *_corner_faults(request)]
         if faults:
             raise LayoutkitError(sentences(faults), details={"faults": faults})

@@ -21,7 +21,7 @@ from layoutkit.circuit.readers.json_reader import parse_json
 from layoutkit.circuit.readers.netlist import read_netlist
 from layoutkit.circuit.readers.source import NetlistText, given_netlist
 from layoutkit.circuit.recognise import MODULE_TYPES
-from layoutkit.circuit.supplies import find_supplies
+from layoutkit.circuit.roles import find_roles
 from layoutkit.errors import FileError, LayoutkitError, sentences
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class _CircuitNodes:
 
     def add_circuit(self, path: str) -> None:
         """Add the circuit, its nets, blocks and devices."""
-        circuit, supplies = self._circuit, find_supplies(self._circuit)
+        circuit, supplies = self._circuit, find_roles(self._circuit).supplies
         facts = {"name": circuit.name, "ports": list(circuit.ports), "source": path}
         self.nodes[self.root] = {**facts, "device_count": len(circuit.devices)}
         kinds = {**dict.fromkeys(supplies.power, "power"), **dict.fromkeys(supplies.ground, "ground")}

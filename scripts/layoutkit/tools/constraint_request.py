@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import find_roles, given_netlist, read_netlist
+from layoutkit.circuit import given_netlist, read_netlist, recognised
 from layoutkit.circuit.constraint_faults import find_faults
 from layoutkit.circuit.constraints import Constraints
 from layoutkit.circuit.orientation import oriented
@@ -40,8 +40,7 @@ def read_circuit(params: Mapping[str, Any]) -> Circuit:
         text = "parameters need a netlist: the sizes of a circuit given as circuit are numbers, without parameters"
         raise LayoutkitError(text, details={"param_name": "parameters"})
     circuit = circuit_from_json(params["circuit"], black_boxes=params.get("black_boxes", ()), keep_unknown=True)
-    circuit = oriented(circuit)
-    return circuit.with_modules(find_roles(circuit).groups)
+    return recognised(oriented(circuit))
 
 
 def suggested_by_recognition(circuit: Circuit) -> dict[str, Any]:

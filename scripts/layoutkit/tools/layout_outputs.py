@@ -11,6 +11,7 @@ from layoutkit.layout.cells import choose_cell
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from layoutkit.circuit.port_uses import PortUse
     from layoutkit.layout.export import ExportResult
     from layoutkit.tools.current_layout import CurrentLayout
 
@@ -55,16 +56,16 @@ def export_lef(params: Mapping[str, Any], current: CurrentLayout) -> tuple[dict[
     """
     if "lef_path" not in params:
         return {}, []
-    from layoutkit.circuit import read_netlist
-    from layoutkit.circuit.port_uses import port_uses
+    from layoutkit.circuit import find_roles, read_netlist
     from layoutkit.layout import files
     from layoutkit.layout.lef import lef_of
     from layoutkit.layout.provenance import LAYOUT, noted
 
-    layout, uses = current.read(), {}
+    layout = current.read()
+    uses: Mapping[str, PortUse] = {}
     cell = choose_cell(layout, params.get("cell_name"))
     if current.workspace is not None and current.workspace.circuit_path.is_file():
-        uses = port_uses(read_netlist(str(current.workspace.circuit_path), identify_modules=False))
+        uses = find_roles(read_netlist(str(current.workspace.circuit_path), identify_modules=False)).ports
     lef, path = lef_of(cell, current.technology(), uses), Path(params["lef_path"]).resolve()
     files.write_bytes(path, noted(lef.text.encode(), {LAYOUT: current.sha256}))
     return {"lef": {"path": str(path), "pins": list(lef.pins), "inside": list(lef.inside)}}, list(lef.warnings)

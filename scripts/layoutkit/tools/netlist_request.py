@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import ModelNames, find_supplies, given_netlist, narrow_warnings, read_netlist
+from layoutkit.circuit import ModelNames, find_roles, given_netlist, narrow_warnings, read_netlist
 from layoutkit.circuit.orientation import carries_both_ways
 from layoutkit.layout.workspace import Workspace
 from layoutkit.technology import load
@@ -36,7 +36,7 @@ def parse(params: Mapping[str, Any]) -> Circuit:
 
 def parse_info(circuit: Circuit) -> dict[str, Any]:
     """Return the counts, supplies and warnings of ``circuit`` as JSON data."""
-    supplies = find_supplies(circuit)
+    supplies = find_roles(circuit).supplies
     return {
         "device_count": len(circuit.devices),
         "net_count": len(circuit.nets),

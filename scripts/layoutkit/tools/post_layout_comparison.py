@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import ModelNames, Target, find_roles, given_netlist, map_circuit, read_netlist
+from layoutkit.circuit import ModelNames, Target, given_netlist, map_circuit, read_netlist, recognised
 from layoutkit.circuit.replaced_devices import replaced_data
 from layoutkit.errors import FileError
 from layoutkit.layout.files import read_bytes
@@ -62,7 +62,7 @@ def _circuit(params: Mapping[str, Any], technology: Technology) -> Circuit:
         names=ModelNames(technology, params.get("device_map")),
     )
     mapped = map_circuit(read, Target.from_technology(technology)).circuit
-    return mapped.with_modules(find_roles(mapped).groups)
+    return recognised(mapped)
 
 
 def _extracted(

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutkit.circuit import find_supplies, read_netlist, write_spice
+from layoutkit.circuit import read_netlist, write_spice
 from layoutkit.circuit.orientation import carries_both_ways, oriented
 from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.circuit.supplies import find_supplies
 from layoutkit.technology import load
 
 AMPLIFIER = """.subckt amp vdd vss inp inn out ib

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutkit.circuit import Circuit, Device, find_supplies, recognise
+from layoutkit.circuit import Circuit, Device, recognise
 from layoutkit.circuit.readers.spice_reader import read_spice
 from layoutkit.circuit.suggested_constraints import suggest_constraints
+from layoutkit.circuit.supplies import find_supplies
 from operations import lines_run
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from layoutkit.circuit import read_netlist, recognise
 from layoutkit.circuit.readers.source import NetlistText
-from layoutkit.simulate.port_roles import find_roles
+from layoutkit.simulate.port_roles import find_port_roles
 
 OTA = """.subckt ota {ports}
 M1 tmir inp tail vss nmos W=8u L=0.5u
@@ -82,7 +82,7 @@ R4 vdd out2 800
 
 def roles(text, bench=""):
     circuit = read_netlist(NetlistText(text), identify_modules=False)
-    return find_roles(circuit.with_modules(recognise(circuit)), bench)
+    return find_port_roles(circuit.with_modules(recognise(circuit)), bench)
 
 
 def test_a_pair_whose_gates_are_ports_is_an_amplifier_and_a_diode_takes_its_bias():

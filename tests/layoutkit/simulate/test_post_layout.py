@@ -22,7 +22,7 @@ from layoutkit.simulate.device_models import NoModelsError, find_models
 from layoutkit.simulate.fixture import Fixture
 from layoutkit.simulate.netlist_cards import read_cards
 from layoutkit.simulate.ngspice import PROGRAM_VARIABLE, SimulationError, Start, simulate
-from layoutkit.simulate.port_roles import find_roles
+from layoutkit.simulate.port_roles import find_port_roles
 from layoutkit.simulate.post_layout import MEASURE, Request, compare_post_layout
 from layoutkit.technology import load
 from patience import WATCHDOG_S
@@ -190,10 +190,11 @@ def test_an_inverse_clock_falls_when_the_clock_rises_unless_a_voltage_is_given(m
     text = LATCH.replace("latch clk", "latch clk clk_b")
     circuit = circuit_of(text.replace(".ends", "M11 x clk_b vss vss nmos W=1u L=0.18u\n.ends"))
     for given in ({}, {"clk_b": 0.3}):
-        values = choose_values(circuit, load("generic"), find_roles(circuit), {"voltages_v": given})
+        values = choose_values(circuit, load("generic"), find_port_roles(circuit), {"voltages_v": given})
         netlist = read_cards(write_spice(circuit, load("generic")), "netlist")
+        roles = find_port_roles(circuit)
         with pytest.raises(SimulationError):
-            measure_comparator(Fixture(circuit, load("generic"), find_roles(circuit), values, netlist, "", Start()))
+            measure_comparator(Fixture(circuit, load("generic"), roles, values, netlist, "", Start()))
     pulses = [re.findall(r"^vck\d (\w+) 0 (pulse\(\S+ \S+)", deck, re.MULTILINE) for deck in decks]
     assert pulses == [[("p1", "pulse(0 1.8"), ("p2", "pulse(1.8 0")], [("p1", "pulse(0 1.8")]]
     assert "vp2 p2 0 0.3" in decks[1]
@@ -282,7 +283,7 @@ def test_the_cascodes_of_a_pair_are_biased_from_its_inputs(given, level):
     M4 outp bp vdd vdd pmos W=8u L=0.5u
     .ends"""
     circuit = circuit_of(text)
-    values = choose_values(circuit, load("generic"), find_roles(circuit), {**given, "supply_v": 1.8})
+    values = choose_values(circuit, load("generic"), find_port_roles(circuit), {**given, "supply_v": 1.8})
     assert values.voltages_v == pytest.approx({"bc": level})
     assert set(values.currents_a) == {"tail", "bp"}
 
@@ -423,7 +424,7 @@ def test_the_gates_of_cascodes_of_a_mirror_are_biased_by_a_current():
     text = CASCODE_MIRROR.replace("iref io1 io2", "iref cascode io1 io2").replace("M4 iref iref", "M4 iref cascode")
     text = text.replace(" k vss vss", " iref vss vss").replace("io1 iref", "io1 cascode")
     circuit = circuit_of(text.replace("io2 iref b", "io2 cascode b"))
-    found = find_roles(circuit)
+    found = find_port_roles(circuit)
     values = choose_values(circuit, load("generic"), found)
     assert (found.bench, found.inputs) == ("mirror", ("iref",))
     assert values.voltages_v == {}

@@ -16,7 +16,7 @@ from layoutkit.circuit.readers.source import NetlistText, read_text
 from layoutkit.circuit.readers.spice_reader import read_spice
 from layoutkit.circuit.readers.vectors import VECTOR
 from layoutkit.circuit.replaced_devices import ModelNames
-from layoutkit.circuit.roles import find_roles
+from layoutkit.circuit.roles import recognised
 from layoutkit.circuit.spice_writer import with_spelled_nets
 from layoutkit.errors import NetlistError
 
@@ -97,7 +97,7 @@ def read_netlist(  # noqa: PLR0913 - each has a default
     circuit = replace(
         circuit, warnings=(*circuit.warnings, *boxes, *suspicious_nets(circuit), *suspicious_bodies(circuit))
     )
-    return circuit.with_modules(find_roles(circuit).groups) if identify_modules else circuit
+    return recognised(circuit) if identify_modules else circuit
 
 
 def _check_names(circuit: Circuit) -> None:

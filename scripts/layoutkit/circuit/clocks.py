@@ -1,4 +1,4 @@
-"""Which ports are clocks, which of them carry the inverse, and which ports enable a circuit."""
+"""Which nets are clocks, which ports carry the inverse of one, and which ports enable a circuit."""
 
 from __future__ import annotations
 
@@ -53,6 +53,13 @@ def clock_ports(circuit: Circuit, supplies: Supplies, ports: Sequence[str]) -> d
             opposite = None not in (high[port], high[main]) and high[port] != high[main]
             inverted[port] = opposite or _is_inverse(port, main) or _is_inverse(main, port)
     return inverted
+
+
+def is_clock(circuit: Circuit, net: str) -> bool:
+    """Return whether a net leads to gates of both types, but to no drain: a bias turns on one type only."""
+    ends = [(circuit.device(end.device), end.terminal) for end in circuit.nets[net]]
+    at_gates = {device.type for device, terminal in ends if device.is_mos and terminal == "g"}
+    return at_gates == {"nmos", "pmos"} and not any(device.is_mos and terminal == "d" for device, terminal in ends)
 
 
 def held_at_supply(port: str) -> bool | None:
