@@ -149,7 +149,7 @@ ROOMS = (
     {"tools", "pcells"},
     {"explore"},
     {"flow"},
-    {"simulate"},
+    {"review", "simulate"},
     {"parasitics"},
     {"draw", "place", "route", "extract", "drc", "lvs", "view"},
     {"layout", "circuit"},

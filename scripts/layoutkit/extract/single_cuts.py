@@ -172,9 +172,11 @@ def _fits(around: WholeLayout, own: kdb.Region, conductor: Conductor, pad: kdb.B
     whole = around.near(conductor.name, window)
     nearby = own & kdb.Region(window)
     others = whole - own
-    space = most if wide is not None and not (_core(others, wide) + _core(nearby + added, wide)).is_empty() else None
-    if not (added.sized(space or conductor.space, 2) & others).is_empty():
+    if not (added.sized(conductor.space, 2) & others).is_empty():
         return False
+    if wide is not None and not (_core(others, wide) + _core(nearby + added, wide)).is_empty():
+        if not (added.sized(most, 2) & others).is_empty():
+            return False
     before, after = nearby.merged(), (nearby + added).merged()
     euclidean = kdb.Region.Euclidian
     spoiled = (
@@ -188,4 +190,7 @@ def _fits(around: WholeLayout, own: kdb.Region, conductor: Conductor, pad: kdb.B
 
 def _core(region: kdb.Region, wide: int) -> kdb.Region:
     """Return the parts of a region that are at least ``wide``."""
+    region = region.merged()
+    if all(min(polygon.bbox().width(), polygon.bbox().height()) < wide - 2 for polygon in region.each()):
+        return kdb.Region()
     return region.sized(-(wide // 2) + 1).sized(wide // 2 - 1)

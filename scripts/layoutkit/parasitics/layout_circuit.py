@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import LayoutkitError, listed
 from layoutkit.lvs.compare import compare
 from layoutkit.lvs.lvs_files import measured_circuit
+from layoutkit.parasitics.terminal_feeds import terminal_feeds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,6 +18,9 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.extract.extracted import Extraction
     from layoutkit.lvs.lvs_result import LvsResult
+    from layoutkit.parasitics.terminal_feeds import Feeds
+
+    FeedsOfNet = dict[tuple[str, str], Feeds]
 
 _OTHER_END = {"ad": "as", "as": "ad", "pd": "ps", "ps": "pd"}
 
@@ -37,6 +43,18 @@ class LayoutCircuit:
     nets: Mapping[int, str]
     sources: Mapping[str, tuple[int, bool]]
 
+    @cached_property
+    def feeds(self) -> dict[int, FeedsOfNet]:
+        """What feeds the terminals of each net, by its number, under the names of the netlist."""
+        names = {index: (name, exchanged) for name, (index, exchanged) in self.sources.items()}
+        feeds: dict[int, FeedsOfNet] = defaultdict(dict)
+        for (index, terminal), each in terminal_feeds(self.extraction).items():
+            name, exchanged = names[index]
+            ends = self.extraction.devices[index].kind.ends
+            own = ends[1 - ends.index(terminal)] if exchanged and terminal in ends else terminal
+            feeds[each.net][name, own] = each
+        return feeds
+
     @property
     def substrate(self) -> str:
         """Net of the substrate; empty where no named net reaches it."""
@@ -44,14 +62,19 @@ class LayoutCircuit:
         return next((self.nets[net.id] for net in self.extraction.nets.values() if net.name == found), "")
 
 
-def layout_circuit(extraction: Extraction, circuit: Circuit) -> LayoutCircuit:
+def layout_circuit(extraction: Extraction, circuit: Circuit, result: LvsResult | None = None) -> LayoutCircuit:
     """Return the circuit of a layout under the names of ``circuit``, its input netlist.
+
+    Args:
+        extraction: What was extracted.
+        circuit: The netlist.
+        result: How LVS compared the two; None to compare them here.
 
     Raises:
         LayoutkitError: If the layout is not that circuit, or has layers that extraction does not read.
         NetlistError: If the netlist holds models that the technology does not have.
     """
-    result = compare(extraction, circuit)
+    result = compare(extraction, circuit) if result is None else result
     unread = extraction.coverage.unchecked
     if unread and not result.mismatches:
         shown = listed(layer.shown for layer in unread)

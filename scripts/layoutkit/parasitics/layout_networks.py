@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from layoutkit.parasitics.net_network import NetNetwork, net_network
 from layoutkit.parasitics.net_parasitics import TerminalResistance
 from layoutkit.parasitics.net_resistance import CONTACT, POLY, WireExtractor
-from layoutkit.parasitics.terminal_feeds import Place, channels_of, terminal_feeds
+from layoutkit.parasitics.terminal_feeds import Place, channels_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import klayout.db as kdb
 
     from layoutkit.extract.extracted import Extraction, LayoutNet
-    from layoutkit.parasitics.layout_circuit import LayoutCircuit
-    from layoutkit.parasitics.terminal_feeds import Feeds
-
-    FeedsOfNet = dict[tuple[str, str], Feeds]
+    from layoutkit.parasitics.layout_circuit import FeedsOfNet, LayoutCircuit
 
 
-def layout_networks(found: LayoutCircuit) -> tuple[dict[int, NetNetwork], set[str]]:
-    """Return the network of each net, by its number, and what could not be computed."""
+def layout_networks(
+    found: LayoutCircuit, only: Collection[int] | None = None
+) -> tuple[dict[int, NetNetwork], set[str]]:
+    """Return the network of each net, by its number, and what could not be computed.
+
+    Args:
+        found: The layout.
+        only: Numbers of the nets; None for all.
+    """
     extraction = found.extraction
     wires = WireExtractor(extraction.technology)
     channels = channels_of(extraction)
-    feeds = _feeds(found)
+    feeds = found.feeds
     networks, unchecked = {}, set()
     for number, net in sorted(extraction.nets.items()):
+        if only is not None and number not in only:
+            continue
         regions = {name: extraction.shapes(number, name) for name in wires.layers}
         unstated = sorted(name for name in wires.unstated if not regions[name].is_empty())
         if unstated:
@@ -57,18 +64,6 @@ def _network(
     regions[POLY] -= channels
     places = [place for each in feeds.values() for place in each.points] + ([] if port is None else [port])
     return net_network(name, wires.extract(regions, crossed, places), feeds, port)
-
-
-def _feeds(found: LayoutCircuit) -> dict[int, FeedsOfNet]:
-    """Return what feeds the terminals of each net, under the names of the netlist."""
-    names = {index: (name, exchanged) for name, (index, exchanged) in found.sources.items()}
-    feeds: dict[int, FeedsOfNet] = defaultdict(dict)
-    for (index, terminal), each in terminal_feeds(found.extraction).items():
-        name, exchanged = names[index]
-        ends = found.extraction.devices[index].kind.ends
-        own = ends[1 - ends.index(terminal)] if exchanged and terminal in ends else terminal
-        feeds[each.net][name, own] = each
-    return feeds
 
 
 def _port(net: LayoutNet, extraction: Extraction) -> Place | None:

@@ -90,9 +90,12 @@ def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str,
     path = check_target(target)
     cell = choose_cell(layout, params.get("cell_name"))
     markers, doubts = markers_at(params.get("violations", ())), []
-    if "report_path" in params:
-        doubts = current.doubts_of(params["report_path"])
-        markers += read_markers(params["report_path"], cell)
+    reports = [params["report_path"]] if "report_path" in params else []
+    if "markers" in params:
+        reports.append(str(current.path.parent / f"{params['markers']}.lyrdb"))
+    for report in reports:
+        doubts += current.doubts_of(report)
+        markers += read_markers(report, cell)
     view = View(
         width=params["width"],
         height=params["height"],

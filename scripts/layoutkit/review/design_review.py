@@ -1,0 +1,59 @@
+"""The review of a layout: every finding of every kind, and the verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.review.electrical import Electrical
+from layoutkit.review.finding import SEVERITIES, Review
+from layoutkit.review.floorplan import Floorplan
+from layoutkit.review.matched_devices import Matching
+from layoutkit.review.review_limits import limits_with
+from layoutkit.review.subject import Subject
+from layoutkit.review.symmetric_halves import Symmetry
+from layoutkit.review.wire_quality import Wires
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.circuit.constraints import Constraints
+    from layoutkit.lvs.lvs_result import LvsResult
+
+KINDS = (Electrical, Matching, Symmetry, Floorplan, Wires)
+"""The kinds of findings; each reviews one layout."""
+
+
+def review_layout(
+    result: LvsResult,
+    circuit: Circuit,
+    constraints: Constraints | None = None,
+    limits: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Review:
+    """Return what an engineer would say of a layout.
+
+    Args:
+        result: The layout and its netlist, as LVS matched them.
+        circuit: The netlist, in models of the technology.
+        constraints: What the layout was asked for; None for nothing.
+        limits: Limits that the user states instead of the package's.
+
+    Raises:
+        LayoutkitError: If the layout does not match its netlist, or a name is no limit.
+    """
+    subject = Subject(result, circuit, constraints, limits_with(limits))
+    findings, unjudged = [], []
+    for kind in KINDS:
+        reviewer = kind(subject)
+        findings += list(reviewer.findings())
+        unjudged += reviewer.unjudged
+    findings.sort(key=lambda f: (SEVERITIES.index(f.severity), f.id, f.box.left, f.box.bottom, f.measured, f.nets))
+    currents = subject.currents.devices
+    estimated = [
+        (name, currents[name].ampere, currents[name].how)
+        for name in (device.id for device in circuit.devices)
+        if name in currents and not currents[name].stated
+    ]
+    return Review(
+        tuple(findings), tuple(dict.fromkeys(unjudged)), tuple(estimated), subject.technology.dbu_um, subject.cell.name
+    )

@@ -1,0 +1,332 @@
+"""Findings on what wires cost and carry: supplies, switches, ports, cuts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import ceil
+from typing import TYPE_CHECKING, NamedTuple
+
+import klayout.db as kdb
+import numpy as np
+
+from layoutkit.extract.current_limits import LONGEST_CELL_UM
+from layoutkit.extract.metal_mesh import capacities, mesh_of
+from layoutkit.extract.minimum_cut import minimum_cut
+from layoutkit.extract.single_cuts import WholeLayout, single_places
+from layoutkit.parasitics.layout_networks import layout_networks
+from layoutkit.review.currents import THRESHOLD
+from layoutkit.review.finding import Finding, Unjudged
+from layoutkit.review.subject import PlacedDevice, Subject, box_around, region_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutkit.parasitics.net_network import NetNetwork
+
+_NANO = 1_000_000  # flows are counted in whole nanoamperes; per milliampere
+_SIGNS = {"nmos": {"d": -1, "s": 1}, "pmos": {"d": 1, "s": -1}, "npn": {"c": -1, "e": 1}, "pnp": {"c": 1, "e": -1}}
+
+
+class Weakest(NamedTuple):
+    """The weakest place of a net's metal: its current over its limit, the limit [mA], its layer and box. [dbu]"""
+
+    share: float
+    limit_ma: float
+    layer: str
+    box: kdb.Box
+
+
+class Electrical:
+    """The electrical findings of one layout.
+
+    Args:
+        subject: The layout.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.technology = subject.technology
+        self.unjudged: list[Unjudged] = []
+        self._weakest: dict[str, Weakest | None] = {}
+        full = {net for placed in subject.placed if subject.is_full(placed) for _, net, _ in self._ends(placed)}
+        supplies = {net for net in subject.supplies.power + subject.supplies.ground if net in subject.number}
+        wanted = {subject.number[net] for net in supplies | full if net in subject.number}
+        networks, unchecked = layout_networks(subject.found, wanted)
+        self.networks: dict[str, NetNetwork] = {subject.found.nets[number]: each for number, each in networks.items()}
+        self.supplies = sorted(supplies)
+        self.unjudged += [Unjudged("supply-drop", reason) for reason in sorted(unchecked)]
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield all findings."""
+        for net in self.supplies:
+            yield from self.supply_drop(net)
+        for placed in self.subject.placed:
+            if self.subject.is_full(placed):
+                yield from self.wire_resistance(placed)
+        for net in self.subject.nets:
+            yield from self.electromigration(net)
+            yield from self.narrow_port(net)
+        yield from self.single_cut()
+
+    @staticmethod
+    def _ends(placed: PlacedDevice) -> list[tuple[str, str, int]]:
+        """Return the terminals of a device that carry current, their nets, and the direction of the current."""
+        device = placed.device
+        signs = _SIGNS.get(device.type) or dict.fromkeys(device.kind.ends, 0)
+        return [(terminal, device.terminals[terminal], sign) for terminal, sign in signs.items()]
+
+    def currents_of(self, net: str) -> list[tuple[PlacedDevice, str, int, float]]:
+        """Return the terminals on a net with a known current: device, terminal, direction and current. [A]"""
+        found = []
+        for placed, terminal in self.subject.feeds(net):
+            current = self.subject.current(placed)
+            sign = {name: each for name, _, each in self._ends(placed)}.get(terminal)
+            if current and sign is not None and not self.subject.is_idle(placed):
+                found.append((placed, terminal, sign, current))
+        return found
+
+    def total(self, net: str) -> float:
+        """Return the current of a net: what flows in or out, the larger one. [A]"""
+        ends = self.currents_of(net)
+        if net in self.subject.supplies:
+            return sum(current for *_, current in ends)
+        sums = {sign: sum(current for *_, own, current in ends if own == sign) for sign in (-1, 1)}
+        return max(sums.values())
+
+    def supply_drop(self, net: str) -> list[Finding]:
+        """Return where the wires of a supply lose too much of it."""
+        network = self.networks[net]
+        if network.start != "port":
+            if self.currents_of(net):
+                self.unjudged.append(Unjudged("supply-drop", f"{net} has no labelled port to measure from"))
+            return []
+        drops = self._drops(net, network)
+        if not drops:
+            return []
+        volts = {each: drop / self._supply_v(each) for each, drop in drops.items()}
+        worst = max(volts, key=lambda each: (volts[each], each.box.left, each.box.bottom))
+        limit = self.subject.limits["supply-drop"].should or 0.0
+        weak = [each for each, value in volts.items() if value > limit]
+        return self.subject.finding(
+            "supply-drop",
+            volts[worst],
+            worst.box,
+            f"{1000 * drops[worst]:.3g} mV of {net} are lost between its port and {worst.id}, "
+            f"{100 * volts[worst]:.3g} % of the supply{self._how(worst)}",
+            "wider rails, more cuts between rail and straps, a shorter way from the port, or a second port",
+            devices=weak,
+            nets=[net],
+        )
+
+    def _supply_v(self, placed: PlacedDevice) -> float:
+        known = self.subject.currents.supply_v
+        return known.get(placed.id) or max(known.values(), default=1.8)
+
+    def _how(self, placed: PlacedDevice) -> str:
+        known = self.subject.currents.devices.get(placed.id)
+        if known is None:
+            return ""
+        return f" ({1000 * known.ampere:.3g} mA, {'' if known.stated else 'estimated: '}{known.how})"
+
+    def _drops(self, net: str, network: NetNetwork) -> dict[PlacedDevice, float]:
+        """Return the voltage between the port of a net and each device, with the currents of all. [V]"""
+        fed: dict[str, float] = defaultdict(float)
+        nodes: dict[PlacedDevice, str] = {}
+        for placed, terminal, _, current in self.currents_of(net):
+            node = network.nodes.get((placed.key, terminal))
+            if node is not None and node != network.own:
+                fed[node] += current
+                nodes[placed] = node
+        number = {
+            name: place for place, name in enumerate(sorted({n for a, b, _ in network.resistors for n in (a, b)}))
+        }
+        if not fed or network.own not in number:
+            return {}
+        matrix = np.zeros((len(number), len(number)))
+        for one, other, ohm in network.resistors:
+            for here, there in ((number[one], number[other]), (number[other], number[one])):
+                matrix[here, here] += 1 / ohm
+                matrix[here, there] -= 1 / ohm
+        vector = np.zeros(len(number))
+        for node, current in fed.items():
+            vector[number[node]] = current
+        kept = [place for name, place in number.items() if name != network.own]
+        voltages = dict(zip(kept, np.linalg.solve(matrix[np.ix_(kept, kept)], vector[kept]), strict=True))
+        return {placed: float(voltages[number[node]]) for placed, node in nodes.items()}
+
+    def wire_resistance(self, placed: PlacedDevice) -> list[Finding]:
+        """Return whether the wires of a pass device or switch cost too much beside its on-resistance."""
+        current = self.subject.current(placed)
+        if not current:
+            return []
+        on_ohm = (1 - THRESHOLD) * self._supply_v(placed) / (2 * current)
+        ohm, nets = 0.0, []
+        for terminal, net, _ in self._ends(placed):
+            network = self.networks.get(net)
+            if network is None or network.start != "port":
+                continue
+            known = {(each.device, each.terminal): each.ohm for each in network.terminals}
+            ohm += known.get((placed.key, terminal)) or 0.0
+            nets.append(net)
+        return self.subject.finding(
+            "wire-resistance",
+            ohm / on_ohm,
+            placed.box,
+            f"the wires of {placed.id} have {ohm:.3g} ohm, its channel about {on_ohm:.3g} ohm",
+            "wider wires and more cuts from the ports, straps on higher metal",
+            devices=[placed],
+            nets=nets,
+        )
+
+    def weakest(self, net: str) -> Weakest | None:
+        """Return the weakest place of a net's metal for its current; None where all of it is strong enough."""
+        if net not in self._weakest:
+            self._weakest[net] = self._flow(net)
+        return self._weakest[net]
+
+    def _flow(self, net: str) -> Weakest | None:
+        technology, subject = self.technology, self.subject
+        share = subject.limits["electromigration"].should or subject.limits["electromigration"].must or 1.0
+        total_ma = 1000 * self.total(net)
+        if total_ma <= share * self._least_limit(net):
+            return None
+        regions = {name: subject.shapes(net, name) for name, _ in subject.metal_layers}
+        first = technology.conductors[0].name
+        ends: dict[int, list[tuple[kdb.Point, float]]] = {-1: [], 1: []}
+        feeds = subject.feeds(net)
+        half = technology.contact.size // 2
+        for placed, terminal, sign, current in self.currents_of(net):
+            for place, part in feeds[placed, terminal].points.items():
+                side = (sign or -1) if net not in subject.supplies else 1
+                if place.conductor == first:
+                    ends[side].append((kdb.Point(place.x, place.y), 1000 * current * part))
+        marks = [(p.x - half, p.y - half, p.x + half, p.y + half) for side in ends.values() for p, _ in side]
+        mesh = mesh_of(technology, regions, marks, technology.to_dbu(LONGEST_CELL_UM))
+        limits, _ = capacities(technology, mesh)
+        endless = int(4 * total_ma * _NANO) + 1
+        edges = [
+            (link.one, link.other, endless if limit is None else int(share * limit * _NANO))
+            for link, limit in zip(mesh.links, limits, strict=True)
+        ]
+        nodes = {1: len(mesh.cells), -1: len(mesh.cells) + 1}
+        sums = {side: sum(current for _, current in found) for side, found in ends.items()}
+        for side, found in ends.items():
+            for point, current in found:
+                cell = mesh.at(first, point.x, point.y)
+                if cell is not None:
+                    edges.append((nodes[side], cell, ceil(current * _NANO)))
+        less = min(sums, key=lambda side: (sums[side], side))
+        for conductor, point, _ in subject.labels.get(net, ()):
+            edges += [(nodes[less], cell, endless) for cell in mesh.across(conductor, point.x, point.y)]
+        amount = max(sums.values()) if subject.labels.get(net) else min(sums.values())
+        flow, reached = minimum_cut(len(mesh.cells) + 2, edges, nodes[1], nodes[-1])
+        missing = amount - flow / _NANO
+        if missing <= amount * 1e-3:
+            return None
+        crossed = [
+            (link, limit)
+            for link, limit in zip(mesh.links, limits, strict=True)
+            if limit is not None and reached[link.one] != reached[link.other]
+        ]
+        strength = sum(limit for _, limit in crossed)
+        if not strength:
+            return None  # what limits are the contacts on the devices, which the devices' models have
+        box = box_around(kdb.Box(*link.box) for link, _ in crossed)
+        return Weakest(share + missing / strength, strength, crossed[0][0].name, box)
+
+    def _least_limit(self, net: str) -> float:
+        """Return the least current that any piece of a net's metal may be unable to carry. [mA]"""
+        dbu = self.technology.dbu_um
+        limits = [each.current_ma(each.width * dbu) for each in self.technology.conductors if self._has(net, each.name)]
+        limits += [each.current_ma for each in self.technology.cuts if self._has(net, each.name)]
+        return min((limit for limit in limits if limit is not None), default=float("inf"))
+
+    def _has(self, net: str, layer: str) -> bool:
+        return not self.subject.shapes(net, layer).is_empty()
+
+    def electromigration(self, net: str) -> list[Finding]:
+        """Return the place of a net where its current exceeds what metal or cuts may carry."""
+        weak = self.weakest(net)
+        if weak is None:
+            return []
+        near = [placed for placed, *_ in self.currents_of(net)]
+        return self.subject.finding(
+            "electromigration",
+            weak.share,
+            weak.box,
+            f"{net} carries {weak.share * weak.limit_ma:.3g} mA through {weak.layer} that may carry "
+            f"{weak.limit_ma:.3g} mA; its whole current is {1000 * self.total(net):.3g} mA",
+            "wider metal or more cuts there, or a second way",
+            devices=near,
+            nets=[net],
+        )
+
+    def narrow_port(self, net: str) -> list[Finding]:
+        """Return whether the metal at a port is too narrow for the current of its net."""
+        widest, place, name = 0.0, None, ""
+        needed = 0.0
+        for conductor, point, _ in self.subject.labels.get(net, ()):
+            width = self.subject.um(width_at(self.subject.shapes(net, conductor), point))
+            if width > widest or place is None:
+                widest, place, name = width, point, conductor
+                needed = self.technology.conductor(conductor).width_um(1000 * self._through_port(net))
+        if place is None or not needed:
+            return []
+        return self.subject.finding(
+            "narrow-port",
+            widest / needed,
+            kdb.Box(place, place).enlarged(100, 100),
+            f"port {net} is {widest:.3g} um of {name} wide and needs {needed:.3g} um for "
+            f"{1000 * self._through_port(net):.3g} mA",
+            "as wide a port as its rail, or several ports",
+            nets=[net],
+        )
+
+    def _through_port(self, net: str) -> float:
+        """Return the current that enters a net from outside. [A]"""
+        ends = self.currents_of(net)
+        if net in self.subject.supplies:
+            return sum(current for *_, current in ends)
+        full = [current for placed, *_, current in ends if self.subject.is_full(placed)]
+        return max(full, default=abs(sum(sign * current for *_, sign, current in ends)))
+
+    def single_cut(self) -> Iterator[Finding]:
+        """Yield the nets with single cuts where two fit."""
+        subject, technology = self.subject, self.technology
+        conducting = {name: subject.layer(layer) for name, layer in subject.metal_layers}
+        channels = region_of(box for placed in subject.placed for box in placed.boxes if placed.device.is_mos)
+        whole = WholeLayout(technology, conducting, channels, subject.cell.bbox())
+        limits = {cut.name: cut.current_ma for cut in technology.cuts}
+        for net in subject.nets:
+            places = single_places(whole, {name: subject.shapes(net, name) for name in conducting})
+            if not places:
+                continue
+            weak = self.weakest(net)
+            over = [each for each in places if weak is not None and each.box.overlaps(weak.box) and weak.share > 1]
+            cut = (over or places)[0]
+            share = weak.share if over and weak else 0.0
+            limit = limits[cut.cut]
+            carried = 0.0 if not limit else min(1000 * self.total(net) / limit, 1.0)
+            box = box_around(each.box for each in places) if len(places) < 2 else cut.box
+            yield from subject.finding(
+                "single-cut",
+                max(share, carried, 1e-6),
+                box,
+                f"{len(places)} joint{'s' * (len(places) > 1)} of {net} on one cut where two fit, the first {cut.cut}",
+                "two cuts wherever they fit",
+                nets=[net],
+            )
+
+
+def width_at(region: kdb.Region, point: kdb.Point) -> int:
+    """Return the width of the metal at a point: the shorter of its extents in x and y through the point. [dbu]"""
+    box = region.bbox()
+    found = []
+    for strip in (
+        kdb.Box(box.left, point.y, box.right, point.y + 1),
+        kdb.Box(point.x, box.bottom, point.x + 1, box.top),
+    ):
+        here = [piece.bbox() for piece in (region & kdb.Region(strip)).each() if piece.bbox().contains(point)]
+        if here:
+            found.append(max(max(each.width(), each.height()) for each in here))
+    return min(found, default=0)

@@ -1,0 +1,156 @@
+"""What a review says: findings, what it could not judge, and the verdict."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from layoutkit.layout.files import write_bytes
+from layoutkit.layout.provenance import noted
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    import klayout.db as kdb
+
+Severity = Literal["must", "should"]
+SEVERITIES: tuple[Severity, ...] = ("must", "should")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that an engineer would have changed.
+
+    Attributes:
+        id: Kind of finding, a key of the limits.
+        severity: ``must`` where nobody would sign, else ``should``.
+        box: Where to look. [dbu]
+        devices: Devices of the netlist, by their places from the lower left.
+        nets: Nets of the netlist.
+        measured: The figure, in the limit's unit.
+        limit: The limit that it is beyond.
+        unit: Unit of both.
+        why: What is wrong, with the figures.
+        what_to_do: How it is mended.
+    """
+
+    id: str
+    severity: Severity
+    box: kdb.Box
+    devices: tuple[str, ...]
+    nets: tuple[str, ...]
+    measured: float
+    limit: float
+    unit: str
+    why: str
+    what_to_do: str
+
+    def to_json(self, dbu_um: float) -> dict[str, Any]:
+        """Return the finding as JSON data, its place as left, bottom, right and top. [um]"""
+        sides = (self.box.left, self.box.bottom, self.box.right, self.box.top)
+        return {
+            "id": self.id,
+            "severity": self.severity,
+            "place": [round(side * dbu_um, 6) for side in sides],
+            "devices": list(self.devices),
+            "nets": list(self.nets),
+            "measured": round(self.measured, 6),
+            "limit": self.limit,
+            "unit": self.unit,
+            "why": self.why,
+            "what_to_do": self.what_to_do,
+        }
+
+
+@dataclass(frozen=True)
+class Unjudged:
+    """What the review could not judge.
+
+    Attributes:
+        id: Kind of finding.
+        reason: Why, and of what.
+        matters: Whether nobody would sign without knowing it.
+    """
+
+    id: str
+    reason: str
+    matters: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return {"id": self.id, "reason": self.reason, "matters": self.matters}
+
+
+@dataclass(frozen=True)
+class Review:
+    """The review of one layout.
+
+    Attributes:
+        findings: Those of severity ``must`` first, then by kind and place.
+        unjudged: What could not be judged.
+        estimated: Devices with a current that was estimated: the current [A] and how.
+        dbu_um: Unit of the places. [um]
+        cell_name: The cell.
+    """
+
+    findings: tuple[Finding, ...]
+    unjudged: tuple[Unjudged, ...]
+    estimated: tuple[tuple[str, float, str], ...]
+    dbu_um: float
+    cell_name: str
+
+    @property
+    def would_sign(self) -> bool:
+        """Whether an engineer would sign: nothing that must change, and nothing unjudged that matters."""
+        return not (self.counts["must"] or any(each.matters for each in self.unjudged))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of findings by severity."""
+        return {name: sum(each.severity == name for each in self.findings) for name in SEVERITIES}
+
+    def write_lyrdb(self, path: str | os.PathLike[str], sources: Mapping[str, str] | None = None) -> None:
+        """Write the findings as a report database, which KLayout's marker browser opens.
+
+        Args:
+            path: Target.
+            sources: What the report was made from; see ``layoutkit.layout.provenance``.
+
+        Raises:
+            FileError: If ``path`` cannot be written.
+        """
+        from klayout import rdb
+
+        database = rdb.ReportDatabase("review")
+        database.description = "Design review"
+        database.generator = "analog-layout-skills review.check_layout"
+        database.top_cell_name = self.cell_name
+        cell = database.create_cell(self.cell_name)
+        for severity in SEVERITIES:
+            for kind in sorted({each.id for each in self.findings if each.severity == severity}):
+                category = database.create_category(f"{kind} ({severity})")
+                for each in self.findings:
+                    if (each.id, each.severity) == (kind, severity):
+                        item = database.create_item(cell.rdb_id(), category.rdb_id())
+                        item.add_value(each.box.to_dtype(self.dbu_um))
+                        item.add_value(each.why)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "report.lyrdb"
+            database.save(str(file))
+            write_bytes(path, noted(file.read_bytes(), sources or {}))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the review as JSON data."""
+        return {
+            "would_sign": self.would_sign,
+            **self.counts,
+            "findings": [each.to_json(self.dbu_um) for each in self.findings],
+            "unjudged": [each.to_json() for each in self.unjudged],
+            "estimated_currents": [
+                {"device": device, "current": float(f"{current:.4g}"), "how": how}
+                for device, current, how in self.estimated
+            ],
+        }

@@ -1,0 +1,318 @@
+"""Findings on what must match: where the devices of a group lie, how alike they are, and what lies over them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+from layoutkit.circuit.recognise import MODULE_TYPES
+from layoutkit.review.subject import box_around, gap_between, region_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from layoutkit.review.finding import Finding, Unjudged
+    from layoutkit.review.subject import PlacedDevice, Subject
+
+_STRICT = frozenset({"differential_pair", "cross_coupled_pair", "current_mirror", "bipolar_array"})
+"""Groups whose offset or ratio a foreign device inside spoils."""
+_WELL_REACH_UM = 3.0
+"""Distance from a well edge within which it shifts the threshold (well proximity effect). [um]"""
+_MOST_PARTS = 16  # of a ratio that is drawn in equal units
+_BANK_UM = 5.0
+"""Gap within which bars and plates are one bank. [um]"""
+
+
+@dataclass(frozen=True)
+class MatchedDevices:
+    """Devices of one role that must match.
+
+    Attributes:
+        words: The role in words.
+        strict: Whether a foreign device among them spoils the circuit.
+        devices: By place.
+        relatives: The devices of the whole role, such as the cascodes of a mirror.
+    """
+
+    words: str
+    strict: bool
+    devices: tuple[PlacedDevice, ...]
+    relatives: tuple[PlacedDevice, ...]
+
+
+class Matching:
+    """The findings on matched groups of one layout.
+
+    Args:
+        subject: The layout.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.unjudged: list[Unjudged] = []
+        self._kept: dict[str, list[kdb.Box]] = {}
+        every = _groups(subject)
+        self.transistors = [each for each in every if each.devices[0].device.is_mos]
+        self.passives = [each for each in every if each.devices[0].device.type in {"resistor", "capacitor"}]
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield all findings."""
+        for group in self.transistors:
+            yield from self.apart(group)
+            yield from self.unlike(group)
+            yield from self.covered(group)
+        for group in self.passives:
+            yield from self.passive(group)
+
+    def apart(self, group: MatchedDevices) -> list[Finding]:
+        """Return whether foreign devices lie among the devices of a group, or too much room."""
+        subject = self.subject
+        hull = box_around(placed.box for placed in group.devices)
+        foreign = [
+            placed
+            for placed in subject.placed
+            if placed not in group.relatives
+            and not subject.is_idle(placed)
+            and any(hull.contains(box.center()) for box in placed.boxes)
+        ]
+        names = _named(group.devices)
+        if foreign:
+            return subject.finding(
+                "group-apart",
+                len(foreign),
+                hull,
+                f"{_named(foreign)} lie{'s' * (len(foreign) == 1)} among {group.words} {names}",
+                "draw the group as one block, with nothing but its dummies inside",
+                devices=[*group.devices, *foreign],
+                most="must" if group.strict else "should",
+            )
+        gap = subject.um(self._widest_gap(group))
+        return subject.finding(
+            "group-apart.gap",
+            gap,
+            hull,
+            f"{group.words} {names} has {gap:.3g} um between its devices",
+            "place them side by side, or interleave them",
+            devices=group.devices,
+        )
+
+    def _widest_gap(self, group: MatchedDevices) -> float:
+        """Return the widest gap between diffusions that has to be crossed within a group; dummies are bridges. [dbu]"""
+        own = [(box, True) for placed in group.devices for box in self._islands(placed)]
+        nodes = own + [(box, False) for box in self.subject.idle_boxes]
+        links = sorted((gap_between(nodes[a][0], nodes[b][0]), a, b) for a, b in combinations(range(len(nodes)), 2))
+        parent = list(range(len(nodes)))
+
+        def root(node: int) -> int:
+            while parent[node] != node:
+                parent[node] = parent[parent[node]]
+                node = parent[node]
+            return node
+
+        parts = len(own)
+        held = [int(is_own) for _, is_own in nodes]
+        for gap, a, b in links:
+            one, other = root(a), root(b)
+            if one != other:
+                parent[one] = other
+                parts -= bool(held[one] and held[other])
+                held[other] = held[one] or held[other]
+                if parts <= 1:
+                    return gap
+        return 0.0
+
+    def _islands(self, placed: PlacedDevice) -> list[kdb.Box]:
+        """Return the boxes of the diffusions of a device, near its own channels. [dbu]"""
+        if placed.id not in self._kept:
+            reach = self.subject.technology.to_dbu(1.0)
+            near = [box.enlarged(reach, reach) for box in placed.boxes]
+            pieces = self.subject.role("active").interacting(region_of(placed.boxes))
+            self._kept[placed.id] = [(piece.bbox() & box_around(near)) for piece in pieces.each()]
+        return self._kept[placed.id]
+
+    def unlike(self, group: MatchedDevices) -> Iterator[Finding]:
+        """Yield how the devices of a group are drawn unlike each other."""
+        subject, names = self.subject, _named(group.devices)
+        hull = box_around(placed.box for placed in group.devices)
+        fingers = [finger for placed in group.devices for finger in placed.fingers if finger.around is not None]
+        turned = Counter(bool(finger.around and finger.around.vertical) for finger in fingers)
+        if len(turned) > 1:
+            yield from subject.finding(
+                "group-unlike.orientation",
+                min(turned.values()),
+                hull,
+                f"{min(turned.values())} of {len(fingers)} channels of {group.words} {names} are turned by 90 degrees",
+                "draw all units in one orientation",
+                devices=group.devices,
+            )
+        widths = sorted({round(finger.w_um, 4) for finger in fingers})
+        lengths = sorted({round(finger.l_um, 4) for finger in fingers})
+        if len(lengths) == 1 and len(widths) > 1:
+            parts = Fraction(widths[-1] / widths[0]).limit_denominator(_MOST_PARTS)
+            even = abs(float(parts) * widths[0] / widths[-1] - 1) < 1e-3 and parts.numerator <= _MOST_PARTS
+            yield from subject.finding(
+                "group-unlike.unit",
+                1 - widths[0] / widths[-1],
+                hull,
+                f"the channels of {group.words} {names} are {', '.join(f'{width:g}' for width in widths)} um wide",
+                "divide all devices into equal units",
+                devices=group.devices,
+                most="must" if even else "should",
+            )
+        elif len(lengths) == 1:
+            yield from self._surround(group, hull)
+
+    def _surround(self, group: MatchedDevices, hull: kdb.Box) -> list[Finding]:
+        """Return how much the surroundings of the devices differ: distances to diffusion ends, well edges."""
+        figures: dict[str, list[float]] = {"ends of the diffusion": [], "well edge": []}
+        for placed in group.devices:
+            around = [(finger.around, finger.l_um) for finger in placed.fingers if finger.around is not None]
+            figures["ends of the diffusion"].append(sum(each.stress(length) for each, length in around) / len(around))
+            wells = [min(each.well_um or _WELL_REACH_UM, _WELL_REACH_UM) for each, _ in around]
+            figures["well edge"].append(sum(wells) / len(wells))
+        spread = {name: (max(each) - min(each)) / max(each) if max(each) else 0.0 for name, each in figures.items()}
+        worst = max(spread, key=lambda name: spread[name])
+        return self.subject.finding(
+            "group-unlike.surround",
+            spread[worst],
+            hull,
+            f"{group.words} {_named(group.devices)}: distances to the {worst} differ by {100 * spread[worst]:.3g} %",
+            "dummies at both ends of each row, equal distances to the well edge",
+            devices=group.devices,
+        )
+
+    def covered(self, group: MatchedDevices) -> list[Finding]:
+        """Return whether foreign wires cover the gates of a group, more of one device than of another."""
+        subject = self.subject
+        own = {net for placed in group.relatives for net in placed.device.terminals.values()}
+        parts, nets = [], set()
+        hull = box_around(placed.box for placed in group.devices)
+        over = kdb.Region()
+        for net in subject.nets:
+            if net in own:
+                continue
+            for conductor in subject.technology.conductors:
+                shapes = subject.shapes(net, conductor.name)
+                if not shapes.is_empty() and shapes.bbox().overlaps(hull):
+                    near = shapes & kdb.Region(hull)
+                    if not (near & region_of(box for placed in group.devices for box in placed.boxes)).is_empty():
+                        over += near
+                        nets.add(net)
+        over.merge()
+        for placed in group.devices:
+            gates = region_of(placed.boxes)
+            parts.append((gates & over).area() / gates.area())
+        areas = [placed.area for placed in group.devices]
+        covered = sum(part * area for part, area in zip(parts, areas, strict=True)) / sum(areas)
+        if max(parts) - min(parts) <= _ALIKE * max(parts):
+            return []
+        return subject.finding(
+            "foreign-over-gates",
+            covered,
+            hull,
+            f"wires of {', '.join(sorted(nets))} cover {100 * covered:.3g} % of the gates of {group.words} "
+            f"{_named(group.devices)}, from {100 * min(parts):.3g} to {100 * max(parts):.3g} % of a device",
+            "lead the wires around the group, or over all of its devices alike",
+            devices=group.devices,
+            nets=nets,
+        )
+
+    def passive(self, group: MatchedDevices) -> Iterator[Finding]:
+        """Yield how resistors or capacitors whose ratio counts are drawn."""
+        subject, names = self.subject, _named(group.devices)
+        boxes = [box for placed in group.devices for box in placed.boxes]
+        hull = box_around(boxes)
+        sizes = {
+            tuple(sorted((round(f.w_um, 3), round(f.l_um, 3)))) for placed in group.devices for f in placed.fingers
+        }
+        if len(sizes) > 1:
+            shown = ", ".join(f"{a:g} x {b:g} um" for a, b in sorted(sizes)[:4])
+            yield from subject.finding(
+                "passives",
+                len(sizes) - 1,
+                hull,
+                f"{group.words} {names} is drawn in {len(sizes)} unlike units: {shown}",
+                "equal units, in series and in parallel",
+                devices=group.devices,
+            )
+        banks = _clusters(boxes, subject.technology.to_dbu(_BANK_UM))
+        if banks > 1:
+            yield from subject.finding(
+                "passives",
+                banks - 1,
+                hull,
+                f"{group.words} {names} lies in {banks} places",
+                "one bank, the units interleaved",
+                devices=group.devices,
+            )
+        if group.devices[0].device.type == "resistor" and len(boxes) > 1:
+            yield from self._bar_dummies(group, boxes, hull)
+
+    def _bar_dummies(self, group: MatchedDevices, boxes: Sequence[kdb.Box], hull: kdb.Box) -> list[Finding]:
+        """Return whether the bars at the ends of a bank lack a dummy beside them."""
+        subject = self.subject
+        bars = subject.role("poly") - region_of(boxes)
+        beside = subject.technology.to_dbu(2.0)
+        upright = sum(box.height() for box in boxes) >= sum(box.width() for box in boxes)
+        middle = hull.center()
+        sides = (
+            [kdb.Box(hull.left - beside, middle.y - 1, hull.left - 1, middle.y + 1),
+             kdb.Box(hull.right + 1, middle.y - 1, hull.right + beside, middle.y + 1)]
+            if upright
+            else [kdb.Box(middle.x - 1, hull.bottom - beside, middle.x + 1, hull.bottom - 1),
+                  kdb.Box(middle.x - 1, hull.top + 1, middle.x + 1, hull.top + beside)]
+        )  # fmt: skip
+        bare = sum(not (bars & kdb.Region(side)).count() for side in sides)
+        return subject.finding(
+            "passives",
+            bare,
+            hull,
+            f"{group.words} {_named(group.devices)} has no dummy bar at {bare} of its 2 ends",
+            "a dummy bar at each end of the bank",
+            devices=group.devices,
+            most="should",
+        )
+
+
+_ALIKE = 0.1
+"""Devices whose covered share differs by at most this much of the largest are covered alike. [1]"""
+
+
+def _named(devices: Sequence[PlacedDevice]) -> str:
+    names = [placed.id for placed in devices]
+    return "/".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
+def _clusters(boxes: Sequence[kdb.Box], gap: int) -> int:
+    """Return in how many places boxes lie whose neighbours are no farther apart than ``gap``. [dbu]"""
+    half = gap // 2
+    return region_of(box.enlarged(half, half) for box in boxes).merged().count()
+
+
+def _groups(subject: Subject) -> list[MatchedDevices]:
+    """Return the groups of devices that must match, each set of devices once."""
+    found: dict[frozenset[int], MatchedDevices] = {}
+    for module in subject.roles.groups:
+        kind = MODULE_TYPES[module.type]
+        matched = kind.matched or module.type in {"resistor_pair", "capacitor_pair"}
+        if not matched or not module.properties.get("matched", True):
+            continue
+        tops = [str(name) for name in module.properties.get("cascodes", ())]
+        relatives = tuple(subject.devices(module.devices))
+        for names in ([name for name in module.devices if name not in tops], tops):
+            by_kind: dict[tuple[str, str, str], list[PlacedDevice]] = {}
+            for placed in subject.devices(names):
+                body = placed.device.terminals.get("b", "") if placed.device.is_mos else ""
+                by_kind.setdefault((placed.device.type, placed.device.model, body), []).append(placed)
+            for devices in by_kind.values():
+                if len(devices) > 1:
+                    key = frozenset(placed.index for placed in devices)
+                    group = MatchedDevices(kind.words, module.type in _STRICT, tuple(devices), relatives)
+                    if key not in found or (group.strict and not found[key].strict):
+                        found[key] = group
+    return [found[key] for key in sorted(found, key=sorted)]

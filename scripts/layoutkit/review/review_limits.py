@@ -1,0 +1,68 @@
+"""The limits of the review, from ``limits.yaml``, with those that the user states instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.errors import LayoutkitError, did_you_mean, listed
+from layoutkit.review.finding import SEVERITIES
+from layoutkit.technology.bounded_yaml import read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.review.finding import Severity
+
+_FILE = Path(__file__).with_name("limits.yaml")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """From where on a figure is a finding.
+
+    Attributes:
+        must: Beyond it nobody would sign; None for never.
+        should: Beyond it an engineer would mend it; None for never.
+        unit: Unit of both.
+        source: Where they come from.
+        at_least: Whether a smaller figure is worse.
+    """
+
+    must: float | None
+    should: float | None
+    unit: str
+    source: str
+    at_least: bool = False
+
+    def beyond(self, figure: float) -> tuple[Severity, float] | None:
+        """Return the severity of a figure and the limit that it is beyond; None if it is within both."""
+        for severity in SEVERITIES:
+            limit: float | None = getattr(self, severity)
+            if limit is not None and (figure < limit if self.at_least else figure > limit):
+                return severity, limit
+        return None
+
+
+@cache
+def shipped_limits() -> dict[str, Limit]:
+    """Return the limits of the package, by finding and, where it has several figures, by its figure."""
+    return {name: Limit(**entry) for name, entry in read_yaml(_FILE.read_text("utf-8"), trusted=True).items()}
+
+
+def limits_with(given: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Limit]:
+    """Return the limits with those that the user states, such as ``{"axis": {"must": 2}}``; null is never.
+
+    Raises:
+        LayoutkitError: If a name is no limit; the details list every fault.
+    """
+    limits = dict(shipped_limits())
+    faults = [f"{name!r} is no limit{did_you_mean(name, limits)}" for name in given or {} if name not in limits]
+    if faults:
+        message = f"{listed(faults)}; the limits are {listed(limits, most=len(limits))}"
+        raise LayoutkitError(message, details={"param_name": "limits", "errors": faults})
+    for name, values in (given or {}).items():
+        limits[name] = replace(limits[name], **values)
+    return limits

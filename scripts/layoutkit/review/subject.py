@@ -1,0 +1,311 @@
+"""The layout under review: its devices and nets under the names of the netlist, and the shapes of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+from layoutkit.circuit.orientation import is_off
+from layoutkit.circuit.roles import find_roles
+from layoutkit.circuit.suggested_constraints import suggest_constraints
+from layoutkit.extract.passive_devices import plate_layer
+from layoutkit.parasitics.layout_circuit import layout_circuit
+from layoutkit.review.currents import device_currents
+from layoutkit.review.finding import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.circuit.constraints import Constraints
+    from layoutkit.extract.extracted import Finger
+    from layoutkit.lvs.lvs_result import LvsResult
+    from layoutkit.parasitics.terminal_feeds import Feeds
+    from layoutkit.review.currents import DeviceCurrents
+    from layoutkit.review.review_limits import Limit
+    from layoutkit.technology import Technology
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedDevice:
+    """One device of the layout.
+
+    Attributes:
+        names: The devices of the netlist that it is; several where they are in parallel.
+        device: The first of them.
+        key: Its name in the layout's circuit.
+        index: Its number among the extracted devices.
+        fingers: Its channels, bars or plates.
+        boxes: The box of each. [dbu]
+    """
+
+    names: tuple[str, ...]
+    device: Device
+    key: str
+    index: int
+    fingers: tuple[Finger, ...]
+    boxes: tuple[kdb.Box, ...]
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        return self.names[0]
+
+    @cached_property
+    def box(self) -> kdb.Box:
+        """The box around its channels, bars or plates. [dbu]"""
+        return box_around(self.boxes)
+
+    @cached_property
+    def area(self) -> int:
+        """Area of its channels, bars or plates. [dbu2]"""
+        return sum(int(box.area()) for box in self.boxes)
+
+    @cached_property
+    def centre(self) -> tuple[float, float]:
+        """Centre of their area. [dbu]"""
+        x = sum(box.area() * (box.left + box.right) for box in self.boxes) / (2 * self.area)
+        return x, sum(box.area() * (box.bottom + box.top) for box in self.boxes) / (2 * self.area)
+
+    @cached_property
+    def islands(self) -> frozenset[int]:
+        """Numbers of the diffusions that its channels are on."""
+        return frozenset(finger.around.diffusion for finger in self.fingers if finger.around is not None)
+
+
+class Subject:
+    """A layout that LVS has matched with its netlist, ready to be reviewed.
+
+    Args:
+        result: The match.
+        circuit: The netlist, in models of the technology.
+        constraints: What the layout was asked for; None for nothing but what follows from the circuit.
+        limits: The limits by name.
+
+    Raises:
+        LayoutkitError: If the layout does not match.
+    """
+
+    def __init__(
+        self, result: LvsResult, circuit: Circuit, constraints: Constraints | None, limits: Mapping[str, Limit]
+    ) -> None:
+        self.extraction = result.extraction
+        self.technology: Technology = self.extraction.technology
+        self.circuit, self.limits = circuit, limits
+        self.asked = constraints
+        self.found = layout_circuit(self.extraction, circuit, result)
+        self.roles = find_roles(circuit)
+        self.supplies = self.roles.supplies
+        self.number = {name: number for number, name in self.found.nets.items()}
+        self.cell: kdb.Cell = self.extraction.layout.cell(self.extraction.cell_name)
+        self.placed = self._placed(result)
+        self.by_name = {name: placed for placed in self.placed for name in placed.names}
+        self.by_key = {placed.key: placed for placed in self.placed}
+        self._shapes: dict[tuple[str, str], kdb.Region] = {}
+
+    def _placed(self, result: LvsResult) -> tuple[PlacedDevice, ...]:
+        shapes = _Bodies(result)
+        keys = {index: name for name, (index, _) in self.found.sources.items()}
+        found = []
+        for index, drawn in enumerate(self.extraction.devices):
+            names = [part for name in result.device_pairs.get(drawn.id, ()) for part in _parts(name, self.circuit)]
+            if names:
+                boxes = tuple(shapes.box(finger) for finger in drawn.fingers)
+                device = self.circuit.device(names[0])
+                found.append(PlacedDevice(tuple(names), device, keys[index], index, drawn.fingers, boxes))
+        return tuple(found)
+
+    @cached_property
+    def constraints(self) -> Constraints:
+        """What was asked for, else what follows from the circuit."""
+        if self.asked is not None:
+            return self.asked
+        return suggest_constraints(self.circuit.with_modules(self.roles.groups))
+
+    @cached_property
+    def structure(self) -> Constraints:
+        """What follows from the circuit, whatever was asked for."""
+        return suggest_constraints(self.circuit.with_modules(self.roles.groups))
+
+    @cached_property
+    def currents(self) -> DeviceCurrents:
+        """The direct currents of the devices."""
+        stated = {} if self.asked is None else self.asked.device_loads
+        return device_currents(self.circuit, self.roles, self.technology, stated)
+
+    def current(self, placed: PlacedDevice) -> float | None:
+        """Return the current of a device, of all that are in parallel; None where it is not known. [A]"""
+        known = [self.currents.devices[name].ampere for name in placed.names if name in self.currents.devices]
+        return sum(known) if known else None
+
+    def is_full(self, placed: PlacedDevice) -> bool:
+        """Return whether a device is a pass device or a switch, at full drive."""
+        return any(self.currents.devices[n].full for n in placed.names if n in self.currents.devices)
+
+    def is_idle(self, placed: PlacedDevice) -> bool:
+        """Return whether a transistor is off for good, as dummies are."""
+        net = placed.device.terminals
+        return placed.device.is_mos and (is_off(placed.device, self.supplies) or net["d"] == net["s"])
+
+    def devices(self, names: Iterable[str]) -> list[PlacedDevice]:
+        """Return the devices of these names, each once, by place."""
+        found = {id(each): each for each in (self.by_name.get(name) for name in names) if each is not None}
+        return sorted(found.values(), key=lambda each: (each.box.left, each.box.bottom, each.index))
+
+    @cached_property
+    def idle_boxes(self) -> list[kdb.Box]:
+        """The channels of dummies: those that extraction leaves out, and those that are off for good."""
+        boxes = [finger.around.box for finger in self.extraction.dummies if finger.around is not None]
+        return boxes + [box for placed in self.placed if self.is_idle(placed) for box in placed.boxes]
+
+    def feeds(self, net: str) -> dict[tuple[PlacedDevice, str], Feeds]:
+        """Return where the terminals of devices meet the wires of a net, by device and terminal of the netlist."""
+        found = self.found.feeds.get(self.number[net], {})
+        return {(self.by_key[key], terminal): each for (key, terminal), each in found.items() if key in self.by_key}
+
+    def shapes(self, net: str, layer: str) -> kdb.Region:
+        """Return the merged shapes of a net on a layer of the extraction; shared, not to be changed."""
+        if (net, layer) not in self._shapes:
+            self._shapes[net, layer] = self.extraction.shapes(self.number[net], layer).merged()
+        return self._shapes[net, layer]
+
+    def metal(self, net: str) -> dict[str, kdb.Region]:
+        """Return the shapes of a net on each conductor that it has shapes on."""
+        found = {each.name: self.shapes(net, each.name) for each in self.technology.conductors}
+        return {name: region for name, region in found.items() if not region.is_empty()}
+
+    @cached_property
+    def metal_layers(self) -> tuple[tuple[str, str], ...]:
+        """The conductors and cuts: their names, and the layers that they are drawn on."""
+        conductors, cuts = self.technology.conductors, self.technology.cuts
+        return (*((each.name, each.layer) for each in conductors), *((each.name, each.layer) for each in cuts))
+
+    @cached_property
+    def nets(self) -> list[str]:
+        """The nets of the layout that the netlist has, sorted."""
+        return sorted(net for net in self.circuit.nets if net in self.number)
+
+    def layer(self, name: str) -> kdb.Region:
+        """Return the merged shapes of a layer or role of the technology, of the whole cell."""
+        if ("", name) not in self._shapes:
+            index = self.cell.layout().find_layer(*self.technology.spec(name).gds)
+            found = kdb.Region() if index is None else kdb.Region(self.cell.begin_shapes_rec(index))
+            self._shapes["", name] = found.merged()
+        return self._shapes["", name]
+
+    def role(self, role: str) -> kdb.Region:
+        """Return the merged shapes of a role; empty where the technology has none."""
+        return kdb.Region() if self.technology.role(role) is None else self.layer(role)
+
+    @cached_property
+    def labels(self) -> dict[str, list[tuple[str, kdb.Point, bool]]]:
+        """Each port's labels: conductor, place, and whether a pin shape is under it."""
+        dbu = self.extraction.layout.dbu
+        found: dict[str, list[tuple[str, kdb.Point, bool]]] = {}
+        conductors = {each.name for each in self.technology.conductors}
+        for number, net in self.extraction.nets.items():
+            name = self.found.nets[number]
+            for label in net.labels:
+                if label.conductor in conductors and name in self.circuit.ports:
+                    point = kdb.Point(round(label.place.x / dbu), round(label.place.y / dbu))
+                    found.setdefault(name, []).append((label.conductor, point, label.on_pin))
+        return found
+
+    def um(self, length: float) -> float:
+        """Return a length in micrometres."""
+        return float(length) * self.technology.dbu_um
+
+    def finding(  # noqa: PLR0913 - the fields of a finding
+        self,
+        limit: str,
+        measured: float,
+        where: kdb.Box,
+        why: str,
+        what_to_do: str,
+        *,
+        devices: Sequence[PlacedDevice] = (),
+        nets: Iterable[str] = (),
+        most: str = "must",
+    ) -> list[Finding]:
+        """Return the finding of a figure that is beyond its limit, else nothing.
+
+        Args:
+            limit: Name of the limit; the finding's id is its first part.
+            measured: The figure.
+            where: Its place. [dbu]
+            why: What is wrong.
+            what_to_do: How it is mended.
+            devices: Devices concerned.
+            nets: Nets concerned.
+            most: Severity that the finding has at most.
+        """
+        rule = self.limits[limit]
+        beyond = rule.beyond(measured)
+        if beyond is not None and most == "should" and beyond[0] == "must":
+            beyond = None if rule.should is None else ("should", rule.should)
+        if beyond is None:
+            return []
+        ordered = sorted(devices, key=lambda each: (each.box.left, each.box.bottom, each.index))
+        names = tuple(name for each in ordered for name in each.names)
+        kind, known = limit.split(".", maxsplit=1)[0], tuple(sorted(nets))
+        return [
+            Finding(
+                kind, beyond[0], where, names, known, measured, beyond[1], rule.unit,
+                why, what_to_do,
+            )
+        ]  # fmt: skip
+
+
+def region_of(boxes: Iterable[kdb.Box]) -> kdb.Region:
+    """Return boxes as a region. [dbu]"""
+    found = kdb.Region()
+    for box in boxes:
+        found.insert(box)
+    return found
+
+
+def box_around(boxes: Iterable[kdb.Box]) -> kdb.Box:
+    """Return the box around boxes. [dbu]"""
+    found = kdb.Box()
+    for box in boxes:
+        found += box
+    return found
+
+
+def gap_between(one: kdb.Box, other: kdb.Box) -> float:
+    """Return the distance between two boxes, 0 where they touch. [dbu]"""
+    x = max(0, one.left - other.right, other.left - one.right)
+    y = max(0, one.bottom - other.top, other.bottom - one.top)
+    return float((x * x + y * y) ** 0.5)
+
+
+def _parts(name: str, circuit: Circuit) -> list[str]:
+    """Return the devices of the circuit that a device of LVS stands for: itself, or the parts of a folded stack."""
+    known = {device.id for device in circuit.devices}
+    return [name] if name in known else [part for part in name.split("+") if part in known]
+
+
+class _Bodies:
+    """The shapes of devices: channels, cores of resistors, plates."""
+
+    def __init__(self, result: LvsResult) -> None:
+        self.extraction = result.extraction
+        self.shapes: dict[str, kdb.Shapes] = {}
+
+    def box(self, finger: Finger) -> kdb.Box:
+        """Return the box of a channel, bar or plate. [dbu]"""
+        if finger.around is not None:
+            return finger.around.box
+        dbu = self.extraction.layout.dbu
+        point = kdb.Point(round(finger.place.x / dbu), round(finger.place.y / dbu))
+        if finger.device not in self.shapes:
+            self.shapes[finger.device] = kdb.Shapes()
+            for name in (f"core.{finger.device}", f"gate.{finger.device}", plate_layer(finger.device)):
+                region = self.extraction.lvs.layer_by_name(name)
+                if region is not None:
+                    self.shapes[finger.device].insert(region.merged())
+        at = [shape.bbox() for shape in self.shapes[finger.device].each_touching(kdb.Box(point, point))]
+        return min(at, key=lambda box: (box.area(), str(box)), default=kdb.Box(point, point).enlarged(1, 1))

@@ -1,0 +1,141 @@
+"""Findings on symmetry: devices about their common axis, and nets that are images of each other."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from layoutkit.parasitics.capacitance import capacitances
+from layoutkit.parasitics.layout_networks import layout_networks
+from layoutkit.parasitics.net_parasitics import NetParasitics
+from layoutkit.parasitics.net_shapes import net_shapes
+from layoutkit.parasitics.pair_mismatches import pair_mismatches
+from layoutkit.review.finding import Unjudged
+from layoutkit.review.subject import box_around
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import klayout.db as kdb
+
+    from layoutkit.circuit.constraints import SymmetryGroup
+    from layoutkit.review.finding import Finding
+    from layoutkit.review.subject import PlacedDevice, Subject
+
+
+class Axis(NamedTuple):
+    """The axis on which the devices of a structure lie best.
+
+    Attributes:
+        upright: Whether it is vertical.
+        place: Its x, or its y if it is not upright. [dbu]
+        errors: By how far each device or pair misses it. [dbu]
+    """
+
+    upright: bool
+    place: float
+    errors: list[tuple[float, tuple[PlacedDevice, ...]]]
+
+
+class Symmetry:
+    """The findings on symmetry of one layout.
+
+    Args:
+        subject: The layout.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.unjudged: list[Unjudged] = []
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield all findings."""
+        for structure in self.subject.structure.symmetry:
+            yield from self.axis(structure)
+        yield from self.net_pairs()
+
+    def axis(self, structure: SymmetryGroup) -> list[Finding]:
+        """Return whether devices of a symmetric structure are off their common axis."""
+        subject, by_name = self.subject, self.subject.by_name
+        pairs = [(by_name[a], by_name[b]) for a, b in structure.pairs if a in by_name and b in by_name]
+        pairs = [pair for pair in pairs if pair[0] is not pair[1]]
+        alone = [by_name[name] for name in structure.self_symmetric if name in by_name]
+        if len(pairs) + len(alone) < 1 or not pairs:
+            return []
+        best = min((_axis(pairs, alone, upright=upright) for upright in (True, False)), key=_badness)
+        limit = subject.limits["axis"].should or 0.0
+        off = [(error, devices) for error, devices in best.errors if subject.um(error) > limit]
+        if not off:
+            return []
+        worst, devices = max(off, key=lambda each: (each[0], each[1][0].index))
+        every = subject.devices(name for _, members in off for placed in members for name in placed.names)
+        names = ", ".join(sorted("/".join(placed.id for placed in members) for _, members in off))
+        line = f"the {'vertical' if best.upright else 'horizontal'} axis at {subject.um(best.place):.3f} um"
+        return subject.finding(
+            "axis",
+            subject.um(worst),
+            box_around(placed.box for placed in devices),
+            f"{names} miss {line} by up to {subject.um(worst):.3g} um",
+            "mirror the two halves about one axis, and centre what belongs to both",
+            devices=every,
+        )
+
+    def net_pairs(self) -> Iterator[Finding]:
+        """Yield the pairs of nets that differ electrically."""
+        subject = self.subject
+        structure = subject.structure
+        every = {pair for group in structure.symmetry for pair in group.net_pairs}
+        wanted = sorted(pair for pair in every if all(net in subject.number for net in pair))
+        if not wanted:
+            return
+        numbers = {subject.number[net] for pair in wanted for net in pair}
+        networks, unchecked = layout_networks(subject.found, numbers)
+        capacitance = capacitances(net_shapes(subject.extraction), subject.technology)
+        self.unjudged += [Unjudged("net-pair", reason) for reason in sorted({*unchecked, *capacitance.unchecked})]
+        coupling: dict[int, dict[str, float]] = {number: {} for number in numbers}
+        for (one, other), value in capacitance.coupling_fF.items():
+            for here, there in ((one, other), (other, one)):
+                if here in coupling:
+                    coupling[here][subject.found.nets[there]] = value
+        nets = [
+            NetParasitics(subject.found.nets[n], capacitance.ground_fF.get(n, 0.0), coupling[n])
+            for n in sorted(numbers)
+        ]
+        named = {subject.found.nets[number]: network for number, network in networks.items()}
+        for pair in pair_mismatches(structure, nets, named):
+            box = box_around(subject.shapes(net, name).bbox() for net in pair.nets for name in subject.metal(net))
+            yield from self._unequal("capacitance", pair.capacitance_percent, pair.nets, box)
+            if pair.resistance_percent is not None:
+                yield from self._unequal("resistance", pair.resistance_percent, pair.nets, box)
+
+    def _unequal(self, figure: str, percent: float, nets: Sequence[str], box: kdb.Box) -> list[Finding]:
+        one, other = nets
+        return self.subject.finding(
+            f"net-pair.{figure}",
+            percent / 100,
+            box,
+            f"{one} and {other} are images of each other and differ by {percent:.3g} % in {figure}",
+            "wires of equal layers, lengths and neighbours on both sides",
+            nets=nets,
+        )
+
+
+def _axis(pairs: Sequence[tuple[PlacedDevice, PlacedDevice]], alone: Sequence[PlacedDevice], *, upright: bool) -> Axis:
+    """Return the axis of one direction on which most devices lie."""
+    across, along = (0, 1) if upright else (1, 0)
+    middles = [(a.centre[across] + b.centre[across]) / 2 for a, b in pairs]
+    place = median([*middles, *(placed.centre[across] for placed in alone)])
+    errors: list[tuple[float, tuple[PlacedDevice, ...]]] = []
+    for (a, b), middle in zip(pairs, middles, strict=True):
+        sideways, along_it = abs(middle - place), abs(a.centre[along] - b.centre[along])
+        errors.append((max(sideways, along_it), (a, b)))
+    errors += [(abs(placed.centre[across] - place), (placed,)) for placed in alone]
+    return Axis(upright, place, errors)
+
+
+def _badness(axis: Axis) -> tuple[int, float]:
+    """Return how many miss an axis by more than a micrometre, and by how far all together."""
+    return sum(error > _FAR for error, _ in axis.errors), sum(error for error, _ in axis.errors)
+
+
+_FAR = 1000  # an axis that more devices miss by this much is not theirs [dbu]

@@ -1,0 +1,96 @@
+"""``review.check_layout``: what a layout engineer would say of the current layout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.circuit.constraint_faults import check_constraints
+from layoutkit.extract.extractor import extract
+from layoutkit.flow.design import read_constraints
+from layoutkit.layout.cells import choose_cell
+from layoutkit.lvs.compare import compare
+from layoutkit.review.design_review import review_layout
+from layoutkit.review.review_limits import limits_with
+from layoutkit.tools.netlist_comparison import NetlistComparison
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.circuit.constraints import Constraints
+    from layoutkit.review.finding import Review
+    from layoutkit.tools.current_layout import CurrentLayout
+
+_USED_CONSTRAINTS = "used_constraints.json"
+_READING = {"tolerance": None, "black_boxes": ()}
+REPORT = "review.lyrdb"
+
+
+@dataclass(frozen=True)
+class LayoutReview:
+    """One review; the request is checked before the layout is read.
+
+    Attributes:
+        params: Input of ``review.check_layout``.
+        current: The layout to review.
+        comparison: The netlist.
+    """
+
+    params: Mapping[str, Any]
+    current: CurrentLayout
+    comparison: NetlistComparison
+
+    @classmethod
+    def read(cls, params: Mapping[str, Any], current: CurrentLayout) -> LayoutReview:
+        """Return the request.
+
+        Raises:
+            LayoutkitError: If the netlist, the constraints or the limits cannot be used, or no report can be written.
+        """
+        request = cls(params, current, NetlistComparison({**_READING, **params}, current))
+        if "report_path" in params:
+            current.check_target(params["report_path"])
+        limits_with(params.get("limits"))
+        request._constraints()
+        return request
+
+    def run(self) -> Review:
+        """Read the layout and return its review.
+
+        Raises:
+            LayoutkitError: If the layout is not the netlist's circuit.
+        """
+        layout = self.current.read()
+        cell = choose_cell(layout, self.params.get("cell_name"))
+        technology = self.comparison.technology
+        extraction = extract(layout, cell, technology, waived_layers=self.params["waived_layers"])
+        circuit = self.comparison.circuit
+        result = compare(extraction, circuit)
+        return review_layout(result, circuit, self._constraints(), self.params.get("limits"))
+
+    def write(self, review: Review) -> dict[str, str]:
+        """Write the findings for KLayout's marker browser; return all files by what they are."""
+        files = {"layout": str(self.current.path), "netlist": str(self.comparison.netlist)}
+        path = self.params.get("report_path")
+        if path is None and self._of_workspace:
+            path = str(self.current.path.parent / REPORT)
+        if path is not None:
+            review.write_lyrdb(path, self.current.sources(circuit=not self.comparison.given))
+            files["report"] = path
+            self.current.add_reports(path)
+        return files
+
+    def _constraints(self) -> Constraints | None:
+        """Return the constraints: those given, else those that the workspace's layout was made with; None for none."""
+        given, used = self.params.get("constraints"), self.current.path.parent / _USED_CONSTRAINTS
+        if given is None and self._of_workspace and used.is_file():
+            given = str(used)
+        if given is None:
+            return None
+        constraints = read_constraints(given)
+        check_constraints(constraints, self.comparison.circuit)
+        return constraints
+
+    @property
+    def _of_workspace(self) -> bool:
+        return self.current.workspace is not None and "layout_path" not in self.params

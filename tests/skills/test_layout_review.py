@@ -1,0 +1,74 @@
+"""The tool review.check_layout through its command line: verdict, limits, files and bad input."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+SCRIPT = "layout-review/scripts/check_layout.py"
+ASSETS = Path(__file__).resolve().parents[2] / "skills" / "layout-review" / "assets"
+EXAMPLE = ("--layout-path", ASSETS / "pair.gds", "--netlist-path", ASSETS / "pair.spice", "--technology", "sky130A")
+STRICT = '{"net-pair.capacitance": {"must": 0.001}}'
+
+
+def test_the_example_is_signed_and_every_finding_has_place_figure_reason_and_remedy(run_script):
+    code, envelope = run_script(SCRIPT, *EXAMPLE)
+    data = envelope["data"]
+    assert (code, data["would_sign"], data["must"]) == (0, True, 0)
+    assert data["should"] == len(data["findings"]) > 0
+    for finding in data["findings"]:
+        left, bottom, right, top = finding["place"]
+        assert left <= right and bottom <= top
+        assert finding["measured"] > finding["limit"]
+        assert finding["why"] and finding["what_to_do"]
+    assert {each["device"] for each in data["estimated_currents"]} == {"M1", "M2", "M3"}
+
+
+def test_the_user_overrides_a_limit_and_the_exit_code_says_that_nobody_signs(run_script):
+    code, envelope = run_script(SCRIPT, *EXAMPLE, "--limits", STRICT)
+    assert (code, envelope["ok"], envelope["data"]["would_sign"]) == (1, True, False)
+    assert {each["id"] for each in envelope["data"]["findings"] if each["severity"] == "must"} == {"net-pair"}
+
+
+def test_a_limit_that_does_not_exist_is_named_with_those_that_do(run_script):
+    code, envelope = run_script(SCRIPT, *EXAMPLE, "--limits", '{"axes": {"must": 1}}')
+    assert code == 2
+    assert "'axes' is no limit (did you mean 'axis'?)" in envelope["error"]["message"]
+    assert "supply-drop" in envelope["error"]["message"]
+
+
+def test_a_layout_of_another_circuit_is_not_reviewed(run_script, tmp_path):
+    other = tmp_path / "other.spice"
+    other.write_text((ASSETS / "pair.spice").read_text().replace("M2 outn inn", "M2 outn inp"))
+    code, envelope = run_script(SCRIPT, *EXAMPLE[:2], "--netlist-path", other, "--technology", "sky130A")
+    assert code == 2
+    assert "is not the circuit" in envelope["error"]["message"]
+
+
+def test_the_report_of_a_workspace_is_drawn_as_markers(run_script, finished_layout, tmp_path):
+    made = finished_layout((ASSETS / "pair.spice").read_text(), "sky130A")[1]
+    workspace = shutil.copytree(made, tmp_path / "ws")
+    code, envelope = run_script(SCRIPT, "--workspace", workspace, "--limits", STRICT)
+    assert code == 1
+    report = Path(envelope["data"]["files"]["report"])
+    assert report == workspace / "review.lyrdb"
+    assert report.name in json.dumps(json.loads((workspace / "layout_workspace.json").read_text()))
+    picture = ("layout-view/scripts/render_view.py", "--workspace", workspace, "--markers", "review")
+    code, drawn = run_script(*picture, "--output-path", tmp_path / "x.png")
+    assert code == 0
+    assert drawn["data"]["markers_drawn"] == len(envelope["data"]["findings"])
+
+
+@pytest.mark.parametrize("extra", ["x", "_z"])
+def test_renamed_devices_change_no_finding(run_script, tmp_path, extra):
+    """The cards are turned around as well."""
+    lines = (ASSETS / "pair.spice").read_text().splitlines()
+    cards = [line.replace(line.split()[0], f"M{extra}{line[1]}9", 1) for line in lines if line.startswith("M")]
+    renamed = tmp_path / "renamed.spice"
+    renamed.write_text("\n".join([*lines[:2], *reversed(cards), lines[-1], ""]))
+    _, before = run_script(SCRIPT, *EXAMPLE)
+    _, after = run_script(SCRIPT, *EXAMPLE[:2], "--netlist-path", renamed, "--technology", "sky130A")
+    names = ("id", "severity", "place", "measured", "nets")
+    shown = [[[each[name] for name in names] for each in run["data"]["findings"]] for run in (before, after)]
+    assert shown[0] == shown[1]
