@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import errno
 import io
+import re
 import sys
+from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,22 +18,78 @@ import skillpack.commands
 from skillpack.commands import SKILLS_DIR, fail
 from skillpack.skills.exceptions import SkillpackError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_HELP = "skillpack.help"
+_DECLARED = re.compile(r"^\s*command:\s*\{?\s*name:\s*([a-z][a-z0-9-]*)", re.MULTILINE)
+_MOST_READ = 1 << 18  # characters of a declaration
 _UNWRITABLE = {errno.ENOSPC: "the disk is full", errno.EBADF: "standard output is closed"}
 
 
 class Subcommands(click.Group):
-    """The subcommands: each is ``command`` in the module ``skillpack.commands.NAME``."""
+    """The subcommands: ``command`` in the module ``skillpack.commands.NAME`` each, and those that skills declare."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all subcommands, sorted."""
-        return sorted(module.name for module in iter_modules(skillpack.commands.__path__))
+        return sorted({*_own_commands(), *self._declared(ctx)})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the subcommand ``cmd_name``, or None; its module is imported now."""
-        if cmd_name not in self.list_commands(ctx):
-            return None
+        """Return the subcommand ``cmd_name``, or None; its module is imported, or the skills are read, now."""
+        if cmd_name not in _own_commands():
+            return self._declared(ctx).get(cmd_name)
         found: click.Command = import_module(f"{skillpack.commands.__name__}.{cmd_name}").command
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name; an unknown one is refused with the most similar."""
+        from skillscript.faults import did_you_mean
+
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            known = self.list_commands(ctx)
+            ctx.fail(f"No such command {name!r}{did_you_mean(name, known) or '.'} There are: {', '.join(known)}.")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of the subcommands."""
+        ctx.meta[_HELP] = True
+        super().format_commands(ctx, formatter)
+
+    def _declared(self, ctx: click.Context) -> dict[str, click.Command]:
+        """Return the commands that skills declare, by name; for the list in the help without reading any YAML."""
+        if "declared" not in ctx.meta:
+            skills_dirs, own = ctx.params.get("skills_dirs", ()), _own_commands()
+            if ctx.meta.get(_HELP):
+                from skillpack.skills.roots import default_roots
+
+                found = {
+                    name: click.Command(name, help=f"Of skill {skill}: see skillpack {name} --help.")
+                    for name, skill in _names_in_skills(default_roots(skills_dirs))
+                    if name not in own
+                }
+            else:
+                from skillpack.commands._declared import declared_commands
+
+                found = declared_commands(skills_dirs, own)
+            ctx.meta["declared"] = found
+        result: dict[str, click.Command] = ctx.meta["declared"]
+        return result
+
+
+def _names_in_skills(roots: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the names of commands that stand in the declarations below some folders, each with its skill's folder."""
+    for root in roots:
+        for path in sorted(Path(root).glob("*/skill.yaml")):
+            with suppress(OSError), path.open(errors="replace") as file:
+                for name in _DECLARED.findall(file.read(_MOST_READ)):
+                    yield name, path.parent.name
+
+
+def _own_commands() -> list[str]:
+    return [module.name for module in iter_modules(skillpack.commands.__path__) if not module.name.startswith("_")]
 
 
 def main() -> None:

@@ -25,21 +25,26 @@ from .strict_json import MAX_BYTES, NotJsonError, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any, NoReturn
 
     from .tool import Tool
 
-# An option's destination starts with a blank, so that it cannot be the name of a parameter.
+# An option's destination starts with a blank, so that it cannot be the name of a parameter; that of a parameter given
+# by its place starts with this.
+_PLACE = "\t"
 _NO_VALUE = object()
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _CAMEL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 _NEGATIVE = re.compile(r"-[.\d]")
 _METAVARS = {"string": "TEXT", "number": "NUMBER", "integer": "INTEGER"}
-_EPILOG = (
-    "Standard output carries one JSON envelope {ok, error, data, duration_ms}; messages go to standard error.\n"
+_EXIT_CODES = (
     "Exit codes: 0 done; 1 done, but the design violates something; 2 bad input; 3 a needed program is missing;\n"
     "4 internal error or timeout."
+)
+_EPILOG = (
+    "Standard output carries one JSON envelope {ok, error, data, duration_ms}; messages go to standard error.\n"
+    + _EXIT_CODES
 )
 
 
@@ -86,20 +91,47 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
         )
 
 
-def command_line(tool: Tool) -> argparse.ArgumentParser:
-    """Return the parser of ``tool``'s command line. It collects texts; ``read_request`` turns them into values."""
+@dataclass(frozen=True)
+class Command:
+    """How a command for people gives the parameters of a tool.
+
+    Attributes:
+        name: What is typed, such as ``skillpack build``.
+        arguments: Parameters that are given without their names, in order.
+        options: Short options by the parameter that they give.
+        help: What stands in the help instead of the tool's description and examples.
+    """
+
+    name: str
+    arguments: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    help: str = ""
+
+
+def command_line(tool: Tool, command: Command | None = None) -> argparse.ArgumentParser:
+    """Return the parser of ``tool``'s command line. It collects texts; ``read_request`` turns them into values.
+
+    Args:
+        tool: The tool.
+        command: The command that runs it. Default: its own script.
+    """
+    places = "".join(f" [{shown_name(name)}]" for name in command.arguments) if command else ""
     parser = _Parser(
-        usage=f"{Path(sys.argv[0]).name} [--PARAMETER VALUE ...] [--params JSON|FILE|-]",
-        description=textwrap.fill(_description(tool), 100),
-        epilog=_examples(tool) + _EPILOG,
+        usage=f"{command.name}{places} [OPTIONS]"
+        if command
+        else f"{Path(sys.argv[0]).name} [--PARAMETER VALUE ...] [--params JSON|FILE|-]",
+        description=textwrap.fill((command and command.help) or _description(tool), 100),
+        epilog=_EXIT_CODES if command else _examples(tool) + _EPILOG,
         formatter_class=_HelpFormatter,
         allow_abbrev=False,
         add_help=False,
         argument_default=argparse.SUPPRESS,
     )
     group = parser.add_argument_group("parameters")
+    for name in command.arguments if command else ():
+        parser.add_argument(f"{_PLACE}{name}", nargs="?", metavar=shown_name(name), help=argparse.SUPPRESS)
     for name, schema in _flag_properties(tool):
-        _add_parameter(group, name, schema, tool)
+        _add_parameter(group, name, schema, tool, command)
     group = parser.add_argument_group("options")
     values = {"nargs": "?", "const": _NO_VALUE, "action": "append"}
     for option, metavar, text in (
@@ -126,7 +158,14 @@ def read_request(parser: argparse.ArgumentParser, tool: Tool, argv: list[str]) -
     """Return the request that ``argv`` states, with all its faults in ``faults``."""
     flags = _flags(parser)
     given, extra = parser.parse_known_args(_joined_negatives(argv, flags))
-    found: dict[str, Any] = vars(given)
+    found: dict[str, Any] = {}
+    for name, value in vars(given).items():
+        if name.startswith(_PLACE):
+            found.setdefault(name[len(_PLACE) :], []).append(value)
+        elif name in found:
+            found[name] += value
+        else:
+            found[name] = value
     request = Request(params={})
     for option in ("help", "schema", "serve", "pretty"):
         setattr(request, option, bool(found.get(f" {option}")))
@@ -161,9 +200,12 @@ def _flag_properties(tool: Tool) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def _add_parameter(group: argparse._ArgumentGroup, name: str, schema: dict[str, Any], tool: Tool) -> None:
+def _add_parameter(
+    group: argparse._ArgumentGroup, name: str, schema: dict[str, Any], tool: Tool, command: Command | None
+) -> None:
     types = _types(schema, tool.input_schema)
-    flags = [f"--{_kebab(name)}", *([f"--{name}"] if _CAMEL.search(name) else [])]
+    short = [command.options[name]] if command and name in command.options else []
+    flags = [*short, f"--{_kebab(name)}", *([f"--{name}"] if _CAMEL.search(name) else [])]
     options: dict[str, Any] = {
         "dest": name,
         "nargs": "?",
@@ -172,7 +214,10 @@ def _add_parameter(group: argparse._ArgumentGroup, name: str, schema: dict[str, 
         "help": _help_text(name, schema, tool),
     }
     if types == {"boolean"}:
-        group.add_argument(*flags, **{**options, "const": True, "metavar": "true|false"})
+        if command is None:
+            group.add_argument(*flags, **{**options, "const": True, "metavar": "true|false"})
+        else:  # a word that follows is an argument
+            group.add_argument(*flags, dest=name, action="append_const", const=True, help=options["help"])
         group.add_argument(
             f"--no-{_kebab(name)}", dest=name, action="append_const", const=False, help=argparse.SUPPRESS
         )
@@ -241,6 +286,11 @@ def _flag_words(name: str, value: Any) -> list[str]:
         return [f"--no-{_kebab(name)}"]
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return [f"--{_kebab(name)}", shlex.quote(text)]
+
+
+def shown_name(name: str) -> str:
+    """Return how the help calls a parameter that is given by its place."""
+    return "FILE" if name.endswith("_path") else name.upper()
 
 
 def _kebab(name: str) -> str:

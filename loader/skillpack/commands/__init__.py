@@ -25,6 +25,7 @@ SKILLS_DIR = click.option(
     "--skills-dir",
     "skills_dirs",
     multiple=True,
+    is_eager=True,  # the help of the group lists what is there
     metavar="DIR",
     help="Folder with skills, or @project, @user, @pack; repeat for several, the first has precedence. "
     "[default: SKILLPACK_PATH, else this pack]",

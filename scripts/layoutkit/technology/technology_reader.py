@@ -7,7 +7,7 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import TechnologyError
+from layoutkit.errors import TechnologyError, did_you_mean
 from layoutkit.technology.bounded_yaml import check_numbers, read_yaml
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS, PASSIVE_KINDS, FileFields, listed_kinds
 from layoutkit.technology.device_names import read_names
@@ -36,6 +36,7 @@ SHIPPED = Path(__file__).parent
 RULE_FIELDS = frozenset({"id", "kind", "value", "description", "severity", "source"})
 MAX_FILE_BYTES = 4_000_000
 SECTIONS = ("technology", "layers", "roles", "stack", "dimensions", "devices")
+LEAST_NAME = 3  # letters of a name that is not given in full
 MAX_SHOWN = 20  # faults in a message; the details hold all
 
 
@@ -80,14 +81,31 @@ def file_of(name_or_path: str) -> Path:
     """Return the file of the technology called ``name_or_path``.
 
     Raises:
-        TechnologyError: If it is neither a shipped name nor the path of a YAML file.
+        TechnologyError: If it is neither the name of a shipped one, in full or not, nor the path of a YAML file.
     """
-    path = SHIPPED / f"{name_or_path}.yaml" if name_or_path in names() else Path(name_or_path)
-    if path.suffix not in {".yaml", ".yml"} or not path.is_file():
-        raise TechnologyError(
-            f"unknown technology '{name_or_path}'; shipped: {', '.join(names())}; or give the path of a .yaml file"
-        )
-    return path
+    shipped = names()
+    if name_or_path in shipped:
+        return SHIPPED / f"{name_or_path}.yaml"
+    path = Path(name_or_path)
+    if path.suffix in {".yaml", ".yml"} and path.is_file():
+        return path
+    meant = _called(name_or_path)
+    if len(meant) == 1:
+        return SHIPPED / f"{meant[0]}.yaml"
+    hint = f" is short for {' and '.join(meant)}" if meant else ""
+    raise TechnologyError(
+        f"unknown technology '{name_or_path}'{hint or did_you_mean(name_or_path, shipped)}; shipped: "
+        f"{', '.join(shipped)}; or give the path of a .yaml file"
+    )
+
+
+def _called(name: str) -> list[str]:
+    """Return the shipped technologies whose name begins with ``name``, or which are also called so."""
+    low = name.lower()
+    if len(low) < LEAST_NAME:
+        return []
+    begin = [each for each in names() if each.lower().startswith(low)]
+    return begin or [each for each in names() if low in read_document(SHIPPED / f"{each}.yaml").get("also_called", ())]
 
 
 def read_document(path: Path) -> dict[str, Any]:

@@ -1,0 +1,96 @@
+"""Commands that a skill declares for its tools; the skill here is somebody else's."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+DECLARATION = """
+    tools:
+      - id: tea.make_tea
+        script: scripts/make_tea.py
+        description: Make tea
+        input_schema:
+          type: object
+          required: [leaf_path]
+          properties: {leaf_path: {type: string}, minutes: {type: number, default: 3}, milk: {type: boolean}}
+        output_schema: {type: object}
+        command: {name: tea, arguments: [leaf_path], options: {minutes: -m}, shows: files.cup}
+      - id: tea.list_teas
+        script: scripts/make_tea.py
+        input_schema: {type: object}
+        output_schema: {type: object}
+        command: {name: list}
+"""
+SCRIPT = """
+    import sys
+    from skillscript import SkillError, main
+
+    def execute(params, context):
+        print("the water boils", file=sys.stderr)
+        if params["minutes"] > 9:
+            raise SkillError("INVALID_PARAM", "too bitter")
+        return {"given": params, "files": {"cup": "cup.txt"}}
+
+    if __name__ == "__main__":
+        raise SystemExit(main(__file__, "tea.make_tea", execute))
+"""
+
+
+@pytest.fixture
+def skillpack(tmp_path):
+    skill = tmp_path / "skills" / "tea"
+    (skill / "scripts").mkdir(parents=True)
+    (skill / "SKILL.md").write_text("---\nname: tea\ndescription: Makes tea.\n---\n# Tea\n")
+    (skill / "skill.yaml").write_text(textwrap.dedent(DECLARATION))
+    (skill / "scripts" / "make_tea.py").write_text(textwrap.dedent(SCRIPT))
+
+    def run(*words):
+        command = [sys.executable, "-m", "skillpack", "--skills-dir", str(tmp_path / "skills"), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def test_the_command_takes_words_and_short_options_and_prints_the_field_it_shows(skillpack):
+    done = skillpack("tea", "--milk", "oolong", "-m", "4")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "cup.txt\n", "the water boils\n")
+    answer = json.loads(skillpack("tea", "oolong", "-m", "4", "--json", "--milk").stdout)
+    assert answer["data"]["given"] == {"leaf_path": "oolong", "minutes": 4, "milk": True}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["oolong", "-m", "12"], "INVALID_PARAM: too bitter"),
+        ([], "leaf_path"),
+        (["oolong", "assam"], "Unexpected argument: assam"),
+        (["oolong", "--leaf-path", "assam"], "given 2 times"),
+        (["oolong", "--sugar", "1"], "Unknown option: --sugar"),
+    ],
+)
+def test_a_fault_is_said_in_words_with_exit_code_2(skillpack, words, said):
+    done = skillpack("tea", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_the_commands_are_listed_and_those_of_skillpack_stay(skillpack):
+    assert "tea       Of skill tea" in skillpack("--help").stdout
+    assert "skillpack tea [FILE] [OPTIONS]" in skillpack("tea", "--help").stdout
+    assert "tea.make_tea" in skillpack("list").stdout
+
+
+def test_an_unknown_command_is_refused_with_the_most_similar(skillpack):
+    done = skillpack("tee")
+    assert done.returncode == 2
+    assert "did you mean 'tea'" in done.stderr
+
+
+def test_the_own_pack_builds_by_a_command(tmp_path):
+    words = ["build", "missing.sp", "-t", "sky130", "--to", str(tmp_path / "out")]
+    done = subprocess.run([sys.executable, "-m", "skillpack", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "missing.sp" in done.stderr
