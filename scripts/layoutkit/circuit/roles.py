@@ -10,18 +10,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.clocks import clock_ports
+from layoutkit.circuit.cut import cut_groups
 from layoutkit.circuit.port_uses import differential_inputs, port_uses, ports_on_gates
-from layoutkit.circuit.recognise import recognise
+from layoutkit.circuit.recognise import find_groups
 from layoutkit.circuit.supplies import find_supplies
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from layoutkit.circuit.circuit import Circuit, RecognisedModule
     from layoutkit.circuit.port_uses import PortUse
     from layoutkit.circuit.supplies import Supplies
 
 _KEPT = "_roles"  # where a circuit holds its roles once they are found
+_DEVICES_A_LINE = 5  # of what is left out, at most one line for so many devices is told
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,10 @@ def find_roles(circuit: Circuit) -> Roles:
     """Return the roles in an oriented circuit; they are computed once for each ``Circuit`` object."""
     kept = vars(circuit)
     if _KEPT not in kept:
-        supplies, groups = find_supplies(circuit), recognise(circuit)
+        supplies, found = find_supplies(circuit), find_groups(circuit)
+        groups = found.groups
         modules, cut = cut_groups(groups)
+        most = max(1, len(circuit.devices) // _DEVICES_A_LINE)
         inputs = differential_inputs(circuit, supplies, groups)
         unpaired = [port for port in ports_on_gates(circuit, supplies) if port not in inputs]
         kept[_KEPT] = Roles(
@@ -62,12 +66,13 @@ def find_roles(circuit: Circuit) -> Roles:
             groups,
             modules,
             cut,
+            tuple(f"{names} {reason}" for names, reason in found.left_out)[:most],
             ports=port_uses(circuit, supplies),
             inputs=inputs,
             clocks=clock_ports(circuit, supplies, unpaired),
         )
-    found: Roles = kept[_KEPT]
-    return found
+    roles: Roles = kept[_KEPT]
+    return roles
 
 
 def recognised(circuit: Circuit) -> Circuit:
@@ -76,17 +81,3 @@ def recognised(circuit: Circuit) -> Circuit:
     result = circuit.with_modules(found.groups)
     vars(result)[_KEPT] = found  # the roles of a circuit do not depend on the modules that it lists
     return result
-
-
-def cut_groups(groups: Sequence[RecognisedModule]) -> tuple[tuple[RecognisedModule, ...], tuple[str, ...]]:
-    """Return the groups that are drawn as modules, none with a device of another, and what was decided, in words."""
-    owner: dict[str, RecognisedModule] = {}
-    modules, words = [], []
-    for group in groups:
-        before = next((owner[name] for name in group.devices if name in owner), None)
-        if before is None:
-            modules.append(group)
-            owner.update(dict.fromkeys(group.devices, group))
-        else:
-            words.append(f"{group.id} is not drawn as a module, because {before.id} has devices of it")
-    return tuple(modules), tuple(words)

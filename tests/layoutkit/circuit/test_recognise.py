@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutkit.circuit import Circuit, Device, recognise
+from layoutkit.circuit import Circuit, Device, find_roles, recognise
 from layoutkit.circuit.readers.spice_reader import read_spice
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.circuit.supplies import find_supplies
@@ -91,7 +91,7 @@ def test_a_pair_with_two_source_nets_has_equal_tails_or_resistors_to_one(spice, 
     circuit = spice(sub(body, "vip vin x y bias vdd vss"))
     assert (("differential_pair", ("M1", "M2")) in modules(circuit)) is found
     if found and "M4" in below:
-        assert ("load_pair", ("M3", "M4")) in modules(circuit)
+        assert ("current_mirror", ("M3", "M4")) in modules(circuit)
 
 
 FOLLOWERS = """
@@ -145,7 +145,7 @@ def test_devices_beside_a_pair_of_followers_are_symmetric_too(spice):
     body = FOLLOWERS.format(**USUAL) + "C1 s1 vss capacitor w=5u l=5u\nC2 s2 vss capacitor w=5u l=5u"
     assert {
         ("symmetric_pair", ("M1", "M2")),
-        ("load_pair", ("M3", "M4")),
+        ("current_mirror", ("M3", "M4")),
         ("capacitor_pair", ("C1", "C2")),
     } <= modules(spice(sub(body, "a b bias vdd vss")))
 
@@ -189,8 +189,14 @@ def test_a_mirror_has_its_reference_first_and_its_ratios(spice):
         """)
     )
     (mirror,) = recognise(circuit)
-    assert mirror.devices == ("MR", "MA", "MB")
-    assert mirror.properties["ratios"] == {"MA": 3.0, "MB": 0.5}
+    assert mirror.devices == ("MR", "MA", "MB", "MC")
+    assert mirror.properties["ratios"] == {"MA": 3.0, "MB": 0.5, "MC": None}
+    assert mirror.properties["unequal_length"] == ["MC"]
+    roles = find_roles(circuit)
+    (module,) = roles.modules  # what is drawn together has one length
+    assert module.devices == ("MR", "MA", "MB")
+    assert any("MC" in line for line in roles.cut)
+    assert any(line.startswith("MD has the gate of mirror MR") for line in roles.not_matched)
 
 
 def test_a_cascode_mirror_has_four_devices(spice):
@@ -469,11 +475,12 @@ def random_circuits(draw):
 
 @given(random_circuits())
 def test_no_device_is_in_two_modules_and_the_answer_is_always_the_same(circuit):
-    found = recognise(circuit)
-    used = [device for module in found for device in module.devices]
+    roles = find_roles(circuit)
+    used = [device for module in roles.modules for device in module.devices]
     assert len(used) == len(set(used))
-    assert len({module.id for module in found}) == len(found)
-    assert recognise(circuit) == found
+    assert all(len(group.devices) == len(set(group.devices)) for group in roles.groups)
+    assert len({group.id for group in roles.groups}) == len(roles.groups)
+    assert recognise(circuit) == roles.groups
 
 
 def currents_below(circuit, net, gate=True):

@@ -1,0 +1,262 @@
+r"""Where currents flow: what is on a net, what lies below a source, and which transistors are switches.
+
+The foot of a transistor is what its current passes from its source down to the net where branches meet: a resistor, a
+switch, a diode or junction, or nothing::
+
+      | M1     | M2       | M3
+      |        R          sw     the root of all three is the rail; the feet of M2 and M3 are R and the switch
+    --+--------+----------+-- rail
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from layoutkit.circuit.symmetry import is_capacitor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.circuit.supplies import Supplies
+
+_LONGEST_FOOT = 8
+_MOST_IN_A_GATE = 16
+"""A logic gate has at most this many transistors of one type."""
+_RESISTOR, _SWITCH, _JUNCTION = "resistor", "switch", "junction"
+
+
+class Foot(NamedTuple):
+    """What lies between the source of a transistor and the net where branches meet.
+
+    Attributes:
+        root: That net.
+        kinds: What the current passes, from the source down: ``resistor``, ``switch``, ``junction``.
+        devices: Those devices.
+    """
+
+    root: str
+    kinds: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+
+
+class Channels:
+    """The channels, resistors and junctions of an oriented circuit, by net.
+
+    Attributes:
+        mos: Id to each transistor that carries current: neither off for good nor with both ends on one net.
+        gates: Net to the transistors of ``mos`` whose gate is on it.
+        drains: Likewise for drains.
+        sources: Likewise for sources.
+    """
+
+    def __init__(self, circuit: Circuit, supplies: Supplies) -> None:
+        self.circuit = circuit
+        self.supplies = supplies
+        self.ports = frozenset(circuit.ports)
+        self._outside = self.ports | set(circuit.black_box_nets)
+        self._rails = {"nmos": frozenset(supplies.ground), "pmos": frozenset(supplies.power)}
+        self._on = {"nmos": frozenset(supplies.power), "pmos": frozenset(supplies.ground)}
+        self.mos = {d.id: d for d in circuit.devices if d.is_mos and not self.is_dummy(d)}
+        self.gates: dict[str, list[Device]] = defaultdict(list)
+        self.drains: dict[str, list[Device]] = defaultdict(list)
+        self.sources: dict[str, list[Device]] = defaultdict(list)
+        for device in self.mos.values():
+            net = device.terminals
+            self.gates[net["g"]].append(device)
+            self.drains[net["d"]].append(device)
+            self.sources[net["s"]].append(device)
+        between: dict[frozenset[str], set[str]] = defaultdict(set)
+        for device in self.mos.values():
+            between[self._ends_of(device)].add(device.type)
+        self._both_types = {ends for ends, types in between.items() if len(types) == 2}
+        self._logic: dict[str, bool] = {}
+        self._feet: dict[tuple[str, str], Foot] = {}
+
+    @staticmethod
+    def _ends_of(device: Device) -> frozenset[str]:
+        return frozenset((device.terminals["d"], device.terminals["s"]))
+
+    def is_dummy(self, device: Device) -> bool:
+        """Whether a transistor is off for good, or has both ends on one net."""
+        net = device.terminals
+        return net["d"] == net["s"] or net["g"] in self._rails[device.type]
+
+    @cached_property
+    def others(self) -> dict[str, list[Device]]:
+        """Net to the devices other than transistors that carry direct current from it."""
+        found: dict[str, list[Device]] = defaultdict(list)
+        for device in self.circuit.devices:
+            if device.is_mos or device.type in {"capacitor", "mos_capacitor", "tap"}:
+                continue
+            ends = ("c", "e") if device.kind.area_counts or device.type in {"npn", "pnp"} else device.kind.ends
+            for net in {device.terminals[end] for end in ends if end in device.terminals}:
+                found[net].append(device)
+        return found
+
+    def channel_ends(self, net: str) -> list[Device]:
+        """Return the transistors whose channel ends on a net."""
+        return [*self.drains.get(net, ()), *self.sources.get(net, ())]
+
+    def is_driven(self, net: str) -> bool:
+        """Whether a channel or another device inside the circuit carries current to a net."""
+        return bool(self.channel_ends(net) or self.others.get(net))
+
+    def has_diode(self, net: str, mos_type: str = "") -> bool:
+        """Whether a transistor has gate and drain on a net."""
+        return any(d.terminals["g"] == net and mos_type in {"", d.type} for d in self.drains.get(net, ()))
+
+    def is_switch(self, device: Device, *, by_port: bool = False) -> bool:
+        """Whether a transistor only switches: it is half of a transmission gate, always on, or on a logic signal.
+
+        Args:
+            device: The transistor.
+            by_port: Whether a gate that nothing inside drives counts, too.
+        """
+        gate, ends = device.terminals["g"], self._ends_of(device)
+        if ends in self._both_types and not any(net in self.supplies for net in ends):
+            return True
+        if gate in self._on[device.type] or self.is_logic(gate):
+            return True
+        return by_port and not self.is_driven(gate)
+
+    def is_logic(self, net: str) -> bool:
+        """Whether a net carries a logic signal: the output of a complementary gate, or an input of one from outside.
+
+        In a complementary gate the transistors to power and those to ground have the same gate nets. What pulls between
+        both rails, on one side only by logic signals and nowhere by a bias, is logic too, such as a level shifter, and
+        so is a latch between both rails without a bias.
+        """
+        if net not in self._logic:
+            self._logic[net] = False  # where signals go round in a circle
+            self._logic[net] = self._is_logic(net)
+        return self._logic[net]
+
+    def _is_logic(self, net: str) -> bool:
+        if net in self.supplies:
+            return False
+        if not self.is_driven(net):
+            pulled: dict[str, set[str]] = {"nmos": set(), "pmos": set()}
+            for device in self.gates.get(net, ()):
+                pulled[device.type].add(device.terminals["d"])
+            return bool(pulled["nmos"] & pulled["pmos"])
+        down, up = self._pulled_by(net, "nmos"), self._pulled_by(net, "pmos")
+        if down and up and down == up and net not in down:
+            return True
+        if down and up and self._is_latched(net) and not any(self.has_diode(gate) for gate in (*down, *up)):
+            return True
+        drivers = self.channel_ends(net)
+        if len(drivers) > _MOST_IN_A_GATE or self.others.get(net):
+            return False
+        if any(d.terminals["s"] not in self.supplies or self.has_diode(d.terminals["g"]) for d in drivers):
+            return False
+        sides = [[d for d in drivers if d.type == kind] for kind in ("nmos", "pmos")]
+        return all(sides) and any(all(self.is_logic(d.terminals["g"]) for d in side) for side in sides)
+
+    def _is_latched(self, net: str) -> bool:
+        """Whether a transistor on a rail drives a net whose gate the net drives back through one of its type."""
+        for device in self.drains.get(net, ()):
+            gate = device.terminals["g"]
+            back = self.drains.get(gate, ()) if device.terminals["s"] in self.supplies and gate != net else ()
+            if len(back) <= _MOST_IN_A_GATE and any(d.type == device.type and d.terminals["g"] == net for d in back):
+                return True
+        return False
+
+    def _pulled_by(self, net: str, mos_type: str) -> set[str]:
+        """Return the gates of the transistors of one type between a net and their rail; empty if more than those."""
+        front, seen, gates, used = [net], {net}, set[str](), set[str]()
+        while front:
+            here = front.pop()
+            for device in self.drains.get(here, ()) if len(self.drains.get(here, ())) <= _MOST_IN_A_GATE else ():
+                if device.type != mos_type:
+                    continue
+                used.add(device.id)
+                gates.add(device.terminals["g"])
+                below = device.terminals["s"]
+                if below not in self._rails[mos_type] and below not in seen:
+                    seen.add(below)
+                    front.append(below)
+            if len(used) > _MOST_IN_A_GATE:
+                return set()
+        return gates
+
+    def foot(self, device: Device) -> Foot:
+        """Return what lies between the source of a transistor and the net where branches meet."""
+        key = (device.id, device.terminals["s"])
+        if key not in self._feet:
+            self._feet[key] = self._foot(device)
+        return self._feet[key]
+
+    def _foot(self, device: Device) -> Foot:
+        net, above = device.terminals["s"], device
+        kinds: list[str] = []
+        passed: list[str] = []
+        while net not in self.supplies and net not in self._outside and len(kinds) < _LONGEST_FOOT:
+            drains, sources = self.drains.get(net, ()), self.sources.get(net, ())
+            others = self.others.get(net, ())
+            if len(drains) + len(sources) + len(others) > _MOST_IN_A_GATE:
+                break
+            below = [d for d in (*drains, *sources, *others) if d.id != above.id]
+            if below and all(d.type in {"npn", "pnp", "diode"} for d in below):
+                far = self._below_junction(below, net)
+                if far is None:
+                    break
+                kinds.append(_JUNCTION)
+                passed += [d.id for d in below]
+                net, above = far, below[0]
+                continue
+            if len(below) != 1:
+                break
+            (other,) = below
+            if other.type == "resistor":
+                ends = [other.terminals[end] for end in other.kind.ends]
+                far = ends[1] if ends[0] == net else ends[0]
+                kinds.append(_RESISTOR)
+            elif other.is_mos and other.type == device.type and other.terminals["d"] == net:
+                if not self.is_switch(other, by_port=True):
+                    break
+                far = other.terminals["s"]
+                kinds.append(_SWITCH)
+            else:
+                break
+            passed.append(other.id)
+            if far == net:
+                break
+            net, above = far, other
+        return Foot(net, tuple(dict.fromkeys(kinds)), tuple(passed))
+
+    @staticmethod
+    def _below_junction(devices: Sequence[Device], net: str) -> str | None:
+        """Return the net at the other end of junctions in parallel; None if they end on several."""
+        ends = set()
+        for device in devices:
+            if device.type == "diode":
+                ends |= {device.terminals[end] for end in device.kind.ends} - {net}
+            elif device.terminals.get("e") == net:
+                ends.add(device.terminals["c"])
+            else:
+                return None
+        return ends.pop() if len(ends) == 1 else None
+
+    def free_capacitors(self) -> list[Device]:
+        """Return the transistors that are capacitors and load a signal."""
+        return [d for d in self.circuit.devices if is_capacitor(d) and d.terminals["g"] not in self.supplies]
+
+
+def electrical_width(device: Device) -> float | None:
+    """Return the width of all units of a transistor, in units that compare within one netlist."""
+    if "nfin" in device.params:
+        return float(device.params["nfin"]) * device.nf * device.m
+    return float(device.params["w"]) * device.m if "w" in device.params else None
+
+
+def gate_length(device: Device) -> tuple[float | None, float]:
+    """Return the gate length of a transistor [m] and how many gates are in series."""
+    return device.params.get("l"), device.params.get("stack", 1)
+
+
+def in_order(devices: Iterable[Device], order: dict[str, int]) -> list[Device]:
+    """Return devices in the order of the netlist."""
+    return sorted(devices, key=lambda device: order[device.id])

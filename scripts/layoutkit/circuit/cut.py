@@ -1,0 +1,137 @@
+"""The policy that cuts groups, which may share devices, into the modules that are drawn, which share none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutkit.circuit.circuit import RecognisedModule
+
+_WIDEST_DRIVEN = 10  # ratio of two transistors on one amplifier above which one of them carries the output current
+_ORDER = (
+    ("cross_coupled_pair",),
+    ("current_mirror",),
+    ("differential_pair", "symmetric_pair", "load_pair", "cascode_pair", "bipolar_array"),
+    ("resistor_pair", "capacitor_pair", "bipolar_pair"),
+    ("inverter",),
+)
+"""Which groups are cut first; those of other types come last."""
+
+
+def cut_groups(groups: Sequence[RecognisedModule]) -> tuple[tuple[RecognisedModule, ...], tuple[str, ...]]:
+    """Return the groups that are drawn as modules, none with a device of another, and what was decided, in words.
+
+    The policy: the group that loses most by a split keeps its devices. A cross-coupled pair goes before a mirror, since
+    both its halves must see the same wires; a mirror before a pair, whose loads may be two mirrors side by side; large
+    mirrors before small ones; pairs before inverters; and what is only placed side by side comes last. A mirror goes on
+    without the outputs that it loses. A pair is whole or none. Outputs of another gate length are drawn apart, and all
+    outputs of one reference on one gate are one module, whatever lies below their sources.
+    """
+    return _Cut(groups).result()
+
+
+class _Cut:
+    """The state of one cut: what each device is part of so far."""
+
+    def __init__(self, groups: Sequence[RecognisedModule]) -> None:
+        self._groups = groups
+        self._owner: dict[str, str] = {}  # device to the id of its module
+        self._modules: dict[str, RecognisedModule] = {}
+        self._words: list[str] = []
+
+    def result(self) -> tuple[tuple[RecognisedModule, ...], tuple[str, ...]]:
+        """Return the modules in the order of the groups, and the decisions."""
+        rank = {name: place for place, names in enumerate(_ORDER) for name in names}
+        last = len(_ORDER)
+
+        def place(group: RecognisedModule) -> tuple[int, bool, int]:
+            aside = group.properties.get("topology") in {"self_biased", "switched"}
+            return rank.get(group.type, last), aside, -len(group.devices)
+
+        for group in sorted(self._groups, key=place):
+            if group.type == "current_mirror":
+                self._mirror(group)
+            else:
+                self._whole(group)
+        modules = (self._modules[group.id] for group in self._groups if group.id in self._modules)
+        return tuple(modules), tuple(self._words)
+
+    def _keep(self, module: RecognisedModule) -> None:
+        self._modules[module.id] = module
+        self._owner.update(dict.fromkeys(module.devices, module.id))
+
+    def _whole(self, group: RecognisedModule) -> None:
+        owners = dict.fromkeys(self._owner[name] for name in group.devices if name in self._owner)
+        if owners:
+            self._words.append(f"{group.id} ({' '.join(group.devices)}) is drawn as parts of {' and '.join(owners)}")
+        else:
+            self._keep(group)
+
+    def _mirror(self, group: RecognisedModule) -> None:
+        properties = group.properties
+        reference, unequal = properties["reference"], set(properties.get("unequal_length", ()))
+        if unequal == set(properties["outputs"]):
+            unequal = set()  # none matches the reference: all are told as one group, and drawn apart
+        free = [name for name in group.devices if name not in self._owner and name not in unequal]
+        outputs = [name for name in properties["outputs"] if name in free]
+        first = self._modules.get(self._owner.get(reference, ""))
+        if first is not None and first.type == "current_mirror" and first.properties["reference"] == reference:
+            if outputs and "joined_by" not in properties and "joined_by" not in first.properties:
+                self._keep(_with_outputs(first, group, free))
+                self._words.append(f"{group.id} is drawn in one module with {first.id}: they have one reference")
+            else:
+                self._words.append(f"{group.id} is drawn as {first.id} and {' '.join(outputs)}: their gates differ")
+            return
+        lost = [name for name in group.devices if name not in free]
+        ratios = [ratio for ratio in properties["ratios"].values() if ratio]
+        if properties["topology"] == "driven" and len(ratios) == 1 and max(ratios[0], 1 / ratios[0]) > _WIDEST_DRIVEN:
+            self._words.append(f"{group.id} ({' '.join(group.devices)}) is not drawn in one module: a power transistor")
+            return
+        if reference not in free or not outputs:
+            owners = dict.fromkeys(self._owner[name] for name in lost if name in self._owner)
+            self._words.append(f"{group.id} ({' '.join(group.devices)}) is drawn as parts of {' and '.join(owners)}")
+            return
+        apart = [name for name in lost if name in unequal]
+        if apart:
+            self._words.append(
+                f"{' '.join(apart)} of {group.id}: drawn apart, the gate length is not that of {reference}"
+            )
+        for name in lost:
+            if name not in unequal:
+                self._words.append(f"{name} of {group.id} is drawn as part of {self._owner[name]}")
+        self._keep(_restricted(group, free) if lost else group)
+
+
+def _restricted(group: RecognisedModule, kept: Sequence[str]) -> RecognisedModule:
+    """Return a mirror with those of its devices that are kept."""
+    known, properties = set(kept), dict(group.properties)
+    properties["outputs"] = [name for name in properties["outputs"] if name in known]
+    properties["ratios"] = {name: ratio for name, ratio in properties["ratios"].items() if name in known}
+    cascodes = [name for name in properties.pop("cascodes", ()) if name in known]
+    if not any(ratio is None for ratio in properties["ratios"].values()):
+        properties.pop("unequal_length", None)
+    if len(cascodes) > 1:
+        properties["cascodes"] = cascodes
+    bottoms = [properties["reference"], *properties["outputs"]]
+    devices = (*bottoms, *(cascodes if len(cascodes) > 1 else ()))
+    return replace(group, devices=devices, properties=properties)
+
+
+def _with_outputs(first: RecognisedModule, second: RecognisedModule, free: Sequence[str]) -> RecognisedModule:
+    """Return a mirror with the free outputs of another one of the same reference, and their cascodes."""
+    properties = dict(first.properties)
+    outputs = [name for name in second.properties["outputs"] if name in set(free)]
+    cascodes = [name for name in second.properties.get("cascodes", ()) if name in set(free)]
+    properties["outputs"] = [*properties["outputs"], *outputs]
+    more = {name: ratio for name, ratio in second.properties["ratios"].items() if name in set(free)}
+    properties["ratios"] = {**properties["ratios"], **more}
+    for key in ("feet", "closed_by"):
+        if key in second.properties:
+            properties[key] = second.properties[key]
+    tops = [*properties.get("cascodes", ()), *cascodes]
+    if tops:
+        properties["cascodes"] = tops
+    return replace(first, devices=(properties["reference"], *properties["outputs"], *tops), properties=properties)

@@ -1,0 +1,396 @@
+r"""Find current mirrors and current sources on one gate net, with what lies below their sources and above their drains.
+
+      iref    out      iref    out     iref    out      iref       out       amplifier
+       |__     |        sw__    |       |__     |        |_____     |           |
+     M1|--'---|M2     M1|--'---|M2    M1|--'---|M2     C1|--' |----|C2     M1|--'---|M2
+       |       |        |       |       R       sw     M1|----'----|M2       |       |
+       rail   rail     rail   rail     rail   rail      rail      rail      rail   rail
+       simple         closed_by sw     degenerated       wide_swing           driven
+
+Members of a mirror have one type, one model and one gate net, and their feet end on one net (see ``channels.py``). The
+reference is the member whose drain the gate is on, directly, through a cascode or through a switch. Without one, an
+amplifier or a port drives the gate, and the structure must say that the members are current sources.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from layoutkit.circuit.channels import electrical_width, gate_length
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from layoutkit.circuit.channels import Channels
+    from layoutkit.circuit.circuit import Device
+
+FEWEST_SOURCES = 3
+"""So many sources on a gate that an amplifier drives are a group; two are one if nothing else takes them."""
+_MOST_ON_A_DRAIN = 16  # channel ends on the net between a current source and its cascode
+_OTHER_TYPE = {"nmos": "pmos", "pmos": "nmos"}
+
+
+class Group(NamedTuple):
+    """A group of devices that was found.
+
+    Attributes:
+        type: Type of its module.
+        devices: Its devices; the order carries meaning.
+        properties: Those of its module.
+    """
+
+    type: str
+    devices: tuple[str, ...]
+    properties: dict[str, Any]
+
+
+class _Family(NamedTuple):
+    """Transistors of one type and model on one gate net whose feet end on one net, in the order of the netlist."""
+
+    gate: str
+    root: str
+    members: tuple[Device, ...]
+
+
+class Mirrors:
+    """The search in one circuit.
+
+    Args:
+        channels: Its channels.
+        crossed: Transistors of cross-coupled pairs: what closes a loop around one of these is no diode.
+    """
+
+    def __init__(self, channels: Channels, crossed: AbstractSet[str]) -> None:
+        self._channels = channels
+        self._crossed = crossed
+        self._supplies = channels.supplies
+        self._by_gate = self._families()
+        self._references: dict[tuple[str, str, str], list[Device]] = defaultdict(list)  # type, model, gate
+        self._with_reference: set[tuple[str, str, str]] = set()
+        self._closing: dict[str, dict[str, list[Device]]] = {}
+
+    def _families(self) -> dict[tuple[str, str, str], list[_Family]]:
+        members: dict[tuple[str, str, str], dict[str, list[Device]]] = defaultdict(lambda: defaultdict(list))
+        for device in self._channels.mos.values():
+            gate = device.terminals["g"]
+            if gate not in self._supplies:
+                key = (device.type, device.model.lower(), gate)
+                members[key][self._channels.foot(device).root].append(device)
+        found: dict[tuple[str, str, str], list[_Family]] = {}
+        for key, by_root in members.items():
+            found[key] = []
+            for root, devices in by_root.items():
+                kept = self._without_cascodes(devices)
+                if kept:
+                    found[key].append(_Family(key[2], root, tuple(kept)))
+        return found
+
+    def _without_cascodes(self, devices: Sequence[Device]) -> list[Device]:
+        """Return the devices on one root without those above switches that only ports drive: these may be sources."""
+        switched = [d for d in devices if "switch" in self._channels.foot(d).kinds]
+        feet = {name for d in switched for name in self._channels.foot(d).devices if name in self._channels.mos}
+        if not feet or any(self._channels.is_switch(self._channels.mos[name]) for name in feet):
+            return list(devices)
+        return [d for d in devices if "switch" not in self._channels.foot(d).kinds]
+
+    def with_reference(self) -> list[Group]:
+        """Return the mirrors with a reference: a member whose drain is on the gate, if need be through others."""
+        found: list[Group] = []
+        for key, families in self._by_gate.items():
+            for family in families:
+                found += self._mirrors_of(key, family)
+        for key, families in self._by_gate.items():
+            if key not in self._with_reference:
+                for family in families:
+                    found += self._behind_switches(key, family)
+        return found
+
+    def _mirrors_of(self, key: tuple[str, str, str], family: _Family) -> list[Group]:
+        reference, closer = self._reference(family)
+        if reference is None:
+            return []
+        self._with_reference.add(key)
+        self._references[key].append(reference)
+        foot = self._channels.foot(reference)
+        alike: list[Device] = []
+        other: list[Device] = []
+        for member in family.members:
+            if member is not reference:
+                own = self._channels.foot(member)
+                same = own.kinds == foot.kinds and (own.kinds or member.terminals["s"] == reference.terminals["s"])
+                (alike if same else other).append(member)
+        extra: dict[str, Any] = {}
+        if (
+            closer is not None
+            and closer.terminals["g"] != family.gate
+            and self._channels.is_switch(closer, by_port=True)
+        ):
+            extra["closed_by"] = closer.id
+        found = []
+        if alike:
+            found.append(self._mirror(reference, alike, "degenerated" if foot.kinds else "simple", extra, closer))
+        if other:
+            kinds = {kind for each in (reference, *other) for kind in self._channels.foot(each).kinds}
+            topology = "self_biased" if kinds & {"resistor", "junction"} else "degenerated"
+            found.append(self._mirror(reference, other, topology, extra, closer))
+        return found
+
+    def _reference(self, family: _Family) -> tuple[Device | None, Device | None]:
+        """Return the reference of a family, and the transistor between its drain and the gate if there is one."""
+        diodes = [member for member in family.members if member.terminals["d"] == family.gate]
+        if diodes:
+            return min(
+                diodes, key=lambda each: (len(self._channels.foot(each).kinds), electrical_width(each) or 0)
+            ), None
+        closed: list[tuple[Device, Device]] = []
+        closers = self._closers(family.gate) if len(family.members) > 1 else {}
+        one_type = len({each.type for each in self._channels.gates[family.gate]}) == 1
+        for member in family.members:
+            for closer in closers.get(member.terminals["d"], ()):
+                if self._crossed & {member.id, closer.id} or closer is member:
+                    continue
+                above = closer.type == member.type and closer.terminals["d"] == family.gate
+                switch = self._channels.is_switch(closer, by_port=True)
+                if (above and not switch) or (switch and one_type):
+                    closed.append((member, closer))
+        if not closed:
+            return None, None
+        return min(closed, key=lambda each: electrical_width(each[0]) or 0)
+
+    def _closers(self, gate: str) -> dict[str, list[Device]]:
+        """Return the transistors between a gate net and other nets that are no supplies, by the other net."""
+        if gate not in self._closing:
+            found: dict[str, list[Device]] = defaultdict(list)
+            for closer in self._channels.channel_ends(gate):
+                net = closer.terminals
+                far = net["s"] if net["d"] == gate else net["d"]
+                if far not in self._supplies and far != gate:
+                    found[far].append(closer)
+            self._closing[gate] = found
+        return self._closing[gate]
+
+    def _behind_switches(self, key: tuple[str, str, str], family: _Family) -> list[Group]:
+        """Return the mirror of members whose gate net only switches, or a resistor, join to that of a reference."""
+        gate = family.gate
+        joined: dict[str, list[str]] = defaultdict(list)
+        for closer in self._channels.channel_ends(gate):
+            if not self._channels.is_switch(closer, by_port=True):
+                return []
+            ends = {closer.terminals["d"], closer.terminals["s"]} - {gate}
+            for far in ends - set(self._supplies.power) - set(self._supplies.ground):
+                joined[far].append(closer.id)
+        for other in self._channels.others.get(gate, ()):
+            if other.type != "resistor":
+                return []
+            joined[next(iter({other.terminals[end] for end in other.kind.ends} - {gate}), gate)].append(other.id)
+        if len(joined) != 1:
+            return []
+        ((far, via),) = joined.items()
+        roots = [each for each in self._references.get((*key[:2], far), ()) if self._root(each) == family.root]
+        if not roots:  # a diode whose mirror has no other output
+            alone = [each for each in self._by_gate.get((*key[:2], far), ()) if each.root == family.root]
+            roots = [each for one in alone for each in one.members if each.terminals["d"] == far]
+        if len(roots) != 1:
+            return []
+        self._with_reference.add(key)
+        group = self._mirror(roots[0], list(family.members), "switched", {"joined_by": sorted(via)}, None)
+        return [group]
+
+    def _root(self, device: Device) -> str:
+        return self._channels.foot(device).root
+
+    def driven(self, tails: Collection[tuple[str, str]], least: int, taken: Collection[str] = ()) -> list[Group]:
+        """Return current sources at a supply whose gates have no reference: an amplifier or a port drives them.
+
+        An amplifier inside the circuit drives at least ``least`` of them, or the structure says that one is a current
+        source. Gates of both types are those of switches.
+
+        Args:
+            tails: Source nets of the input pairs, each with the type of its transistors; where any are given, a source
+                without an amplifier must be the tail of one, else it must lie under a cascode or feed a reference.
+            least: Fewest sources on a gate that an amplifier drives.
+            taken: Transistors that are part of other groups.
+        """
+        found = []
+        for key, families in self._by_gate.items():
+            gate = key[2]
+            if key in self._with_reference or len({d.type for d in self._channels.gates[gate]}) != 1:
+                continue
+            driven = any(not self._channels.is_switch(each) for each in self._channels.channel_ends(gate))
+            for family in families:
+                members = [each for each in family.members if each.id not in taken]
+                members = [each for each in members if each.terminals["d"] not in self._supplies]
+                if not (driven and len(members) >= FEWEST_SOURCES):
+                    members = [each for each in members if not self._is_pulled_beside(each)]
+                drains = {each.terminals["d"] for each in members}
+                if family.root not in self._supplies or len(drains) < 2 or self._channels.is_logic(gate):
+                    continue
+                lengths = Counter(gate_length(each) for each in members)
+                most = max(lengths.values())
+                length = max((each for each, count in lengths.items() if count == most), key=str)
+                alike = [each for each in members if gate_length(each) == length]
+                if len({each.terminals["d"] for each in alike}) < 2:
+                    continue
+                enough = driven and len(alike) >= least
+                if least == 2:
+                    enough = enough and self._one_unit(alike) and all(self._feeds_a_branch(each) for each in alike)
+                if enough or any(self._is_tail(each, alike, tails) for each in alike):
+                    self._with_reference.add(key)
+                    reference = min(alike, key=lambda each: (len(self._channels.foot(each).kinds),))
+                    rest = [each for each in members if each is not reference]
+                    found.append(self._mirror(reference, rest, "driven", {}, None))
+        return found
+
+    def _is_pulled_beside(self, device: Device) -> bool:
+        """Whether another transistor of its type pulls the drain of a transistor to its rail, as beside a switch."""
+        net = device.terminals
+        beside = self._channels.drains[net["d"]]
+        if len(beside) > _MOST_ON_A_DRAIN:
+            return True
+        alike = [each for each in beside if each.type == device.type and each.terminals["s"] == net["s"]]
+        return any(each.terminals["g"] != net["g"] for each in alike)
+
+    @staticmethod
+    def _one_unit(members: Iterable[Device]) -> bool:
+        """Whether transistors have one finger width: two of these on one amplifier are sources, others are stages."""
+        return len({round(each.params.get("w", 0) / each.nf * 1e12) for each in members}) == 1
+
+    def _feeds_a_branch(self, device: Device) -> bool:
+        """Whether the current of a transistor flows on through a resistor, a junction or a diode."""
+        top = self._above(device)
+        net = (top or device).terminals["d"]
+        return bool(self._channels.others.get(net)) or self._channels.has_diode(net)
+
+    def _is_tail(self, device: Device, members: Sequence[Device], tails: Collection[tuple[str, str]]) -> bool:
+        """Whether the structure says that a transistor is a current source."""
+        drain = device.terminals["d"]
+        other = _OTHER_TYPE[device.type]
+        top = self._above(device, clean=False)
+        nets = [drain, *([top.terminals["d"]] if top is not None else [])]
+        if tails:
+            return any((net, device.type) in tails for net in nets)
+        if any(self._channels.has_diode(net, other) for net in nets):
+            return True
+        if top is None or device.terminals["s"] != device.terminals["b"] or len(self._channels.circuit.nets[drain]) > 2:
+            return False  # a switch to a net that is no rail of its own type, or to one plate of a capacitor
+        above = [self._above(each) for each in members]
+        gates = [each.terminals["g"] for each in above if each is not None]
+        return gates.count(top.terminals["g"]) > 1
+
+    def _above(self, device: Device, *, clean: bool = True) -> Device | None:
+        """Return the cascode of a transistor: the only one of its type with its source on the drain.
+
+        Args:
+            device: The transistor.
+            clean: Whether nothing else may feed the net between them, as an input pair does in a folded cascode.
+        """
+        net = device.terminals["d"]
+        if net in self._supplies:
+            return None
+        if len(self._channels.channel_ends(net)) > _MOST_ON_A_DRAIN:
+            return None
+        tops = [each for each in self._channels.sources.get(net, ()) if each.type == device.type]
+        if len(tops) != 1 or self._channels.is_switch(tops[0]) or tops[0].terminals["g"] in self._supplies:
+            return None
+        if clean and (
+            self._channels.others.get(net) or any(self._feeds(each, net) for each in self._ends(net, device))
+        ):
+            return None
+        if not clean and any(
+            each.type == device.type for each in self._channels.drains.get(net, ()) if each is not device
+        ):
+            return None
+        return tops[0]
+
+    def _ends(self, net: str, below: Device) -> list[Device]:
+        ends = [each for each in self._channels.drains.get(net, ()) if each is not below]
+        return ends + [each for each in self._channels.sources.get(net, ()) if each.type != below.type]
+
+    def _feeds(self, device: Device, net: str) -> bool:
+        """Whether a transistor on a net is more than a switch that pulls the net to a supply."""
+        ends = {device.terminals["d"], device.terminals["s"]} - {net}
+        return not (all(end in self._supplies for end in ends) and self._channels.is_switch(device, by_port=True))
+
+    def _cascodes(self, bottoms: Sequence[Device], closer: Device | None) -> list[Device]:
+        """Return the cascodes above a mirror that share a gate, in the order of the mirror; none or at least two."""
+        first = self._above(bottoms[0])
+        clean = first is not None or closer is None
+        above = [self._above(each, clean=clean) for each in bottoms]
+        if above[0] is not None:
+            gate, least = above[0].terminals["g"], 2
+        else:
+            gates = Counter(each.terminals["g"] for each in above if each is not None)
+            if not gates:
+                return []
+            gate, least = min(gates, key=lambda net: (-gates[net], net)), 3  # two are a pair of their own
+        tops = [each for each in above if each is not None and each.terminals["g"] == gate]
+        return tops if least <= len(tops) == len({each.id for each in tops}) else []
+
+    def _mirror(
+        self,
+        reference: Device,
+        outputs: Sequence[Device],
+        topology: str,
+        extra: Mapping[str, Any],
+        closer: Device | None,
+    ) -> Group:
+        """Return the group of a mirror with the cascodes on top of it."""
+        ratios = {output.id: _ratio(output, reference) for output in outputs}
+        bottoms = [reference, *outputs]
+        tops = self._cascodes(bottoms, closer)
+        if closer is not None and closer in tops:
+            extra = {name: value for name, value in extra.items() if name != "closed_by"}
+        if tops and topology == "simple":
+            first = next((each for each in tops if each.terminals["s"] == reference.terminals["d"]), None)
+            if closer is not None and "closed_by" not in extra:
+                topology = "stacked" if closer.terminals["g"] == reference.terminals["g"] else "wide_swing"
+            else:
+                own = first is not None and first.terminals["d"] == first.terminals["g"]
+                topology = "cascode" if own else "biased_cascode"
+        elif closer is not None and topology == "simple" and "closed_by" not in extra:
+            topology = "wide_swing"
+        properties: dict[str, Any] = {
+            "matched": any(ratio is not None for ratio in ratios.values()),
+            "topology": topology,
+            "reference": reference.id,
+            "outputs": [output.id for output in outputs],
+            "ratios": ratios,
+            "common_gate": reference.terminals["g"],
+            **extra,
+        }
+        sources = {each.terminals["s"] for each in bottoms}
+        if len(sources) == 1:
+            properties["common_source"] = reference.terminals["s"]
+        else:
+            properties["common_source"] = self._root(reference)
+            feet = {each.id: list(self._channels.foot(each).devices) for each in bottoms}
+            properties["feet"] = {name: devices for name, devices in feet.items() if devices}
+        unequal = [name for name, ratio in ratios.items() if ratio is None]
+        if unequal:
+            properties["unequal_length"] = unequal
+        if tops:
+            properties["cascodes"] = [device.id for device in tops]
+        return Group("current_mirror", tuple(device.id for device in (*bottoms, *tops)), properties)
+
+    def left_out(self) -> list[tuple[str, str]]:
+        """Return what has the gate of a mirror and is not in it, each with the reason in words."""
+        found = []
+        for key, references in self._references.items():
+            roots = {self._root(each): each for each in references}
+            for family in self._by_gate[key]:
+                if family.root not in roots:
+                    reference, names = references[0], ", ".join(each.id for each in family.members)
+                    end, its = family.root, self._root(reference)
+                    text = f"the source ends on {end}, not on {its}" if end != its else "a port drives what lies below"
+                    found.append((names, f"has the gate of mirror {reference.id}, but {text}"))
+        return found
+
+
+def _ratio(output: Device, reference: Device) -> float | None:
+    """Return how many times the reference's current an output carries, or ``None`` when their lengths differ."""
+    if gate_length(output) != gate_length(reference):
+        return None
+    own, base = electrical_width(output), electrical_width(reference)
+    return None if own is None or base is None else round(own / base, 6)

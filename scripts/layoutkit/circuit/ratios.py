@@ -1,0 +1,317 @@
+"""Find resistors and capacitors whose ratio counts: dividers, strings with taps, ladders, resistors on equal currents.
+
+Two resistors form a ratio where one current flows through both, because nothing else carries current from the net
+between them, or where the currents of one mirror flow through them, as in a bandgap reference. A resistor that carries
+no direct current, in series with a gate or a capacitor, belongs to none. Capacitors form a ratio if they consist of
+equal plates and share a net that is no supply.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.circuit.bipolar_map import with_units
+from layoutkit.circuit.input_pairs import drawing
+from layoutkit.circuit.mirrors import Group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from layoutkit.circuit.channels import Channels
+    from layoutkit.circuit.circuit import Device
+
+_MOST_ON_A_BRANCH = 1024  # nets
+
+
+class ResistorRatios:
+    """The search for ratios of resistors in one circuit.
+
+    Args:
+        channels: The channels of the circuit.
+        order: Id of each device to its place in the netlist.
+    """
+
+    def __init__(self, channels: Channels, order: Mapping[str, int]) -> None:
+        self._channels = channels
+        self._order = order
+        self._on: dict[str, list[Device]] = defaultdict(list)
+        resistors = [d for d in channels.circuit.devices if d.type == "resistor" and self._far(d) is not None]
+        for device in resistors:
+            for end in device.kind.ends:
+                self._on[device.terminals[end]].append(device)
+        dead = self._without_current()
+        self._resistors = [device for device in resistors if device.id not in dead]
+        for net, devices in list(self._on.items()):
+            self._on[net] = [device for device in devices if device.id not in dead]
+
+    @staticmethod
+    def _far(device: Device, net: str = "") -> str | None:
+        """Return the other end of a resistor; None if both ends are one net."""
+        first, second = (device.terminals[end] for end in device.kind.ends)
+        if first == second:
+            return None
+        return second if net == first else first
+
+    def _without_current(self) -> set[str]:
+        """Return the resistors that end on a net from which nothing else carries direct current."""
+        dead: set[str] = set()
+        left = {net: len(devices) for net, devices in self._on.items()}
+        front = [net for net in left if self._is_end(net, left)]
+        while front:
+            net = front.pop()
+            for device in self._on[net]:
+                if device.id in dead:
+                    continue
+                dead.add(device.id)
+                far = self._far(device, net) or net
+                left[net] -= 1
+                left[far] -= 1
+                if self._is_end(far, left):
+                    front.append(far)
+        return dead
+
+    def _is_end(self, net: str, left: Mapping[str, int]) -> bool:
+        if left[net] != 1 or net in self._channels.supplies or net in self._channels.ports:
+            return False
+        others = [d for d in self._channels.others.get(net, ()) if d.type != "resistor"]
+        return not others and not self._channels.channel_ends(net) and net not in self._channels.circuit.black_box_nets
+
+    def found(self, mirrors: Iterable[Group]) -> list[Group]:
+        """Return the ratios, each of resistors of one model.
+
+        Args:
+            mirrors: The mirrors, whose currents are in fixed ratios.
+        """
+        joined: dict[str, list[Device]] = {device.id: [device] for device in self._resistors}
+
+        def join(devices: Sequence[Device]) -> None:
+            for device in devices[1:]:
+                one, other = joined[devices[0].id], joined[device.id]
+                if one is not other:
+                    large, small = (one, other) if len(one) >= len(other) else (other, one)
+                    large.extend(small)
+                    joined.update(dict.fromkeys((each.id for each in small), large))
+
+        for net, devices in self._on.items():
+            if self._is_tap(net):
+                join(devices)
+        for mirror in mirrors:
+            join(self._fed_by(mirror))
+        groups = {id(group): group for group in joined.values()}
+        found = []
+        for group in groups.values():
+            by_model: dict[str, list[Device]] = defaultdict(list)
+            for device in group:
+                by_model[device.model.lower()].append(device)
+            found += [self._group(devices) for devices in by_model.values() if self._has_ratio(devices)]
+        return found
+
+    def _is_tap(self, net: str) -> bool:
+        """Whether all current of a resistor on a net flows on through another one, apart from that of switches."""
+        if len(self._on[net]) < 2 or net in self._channels.supplies:
+            return False
+        if any(device.type != "resistor" for device in self._channels.others.get(net, ())):
+            return False
+        if not all(self._channels.is_switch(d, by_port=True) for d in self._channels.channel_ends(net)):
+            return False
+        return self._is_sensed(net) or not self._has_capacitor(net)
+
+    def _is_sensed(self, net: str) -> bool:
+        """Whether the voltage between resistors counts: a gate, a switch, a port or a third resistor is on the net."""
+        seen = self._channels.gates.get(net) or self._channels.channel_ends(net) or net in self._channels.ports
+        return bool(seen) or len(self._on[net]) > 2 or net in self._channels.circuit.black_box_nets
+
+    def _has_capacitor(self, net: str) -> bool:
+        places = self._channels.circuit.nets[net]
+        return any("capacitor" in self._channels.circuit.device(place.device).type for place in places)
+
+    def _has_ratio(self, devices: Sequence[Device]) -> bool:
+        """Whether resistors are more than one resistor in parts: something is on a net between them."""
+        if len(devices) < 2:
+            return False
+        nets = [{device.terminals[end] for end in device.kind.ends} for device in devices]
+        if all(each == nets[0] for each in nets):
+            return False
+        count = Counter(net for each in nets for net in each)
+        ends = [net for net, number in count.items() if number == 1]
+        return len(ends) != 2 or any(number > 1 and self._is_sensed(net) for net, number in count.items())
+
+    def _fed_by(self, mirror: Group) -> list[Device]:
+        """Return the resistors through which the currents of a mirror flow from its branches to a supply."""
+        names = {*mirror.properties["outputs"], mirror.properties["reference"]}
+        feet = [name for names in mirror.properties.get("feet", {}).values() for name in names]
+        found = {name: self._channels.circuit.device(name) for name in feet}
+        found = {name: device for name, device in found.items() if device.type == "resistor"}
+        cascodes = set(mirror.properties.get("cascodes", ()))
+        for name in sorted(names, key=self._order.__getitem__):
+            device = self._channels.circuit.device(name)
+            net = device.terminals["d"]
+            tops = [each for each in self._channels.sources.get(net, ()) if each.id in cascodes]
+            for resistor in self._down_from(tops[0].terminals["d"] if len(tops) == 1 else net, device.type):
+                found[resistor.id] = resistor
+        alive = {device.id for device in self._resistors}
+        return [device for device in found.values() if device.id in alive]
+
+    def _down_from(self, net: str, mos_type: str) -> list[Device]:
+        """Return the resistors between a branch and the rail opposite to that of its current source."""
+        supplies = self._channels.supplies
+        rail = supplies.ground if mos_type == "pmos" else supplies.power
+        if net in supplies:
+            return []
+        front, fixed, seen = [net], {net}, {net}
+        edges: dict[str, tuple[str, str, Device]] = {}
+        while front and len(seen) <= _MOST_ON_A_BRANCH:
+            here = front.pop()
+            if here != net and (here in rail or self._ends_in_junction(here)):
+                fixed.add(here)
+                continue
+            for resistor in self._on.get(here, ()):
+                far = self._far(resistor, here)
+                if far is None:
+                    continue
+                edges[resistor.id] = (here, far, resistor)
+                if far not in seen:
+                    seen.add(far)
+                    front.append(far)
+        return self._without_dead_ends(edges, fixed)
+
+    @staticmethod
+    def _without_dead_ends(edges: dict[str, tuple[str, str, Device]], fixed: set[str]) -> list[Device]:
+        """Return the resistors between ``fixed`` nets; those that lead nowhere else are removed from ``edges``."""
+        on: dict[str, set[str]] = defaultdict(set)
+        for name, (one, other, _) in edges.items():
+            on[one].add(name)
+            on[other].add(name)
+        front = [net for net, names in on.items() if len(names) == 1 and net not in fixed]
+        while front:
+            net = front.pop()
+            for name in on.pop(net, set()):
+                one, other, _ = edges.pop(name)
+                far = other if one == net else one
+                on[far].discard(name)
+                if len(on[far]) == 1 and far not in fixed:
+                    front.append(far)
+        return [resistor for _, _, resistor in edges.values()] if len(fixed) > 1 else []
+
+    def _ends_in_junction(self, net: str) -> bool:
+        """Whether a diode, a junction or a transistor connected as a diode leads on from a net."""
+        others = self._channels.others.get(net, ())
+        return self._channels.has_diode(net) or any(d.type in {"npn", "pnp", "diode"} for d in others)
+
+    def _group(self, devices: Sequence[Device]) -> Group:
+        members = sorted(devices, key=lambda device: self._order[device.id])
+        widths = {device.params.get("w") for device in members}
+        values = {device.id: _squares(device) for device in members}
+        known = [value for value in values.values() if value]
+        least = min(known) if known else 0.0
+        properties: dict[str, Any] = {"matched": len(widths) == 1}
+        if least and len(known) == len(members):
+            properties["resistance_ratios"] = {name: round((value or 0) / least, 4) for name, value in values.items()}
+        return Group("resistor_ratio", tuple(device.id for device in members), properties)
+
+
+def _squares(device: Device) -> float | None:
+    """Return what a resistor is proportional to: its length by its width, or its value."""
+    params, units = device.params, device.m
+    if "l" in params:
+        return float(params["l"]) * params.get("series", 1) / float(params.get("w", 1e-6)) / units
+    return float(params["r"]) / units if "r" in params else None
+
+
+def capacitor_ratios(channels: Channels, order: Mapping[str, int]) -> list[Group]:
+    """Return the capacitors of equal plates that share a net that is no supply and differ in the other one.
+
+    Two between the same two nets count if they are written in opposite directions and no net is a supply: each loads
+    one of the nets with its bottom plate.
+    """
+    by_net: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
+    antiparallel: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
+    for device in channels.circuit.devices:
+        if device.type != "capacitor" or not {"w", "l"} <= device.params.keys():
+            continue
+        plate = (device.model.lower(), device.w, device.l)
+        ends = [device.terminals[end] for end in device.kind.ends]
+        if ends[0] == ends[1]:
+            continue
+        for net in ends:
+            if net not in channels.supplies:
+                by_net[plate, net].append(device)
+        if not any(net in channels.supplies for net in ends):
+            antiparallel[plate, frozenset(ends), device.m].append(device)
+    found, seen = [], set[frozenset[str]]()
+    for (_, net), devices in by_net.items():
+        others = {device.terminals[end] for device in devices for end in device.kind.ends} - {net}
+        key = frozenset(device.id for device in devices)
+        if len(devices) == len(channels.circuit.nets[net]) == 2 and net not in channels.ports:
+            continue  # two in series, which hold twice the voltage
+        if len(devices) > 1 and len(others) > 1 and key not in seen:
+            seen.add(key)
+            found.append(_capacitors(devices, order))
+    for devices in antiparallel.values():
+        first = {device.terminals[device.kind.ends[0]] for device in devices}
+        key = frozenset(device.id for device in devices)
+        if len(devices) == 2 and len(first) == 2 and not any(key <= each for each in seen):
+            seen.add(key)
+            found.append(_capacitors(devices, order))
+    return found
+
+
+def _capacitors(devices: Sequence[Device], order: Mapping[str, int]) -> Group:
+    members = sorted(devices, key=lambda device: order[device.id])
+    units = {device.id: device.m for device in members}
+    return Group("capacitor_ratio", tuple(units), {"matched": True, "units": units})
+
+
+def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
+    """Return bipolar transistors of one model on one base: those on one collector too, or with separate collectors.
+
+    Two on one emitter with separate bases and collectors are a pair.
+    """
+    alike: dict[tuple[str, ...], list[Device]] = defaultdict(list)
+    for device in channels.circuit.devices:
+        net = device.terminals
+        if device.type in {"npn", "pnp"} and net["e"] not in (net["b"], net["c"]):
+            alike[device.type, device.model.lower(), net["b"]].append(device)
+    found, used = [], set[str]()
+    for (_, _, base), devices in alike.items():
+        collectors = {device.terminals["c"] for device in devices}
+        by_collector: dict[str, list[Device]] = defaultdict(list)
+        for device in devices:
+            by_collector[device.terminals["c"]].append(device)
+        crossed = collectors & {device.terminals["e"] for device in devices}
+        one = base not in channels.supplies and len(collectors) > 1 and not crossed
+        for members in [devices] if one else by_collector.values():
+            parallel = len({tuple(sorted(device.terminals.items())) for device in members}) == 1
+            if len(members) > 1 and (not parallel or members[0].type == "pnp"):
+                used.update(device.id for device in members)
+                found.append(_bipolars(members, base, order))
+    by_emitter: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
+    for devices in alike.values():
+        for device in devices:
+            if device.id not in used and device.terminals["e"] not in channels.supplies:
+                by_emitter[drawing(device), device.terminals["e"]].append(device)
+    for devices in by_emitter.values():
+        if len(devices) == 2 and devices[0].terminals["c"] != devices[1].terminals["c"]:
+            members = sorted(devices, key=lambda device: order[device.id])
+            emitter = members[0].terminals["e"]
+            names = tuple(device.id for device in members)
+            found.append(Group("bipolar_pair", names, {"matched": True, "common_emitter": emitter}))
+    return found
+
+
+def _bipolars(devices: Sequence[Device], base: str, order: Mapping[str, int]) -> Group:
+    members = sorted(devices, key=lambda device: order[device.id])
+    units = {device.id: with_units(device).m for device in members}
+    least = min(units.values())
+    collectors = {device.terminals["c"] for device in members}
+    properties: dict[str, Any] = {
+        "matched": True,
+        "units": units,
+        "ratios": {name: count / least for name, count in units.items()},
+        "common_base": base,
+        "diode_connected": collectors == {base},
+    }
+    if len(collectors) == 1:
+        properties["common_collector"] = collectors.pop()
+    return Group("bipolar_array", tuple(units), properties)
