@@ -356,7 +356,8 @@ class _Cell:
         """Return a rectangle with the distance that other metal or other cuts keep to it."""
         for cut in self.stack.cuts:
             if cut.name == layer:
-                return Piece(layer, rect, max(cut.space, cut.array_space))
+                reach = cut.array_reach + self.technology.grid if cut.array_reach > cut.array_space else 0
+                return Piece(layer, rect, max(cut.space, cut.array_space, reach))
         level = self.stack.index(layer)
         return Piece(layer, rect, self.stack.space(level, wide=self.stack.is_wide(level, rect)))
 

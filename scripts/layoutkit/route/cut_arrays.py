@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from layoutkit.route.occupancy import too_close
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from layoutkit.route.occupancy import Shape
     from layoutkit.route.routes import Rect
+    from layoutkit.technology.technology import Cut
 
 
 class CutArray(NamedTuple):
@@ -42,3 +45,31 @@ class CutArray(NamedTuple):
         if shape.keepout:
             return dx < 0 and dy < 0
         return max(0, dx) ** 2 + max(0, dy) ** 2 < space * space
+
+
+def dense_array(rule: Cut, cuts: Sequence[Rect], near: Callable[[Rect], Iterable[Rect]]) -> set[Rect]:
+    """Return ``cuts`` and cuts around them that make one array which is too dense; empty if they make none.
+
+    This is for cuts further apart than ``array_space`` that still count as one array (``array_reach``). It then does
+    not matter which wires they lie on, nor that each via alone has too few for an array.
+
+    Args:
+        rule: The cut.
+        cuts: Those of one via.
+        near: Returns all cuts within ``array_reach`` of one in x and in y; the cut itself may be among them.
+    """
+    if rule.array_reach <= rule.array_space:
+        return set()
+    least = rule.array_count * rule.size + (rule.array_count - 1) * rule.space
+    found, left, dense = set(cuts), list(cuts), False
+    while left:
+        cut = left.pop()
+        around = [other for other in near(cut) if other != cut]
+        dense = dense or any(too_close(cut, other, rule.array_space) for other in around)
+        left += [other for other in around if other not in found]
+        found.update(around)
+        if dense and len(found) >= rule.array_count**2:
+            lefts, bottoms, rights, tops = zip(*found, strict=True)
+            if max(rights) - min(lefts) >= least and max(tops) - min(bottoms) >= least:
+                return found
+    return set()

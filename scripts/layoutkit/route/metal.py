@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from layoutkit.route.cut_arrays import CutArray
-from layoutkit.route.occupancy import holds, too_close, touches
+from layoutkit.route.cut_arrays import CutArray, dense_array
+from layoutkit.route.occupancy import holds, overlaps, too_close, touches
 from layoutkit.route.routes import Gauge, Patch, Via, Wire
 from layoutkit.route.wide_metal import attached_to_wide, wide_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import klayout.db as kdb
 
@@ -342,15 +342,47 @@ class Finisher:
         space, array = self.stack.cuts[cut].space, self._array(via, cut)
         if any(array.is_near(self._array(other, cut), space) for other in others if other.cut == via.cut):
             return False
-        return not any(array.hinders(shape, space) for shape in self.occupancy.near(via.cut, array.hull, space))
+        if any(array.hinders(shape, space) for shape in self.occupancy.near(via.cut, array.hull, space)):
+            return False
+        return not self.dense_array(via, cut, [*others, via])
 
     def cuts_in_the_way(self, via: Via) -> Iterator[Shape]:
         """Yield the cuts of others, and keepouts of cuts, that are too close to a via's own."""
         cut = cut_index(self.stack, via.cut)
-        space, array = self.stack.cuts[cut].space, self._array(via, cut)
-        for shape in self.occupancy.near(via.cut, array.hull, space):
-            if shape.net != self.net and array.hinders(shape, space):
+        rule, array = self.stack.cuts[cut], self._array(via, cut)
+        dense = self.dense_array(via, cut, [via])
+        for shape in self.occupancy.near(via.cut, array.hull, max(rule.space, rule.array_reach + 1)):
+            if shape.net != self.net and (array.hinders(shape, rule.space) or shape.rect in dense):
                 yield shape
+
+    def dense_array(
+        self, via: Via, cut: int, vias: Sequence[Via], without: Iterable[Rect] = (), *, own: bool = False
+    ) -> set[Rect]:
+        """Return the cuts that make an array with those of a via which is too dense (``cut_arrays.dense_array``).
+
+        Args:
+            via: The via.
+            cut: The index of its cut.
+            vias: Vias of the net that may not be entered yet, the via among them.
+            without: Cuts that are entered and do not count.
+            own: Whether those of other nets do not count.
+        """
+        rule, gone = self.stack.cuts[cut], set(without)
+        if rule.array_reach <= rule.array_space:
+            return set()
+        reach, hulls = rule.array_reach + 1, [(self._array(one, cut).hull, one) for one in vias if one.cut == via.cut]
+
+        def near(rect: Rect) -> Iterator[Rect]:
+            for shape in self.occupancy.near(via.cut, rect, reach):
+                if not shape.keepout and shape.rect not in gone and (shape.net == self.net or not own):
+                    yield shape.rect
+            window = rect[0] - reach, rect[1] - reach, rect[2] + reach, rect[3] + reach
+            for hull, one in hulls:
+                if overlaps(hull, window):
+                    rects = self.stack.cut_rects(cut, one.x, one.y, one.columns, one.rows)
+                    yield from (other for other in rects if overlaps(other, window))
+
+        return dense_array(rule, self.stack.cut_rects(cut, via.x, via.y, via.columns, via.rows), near)
 
     def _array(self, via: Via, cut: int) -> CutArray:
         rects = self.stack.cut_rects(cut, via.x, via.y, via.columns, via.rows)
@@ -425,6 +457,9 @@ class Finisher:
             near += [s.rect for s in self.occupancy.near(name, rect, space) if s.net == self.net]
             found += [("minimum space", name, rect) for other in near if too_close(other, rect, space)]
             buckets.setdefault((cut, column, row), []).append(rect)
+        for via in metal.vias:
+            dense = self.dense_array(via, cut_index(self.stack, via.cut), metal.vias, own=True)
+            found += [("minimum space in arrays", via.cut, rect) for rect in sorted(dense)[:1]]
         return found
 
     def close_gaps(self, metal: NetMetal, level: int) -> None:

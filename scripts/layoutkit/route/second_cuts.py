@@ -232,6 +232,9 @@ class SecondCuts:
             for shape in self.board.occupancy.near(via.cut, rect, space):
                 if not (shape.net == net.name and shape.rect in kept) and shape.hinders(rect, space):
                     found.add(shape.net or "an obstacle")
+        finisher = Finisher(self.stack, self.board.occupancy, net.name, ())
+        if finisher.dense_array(via, cut, [via], kept):
+            found.add(net.name)
         return found
 
     def _spoils_own_metal(self, before: kdb.Region, after: kdb.Region, level: int) -> bool:
