@@ -5,6 +5,10 @@ While a layer is etched, its metal collects charge, and a gate without diffusion
     port ==================== met3 =====.        the sidewalls of a thick conductor collect more than those of a
                                         |  via   thin one, so that a small gate bears a shorter wire there
                                       gate
+
+                               .= met4 =.        with a hop, the long wire is not connected to the gate while it is
+    port ============= met2 ===|        |        etched, and met4 is short
+                                      gate
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 
 WITHOUT_DETOUR = 0.8
 """Share of the allowed length that half the circumference of a net's pins may reach, as wires are longer than that."""
+WITHOUT_HOP = 0.5
+"""That share for the conductor that allows most: pins, vias and further conductors count, too."""
 
 
 def antenna_lengths(
@@ -66,8 +72,14 @@ def _same_layer(technology: Technology, name: str, conductor: Conductor) -> bool
         return False  # poly, or a cut
 
 
-def with_avoided_layers(nets: Sequence[WantedNet], lengths: Mapping[str, Mapping[str, int]]) -> tuple[WantedNet, ...]:
-    """Return nets that avoid the conductors on which their wires would be longer than ``antenna_lengths`` allow."""
+def with_antenna_wishes(
+    nets: Sequence[WantedNet], lengths: Mapping[str, Mapping[str, int]], layers: Sequence[str]
+) -> tuple[WantedNet, ...]:
+    """Return nets that avoid the conductors on which their wires would be longer than ``antenna_lengths`` allow.
+
+    Where no conductor allows enough, wires leave each pin on one of ``layers`` that has two below and allows most: what
+    is long lies below it, so that no gate is connected to it while it is etched.
+    """
     found = []
     for net in nets:
         allowed = lengths.get(net.name, {})
@@ -75,6 +87,10 @@ def with_avoided_layers(nets: Sequence[WantedNet], lengths: Mapping[str, Mapping
         across = max(box.right for box in boxes) - min(box.left for box in boxes)
         along = max(box.top for box in boxes) - min(box.bottom for box in boxes)
         longest = max(allowed.values(), default=0)
+        if allowed and across + along > WITHOUT_HOP * longest and len(layers) > 2:
+            high = [name for name in layers[2:] if name in allowed] or [layers[-1]]
+            found.append(replace(net, hop_layer=max(reversed(high), key=lambda name: allowed.get(name, 0))))
+            continue
         short = {
             name for name, at_most in allowed.items() if at_most < longest and across + along > WITHOUT_DETOUR * at_most
         }

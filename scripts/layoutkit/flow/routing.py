@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import LayoutkitError
-from layoutkit.flow.antenna_lengths import antenna_lengths, with_avoided_layers
+from layoutkit.flow.antenna_lengths import antenna_lengths, with_antenna_wishes
 from layoutkit.flow.blocking_modules import with_modules
 from layoutkit.flow.current_loads import stated_currents, terminal_draws
 from layoutkit.flow.existing_metal import MetalInCell
@@ -101,13 +101,15 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
         for net in sorted(wired)
     )
     nets = with_wishes(nets, constraints, design)
-    nets = with_avoided_layers(nets, antenna_lengths(technology, design.circuit, routing_conductors(technology)))
+    layers = tuple(conductor.name for conductor in wiring_conductors(technology, currents))
+    lengths = antenna_lengths(technology, design.circuit, routing_conductors(technology))
+    nets = with_antenna_wishes(nets, lengths, layers)
     margin = (CELL_MARGIN_TRACKS if design.is_cell else MARGIN_TRACKS) * track_pitch(technology)
     axis_x = placed.placement.axis_x
     return RoutingJob(
         technology,
         nets,
-        tuple(conductor.name for conductor in wiring_conductors(technology, currents)),
+        layers,
         placed.frame.wiring if placed.frame else placed.cell.bbox().enlarged(margin, margin),
         tuple(
             Obstacle(
@@ -501,4 +503,5 @@ def _request(technology: Technology, net: WantedNet, feeds: SupplyFeeds) -> NetR
         net.shield,
         least_cuts=net.least_cuts,
         avoid_layers=net.avoid_layers,
+        hop_layer=net.hop_layer,
     )

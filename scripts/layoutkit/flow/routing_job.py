@@ -61,6 +61,7 @@ class WantedNet:
         current: Largest direct current; None where nobody states it. [A]
         least_cuts: With 2, no endpoint should depend on a single cut.
         avoid_layers: Conductors on which this net's wires cost more.
+        hop_layer: Conductor on which its wires leave each endpoint; elsewhere they lie below it. None for any.
         load: The devices on it, as ``net_loads`` lists them; None if no netlist is known.
     """
 
@@ -76,6 +77,7 @@ class WantedNet:
     current: float | None = None
     least_cuts: int = 1
     avoid_layers: tuple[str, ...] = ()
+    hop_layer: str | None = None
     load: tuple[str, ...] | None = None
 
 

@@ -16,6 +16,7 @@ from layoutkit.route.tracks import EdgeCounts, Tracks, coordinates, inside, span
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import klayout.db as kdb
     import numpy as np
     import numpy.typing as npt
 
@@ -35,6 +36,14 @@ BESIDE = 3
 AVOIDED = 8
 """By how many times its length a wire costs more on a conductor that its net avoids: more than two vias and a way
 against the preferred direction of a thinner one."""
+
+HOPPED = 200
+"""By how many times its length a wire costs more that does not leave a terminal on the conductor where it should, or
+lies there elsewhere: more than the vias of a hop."""
+
+HOP_FROM, HOP_TO = 4, 6
+"""Track pitches from a terminal up to which wires lie on that conductor, and up to which they may; so many that they
+find a place for the vias beside what lies above the terminal."""
 
 HARD = -1
 """Weight of other nets' wires that means: never cross them."""
@@ -249,6 +258,7 @@ class Board(Sheet):
                 fixed.add_metal(level, shape)
         self._raise_beside(costs, net)
         self._raise_avoided(costs, net)
+        self._raise_without_hops(costs, net)
         levels = {cut.name: number for number, cut in enumerate(self.stack.cuts)}
         for cut, x, y in self.closed_vias.get(net.name, ()):
             if x in self.tracks.xs and y in self.tracks.ys:
@@ -280,6 +290,31 @@ class Board(Sheet):
             for cost, base in ((costs.right[level], self.base.right[level]), (costs.up[level], self.base.up[level])):
                 open_ = cost >= 0
                 cost[open_] += AVOIDED * base[open_]
+
+    def _raise_without_hops(self, costs: EdgeCosts, net: NetRequest) -> None:
+        """Make wires dear near terminals below the conductor on which they leave these, and on it elsewhere."""
+        import numpy as np
+
+        if net.hop_layer is None:
+            return
+        top, xs, ys = self.stack.index(net.hop_layer), self.tracks.xs, self.tracks.ys
+        dear = {"right": np.zeros(costs.right.shape, dtype=bool), "up": np.zeros(costs.up.shape, dtype=bool)}
+        dear["right"][top:], dear["up"][top:] = True, True
+        below = [each.box for each in net.terminals if self.stack.index(each.layer) < top and self._is_inside(each.box)]
+        for levels, reach, is_dear in ((slice(top, None), HOP_TO, False), (slice(top), HOP_FROM, True)):
+            for box in (box.enlarged(reach * self.pitch, reach * self.pitch) for box in below):
+                across, along = (box.left, box.right), (box.bottom, box.top)
+                dear["right"][levels, inside(ys, *along), spanning(xs, *across)] = is_dear
+                dear["up"][levels, spanning(ys, *along), inside(xs, *across)] = is_dear
+        for name, places in dear.items():
+            cost, base = getattr(costs, name), getattr(self.base, name)
+            raised = places & (cost >= 0)
+            cost[raised] += HOPPED * base[raised]
+
+    def _is_inside(self, box: kdb.Box) -> bool:
+        """Return whether a terminal lies inside the area; one that reaches its edge is a port."""
+        left, bottom, right, top = self.area
+        return box.left > left and box.bottom > bottom and box.right < right and box.top < top
 
     def _priced(self, fixed: EdgeCounts, routed: EdgeCounts, weight: int) -> EdgeCosts:
         import numpy as np

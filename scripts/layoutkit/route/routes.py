@@ -69,6 +69,8 @@ class NetRequest:
         current_ma: Largest direct current; vias get cuts for it. [mA]
         least_cuts: With 2, no terminal should depend on a single cut: other nets give way to a second one.
         avoid_layers: Conductors on which this net's wires cost more.
+        hop_layer: Conductor on which its wires leave each terminal inside the area; elsewhere they lie below it, so
+            that no terminal is connected to what is long before that conductor is etched. None for wires on any.
         shares: Currents in rising order, each with the gauge of wires that carry it; the last is that of the whole net.
             Each wire is as wide as its share of the current needs. Empty: all wires have ``width``. [mA]
         own_gauge: Gauge of wires that carry the whole current; None for wires of ``width`` and vias of one cut.
@@ -85,6 +87,7 @@ class NetRequest:
     current_ma: float | None = None
     least_cuts: int = 1
     avoid_layers: tuple[str, ...] = ()
+    hop_layer: str | None = None
     shares: tuple[tuple[float, Gauge], ...] = ()
     own_gauge: Gauge | None = None
 

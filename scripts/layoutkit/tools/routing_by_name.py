@@ -22,7 +22,7 @@ LAYERS = ("metal1", "metal2")
 VIA = "via1"
 OF_BUILD = (
     *("width", "priority", "mirror_of", "current", "symmetric"),
-    *("match_length", "shield", "apart_from", "least_cuts", "avoid_layers"),
+    *("match_length", "shield", "apart_from", "least_cuts", "avoid_layers", "hop_layer"),
 )
 """What a net has from the build that made the layout, unless the request states it."""
 MIRRORED = ("mirror_of", "symmetric")

@@ -59,6 +59,8 @@ def request_data(job: RoutingJob) -> dict[str, Any]:
             entry["shield"] = net.shield
         if net.least_cuts > 1:
             entry["least_cuts"] = net.least_cuts
+        if net.hop_layer is not None:
+            entry["hop_layer"] = net.hop_layer
         lists = {"apart_from": net.apart_from, "avoid_layers": net.avoid_layers}
         entry.update({key: list(names) for key, names in lists.items() if names})
         nets.append(entry)
@@ -342,6 +344,9 @@ class _Reader:
             current=entry.get("current"),
             least_cuts=entry.get("least_cuts", 1),
             avoid_layers=self._avoided(f"{path}.avoid_layers", entry.get("avoid_layers", ()), layers),
+            hop_layer=next(iter(self._avoided(f"{path}.hop_layer", [entry["hop_layer"]], layers)), None)
+            if "hop_layer" in entry
+            else None,
         )
 
     def _avoided(self, path: str, names: Sequence[str], layers: Sequence[str]) -> tuple[str, ...]:

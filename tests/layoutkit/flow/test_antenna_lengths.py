@@ -7,11 +7,13 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.circuit import read_netlist
-from layoutkit.flow.antenna_lengths import antenna_lengths
+from layoutkit.flow.antenna_lengths import antenna_lengths, with_antenna_wishes
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.port_frame import PortNet, plan_frame
+from layoutkit.flow.routing_job import Endpoint, WantedNet
 from layoutkit.route import NetRequest, Terminal, route
+from layoutkit.route.drawing import cuts_of
 from layoutkit.technology import load
 
 WIDE = """* a small gate beside a wide capacitor
@@ -65,6 +67,63 @@ def test_a_wire_takes_another_layer_than_those_that_its_net_avoids():
     avoiding = lengths(avoid_layers=("met3", "met4"))
     assert avoiding["met3"] + avoiding["met4"] < 3000
     assert avoiding["met1"] > 45000
+
+
+def joined_to(box, layer, metal, cuts, layers):
+    """Return the length of the metal of each of ``layers`` that is joined to a box through these layers only. [um]"""
+    found = {name: kdb.Region() for name in layers}
+    found[layer] = kdb.Region(box)
+    while True:
+        before = sum(region.merged().area() for region in found.values())
+        for name in layers:
+            found[name] += kdb.Region([kdb.Box(*rect) for at, rect in metal if at == name]).interacting(found[name])
+        for low, high, cut in zip(layers, layers[1:], cuts, strict=False):
+            both = cuts[cut].interacting(found[low]) + cuts[cut].interacting(found[high])
+            for name in (low, high):
+                found[name] += kdb.Region([kdb.Box(*rect) for at, rect in metal if at == name]).interacting(both)
+        if sum(region.merged().area() for region in found.values()) == before:
+            return {name: region.merged().perimeter() / 2000 for name, region in found.items()}
+
+
+@pytest.mark.parametrize("above", [(), ("met3",), ("met3", "met4")])
+@pytest.mark.parametrize("name", ["sky130A", "sg13g2", "gf180mcuD"])
+def test_long_wires_reach_a_gate_only_through_a_hop_also_where_others_lie_above_it(name, above):
+    technology = load(name)
+    layers = [conductor.name for conductor in technology.conductors[1:5]]
+    gate, port = kdb.Box(-300, -300, 300, 300), kdb.Box(60000, -300, 61000, 300)
+    ends = Terminal(layers[0], gate), Terminal(layers[0], port)
+    covered = {layers[int(each[-1]) - 1]: [(kdb.Box(-800, -2000, 800, 2000), "other")] for each in above}
+
+    def wired(**wish):
+        area = kdb.Box(-20000, -20000, 61000, 20000)
+        return route(technology, [NetRequest("en", ends, **wish)], covered, area, layers).net("en")
+
+    def joined(net, levels):
+        cuts = {cut.name: kdb.Region() for cut in technology.cuts[1:5]}
+        for cut, rect in cuts_of(technology, net):
+            cuts[cut].insert(kdb.Box(*rect))
+        return joined_to(gate, layers[0], net.metal, cuts, layers[:levels])
+
+    hopping = wired(hop_layer=layers[3])
+    assert max(joined(wired(), 4).values()) > 55
+    assert max(joined(hopping, 3).values()) < 10
+    assert joined(hopping, 4)[layers[3]] < 16
+    assert max(joined(hopping, 4).values()) > 45
+
+
+def test_a_net_hops_on_the_conductor_that_allows_most_where_none_allows_its_length():
+    def wish(to, allowed):
+        ends = tuple(Endpoint("m1", x, 0, (x, 0, x + 100, 100)) for x in (0, to))
+        net = WantedNet("en", ends, None, 1)
+        return with_antenna_wishes([net], {"en": allowed} if allowed else {}, ["m1", "m2", "m3", "m4"])[0]
+
+    thin, thick = {"m1": 40000, "m2": 40000, "m3": 40000, "m4": 10000}, {"m1": 40000, "m2": 40000, "m3": 9000}
+    assert wish(15000, thin).hop_layer is None
+    assert wish(15000, thin).avoid_layers == ("m4",)
+    assert wish(30000, thin).hop_layer == "m3"
+    assert wish(30000, {**thin, "m4": 40000}).hop_layer == "m4"
+    assert wish(30000, thick).hop_layer == "m3"
+    assert wish(30000, {}).hop_layer is None
 
 
 @pytest.mark.parametrize(("longest", "side"), [(None, "left"), (60000, "left"), (30000, "right")])
