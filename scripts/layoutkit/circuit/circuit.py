@@ -231,6 +231,21 @@ class ReplacedDevice:
 
 
 @dataclass(frozen=True)
+class StatedSupplies:
+    """Power and ground nets as the user states them, in place of those that are found.
+
+    Attributes:
+        power: Nets of power; None where they are to be found.
+        ground: Nets of ground; None where they are to be found.
+        reason: Why, in a few words.
+    """
+
+    power: tuple[str, ...] | None = None
+    ground: tuple[str, ...] | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Circuit:
     """A flat circuit.
 
@@ -241,6 +256,8 @@ class Circuit:
         modules: What recognition found; empty when it did not run.
         black_boxes: Instances of listed cells whose content is unknown; nothing is drawn or compared for them.
         replaced: The devices that are drawn as others than the netlist names, in its order.
+        supplies: Power and ground as the user states them; None where they are found. Not part of equality. Names that
+            the circuit lacks are not used; ``supplies.supply_faults`` finds them.
         warnings: What the reader decided or ignored, in words. Not part of equality or of the JSON form.
         subcircuits: The instances that the devices came from, outer ones first. Not part of equality or of the JSON
             form, which is flat.
@@ -254,6 +271,7 @@ class Circuit:
     warnings: tuple[str, ...] = field(default=(), compare=False)
     subcircuits: tuple[SubcircuitInstance, ...] = field(default=(), compare=False)
     replaced: tuple[ReplacedDevice, ...] = ()
+    supplies: StatedSupplies | None = field(default=None, compare=False)
 
     @cached_property
     def nets(self) -> dict[str, tuple[Connection, ...]]:
@@ -296,7 +314,7 @@ class Circuit:
     def to_json(self) -> dict[str, Any]:
         """Return ``{name, ports, devices, nets, modules}`` as plain JSON data, black boxes as ``instances``.
 
-        ``replaced`` lists the replaced devices, if there are any.
+        ``replaced`` lists the replaced devices, if there are any, ``supplies`` the nets that the user states.
         """
         return {
             "name": self.name,
@@ -309,7 +327,21 @@ class Circuit:
             "modules": [module.to_json() for module in self.modules],
             **({"instances": [box.to_json() for box in self.black_boxes]} if self.black_boxes else {}),
             **({"replaced": [each.to_json() for each in self.replaced]} if self.replaced else {}),
+            **({"supplies": stated_data(self.supplies)} if self.supplies else {}),
         }
+
+
+def stated_data(supplies: StatedSupplies) -> dict[str, Any]:
+    """Return stated supplies as JSON data, without what is not stated."""
+    kinds = {"power": supplies.power, "ground": supplies.ground}
+    found: dict[str, Any] = {kind: list(nets) for kind, nets in kinds.items() if nets is not None}
+    return {**found, "reason": supplies.reason} if supplies.reason else found
+
+
+def stated_supplies(data: Mapping[str, Any]) -> StatedSupplies:
+    """Return the stated supplies in JSON data, as ``stated_data`` writes it."""
+    power, ground = (tuple(data[kind]) if kind in data else None for kind in ("power", "ground"))
+    return StatedSupplies(power, ground, data.get("reason", ""))
 
 
 def _plain_number(name: str, value: float) -> float | int:

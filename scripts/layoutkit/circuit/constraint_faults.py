@@ -9,12 +9,13 @@ from layoutkit.circuit.constraints import ENTRIES, MAX_NAME, MAX_SHOWN, OPPOSITE
 from layoutkit.circuit.input_pairs import same_size
 from layoutkit.circuit.placement_conflicts import contradictions
 from layoutkit.circuit.roles import find_roles
+from layoutkit.circuit.supplies import supply_faults
 from layoutkit.errors import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.circuit.circuit import Circuit, Device, StatedSupplies
     from layoutkit.circuit.constraints import (
         Abutment,
         Alignment,
@@ -196,6 +197,11 @@ class _Judge:
         sides = {_takes(device, end) for end in _ends(device) if device.terminals[end] == net}
         sides |= {_takes(other, end) for other, end in ends if end in _ends(other)}
         return len(sides) == 1 and None not in sides
+
+    def supplies(self, path: str, entry: StatedSupplies) -> None:
+        """Judge the stated supplies."""
+        for kind, fault, net in supply_faults(self._circuit, entry) if self._circuit else ():
+            self._report(f"{path.partition('[')[0]}.{kind}", fault, net)
 
     def port_sides(self, path: str, entry: PortSide) -> None:
         """Judge the side of one port."""

@@ -16,7 +16,8 @@ is what ``plan.suggest_constraints`` writes, every section optional::
      "net_shields": [{"net": "inp", "shield": "vss", "reason": "..."}],
      "net_separations": [{"nets": ["inp", "out"], "reason": "..."}],
      "device_currents": [{"device": "M5", "current": 0.001, "reason": "..."}],
-     "port_sides": [{"port": "inp", "side": "left", "order": 1, "reason": "..."}]}
+     "port_sides": [{"port": "inp", "side": "left", "order": 1, "reason": "..."}],
+     "supplies": {"power": ["vin"], "ground": ["gnd"], "reason": "..."}}
 
 ``constraints.schema.json`` states the format; ``constraint_faults.py`` checks what a schema cannot say.
 """
@@ -28,6 +29,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from layoutkit.circuit.circuit import StatedSupplies, stated_data
 from layoutkit.errors import LayoutkitError, did_you_mean
 from layoutkit.file_schema import JsonSchema
 
@@ -202,6 +204,7 @@ class Constraints:
     net_separations: tuple[NetSeparation, ...] = ()
     device_currents: tuple[DeviceCurrent, ...] = ()
     port_sides: tuple[PortSide, ...] = ()
+    supplies: tuple[StatedSupplies, ...] = ()
 
     @classmethod
     def from_json(cls, data: Any) -> Constraints:
@@ -216,15 +219,17 @@ class Constraints:
             raise LayoutkitError(text, details={"param_name": "constraints"})
         faults = [ConstraintFault(fault.place, fault.message) for fault in SCHEMA.faults(data)]
         raise_faults(faults, "the constraints do not have the format of plan.suggest_constraints")
-        return cls(**{name: tuple(_entry(ENTRIES[name], entry) for entry in entries) for name, entries in data.items()})
+        listed = {name: [part] if name == "supplies" else part for name, part in data.items()}
+        return cls(**{name: tuple(_entry(ENTRIES[name], each) for each in listed[name]) for name in listed})
 
     def to_json(self) -> dict[str, Any]:
         """Return the constraints as JSON data, as ``from_json`` takes it, without empty optional sections."""
-        return {
+        found: dict[str, Any] = {
             name: [_entry_data(entry) for entry in getattr(self, name)]
             for name in ENTRIES
             if name in _ALWAYS or getattr(self, name)
         }
+        return {**found, "supplies": stated_data(self.supplies[0])} if self.supplies else found
 
     @cached_property
     def images(self) -> dict[str, str]:
@@ -271,6 +276,7 @@ ENTRIES: dict[str, type[Any]] = {
     "net_separations": NetSeparation,
     "device_currents": DeviceCurrent,
     "port_sides": PortSide,
+    "supplies": StatedSupplies,
 }
 """Name of each list of constraints to the class of its entries."""
 _ALWAYS = ("symmetry", "matching", "net_priorities")
@@ -339,13 +345,13 @@ class Outcome:
         return {"constraint": self.path, "names": list(self.names), "obeyed": self.obeyed, "reason": self.reason}
 
 
-def raise_faults(faults: Sequence[ConstraintFault], what: str) -> None:
+def raise_faults(faults: Sequence[ConstraintFault], what: str, param: str = "constraints") -> None:
     """Raise a LayoutkitError that lists the faults of constraints, if there are any; ``what`` begins its message."""
     if faults:
         listed = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:MAX_SHOWN])
         more = f"; and {len(faults) - MAX_SHOWN} more" if len(faults) > MAX_SHOWN else ""
         errors = [{"path": fault.path, "message": fault.message} for fault in faults]
-        raise LayoutkitError(f"{what}: {listed}{more}", details={"param_name": "constraints", "errors": errors})
+        raise LayoutkitError(f"{what}: {listed}{more}", details={"param_name": param, "errors": errors})
 
 
 def short(name: str) -> str:

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from layoutkit.errors import did_you_mean
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.circuit.circuit import Circuit, StatedSupplies
 
 _DOMAIN = "(?:[a-z]|in|out|int|ext|core|io|ana|dig|low|high|hv|lv|reg|ref|sub|pad|buf|drv)?"
 """What the name of a supply may end in: a letter, or the part of the chip that it feeds."""
@@ -28,6 +30,7 @@ _REST = rf"{_DOMAIN}{_VOLTAGE}(?:_\w+)?!?"
 _GROUND = re.compile(rf"(?:0|[a-z]*_?(?:v?gnd|vss|vee|ground){_REST}|sub!)")
 _POWER = re.compile(rf"(?:[a-z]*_?(?:vdd|vcc|vd?pwr|vapwr|vps|avd|dvd|power){_REST})")
 
+MAX_SHOWN = 200  # characters of a name in a message
 _KEPT = "_supplies"  # where a circuit holds its supplies once they are found
 
 REGULATED_BODIES = 4
@@ -57,19 +60,45 @@ class Supplies:
 
 
 def find_supplies(circuit: Circuit) -> Supplies:
-    """Return the power and ground nets of a circuit, each with the reason.
+    """Return the power and ground nets of a circuit, each with the reason; those that the user states, where he does.
 
     The order of devices, and of drain and source of each, decides nothing. They are computed once for each object.
     Readers ask for them before the roles are known; all others read ``Roles.supplies``.
     """
     kept = vars(circuit)
     if _KEPT not in kept:
-        likely_power = _Rails(circuit, "pmos", _POWER).found()
-        ground = _Rails(circuit, "nmos", _GROUND, likely_power).found()
-        power = _Rails(circuit, "pmos", _POWER, ground).found()
+        power, ground = _stated(circuit, "power"), _stated(circuit, "ground")
+        likely_power = _Rails(circuit, "pmos", _POWER).found() if power is None else power
+        ground = _Rails(circuit, "nmos", _GROUND, likely_power).found() if ground is None else ground
+        power = _Rails(circuit, "pmos", _POWER, ground).found() if power is None else power
         kept[_KEPT] = Supplies(tuple(sorted(power)), tuple(sorted(ground)), {**power, **ground})
     found: Supplies = kept[_KEPT]
     return found
+
+
+def supply_faults(circuit: Circuit, stated: StatedSupplies) -> list[tuple[str, str, str]]:
+    """Return what is wrong with stated supplies: the kind, ``power`` or ``ground``, the fault in words, and the net."""
+    faults = []
+    both = set(stated.power or ()) & set(stated.ground or ())
+    for kind, nets in (("power", stated.power or ()), ("ground", stated.ground or ())):
+        for net in dict.fromkeys(nets):
+            if net not in circuit.nets:
+                hint = did_you_mean(net, circuit.nets, 0.5)
+                faults.append((kind, f"the circuit has no net {net[:MAX_SHOWN]!r}{hint}", net))
+            if nets.count(net) > 1:
+                faults.append((kind, f"{net[:MAX_SHOWN]!r} is listed twice here", net))
+            if net in both and kind == "ground":
+                faults.append((kind, f"{net[:MAX_SHOWN]!r} is already in power; a net is power or ground", net))
+    return faults
+
+
+def _stated(circuit: Circuit, kind: str) -> dict[str, str] | None:
+    """Return the nets of one kind that the user states, with the reason; None where he states none of this kind."""
+    nets = getattr(circuit.supplies, kind, None)
+    if circuit.supplies is None or nets is None:
+        return None
+    words = f"stated by the user{': ' + circuit.supplies.reason if circuit.supplies.reason else ''}"
+    return {net: words for net in sorted(nets) if net in circuit.nets}
 
 
 def substrate_net(circuit: Circuit) -> str:

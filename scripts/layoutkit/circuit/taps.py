@@ -15,7 +15,9 @@ from layoutkit.circuit.supplies import find_supplies
 from layoutkit.errors import NetlistError, listed
 
 if TYPE_CHECKING:
-    from layoutkit.circuit.circuit import Circuit, Device
+    from collections.abc import Mapping
+
+    from layoutkit.circuit.circuit import Circuit, Device, StatedSupplies
 
 
 def join_taps(circuit: Circuit) -> Circuit:
@@ -49,7 +51,19 @@ def join_taps(circuit: Circuit) -> Circuit:
         replace(box, nets={port: names.get(net, net) for port, net in box.nets.items()}) for box in circuit.black_boxes
     )
     warnings = (*circuit.warnings, *findings.warnings)
-    return replace(circuit, devices=devices, ports=joined_ports, black_boxes=boxes, warnings=warnings)
+    supplies = circuit.supplies and _renamed(circuit.supplies, names)
+    return replace(
+        circuit, devices=devices, ports=joined_ports, black_boxes=boxes, warnings=warnings, supplies=supplies
+    )
+
+
+def _renamed(supplies: StatedSupplies, names: Mapping[str, str]) -> StatedSupplies:
+    """Return stated supplies under the names that their nets have afterwards."""
+    power, ground = (
+        None if nets is None else tuple(dict.fromkeys(names.get(net, net) for net in nets))
+        for nets in (supplies.power, supplies.ground)
+    )
+    return replace(supplies, power=power, ground=ground)
 
 
 def _joined_names(circuit: Circuit, taps: list[Device]) -> dict[str, str]:

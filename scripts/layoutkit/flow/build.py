@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, LayoutkitError
-from layoutkit.flow.design import make_design, read_circuit, source_of
+from layoutkit.flow.design import make_design, read_circuit, read_constraints, source_of, supplies_of
 from layoutkit.flow.progress import Progress
 from layoutkit.flow.stage_record import (
     STAGES,
@@ -214,8 +214,13 @@ class _Job:
         if not self.record.has("parse"):
             circuit, self._warnings[:] = read_circuit(self.request, self.technology)
             return circuit
-        boxes = self.request.black_boxes
-        read = read_netlist(str(self.workspace.circuit_path), identify_modules=False, black_boxes=boxes)
+        given, boxes = self.request.constraints, self.request.black_boxes
+        read = read_netlist(
+            str(self.workspace.circuit_path),
+            identify_modules=False,
+            black_boxes=boxes,
+            supplies=None if given is None else supplies_of(read_constraints(given)),
+        )
         instances = self.workspace.read_json(SUBCIRCUITS)
         read = replace(read, subcircuits=tuple(SubcircuitInstance(**each) for each in instances))
         return recognised(read)

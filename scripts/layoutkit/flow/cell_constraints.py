@@ -38,7 +38,7 @@ def restricted(constraints: Constraints, devices: Mapping[str, str], nets: Mappi
         nets: The same for nets.
     """
     kept: dict[str, tuple[Any, ...]] = {}
-    for section in (entry.name for entry in fields(Constraints)):
+    for section in (entry.name for entry in fields(Constraints) if entry.name != "supplies"):  # which are the chip's
         entries = (_renamed(entry, devices, nets) for entry in getattr(constraints, section))
         kept[section] = tuple(entry for entry in entries if entry is not None)
     return Constraints(**kept)

@@ -16,7 +16,7 @@ from layoutkit.errors import LayoutkitError, NetlistError, listed, sentences
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.circuit.circuit import Circuit, StatedSupplies
     from layoutkit.circuit.readers.source import NetlistText
     from layoutkit.circuit.repeated import Use
     from layoutkit.flow.groups import Group
@@ -223,6 +223,7 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     from layoutkit.circuit import MapOptions, ModelNames, Target, map_circuit, read_netlist, recognised, resized
 
     netlist = request.netlist
+    stated = None if request.constraints is None else read_constraints(request.constraints)
     read = read_netlist(
         netlist,
         top=request.top,
@@ -231,6 +232,7 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
         parameters=request.parameters,
         names=ModelNames(technology, request.device_map),
         keep_parasitics=request.keep_parasitics,
+        supplies=supplies_of(stated),
     )
     target = Target.from_technology(technology)
     mapped = map_circuit(read, target, MapOptions(width_per=request.width_per))
@@ -239,6 +241,8 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     if not mapped.circuit.devices:
         raise NetlistError(f"the netlist has no devices, so there is nothing to lay out: {netlist}")
     circuit = recognised(mapped.circuit)
+    if stated is not None and stated.supplies:  # which decide how the circuit is understood, so judge all of it now
+        check_constraints(stated, circuit)
     return circuit, [
         *read.warnings,
         *(w for w in mapped.circuit.warnings if w not in read.warnings),
@@ -368,6 +372,11 @@ def read_constraints(given: str | Mapping[str, Any]) -> Constraints:
     if not isinstance(given, str):
         return Constraints.from_json(given)
     return parse_constraints(read_bytes(given, max_bytes=MAX_CONSTRAINTS_BYTES).decode("utf-8-sig", "replace"))
+
+
+def supplies_of(constraints: Constraints | None) -> StatedSupplies | None:
+    """Return the supplies that constraints state; None where they state none."""
+    return constraints.supplies[0] if constraints is not None and constraints.supplies else None
 
 
 def _with_priorities(constraints: Constraints, request: LayoutRequest, circuit: Circuit) -> Constraints:

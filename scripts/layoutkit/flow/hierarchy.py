@@ -9,7 +9,9 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.circuit import StatedSupplies
 from layoutkit.circuit.repeated import Hierarchy, find_repeated
+from layoutkit.circuit.roles import find_roles
 from layoutkit.flow.cell_constraints import restricted
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.circuit.repeated import Part, SharedSubcircuit
+    from layoutkit.circuit.supplies import Supplies
     from layoutkit.draw.deep_well import DeepWellNets
 
 SUBCIRCUIT = "subcircuit"
@@ -141,10 +144,13 @@ def levels_of(circuit: Circuit, hierarchy: Hierarchy, chip: Chip) -> tuple[Level
             for part in parts
         )
 
+    known = find_roles(circuit).supplies
+    if hierarchy.parts:  # what is left of the circuit does not tell its supplies
+        circuit = replace(circuit, supplies=StatedSupplies(known.power, known.ground))
     top = Level(circuit, parts(circuit, hierarchy.parts, {net: net for net in here}), chip, circuit.ports)
     return top, {
         name: Level(
-            replace(each.circuit, ports=()),
+            replace(each.circuit, ports=(), supplies=_supplies_inside(each, known)),
             parts(each.circuit, each.parts, own_names[name]),
             _chip_inside(each, chip, own_names[name]),
             tuple(dict.fromkeys((*each.circuit.ports, *own_names[name].values()))),
@@ -164,6 +170,15 @@ def _names_inside(shared: SharedSubcircuit, chip: Chip) -> dict[str, str]:
             name += "_"
         found[net] = name
     return found
+
+
+def _supplies_inside(shared: SharedSubcircuit, known: Supplies) -> StatedSupplies:
+    """Return the nets of a shared subcircuit that are supplies of the whole circuit in every instance."""
+    power, ground = (
+        tuple(own for own in shared.uses[0].nets if all(use.nets[own] in nets for use in shared.uses))
+        for nets in (known.power, known.ground)
+    )
+    return StatedSupplies(power, ground)
 
 
 def _chip_inside(shared: SharedSubcircuit, chip: Chip, names: Mapping[str, str]) -> Chip:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.constraints import Outcome
 from layoutkit.circuit.replaced_devices import replaced_lines
 from layoutkit.flow.design import RECOGNITION
 from layoutkit.flow.measured_matching import lines as lines_of_groups
@@ -12,7 +13,6 @@ from layoutkit.flow.post_layout_figures import lines as lines_after_layout
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from layoutkit.circuit.constraints import Outcome
     from layoutkit.extract.current_limits import NetVerdict
     from layoutkit.flow.design import Design
     from layoutkit.flow.placing import TriedPlacement
@@ -98,6 +98,12 @@ def constraints_data(
     if design.cells:
         of_top = outcomes_inside(design.whole, outcomes, {})
         outcomes = list({each.path: each for each in (*cell_outcomes(design), *of_top)}.values())
+    outcomes += [
+        Outcome(f"supplies.{kind}", nets, obeyed=True, reason=f"taken as {kind} in place of the nets that are found")
+        for stated in design.whole.supplies
+        for kind, nets in (("power", stated.power), ("ground", stated.ground))
+        if nets is not None
+    ]
     if routes is not None:
         outcomes = with_verdicts(outcomes, design.whole, design.circuit, verdicts)
     listed, ignored = outcomes_data(design.source, outcomes)

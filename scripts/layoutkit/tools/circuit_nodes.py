@@ -44,7 +44,7 @@ _SINGULAR = {
     "port_sides": "port_side",
 }
 _ONES = ("device", "net", "shield", "port", "block")
-_MANY = ("devices", "nets", "blocks", "pairs", "self_symmetric", "net_pairs")
+_MANY = ("devices", "nets", "blocks", "pairs", "self_symmetric", "net_pairs", "power", "ground")
 _SUBJECTS = (*_ONES, *_MANY)
 _WORD = re.compile(r"[\w.]+")
 
@@ -249,7 +249,7 @@ class _CircuitNodes:
                 faults.append(f"{path} has no kind")
             if unknown:
                 faults.append(f"{path} names {', '.join(unknown)}, which the circuit does not have")
-            elif not subjects and kind != "outline":  # which is one of the whole circuit
+            elif not subjects and kind not in ("outline", "supplies"):  # which are of the whole circuit
                 faults.append(f"{path} names no device, net or block of the circuit")
             if not faults:
                 name = ("Constraint", str(constraint.get("id") or "_".join([str(kind), *subjects])), "constraint_")

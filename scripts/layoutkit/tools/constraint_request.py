@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import given_netlist, read_netlist, recognised
+from layoutkit.circuit import given_netlist, recognised
+from layoutkit.circuit.circuit import stated_supplies
 from layoutkit.circuit.constraint_faults import find_faults
 from layoutkit.circuit.constraints import Constraints
 from layoutkit.circuit.orientation import oriented
@@ -12,6 +14,7 @@ from layoutkit.circuit.readers.json_reader import circuit_from_json
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError
 from layoutkit.layout.workspace import Workspace
+from layoutkit.tools.netlist_request import read_with_supplies, refuse_unknown_supplies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +30,8 @@ def read_circuit(params: Mapping[str, Any]) -> Circuit:
         LayoutkitError: If ``params`` do not give exactly one netlist or circuit, or the circuit cannot be read.
     """
     if "circuit" not in params:
-        return read_netlist(
+        return read_with_supplies(
+            params,
             given_netlist(params),
             top=params.get("top"),
             black_boxes=params.get("black_boxes", ()),
@@ -40,12 +44,16 @@ def read_circuit(params: Mapping[str, Any]) -> Circuit:
         text = "parameters need a netlist: the sizes of a circuit given as circuit are numbers, without parameters"
         raise LayoutkitError(text, details={"param_name": "parameters"})
     circuit = circuit_from_json(params["circuit"], black_boxes=params.get("black_boxes", ()), keep_unknown=True)
+    if "supply_nets" in params:
+        circuit = replace(circuit, supplies=stated_supplies(params["supply_nets"]))
+        refuse_unknown_supplies(circuit, circuit.supplies)
     return recognised(oriented(circuit))
 
 
 def suggested_by_recognition(circuit: Circuit) -> dict[str, Any]:
     """Return the constraints that follow from the modules of ``circuit`` as JSON data."""
-    return suggest_constraints(circuit).to_json()
+    found = suggest_constraints(circuit)
+    return replace(found, supplies=(circuit.supplies,) if circuit.supplies else ()).to_json()
 
 
 def proposal_faults(proposal: Any, circuit: Circuit) -> list[ConstraintFault]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit import ModelNames, find_roles, given_netlist, narrow_warnings, read_netlist
+from layoutkit.circuit.circuit import stated_supplies
+from layoutkit.circuit.constraints import ConstraintFault, raise_faults
 from layoutkit.circuit.orientation import carries_both_ways
+from layoutkit.circuit.supplies import supply_faults
 from layoutkit.layout.workspace import Workspace
 from layoutkit.technology import load
 
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from layoutkit.circuit import Circuit
+    from layoutkit.circuit.circuit import StatedSupplies
+    from layoutkit.circuit.readers.source import NetlistText
 
 
 def parse(params: Mapping[str, Any]) -> Circuit:
@@ -21,7 +26,8 @@ def parse(params: Mapping[str, Any]) -> Circuit:
     Raises:
         LayoutkitError: If the netlist cannot be read; the message lists every fault.
     """
-    return read_netlist(
+    return read_with_supplies(
+        params,
         given_netlist(params),
         netlist_format=params["format"],
         top=params.get("top") or None,
@@ -32,6 +38,37 @@ def parse(params: Mapping[str, Any]) -> Circuit:
         names=ModelNames(load(params["technology"]) if "technology" in params else None, params.get("device_map")),
         keep_parasitics=params.get("keep_parasitics", False),
     )
+
+
+def read_with_supplies(params: Mapping[str, Any], source: str | NetlistText, **options: Any) -> Circuit:
+    """Return the circuit of a netlist, with the supplies that ``supply_nets`` of ``params`` states.
+
+    Args:
+        params: Of a tool that takes ``supply_nets``.
+        source: The netlist.
+        options: Of ``read_netlist``.
+
+    Raises:
+        LayoutkitError: If the netlist cannot be read, or lacks a stated net; the message lists every fault.
+    """
+    stated = stated_supplies(params["supply_nets"]) if "supply_nets" in params else None
+    circuit = read_netlist(source, supplies=stated, **options)
+    refuse_unknown_supplies(circuit, stated)
+    return circuit
+
+
+def refuse_unknown_supplies(circuit: Circuit, stated: StatedSupplies | None) -> None:
+    """Refuse stated supplies that do not fit the circuit.
+
+    Raises:
+        LayoutkitError: If any net is unknown, listed twice, or power and ground at once; the details list every fault.
+    """
+    faults = (
+        [ConstraintFault(f"supply_nets.{kind}", text, net) for kind, text, net in supply_faults(circuit, stated)]
+        if stated
+        else []
+    )
+    raise_faults(faults, f"the supplies do not fit circuit {circuit.name}", "supply_nets")
 
 
 def parse_info(circuit: Circuit) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import ModelNames, Target, given_netlist, map_circuit, read_netlist, recognised
+from layoutkit.circuit import ModelNames, Target, given_netlist, map_circuit, recognised
 from layoutkit.circuit.replaced_devices import replaced_data
 from layoutkit.errors import FileError
 from layoutkit.layout.files import read_bytes
@@ -13,6 +13,7 @@ from layoutkit.simulate.netlist_cards import MAX_TEXT
 from layoutkit.simulate.offset_causes import offsets_apart
 from layoutkit.simulate.post_layout import Request, compare_post_layout
 from layoutkit.tools.current_layout import CurrentLayout
+from layoutkit.tools.netlist_request import read_with_supplies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +56,8 @@ def compare(params: Mapping[str, Any]) -> dict[str, Any]:
 def _circuit(params: Mapping[str, Any], technology: Technology) -> Circuit:
     own = "netlist_path" in params or "netlist_text" in params
     source = given_netlist(params) if own else str(Workspace(params.get("workspace")).circuit_path)
-    read = read_netlist(
+    read = read_with_supplies(
+        params,
         source,
         top=params.get("top"),
         identify_modules=False,

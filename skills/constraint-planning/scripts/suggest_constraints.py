@@ -96,7 +96,7 @@ def ask(
     return {
         "source": "model",
         "model": answer.model,
-        "constraints": answer.value,
+        "constraints": {**answer.value, **({"supplies": suggested["supplies"]} if "supplies" in suggested else {})},
         "attempts": answer.attempts,
     }
 

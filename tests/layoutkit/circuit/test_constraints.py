@@ -254,6 +254,7 @@ def test_constraints_come_back_from_json_as_they_were(comparator):
         "net_priorities": [{"net": "x", "priority": 3, "kind": "bias", "reason": "r"}],
         "net_currents": [{"net": "x", "current": 0.001, "reason": "r"}],
         "port_sides": [{"port": "x", "side": "top", "reason": "r"}],
+        "supplies": {"power": ["x"], "ground": [], "reason": "r"},
     }
     assert Constraints.from_json(everything).to_json() == everything
 

@@ -434,3 +434,43 @@ M2 iout iin vss vss nmos W=40u L=1u nf=8
 """
     constraints = {"net_currents": [{"net": "vss", "current": 0.0005}], "matching": [{"devices": ["M1", "M2"]}]}
     assert faults(build(mirror, constraints)) == []
+
+
+LOADED = """.subckt stage hi lo inp inn outp outn ib
+M1 outp inp t lo nmos W=4u L=0.5u nf=2
+M2 outn inn t lo nmos W=4u L=0.5u nf=2
+M3 t ib lo lo nmos W=4u L=0.5u nf=2
+M4 ib ib lo lo nmos W=4u L=0.5u nf=2
+R1 hi outp sky130_fd_pr__res_high_po_0p69 l=10u w=0.69u
+R2 hi outn sky130_fd_pr__res_high_po_0p69 l=10u w=0.69u
+.ends
+"""
+
+
+def test_stated_supplies_get_a_rail_and_others_do_not(build, tmp_path):
+    """Nothing tells that ``hi``, on two resistors only, is the supply; a user who states it gets its rail."""
+
+    def port(report, name):
+        return next(entry for entry in report["placement"]["ports"] if entry["port"] == name)
+
+    found = port(build(LOADED, last_stage="route"), "hi")
+    assert (found["use"], found["layer"]) == ("signal", "met1")
+    report = build(LOADED, {"supplies": {"power": ["hi"], "ground": ["lo"]}}, last_stage="currents")
+    assert port(report, "hi")["use"] == "power"
+    assert (port(report, "hi")["side"], port(report, "lo")["side"]) == ("top", "bottom")
+    left, _, right, _ = port(report, "hi")["pin"]
+    assert right - left == pytest.approx(report["placement"]["width"], rel=0.05)  # a rail along the whole top
+    assert outcomes(report)["supplies.power"][0] is True
+    # The workspace keeps what was stated: a build that goes on from there draws the same rails.
+    again = build_layout(LayoutRequest(workspace=str(tmp_path / "sky130A"), first_stage="place", last_stage="route"))
+    assert port(again, "hi") == port(report, "hi")
+    # Taken out again, they are found again: nothing stays behind.
+    assert port(build(LOADED, {"supplies": {"ground": ["lo"]}}, last_stage="route"), "hi")["use"] == "signal"
+
+
+def test_wrong_supplies_are_refused_with_all_other_faults(build):
+    given = {"supplies": {"power": ["hi", "vdd"], "ground": ["hi"]}, "matching": [{"devices": ["M1", "M9"]}]}
+    with pytest.raises(LayoutkitError) as caught:
+        build(LOADED, given, last_stage="parse")
+    paths = [fault["path"] for fault in caught.value.details["errors"]]
+    assert sorted(paths) == ["matching[0]", "supplies.ground", "supplies.power"]

@@ -16,7 +16,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.circuit import INTEGER_PARAMS, JUNCTIONS, Device, RecognisedModule, ReplacedDevice
+from layoutkit.circuit.circuit import (
+    INTEGER_PARAMS,
+    JUNCTIONS,
+    Device,
+    RecognisedModule,
+    ReplacedDevice,
+    StatedSupplies,
+    stated_supplies,
+)
 from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.errors import did_you_mean
@@ -57,6 +65,7 @@ class Cell:
     instances: tuple[Instance, ...] = ()
     modules: tuple[RecognisedModule, ...] = ()
     replaced: tuple[ReplacedDevice, ...] = ()
+    supplies: StatedSupplies | None = None
 
 
 class _Shapes:
@@ -171,7 +180,16 @@ class CellReader:
         ids = [entry["id"] for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
         for twice in sorted(repeated(ids)):
             self.faults.append((json_place((*place, "devices")), f"id '{twice[:MAX_NAME]}' is used twice"))
-        return Cell(name if isinstance(name, str) else "", tuple(ports), devices, instances, modules, replaced)
+        supplies = self._supplies(data["supplies"], (*place, "supplies")) if "supplies" in data else None
+        return Cell(
+            name if isinstance(name, str) else "", tuple(ports), devices, instances, modules, replaced, supplies
+        )
+
+    def _supplies(self, data: Any, place: Place) -> StatedSupplies | None:
+        if not self.fits("supplies", data, place):
+            return None
+        self.note_unknown(data, "supplies", place)
+        return stated_supplies(data)
 
     def _each(self, read: Callable[[Any, Place], Any], data: dict[str, Any], key: str, place: Place) -> tuple[Any, ...]:
         found = [read(item, (*place, key, index)) for index, item in enumerate(_listed(data, key))]
@@ -264,7 +282,11 @@ class CellReader:
         """
         if isinstance(value, dict):
             fields = SCHEMA.content["$defs"]["content" if part == "cell" else part].get("properties", {})
-            apart = ("cells", "devices", "instances", "modules", "replaced") if part != "module" else ("properties",)
+            apart = (
+                ("cells", "devices", "instances", "modules", "replaced", "supplies")
+                if part != "module"
+                else ("properties",)
+            )
             value = {
                 key: type(item)() if key in apart and isinstance(item, list | dict) else item
                 for key, item in value.items()

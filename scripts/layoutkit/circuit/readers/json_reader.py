@@ -16,6 +16,7 @@ from layoutkit.circuit.readers.black_boxes import BLACK_BOX_HINT, check_listed
 from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.json_cells import MAX_FAULTS, Cell, CellReader, Instance
 from layoutkit.circuit.readers.source import read_text
+from layoutkit.circuit.supplies import supply_faults
 from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.size_limits import circuit_fault, stated_faults
@@ -111,8 +112,11 @@ def circuit_from_json(
     warnings = tuple(f"ignored field: {name}" for name in sorted(reader.ignored))
     boxes = tuple(expansion.black_boxes)
     instances = tuple(expansion.instances)
-    devices, replaced = tuple(expansion.devices), chosen.replaced
-    return Circuit(chosen.name, devices, chosen.ports, chosen.modules, boxes, warnings, instances, replaced)
+    devices, own = tuple(expansion.devices), (chosen.replaced, chosen.supplies)
+    circuit = Circuit(chosen.name, devices, chosen.ports, chosen.modules, boxes, warnings, instances, *own)
+    if circuit.supplies is not None:
+        _raise_faults([(f"supplies.{kind}", text) for kind, text, _ in supply_faults(circuit, circuit.supplies)])
+    return circuit
 
 
 def _document(data: Any, reader: CellReader) -> tuple[list[Cell], str]:

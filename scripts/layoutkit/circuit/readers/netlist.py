@@ -23,7 +23,7 @@ from layoutkit.errors import NetlistError
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.circuit.circuit import Circuit, StatedSupplies
 
 FORMATS = ("auto", "json", "spice")
 
@@ -52,6 +52,7 @@ def read_netlist(  # noqa: PLR0913 - each has a default
     names: ModelNames | None = None,
     keep_parasitics: bool = False,
     keep_unknown: bool = False,
+    supplies: StatedSupplies | None = None,
 ) -> Circuit:
     """Return the flat circuit of a netlist.
 
@@ -69,6 +70,8 @@ def read_netlist(  # noqa: PLR0913 - each has a default
         keep_parasitics: Whether capacitors too small to be drawn stay; see ``without_parasitics``.
         keep_unknown: Whether reading goes on where the netlist does not define a cell, for a circuit that is to be
             understood and not drawn: each instance is kept as a black box, and a warning names it with its nets.
+        supplies: Power and ground as the user states them, in place of those found and of those that the netlist
+            itself states; ``supplies.supply_faults`` finds names that the circuit lacks.
 
     Raises:
         UnsupportedOperationError: If the netlist holds devices of the process that are neither drawn nor replaced.
@@ -92,6 +95,7 @@ def read_netlist(  # noqa: PLR0913 - each has a default
         )
     _check_names(circuit)
     circuit = with_spelled_nets(names.applied(circuit))
+    circuit = replace(circuit, supplies=supplies or circuit.supplies)
     circuit = oriented(without_parasitics(circuit, names.technology, keep=keep_parasitics))
     boxes = unknown_cells(circuit, black_boxes)
     circuit = replace(

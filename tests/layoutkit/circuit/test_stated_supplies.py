@@ -1,0 +1,79 @@
+"""What the user states as power and ground holds in place of what is found, in every tool that reads a netlist."""
+
+import json
+
+import pytest
+
+from layoutkit.circuit import find_roles, read_netlist
+from layoutkit.circuit.circuit import StatedSupplies
+from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.errors import LayoutkitError
+from layoutkit.tools.constraint_request import read_circuit, suggested_by_recognition
+from layoutkit.tools.netlist_request import parse, parse_info
+
+# A pass device whose input is named like a signal and whose output drives the wells of what it feeds.
+SWITCHED = """.subckt sw a y g gnd
+M1 y g a a pmos W=10u L=0.5u
+M2 o i y y pmos W=2u L=0.5u
+M3 o i gnd gnd nmos W=1u L=0.5u
+.ends
+"""
+PARSED = {"netlist_text": SWITCHED, "format": "auto", "identify_modules": True}
+
+
+def stated(**nets):
+    return read_netlist(NetlistText(SWITCHED), supplies=StatedSupplies(**nets))
+
+
+def test_stated_nets_take_the_place_of_those_found_and_say_so():
+    found = find_roles(read_netlist(NetlistText(SWITCHED))).supplies
+    assert "a" in found.power
+    assert "y" not in found.power
+    roles = find_roles(stated(power=("y",), reason="the regulated rail"))
+    assert roles.supplies.power == ("y",)
+    assert roles.supplies.ground == found.ground  # what is not stated is found
+    assert roles.supplies.reasons["y"] == "stated by the user: the regulated rail"
+    assert roles.ports["y"].use == "power"
+    assert roles.ports["a"].use == "signal"
+    assert find_roles(stated(power=())).supplies.power == ()
+
+
+def test_drain_and_source_follow_the_stated_supplies():
+    text = ".subckt s p q g\nM1 p g q b nmos W=1u L=0.5u\n.ends\n"
+    for ground, drain in (("q", "p"), ("p", "q")):
+        circuit = read_netlist(NetlistText(text), supplies=StatedSupplies(ground=(ground,)))
+        assert circuit.device("M1").terminals["d"] == drain
+
+
+def test_the_circuit_keeps_stated_supplies_in_its_json_form(tmp_path):
+    path = tmp_path / "circuit.json"
+    path.write_text(json.dumps(stated(power=("y",), reason="r").to_json()))
+    assert find_roles(read_netlist(path)).supplies.power == ("y",)
+    data = {**stated(power=("y",)).to_json(), "supplies": {"power": ["yy"], "ground": ["y", "y"]}}
+    path.write_text(json.dumps(data))
+    with pytest.raises(LayoutkitError, match=r"supplies.power - the circuit has no net 'yy'.*listed twice"):
+        read_netlist(path)
+
+
+def test_parse_and_plan_take_supply_nets_and_the_plan_states_them():
+    params = {**PARSED, "supply_nets": {"power": ["y"]}}
+    info = parse_info(parse(params))
+    assert info["power_nets"] == ["y"]
+    plan = suggested_by_recognition(read_circuit({"netlist_text": SWITCHED, "supply_nets": {"power": ["y"]}}))
+    assert plan["supplies"] == {"power": ["y"]}
+    assert "supplies" not in suggested_by_recognition(read_circuit({"netlist_text": SWITCHED}))
+    circuit = {"circuit": parse(PARSED).to_json(), "supply_nets": {"power": ["y"]}}
+    assert suggested_by_recognition(read_circuit(circuit))["supplies"] == {"power": ["y"]}
+
+
+@pytest.mark.parametrize("read", [parse, read_circuit])
+def test_every_wrong_name_is_refused_at_once(read):
+    wrong = {"power": ["Y", "y", "y"], "ground": ["y", "ground"]}
+    params = {**(PARSED if read is parse else {"netlist_text": SWITCHED}), "supply_nets": wrong}
+    with pytest.raises(LayoutkitError) as caught:
+        read(params)
+    told = [(each["path"], each["message"].split()[0]) for each in caught.value.details["errors"]]
+    assert told == [
+        ("supply_nets.power", "the"), ("supply_nets.power", "'y'"),
+        ("supply_nets.ground", "'y'"), ("supply_nets.ground", "the"),
+    ]  # fmt: skip
