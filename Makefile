@@ -30,7 +30,7 @@ COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader script
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal -rs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick hierarchy check fix bench suite suite-check board lint types docs evals coverage manifests pictures host-tools locks dist try-dist clean
+.PHONY: help demo test test-quick hierarchy check fix bench recognition suite suite-check board lint types docs evals coverage manifests pictures host-tools locks dist try-dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -89,6 +89,9 @@ check: lint types coverage hierarchy ## What CI runs: lint, types, tests with th
 fix: $(VENV)/.installed-dev ## Apply the formatter and the safe lint fixes
 	@$(BIN)/ruff check --fix $(SOURCES) || true
 	@$(BIN)/ruff format $(SOURCES)
+
+recognition: $(VENV)/.installed-dev ## Print how well recognition agrees with an engineer's labels (LABELS=DIR, default the committed ones)
+	@$(BIN)/python tests/recognition_score.py $(LABELS)
 
 bench: $(VENV)/.installed-dev ## Print start-up and flow costs as ratios measured in one run
 	@$(BIN)/python tests/bench/run.py
