@@ -57,6 +57,7 @@ class ModelNames:
         self.technology = self._technology = technology
         self._map = dict(device_map or {})
         self._targets: dict[str, DeviceSpec | PassiveSpec | None] = {}
+        self._micrometres: dict[str, bool] = {}
         if technology is not None:
             names = technology.device_names
             self._targets = {names.plain(model): names.drawn(target) for model, target in self._map.items()}
@@ -65,11 +66,36 @@ class ModelNames:
         """Return the name of the device that ``model`` is with these parameters, which are not 0."""
         return model if self._technology is None else self._technology.device_names.variant(model, parameters)
 
+    def is_variant(self, parameter: str) -> bool:
+        """Whether this parameter makes devices of the process others."""
+        return self._technology is not None and parameter in self._technology.names.variants
+
+    def in_micrometres(self, model: str) -> bool:
+        """Whether netlists of the process that has this device state lengths as plain numbers in micrometres."""
+        if model not in self._micrometres:
+            if self._technology is not None and self.kind(model) is not None:
+                process: Technology | None = self._technology
+            else:
+                process = process_of(model)
+            forms = {} if process is None else process.netlists.get("spice", {})
+            self._micrometres[model] = any(form.lengths == "micrometres" for form in forms.values())
+        return self._micrometres[model]
+
     def refuses(self, model: str) -> bool:
         """Whether this is a device of the process that is neither drawn nor replaced."""
         if self._technology is None or self._key(model) in self._targets:
             return False
         return self._technology.device_names.undrawn(model) is not None
+
+    def is_same_device(self, model: str, name: str) -> bool:
+        """Whether both names mean one device of the process that is drawn."""
+        drawn = None if self._technology is None else self._technology.device_names.drawn
+        return drawn is not None and drawn(model) is not None and drawn(model) is drawn(name)
+
+    def is_other_device(self, model: str, name: str) -> bool:
+        """Whether ``model`` is a device of the process that is drawn, and another one than ``name``."""
+        drawn = None if self._technology is None else self._technology.device_names.drawn
+        return drawn is not None and drawn(model) is not None and drawn(model) is not drawn(name)
 
     def hint_at_cells(self, names: Iterable[str]) -> str:
         """Return what to do about subcircuits that are cells of the process's libraries; empty where none is."""
@@ -272,6 +298,16 @@ def undrawn_in_any_process(model: str) -> tuple[str, UndrawnDevice] | None:
 
     found = ((name, load(name).device_names.undrawn(model)) for name in names())
     return next(((name, device) for name, device in found if device is not None), None)
+
+
+def process_of(model: str) -> Technology | None:
+    """Return the first shipped process that has a device of this name, drawn or not; None if none has."""
+    from layoutkit.technology import load, names
+
+    processes = (load(name) for name in names())
+    return next(
+        (each for each in processes if each.device_names.drawn(model) or each.device_names.undrawn(model)), None
+    )
 
 
 def _figures(device: Device, origin: _Origin) -> dict[str, Any]:

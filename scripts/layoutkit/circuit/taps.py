@@ -1,4 +1,4 @@
-"""Taps written as devices: each connects two nets of a circuit, which become one.
+"""Joining nets of a circuit: those of taps written as devices, and those that a source of 0 V connects.
 
 A tap is a contact to a well or to the substrate. Every module is drawn with taps, so a tap of the netlist is not a
 device of the layout. It states that the net of the well and the net on its metal are the same. Its area, perimeter and
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.supplies import find_supplies
-from layoutkit.errors import NetlistError, listed
+from layoutkit.errors import MAX_LISTED, NetlistError, listed, sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device, StatedSupplies
 
@@ -32,7 +32,7 @@ def join_taps(circuit: Circuit) -> Circuit:
     taps = [device for device in circuit.devices if device.type == "tap"]
     if not taps:
         return circuit
-    names = _joined_names(circuit, taps)
+    names = joined_names(circuit, [(tap.terminals["p"], tap.terminals["n"]) for tap in taps], "Taps")
     findings = Findings()
     findings.warn(
         "taps are drawn around every module and are not devices of the layout", listed(_shown(tap) for tap in taps)
@@ -41,20 +41,23 @@ def join_taps(circuit: Circuit) -> Circuit:
     for net, name in names.items():
         if net != name:
             findings.warn("taps join nets", f"{'port ' if net in ports else ''}{net} is {name}")
+    circuit = replace(circuit, devices=tuple(device for device in circuit.devices if device.type != "tap"))
+    warnings = (*circuit.warnings, *findings.warnings)
+    return replace(with_names(circuit, names), warnings=warnings)
+
+
+def with_names(circuit: Circuit, names: Mapping[str, str]) -> Circuit:
+    """Return the circuit with nets renamed; ports that become one are one port."""
     devices = tuple(
         replace(device, terminals={t: names.get(net, net) for t, net in device.terminals.items()})
         for device in circuit.devices
-        if device.type != "tap"
     )
-    joined_ports = tuple(dict.fromkeys(names.get(port, port) for port in circuit.ports))
     boxes = tuple(
         replace(box, nets={port: names.get(net, net) for port, net in box.nets.items()}) for box in circuit.black_boxes
     )
-    warnings = (*circuit.warnings, *findings.warnings)
+    ports = tuple(dict.fromkeys(names.get(port, port) for port in circuit.ports))
     supplies = circuit.supplies and _renamed(circuit.supplies, names)
-    return replace(
-        circuit, devices=devices, ports=joined_ports, black_boxes=boxes, warnings=warnings, supplies=supplies
-    )
+    return replace(circuit, devices=devices, ports=ports, black_boxes=boxes, supplies=supplies)
 
 
 def _renamed(supplies: StatedSupplies, names: Mapping[str, str]) -> StatedSupplies:
@@ -66,11 +69,20 @@ def _renamed(supplies: StatedSupplies, names: Mapping[str, str]) -> StatedSuppli
     return replace(supplies, power=power, ground=ground)
 
 
-def _joined_names(circuit: Circuit, taps: list[Device]) -> dict[str, str]:
-    """Return each net that a tap is on with the name it has afterwards."""
+def joined_names(circuit: Circuit, pairs: Sequence[tuple[str, str]], what: str) -> dict[str, str]:
+    """Return each net of these pairs with the name it has where both nets of each pair are one.
+
+    Args:
+        circuit: The circuit.
+        pairs: Nets that are joined.
+        what: What joins them, for a message.
+
+    Raises:
+        NetlistError: If that would join a power net to a ground net; the error names all of them.
+    """
     groups: dict[str, list[str]] = {}
-    for tap in taps:
-        first, second = (groups.setdefault(tap.terminals[t], [tap.terminals[t]]) for t in ("p", "n"))
+    for pair in pairs:
+        first, second = (groups.setdefault(net, [net]) for net in pair)
         if first is not second:
             small, large = sorted((first, second), key=len)
             large.extend(small)
@@ -87,8 +99,8 @@ def _joined_names(circuit: Circuit, taps: list[Device]) -> dict[str, str]:
         names.update(dict.fromkeys(group, best))
     if shorts:
         raise NetlistError(
-            f"Taps would join supply and ground: {'; '.join(shorts)}. A tap connects a well or substrate to one net",
-            details={"nets": shorts, "taps": [tap.id for tap in taps]},
+            f"{what} would join supply and ground: {sentences(shorts)}. Each of them makes one net of two",
+            details={"nets": shorts[:MAX_LISTED]},
         )
     return names
 

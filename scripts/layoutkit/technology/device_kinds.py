@@ -243,7 +243,7 @@ _DECLARED = (
         parameters=(
             *_SIZES,
             Parameter("c", "F"),
-            Parameter("m"),
+            Parameter("m", spellings=("mf",)),
             Parameter("area", "m2", spellings=("a",)),
             Parameter("perimeter", "m", spellings=("p",)),
         ),
@@ -270,7 +270,7 @@ _DECLARED = (
             r"res(?:istor)?\d*|r[npu]+poly\w*|rhim?\w*|rsil|rppd|rhigh|[np]polyf|rm\d+|rnw\w*|rnod\w*|rpod\w*"
             r"|[np]plus_[us]|tm\d+res"
         ),
-        parameters=(*_SIZES, Parameter("r", "ohm"), Parameter("m")),
+        parameters=(*_SIZES, Parameter("r", "ohm"), Parameter("m", spellings=("par",))),
         value="r",
         in_series="lengths",
         in_ring=True,
@@ -290,9 +290,9 @@ _DECLARED = (
         parameters=(
             Parameter("w", "m"),
             Parameter("l", "m"),
-            Parameter("area", "m2", SIZE_TOLERANCE, ("a",)),
-            Parameter("perimeter", "m", SIZE_TOLERANCE, ("p",)),
-            Parameter("m"),
+            Parameter("area", "m2", SIZE_TOLERANCE, ("a", "ae")),
+            Parameter("perimeter", "m", SIZE_TOLERANCE, ("p", "pe")),
+            Parameter("m", spellings=("ne",)),
         ),
         rectangle=True,
         together=8,

@@ -340,6 +340,6 @@ def test_ratings_with_p_for_the_point_and_of_whole_volts_are_read(name, volts):
 
 
 def test_a_transistor_of_6_v_is_drawn_as_one_that_bears_it():
-    read = read_netlist(NetlistText(".subckt c d g s b\nX1 d g s b nmos_6p0_dw w=2u l=1u\n.ends"))
+    read = read_netlist(NetlistText(".subckt c d g s b\nX1 d g s b nmos_6p0_special w=2u l=1u\n.ends"))
     (drawn,) = map_circuit(read, Target.from_technology(load("gf180mcuD"))).circuit.devices
     assert drawn.model == "nfet_06v0"

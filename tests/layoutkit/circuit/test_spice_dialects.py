@@ -74,11 +74,14 @@ def test_sizes_that_no_device_has_are_micrometres_and_it_is_told(spice):
         XM1 d g s s sky130_fd_pr__nfet_01v8 L=8 W=0.42
         M2 d g s s nmos L=8u W=0.42u
         M3 d g s s nmos L=99.9u W=999u
+        M4 d g s s nmos L=8 W=0.42
         .ends
     """)
-    assert sizes(circuit)["XM1"] == sizes(circuit)["M2"]
+    assert sizes(circuit)["XM1"] == sizes(circuit)["M2"] == sizes(circuit)["M4"]
     assert sizes(circuit)["M3"] == ("nmos", 999000, 99900, 1, 1)
-    assert [w for w in circuit.warnings if "micrometres" in w and "XM1" in w and "M3" not in w]
+    told = [w for w in circuit.warnings if "micrometres" in w]
+    assert len(told) == 1
+    assert told[0].endswith(": M4")
 
 
 @pytest.mark.parametrize(

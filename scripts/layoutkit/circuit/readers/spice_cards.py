@@ -1,46 +1,28 @@
-"""From one card to a device: its type, its nodes and its sizes in SI units."""
+"""From one card to a device: its type, its model and its nodes. Its sizes: ``card_sizes``."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.bipolar_map import SMALLEST_FACTOR
-from layoutkit.circuit.circuit import INTEGER_PARAMS, JUNCTIONS
-from layoutkit.circuit.passive_map import sides_of
 from layoutkit.circuit.readers.findings import shown_words
 from layoutkit.circuit.readers.model_names import classify_model
-from layoutkit.circuit.readers.parameters import OpenParametersError, Scope
 from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.circuit.replaced_devices import ModelNames, undrawn_in_any_process
 from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS
-from layoutkit.technology.size_limits import MAX_FINGERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from layoutkit.circuit.readers.findings import Findings
+    from layoutkit.circuit.readers.parameters import Scope
     from layoutkit.circuit.readers.spice_deck import Subcircuit
     from layoutkit.circuit.readers.spice_lines import Statement
-    from layoutkit.technology.device_kinds import DeviceKind
 
 SOURCE = "source"
+WIRE = "wire"
 UNKNOWN = "unknown"
 UNDRAWN = "undrawn"
-
-# No device is as large as 10 mm or as small as 0.01 um, so a number of 0.01 and more without a unit is in micrometres.
-# So is one of 0.1 m and more with a unit: cells of sky130 state 650000u, which their library scales by 1e-6 once more.
-LARGEST_SIZE_M = 1e-2
-LEAST_SCALED_M = 0.1
-SMALLEST_SIZE_M = 1e-9
-_PLAIN = re.compile(r"[\d.]+(e\+?\d+)?", re.IGNORECASE)
-_IN_MILLIMETRES = re.compile(r"[\d.]+m(?:m|eters?|etres?)?", re.IGNORECASE)
-LARGEST_RECTANGLE_M = {1: 0.1, 2: 1e-6}
-"""Largest perimeter [m] and area [m2] by their power of a length; one in micrometres is never that small."""
-LARGEST_RECTANGLE_UM = 1e4
-
 
 _IDEAL_NODES = {**dict.fromkeys("viefghbsw", 2), "t": 4, "o": 4, "u": 3, "y": 4, "k": 0}
 """First letter of an ideal element's card to its nodes that carry current: sources, switches, lines, couplings."""
@@ -53,24 +35,14 @@ _BY_LETTER: dict[str, tuple[str, ...]] = {}  # kinds whose cards begin with a le
 for _name, _kind in KINDS.items():
     if _kind.letter != "X":
         _BY_LETTER[_kind.letter.lower()] = (*_BY_LETTER.get(_kind.letter.lower(), ()), _name)
-_MULTIPLIERS = ("m", "mult", "multi", "multiplier")
-_FINGERS = ("nf", "ng", "nfing", "nfinger", "nfingers", "fingers")
-_ALIASES = {"wr": "w", "lr": "l", "c_width": "w", "c_length": "l", "r_width": "w", "r_length": "l"}
-_LENGTHS = ("w", "l")
-# A terminal is not longer than this; a larger area or perimeter was not written in metres.
-LONGEST_JUNCTION_M = 1e-4
-# Stress distances and operating conditions follow from the drawn layout or do not concern it; so do the squares of
-# source and drain, which extraction does not state, so that a comparison would take them for an effect of the layout.
-_NOT_DRAWN = frozenset({*JUNCTIONS, "nrd", "nrs", "sa", "sb", "sd", "ic", "off", "temp", "dtemp", "tc1", "tc2"})
-_NOT_DRAWN |= {"x", "y", "d", "model", "sub", "region", "geo", "rgeo", "sca", "scb", "scc", "mismatch"}
 
 
 @dataclass(frozen=True)
 class Card:
     """One card's meaning before its parameters are evaluated.
 
-    ``kind`` is a device type, ``source`` (drawn by nobody), ``unknown`` (an undefined subcircuit) or ``undrawn`` (a
-    device of the process without a drawing).
+    ``kind`` is a device type, ``source`` (drawn by nobody), ``wire`` (a source of 0 V), ``unknown`` (an undefined
+    subcircuit) or ``undrawn`` (a device of the process without a drawing).
     """
 
     name: str
@@ -103,6 +75,7 @@ def read_card(statement: Statement, definition: Subcircuit, scope: Scope, names:
     spectre_type = _spectre_type(words, known) if definition.spectre else None
     if spectre_type is not None:
         kind, model, nodes, params = spectre_type, words[-1], words[1:-1], dict(statement.params)
+        kind = WIRE if kind == SOURCE and _is_spectre_wire(model.lower(), nodes, params, scope) else kind
     elif letter in _BY_LETTER:
         kinds = _BY_LETTER[letter]
         if KINDS[kinds[0]].is_mos:
@@ -117,7 +90,8 @@ def read_card(statement: Statement, definition: Subcircuit, scope: Scope, names:
         model, nodes, params = words[-1], words[1:-1], dict(statement.params)
         kind = known.of(model) or UNKNOWN
     elif letter in _IDEAL_NODES:
-        kind, model, nodes, params = SOURCE, "", words[1 : 1 + _IDEAL_NODES[letter]], {}
+        is_wire = letter == "v" and len(words) > 2 and _is_zero(words[3:], statement.params, scope)
+        kind, model, nodes, params = WIRE if is_wire else SOURCE, "", words[1 : 1 + _IDEAL_NODES[letter]], {}
     else:
         raise NetlistError(f"'{name}': cards of type '{name[0].upper()}' are not supported")
     if kind in KINDS:
@@ -170,6 +144,23 @@ def _spectre_type(words: list[str], known: _Kinds) -> str | None:
         return None
     on_mos_card = words[0][0] in "mM" and len(words) == 6
     return known.of(master, on_mos_card=on_mos_card)
+
+
+def _is_spectre_wire(master: str, nodes: list[str], params: Mapping[str, str], scope: Scope) -> bool:
+    """Return whether an ideal element of Spectre is a probe of a current or a source of 0 V."""
+    stated = {name: text for name, text in params.items() if (name, text) != ("type", "dc")}
+    return len(nodes) == 2 and (master == "iprobe" or (master == "vsource" and _is_zero([], stated, scope)))
+
+
+def _is_zero(words: list[str], params: Mapping[str, str], scope: Scope) -> bool:
+    """Return whether a voltage source of these words and parameters has 0 V and nothing else, as an ammeter has."""
+    stated = [word for word in words if word.lower() != "dc"] + [params[name] for name in params.keys() & {"dc"}]
+    if len(stated) > 1 or params.keys() - {"dc"}:
+        return False
+    try:
+        return all(scope.value(text) == 0 for text in stated)
+    except NetlistError:
+        return False
 
 
 def _split_trailing_numbers(words: list[str], keep: int) -> tuple[list[str], list[str]]:
@@ -259,178 +250,3 @@ def _check_nodes(name: str, kind: str, model: str, nodes: list[str]) -> None:
         raise NetlistError(f"'{name}' ({kind} {model}) has {len(nodes)} nodes; it needs {wanted}{other}")
     if any(node.startswith("'") for node in nodes):
         raise NetlistError(f"'{name}' has an expression where a node is needed")
-
-
-class SizeReader:
-    """Evaluates the parameters of cards by the stated unit policy.
-
-    Args:
-        scale: Factor of ``.option scale``, which simulators apply to all lengths, also those with a unit.
-        findings: Receives a warning for every decision.
-    """
-
-    def __init__(self, scale: float, findings: Findings) -> None:
-        self._scale = scale
-        self._findings = findings
-        self._missing: list[str] = []
-        self._any_sign = {"r"}
-
-    def params(self, card: Card, device_id: str, scope: Scope) -> dict[str, float]:
-        """Return the evaluated parameters of a card.
-
-        Raises:
-            OpenParametersError: If they use parameters that are not defined; the error names all of them.
-            NetlistError: If a parameter that is drawn has no value or an impossible one.
-        """
-        self._missing = []
-        # Layout extractors write capacitances below 0, which ``without_parasitics`` leaves out.
-        self._any_sign = {"r", "c"} if card.model == "capacitor" else {"r"}
-        local = Scope(scope, fallback=card.params)
-        kind = KINDS[card.kind]
-        texts = {_ALIASES.get(key, key): text for key, text in card.params.items() if key not in _NOT_DRAWN}
-        if card.kind == "resistor" and card.name[0] in "rR" and "m" not in texts and "par" in texts:
-            texts["m"] = texts.pop("par")  # units in parallel, as the LVS deck of gf180mcu reads R cards
-        result: dict[str, float] = {}
-        for key, text in texts.items():
-            if key in {"w", "l", "nfin", "stack", kind.value or None}:
-                result[key] = self._number(key, text, local, device_id)
-            elif key not in {*_MULTIPLIERS, *_FINGERS} and not kind.is_mos:
-                self._add_if_numeric(result, key, text, local)
-        if kind.is_mos:
-            result["nf"] = self._fingers(card, result, local, device_id)
-        elif kind.rectangle:
-            result = self._with_sides(kind, result, device_id)
-        result["m"] = self._multiplier(texts, local, device_id)
-        for key in texts.keys() & set(() if (units := kind.parameter("m")) is None else units.spellings):
-            result["m"] *= self._number("m", texts[key], local, device_id)  # units within a subcircuit, which m repeats
-            result.pop(key, None)
-        if self._missing:
-            raise OpenParametersError(self._missing)
-        return result
-
-    def junctions(self, card: Card, device_id: str, scope: Scope, size: Mapping[str, float]) -> dict[str, float]:
-        """Return the areas [m2] and perimeters [m] of drain and source that a MOS transistor's card states.
-
-        One that has no value, or an impossible one beside the size of the device, is left out with a warning.
-        """
-        local = Scope(scope, fallback=card.params)
-        found: dict[str, float] = {}
-        for key in JUNCTIONS if KINDS[card.kind].is_mos else ():
-            if key not in card.params:
-                continue
-            power = 2 if key in ("ad", "as") else 1
-            try:
-                value = self._si_unit(local.value(card.params[key]), power, device_id)
-            except NetlistError:
-                value = -1.0
-            edge = size.get("w", LONGEST_JUNCTION_M)
-            largest = edge * LONGEST_JUNCTION_M if power == 2 else 2 * (edge + size["nf"] * LONGEST_JUNCTION_M)
-            if 0 <= value <= largest:
-                found[key] = value
-            else:
-                self._findings.warn(
-                    "ad, as, pd and ps whose values are not understood are left out", f"{device_id} {key}"
-                )
-        return found
-
-    def _with_sides(self, kind: DeviceKind, stated: dict[str, float], device_id: str) -> dict[str, float]:
-        """Return the parameters with an area and a perimeter in metres, or with ``w`` and ``l`` instead of them.
-
-        A kind that LVS compares by its area keeps what the netlist states, and an area factor as it is.
-        """
-        names = {parameter.name: key for key in stated if (parameter := kind.parameter(key)) is not None}
-        keeps = "area" in kind.compared
-        if kind.area_counts and stated.get(names.get("area", ""), 0) >= SMALLEST_FACTOR:
-            return {
-                **{key: value for key, value in stated.items() if key != names["area"]},
-                "area": stated[names["area"]],
-            }
-        if "area" not in names or not ("perimeter" in names or keeps):
-            return stated
-        result = {key: value for key, value in stated.items() if key not in (names["area"], names.get("perimeter"))}
-        powers = {"area": 2, "perimeter": 1}
-        found = {name: self._si_unit(stated[names[name]], powers[name], device_id) for name in powers if name in names}
-        return {**result, **found} if keeps else {**sides_of(found["area"], found["perimeter"], device_id), **result}
-
-    def _si_unit(self, value: float, power: int, device_id: str) -> float:
-        """Return a perimeter (power 1) or an area (power 2) in metres, which may be stated in one of three units.
-
-        Libraries with ``.option scale=1u`` take plain micrometres, or micrometres divided by the scale once more.
-        """
-        scaled = value * self._scale**power
-        if scaled < LARGEST_RECTANGLE_M[power]:
-            return scaled
-        self._findings.warn("areas and perimeters of impossible size are read in micrometres", device_id)
-        once_more = scaled >= LARGEST_RECTANGLE_UM**power
-        return scaled * 10.0 ** (-6 * power * (2 if once_more else 1))
-
-    def _number(self, key: str, text: str, scope: Scope, device_id: str) -> float:
-        try:
-            value = scope.value(text)
-        except OpenParametersError as error:
-            self._missing.extend(error.names)
-            return 1.0  # never used: the card is refused when all of its parameters have been looked at
-        except NetlistError as error:
-            raise NetlistError(f"'{device_id}': {key}: {error}") from None
-        if key in _LENGTHS:
-            value = self._metres(value, device_id, key, text)
-        if value <= 0 and key not in self._any_sign:
-            raise NetlistError(f"'{device_id}': {key} must be positive, got {value:g}")
-        if key in INTEGER_PARAMS:
-            if value > MAX_FINGERS or abs(value - round(value)) > 1e-9 * value:
-                raise NetlistError(f"'{device_id}': {key} must be an integer from 1 to {MAX_FINGERS}, got {value:g}")
-            return round(value)
-        return value
-
-    def _metres(self, value: float, device_id: str, key: str, text: str) -> float:
-        """Return a width or length in metres, as its unit or its size says.
-
-        Raises:
-            NetlistError: If no device has this size, or the number may be meant in metres or in micrometres.
-        """
-        metres, stated = value * self._scale, f"'{device_id}': {key}={text}"
-        if 0 < metres < SMALLEST_SIZE_M <= value < LARGEST_SIZE_M:
-            self._findings.warn(
-                "w and l that the scale of the file makes impossibly small are read without it", device_id
-            )
-            return value
-        if 0 < metres < SMALLEST_SIZE_M:
-            raise NetlistError(f"{stated} is {metres:g} m, and no device is that small")
-        in_millimetres = _IN_MILLIMETRES.fullmatch(text) is not None and self._scale == 1
-        if metres < LARGEST_SIZE_M:
-            if in_millimetres and metres >= LARGEST_SIZE_M / 10:
-                self._findings.warn("w and l of 1 mm and more are read as stated; u is micrometres", device_id)
-            return metres
-        if in_millimetres:
-            raise NetlistError(f"{stated} is in millimetres, and no device is that large; u is micrometres")
-        if metres < LEAST_SCALED_M and (self._scale != 1 or not _PLAIN.fullmatch(text)):
-            raise NetlistError(
-                f"{stated} is {metres * 1e3:g} mm, and no device is that large; state parallel units with m "
-                f"({metres:g} um is written {metres:g}u)"
-            )
-        self._findings.warn(
-            "w and l of 10 mm and more are read as micrometres, since no device is that large", device_id
-        )
-        number = repr(metres)
-        return float(f"{number}e-6") if "e" not in number else metres * 1e-6
-
-    def _add_if_numeric(self, result: dict[str, float], key: str, text: str, scope: Scope) -> None:
-        try:
-            result[key] = scope.value(text)
-        except NetlistError:
-            self._findings.warn("parameters without a numeric value are left out", key)
-
-    def _fingers(self, card: Card, result: dict[str, float], scope: Scope, device_id: str) -> float:
-        if "w" in result and "wr" in card.params and "nr" in card.params:
-            # RF transistors give the width of one finger (wr) and their number (nr).
-            fingers = self._number("nf", card.params["nr"], scope, device_id)
-            result["w"] *= fingers
-            return fingers
-        key = next((key for key in _FINGERS if key in card.params), None)
-        return 1 if key is None else self._number("nf", card.params[key], scope, device_id)
-
-    def _multiplier(self, texts: dict[str, str], scope: Scope, device_id: str) -> float:
-        given = {key: self._number("m", texts[key], scope, device_id) for key in _MULTIPLIERS if key in texts}
-        if len(set(given.values())) > 1:
-            self._findings.warn("where m and mult or multi differ, the first of them is the multiplier", device_id)
-        return next(iter(given.values()), 1)

@@ -36,6 +36,9 @@ _SPECTRE_KEYWORDS = frozenset({"simulator", "global", "model", "library", "endli
 _NO_SIMULATION = frozenset({"title", "prot", "protect", "unprot", "unprotect", "library", "endlibrary"})
 LIBRARY_PATH = re.compile(r"\$|pdk|(?:^|[/\\])(?:libs?|models?|corners?|libs\.\w+)[/\\]|\.lib\b", re.IGNORECASE)
 """What the path of a library has: a variable, or a folder of a kit; it defines models and cells."""
+_MODEL_FILE = re.compile(
+    r"model|corner|process|tech|(?:^|[_.-])(?:tt|ff|ss)\b|\.(?:mod|mdl|pm|va|osdi|l)$", re.IGNORECASE
+)
 _SPECTRE_TYPES = {"n": "nmos", "p": "pmos", "npn": "npn", "pnp": "pnp"}
 """``type=`` of a Spectre model to the type of a device, as most transistor models name no polarity otherwise."""
 MAX_NESTED_DEFINITIONS = 40
@@ -93,13 +96,17 @@ class Subcircuit:
 
 @dataclass
 class Deck:
-    """Everything one netlist defines."""
+    """Everything one netlist defines.
+
+    ``missing_parts`` are files that the main deck includes and that may hold devices, by the place of the statement.
+    """
 
     main: Subcircuit
     globals: dict[str, str] = field(default_factory=dict)
     scale: float = 1.0
     has_analyses: bool = False
     skipped_includes: list[str] = field(default_factory=list)
+    missing_parts: dict[str, str] = field(default_factory=dict)
 
 
 class DeckBuilder:
@@ -231,6 +238,8 @@ class DeckBuilder:
             text = f"'{name}' is not read: includes must lie in the netlist's own folder"
             self._findings.fault(statement.where, f"{text}, and a subcircuit without its include would be incomplete")
             return
+        if len(self._stack) == 1 and not (LIBRARY_PATH.search(name) or _MODEL_FILE.search(name)):
+            self._deck.missing_parts[statement.where] = name
         self._findings.warn("included files that the netlist's folder does not hold are not read", name)
 
     def _directive(self, statement: Statement, name: str) -> None:

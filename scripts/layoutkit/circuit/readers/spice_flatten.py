@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import BlackBox, Device, SubcircuitInstance
+from layoutkit.circuit.readers.card_sizes import SizeReader
 from layoutkit.circuit.readers.parameters import GivenParameters, OpenParametersError, Scope
-from layoutkit.circuit.readers.spice_cards import SOURCE, UNDRAWN, UNKNOWN, Card, SizeReader, read_card
+from layoutkit.circuit.readers.spice_cards import SOURCE, UNDRAWN, UNKNOWN, WIRE, Card, read_card
 from layoutkit.circuit.readers.spice_deck import GROUND_NAMES, Deck, Subcircuit
 from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.circuit.replaced_devices import ModelNames
-from layoutkit.errors import NetlistError
+from layoutkit.errors import NetlistError, listed
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.size_limits import circuit_fault, stated_faults
 
@@ -53,7 +54,7 @@ class Flattener:
         deck: The deck.
         findings: Receives faults and warnings.
         given: Parameters that the caller gives. They win over the deck's global ones and over the defaults of its top.
-        listed: Empty or undefined subcircuits whose instances are kept as black boxes.
+        black_boxes: Empty or undefined subcircuits whose instances are kept as black boxes.
         keep_unknown: Whether those of all others are kept, too.
         names: What the names of models mean in the process at hand.
     """
@@ -63,7 +64,7 @@ class Flattener:
         deck: Deck,
         findings: Findings,
         given: GivenParameters,
-        listed: Collection[str] = (),
+        black_boxes: Collection[str] = (),
         names: ModelNames | None = None,
         keep_unknown: bool = False,
     ) -> None:
@@ -72,11 +73,11 @@ class Flattener:
         self._names = names or ModelNames()
         self.undrawn: dict[str, list[str]] = {}
         self._findings = findings
-        self.listed = {name.lower() for name in listed}
+        self.listed = {name.lower() for name in black_boxes}
         self.black_boxes: list[BlackBox] = []
         self.instances: list[SubcircuitInstance] = []
         self.empty: dict[str, list[str]] = {}
-        self._sizes = SizeReader(deck.scale, findings)
+        self._sizes = SizeReader(deck.scale, findings, self._names)
         self._globals = Scope()
         self._globals.define(deck.main.params)
         self._globals.define(given)
@@ -90,6 +91,7 @@ class Flattener:
         self.open_parameters: dict[str, list[str]] = {}
         self.used_globals: dict[str, str] = {}
         self.source_nets: dict[str, None] = {}
+        self.wires: dict[str, tuple[str, str]] = {}
 
     @property
     def findings(self) -> Findings:
@@ -166,6 +168,8 @@ class Flattener:
             self._keep(instance.path + words[0], words[-1], ports, words[1:-1], instance)
             return
         card = read_card(statement, instance.definition, instance.scope, self._names)
+        if master is not None and card.kind in KINDS:  # what the instance leaves out is as the subcircuit has it
+            card = replace(card, params={**master.params, **card.params})
         is_listed = card.kind in (UNKNOWN, UNDRAWN) and card.model.lower() in self.listed
         if is_listed or (card.kind == UNKNOWN and self._keep_unknown):
             ports = [str(number) for number in range(1, len(card.nodes) + 1)]
@@ -174,20 +178,44 @@ class Flattener:
             self.undrawn.setdefault(card.model, []).append(instance.path + card.name)
         elif card.kind == UNKNOWN:
             self.undefined.setdefault(card.model, []).append(instance.path + card.name)
+        elif card.kind == WIRE:
+            first, second = (self._net(node, instance) for node in card.nodes)
+            self.wires[instance.path + card.name] = first, second
         elif card.kind == SOURCE:
-            nets = [self._net(node, instance) for node in card.nodes]
-            self.source_nets.update(dict.fromkeys(nets))
-            self._findings.warn("ideal sources, switches and lines are not drawn and are left out", instance.path + key)
+            self.leave_out(instance.path + key, [self._net(node, instance) for node in card.nodes])
         else:
             self._add(card, instance, statement.where)
 
-    def _is_of_process(self, master: Subcircuit) -> bool:
-        """Whether the netlist's own subcircuit has the name of a device of the process that is not drawn.
+    def leave_out(self, name: str, nets: Iterable[str]) -> None:
+        """Leave out an ideal element on these nets, which the circuit is fed through."""
+        self.source_nets.update(dict.fromkeys(nets))
+        self._findings.warn("ideal sources, switches and lines are not drawn and are left out", name)
 
-        Its content describes that device to a simulator, in names of other devices.
+    def _is_of_process(self, master: Subcircuit) -> bool:
+        """Whether the netlist's own subcircuit describes a device of the process of its name to a simulator.
+
+        One that holds that device alone is read as any subcircuit.
+
+        Raises:
+            NetlistError: If it holds another device of the process.
         """
-        is_listed = master.name.lower() in self.listed
-        return not is_listed and self._names.refuses(master.name) and self._names.kind(master.name) is not None
+        kind = self._names.kind(master.name)
+        if master.name.lower() in self.listed or kind is None or not master.cards:
+            return False
+        if self._names.refuses(master.name):
+            return True
+        models = [card.words[-1] for card in master.cards]
+        others = sorted({model for model in models if self._names.is_other_device(model, master.name)})
+        if others:
+            raise NetlistError(
+                f"subcircuit '{master.name}' at {master.where} has the name of a device of the process and holds "
+                f"{listed(others)}; rename the subcircuit, or leave it out, so that the device is meant"
+            )
+        if all(self._names.is_same_device(model, master.name) for model in models):
+            return False
+        text = "subcircuits with the name of a device of the process are not read: the device is drawn"
+        self._findings.warn(text, master.name)
+        return True
 
     def _add(self, card: Card, instance: _Instance, where: str) -> None:
         if len(self.devices) >= MAX_DEVICES:

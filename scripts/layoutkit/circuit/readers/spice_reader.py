@@ -12,9 +12,11 @@ from layoutkit.circuit.readers.findings import Findings, shown_words
 from layoutkit.circuit.readers.parameters import GivenParameters, Scope
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.readers.spice_cards import SOURCE, read_card
-from layoutkit.circuit.readers.spice_deck import Deck, DeckBuilder, Subcircuit
+from layoutkit.circuit.readers.spice_deck import GROUND_NAMES, Deck, DeckBuilder, Subcircuit
 from layoutkit.circuit.readers.spice_files import StatementReader
 from layoutkit.circuit.readers.spice_flatten import Flattener
+from layoutkit.circuit.supplies import find_supplies
+from layoutkit.circuit.taps import joined_names, with_names
 from layoutkit.errors import LayoutkitError, NetlistError
 from layoutkit.technology.device_kinds import MOS_KINDS
 
@@ -83,6 +85,9 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
     findings, given = flattener.findings, flattener.given
     ports = flattener.flatten(chosen)
     missing = flattener.open_parameters
+    for where, name in deck.missing_parts.items() if chosen is deck.main else ():
+        text = f"'{name}' is not read, and the circuit is incomplete if it holds more than models"
+        findings.fault(where, f"{text}; put the file into the netlist's folder, or remove the line")
     if missing or given:
         inner = {name: each.name for each in _all_below(deck.main) if each is not chosen for name in each.params}
         findings.faults[:0] = given.faults(missing, {**deck.main.params, **chosen.params}, inner)
@@ -94,6 +99,8 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
         flattener.refuse_undrawn,
     )
     check_listed(flattener.listed, flattener.black_boxes)
+    names = _joined(flattener, ports)
+    ports = tuple(dict.fromkeys(names.get(port, port) for port in ports))
     if chosen is deck.main:
         ports = _flat_ports(flattener)
         findings.warn(
@@ -103,7 +110,8 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
     named = frozenset(ports)
     used = {net for device in flattener.devices for net in device.terminals.values()}
     used.update(net for box in flattener.black_boxes for net in box.nets.values())
-    extra = [net for net in flattener.used_globals.values() if net in used and net not in named]
+    found = dict.fromkeys(names.get(net, net) for net in flattener.used_globals.values())
+    extra = [net for net in found if net in used and net not in named]
     if extra and chosen is not deck.main:
         findings.warn("global nets become ports of the circuit", " ".join(extra))
     fed = [net for net in flattener.source_nets if net in used and net not in {*named, *extra}]
@@ -122,6 +130,37 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
         subcircuits=tuple(flattener.instances),
         warnings=findings.warnings,
     )
+
+
+def _joined(flattener: Flattener, ports: tuple[str, ...]) -> dict[str, str]:
+    """Join the nets of sources of 0 V, which measure a current, and return the new name of each of them.
+
+    A source that feeds gates alone, from a supply or from nowhere, is a signal of 0 V and joins nothing.
+    """
+    if not flattener.wires:
+        return {}
+    circuit = Circuit("", tuple(flattener.devices), ports, black_boxes=tuple(flattener.black_boxes))
+    found = find_supplies(circuit)
+    supplies = {*GROUND_NAMES, *found.power, *found.ground}
+    driven = {*circuit.black_box_nets, *(port for port in ports if port not in circuit.nets)}
+    for device in circuit.devices:
+        driven.update(net for terminal, net in device.terminals.items() if terminal not in device.kind.sensing)
+    wires = {}
+    for name, nets in flattener.wires.items():
+        if supplies.issuperset(nets) or not (driven - supplies).isdisjoint(nets):
+            wires[name] = nets
+        else:
+            flattener.leave_out(name, nets)
+    names = joined_names(circuit, list(wires.values()), "Sources of 0 V")
+    circuit = with_names(circuit, names)
+    flattener.devices[:], flattener.black_boxes[:] = circuit.devices, circuit.black_boxes
+    flattener.source_nets = dict.fromkeys(names.get(net, net) for net in flattener.source_nets)
+    for name, nets in wires.items():
+        others = " and ".join(net for net in nets if net != names[net])
+        flattener.findings.warn(
+            "sources of 0 V join their nets, as a wire does", f"{name} ({others} is {names[nets[0]]})"
+        )
+    return names
 
 
 def _raise_all(skipped_includes: Sequence[str], *checks: Callable[[], None]) -> None:
@@ -265,5 +304,5 @@ def _flat_ports(flattener: Flattener) -> tuple[str, ...]:
                 use = device.type
             uses.setdefault(net, set()).add("load" if device.type == "capacitor" else use)
     outside = {net for net, found in uses.items() if found == {"input"} or found - {"load"} == set(MOS_KINDS)}
-    outside |= set(flattener.used_globals.values()) | set(flattener.source_nets)
+    outside |= {*flattener.used_globals.values(), *flattener.source_nets}
     return tuple(net for net in uses if net in outside)
