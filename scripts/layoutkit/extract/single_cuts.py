@@ -9,6 +9,7 @@ net's own metal.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from layoutkit.technology import Conductor, Cut, Technology
+
+
+_CHANNELS = ""
 
 
 class SinglePlace(NamedTuple):
@@ -59,21 +63,33 @@ class WholeLayout:
             self._shapes[name].insert(self.regions[name].merged())
         return kdb.Region([shape.polygon for shape in self._shapes[name].each_touching(box)])
 
+    def covers_channel(self, metal: kdb.Region) -> bool:
+        """Return whether metal lies over a channel."""
+        if _CHANNELS not in self._shapes:
+            self._shapes[_CHANNELS] = kdb.Shapes()
+            self._shapes[_CHANNELS].insert(self.channels)
+        near = kdb.Region([shape.polygon for shape in self._shapes[_CHANNELS].each_touching(metal.bbox())])
+        return not (metal & near).is_empty()
+
     def add(self, name: str, box: kdb.Box) -> None:
         """Add metal or a cut."""
         self.near(name, box)
         self._shapes[name].insert(box)
 
 
-def single_places(around: WholeLayout, metal: Mapping[str, kdb.Region]) -> list[SinglePlace]:
+def single_places(around: WholeLayout, metal: Mapping[str, kdb.Region], most: int | None = None) -> list[SinglePlace]:
     """Return the single cuts of a net where two fit, sorted by cut and place.
 
     Args:
         around: The layout.
         metal: Name to merged shapes of each conductor and cut of the net.
+        most: How many joints on one cut are looked at; None for all.
     """
+    own = WholeLayout(around.technology, metal, around.channels, around.area)
     found = [
-        place for cut, levels, box in _singles(around, metal) if (place := _place(around, metal, cut, levels, box))
+        place
+        for cut, levels, box in islice(_singles(around, metal), most)
+        if (place := _place(around, own, cut, levels, box))
     ]
     return sorted(found, key=lambda each: (each.cut, each.box.left, each.box.bottom))
 
@@ -82,7 +98,8 @@ def with_second_cuts(around: WholeLayout, metal: Mapping[str, kdb.Region]) -> li
     """Return the single cuts of a net that get a second one beside them, one after the other; ``around`` gets all."""
     found, own = [], dict(metal)
     for cut, levels, box in sorted(_singles(around, metal), key=lambda each: (each[0].name, str(each[2]))):
-        place = _place(around, own, cut, levels, box)
+        index = WholeLayout(around.technology, own, around.channels, around.area)
+        place = _place(around, index, cut, levels, box)
         if place is None or place.second is None:
             continue
         found.append(place)
@@ -111,7 +128,7 @@ def _singles(
 
 def _place(
     around: WholeLayout,
-    metal: Mapping[str, kdb.Region],
+    metal: WholeLayout,
     cut: Cut,
     levels: tuple[Conductor, Conductor],
     box: kdb.Box,
@@ -123,7 +140,7 @@ def _place(
             continue
         hull = pair[0] + pair[1]
         pads = [
-            (level.name, next((pad for pad in _pads(hull, *its) if _fits(around, metal[level.name], level, pad)), None))
+            (level.name, next((pad for pad in _pads(hull, *its) if _fits(around, metal, level, pad)), None))
             for level, its in zip(levels, enclosures, strict=True)
         ]
         fitting = tuple((name, pad) for name, pad in pads if pad is not None)
@@ -159,24 +176,27 @@ def _cuts_apart(around: WholeLayout, cut: Cut, pair: tuple[kdb.Box, kdb.Box], dr
     return True
 
 
-def _fits(around: WholeLayout, own: kdb.Region, conductor: Conductor, pad: kdb.Box) -> bool:
-    """Return whether ``pad`` can be added to the metal ``own`` of a net."""
+def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kdb.Box) -> bool:
+    """Return whether ``pad`` can be added to the metal of a net."""
+    own = metal.near(conductor.name, pad)
     added = kdb.Region(pad) - own
     if added.is_empty():
         return True
-    if not pad.inside(around.area) or not (added & around.channels).is_empty():
+    if not pad.inside(around.area) or around.covers_channel(added):
         return False
     wide, most = conductor.wide_width, max(conductor.space, conductor.wide_space or 0)
     reach = 2 * max(most, wide or 0)
     window = pad.enlarged(reach, reach)
     whole = around.near(conductor.name, window)
-    nearby = own & kdb.Region(window)
-    others = whole - own
-    if not (added.sized(conductor.space, 2) & others).is_empty():
+    beside = metal.near(conductor.name, window)
+    nearby, others = beside & kdb.Region(window), whole - beside
+    space = conductor.space
+    if not (added.sized(space, 2) & others).is_empty():
         return False
     if wide is not None and not (_core(others, wide) + _core(nearby + added, wide)).is_empty():
-        if not (added.sized(most, 2) & others).is_empty():
-            return False
+        space = most
+    if not (added.sized(space, 2) & others).is_empty():
+        return False
     before, after = nearby.merged(), (nearby + added).merged()
     euclidean = kdb.Region.Euclidian
     spoiled = (

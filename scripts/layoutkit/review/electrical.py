@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import klayout.db as kdb
 import numpy as np
 
+from layoutkit.errors import listed
 from layoutkit.extract.current_limits import LONGEST_CELL_UM
 from layoutkit.extract.metal_mesh import capacities, mesh_of
 from layoutkit.extract.minimum_cut import minimum_cut
@@ -21,9 +22,12 @@ from layoutkit.review.subject import PlacedDevice, Subject, box_around, region_o
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from layoutkit.extract.single_cuts import SinglePlace
     from layoutkit.parasitics.net_network import NetNetwork
 
 _NANO = 1_000_000  # flows are counted in whole nanoamperes; per milliampere
+_MOST_JOINTS, _LEAST_JOINTS = 24, 2
+"""Joints on one cut that are looked at, in all and on each net, where the current is small: the finding counts them."""
 _SIGNS = {"nmos": {"d": -1, "s": 1}, "pmos": {"d": 1, "s": -1}, "npn": {"c": -1, "e": 1}, "pnp": {"c": 1, "e": -1}}
 
 
@@ -296,25 +300,32 @@ class Electrical:
         conducting = {name: subject.layer(layer) for name, layer in subject.metal_layers}
         channels = region_of(box for placed in subject.placed for box in placed.boxes if placed.device.is_mos)
         whole = WholeLayout(technology, conducting, channels, subject.cell.bbox())
-        limits = {cut.name: cut.current_ma for cut in technology.cuts}
+        plain: list[tuple[str, SinglePlace]] = []
         for net in subject.nets:
-            places = single_places(whole, {name: subject.shapes(net, name) for name in conducting})
-            if not places:
-                continue
             weak = self.weakest(net)
+            most = None if weak else max(_LEAST_JOINTS, _MOST_JOINTS - len(plain))
+            places = single_places(whole, {name: subject.shapes(net, name) for name in conducting}, most)
             over = [each for each in places if weak is not None and each.box.overlaps(weak.box) and weak.share > 1]
-            cut = (over or places)[0]
-            share = weak.share if over and weak else 0.0
-            limit = limits[cut.cut]
-            carried = 0.0 if not limit else min(1000 * self.total(net) / limit, 1.0)
-            box = box_around(each.box for each in places) if len(places) < 2 else cut.box
+            plain += [(net, each) for each in places if each not in over]
+            for each in over:
+                yield from subject.finding(
+                    "single-cut",
+                    weak.share if weak else 0.0,
+                    each.box,
+                    f"{net} leads more than one {each.cut} may carry through a joint on one cut where two fit",
+                    "as many cuts as the current needs",
+                    nets=[net],
+                )
+        if plain:
+            names = list(dict.fromkeys(net for net, _ in plain))
             yield from subject.finding(
                 "single-cut",
-                max(share, carried, 1e-6),
-                box,
-                f"{len(places)} joint{'s' * (len(places) > 1)} of {net} on one cut where two fit, the first {cut.cut}",
+                1.0,
+                plain[0][1].box if len(names) == 1 else box_around(each.box for _, each in plain),
+                f"{'at least ' * (len(plain) >= _MOST_JOINTS)}{len(plain)} joint{'s' * (len(plain) > 1)} of "
+                f"{listed(names)} on one cut where two fit, the first {plain[0][1].cut}",
                 "two cuts wherever they fit",
-                nets=[net],
+                nets=names,
             )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from functools import cached_property
 from itertools import pairwise
 from statistics import mean
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.circuit.orientation import carries_both_ways
 from layoutkit.drc.check import Options, check_cell
 from layoutkit.review.finding import Unjudged
 from layoutkit.review.subject import box_around, gap_between
@@ -16,11 +18,13 @@ from layoutkit.review.subject import box_around, gap_between
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from layoutkit.circuit.supplies import Supplies
     from layoutkit.review.finding import Finding
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _RAIL_LENGTH = 0.5
 """Share of the layout's width or height from which on a straight piece of a supply is a rail. [1]"""
+_RAIL_ASPECT = 4  # a rail is at least so many times as long as it is wide
 _CLOSE_UM = 0.5  # gaps up to this within what is used are used [um]
 _EDGE_UM = 0.5  # metal this near to the edge of the cell is at the edge [um]
 _LEAST_DEVICES = 8  # from which the room of a layout is judged
@@ -38,6 +42,7 @@ class Floorplan:
         self.subject = subject
         self.unjudged: list[Unjudged] = []
         self.box = subject.cell.bbox()
+        self.core = box_around(placed.box for placed in subject.placed if placed.device.is_mos)
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
@@ -50,55 +55,87 @@ class Floorplan:
         yield from self.well_tap()
         yield from self.repeated()
 
-    def _rail(self, net: str) -> kdb.Box | None:
-        """Return the longest straight horizontal or vertical piece of a supply, if it is a rail."""
-        best = kdb.Box()
+    def _rails(self, net: str) -> list[kdb.Box]:
+        """Return the straight horizontal pieces of a supply that are long enough for a rail, from below."""
+        found = []
         for conductor, region in self.subject.metal(net).items():
             least = self.subject.technology.conductor(conductor).width
             for polygon in region.each():
-                for mode in (kdb.Polygon.TD_htrapezoids, kdb.Polygon.TD_vtrapezoids):
-                    for piece in polygon.decompose_trapezoids(mode):
-                        box = piece.bbox()
-                        if piece.is_box() and min(box.width(), box.height()) >= least:
-                            best = max(best, box, key=_longer_side)
-        whole = self.box.height() if best.height() > best.width() else self.box.width()
-        return best if not best.empty() and _longer_side(best) >= _RAIL_LENGTH * whole else None
+                for piece in polygon.decompose_trapezoids(kdb.Polygon.TD_htrapezoids):
+                    box = piece.bbox()
+                    long = box.width() >= max(_RAIL_LENGTH * self.core.width(), _RAIL_ASPECT * box.height())
+                    if long and min(box.width(), box.height()) >= least:
+                        found.append(box)
+        return sorted(found, key=lambda box: (box.bottom, box.top, box.left))
+
+    @cached_property
+    def _side_of_power(self) -> int:
+        """1 if power has the highest rail about the transistors and ground the lowest, -1 the other way, 0 for neither.
+
+        Where the pieces near the transistors do not tell, those of the whole layout do.
+        """
+        core = box_around(placed.box for placed in self.subject.placed if placed.device.is_mos)
+        near = core.enlarged(core.width() // 2, core.height() // 2)
+        return next((side for area in (near, self.box) if (side := self._side_within(area))), 0)
+
+    def _side_within(self, area: kdb.Box) -> int:
+        ends = []
+        for nets in (self.subject.supplies.power, self.subject.supplies.ground):
+            rails = [rail for net in nets if net in self.subject.number for rail in self._rails(net)]
+            rails = [rail for rail in rails if area.contains(rail.center())]
+            if not rails:
+                return 0
+            ends.append((min(rail.bottom for rail in rails), max(rail.top for rail in rails)))
+        power, ground = ends
+        if power[1] > ground[1] and power[0] > ground[0]:
+            return 1
+        return -1 if power[1] < ground[1] and power[0] < ground[0] else 0
 
     def rail_side(self) -> Iterator[Finding]:
-        """Yield the stages that lie upside down between their rails."""
+        """Yield the stages that lie upside down between their rails, and power devices at the wrong rail."""
         subject, supplies = self.subject, self.subject.supplies
-        heights = {}
-        for kind, nets in (("power", supplies.power), ("ground", supplies.ground)):
-            rails = [rail for net in nets if net in subject.number and (rail := self._rail(net)) is not None]
-            heights[kind] = [rail.center().y for rail in rails if rail.width() >= rail.height()]
-        if not heights["power"] or not heights["ground"]:
+        up = self._side_of_power
+        if not up:
             if supplies.power and supplies.ground:
-                self.unjudged.append(Unjudged("rail-side", "no horizontal rail of power or of ground was found"))
+                reason = "power and ground are not at opposite sides of the layout"
+                self.unjudged.append(Unjudged("rail-side", reason))
             return
-        up = 1 if mean(heights["power"]) > mean(heights["ground"]) else -1
+        both_ways = carries_both_ways(subject.circuit)
         for stage in self._stages():
-            low = [p for p in stage if p.device.type == "nmos" and p.device.terminals["s"] in supplies.ground]
-            high = [p for p in stage if p.device.type == "pmos" and p.device.terminals["s"] in supplies.power]
             wrong: dict[int, PlacedDevice] = {}
-            most = 0.0
-            for n, p in ((n, p) for n in low for p in high):
-                depth = up * (n.centre[1] - p.centre[1])
-                if depth > 0 and (n.box.bottom >= p.box.top or p.box.bottom >= n.box.top):
-                    wrong |= {n.index: n, p.index: p}
-                    most = max(most, depth)
-            if not wrong:
-                continue
+            most = 0
+            one_way = [placed for placed in stage if placed.id not in both_ways]
+            for above, below in _in_series(one_way, supplies):
+                depth = below.box.bottom - above.box.top if up > 0 else above.box.bottom - below.box.top
+                if depth >= 0:
+                    wrong |= {above.index: above, below.index: below}
+                    most = max(most, depth + 1)
             found = list(wrong.values())
-            power = any(subject.is_full(placed) for placed in found)
-            yield from subject.finding(
-                "rail-side",
-                subject.um(most),
-                box_around(placed.box for placed in found),
-                f"{_names(found)}: transistors at ground lie nearer to the power rail than their load",
-                "NMOS at the ground rail, PMOS at the power rail, in the order in which the current flows",
-                devices=found,
-                most="must" if power else "should",
-            )
+            if found:
+                yield from subject.finding(
+                    "rail-side",
+                    subject.um(most),
+                    box_around(placed.box for placed in found),
+                    f"{_names(found)}: upside down, what is nearer to ground lies nearer to the power rail",
+                    "NMOS at the ground rail, PMOS at the power rail, in the order in which the current flows",
+                    devices=found,
+                    most="must" if any(subject.is_full(placed) for placed in found) else "should",
+                )
+        middle = (self.box.bottom + self.box.top) / 2
+        for placed in subject.placed:
+            if subject.is_full(placed):
+                ends = {placed.device.terminals["s"], placed.device.terminals["d"]}
+                if not ends & {*supplies.power, *supplies.ground}:
+                    continue
+                own = up if ends & set(supplies.power) else -up
+                yield from subject.finding(
+                    "rail-side",
+                    subject.um(max(0.0, own * (middle - placed.centre[1]))),
+                    placed.box,
+                    f"{placed.id} carries much current and lies at the other rail than the one that feeds it",
+                    "place power devices at their rail",
+                    devices=[placed],
+                )
 
     def _stages(self) -> list[list[PlacedDevice]]:
         """Return the devices that are joined by nets of their channels which are no supplies."""
@@ -174,40 +211,40 @@ class Floorplan:
         """Yield signal wires outside the rails, and rails inside the cell."""
         subject = self.subject
         known = [net for net in subject.supplies.power + subject.supplies.ground if net in subject.number]
-        found = {net: rail for net in known if (rail := self._rail(net)) is not None}
-        level = {net: rail for net, rail in found.items() if rail.width() >= rail.height()}
+        found = {net: rails for net in known if (rails := self._rails(net))}
         reach = subject.technology.to_dbu(_EDGE_UM)
-        if len(level) < 2:
+        if len(found) < 2 or not self._side_of_power:
             return
-        low, high = min(r.bottom for r in level.values()), max(r.top for r in level.values())
+        low = min(rails[0].bottom for rails in found.values())
+        high = max(rail.top for rails in found.values() for rail in rails)
         for net in subject.nets:
             if net in known:
                 continue
             boxes = [region.bbox() for region in subject.metal(net).values()]
-            beyond = max((max(low - b.bottom, b.top - high) for b in boxes), default=0)
-            inside_ports = self._reach_of_port(net, low, high)
+            beyond = max((max(low - box.bottom, box.top - high) for box in boxes), default=0)
             yield from subject.finding(
                 "rails",
-                subject.um(max(0, beyond)) if not inside_ports else 0.0,
+                0.0 if self._has_port_beyond(net, low, high) else subject.um(max(0, beyond)),
                 box_around(boxes),
                 f"{net} runs {subject.um(beyond):.3g} um outside the rails",
                 "keep signals between the rails",
                 nets=[net],
             )
-        for net, rail in level.items():
-            away = min(abs(rail.top - self.box.top), abs(rail.bottom - self.box.bottom))
-            others = [r for n, r in level.items() if n != net]
-            between = all(r.bottom < rail.bottom for r in others) or all(r.top > rail.top for r in others)
+        for net, rails in found.items():
+            away = min(min(abs(r.top - self.box.top), abs(r.bottom - self.box.bottom)) for r in rails)
+            others = [rail for name, each in found.items() if name != net for rail in each]
+            ends = (min(other.bottom for other in others), max(other.top for other in others))
+            outermost = rails[0].bottom <= ends[0] or max(rail.top for rail in rails) >= ends[1]
             yield from subject.finding(
                 "rails",
-                subject.um(max(0, away - reach)) if between else 0.0,
-                rail,
+                subject.um(max(0, away - reach)) if outermost else 0.0,
+                box_around(rails),
                 f"the rail of {net} lies {subject.um(away):.3g} um inside the cell",
                 "rails at the edge of the cell",
                 nets=[net],
             )
 
-    def _reach_of_port(self, net: str, low: int, high: int) -> bool:
+    def _has_port_beyond(self, net: str, low: int, high: int) -> bool:
         """Return whether a net leaves the rails only to its port outside of them."""
         return any(not low <= point.y <= high for _, point, _ in self.subject.labels.get(net, ()))
 
@@ -381,6 +418,19 @@ class Floorplan:
                 devices=every,
                 most="should" if len(instances) == 2 else "must",
             )
+
+
+def _in_series(stage: Sequence[PlacedDevice], supplies: Supplies) -> Iterator[tuple[PlacedDevice, PlacedDevice]]:
+    """Yield the transistors whose current flows from the first one into the second, through a net of their channels."""
+    above, below = defaultdict(list), defaultdict(list)
+    for placed in stage:
+        drain, source = placed.device.terminals["d"], placed.device.terminals["s"]
+        into, out_of = (source, drain) if placed.device.type == "nmos" else (drain, source)
+        above[into].append(placed)
+        below[out_of].append(placed)
+    for net in above:
+        if net not in supplies:
+            yield from ((one, other) for one in above[net] for other in below.get(net, ()) if one is not other)
 
 
 def _unlike(one: dict[str, PlacedDevice], other: dict[str, PlacedDevice]) -> float:

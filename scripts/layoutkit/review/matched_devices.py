@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from layoutkit.review.finding import Finding, Unjudged
     from layoutkit.review.subject import PlacedDevice, Subject
 
-_STRICT = frozenset({"differential_pair", "cross_coupled_pair", "current_mirror", "bipolar_array"})
+_STRICT = frozenset({"differential_pair", "current_mirror", "bipolar_array"})
 """Groups whose offset or ratio a foreign device inside spoils."""
+_PASSIVES = frozenset({"resistor_pair", "capacitor_pair", "resistor_ratio", "capacitor_ratio"})
 _WELL_REACH_UM = 3.0
 """Distance from a well edge within which it shifts the threshold (well proximity effect). [um]"""
 _MOST_PARTS = 16  # of a ratio that is drawn in equal units
@@ -89,7 +90,7 @@ class Matching:
                 f"{_named(foreign)} lie{'s' * (len(foreign) == 1)} among {group.words} {names}",
                 "draw the group as one block, with nothing but its dummies inside",
                 devices=[*group.devices, *foreign],
-                most="must" if group.strict else "should",
+                most="must" if group.strict and not all(_is_kin(each, group) for each in foreign) else "should",
             )
         gap = subject.um(self._widest_gap(group))
         return subject.finding(
@@ -279,6 +280,13 @@ class Matching:
         )
 
 
+def _is_kin(placed: PlacedDevice, group: MatchedDevices) -> bool:
+    """Return whether a transistor is of a group's type and length and the same source: it would fit in."""
+    one, other = group.devices[0].device, placed.device
+    same = all(one.terminals.get(terminal) == other.terminals.get(terminal) for terminal in ("s", "b"))
+    return same and (one.model, one.params.get("l")) == (other.model, other.params.get("l"))
+
+
 _ALIKE = 0.1
 """Devices whose covered share differs by at most this much of the largest are covered alike. [1]"""
 
@@ -294,16 +302,39 @@ def _clusters(boxes: Sequence[kdb.Box], gap: int) -> int:
     return region_of(box.enlarged(half, half) for box in boxes).merged().count()
 
 
+def _relatives(subject: Subject, members: Sequence[PlacedDevice]) -> list[PlacedDevice]:
+    """Return the members of a role with their images, and the transistors of their type that work with them.
+
+    These have a source with them and are on their gates or drains, or lie between the gates and drains of such ones.
+    """
+    found = {each.index: each for placed in members for each in (placed, *subject.images(placed))}
+    for whole in (False, True):
+        alike = {(p.device.type, p.device.terminals.get("s"), p.device.terminals.get("b")) for p in found.values()}
+        inner = {
+            net
+            for placed in found.values()
+            for terminal, net in placed.device.terminals.items()
+            if terminal in {"d", "g"} and net not in subject.supplies
+        }
+        for placed in subject.placed:
+            net = placed.device.terminals
+            if placed.device.is_mos and (placed.device.type, net["s"], net["b"]) in alike:
+                own = {net["d"], net["g"]}
+                if own <= inner if whole else own & inner:
+                    found[placed.index] = placed
+    return list(found.values())
+
+
 def _groups(subject: Subject) -> list[MatchedDevices]:
     """Return the groups of devices that must match, each set of devices once."""
     found: dict[frozenset[int], MatchedDevices] = {}
     for module in subject.roles.groups:
         kind = MODULE_TYPES[module.type]
-        matched = kind.matched or module.type in {"resistor_pair", "capacitor_pair"}
+        matched = kind.matched or module.type in _PASSIVES
         if not matched or not module.properties.get("matched", True):
             continue
         tops = [str(name) for name in module.properties.get("cascodes", ())]
-        relatives = tuple(subject.devices(module.devices))
+        relatives = tuple(_relatives(subject, subject.devices(module.devices)))
         for names in ([name for name in module.devices if name not in tops], tops):
             by_kind: dict[tuple[str, str, str], list[PlacedDevice]] = {}
             for placed in subject.devices(names):

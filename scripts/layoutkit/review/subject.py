@@ -155,6 +155,16 @@ class Subject:
         found = {id(each): each for each in (self.by_name.get(name) for name in names) if each is not None}
         return sorted(found.values(), key=lambda each: (each.box.left, each.box.bottom, each.index))
 
+    def images(self, placed: PlacedDevice) -> list[PlacedDevice]:
+        """Return the device that the circuit's symmetry makes the mirror image of a device, if there is one."""
+        return self.devices(self.images_by_name[name] for name in placed.names if name in self.images_by_name)
+
+    @cached_property
+    def images_by_name(self) -> dict[str, str]:
+        """Each device of a symmetric pair, mapped to its image."""
+        pairs = [pair for group in self.structure.symmetry for pair in group.pairs]
+        return {one: other for a, b in pairs for one, other in ((a, b), (b, a))}
+
     @cached_property
     def idle_boxes(self) -> list[kdb.Box]:
         """The channels of dummies: those that extraction leaves out, and those that are off for good."""

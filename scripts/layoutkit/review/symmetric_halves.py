@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
+
+import klayout.db as kdb
 
 from layoutkit.parasitics.capacitance import capacitances
 from layoutkit.parasitics.layout_networks import layout_networks
@@ -14,11 +17,11 @@ from layoutkit.review.finding import Unjudged
 from layoutkit.review.subject import box_around
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    import klayout.db as kdb
-
+    from layoutkit.circuit.circuit import Connection
     from layoutkit.circuit.constraints import SymmetryGroup
+    from layoutkit.parasitics.net_shapes import NetShapes
     from layoutkit.review.finding import Finding
     from layoutkit.review.subject import PlacedDevice, Subject
 
@@ -67,7 +70,8 @@ class Symmetry:
         off = [(error, devices) for error, devices in best.errors if subject.um(error) > limit]
         if not off:
             return []
-        worst, devices = max(off, key=lambda each: (each[0], each[1][0].index))
+        strict = [each for each in off if len(each[1]) > 1 and not self._switches(each[1])]
+        worst, devices = max(strict or off, key=lambda each: (each[0], each[1][0].index))
         every = subject.devices(name for _, members in off for placed in members for name in placed.names)
         names = ", ".join(sorted("/".join(placed.id for placed in members) for _, members in off))
         line = f"the {'vertical' if best.upright else 'horizontal'} axis at {subject.um(best.place):.3f} um"
@@ -78,19 +82,29 @@ class Symmetry:
             f"{names} miss {line} by up to {subject.um(worst):.3g} um",
             "mirror the two halves about one axis, and centre what belongs to both",
             devices=every,
+            most="must" if strict else "should",  # a tail off the axis, or a switch, unbalances no more than wires
         )
+
+    def _switches(self, devices: Sequence[PlacedDevice]) -> bool:
+        """Return whether devices with one gate, at a supply, are switches: a port or a supply drives the gate."""
+        circuit, nets = self.subject.circuit, [placed.device.terminals for placed in devices]
+        if len({net.get("g") for net in nets}) != 1 or any(net.get("s") not in self.subject.supplies for net in nets):
+            return False
+        gate, groups = nets[0]["g"], self.subject.roles.groups
+        mirrored = {str(each.properties.get("common_gate")) for each in groups if each.type == "current_mirror"}
+        return gate not in mirrored and (gate in circuit.ports or gate in self.subject.supplies)
 
     def net_pairs(self) -> Iterator[Finding]:
         """Yield the pairs of nets that differ electrically."""
         subject = self.subject
         structure = subject.structure
         every = {pair for group in structure.symmetry for pair in group.net_pairs}
-        wanted = sorted(pair for pair in every if all(net in subject.number for net in pair))
+        wanted = sorted(pair for pair in every if self._are_images(*pair))
         if not wanted:
             return
         numbers = {subject.number[net] for pair in wanted for net in pair}
         networks, unchecked = layout_networks(subject.found, numbers)
-        capacitance = capacitances(net_shapes(subject.extraction), subject.technology)
+        capacitance = capacitances(self._near(numbers), subject.technology)
         self.unjudged += [Unjudged("net-pair", reason) for reason in sorted({*unchecked, *capacitance.unchecked})]
         coupling: dict[int, dict[str, float]] = {number: {} for number in numbers}
         for (one, other), value in capacitance.coupling_fF.items():
@@ -101,12 +115,48 @@ class Symmetry:
             NetParasitics(subject.found.nets[n], capacitance.ground_fF.get(n, 0.0), coupling[n])
             for n in sorted(numbers)
         ]
-        named = {subject.found.nets[number]: network for number, network in networks.items()}
-        for pair in pair_mismatches(structure, nets, named):
+        named = {subject.found.nets[n]: replace(each, nodes=_carrying(each.nodes)) for n, each in networks.items()}
+        judged = tuple(
+            replace(group, net_pairs=tuple(pair for pair in group.net_pairs if pair in wanted))
+            for group in structure.symmetry
+        )
+        for pair in pair_mismatches(replace(structure, symmetry=judged), nets, named):
             box = box_around(subject.shapes(net, name).bbox() for net in pair.nets for name in subject.metal(net))
             yield from self._unequal("capacitance", pair.capacitance_percent, pair.nets, box)
             if pair.resistance_percent is not None:
                 yield from self._unequal("resistance", pair.resistance_percent, pair.nets, box)
+
+    def _near(self, numbers: Collection[int]) -> NetShapes:
+        """Return the shapes of nets, and of all others as far as the fields of these reach."""
+        shapes, shielding = net_shapes(self.subject.extraction), self.subject.technology.parasitics.shielding
+        reach = self.subject.technology.to_dbu(_REACH_UM if shielding is None else shielding.reach_um)
+        near = kdb.Region()
+        for nets in shapes.levels.values():
+            for number, region in nets.items():
+                if number in numbers:
+                    near += region.sized(reach)
+        near.merge()
+        levels = {
+            name: {net: part for net, region in nets.items() if not (part := region & near).is_empty()}
+            for name, nets in shapes.levels.items()
+        }
+        return replace(shapes, levels=levels)
+
+    def _are_images(self, one: str, other: str) -> bool:
+        """Return whether two nets join the same terminals on both sides, so that they can be equal."""
+        circuit, images = self.subject.circuit, self.subject.images_by_name
+        if not {one, other} <= self.subject.number.keys() or (one in circuit.ports) != (other in circuit.ports):
+            return False
+        here, there = (
+            sorted((known.get(each.device, each.device), self._end(each)) for each in circuit.nets[net])
+            for net, known in ((one, images), (other, {}))
+        )
+        return here == there
+
+    def _end(self, end: Connection) -> str:
+        """Return a terminal, one name for both ends of a device that may be turned."""
+        device = self.subject.circuit.device(end.device)
+        return "" if device.kind.exchangeable and not device.is_mos else end.terminal
 
     def _unequal(self, figure: str, percent: float, nets: Sequence[str], box: kdb.Box) -> list[Finding]:
         one, other = nets
@@ -118,6 +168,11 @@ class Symmetry:
             "wires of equal layers, lengths and neighbours on both sides",
             nets=nets,
         )
+
+
+def _carrying(nodes: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
+    """Return the nodes of terminals that carry a direct current: what leads to a gate costs no voltage."""
+    return {terminal: node for terminal, node in nodes.items() if terminal[1] != "g"}
 
 
 def _axis(pairs: Sequence[tuple[PlacedDevice, PlacedDevice]], alone: Sequence[PlacedDevice], *, upright: bool) -> Axis:
@@ -138,4 +193,5 @@ def _badness(axis: Axis) -> tuple[int, float]:
     return sum(error > _FAR for error, _ in axis.errors), sum(error for error, _ in axis.errors)
 
 
+_REACH_UM = 8.0  # of the fields of wires, where the technology does not say [um]
 _FAR = 1000  # an axis that more devices miss by this much is not theirs [dbu]

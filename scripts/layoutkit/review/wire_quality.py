@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 from math import sqrt
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _LEAST_TREE_UM = 1.0
 """Nets whose terminals are nearer to each other than this have no length to judge. [um]"""
+_EQUAL = 0.1  # areas of stubs that differ by at most this much are equal [1]
 _BESIDE = 2  # wires nearer than this many minimum spaces run side by side
 
 
@@ -33,6 +35,7 @@ class Wires:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.unjudged: list[Unjudged] = []
+        self._found: dict[str, tuple[int, list[tuple[int, kdb.Box]]]] = {}
         self.signals = [net for net in subject.nets if net not in subject.supplies]
 
     def findings(self) -> Iterator[Finding]:
@@ -68,6 +71,8 @@ class Wires:
         own_area = kdb.Region()
         for placed in points:
             own_area.insert(box_around([placed.box, *(kdb.Box(x, y, x, y) for x, y in points[placed])]))
+        for layer in ("n_tap", "p_tap"):  # the metal on a ring is no way
+            own_area += subject.shapes(net, layer).sized(subject.technology.contact.size)
         own_area.merge()
         metal = kdb.Region()
         for region in subject.metal(net).values():
@@ -102,14 +107,12 @@ class Wires:
         for net in self.signals:
             if net in subject.circuit.black_box_nets:
                 continue
-            pieces = self._dead(net, least)
-            area = sum(region.area() for region in pieces.values())
-            if not area:
-                continue
+            area, lengths = self._dead(net, least)
+            image = self._images.get(net)
+            if not area or (image is not None and abs(self._dead(image, least)[0] - area) <= _EQUAL * area):
+                continue  # equal stubs on both nets of a pair make their loads equal
             dead_area += area
-            longest = max(
-                (max(p.bbox().width(), p.bbox().height()), p.bbox()) for r in pieces.values() for p in r.each()
-            )
+            longest = max(((length, box) for length, box in lengths), key=lambda each: (each[0], str(each[1])))
             places += longest[1]
             yield from subject.finding(
                 "dead-metal.piece",
@@ -128,8 +131,18 @@ class Wires:
                 "cut stubs and combs off",
             )
 
-    def _dead(self, net: str, least: int) -> dict[str, kdb.Region]:
-        """Return the metal of a net that lies on no way between terminals, ports and cuts, by conductor."""
+    @cached_property
+    def _images(self) -> dict[str, str]:
+        pairs = [pair for group in self.subject.structure.symmetry for pair in group.net_pairs]
+        return {one: other for a, b in pairs for one, other in ((a, b), (b, a)) if other in self.subject.number}
+
+    def _dead(self, net: str, least: int) -> tuple[int, list[tuple[int, kdb.Box]]]:
+        """Return the area of a net's metal that leads nowhere, and each piece's length and place. [dbu2, dbu]"""
+        if net not in self._found:
+            self._found[net] = self._searched(net, least)
+        return self._found[net]
+
+    def _searched(self, net: str, least: int) -> tuple[int, list[tuple[int, kdb.Box]]]:
         subject, technology = self.subject, self.subject.technology
         regions = {name: subject.shapes(net, name) for name, _ in subject.metal_layers}
         contacts = [polygon.bbox() for polygon in subject.shapes(net, "contact").each()]
@@ -157,13 +170,16 @@ class Wires:
         for cell in sorted(gone):
             name, rect = mesh.cells[cell]
             found.setdefault(name, kdb.Region()).insert(kdb.Box(*rect))
-        long = {}
+        area, pieces = 0, []
         for name, region in found.items():
-            width = technology.conductor(name).width
-            kept = [p for p in region.merged().each() if max(p.bbox().width(), p.bbox().height()) > max(least, width)]
-            if kept:
-                long[name] = kdb.Region(kept)
-        return long
+            region.merge()
+            live = regions[name] - region
+            for polygon in region.each():
+                length = _reach(polygon.bbox(), live)
+                if length > max(least, technology.conductor(name).width):
+                    area += polygon.area()
+                    pieces.append((length, polygon.bbox()))
+        return area, pieces
 
     def _plates(self, net: str, mesh: object) -> set[int | None]:
         """Return the cells of the mesh below and above capacitors, whose metal is a plate."""
@@ -209,6 +225,15 @@ class Wires:
                 length += min(pair.first.length(), pair.second.length())
                 place += pair.bbox()
         return length, place
+
+
+def _reach(piece: kdb.Box, live: kdb.Region) -> int:
+    """Return how far a piece of metal leads away from the rest of its net. [dbu]"""
+    near = live & kdb.Region(piece.enlarged(1, 1))
+    if near.is_empty():
+        return max(piece.width(), piece.height())
+    box = near.bbox()
+    return max(box.left - piece.left, piece.right - box.right, box.bottom - piece.bottom, piece.top - box.top)
 
 
 def _wire_length(polygon: kdb.Polygon) -> float:
