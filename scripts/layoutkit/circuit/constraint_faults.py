@@ -6,10 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraints import ENTRIES, MAX_NAME, MAX_SHOWN, OPPOSITE, ConstraintFault, raise_faults, short
-from layoutkit.circuit.input_pairs import same_size
 from layoutkit.circuit.placement_conflicts import contradictions
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import supply_faults
+from layoutkit.circuit.symmetry_graph import same_size
 from layoutkit.errors import did_you_mean
 
 if TYPE_CHECKING:

@@ -1,268 +1,263 @@
-r"""Find input pairs: two equal transistors with separate gates, above one tail or above equal current sources.
+r"""Candidates for symmetric pairs: input pairs, cross-coupled pairs, and other elements that look alike.
 
-        d1   d2            d1       d2             supply  supply
-    g1-| M1  M2 |-g2    g1-| M1    M2 |-g2         g1-| M1  M2 |-g2
-        |____|              |__/\/__|                  |     |
-         tail              I1       I2                 I1    I2
-    with one source      with two sources         source followers
+        d1   d2            d1       d2             d1    d2
+    g1-| M1  M2 |-g2    g1-| M1    M2 |-g2          |\  /|
+        |____|              |__/\/__|              M1 X  M2
+         tail              I1       I2              |/  \|
+    with one source      with two sources        cross-coupled
 
-Every search runs over devices indexed by the nets they share.
+Every search runs over elements indexed by the nets they share.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from layoutkit.circuit.circuit import Circuit, Device
-    from layoutkit.circuit.supplies import Supplies
+    from layoutkit.circuit.symmetry_graph import Element, SymmetryGraph
 
-    _BySource = Mapping[tuple[str, str], Sequence[Device]]
-
-MOST_ON_A_SOURCE = 4
-"""A source net with more transistors than this has none of an input pair with two source nets."""
-
+MOST_ON_A_SOURCE = 8
+"""A source net with more alike transistors than this has no input pair."""
 _POLARITY = str.maketrans({"n": "p", "m": "p", "-": "+", "2": "1", "b": "a", "r": "l"})
+_TRANSISTORS = ("nmos", "pmos")
+_NO_DIRECT_CURRENT = frozenset({"capacitor", "mos_capacitor"})
 
 
-class FoundPair(NamedTuple):
-    """An input pair, with its devices in the order of the netlist.
-
-    Attributes:
-        kind: Type of its module: ``differential_pair``, or ``symmetric_pair`` for source followers.
-        first: One transistor.
-        second: The other one.
-        properties: Properties of its module.
-    """
-
-    kind: str
-    first: Device
-    second: Device
-    properties: dict[str, Any]
-
-
-class _Leg(NamedTuple):
-    """The branch below a source net: a current source, or a resistor to a net that is not a supply.
+class Seed(NamedTuple):
+    """Two elements that may be images of each other.
 
     Attributes:
-        drawing: Type, model and parameters of its devices.
-        gate: Net that drives a current source; empty for a resistor.
-        end: Net at the other end.
+        one: Id of one.
+        other: Id of the other.
+        sure: Whether they are a pair in any case, as an input pair is; else they are one if all around them agrees.
+        alone: Whether no other pair competes; else it is one if each element on its nets has an image.
+        amplifies: Whether they are a differential pair or two source followers.
     """
 
-    drawing: tuple[Any, ...]
-    gate: str
-    end: str
+    one: str
+    other: str
+    sure: bool
+    alone: bool = True
+    amplifies: bool = False
 
 
-def drawing(device: Device) -> tuple[Any, ...]:
-    """Return what determines how a device is drawn: its type, model and parameters."""
-    params = tuple(sorted((key, float(value)) for key, value in device.params.items()))
-    return (device.type, device.model.lower(), params)
+def seeds_of(graph: SymmetryGraph) -> Iterator[Seed]:
+    """Yield all candidates, those that are a pair in any case first."""
+    search = Candidates(graph)
+    yield from search.with_one_source()
+    yield from search.joined_at_sources()
+    yield from search.with_resistors()
+    yield from search.cross_coupled()
+    yield from search.on_equal_legs()
+    yield from search.switched_together()
+    yield from search.alike()
 
 
-def same_size(first: Device, second: Device) -> bool:
-    """Whether two devices are drawn alike: same type, model and parameters."""
-    return drawing(first) == drawing(second)
+class Candidates:
+    """The search in one graph."""
 
+    def __init__(self, graph: SymmetryGraph) -> None:
+        self._graph = graph
+        self._rails = frozenset((*graph.supplies.power, *graph.supplies.ground))
+        self._by_source: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
+        for element in graph.elements:
+            source, gate = element.on("s"), element.on("g")
+            if source and not {source, gate} & self._rails:
+                self._by_source[source, element.key, element.body].append(element)
 
-class InputPairs:
-    """The search in one circuit.
+    def with_one_source(self) -> Iterator[Seed]:
+        """Yield the transistors with separate gates and drains above one tail."""
+        for (source, *_), members in self._by_source.items():
+            if 1 < len(members) <= MOST_ON_A_SOURCE and self._has_tail(source, members):
+                if len(members) > 2 and any(map(self._inverts, members)):
+                    continue  # inverters on a rail of their own
+                pairs = [pair for pair in combinations(members, 2) if _faces(*pair)]
+                pairs.sort(key=lambda pair: not _named_alike(*pair))
+                for one, other in pairs:
+                    yield Seed(one.name, other.name, sure=True, alone=len(members) == 2, amplifies=True)
 
-    Args:
-        circuit: The circuit.
-        supplies: Its supplies.
-        channels: Net to the devices that are on it with another terminal than gate or bulk.
-    """
+    def only_two_above_a_tail(self) -> Iterator[tuple[Element, Element]]:
+        """Yield the only two transistors of one model and length above one tail, which may differ in width."""
+        alike: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
+        for (source, key, body), members in self._by_source.items():
+            sizes = dict(key[3])
+            alike[source, key[:3], sizes.get("l"), body] += members
+        for (source, *_), members in alike.items():
+            if len(members) == 2 and _faces(*members) and self._has_tail(source, members):
+                yield members[0], members[1]
 
-    def __init__(self, circuit: Circuit, supplies: Supplies, channels: Mapping[str, Sequence[str]]) -> None:
-        self._circuit = circuit
-        self._supplies = supplies
-        self._channels = channels
-        self._ports = frozenset(circuit.ports)
-        self._order = {device.id: index for index, device in enumerate(circuit.devices)}
-        self._around: dict[str, tuple[Any, ...]] = {}
-        self._bottoms: dict[str, Device | None] = {}
+    def _inverts(self, element: Element) -> bool:
+        """Whether a transistor of the other type has the same gate and drain."""
+        others = (self._graph.elements[index] for index, role in self._graph.on_net[element.on("d")] if role == "d")
+        return any(each.on("g") == element.on("g") and each.key[1] != element.key[1] for each in others)
 
-    def with_one_source(self, free: Iterable[Device]) -> list[FoundPair]:
-        """Return the pairs among free transistors that share a source net with a tail current source."""
-        groups: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
-        for device in free:
-            net = device.terminals
-            if net["s"] not in self._supplies and net["g"] not in self._supplies:
-                groups[device.type, device.model.lower(), net["s"], device.params.get("l")].append(device)
-        return [
-            FoundPair(
-                "differential_pair",
-                first,
-                second,
-                {"matched": same_size(first, second), "common_source": first.terminals["s"]},
-            )
-            for members in groups.values()
-            for first, second in self._partners(members)
-            if self._has_tail(first, second) and self._faces(first.terminals, second.terminals)
-        ]
-
-    def _partners(self, members: list[Device]) -> list[tuple[Device, Device]]:
-        """Return the pairs among transistors on one source net.
-
-        Two transistors are a pair. Among more, pairs have gates that are named as partners. If there are none, the only
-        two with inputs as gates are a pair. Otherwise, two gate nets may drive several transistors each, as in a
-        recycling amplifier.
-        """
-        if len(members) == 2:
-            return [(members[0], members[1])]
-        alike: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
-        for member in members:
-            alike[drawing(member), _without_polarity(member.terminals["g"])].append(member)
-        named = [(group[0], group[1]) for group in alike.values() if len(group) == 2]
-        inputs = [member for member in members if member.terminals["g"] in self._ports]
-        return named or ([(inputs[0], inputs[1])] if len(inputs) == 2 else self._split_inputs(members))
-
-    def _split_inputs(self, members: Sequence[Device]) -> list[tuple[Device, Device]]:
-        """Return the pairs among equal transistors on two gate nets: those with equal devices on their drain nets."""
-        gates = list(dict.fromkeys(member.terminals["g"] for member in members))
-        if len(gates) != 2 or len({drawing(member) for member in members}) > 1:
-            return []
-        by_drain: dict[Any, tuple[list[Device], list[Device]]] = defaultdict(lambda: ([], []))
-        for member in members:
-            around = self._surroundings(member.terminals["d"])
-            by_drain[around][gates.index(member.terminals["g"])].append(member)
-        return [(one[0], other[0]) for one, other in by_drain.values() if len(one) == len(other) == 1]
-
-    def _surroundings(self, net: str) -> tuple[Any, ...]:
-        """Return the drawing and terminal of every device on a net, sorted."""
-        if net in self._around:
-            return self._around[net]
-        found = []
-        for place in self._circuit.nets[net]:
-            device = self._circuit.device(place.device)
-            exchangeable = device.kind.exchangeable and not device.is_mos and place.terminal in device.kind.ends
-            found.append((drawing(device), "" if exchangeable else place.terminal))
-        self._around[net] = tuple(sorted(found, key=str))
-        return self._around[net]
-
-    def _has_tail(self, first: Device, second: Device) -> bool:
-        own, source = {first.id, second.id}, first.terminals["s"]
-        return source in self._ports or any(device not in own for device in self._channels[source])
-
-    def with_two_sources(self, free: Iterable[Device]) -> list[FoundPair]:
-        """Return the pairs among free transistors on two source nets, above equal branches.
-
-        In a pair, a device joins the two source nets, or the gates are ports that are named as partners, or resistors
-        below the sources end at one tail.
-        """
-        above: dict[tuple[str, str], list[Device]] = defaultdict(list)
-        for device in free:
-            if device.terminals["s"] not in self._supplies and device.terminals["g"] not in self._supplies:
-                above[device.terminals["s"], device.type].append(device)
-        for key, found in list(above.items()):
-            if 1 < len(found) <= MOST_ON_A_SOURCE:
-                above[key] = [device for device in found if not _bridges(device, above)]
-        single = {key: found[0] for key, found in above.items() if len(found) == 1}
-        below = {source: self._legs(source) for source, _ in single}
-        joined = self._joined_at_sources(single)
-        pairs = [*self._with_equal_legs(single.values(), below), *joined]
-        bridged = {(one.id, other.id) for one, other in joined}
-        taken: set[str] = set()
-        result = []
-        for one, other in sorted(pairs, key=lambda pair: self._order[pair[0].id]):
-            a, b = one.terminals, other.terminals
-            legs, others = below[a["s"]], below[b["s"]]
-            if (one.id, other.id) in bridged:  # each half of the circuit may drive a current source
-                legs, others = self._with_any_gate(legs), self._with_any_gate(others)
-            if taken & {one.id, other.id} or a["s"] == b["s"] or not legs & others:
+    def _has_tail(self, source: str, members: Sequence[Element]) -> bool:
+        own = {member.name for member in members}
+        for index, role in self._graph.on_net[source]:
+            element = self._graph.elements[index]
+            if element.name in own or role == "g":
                 continue
-            if same_size(one, other) and self._faces(a, b):
-                kind = "symmetric_pair" if a["d"] == b["d"] else "differential_pair"
-                result.append(FoundPair(kind, one, other, {"matched": True}))
-                taken |= {one.id, other.id}
-        return result
+            if role in ("d", "e", "c") and self._kind(element) not in _NO_DIRECT_CURRENT:
+                return True
+            if role.startswith("port ") or element.key[1] == "inductor":
+                return True
+        return source in self._graph.ports
 
-    def _with_any_gate(self, legs: Iterable[_Leg]) -> set[_Leg]:
-        """Return branches, without the gate nets of those that end at a supply."""
-        return {leg._replace(gate="") if leg.end in self._supplies else leg for leg in legs}
+    @staticmethod
+    def _kind(element: Element) -> str:
+        return "capacitor" if element.key[0] == "capacitor" else str(element.key[1])
 
-    def _with_equal_legs(self, tops: Iterable[Device], below: Mapping[str, set[_Leg]]) -> list[tuple[Device, Device]]:
-        """Return the pairs whose gates are ports named as partners, and those with resistors to one net."""
-        alike: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
-        for top in tops:
-            net = top.terminals
-            if net["g"] in self._ports:
-                alike["named", drawing(top), _body(net), _without_polarity(net["g"])].append(top)
-            for leg in sorted(below[net["s"]], key=str):
-                if not leg.gate:
-                    alike[drawing(top), _body(net), leg].append(top)
-        groups = [sorted(group, key=lambda device: self._order[device.id]) for group in alike.values()]
-        return [(group[0], group[1]) for group in groups if len(group) == 2]
+    def joined_at_sources(self) -> Iterator[Seed]:
+        """Yield equal transistors whose sources an element joins, above branches that are equal but for their gates."""
+        for element in self._graph.elements:
+            ends = element.channel
+            if len(ends) != 2 or ends[0] == ends[1]:
+                continue
+            tops = product(self._tops.get(ends[0], ()), self._tops.get(ends[1], ()))
+            pairs = [pair for pair in tops if element not in pair and _alike(*pair) and self._follow(*pair)]
+            legs = (self._legs(end, gates=False, but=element) for end in ends if pairs)
+            if pairs and set.intersection(*legs):
+                for one, other in pairs:
+                    yield Seed(one.name, other.name, sure=True, amplifies=True)
 
-    def _joined_at_sources(self, tops: Mapping[tuple[str, str], Device]) -> list[tuple[Device, Device]]:
-        """Return the pairs whose source nets a device joins."""
-        found = []
-        for device in self._circuit.devices:
-            ends = [device.terminals[end] for end in (("d", "s") if device.is_mos else device.kind.ends)]
-            for kind in ("nmos", "pmos") if len(ends) == 2 and ends[0] != ends[1] else ():
-                both = [tops[end, kind] for end in ends if (end, kind) in tops]
-                if len(both) == 2:
-                    one, other = sorted(both, key=lambda each: self._order[each.id])
-                    found.append((one, other))
-        return found
+    def with_resistors(self) -> Iterator[Seed]:
+        """Yield equal transistors with equal resistors from their sources to one tail."""
+        below: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
+        for element in self._graph.elements:
+            if element.key[1] == "resistor":
+                for top, tail in (element.channel, element.channel[::-1]):
+                    for each in self._tops.get(top, ()) if tail not in self._rails else ():
+                        below[tail, element.key, each.key, each.body].append(each)
+        for members in below.values():
+            if 1 < len(members) <= MOST_ON_A_SOURCE:
+                for one, other in combinations(members, 2):
+                    if self._follow(one, other):
+                        yield Seed(one.name, other.name, sure=len(members) == 2, amplifies=True)
 
-    def _legs(self, source: str) -> set[_Leg]:
-        found = set[_Leg]()
-        for name in self._channels[source]:
-            device = self._circuit.device(name)
-            net = device.terminals
-            if device.is_mos and net["d"] == source != net["s"]:
-                found.add(self._current_source(device))
-            elif device.type == "resistor":
-                far = [net[end] for end in device.kind.ends if net[end] != source]
-                if len(far) == 1 and far[0] not in self._supplies:
-                    found.add(_Leg(drawing(device), "", far[0]))
-        return found
+    @cached_property
+    def _tops(self) -> dict[str, list[Element]]:
+        """Net to the transistors whose sources are on it."""
+        tops: dict[str, list[Element]] = defaultdict(list)
+        for (source, *_), members in self._by_source.items():
+            if len(members) <= MOST_ON_A_SOURCE:
+                tops[source] += members
+        return tops
 
-    def _current_source(self, top: Device) -> _Leg:
-        """Return the branch of a current source; that of a cascode includes the transistor below it."""
-        net = top.terminals
-        bottom = None if net["s"] in self._supplies else self._bottom(net["s"])
-        if bottom is None:
-            return _Leg((drawing(top),), net["g"], net["s"])
-        return _Leg((drawing(top), drawing(bottom), bottom.terminals["g"]), net["g"], bottom.terminals["s"])
+    def _legs(self, source: str, *, gates: bool = True, but: Element | None = None) -> set[tuple[Any, ...]]:
+        """Return the branches that carry the current of a source net on.
 
-    def _bottom(self, net: str) -> Device | None:
-        """Return the only transistor whose drain is on a net; None if there is none or more than one."""
-        if net not in self._bottoms:
-            devices = map(self._circuit.device, self._channels[net])
-            found = [each for each in devices if each.is_mos and each.terminals["d"] == net != each.terminals["s"]]
-            self._bottoms[net] = found[0] if len(found) == 1 else None
-        return self._bottoms[net]
+        A branch is a resistor or a transistor with its drain there: how it is drawn, its gate and its other end. That
+        of a cascode includes the only transistor below it.
 
-    def _faces(self, a: Mapping[str, str], b: Mapping[str, str]) -> bool:
-        """Whether two transistors have separate gates and drains and equal bodies, and neither drives the other.
-
-        The drains of two source followers may be on one supply.
+        Args:
+            source: The net.
+            gates: Whether the gates of single transistors count; each half of a circuit may drive its own.
+            but: An element that is no branch.
         """
-        followers = a["s"] != b["s"] and a["d"] in self._supplies
-        if a["g"] == b["g"] or (a["d"] == b["d"] and not followers) or _body(a) != _body(b):
-            return False
-        return not ((a["d"] == a["g"] and b["d"] == b["g"]) or a["d"] == b["g"] or b["d"] == a["g"])
+        found: set[tuple[Any, ...]] = set()
+        for index, role in self._graph.on_net[source]:
+            element = self._graph.elements[index]
+            if element is but or (role not in ("d", "e") and element.key[1] not in ("resistor", "inductor")):
+                continue
+            if element.key[1] not in (*_TRANSISTORS, "resistor", "inductor"):
+                continue
+            ends = [net for net in element.channel if net != source]
+            below = self._below(ends[0]) if role == "d" and ends else None
+            if below is not None:
+                found.add((element.key, element.on("g") if gates else "", below.key, below.on("g"), below.on("s")))
+            else:
+                found.add((element.key, element.on("g") if gates else "", *ends))
+        return found
 
+    def _below(self, net: str) -> Element | None:
+        """Return the only transistor whose drain is on a net that is no supply."""
+        if net in self._rails:
+            return None
+        found = [self._graph.elements[index] for index, role in self._graph.on_net[net] if role == "d"]
+        return found[0] if len(found) == 1 else None
 
-def _bridges(device: Device, above: _BySource) -> bool:
-    """Whether the channel of a transistor joins the sources of two others that are drawn alike."""
-    one, other = (above.get((device.terminals[end], device.type), []) for end in ("d", "s"))
-    if max(len(one), len(other)) > MOST_ON_A_SOURCE:
+    def _follow(self, one: Element, other: Element) -> bool:
+        """Whether two transistors on two source nets face each other; the drains of followers are on one supply."""
+        followers = one.on("d") == other.on("d") and one.on("d") in self._rails and one.on("g") != other.on("g")
+        return one.on("s") != other.on("s") and (followers or _faces(one, other))
+
+    def cross_coupled(self) -> Iterator[Seed]:
+        """Yield transistors of which each has its gate on the drain of the other."""
+        by_nets: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
+        for element in self._graph.elements:
+            if element.on("d") and element.on("d") != element.on("g"):
+                by_nets[element.key, element.body, element.on("d"), element.on("g")].append(element)
+        for (key, body, drain, gate), members in by_nets.items():
+            others = by_nets.get((key, body, gate, drain), [])
+            crossed = len(members) == len(others) == 1 and not {drain, gate} & self._rails and drain < gate
+            if crossed and self._driven_beside(drain, gate) == self._driven_beside(gate, drain):
+                yield Seed(members[0].name, others[0].name, sure=True)
+
+    def _driven_beside(self, net: str, other: str) -> bool:
+        """Whether ``net`` hangs on the channel of a transistor that is not driven by ``other``.
+
+        Where one net of a loop does and the other does not, the loop follows an input: it is the feedback of a Schmitt
+        trigger or the keeper of a latch, and the two transistors are no mirror images.
+        """
+        for index, role in self._graph.on_net[net]:
+            element = self._graph.elements[index]
+            if role in ("d", "s", "e") and element.key[1] in _TRANSISTORS and element.on("g") != other:
+                return True
         return False
-    return bool({drawing(each) for each in one} & {drawing(each) for each in other if each is not device})
+
+    def on_equal_legs(self) -> Iterator[Seed]:
+        """Yield the only two equal transistors above equal current sources with one bias: a pair with two tails."""
+        above: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
+        for (source, key, body), members in self._by_source.items():
+            if len(members) == 1 and self._is_input(members[0]):
+                for leg in self._legs(source):
+                    above[key, body, leg].append(members[0])
+        for members in above.values():
+            if len(members) == 2 and self._follow(members[0], members[1]):
+                yield Seed(members[0].name, members[1].name, sure=False, amplifies=True)
+
+    def _is_input(self, element: Element) -> bool:
+        """Whether the gate of a transistor leads somewhere: a cascode may have a bias net without a source in sight."""
+        gate = element.on("g")
+        return gate in self._graph.ports or any(role not in ("g", "b") for _, role in self._graph.on_net[gate])
+
+    def switched_together(self) -> Iterator[Seed]:
+        """Yield the only two equal transistors on a gate net whose other ends differ: a pair of switches."""
+        alike: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
+        for element in self._graph.elements:
+            if element.on("g") and not any(net in self._rails for net in element.channel):
+                alike[element.on("g"), element.key].append(element)
+        for members in alike.values():
+            if len(members) == 2 and len({net for each in members for net in each.channel}) > 2:
+                yield Seed(members[0].name, members[1].name, sure=False)
+
+    def alike(self) -> Iterator[Seed]:
+        """Yield the only two elements that look alike from everywhere."""
+        colours: dict[int, list[Element]] = defaultdict(list)
+        for element, colour in zip(self._graph.elements, self._graph.colours[-1], strict=True):
+            colours[colour].append(element)
+        for members in colours.values():
+            if len(members) == 2:
+                yield Seed(members[0].name, members[1].name, sure=False)
 
 
-def _body(net: Mapping[str, str]) -> str:
-    """Return the net of the body; empty if the body is on the source of its own transistor."""
-    return "" if net["b"] == net["s"] else net["b"]
+def _faces(one: Element, other: Element) -> bool:
+    """Whether two transistors have separate gates and drains, and neither drives the other or is a diode."""
+    drains, gates = (one.on("d"), other.on("d")), (one.on("g"), other.on("g"))
+    if gates[0] == gates[1] or drains[0] == drains[1]:
+        return False
+    return not ((drains[0] == gates[0] and drains[1] == gates[1]) or drains[0] == gates[1] or drains[1] == gates[0])
 
 
-def _without_polarity(net: str) -> str:
-    return net.lower().translate(_POLARITY)
+def _alike(one: Element, other: Element) -> bool:
+    return one.key == other.key and one.body == other.body
+
+
+def _named_alike(one: Element, other: Element) -> bool:
+    """Whether two gates have names that differ in their polarity only: a hint where nothing else tells pairs apart."""
+    return one.on("g").lower().translate(_POLARITY) == other.on("g").lower().translate(_POLARITY)

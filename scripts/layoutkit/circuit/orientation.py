@@ -71,7 +71,7 @@ def carries_both_ways(circuit: Circuit) -> frozenset[str]:
 
 def is_off(device: Device, supplies: Supplies) -> bool:
     """Whether the gate of a transistor is on the supply that turns it off for good."""
-    return device.terminals["g"] in (supplies.ground if device.type == "nmos" else supplies.power)
+    return device.terminals["g"] in supplies.turning_off[device.type]
 
 
 def _exchanged(terminals: Mapping[str, str]) -> dict[str, str]:

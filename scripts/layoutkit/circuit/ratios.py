@@ -12,8 +12,8 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.bipolar_map import with_units
-from layoutkit.circuit.input_pairs import drawing
 from layoutkit.circuit.mirrors import Group
+from layoutkit.circuit.symmetry_graph import drawing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -24,15 +24,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.channels import Channels, gate_length
 from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
-from layoutkit.circuit.input_pairs import InputPairs, drawing, same_size
 from layoutkit.circuit.mirrors import FEWEST_SOURCES, Group, Mirrors
 from layoutkit.circuit.ratios import ResistorRatios, bipolar_arrays, capacitor_ratios
 from layoutkit.circuit.stages import inverters, ring_stages
 from layoutkit.circuit.supplies import find_supplies
-from layoutkit.circuit.symmetry import facing_nets, is_capacitor, symmetric_partners
+from layoutkit.circuit.symmetry import SymmetricStructure, facing_nets, find_symmetry, is_capacitor
+from layoutkit.circuit.symmetry_graph import drawing, same_size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,12 @@ class Findings(NamedTuple):
     Attributes:
         groups: By type, and then in the order of the netlist.
         left_out: Devices that look like part of a group and are in none, each with the reason in words.
+        symmetry: What is symmetric about one axis, the largest structure first.
     """
 
     groups: tuple[RecognisedModule, ...]
     left_out: tuple[tuple[str, str], ...]
+    symmetry: tuple[SymmetricStructure, ...]
 
 
 def recognise(circuit: Circuit) -> tuple[RecognisedModule, ...]:
@@ -108,6 +110,7 @@ class _Recognition:
         self._channels = Channels(circuit, self._supplies)
         self._mos = list(self._channels.mos.values())
         self._order = {device.id: index for index, device in enumerate(circuit.devices)}
+        self._symmetry = find_symmetry(circuit, self._supplies)
         self._taken: set[str] = set()
         self._found: dict[str, list[Group]] = {name: [] for name in MODULE_TYPES}
 
@@ -123,7 +126,6 @@ class _Recognition:
         self._symmetric_pairs()
         for source in mirrors.driven((), 2, self._taken):
             self._add(source)
-        self._facing_diodes()
         self._switches_of_mirrors()
         mirrored = {name for mirror in self._found["current_mirror"] for name in mirror.devices}
         for inverter in inverters(self._channels, self._taken, mirrored):
@@ -136,7 +138,7 @@ class _Recognition:
             *capacitor_ratios(self._channels, self._order),
         ):
             self._add(group)
-        return Findings(self._modules(), tuple(mirrors.left_out()))
+        return Findings(self._modules(), tuple(mirrors.left_out()), self._symmetry.structures)
 
     def _modules(self) -> tuple[RecognisedModule, ...]:
         guarded = self._dummies()
@@ -223,26 +225,58 @@ class _Recognition:
         )
 
     def _input_pairs(self) -> None:
-        search = InputPairs(self._circuit, self._supplies, self._ends_on)
-        for found in (search.with_one_source, search.with_two_sources):
-            for kind, first, second, properties in found(self._free()):
-                self._add_pair(kind, first, second, properties)
+        """Add the differential pairs, also those of unequal widths and those that lie across the main axis."""
+        images = [(one, other) for kind, one, other in self._images() if self._amplify(kind, one, other)]
+        seen: set[str] = set()
+        for names in (*self._symmetry.inputs, *images):
+            first, second = sorted(map(self._circuit.device, names), key=lambda device: self._order[device.id])
+            if {first.id, second.id} & (self._taken | seen):
+                continue
+            seen.update((first.id, second.id))
+            properties: dict[str, Any] = {"matched": same_size(first, second)}
+            if first.terminals["s"] == second.terminals["s"]:
+                properties["common_source"] = first.terminals["s"]
+            followers = first.terminals["d"] == second.terminals["d"]
+            self._add_pair("symmetric_pair" if followers else "differential_pair", first, second, properties)
+
+    def _amplify(self, kind: str, one: str, other: str) -> bool:
+        """Whether a pair is a differential one, or two source followers."""
+        drains = {self._circuit.device(name).terminals["d"] for name in (one, other) if kind == "symmetric_pair"}
+        return kind == "differential_pair" or (
+            len(drains) == 1 and drains <= set(self._supplies.power + self._supplies.ground)
+        )
+
+    def _images(self) -> Iterator[tuple[str, str, str]]:
+        for structure in self._symmetry.structures:
+            yield from structure.pairs
 
     def _symmetric_pairs(self) -> None:
-        seeds: list[tuple[str, str]] = []
-        for kind in ("differential_pair", "cross_coupled_pair", "symmetric_pair"):
-            seeds.extend((group.devices[0], group.devices[1]) for group in self._found[kind])
-        known = [(self._circuit.device(a), self._circuit.device(b)) for a, b in seeds]
-        loads = [d for d in self._circuit.devices if is_capacitor(d) and d.terminals["g"] not in self._supplies]
-        loads += [device for device in self._circuit.devices if device.type in {"resistor", "capacitor"}]
-        for kind, first, second in symmetric_partners([*self._mos, *loads], known, self._taken, self._supplies):
+        """Add the other images of each other: those that are no images only as outputs of a mirror, or as inverters."""
+        mirror_of = {name: n for n, group in enumerate(self._found["current_mirror"]) for name in group.devices}
+        mirrored = set(mirror_of)
+        inverting = {name for group in inverters(self._channels, self._taken, mirrored) for name in group.devices}
+        nets = {name: self._circuit.device(name).terminals for name in mirrored}
+        diodes = {name for name in mirrored if nets[name]["d"] == nets[name]["g"]}
+        for kind, one, other in self._images():
+            names = {one, other}
+            if kind not in MODULE_TYPES or kind == "cross_coupled_pair" or names <= inverting:
+                continue
+            facing_diodes = kind == "load_pair" and names <= diodes and mirror_of[one] != mirror_of[other]
+            if names & self._taken and not facing_diodes:
+                continue
+            first, second = self._pair((one, other))
             properties: dict[str, Any] = {"matched": True}
             for terminal, name in (("g", "common_gate"), ("s", "common_source")) if first.is_mos else ():
                 if first.terminals[terminal] == second.terminals[terminal]:
                     properties[name] = first.terminals[terminal]
             if not first.is_mos:
-                properties["facing"] = [list(nets) for nets in facing_nets(first, second)]
+                properties["facing"] = [list(nets) for nets in facing_nets(first, second, self._image_of)]
             self._add_pair(kind, first, second, properties)
+
+    @cached_property
+    def _image_of(self) -> dict[str, str]:
+        pairs = [pair for structure in self._symmetry.structures for pair in structure.net_pairs]
+        return {**dict(pairs), **{right: left for left, right in pairs}}
 
     def _tails(self) -> set[tuple[str, str]]:
         """Return the source nets of the input pairs that are no supplies, each with the type of the transistors."""
@@ -250,27 +284,6 @@ class _Recognition:
         devices = [self._circuit.device(name) for group in pairs for name in group.devices]
         found = {(device.terminals["s"], device.type) for device in devices}
         return {(net, kind) for net, kind in found if net not in self._supplies}
-
-    def _facing_diodes(self) -> None:
-        """Find equal diodes on the two drains of a pair that are the references of two mirrors: they load the pair."""
-        mirror_of = {group.properties["reference"]: group for group in self._found["current_mirror"]}
-        pairs = [*self._found["differential_pair"], *self._found["cross_coupled_pair"]]
-        seen = {frozenset(group.devices) for kind in ("load_pair", "symmetric_pair") for group in self._found[kind]}
-        for pair in pairs:
-            sides = [self._diodes_on(self._circuit.device(name).terminals["d"]) for name in pair.devices[:2]]
-            for one in sides[0]:
-                others = [each for each in sides[1] if same_size(one, each)]
-                if len(others) != 1 or one.terminals["s"] != others[0].terminals["s"]:
-                    continue
-                both = frozenset((one.id, others[0].id))
-                if len(both) == 2 and both <= mirror_of.keys() and both not in seen:
-                    seen.add(both)
-                    first, second = sorted((one, others[0]), key=lambda device: self._order[device.id])
-                    properties = {"matched": True, "common_source": one.terminals["s"]}
-                    self._add_pair("load_pair", first, second, properties)
-
-    def _diodes_on(self, net: str) -> list[Device]:
-        return [each for each in self._channels.drains.get(net, ()) if each.terminals["g"] == net]
 
     def _switches_of_mirrors(self) -> None:
         """Find equal switches below the sources of one mirror, among them those that are always on."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit, RecognisedModule
     from layoutkit.circuit.port_uses import PortUse
     from layoutkit.circuit.supplies import Supplies
+    from layoutkit.circuit.symmetry import SymmetricStructure
 
 _KEPT = "_roles"  # where a circuit holds its roles once they are found
 _DEVICES_A_LINE = 5  # of what is left out, at most one line for so many devices is told
@@ -36,6 +37,7 @@ class Roles:
         modules: The groups that are drawn as modules, with the devices that each keeps; no device is in two.
         cut: How overlapping groups were cut into modules, in words.
         not_matched: What looks like part of a group and is in none, with the reason, in words.
+        symmetry: What is symmetric about one axis, the largest structure first.
         ports: What each port carries, and its direction.
         inputs: The two ports at the gates of a differential pair; none where there are no such ports.
         clocks: Ports that carry a clock, the main one first, and whether each is the inverse of that one.
@@ -46,6 +48,7 @@ class Roles:
     modules: tuple[RecognisedModule, ...]
     cut: tuple[str, ...] = ()
     not_matched: tuple[str, ...] = ()
+    symmetry: tuple[SymmetricStructure, ...] = ()
     ports: Mapping[str, PortUse] = field(default_factory=dict)
     inputs: tuple[str, ...] = ()
     clocks: Mapping[str, bool] = field(default_factory=dict)
@@ -67,6 +70,7 @@ def find_roles(circuit: Circuit) -> Roles:
             modules,
             cut,
             tuple(f"{names} {reason}" for names, reason in found.left_out)[:most],
+            found.symmetry,
             ports=port_uses(circuit, supplies),
             inputs=inputs,
             clocks=clock_ports(circuit, supplies, unpaired),

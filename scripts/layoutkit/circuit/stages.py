@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from layoutkit.circuit.input_pairs import drawing
 from layoutkit.circuit.mirrors import Group
+from layoutkit.circuit.symmetry_graph import drawing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -52,6 +52,11 @@ class Supplies:
     reasons: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @cached_property
+    def turning_off(self) -> Mapping[str, frozenset[str]]:
+        """The nets at which the gate of a transistor of each type turns it off for good."""
+        return {"nmos": frozenset(self.ground), "pmos": frozenset(self.power)}
+
+    @cached_property
     def _all(self) -> frozenset[str]:
         return frozenset((*self.power, *self.ground))
 

@@ -1,44 +1,155 @@
-"""Find further symmetric pairs from known ones: devices with equal connections on both sides are a pair too."""
+"""The symmetric structures of a circuit: which devices and nets are mirror images of each other about one axis.
+
+Every pair that could be one (``input_pairs.py``) is taken for images in turn, and what follows is added
+(``symmetric_growth.py``). The structure that explains the most is taken first; pairs that contradict it stay groups of
+their own where they are one, but are no images. A pair that is only a candidate counts where its structure has no
+element without image and something joins its sides: two equal inverters on two inputs are no pair.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from layoutkit.circuit.input_pairs import Candidates, seeds_of
+from layoutkit.circuit.symmetric_growth import Growth
+from layoutkit.circuit.symmetry_graph import SymmetryGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
-    from layoutkit.circuit.circuit import Device
+    from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.circuit.input_pairs import Seed
     from layoutkit.circuit.supplies import Supplies
 
-PairKind = str
-_CHANNEL = ("d", "s")
 
+@dataclass(frozen=True)
+class SymmetricStructure:
+    """Devices and nets that are mirror images of each other about one axis.
 
-def symmetric_partners(
-    devices: Iterable[Device], seeds: Iterable[tuple[Device, Device]], taken: Iterable[str], supplies: Supplies
-) -> list[tuple[PairKind, Device, Device]]:
-    """Return the further pairs that mirror each other about the seed pairs.
-
-    From the two drains (and sources) of a known pair the search goes to the devices whose channel touches one net or
-    the other, or whose gate does if they are capacitors, and to resistors and capacitors that do. Two of them, one on
-    each side, are a pair when they are drawn alike, touch the nets with the same terminal (resistors and capacitors
-    with any), agree on their other nets (the same net, or nets already known as mirror images), and neither side offers
-    a second choice.
-
-    Args:
-        devices: The transistors, resistors and capacitors of the circuit.
-        seeds: Pairs known to be symmetric, left device first.
-        taken: Ids of devices that already belong to a module. They carry symmetry on but form no pair.
-        supplies: The supply nets, where the search ends.
-
-    Returns:
-        ``(kind, left, right)`` in the order found: ``load_pair`` when they share gate and source, ``cascode_pair`` when
-        they share the gate only, else ``symmetric_pair``; ``resistor_pair`` and ``capacitor_pair``, the ends of the
-        right one exchanged where they face the other ends of the left one.
+    Attributes:
+        pairs: Kind of each pair and its devices, the left one first, from the input on.
+        centred: Devices that are images of themselves.
+        net_pairs: Nets that are images of each other, left first.
+        unmatched: How many devices on those nets have no image, as at a single-ended output.
     """
-    return _Search(list(devices), set(taken), supplies).run(list(seeds))
+
+    pairs: tuple[tuple[str, str, str], ...]
+    centred: tuple[str, ...]
+    net_pairs: tuple[tuple[str, str], ...]
+    unmatched: int
+
+
+class Symmetry(NamedTuple):
+    """The symmetry of a circuit.
+
+    Attributes:
+        structures: The largest first; no device or net is in two pairs.
+        inputs: The pairs of transistors that are the only two above one tail, also those that are no images.
+    """
+
+    structures: tuple[SymmetricStructure, ...]
+    inputs: tuple[tuple[str, str], ...]
+
+
+def find_symmetry(circuit: Circuit, supplies: Supplies) -> Symmetry:
+    """Return the symmetric structures of an oriented circuit, and its input pairs."""
+    search = _Search(circuit, supplies)
+    search.add(list(seeds_of(search.graph)))
+    inputs = ((one.name, other.name) for one, other in Candidates(search.graph).only_two_above_a_tail())
+    return Symmetry(search.structures(), tuple(inputs))
+
+
+class _Search:
+    def __init__(self, circuit: Circuit, supplies: Supplies) -> None:
+        self.graph = SymmetryGraph(circuit, supplies)
+        self._circuit = circuit
+        self._accepted: list[Growth] = []
+        self._taken: dict[int, int] = {}
+        self._images: dict[str, str] = {}
+        self._amplify: set[frozenset[str]] = set()
+
+    def add(self, seeds: Sequence[Seed]) -> None:
+        """Add the structures of the pairs: those of sure pairs before candidates, the one that explains most first."""
+        self._amplify = {frozenset((seed.one, seed.other)) for seed in seeds if seed.amplifies}
+        tried: list[tuple[Seed, Growth]] = []
+        seen: set[tuple[int, int]] = set()
+        for seed in seeds:
+            numbers = [self.graph.number.get(name, -1) for name in (seed.one, seed.other)]
+            if (min(numbers), max(numbers)) in seen or not (seed.sure or self._alike(*numbers)):
+                continue
+            growth = Growth(self.graph, exact=not seed.sure)
+            if growth.grow(seed.one, seed.other) and _holds(seed, growth):
+                tried.append((seed, growth))
+            seen.update((min(pair), max(pair)) for pair in growth.pairs)
+        tried.sort(key=lambda each: (not each[0].sure, -each[1].score))
+        for seed, growth in tried:
+            found = growth
+            if self._clashes(growth):
+                found = Growth(self.graph, self._taken, self._images, exact=not seed.sure)
+                if not found.grow(seed.one, seed.other) or not _holds(seed, found):
+                    continue
+            self._accept(found)
+        for growth in self._accepted:
+            growth.centre(self._taken)
+            self._take(growth)
+
+    def _alike(self, one: int, other: int) -> bool:
+        colours = self.graph.colours[-1]
+        return min(one, other) >= 0 and colours[one] == colours[other]
+
+    def _clashes(self, growth: Growth) -> bool:
+        used = {index for pair in growth.pairs for index in pair} | set(growth.centred)
+        nets = {net for pair in growth.net_pairs for net in pair}
+        return bool(used & self._taken.keys() or nets & self._images.keys())
+
+    def _accept(self, growth: Growth) -> None:
+        self._accepted.append(growth)
+        self._take(growth)
+        for left, right in growth.net_pairs:
+            self._images[left], self._images[right] = right, left
+
+    def _take(self, growth: Growth) -> None:
+        for one, other in growth.pairs:
+            self._taken[one], self._taken[other] = other, one
+        self._taken.update({index: index for index in growth.centred})
+
+    def structures(self) -> tuple[SymmetricStructure, ...]:
+        """Return what was accepted."""
+        names = [element.name for element in self.graph.elements]
+        devices = {device.id for device in self._circuit.devices}
+        found = []
+        for growth in self._accepted:
+            pairs = tuple(
+                (self._kind(self._circuit.device(names[a]), self._circuit.device(names[b])), names[a], names[b])
+                for a, b in growth.pairs
+                if names[a] in devices
+            )
+            centred = tuple(names[index] for index in growth.centred if names[index] in devices)
+            found.append(SymmetricStructure(pairs, centred, growth.from_inputs(), growth.unmatched))
+        return tuple(found)
+
+    def _kind(self, one: Device, other: Device) -> str:
+        """Return the type of the module that two devices are which are images of each other."""
+        if not one.is_mos:
+            return f"{one.type}_pair"
+        a, b = one.terminals, other.terminals
+        if a["d"] == a["s"]:
+            return "symmetric_pair"
+        if a["g"] == b["g"]:
+            return "load_pair" if a["s"] == b["s"] else "cascode_pair"
+        if a["d"] == b["g"] and b["d"] == a["g"]:
+            return "cross_coupled_pair"
+        if a["d"] == a["g"] and b["d"] == b["g"]:
+            return "load_pair"
+        above_tail = a["s"] == b["s"] and a["s"] not in self.graph.supplies
+        amplifies = above_tail or frozenset((one.id, other.id)) in self._amplify
+        return "differential_pair" if amplifies and a["d"] != b["d"] else "symmetric_pair"
+
+
+def _holds(seed: Seed, growth: Growth) -> bool:
+    """Whether what follows from a pair says that it is one."""
+    return (seed.alone or not growth.unmatched) if seed.sure else growth.closed
 
 
 def is_capacitor(device: Device) -> bool:
@@ -62,91 +173,3 @@ def facing_nets(first: Device, second: Device, images: Mapping[str, str] | None 
 
 def _terminals(device: Device) -> tuple[str, ...]:
     return ("d", "s", "g") if device.is_mos else device.kind.ends
-
-
-class _Search:
-    def __init__(self, devices: list[Device], taken: set[str], supplies: Supplies) -> None:
-        self._taken = taken
-        self._supplies = supplies
-        self._on_net: dict[str, list[tuple[Device, str]]] = defaultdict(list)
-        for device in devices:
-            channel = _CHANNEL if device.is_mos else device.kind.ends
-            for terminal in ("g",) if is_capacitor(device) else channel:
-                self._on_net[device.terminals[terminal]].append((device, terminal))
-        self._mirror: dict[str, str] = {}
-        self._queue: deque[tuple[str, str]] = deque()
-        self._paired: set[str] = set()
-        self._found: list[tuple[PairKind, Device, Device]] = []
-
-    def run(self, seeds: list[tuple[Device, Device]]) -> list[tuple[PairKind, Device, Device]]:
-        """Return the pairs found from the channels of all seeds, then from their gates.
-
-        Gates come last, because the inputs of a pair do not always mirror each other. In a common-mode amplifier, one
-        may be a reference and the other an output, which mirrors the second output.
-        """
-        for first, second in seeds:
-            self._paired.update((first.id, second.id))
-        for terminals in (slice(2), slice(2, None)):
-            for first, second in seeds:
-                self._mirror_nets(facing_nets(first, second, self._mirror)[terminals])
-            while self._queue:
-                self._visit(*self._queue.popleft())
-        return self._found
-
-    def _mirror_nets(self, facing: Iterable[tuple[str, str]]) -> None:
-        for left, right in facing:
-            if left == right or left in self._supplies or right in self._supplies:
-                continue
-            if left in self._mirror or right in self._mirror:
-                continue
-            self._mirror[left], self._mirror[right] = right, left
-            self._queue.append((left, right))
-
-    def _visit(self, left: str, right: str) -> None:
-        there = self._unpaired(right)
-        for key, firsts in self._unpaired(left).items():
-            seconds = there.get(key, [])
-            if len(firsts) != 1 or len(seconds) != 1 or firsts[0] is seconds[0]:
-                continue
-            if not {firsts[0].id, seconds[0].id} & self._paired:  # a terminal looked at before may have paired them
-                self._consider(firsts[0], seconds[0])
-
-    def _unpaired(self, net: str) -> dict[tuple[object, ...], list[Device]]:
-        found: dict[tuple[object, ...], list[Device]] = defaultdict(list)
-        for device, terminal in self._on_net[net]:
-            if device.id not in self._paired:
-                found[self._key(device, terminal)].append(device)
-        return found
-
-    @staticmethod
-    def _key(device: Device, terminal: str) -> tuple[object, ...]:
-        params = tuple(sorted((name, float(value)) for name, value in device.params.items()))
-        end = "" if device.kind.exchangeable and not device.is_mos else terminal
-        return (end, device.type, device.model.lower(), params, device.terminals.get("b"))
-
-    def _consider(self, first: Device, second: Device) -> None:
-        facing = facing_nets(first, second, self._mirror)
-        if not all(self._agree(left, right) for left, right in facing):
-            return
-        self._paired.update((first.id, second.id))
-        if first.id not in self._taken and second.id not in self._taken:
-            turned = dict(zip(_terminals(second), (net for _, net in facing), strict=True))
-            turned_second = replace(second, terminals={**second.terminals, **turned})
-            self._found.append((self._kind(first, second), first, turned_second))
-        self._mirror_nets(facing)
-
-    def _agree(self, left: str, right: str) -> bool:
-        """Whether two nets are one net, known mirror images, or both not yet placed."""
-        if left == right:
-            return True
-        if left in self._supplies or right in self._supplies:
-            return False
-        return self._mirror.get(left, right) == right and self._mirror.get(right, left) == left
-
-    @staticmethod
-    def _kind(first: Device, second: Device) -> PairKind:
-        if not first.is_mos:
-            return f"{first.type}_pair"
-        if first.terminals["g"] != second.terminals["g"]:
-            return "symmetric_pair"
-        return "load_pair" if first.terminals["s"] == second.terminals["s"] else "cascode_pair"

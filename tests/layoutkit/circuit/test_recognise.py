@@ -125,14 +125,18 @@ USUAL = {
             "",
             "differential_pair",
         ),  # flipped: each drives its own source
-        ({"left": "u", "right": "v", "low": "p", "low2": "p"}, "", None),
+        ({"left": "u", "right": "v", "low": "p", "low2": "p"}, "", "symmetric_pair"),
         (
             {"low": "p", "low2": "q"},
             "M5 p vb vss vss nmos w=8u l=2u\nM6 q vb vss vss nmos w=8u l=2u",
             "symmetric_pair",
         ),
         ({"low": "p", "low2": "q"}, "M5 p vb vss vss nmos w=8u l=2u\nM6 q vb vss vss nmos w=8u l=4u", None),
-        ({"low": "p", "low2": "q"}, "M5 p vb vss vss nmos w=8u l=2u\nM6 q vc vss vss nmos w=8u l=2u", None),
+        (
+            {"low": "p", "low2": "q"},
+            "M5 p vb vss vss nmos w=8u l=2u\nM6 q vc vss vss nmos w=8u l=2u",
+            "symmetric_pair",
+        ),
     ],
 )
 def test_followers_and_cells_with_bodies_on_their_own_sources_are_pairs(spice, changed, more, found):
@@ -170,7 +174,10 @@ def test_inputs_of_a_recycling_amplifier_pair_up_by_what_hangs_on_their_drains(s
     unequal = modules(spice(sub(RECYCLING.format(5))))
     assert "differential_pair" not in {kind for kind, _ in unequal}
     third = RECYCLING.format(6) + "M9 z bias t vdd pmos w=4u l=1u"
-    assert "differential_pair" not in {kind for kind, _ in modules(spice(sub(third)))}
+    assert {devices for kind, devices in modules(spice(sub(third))) if kind == "differential_pair"} == {
+        ("M1", "M4"),
+        ("M2", "M3"),
+    }
 
 
 def test_a_unity_gain_buffer_is_still_a_pair(spice):
@@ -517,7 +524,8 @@ def test_every_pair_really_has_the_connections_it_claims(circuit):
             assert nets[0]["d"] != nets[1]["d"]
         elif module.type == "current_mirror":
             members = [module.properties["reference"], *module.properties["outputs"]]
-            assert len({circuit.device(d).terminals["g"] for d in members}) == 1
+            joined = "joined_by" in module.properties  # switches lie between the gates
+            assert joined or len({circuit.device(d).terminals["g"] for d in members}) == 1
             assert len({circuit.device(d).terminals["s"] for d in members}) == 1
         elif module.type == "cross_coupled_pair":
             assert (nets[0]["g"], nets[0]["d"]) == (nets[1]["d"], nets[1]["g"])

@@ -1,0 +1,389 @@
+"""Growing a symmetric structure from one pair: which devices and nets are images of each other if two devices are.
+
+A circuit is taken for a graph of elements (transistors, passives, diodes, unknown cells) and nets. Two elements assumed
+to be images make the nets of their terminals images, and so the elements on these nets. Two elements, one on each of
+two nets that are images, are images when they are drawn alike and each of their nets is the same net, known as the
+image of the other, or not yet known. Where a net offers a choice, what agrees best is taken: nets known as images, then
+shared gates, then other shared nets. What hangs on channels comes first, then what hangs on gates, then what only a
+guess about gates supports. The search therefore passes a single-ended output, a mirror as load, or a buffer on one
+side.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from layoutkit.circuit.symmetry_graph import CONTROLS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from layoutkit.circuit.symmetry_graph import Element, SymmetryGraph
+
+_MOST_CHOICES = 6  # alike elements on one net; among more, those with the same known nets are compared only
+MOST_GATES = 3
+"""Over how many gates one after the other a structure is followed from its first pair; beyond that lies logic."""
+_KNOWN, _SAME_GATE, _SAME, _GUESSED_GATE = 4, 3, 2, -1  # what a terminal says for two elements being images
+_ATTACHED, _GATED, _GUESSED, _INPUTS = range(4)  # in this order the elements on two nets are looked at
+
+
+class _Facing(NamedTuple):
+    """What two elements would make of their nets: pairs of nets that face each other, and what speaks for them."""
+
+    nets: tuple[tuple[str, str, str], ...]  # role, left, right
+    score: int
+    guessed_gate: bool
+
+
+class Growth:
+    """A structure that grows from one or several pairs.
+
+    Args:
+        graph: The graph of the circuit.
+        taken: Numbers of the elements of other structures.
+        known: Images of nets in other structures.
+        exact: Whether to give up as soon as two nets that are images do not have the same elements on them.
+
+    Attributes:
+        pairs: Numbers of elements that are images, in the order found; the left one first.
+        centred: Numbers of the elements that are images of themselves.
+        images: Net to its image; a net on the axis to itself.
+        net_pairs: Nets that are images of each other, left first, in the order found.
+    """
+
+    def __init__(
+        self,
+        graph: SymmetryGraph,
+        taken: Mapping[int, int] | None = None,
+        known: Mapping[str, str] | None = None,
+        exact: bool = False,
+    ) -> None:
+        self._graph = graph
+        self._exact = exact
+        self._failed = False
+        self._taken = taken or {}
+        self.pairs: list[tuple[int, int]] = []
+        self.centred: list[int] = []
+        self.images: dict[str, str] = {}
+        self.net_pairs: list[tuple[str, str]] = []
+        self._known = known or {}
+        self._partner: dict[int, int] = {}
+        self._shared: set[str] = set()  # gate nets that elements on both sides are on
+        self._axis: list[str] = []
+        self._queue: list[tuple[int, int, str, str]] = []
+        self._late: list[tuple[str, str]] = []
+        self._depth: dict[str, int] = {}  # over how many gates a net was reached
+        self._open: set[tuple[str, str]] = set()  # nets that offered a choice
+        self._pushed = 0
+
+    def grow(self, one: str, other: str) -> bool:
+        """Take two elements for images and add all that follows; return whether they can be images."""
+        a, b = self._graph.number.get(one, -1), self._graph.number.get(other, -1)
+        if min(a, b) < 0 or not self._free(a) or not self._free(b):
+            return False
+        found = self._facing(a, b)
+        if found is None:
+            return False
+        now = [each for each in found.nets if each[0] not in CONTROLS or each[1] == each[2]]
+        self._late += [(x, y) for role, x, y in found.nets if role in CONTROLS and x != y]
+        self._commit(a, b, found._replace(nets=tuple(now)))
+        while (self._queue or self._late) and not self._failed:
+            if self._queue:
+                level, _, left, right = heapq.heappop(self._queue)
+                self._visit(level, left, right)
+                continue
+            left, right = self._late.pop(0)
+            if self._agree(left, right) == 0 and left != right:
+                self._mirror(left, right, 0)
+        return not self._failed
+
+    @property
+    def unmatched(self) -> int:
+        """How many elements on nets that are images have no image."""
+        nets = {net for pair in self.net_pairs for net in pair}
+        places = {index for net in nets for index, _ in self._graph.on_net[net]}
+        return len(places - self._partner.keys())
+
+    @property
+    def score(self) -> float:
+        """How much of the circuit it explains."""
+        return len(self.pairs) + 0.1 * len(self.centred) - 0.25 * self.unmatched
+
+    def from_inputs(self) -> tuple[tuple[str, str], ...]:
+        """Return the pairs of nets, those at the gates of the first pair first."""
+        one, other = (self._graph.elements[index].on("g") for index in self.pairs[0])
+        first = [pair for pair in self.net_pairs if set(pair) == {one, other}]
+        return (*first, *(pair for pair in self.net_pairs if pair not in first))
+
+    @property
+    def closed(self) -> bool:
+        """Whether all around the pair agrees: no element lacks an image, and the two sides are joined but not parallel.
+
+        An element across them or a net of both joins them. Sides are parallel that differ in inner nets only, as the
+        two stacks of one gate.
+        """
+        if self.unmatched or len(self.pairs) < 2 or not self.net_pairs:
+            return False
+        passive = not any(element.on("g") for element in (self._graph.elements[a] for a, _ in self.pairs))
+        if not (self.centred or self._shared or self._axis or passive):
+            return False
+        gates = any(
+            self.images.get(self._graph.elements[a].on("g")) not in (None, self._graph.elements[a].on("g"))
+            for a, _ in self.pairs
+        )
+        return gates or any(left in self._graph.ports and right in self._graph.ports for left, right in self.net_pairs)
+
+    def _free(self, index: int) -> bool:
+        return index not in self._partner and index not in self._taken
+
+    def _commit(self, a: int, b: int, found: _Facing, depth: int = 0) -> None:
+        self._partner[a], self._partner[b] = b, a
+        if a == b:
+            self.centred.append(a)
+        else:
+            self.pairs.append((a, b))
+        for role, left, right in found.nets:
+            if left != right:
+                self._mirror(left, right, depth + (role in CONTROLS))
+            elif left not in self._graph.supplies and left not in self.images:
+                if role in CONTROLS:
+                    self._shared.add(left)
+                else:
+                    self.images[left] = left
+                    self._axis.append(left)
+
+    def _mirror(self, left: str, right: str, depth: int) -> None:
+        """Take two nets for images, unless one is known, and look at what is on them."""
+        if left in self.images or right in self.images:
+            if (left, right) in self._open:
+                self._open.discard((left, right))
+                self._push(_ATTACHED, left, right)
+            return
+        self.images[left], self.images[right] = right, left
+        self._depth[left] = depth
+        self.net_pairs.append((left, right))
+        self._failed = self._failed or (self._exact and self._graph.around(left) != self._graph.around(right))
+        self._push(_ATTACHED, left, right)
+
+    def _push(self, level: int, left: str, right: str) -> None:
+        self._pushed += 1
+        heapq.heappush(self._queue, (level, self._pushed, left, right))
+
+    def _agree(self, x: str, y: str) -> int | None:
+        """Return what two nets say for two elements being images; None if they cannot be images."""
+        if x == y:
+            return _SAME if self.images.get(x, x) == x else None
+        if x in self._graph.supplies or y in self._graph.supplies:
+            return None
+        if x in self.images or y in self.images:
+            return _KNOWN if self.images.get(x) == y else None
+        if x in self._known or y in self._known:
+            return 0 if self._known.get(x) == y else None
+        return None if x in self._shared or y in self._shared else 0
+
+    def _facing(self, a: int, b: int) -> _Facing | None:
+        """Return how two elements face each other; None if they cannot be images."""
+        one, other = self._graph.elements[a], self._graph.elements[b]
+        if one.key != other.key or bool(one.body) != bool(other.body):
+            return None
+        if one.body and self._agree(one.body, other.body) is None:
+            return None
+        straight = self._judge([(role, x, y) for (role, x), (_, y) in zip(one.ends, other.ends, strict=True)])
+        ends = [n for n, (role, _) in enumerate(one.ends) if role in ("e", "d", "s")]
+        if len(ends) != 2 or (one.ends[ends[0]][0] != "e" and not self._across(one)):
+            return straight
+        turned = list(other.ends)
+        turned[ends[0]], turned[ends[1]] = turned[ends[1]], turned[ends[0]]
+        crossed = self._judge([(role, x, y) for (role, x), (_, y) in zip(one.ends, turned, strict=True)])
+        if straight is None or crossed is None:
+            return straight or crossed
+        return crossed if crossed.score > straight.score else straight
+
+    def _across(self, element: Element) -> bool:
+        ends = element.channel
+        return len(ends) == 2 and ends[0] != ends[1] and self.images.get(ends[0]) == ends[1]
+
+    def _judge(self, nets: list[tuple[str, str, str]]) -> _Facing | None:
+        score, guessed = 0, False
+        new: dict[str, str] = {}
+        for role, x, y in nets:
+            if role in CONTROLS and x == y:  # a mirror as load has its gates on one side
+                score += _SAME_GATE if self.images.get(x, x) == x else 0
+                continue
+            said = self._agree(x, y)
+            if said is None:
+                return None
+            if said == 0:
+                if new.get(x, y) != y or new.get(y, x) != x:
+                    return None
+                if role in CONTROLS and new.get(x) != y:
+                    guessed = True
+                    score += _GUESSED_GATE
+                new[x], new[y] = y, x
+            score += said
+        return _Facing(tuple(nets), score, guessed)
+
+    def _visit(self, level: int, left: str, right: str) -> None:
+        ours, theirs = self._groups(left, level), self._groups(right, level)
+        for key, group in ours.items():
+            if key in theirs:
+                self._match(level, key[0] in CONTROLS, group, theirs[key], (left, right))
+        deep = self._depth[left] >= MOST_GATES and not self._exact
+        if level < _INPUTS - 1 and not deep:
+            self._push(level + 1, left, right)
+
+    def _groups(self, net: str, level: int) -> dict[tuple[Any, ...], list[int]]:
+        found: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+        for index, role in self._graph.on_net[net]:
+            if self._free(index) and (level > _ATTACHED or role not in CONTROLS):
+                found[(role, self._graph.elements[index].key)].append(index)
+        return found
+
+    def _match(self, level: int, gates: bool, ours: list[int], theirs: list[int], nets: tuple[str, str]) -> None:
+        """Pair elements of one kind on two nets that are images: those that agree best, where that leaves no choice."""
+        ours, theirs = ([i for i in side if self._free(i)] for side in (ours, theirs))
+        both = set(ours) & set(theirs)
+        across = [index for index in ours if index in both]
+        ours, theirs = ([i for i in side if i not in both] for side in (ours, theirs))
+        for a, b in zip(across[::2], across[1::2] or across[:1], strict=False):
+            found = self._facing(a, b)
+            if found is not None and self._free(a):
+                self._commit(a, b, found, self._depth[nets[0]])
+        while ours and theirs:
+            choices = self._choices(level, gates, ours, theirs, self._depth[nets[0]])
+            best = self._best(choices)
+            if best is None:
+                if choices:
+                    self._open.add(nets)
+                return
+            a, b = best
+            found = self._facing(a, b)
+            if found is None:
+                return
+            self._commit(a, b, found, self._depth[nets[0]] + gates)
+            ours, theirs = ([i for i in side if self._free(i)] for side in (ours, theirs))
+
+    def _choices(
+        self, level: int, gates: bool, ours: Sequence[int], theirs: Sequence[int], depth: int
+    ) -> dict[tuple[int, int], tuple[int, int]]:
+        choices = {}
+        many = max(len(ours), len(theirs)) > _MOST_CHOICES
+        places: dict[Any, list[int]] = defaultdict(list)
+        for b in theirs:
+            places[self._seen(b, False) if many else ()].append(b)
+        for a in ours:
+            near = places.get(self._seen(a, True) if many else (), [])
+            for b in near if len(near) <= _MOST_CHOICES else ():
+                found = self._facing(a, b)
+                if found is None or (found.guessed_gate and level < _GUESSED):
+                    continue
+                alike = self._graph.likeness(a, b)
+                if (found.guessed_gate and alike < 2) or (gates and not self._continues(a, b, found, depth)):
+                    continue
+                choices[a, b] = (found.score, alike)
+        return choices
+
+    def _seen(self, index: int, left: bool) -> tuple[Any, ...]:
+        """Return the known nets of an element, those of a left one as its image's."""
+        seen = []
+        for role, net in self._graph.elements[index].ends:
+            known = net in self.images or net in self._graph.supplies or net in self._shared
+            seen.append((role, (self.images.get(net, net) if left else net) if known else ""))
+        return tuple(sorted(seen))
+
+    def _continues(self, a: int, b: int, found: _Facing, depth: int) -> bool:
+        """Whether the nets that two gated elements drive are alike.
+
+        Channels of one kind are on both, or on none. Behind the first gate all is alike: there begins logic, in which
+        equal gates are no images because some of their nets are.
+        """
+        for role, left, right in found.nets:
+            if role in CONTROLS or left == right or left in self.images:
+                continue
+            if depth and self._graph.around(left) != self._graph.around(right):
+                return False
+            one, other = (self._kinds_on(net, (a, b)) for net in (left, right))
+            if (one or other) and not one & other:
+                return False
+        return True
+
+    def _kinds_on(self, net: str, but: tuple[int, int]) -> set[Any]:
+        return {
+            (role, self._graph.elements[index].key)
+            for index, role in self._graph.on_net[net]
+            if role not in CONTROLS and index not in but
+        }
+
+    def _best(self, choices: Mapping[tuple[int, int], tuple[int, int]]) -> tuple[int, int] | None:
+        """Return the choice that is better than any other of its two elements, or as good as a parallel one."""
+        for pair, worth in sorted(choices.items(), key=lambda each: (-each[1][0], -each[1][1], each[0])):
+            rivals = [
+                other
+                for other, its in choices.items()
+                if other != pair and its >= worth and (other[0] == pair[0] or other[1] == pair[1])
+            ]
+            if all(self._parallel(*pair, *rival) for rival in rivals):
+                return pair
+        return None
+
+    def _parallel(self, a: int, b: int, c: int, d: int) -> bool:
+        elements = self._graph.elements
+        return elements[a].ends == elements[c].ends and elements[b].ends == elements[d].ends
+
+    def centre(self, taken: Mapping[int, int]) -> None:
+        """Add what lies on the axis: tails with their cascodes and switches, parallel twins, a reference of its pairs.
+
+        Args:
+            taken: Numbers of the elements of all structures.
+        """
+        front, seen = list(self._axis), set(self._axis)
+        while front:
+            for index, role in self._graph.on_net[front.pop()]:
+                element = self._graph.elements[index]
+                if role not in ("d", "e", "c") or index in taken or index in self._partner:
+                    continue
+                if any(self.images.get(each, each) != each for each in element.channel):
+                    continue
+                if self._twins(index, taken):
+                    continue
+                self._partner[index] = index
+                self.centred.append(index)
+                new = [net for net in element.channel if net not in self._graph.supplies and net not in seen]
+                front += new
+                seen.update(new)
+        for net in sorted(self._shared | seen):
+            self._add_on_axis(net, taken)
+
+    def _add_on_axis(self, net: str, taken: Mapping[int, int]) -> None:
+        """Pair parallel twins on a net of the axis; centre the reference of a mirror whose outputs are all here."""
+        own = self._shared | set(self._axis) | set(self._graph.supplies.power) | set(self._graph.supplies.ground)
+        for index, role in self._graph.on_net[net]:
+            element = self._graph.elements[index]
+            if index in taken or index in self._partner or not all(each in own for _, each in element.ends):
+                continue
+            twins = self._twins(index, taken)
+            if len(twins) == 1:
+                self._partner[index], self._partner[twins[0]] = twins[0], index
+                self.pairs.append((index, twins[0]))
+            elif not twins and role == "d" and element.on("g") == net:
+                others = [other for other, end in self._graph.on_net[net] if end == "g" and other != index]
+                if others and all(self._partner.get(other, other) != other for other in others):
+                    self._partner[index] = index
+                    self.centred.append(index)
+
+    def _twins(self, index: int, taken: Mapping[int, int]) -> list[int]:
+        """Return the free elements that are parallel to one: drawn alike, on the same nets."""
+        element = self._graph.elements[index]
+        net = next(net for _, net in element.ends if net not in self._graph.supplies)
+        found = dict.fromkeys(other for other, _ in self._graph.on_net[net] if other != index)
+        alike = (element.key, element.ends, element.body)
+        return [
+            other
+            for other in found
+            if alike
+            == (self._graph.elements[other].key, self._graph.elements[other].ends, self._graph.elements[other].body)
+            and other not in taken
+            and other not in self._partner
+        ]

@@ -1,0 +1,153 @@
+"""A circuit as a graph for the search of symmetry: elements, and the nets of their terminals without the supplies."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from layoutkit.circuit.orientation import carries_both_ways, is_off
+
+if TYPE_CHECKING:
+    from layoutkit.circuit.circuit import BlackBox, Circuit, Device
+    from layoutkit.circuit.supplies import Supplies
+
+ROUNDS = 8
+"""Rounds of colour refinement: how many steps away what is around two elements is compared."""
+CONTROLS = frozenset({"g", "b"})
+"""Roles of the terminals that control a current: gates and bases."""
+
+
+class Element(NamedTuple):
+    """A device or an unknown cell as a node of the graph.
+
+    Attributes:
+        name: Id of the device.
+        key: How it is drawn, and what its ends are.
+        ends: Role and net of each terminal but the body; roles of exchangeable ends are ``e``.
+        body: Net of the body; empty if that is on the source.
+    """
+
+    name: str
+    key: tuple[Any, ...]
+    ends: tuple[tuple[str, str], ...]
+    body: str
+
+    def on(self, role: str) -> str:
+        """Return the net of a terminal."""
+        return next((net for each, net in self.ends if each == role), "")
+
+    @property
+    def channel(self) -> tuple[str, ...]:
+        """The nets of the terminals that carry its current."""
+        return tuple(net for role, net in self.ends if role not in CONTROLS)
+
+
+def drawing(device: Device) -> tuple[Any, ...]:
+    """Return what determines how a device is drawn: its type, model and parameters."""
+    params = tuple(sorted((key, float(value)) for key, value in device.params.items()))
+    return (device.type, device.model.lower(), params)
+
+
+def same_size(first: Device, second: Device) -> bool:
+    """Whether two devices are drawn alike: same type, model and parameters."""
+    return drawing(first) == drawing(second)
+
+
+class SymmetryGraph:
+    """The graph of one circuit. Dummies, which are off for good, are no elements.
+
+    Args:
+        circuit: The circuit, oriented.
+        supplies: Its supplies, which are images of themselves.
+    """
+
+    def __init__(self, circuit: Circuit, supplies: Supplies) -> None:
+        self.supplies = supplies
+        self.ports = frozenset(circuit.ports)
+        ends = Counter(
+            net
+            for device in circuit.devices
+            for terminal, net in device.terminals.items()
+            if terminal not in device.kind.sensing
+        )
+        loose = {net for net, count in ends.items() if count == 1} - self.ports
+        both_ways = carries_both_ways(circuit)
+        self.elements: list[Element] = []
+        for device in circuit.devices:
+            if device.type == "tap" or (device.is_mos and is_off(device, supplies)):
+                continue
+            leads_on = not loose & {device.terminals[end] for end in device.kind.ends}
+            element = _element(device, device.id in both_ways and leads_on)
+            if any(net not in supplies for _, net in element.ends):
+                self.elements.append(element)
+        self.elements += map(_unknown, circuit.black_boxes)
+        self.number = {element.name: index for index, element in enumerate(self.elements)}
+        self.on_net: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._around: dict[str, Counter[Any]] = {}
+        for index, element in enumerate(self.elements):
+            for role, net in element.ends:
+                if net not in supplies:
+                    self.on_net[net].append((index, role))
+
+    @cached_property
+    def colours(self) -> list[list[int]]:
+        """The colour of every element after each round of refinement (Weisfeiler and Leman 1968)."""
+        numbers: dict[Any, int] = {}
+
+        def colour(signature: Any) -> int:
+            return numbers.setdefault(signature, len(numbers))
+
+        nets: dict[str, int] = defaultdict(lambda: colour("net"))
+        nets.update({net: colour(("supply", net)) for net in (*self.supplies.power, *self.supplies.ground)})
+        now = [colour(element.key) for element in self.elements]
+        rounds = [now]
+        for _ in range(ROUNDS):
+            now = [
+                colour(
+                    (
+                        now[i],
+                        nets[each.body] if each.body else -1,
+                        *sorted((role, nets[net]) for role, net in each.ends),
+                    )
+                )
+                for i, each in enumerate(self.elements)
+            ]
+            nets.update(
+                {
+                    net: colour((nets[net], *sorted((role, now[index]) for index, role in places)))
+                    for net, places in self.on_net.items()
+                }
+            )
+            rounds.append(now)
+            if len(set(now)) == len(set(rounds[-2])) and len(rounds) > 2:
+                break
+        return rounds
+
+    def around(self, net: str) -> Counter[Any]:
+        """Return what is on a net: how often each kind of element with each of its terminals."""
+        if net not in self._around:
+            self._around[net] = Counter((role, self.elements[index].key) for index, role in self.on_net[net])
+        return self._around[net]
+
+    def likeness(self, one: int, other: int) -> int:
+        """Return for how many rounds of refinement two elements look alike."""
+        return next((n for n, row in enumerate(self.colours) if row[one] != row[other]), ROUNDS + 1)
+
+
+def _element(device: Device, both_ways: bool) -> Element:
+    net = device.terminals
+    body = net.get(device.kind.bulk, "") if device.kind.bulk else ""
+    shape, ends = "", tuple((device.kind.roles.get(name, name), net[name]) for name in net if name != device.kind.bulk)
+    if device.is_mos and net["d"] == net["s"]:  # a capacitor from its gate
+        shape, ends = "capacitor", (("p", net["g"]), ("n", net["d"]))
+    elif device.is_mos:
+        one, other = ("e", "e") if both_ways else ("d", "s")
+        shape, ends = "both ways" if both_ways else "", ((one, net["d"]), (other, net["s"]), ("g", net["g"]))
+    return Element(device.id, (shape, *drawing(device)), ends, "" if body in (net.get("d"), net.get("s")) else body)
+
+
+def _unknown(box: BlackBox) -> Element:
+    return Element(
+        box.id, ("cell", box.cell.lower()), tuple((f"port {name}", net) for name, net in box.nets.items()), ""
+    )
