@@ -113,21 +113,26 @@ class Channels:
 
         Args:
             device: The transistor.
-            by_port: Whether a gate that nothing inside drives counts, too.
+            by_port: Whether a gate that only something outside drives counts, too.
         """
-        gate, ends = device.terminals["g"], self._ends_of(device)
-        if ends in self._both_types and not any(net in self.supplies for net in ends):
+        gate = device.terminals["g"]
+        if self._passes(device):
             return True
         if gate in self._on[device.type] or self.is_logic(gate):
             return True
-        return by_port and not self.is_driven(gate)
+        return by_port and gate in self._outside and not self.is_driven(gate)
+
+    def _passes(self, device: Device) -> bool:
+        """Whether a transistor is half of a transmission gate."""
+        ends = self._ends_of(device)
+        return ends in self._both_types and not any(net in self.supplies for net in ends)
 
     def is_logic(self, net: str) -> bool:
         """Whether a net carries a logic signal: the output of a complementary gate, or an input of one from outside.
 
         In a complementary gate the transistors to power and those to ground have the same gate nets. What pulls between
         both rails, on one side only by logic signals and nowhere by a bias, is logic too, such as a level shifter, and
-        so is a latch between both rails without a bias.
+        so is a latch between both rails without a bias. Transmission gates pass logic on.
         """
         if net not in self._logic:
             self._logic[net] = False  # where signals go round in a circle
@@ -142,12 +147,15 @@ class Channels:
             for device in self.gates.get(net, ()):
                 pulled[device.type].add(device.terminals["d"])
             return bool(pulled["nmos"] & pulled["pmos"])
+        drivers = self.channel_ends(net)
+        if len(drivers) <= _MOST_IN_A_GATE and drivers and all(self._passes(device) for device in drivers):
+            fars = {end for device in drivers for end in self._ends_of(device)} - {net}
+            return not self.others.get(net) and all(self.is_logic(far) for far in fars)
         down, up = self._pulled_by(net, "nmos"), self._pulled_by(net, "pmos")
         if down and up and down == up and net not in down:
             return True
         if down and up and self._is_latched(net) and not any(self.has_diode(gate) for gate in (*down, *up)):
             return True
-        drivers = self.channel_ends(net)
         if len(drivers) > _MOST_IN_A_GATE or self.others.get(net):
             return False
         if any(d.terminals["s"] not in self.supplies or self.has_diode(d.terminals["g"]) for d in drivers):

@@ -75,6 +75,10 @@ class _Cut:
         reference, unequal = properties["reference"], set(properties.get("unequal_length", ()))
         if unequal == set(properties["outputs"]):
             unequal = set()  # none matches the reference: all are told as one group, and drawn apart
+        tops = set(properties.get("cascodes", ()))
+        if tops and not properties["cascoded_reference"]:
+            self._words.append(f"{' '.join(sorted(tops))} of {group.id}: drawn apart, the reference has no cascode")
+            unequal |= tops
         free = [name for name in group.devices if name not in self._owner and name not in unequal]
         outputs = [name for name in properties["outputs"] if name in free]
         first = self._modules.get(self._owner.get(reference, ""))

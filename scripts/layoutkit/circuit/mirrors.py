@@ -372,6 +372,7 @@ class Mirrors:
             properties["unequal_length"] = unequal
         if tops:
             properties["cascodes"] = [device.id for device in tops]
+            properties["cascoded_reference"] = tops[0].terminals["s"] == reference.terminals["d"]
         return Group("current_mirror", tuple(device.id for device in (*bottoms, *tops)), properties)
 
     def left_out(self) -> list[tuple[str, str]]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.channels import Channels
     from layoutkit.circuit.circuit import Device
 
+_LEAST_R, _MOST_R = 1.0, 1e9  # ohm
 _MOST_ON_A_BRANCH = 1024  # nets
 
 
@@ -36,7 +37,7 @@ class ResistorRatios:
         self._channels = channels
         self._order = order
         self._on: dict[str, list[Device]] = defaultdict(list)
-        resistors = [d for d in channels.circuit.devices if d.type == "resistor" and self._far(d) is not None]
+        resistors = [d for d in channels.circuit.devices if d.type == "resistor" and self._is_real(d)]
         for device in resistors:
             for end in device.kind.ends:
                 self._on[device.terminals[end]].append(device)
@@ -44,6 +45,12 @@ class ResistorRatios:
         self._resistors = [device for device in resistors if device.id not in dead]
         for net, devices in list(self._on.items()):
             self._on[net] = [device for device in devices if device.id not in dead]
+
+    @classmethod
+    def _is_real(cls, device: Device) -> bool:
+        """Whether a resistor joins two nets and is neither an ideal short nor an ideal open, as of a trimmed link."""
+        value = device.params.get("r", _LEAST_R)
+        return cls._far(device) is not None and ("l" in device.params or _LEAST_R <= value <= _MOST_R)
 
     @staticmethod
     def _far(device: Device, net: str = "") -> str | None:
@@ -77,11 +84,12 @@ class ResistorRatios:
         others = [d for d in self._channels.others.get(net, ()) if d.type != "resistor"]
         return not others and not self._channels.channel_ends(net) and net not in self._channels.circuit.black_box_nets
 
-    def found(self, mirrors: Iterable[Group]) -> list[Group]:
+    def found(self, mirrors: Iterable[Group], arrays: Iterable[Group]) -> list[Group]:
         """Return the ratios, each of resistors of one model.
 
         Args:
             mirrors: The mirrors, whose currents are in fixed ratios.
+            arrays: The arrays of bipolar transistors: the difference of their voltages is on resistors.
         """
         joined: dict[str, list[Device]] = {device.id: [device] for device in self._resistors}
 
@@ -98,6 +106,8 @@ class ResistorRatios:
                 join(devices)
         for mirror in mirrors:
             join(self._fed_by(mirror))
+        for array in arrays:
+            join(self._below_emitters(array))
         groups = {id(group): group for group in joined.values()}
         found = []
         for group in groups.values():
@@ -120,7 +130,9 @@ class ResistorRatios:
     def _is_sensed(self, net: str) -> bool:
         """Whether the voltage between resistors counts: a gate, a switch, a port or a third resistor is on the net."""
         seen = self._channels.gates.get(net) or self._channels.channel_ends(net) or net in self._channels.ports
-        return bool(seen) or len(self._on[net]) > 2 or net in self._channels.circuit.black_box_nets
+        far = {self._far(device, net) for device in self._on[net]}
+        seen = seen or any(device.type != "resistor" for device in self._channels.others.get(net, ()))
+        return bool(seen) or len(far) > 2 or net in self._channels.circuit.black_box_nets
 
     def _has_capacitor(self, net: str) -> bool:
         places = self._channels.circuit.nets[net]
@@ -152,6 +164,13 @@ class ResistorRatios:
                 found[resistor.id] = resistor
         alive = {device.id for device in self._resistors}
         return [device for device in found.values() if device.id in alive]
+
+    def _below_emitters(self, array: Group) -> list[Device]:
+        """Return the resistors between the emitters of NPN transistors on one base and ground."""
+        devices = [self._channels.circuit.device(name) for name in array.devices]
+        emitters = sorted({device.terminals["e"] for device in devices if device.type == "npn"})
+        found = {resistor.id: resistor for net in emitters for resistor in self._down_from(net, "pmos")}
+        return list(found.values()) if len(emitters) > 1 else []
 
     def _down_from(self, net: str, mos_type: str) -> list[Device]:
         """Return the resistors between a branch and the rail opposite to that of its current source."""
@@ -245,6 +264,8 @@ def capacitor_ratios(channels: Channels, order: Mapping[str, int]) -> list[Group
         key = frozenset(device.id for device in devices)
         if len(devices) == len(channels.circuit.nets[net]) == 2 and net not in channels.ports:
             continue  # two in series, which hold twice the voltage
+        if not all(channels.is_switch(device, by_port=True) for device in channels.channel_ends(net)):
+            continue  # the output of an amplifier, which compensates or loads it
         if len(devices) > 1 and len(others) > 1 and key not in seen:
             seen.add(key)
             found.append(_capacitors(devices, order))

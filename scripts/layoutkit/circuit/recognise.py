@@ -131,11 +131,16 @@ class _Recognition:
         for inverter in inverters(self._channels, self._taken, mirrored):
             self._add(inverter)
         pairs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
+        arrays = bipolar_arrays(self._channels, self._order)
+        ratios = [
+            *ResistorRatios(self._channels, self._order).found(self._found["current_mirror"], arrays),
+            *capacitor_ratios(self._channels, self._order),
+        ]
+        known = {frozenset(g.devices) for kind in ("resistor_pair", "capacitor_pair") for g in self._found[kind]}
         for group in (
             *ring_stages(self._channels, mirrored, pairs),
-            *bipolar_arrays(self._channels, self._order),
-            *ResistorRatios(self._channels, self._order).found(self._found["current_mirror"]),
-            *capacitor_ratios(self._channels, self._order),
+            *arrays,
+            *(ratio for ratio in ratios if frozenset(ratio.devices) not in known),
         ):
             self._add(group)
         return Findings(self._modules(), tuple(mirrors.left_out()), self._symmetry.structures)
@@ -279,9 +284,10 @@ class _Recognition:
         return {**dict(pairs), **{right: left for left, right in pairs}}
 
     def _tails(self) -> set[tuple[str, str]]:
-        """Return the source nets of the input pairs that are no supplies, each with the type of the transistors."""
+        """Return the source nets of the input pairs, each with the type of the transistors: no supplies, no latches."""
         pairs = [group for kind in ("differential_pair", "symmetric_pair") for group in self._found[kind]]
         devices = [self._circuit.device(name) for group in pairs for name in group.devices]
+        devices = [device for device in devices if not self._channels.is_logic(device.terminals["d"])]
         found = {(device.terminals["s"], device.type) for device in devices}
         return {(net, kind) for net, kind in found if net not in self._supplies}
 

@@ -1,0 +1,361 @@
+"""Groups as an engineer draws them, each in a small circuit of its own.
+
+All groups of a circuit are stated. Names, the order of cards and the order of drain and source change none of them.
+"""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from layoutkit.circuit import find_roles, read_netlist
+from layoutkit.circuit.orientation import oriented
+from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.circuit.recognise import recognise
+
+NMOS = "{} {} {} {} vss nch w=4u l=1u"
+INVERTER = "MP{0} {2} {1} vdd vdd pch w=2u l=0.2u\nMN{0} {2} {1} vss vss nch w=1u l=0.2u\n"
+
+CIRCUITS = {
+    "mirror with resistors below its sources": (
+        """
+        M1 i i s1 vss nch w=4u l=1u
+        M2 o i s2 vss nch w=8u l=1u
+        R1 s1 vss 2k
+        R2 s2 vss 1k
+        """,
+        {("current_mirror", "M1 M2", "M1", "degenerated"), ("resistor_ratio", "R1 R2")},
+    ),
+    "self-biased reference": (
+        """
+        M1 a a vss vss nch w=1u l=2u
+        M2 b a s vss nch w=4u l=2u
+        M5 o a vss vss nch w=1u l=2u
+        R1 s vss 10k
+        M3 a b vdd vdd pch w=2u l=2u
+        M4 b b vdd vdd pch w=2u l=2u
+        """,
+        {
+            ("current_mirror", "M1 M5", "M1", "simple"),
+            ("current_mirror", "M1 M2", "M1", "self_biased"),
+            ("current_mirror", "M3 M4", "M4", "simple"),
+        },
+    ),
+    "mirror on the emitters of a bandgap core": (
+        """
+        M1 a a e1 vss nch w=4u l=1u
+        M2 b a s vss nch w=4u l=1u
+        R1 s e2 10k
+        Q1 vss vss e1 pnp m=1
+        Q2 vss vss e2 pnp m=8
+        M3 a b vdd vdd pch w=2u l=2u
+        M4 b b vdd vdd pch w=2u l=2u
+        """,
+        {
+            ("current_mirror", "M1 M2", "M1", "self_biased"),
+            ("current_mirror", "M3 M4", "M4", "simple"),
+            ("bipolar_array", "Q1 Q2"),
+        },
+    ),
+    "charge pump with switches below its sources, and replicas that are always on": (
+        """
+        M1 i i x1 vss nch w=4u l=1u
+        M2 o i x2 vss nch w=4u l=1u
+        M3 x1 vdd vss vss nch w=2u l=0.2u
+        M4 x2 dn vss vss nch w=2u l=0.2u
+        M5 p p vdd vdd pch w=4u l=1u
+        M6 o p vdd vdd pch w=4u l=1u
+        """,
+        {
+            ("current_mirror", "M1 M2", "M1", "degenerated"),
+            ("current_mirror", "M5 M6", "M5", "simple"),
+            ("switch_pair", "M3 M4"),
+        },
+    ),
+    "reference closed through an enable switch": (
+        """
+        M1 i g vss vss nch w=4u l=1u
+        M2 o g vss vss nch w=8u l=1u
+        M3 i enb g vss nch w=1u l=0.2u
+        M4 g en vss vss nch w=1u l=0.2u
+        """
+        + INVERTER.format(5, "en", "enb"),
+        {("current_mirror", "M1 M2", "M1", "simple"), ("inverter", "MN5 MP5")},
+    ),
+    "outputs on a gate that a switch joins to that of the reference": (
+        """
+        M1 i i vss vss nch w=4u l=1u
+        M2 m i vss vss nch w=4u l=1u
+        M3 g up i vss nch w=1u l=0.2u
+        M4 o g vss vss nch w=4u l=1u
+        M5 g upb vss vss nch w=1u l=0.2u
+        """,
+        {("current_mirror", "M1 M2", "M1", "simple"), ("current_mirror", "M1 M4", "M1", "switched")},
+    ),
+    "sources of a bandgap that an amplifier drives, with cascodes and a start-up transistor": (
+        """
+        M1 d1 g vdd vdd pch w=8u l=4u
+        M2 d2 g vdd vdd pch w=8u l=4u
+        M3 d3 g vdd vdd pch w=8u l=4u
+        C1 a cas d1 vdd pch w=8u l=1u
+        C2 b cas d2 vdd pch w=8u l=1u
+        C3 out cas d3 vdd pch w=8u l=1u
+        Q1 vss vss a pnp m=1
+        Q2 vss vss e pnp m=8
+        R1 b e 10k
+        R2 out vss 100k
+        A1 n a t vss nch w=4u l=2u
+        A2 g b t vss nch w=4u l=2u
+        A3 n n vdd vdd pch w=4u l=2u
+        A4 g n vdd vdd pch w=4u l=2u
+        A5 t bias vss vss nch w=4u l=2u
+        S1 g start vss vss nch w=1u l=0.2u
+        """.replace("\n        C", "\n        MC")
+        .replace("\n        A", "\n        MA")
+        .replace("\n        S", "\n        MS"),
+        {
+            ("current_mirror", "M1 M2 M3 MC1 MC2 MC3", None, "driven"),
+            ("differential_pair", "MA1 MA2"),
+            ("current_mirror", "MA3 MA4", "MA3", "simple"),
+            ("bipolar_array", "Q1 Q2"),
+            ("resistor_ratio", "R1 R2"),
+        },
+    ),
+    "two tails on a bias port": (
+        """
+        M1 a inp s1 vss nch w=4u l=1u
+        M2 b inn s2 vss nch w=4u l=1u
+        R1 s1 s2 1k
+        M3 s1 bias vss vss nch w=8u l=2u
+        M4 s2 bias vss vss nch w=8u l=2u
+        """,
+        {("differential_pair", "M1 M2"), ("current_mirror", "M3 M4", None, "driven")},
+    ),
+    "output of another gate length": (
+        """
+        M1 i i vss vss nch w=4u l=1u
+        M2 o i vss vss nch w=4u l=1u
+        M3 p i vss vss nch w=1u l=8u
+        """,
+        {("current_mirror", "M1 M2 M3", "M1", "simple")},
+    ),
+    "loads that are the references of two mirrors": (
+        """
+        M0 t bias vss vss nch w=4u l=1u
+        M1 a inp t vss nch w=8u l=1u
+        M2 b inn t vss nch w=8u l=1u
+        M3 a a vdd vdd pch w=4u l=1u
+        M4 b b vdd vdd pch w=4u l=1u
+        M5 c a vdd vdd pch w=8u l=1u
+        M6 out b vdd vdd pch w=8u l=1u
+        M7 c c vss vss nch w=4u l=1u
+        M8 out c vss vss nch w=4u l=1u
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("load_pair", "M3 M4"),
+            ("current_mirror", "M3 M5", "M3", "simple"),
+            ("current_mirror", "M4 M6", "M4", "simple"),
+            ("current_mirror", "M7 M8", "M7", "simple"),
+        },
+    ),
+    "folded cascodes beside a mirror with the same bias": (
+        """
+        M0 t nb vss vss nch w=4u l=1u
+        M1 x inp t vss nch w=4u l=1u
+        M2 y inn t vss nch w=4u l=1u
+        M3 x p vdd vdd pch w=4u l=1u
+        M4 y p vdd vdd pch w=4u l=1u
+        M5 r p vdd vdd pch w=4u l=1u
+        M6 q p vdd vdd pch w=4u l=1u
+        M7 p c r vdd pch w=4u l=1u
+        M8 nb c q vdd pch w=4u l=1u
+        M9 o1 c x vdd pch w=2u l=1u
+        M10 o2 c y vdd pch w=2u l=1u
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("current_mirror", "M3 M4 M5 M6 M7 M8", "M5", "wide_swing"),
+            ("cascode_pair", "M10 M9"),
+        },
+    ),
+    "ring of starved inverters": (
+        "MB p ctl vss vss nch w=1u l=1u\nMD p p vdd vdd pch w=2u l=1u\n"
+        + "".join(
+            f"MP{i} n{(i + 1) % 3} n{i} h{i} vdd pch w=2u l=0.2u\nMN{i} n{(i + 1) % 3} n{i} l{i} vss nch w=1u l=0.2u\n"
+            f"MH{i} h{i} p vdd vdd pch w=2u l=1u\nML{i} l{i} ctl vss vss nch w=1u l=1u\nC{i} n{(i + 1) % 3} vss 10f\n"
+            for i in range(3)
+        ),
+        {
+            ("current_mirror", "MD MH0 MH1 MH2", "MD", "simple"),
+            ("current_mirror", "MB ML0 ML1 ML2", None, "driven"),
+            *(("inverter", f"MN{i} MP{i}") for i in range(3)),
+            ("ring_stage", " ".join(f"{kind}{i}" for kind in ("C", "MH", "ML", "MN", "MP") for i in range(3))),
+        },
+    ),
+    "ring of differential stages": (
+        "".join(
+            f"MA{i} x{(i + 1) % 4} x{i} t{i} vss nch w=4u l=0.2u\nMB{i} y{(i + 1) % 4} y{i} t{i} vss nch w=4u l=0.2u\n"
+            f"RA{i} vdd x{(i + 1) % 4} 2k\nRB{i} vdd y{(i + 1) % 4} 2k\nMT{i} t{i} nb vss vss nch w=4u l=1u\n"
+            for i in range(4)
+        )
+        + "MR nb nb vss vss nch w=4u l=1u\n",
+        {
+            ("current_mirror", "MR MT0 MT1 MT2 MT3", "MR", "simple"),
+            *(("differential_pair", f"MA{i} MB{i}") for i in range(4)),
+            *(("resistor_pair", f"RA{i} RB{i}") for i in range(4)),
+            ("ring_stage", " ".join(f"{kind}{i}" for kind in ("MA", "MB", "MT", "RA", "RB") for i in range(4))),
+        },
+    ),
+    "divider, its compensation and a pole": (
+        """
+        R1 out fb 200k
+        R2 fb vss 100k
+        R3 n z 10k
+        C1 z out 1p
+        R4 fb2 flt 10k
+        C2 flt vss 1p
+        M1 n fb t vss nch w=4u l=1u
+        M2 q flt t vss nch w=4u l=1u
+        M3 t bias vss vss nch w=4u l=1u
+        """,
+        {("differential_pair", "M1 M2"), ("resistor_ratio", "R1 R2")},
+    ),
+    "ladder": (
+        "".join(f"RS{i} n{i} n{i + 1} rpoly w=1u l=10u\nRP{i} n{i} b{i} rpoly w=1u l=20u\n" for i in range(3))
+        + "RT n3 vss rpoly w=1u l=20u\n",
+        {("resistor_ratio", "RP0 RP1 RP2 RS0 RS1 RS2 RT")},
+    ),
+    "bank of unit capacitors, and two on the output of an amplifier": (
+        """
+        C0 top b0 cmim w=5u l=5u m=1
+        C1 top b1 cmim w=5u l=5u m=2
+        C2 top b2 cmim w=5u l=5u m=4
+        M1 out top vss vss nch w=4u l=1u
+        M2 out bias vdd vdd pch w=4u l=1u
+        C3 out x cmim w=9u l=9u
+        C4 out y cmim w=9u l=9u
+        """,
+        {("capacitor_ratio", "C0 C1 C2")},
+    ),
+    "emitters that differ, on one base": (
+        """
+        Q1 c1 b e1 npn m=8
+        Q2 c2 b e2 npn m=1
+        R1 e1 e2 10k
+        R2 e2 vss 50k
+        """,
+        {("bipolar_array", "Q1 Q2"), ("resistor_ratio", "R1 R2")},
+    ),
+}
+
+
+def circuit_of(text, ports="vdd vss"):
+    cards = "\n".join(line.strip() for line in text.strip().splitlines())
+    return read_netlist(NetlistText(f".subckt dut {ports}\n{cards}\n.ends\n"), identify_modules=False)
+
+
+def stated(groups, names=None):
+    """Return type and sorted devices of each group; of mirrors also the reference, None without one, and topology."""
+    found = set()
+    for group in groups:
+        own = [names[name] if names else name for name in group.devices]
+        entry = (group.type, " ".join(sorted(own)))
+        if group.type == "current_mirror":
+            topology, reference = group.properties["topology"], group.properties["reference"]
+            reference = names[reference] if names else reference
+            entry += (None if topology == "driven" else reference, topology)
+        found.add(entry)
+    return found
+
+
+PORTS = "vdd vss inp inn bias ctl en dn up upb start o out i cas fb fb2 b0 b1 b2"
+
+
+@pytest.mark.parametrize("name", CIRCUITS)
+def test_the_groups_of_a_circuit_are_those_of_an_engineer(name):
+    text, expected = CIRCUITS[name]
+    assert stated(recognise(circuit_of(text, PORTS))) == expected
+
+
+@pytest.mark.parametrize("name", CIRCUITS)
+@pytest.mark.parametrize("seed", range(4))
+def test_names_and_order_change_no_group(name, seed):
+    text, expected = CIRCUITS[name]
+    circuit = circuit_of(text, PORTS)
+    chance = random.Random(seed)
+    devices = list(circuit.devices)
+    chance.shuffle(devices)
+    new = [f"D{number}" for number in range(len(devices))]
+    chance.shuffle(new)
+    old = {name: device.id for name, device in zip(new, devices, strict=True)}
+    rails = {"vdd", "vss"}
+    nets = [net for net in circuit.nets if net not in rails]
+    other = dict(zip(nets, chance.sample([f"k{number}" for number in range(len(nets))], len(nets)), strict=True))
+    devices = [
+        replace(device, id=own, terminals={t: other.get(net, net) for t, net in device.terminals.items()})
+        for own, device in zip(new, devices, strict=True)
+    ]
+    devices = [d.with_ends_exchanged() if d.is_mos and chance.random() < 0.5 else d for d in devices]
+    ports = tuple(other.get(port, port) for port in circuit.ports)
+    changed = oriented(replace(circuit, devices=tuple(devices), ports=ports))
+    assert stated(recognise(changed), old) == expected
+
+
+NOTHING = {
+    "switches on an enable port": """
+        M1 a en vss vss nch w=1u l=0.2u
+        M2 b en vss vss nch w=1u l=0.2u
+        M3 c en vss vss nch w=1u l=0.2u
+    """,
+    "switches of two phases": """
+        M1 inp phi1 a vss nch w=1u l=0.2u
+        M2 agnd phi2 a vss nch w=1u l=0.2u
+        M3 inn phi1 b vss nch w=1u l=0.2u
+        M4 agnd phi2 b vss nch w=1u l=0.2u
+        C1 a x 100f
+        C2 b y 100f
+    """,
+    "transistors that a logic signal pulls down": INVERTER.format(1, "en", "enb")
+    + """
+        M1 a enb vss vss nch w=1u l=0.2u
+        M2 b enb vss vss nch w=1u l=0.2u
+        M3 c enb vss vss nch w=1u l=0.2u
+    """,
+    "keeper": INVERTER.format(1, "in", "q") + "MKP in q vdd vdd pch w=0.5u l=1u\nMKN in q vss vss nch w=0.5u l=1u\n",
+}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_what_is_switched_is_neither_a_mirror_nor_a_pair(name):
+    circuit = circuit_of(NOTHING[name], "vdd vss en a b c inp inn agnd phi1 phi2 in q")
+    assert {group.type for group in recognise(circuit)} <= {"inverter", "capacitor_pair"}
+
+
+def test_tied_dummies_stand_with_the_group_that_has_their_unit():
+    circuit = circuit_of(
+        """
+        M1 i i vss vss nch w=4u l=1u m=2
+        M2 o i vss vss nch w=4u l=1u m=4
+        MD1 vss vss vss vss nch w=4u l=1u
+        MD2 vss vss o vss nch w=4u l=1u
+        MX vss vss vss vss nch w=2u l=1u
+        """
+    )
+    (mirror,) = recognise(circuit)
+    assert mirror.devices == ("M1", "M2")
+    assert mirror.properties["dummies"] == ["MD1", "MD2"]
+
+
+def test_what_has_the_gate_of_a_mirror_and_another_root_is_told():
+    circuit = circuit_of(
+        """
+        M1 i i vss vss nch w=4u l=1u
+        M2 o i vss vss nch w=4u l=1u
+        M3 p i x vss nch w=4u l=1u
+        M4 x q r vss nch w=4u l=1u
+        M5 x u r vss nch w=4u l=1u
+        """
+    )
+    roles = find_roles(circuit)
+    assert any(line.startswith("M3 has the gate of mirror M1") for line in roles.not_matched)
