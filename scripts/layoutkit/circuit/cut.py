@@ -72,14 +72,14 @@ class _Cut:
 
     def _mirror(self, group: RecognisedModule) -> None:
         properties = group.properties
-        reference, unequal = properties["reference"], set(properties.get("unequal_length", ()))
-        if unequal == set(properties["outputs"]):
-            unequal = set()  # none matches the reference: all are told as one group, and drawn apart
-        tops = set(properties.get("cascodes", ()))
-        if tops and not properties["cascoded_reference"]:
-            self._words.append(f"{' '.join(sorted(tops))} of {group.id}: drawn apart, the reference has no cascode")
-            unequal |= tops
-        free = [name for name in group.devices if name not in self._owner and name not in unequal]
+        reference, apart = properties["reference"], set[str]()
+        if "cascodes" in properties and not properties["cascoded_reference"]:
+            apart = set(properties["cascodes"])
+            self._words.append(f"{' '.join(sorted(apart))} of {group.id}: drawn apart, the reference has no cascode")
+        if "unequal_length" in properties:
+            names = " ".join(properties["unequal_length"])
+            self._words.append(f"{names}: not drawn with {group.id}, the gate length is not that of {reference}")
+        free = [name for name in group.devices if name not in self._owner and name not in apart]
         outputs = [name for name in properties["outputs"] if name in free]
         first = self._modules.get(self._owner.get(reference, ""))
         if first is not None and first.type == "current_mirror" and first.properties["reference"] == reference:
@@ -98,13 +98,8 @@ class _Cut:
             owners = dict.fromkeys(self._owner[name] for name in lost if name in self._owner)
             self._words.append(f"{group.id} ({' '.join(group.devices)}) is drawn as parts of {' and '.join(owners)}")
             return
-        apart = [name for name in lost if name in unequal]
-        if apart:
-            self._words.append(
-                f"{' '.join(apart)} of {group.id}: drawn apart, the gate length is not that of {reference}"
-            )
         for name in lost:
-            if name not in unequal:
+            if name not in apart:
                 self._words.append(f"{name} of {group.id} is drawn as part of {self._owner[name]}")
         self._keep(_restricted(group, free) if lost else group)
 
@@ -115,8 +110,6 @@ def _restricted(group: RecognisedModule, kept: Sequence[str]) -> RecognisedModul
     properties["outputs"] = [name for name in properties["outputs"] if name in known]
     properties["ratios"] = {name: ratio for name, ratio in properties["ratios"].items() if name in known}
     cascodes = [name for name in properties.pop("cascodes", ()) if name in known]
-    if not any(ratio is None for ratio in properties["ratios"].values()):
-        properties.pop("unequal_length", None)
     if len(cascodes) > 1:
         properties["cascodes"] = cascodes
     bottoms = [properties["reference"], *properties["outputs"]]

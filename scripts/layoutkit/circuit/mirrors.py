@@ -7,9 +7,10 @@ r"""Find current mirrors and current sources on one gate net, with what lies bel
        rail   rail     rail   rail     rail   rail      rail      rail      rail   rail
        simple         closed_by sw     degenerated       wide_swing           driven
 
-Members of a mirror have one type, one model and one gate net, and their feet end on one net (see ``channels.py``). The
-reference is the member whose drain the gate is on, directly, through a cascode or through a switch. Without one, an
-amplifier or a port drives the gate, and the structure must say that the members are current sources.
+Members of a mirror have one type, one model and one gate net, and their feet end on one net (see ``channels.py``).
+Outputs of another gate length than the reference are told beside it; they are members only where no output has its
+length. The reference is the member whose drain the gate is on, directly, through a cascode or through a switch. Without
+one, an amplifier or a port drives the gate, and the structure must say that the members are current sources.
 """
 
 from __future__ import annotations
@@ -128,6 +129,11 @@ class Mirrors:
             and self._channels.is_switch(closer, by_port=True)
         ):
             extra["closed_by"] = closer.id
+        if any(gate_length(each) == gate_length(reference) for each in (*alike, *other)):
+            equal = [[each for each in part if gate_length(each) == gate_length(reference)] for part in (alike, other)]
+            unequal = [each.id for each in (*alike, *other) if gate_length(each) != gate_length(reference)]
+            alike, other = equal
+            extra |= {"unequal_length": unequal} if unequal else {}
         found = []
         if alike:
             found.append(self._mirror(reference, alike, "degenerated" if foot.kinds else "simple", extra, closer))
@@ -239,8 +245,10 @@ class Mirrors:
                 if enough or any(self._is_tail(each, alike, tails) for each in alike):
                     self._with_reference.add(key)
                     reference = min(alike, key=lambda each: (len(self._channels.foot(each).kinds),))
-                    rest = [each for each in members if each is not reference]
-                    found.append(self._mirror(reference, rest, "driven", {}, None))
+                    rest = [each for each in alike if each is not reference]
+                    unequal = [each.id for each in members if each not in alike]
+                    extra = {"unequal_length": unequal} if unequal else {}
+                    found.append(self._mirror(reference, rest, "driven", extra, None))
         return found
 
     def _is_pulled_beside(self, device: Device) -> bool:
@@ -367,9 +375,6 @@ class Mirrors:
             properties["common_source"] = self._root(reference)
             feet = {each.id: list(self._channels.foot(each).devices) for each in bottoms}
             properties["feet"] = {name: devices for name, devices in feet.items() if devices}
-        unequal = [name for name, ratio in ratios.items() if ratio is None]
-        if unequal:
-            properties["unequal_length"] = unequal
         if tops:
             properties["cascodes"] = [device.id for device in tops]
             properties["cascoded_reference"] = tops[0].terminals["s"] == reference.terminals["d"]

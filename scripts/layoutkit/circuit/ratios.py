@@ -84,12 +84,15 @@ class ResistorRatios:
         others = [d for d in self._channels.others.get(net, ()) if d.type != "resistor"]
         return not others and not self._channels.channel_ends(net) and net not in self._channels.circuit.black_box_nets
 
-    def found(self, mirrors: Iterable[Group], arrays: Iterable[Group]) -> list[Group]:
+    def found(
+        self, mirrors: Iterable[Group], arrays: Iterable[Group], inputs: Iterable[tuple[str, str]]
+    ) -> list[Group]:
         """Return the ratios, each of resistors of one model.
 
         Args:
             mirrors: The mirrors, whose currents are in fixed ratios.
             arrays: The arrays of bipolar transistors: the difference of their voltages is on resistors.
+            inputs: Nets at the two gates of each input pair: equal dividers on both are those of one amplifier.
         """
         joined: dict[str, list[Device]] = {device.id: [device] for device in self._resistors}
 
@@ -104,6 +107,10 @@ class ResistorRatios:
         for net, devices in self._on.items():
             if self._is_tap(net):
                 join(devices)
+        for one, other in inputs:
+            first, second = self._on.get(one, []), self._on.get(other, [])
+            if self._is_tap(one) and self._is_tap(other) and {*map(drawing, first)} & {*map(drawing, second)}:
+                join([*first, *second])
         for mirror in mirrors:
             join(self._fed_by(mirror))
         for array in arrays:

@@ -132,8 +132,9 @@ class _Recognition:
             self._add(inverter)
         pairs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
         arrays = bipolar_arrays(self._channels, self._order)
+        gates = [(one.terminals["g"], other.terminals["g"]) for one, other in pairs]
         ratios = [
-            *ResistorRatios(self._channels, self._order).found(self._found["current_mirror"], arrays),
+            *ResistorRatios(self._channels, self._order).found(self._found["current_mirror"], arrays, gates),
             *capacitor_ratios(self._channels, self._order),
         ]
         known = {frozenset(g.devices) for kind in ("resistor_pair", "capacitor_pair") for g in self._found[kind]}
@@ -164,7 +165,7 @@ class _Recognition:
 
     def _add(self, group: Group) -> None:
         if MODULE_TYPES[group.type].matched or group.type == "inverter":
-            self._taken.update(set(group.devices) - set(group.properties.get("unequal_length", ())))
+            self._taken.update(group.devices)
         self._found[group.type].append(group)
 
     def _add_pair(self, kind: str, first: Device, second: Device, properties: dict[str, Any]) -> None:

@@ -137,7 +137,20 @@ CIRCUITS = {
         M2 o i vss vss nch w=4u l=1u
         M3 p i vss vss nch w=1u l=8u
         """,
-        {("current_mirror", "M1 M2 M3", "M1", "simple")},
+        {("current_mirror", "M1 M2", "M1", "simple")},
+    ),
+    "start-up transistor of another gate length on a self-biased reference": (
+        """
+        M1 a a vss vss nch w=4u l=2u
+        M2 b a s vss nch w=4u l=2u m=8
+        R1 s vss 10k
+        M3 a b vdd vdd pch w=6u l=4u
+        M4 b b vdd vdd pch w=6u l=4u
+        M5 k a vss vss nch w=1u l=1u
+        M6 k vss vdd vdd pch w=1u l=20u
+        M7 b k vss vss nch w=1u l=1u
+        """,
+        {("current_mirror", "M1 M2", "M1", "self_biased"), ("current_mirror", "M3 M4", "M4", "simple")},
     ),
     "loads that are the references of two mirrors": (
         """
