@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 SUFFIXES = frozenset({".sp", ".spi", ".spice", ".cdl", ".cir", ".ckt", ".net", ".scs"})
 BOARD, PAGE = "board.json", "board.html"
 SHOWN = ("devices", "area_um2", "area_over_modules", "aspect", "wire_over_bound", "vias", "single_cuts", "mirror_error",
-         "offset_mv", "ports_inside", "unrouted", "drc", "lvs", "cpu_s", "peak_mb")  # fmt: skip
+         "offset_mv", "ports_inside", "unrouted", "drc", "lvs", "review_must", "review_should", "cpu_s",
+         "peak_mb")  # fmt: skip
 
 
 @dataclass(frozen=True)

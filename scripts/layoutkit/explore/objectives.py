@@ -87,6 +87,16 @@ FIGURES: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], float | None]]]
         "largest predicted systematic offset of a pair, of what is modelled",
         lambda report: _offset(report, "mV"),
     ),
+    "review_must": (
+        "",
+        "findings of the design review that must be mended",
+        lambda report: report["review"]["must"],
+    ),
+    "review_should": (
+        "",
+        "findings of the design review that are worth mending",
+        lambda report: report["review"]["should"],
+    ),
     "mirror_error": (
         "%",
         "largest predicted systematic error of a mirror, of what is modelled",

@@ -67,6 +67,8 @@ FIGURES = (
     Figure("unrouted", "unrouted", "nets that are not routed"),
     Figure("drc", "DRC", "violations, unchecked rules and layers"),
     Figure("lvs", "LVS", "1 unless the layout matches the netlist"),
+    Figure("review_must", "must", "findings of the design review that must be mended"),
+    Figure("review_should", "should", "findings of the design review worth mending", judged=False),
     Figure("cpu_s", "CPU s", "processor time of the build", judged=False),
     Figure("peak_mb", "MB", "most memory of the build", 50),
 )  # fmt: skip
@@ -104,6 +106,8 @@ def row(workspace: Path) -> dict[str, Any]:
         "unrouted": len(routing["failed"]),
         "drc": drc["total_violations"] + len(drc["rules_unchecked"]) + len(drc["layers_unchecked"]),
         "lvs": int(not (report["lvs"]["matched"] and report["lvs"]["complete"])),
+        "review_must": report.get("review", {}).get("must"),
+        "review_should": report.get("review", {}).get("should"),
         "stages": {
             each["name"]: {"cpu_s": round(each["cpu_ms"] / 1000, 2), "peak_mb": each["peak_mb"]}
             for each in report["stages"]

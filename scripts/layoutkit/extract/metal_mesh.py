@@ -32,7 +32,8 @@ Rect = tuple[int, int, int, int]
 class Link(NamedTuple):
     """What joins two cells: an edge of ``width`` [dbu] and ``squares``, or ``cuts`` between two conductors.
 
-    ``name`` is the conductor's or the cut's, ``box`` where it is, ``wire_width`` the whole width of the wire. [dbu]
+    ``name`` is the conductor's or the cut's, ``box`` where it is, ``wire_width`` the whole width of the wire [dbu], which
+    only a mesh with lines has.
     """
 
     one: int
@@ -215,7 +216,7 @@ class _Slabs:
             for (a, b, one), (c, d, other) in pairwise(cells):
                 if b == c:
                     squares = (d - a) / 2 / (high - low)
-                    wire = min(self._thickness(row, b - 1), self._thickness(row, b + 1))
+                    wire = min(self._thickness(row, b - 1), self._thickness(row, b + 1)) if self.longest else 0
                     mesh.links.append(Link(one, other, name, (b, low, b, high), high - low, squares, wire))
             if row + 1 < len(self.rows):
                 self._link_upwards(mesh, name, row, spans)
@@ -231,7 +232,7 @@ class _Slabs:
                 if c >= b:
                     break
                 left, right = max(a, c), min(b, d)
-                wire = min(_span_at(spans[row], left), _span_at(spans[row + 1], left))
+                wire = min(_span_at(spans[row], left), _span_at(spans[row + 1], left)) if self.longest else 0
                 mesh.links.append(
                     Link(one, other, name, (left, y, right, y), right - left, distance / (right - left), wire)
                 )

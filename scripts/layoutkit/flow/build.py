@@ -53,6 +53,7 @@ FILES = {
     "parasitics_netlist": "extracted.pex.spice",
     "drc_report": "drc.lyrdb",
     "lvs_report": "lvs.lvsdb",
+    "review_report": "review.lyrdb",
     "summary": "summary.json",
 }
 CONSTRAINTS, PLACED, PLACEMENT, ROUTES = "used_constraints.json", "placed.gds", "placement.json", "routes.json"
@@ -198,7 +199,7 @@ class _Job:
             "currents": "wires, rails and cuts",
             "export": "layout and reference netlist",
             "lvs": "against the input netlist",
-            "metrics": "areas and matching",
+            "metrics": "areas, matching, design review",
             "view": "picture and report",
         }
         return numbers[stage]() if stage in numbers else texts[stage]
@@ -504,12 +505,27 @@ class _Job:
         gates = labelled_gates(cell, technology)
         metrics = compute(cell, technology, gates, matched_pairs=matched_pairs(placed)).to_json()
         matching = matching_data(self.placed_design.whole, self.circuit, self.compared, cell, straps)
+        review = self._review()
+        post = self._post_layout(matching["groups"]) if self.request.post_layout else {}
         return {
             "metrics": {**metrics, "straps": straps_data(straps)},
             "matching": matching,
             "modules": modules_data(placed, technology, cell),
-            **(self._post_layout(matching["groups"]) if self.request.post_layout else {}),
+            **review,
+            **post,
+            "files": [*review["files"], *post.get("files", ())],
         }
+
+    def _review(self) -> dict[str, Any]:
+        """Return what an engineer would say of the layout, which does not decide whether the build is clean."""
+        from layoutkit.review.design_review import review_layout, unmatched
+
+        result = self.compared
+        if not result.matched:
+            return {"review": unmatched(result).to_json(), "files": []}
+        review = review_layout(result, self.circuit, self.design.whole)
+        review.write_lyrdb(self.workspace.path(FILES["review_report"]), self._sources("layout", "circuit"))
+        return {"review": review.to_json(), "files": ["review_report"]}
 
     def _post_layout(self, groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
         from layoutkit.flow.post_layout_figures import post_layout_figures

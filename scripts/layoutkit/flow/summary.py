@@ -192,12 +192,20 @@ def _lvs_line(report: Mapping[str, Any]) -> str:
     return f"  LVS       {verdict}{replaced}{'' if lvs['complete'] else ', not complete'}{boxes}{_waived(lvs)}"
 
 
+def _review_line(report: Mapping[str, Any]) -> str:
+    review = report["review"]
+    verdict = "an engineer would sign" if review["would_sign"] else "nobody would sign"
+    left = f", {len(review['unjudged'])} unjudged" if review["unjudged"] else ""
+    return f"  review    {verdict}: {review['must']} must, {review['should']} should be mended{left}"
+
+
 _LINES = {
     "placement": _size_line,
     "routing": lambda report: f"  routing   {report['routing']['routed']} of {report['routing']['total_nets']} nets",
     "drc": _drc_line,
     "constraints": _plan_line,
     "lvs": _lvs_line,
+    "review": _review_line,
 }
 """What the page says about a part of the report, in order."""
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 OF_LAYOUT = (
-    "drc.lyrdb", "extracted.spice", "layout.lef", "layout.png", "lvs.lvsdb", "report.html", "summary.json",
+    "drc.lyrdb", "extracted.spice", "layout.lef", "layout.png", "lvs.lvsdb", "report.html", "review.lyrdb",
+    "summary.json",
 )  # fmt: skip
 OF_CIRCUIT = ("reference.spice",)
 

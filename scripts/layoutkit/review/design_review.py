@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.review.electrical import Electrical
-from layoutkit.review.finding import SEVERITIES, Review
+from layoutkit.review.finding import SEVERITIES, Review, Unjudged
 from layoutkit.review.floorplan import Floorplan
 from layoutkit.review.matched_devices import Matching
 from layoutkit.review.review_limits import limits_with
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 KINDS = (Electrical, Matching, Symmetry, Floorplan, Wires)
 """The kinds of findings; each reviews one layout."""
+
+
+def unmatched(result: LvsResult) -> Review:
+    """Return the review of a layout that is not its netlist: nothing is judged, and nobody signs."""
+    reason = "the layout does not match the netlist, so that nothing was looked at"
+    technology, name = result.extraction.technology, result.extraction.cell_name
+    return Review((), (Unjudged("all", reason, matters=True),), (), technology.dbu_um, name)
 
 
 def review_layout(

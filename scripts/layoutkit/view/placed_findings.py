@@ -22,6 +22,7 @@ def findings_of(report: Mapping[str, Any]) -> list[dict[str, Any]]:
         *_of_lvs(report.get("lvs", {})),
         *_of_routing(report.get("routing", {})),
         *_of_currents(report.get("currents", {})),
+        *_of_review(report.get("review", {})),
         *_of_modules(report.get("modules", ())),
     ]
     return sorted(found, key=lambda each: not each["fault"])[:MOST]
@@ -84,6 +85,11 @@ def _of_currents(currents: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for net in currents.get("nets", ()):
         if net["verdict"] == "failed":
             yield _finding(f"current {net['net']}", net.get("text", "its metal is too weak"), net.get("box"))
+
+
+def _of_review(review: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for each in review.get("findings", ()):
+        yield _finding(f"review {each['id']}", f"{each['severity']}: {each['why']}", each["place"], fault=False)
 
 
 def _of_modules(modules: Any) -> Iterator[dict[str, Any]]:

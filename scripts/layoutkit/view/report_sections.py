@@ -267,6 +267,11 @@ def _verdicts(report: Report) -> str:
                 lvs["verdict"],
             ]
         )
+    if "review" in report:
+        review = report["review"]
+        word = "would be signed" if review["would_sign"] else "would not be signed"
+        text = f"{review['must']} must and {review['should']} should be mended"
+        rows.append(["design review", verdict(review["would_sign"] or None, word), text])
     if "routing" in report:
         routing = report["routing"]
         whole = routing["routed"] == routing["total_nets"]
@@ -307,6 +312,7 @@ def _unchecked(report: Report) -> str:
         found += [f"matching: {name} of some groups is not modelled" for name in sorted(entries)]
         unmeasured = report["matching"]["unmeasured"]
         found += [f"matching of {', '.join(each['devices'])}: not found {each['missing']}" for each in unmeasured]
+    found += [f"review, {each['id']}: {each['reason']}" for each in report.get("review", {}).get("unjudged", ())]
     found += [text for part in report.get("post_layout", {}).values() for text in part.get("unchecked", ())]
     found += [f"stage {name} was not run" for name in report.get("remaining_stages", ())]
     return bullets(found) or '<p class="good">Nothing: every rule was checked and every drawn layer was read.</p>'
