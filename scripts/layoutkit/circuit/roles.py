@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.clocks import clock_ports
 from layoutkit.circuit.cut import cut_groups
+from layoutkit.circuit.near_misses import near_misses
 from layoutkit.circuit.port_uses import differential_inputs, port_uses, ports_on_gates
 from layoutkit.circuit.recognise import find_groups
 from layoutkit.circuit.supplies import find_supplies
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from layoutkit.circuit.symmetry import SymmetricStructure
 
 _KEPT = "_roles"  # where a circuit holds its roles once they are found
-_DEVICES_A_LINE = 5  # of what is left out, at most one line for so many devices is told
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,6 @@ def find_roles(circuit: Circuit) -> Roles:
         supplies, found = find_supplies(circuit), find_groups(circuit)
         groups = found.groups
         modules, cut = cut_groups(groups)
-        most = max(1, len(circuit.devices) // _DEVICES_A_LINE)
         inputs = differential_inputs(circuit, supplies, groups)
         unpaired = [port for port in ports_on_gates(circuit, supplies) if port not in inputs]
         kept[_KEPT] = Roles(
@@ -69,7 +68,7 @@ def find_roles(circuit: Circuit) -> Roles:
             groups,
             modules,
             cut,
-            tuple(f"{names} {reason}" for names, reason in found.left_out)[:most],
+            near_misses(circuit, supplies, groups, found.left_out),
             found.symmetry,
             ports=port_uses(circuit, supplies),
             inputs=inputs,

@@ -82,6 +82,7 @@ def parse_info(circuit: Circuit) -> dict[str, Any]:
         "ground_nets": list(supplies.ground),
         "supply_reasons": dict(supplies.reasons),
         "drain_source_exchanged": [device.id for device in circuit.devices if device.exchanged],
+        "not_matched": list(find_roles(circuit).not_matched),
         "carry_both_ways": sorted(carries_both_ways(circuit)),
         "warnings": [*circuit.warnings, *narrow_warnings(circuit)],
     }

@@ -12,6 +12,7 @@ OTHER = {
     "supplies found": 0.97,
     "supplies right": 0.98,
     "mirror reference": 1.0,
+    "tempting pairs explained": 0.85,
     "axis pairs": 0.86,
     "axis net_pairs": 0.9,
 }
