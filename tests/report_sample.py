@@ -68,6 +68,14 @@ def inputs_of(name="amp", **changes):
     report = {
         "circuit": {"name": name, "device_count": 1, "net_count": 2},
         "technology": name,
+        "recognition": {
+            "supplies": [{"net": name, "kind": "power", "reason": name}],
+            "groups": [{"id": name, "what": name, "devices": [f"M{name}"]}],
+            **dict.fromkeys(
+                ("cut", "symmetry", "not_matched", "drain_source_exchanged", "carry_both_ways", "undefined_cells"),
+                [name],
+            ),
+        },
         "drc": drc,
         "warnings": [name],
         "remaining_stages": ["lvs"],

@@ -387,8 +387,10 @@ class _Job:
         }
 
     def _recognise(self) -> dict[str, Any]:
+        from layoutkit.circuit.recognition_report import recognition_data
+
         self._unsaved["recognise"] = {CONSTRAINTS: self.design.whole.to_json()}
-        return {}
+        return {"recognition": recognition_data(self.circuit)}
 
     def _place(self) -> dict[str, Any]:
         from layoutkit.flow.modules import changed_fingers

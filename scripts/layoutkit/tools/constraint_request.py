@@ -11,6 +11,7 @@ from layoutkit.circuit.constraint_faults import find_faults
 from layoutkit.circuit.constraints import Constraints
 from layoutkit.circuit.orientation import oriented
 from layoutkit.circuit.readers.json_reader import circuit_from_json
+from layoutkit.circuit.recognition_report import recognition_data
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError
 from layoutkit.layout.workspace import Workspace
@@ -48,6 +49,11 @@ def read_circuit(params: Mapping[str, Any]) -> Circuit:
         circuit = replace(circuit, supplies=stated_supplies(params["supply_nets"]))
         refuse_unknown_supplies(circuit, circuit.supplies)
     return recognised(oriented(circuit))
+
+
+def recognition(circuit: Circuit) -> dict[str, Any]:
+    """Return what was understood of ``circuit`` as JSON data."""
+    return recognition_data(circuit)
 
 
 def suggested_by_recognition(circuit: Circuit) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.circuit import ModelNames, find_roles, given_netlist, narrow_warnings, read_netlist
 from layoutkit.circuit.circuit import stated_supplies
 from layoutkit.circuit.constraints import ConstraintFault, raise_faults
-from layoutkit.circuit.orientation import carries_both_ways
+from layoutkit.circuit.recognition_report import recognition_data
 from layoutkit.circuit.supplies import supply_faults
 from layoutkit.layout.workspace import Workspace
 from layoutkit.technology import load
@@ -73,7 +73,8 @@ def refuse_unknown_supplies(circuit: Circuit, stated: StatedSupplies | None) -> 
 
 def parse_info(circuit: Circuit) -> dict[str, Any]:
     """Return the counts, supplies and warnings of ``circuit`` as JSON data."""
-    supplies = find_roles(circuit).supplies
+    supplies, found = find_roles(circuit).supplies, recognition_data(circuit)
+    told = ("drain_source_exchanged", "carry_both_ways", "cut", "symmetry", "not_matched", "undefined_cells")
     return {
         "device_count": len(circuit.devices),
         "net_count": len(circuit.nets),
@@ -81,9 +82,7 @@ def parse_info(circuit: Circuit) -> dict[str, Any]:
         "power_nets": list(supplies.power),
         "ground_nets": list(supplies.ground),
         "supply_reasons": dict(supplies.reasons),
-        "drain_source_exchanged": [device.id for device in circuit.devices if device.exchanged],
-        "not_matched": list(find_roles(circuit).not_matched),
-        "carry_both_ways": sorted(carries_both_ways(circuit)),
+        **{name: found[name] for name in told},
         "warnings": [*circuit.warnings, *narrow_warnings(circuit)],
     }
 

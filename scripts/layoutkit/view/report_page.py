@@ -22,6 +22,7 @@ from layoutkit.view.report_sections import (
     constraints_section,
     matching_section,
     post_layout_section,
+    recognition_section,
     reproduction_section,
     times_section,
 )
@@ -36,6 +37,7 @@ _FOLDER = Path(__file__).parent
 _TITLES = {
     "layout": "Layout",
     "circuit": "Circuit",
+    "recognition": "Recognition",
     "constraints": "Constraints",
     "matching": "Matching",
     "checks": "Checks",
@@ -51,6 +53,7 @@ def report_page(inputs: ReportInputs) -> str:
     findings = findings_of(report)
     sections = [
         circuit_section(inputs),
+        recognition_section(inputs),
         constraints_section(inputs),
         matching_section(inputs),
         post_layout_section(inputs),

@@ -117,6 +117,40 @@ def _modules(report: Report) -> str:
     return table("Modules", heads, rows) if rows else ""
 
 
+def recognition_section(inputs: ReportInputs) -> str:
+    """Return what was understood of the circuit: supplies and groups with their reasons, symmetry, near misses."""
+    found = inputs.report.get("recognition")
+    if found is None:
+        return ""
+    supplies = [[net_button(each["net"]), each["kind"], each["reason"]] for each in found["supplies"]]
+    groups = [
+        [each["id"], each["what"], buttons(device_button(name) for name in each["devices"])] for each in found["groups"]
+    ]
+    lists = {
+        "Symmetry": found["symmetry"],
+        "Groups that share devices": found["cut"],
+        "Alike, and yet not matched": found["not_matched"],
+        "Cells that the netlist does not define": found["undefined_cells"],
+    }
+    marked = {
+        "Source and drain exchanged in the netlist": found["drain_source_exchanged"],
+        "Transistors that carry current both ways": found["carry_both_ways"],
+    }
+    note = (
+        '<p class="note">Found from structure; names are hints. To correct it, state <code>supplies</code>, '
+        "<code>matching</code> or <code>symmetry</code> in the constraints.</p>"
+    )
+    return section(
+        "recognition",
+        "Recognition",
+        note,
+        table("Supplies", ("net", "taken for", "why"), supplies),
+        table("Groups", ("group", "what", "devices"), groups),
+        *(f"<h3>{head}</h3>{bullets(lines)}" for head, lines in lists.items() if lines),
+        *(f"<h3>{head}</h3><p>{buttons(map(device_button, names))}</p>" for head, names in marked.items() if names),
+    )
+
+
 def constraints_section(inputs: ReportInputs) -> str:
     """Return every constraint with whether the layout obeys it, those that are not obeyed first."""
     data = inputs.report.get("constraints")

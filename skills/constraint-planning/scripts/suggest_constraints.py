@@ -35,7 +35,7 @@ TOOL = "plan.suggest_constraints"
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the constraints, who proposed them, and every attempt with a model."""
-    from layoutkit.tools.constraint_request import read_circuit, save_constraints, suggested_by_recognition
+    from layoutkit.tools.constraint_request import read_circuit, recognition, save_constraints, suggested_by_recognition
 
     circuit = read_circuit(params)
     settings = settings_for(params)
@@ -44,6 +44,7 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
         "circuit": circuit.name,
         "source": "recognition",
         "model": "",
+        "recognition": recognition(circuit),
         "constraints": suggested,
         "attempts": [],
         "warnings": list(circuit.warnings),

@@ -1,0 +1,61 @@
+"""What a designer is told of a circuit: the same in the answers of the tools and on the report page."""
+
+from dataclasses import replace
+
+from layoutkit.circuit import read_netlist
+from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.circuit.recognition_report import recognition_data
+from layoutkit.tools.netlist_request import parse, parse_info
+from layoutkit.view.report_page import report_page
+from report_sample import inputs_of
+
+AMPLIFIER = """.subckt amp inp inn out ib avdd agnd
+M1 x inp t agnd nmos W=4u L=1u
+M2 t inn out agnd nmos W=4u L=1u
+M3 x x avdd avdd pmos W=4u L=1u
+M4 out x avdd avdd pmos W=4u L=1u
+M5 t ib agnd agnd nmos W=4u L=2u
+M6 ib ib agnd agnd nmos W=4u L=2u
+M7 q out avdd avdd pmos W=9u L=1u
+X1 q w avdd unknown_cell
+R1 w agnd 1k
+.ends
+"""
+
+
+def told(**options):
+    return recognition_data(read_netlist(NetlistText(AMPLIFIER), keep_unknown=True, **options))
+
+
+def test_each_part_is_told_in_words():
+    found = told()
+    supplies = {each["net"]: (each["kind"], each["reason"]) for each in found["supplies"]}
+    assert set(supplies) == {"avdd", "agnd"}
+    assert supplies["agnd"][0] == "ground"
+    assert "body of 4 NMOS transistors" in supplies["agnd"][1]
+    groups = {(each["what"], frozenset(each["devices"])) for each in found["groups"]}
+    assert ("differential pair", frozenset({"M1", "M2"})) in groups
+    assert ("current mirror", frozenset({"M3", "M4"})) in groups
+    assert any("M1 and M2" in line and "M5 on it" in line and "inp/inn" in line for line in found["symmetry"])
+    assert any("M7" in line and "M3" in line for line in found["not_matched"])
+    assert found["drain_source_exchanged"] == ["M2"]
+    (cell,) = found["undefined_cells"]
+    assert cell.startswith("X1 is a unknown_cell, which the netlist does not define, on q w")
+    assert cell.endswith("on these nets: M7 R1")
+
+
+def test_the_answer_and_the_page_tell_the_same():
+    params = {"netlist_text": AMPLIFIER, "format": "auto", "identify_modules": True}
+    info, found = parse_info(parse(params)), told()
+    for part in ("cut", "symmetry", "not_matched", "drain_source_exchanged", "carry_both_ways", "undefined_cells"):
+        assert info[part] == found[part]
+    assert info["supply_reasons"] == {each["net"]: each["reason"] for each in found["supplies"]}
+    sample = inputs_of("amp")
+    page = report_page(replace(sample, report={**sample.report, "recognition": found}))
+    for sentence in (
+        found["supplies"][0]["reason"],
+        *found["symmetry"],
+        *found["not_matched"],
+        *found["undefined_cells"],
+    ):
+        assert sentence in page
