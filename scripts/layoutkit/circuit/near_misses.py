@@ -65,11 +65,16 @@ def near_misses(
     ]
     lines += [*search.stages_behind(), *search.alike(), *search.on_one_gate(), *search.stacked()]
     lines += [*search.passives(), *search.dummies()]
-    told: list[_Line] = []
+    told: list[str] = []
+    naming: dict[str, list[frozenset[str]]] = defaultdict(list)  # device to the devices of each line that names it
     for line in sorted(lines, key=lambda line: -line.rank):  # in the order of the search where they are as tempting
-        if len(told) < len(circuit.devices) // DEVICES_A_LINE and not any(line.names <= each.names for each in told):
-            told.append(line)
-    return tuple(line.text for line in told)
+        if len(told) == len(circuit.devices) // DEVICES_A_LINE:
+            break
+        if not any(line.names <= names for names in naming[min(line.names)]):
+            told.append(line.text)
+            for name in line.names:
+                naming[name].append(line.names)
+    return tuple(told)
 
 
 class _Search:
@@ -81,7 +86,12 @@ class _Search:
         self._supplies = supplies
         self._groups: dict[str, list[RecognisedModule]] = defaultdict(list)
         self._logic = {name for group in groups if group.type == "inverter" for name in group.devices}
-        self._stages = [group.properties["stages"] for group in groups if group.type == "ring_stage"]
+        self._stages: dict[str, list[tuple[str, ...]]] = defaultdict(list)  # device to those in its place in each stage
+        for group in groups:
+            if group.type == "ring_stage":
+                for places in zip(*group.properties["stages"], strict=False):
+                    for name in places:
+                        self._stages[name].append(places)
         for group in groups:
             if group.type not in _LOOSE:
                 for name in group.devices:
@@ -133,7 +143,7 @@ class _Search:
             group.devices
             for group in {group.id: group for name in names for group in self._groups.get(name, ())}.values()
         ]
-        together += [alike for stages in self._stages for alike in zip(*stages, strict=False)]
+        together += dict.fromkeys(places for name in names for places in self._stages.get(name, ()))
         for members in together:
             inside = [name for name in members if name in names]
             for name in inside[1:]:
@@ -164,19 +174,23 @@ class _Search:
     def stages_behind(self) -> list[_Line]:
         """Return the transistors that follow a mirror or pair on its rail with another model or length."""
         found: dict[tuple[str, tuple[str, ...], str, str], list[str]] = defaultdict(list)
+        leading: dict[tuple[str, str, str], tuple[str, ...]] = {}
         for device in self._channels.mos.values():
             gate, source = device.terminals["g"], device.terminals["s"]
             drivers = self._channels.drains.get(gate, ()) if source in self._supplies else ()
             for driver in drivers:
-                groups = [group for group in self._groups.get(driver.id, ()) if device.id not in group.devices]
+                own = {group.id for group in self._groups.get(device.id, ())}
+                groups = [group for group in self._groups.get(driver.id, ()) if group.id not in own]
                 alike = device.model.lower() == driver.model.lower() and gate_length(device) == gate_length(driver)
                 diode = driver.terminals["g"] == gate and not groups
                 if not self._on(driver.id, device.type, source) or alike or diode or self._channels.is_switch(driver):
                     continue
-                inside = groups[0].devices if groups else (driver.id,)
-                its = tuple(name for name in inside if self._on(name, device.type, source))[:_MOST_NAMED]
+                end = groups[0].id if groups else driver.id, device.type, source
+                if end not in leading:
+                    inside = groups[0].devices if groups else (driver.id,)
+                    leading[end] = tuple(name for name in inside if self._on(name, device.type, source))[:_MOST_NAMED]
                 group = f" of {groups[0].id}" if groups else ""
-                found[group, its, source, _other_size(device, driver)].append(device.id)
+                found[group, leading[end], source, _other_size(device, driver)].append(device.id)
                 break
         return [
             _Line(
