@@ -83,6 +83,7 @@ def main() -> None:
     import many_jobs
     import mcp_server
     import netlists
+    import recognition
 
     import loader
 
@@ -93,6 +94,7 @@ def main() -> None:
     mcp_server.measure(min(runs, 3))
     netlists.measure(min(runs, 3))
     many_jobs.measure()
+    recognition.measure()
 
 
 if __name__ == "__main__":
