@@ -6,8 +6,8 @@ off, resistor, diode and junction. In its solution the source of an NMOS transis
 transistor the higher one. Channels of the transistor's own type conduct best, since they lead to the rail of its
 sources: a tail is on the source side, however many transistors of the other type are on it. Unknown cells and ports
 without channels of both types hold their nets weakly at the middle. Where both ends have one potential, the drain is
-the end on the gate; a transistor for which none of this decides, and each of two that are a transmission gate, carries
-current both ways.
+the end on the gate; two equal transistors that meet on an unknown cell have their sources there. A transistor for which
+none of this decides, and each of two that are a transmission gate, carries current both ways.
 """
 
 from __future__ import annotations
@@ -91,12 +91,15 @@ class _Drains:
         self._potentials = {kind: _potentials(circuit, supplies, kind) for kind in ("nmos", "pmos")}
         self._local = {name: nets for instance in circuit.subcircuits for name, nets in instance.devices.items()}
         self._rises: dict[tuple[object, ...], float] = defaultdict(float)
+        self._unknown = frozenset(circuit.black_box_nets)
+        self._gates: dict[tuple[object, ...], list[str]] = defaultdict(list)  # on an end, to those of equal transistors
         self._by_gate: dict[tuple[object, ...], list[tuple[str, str]]] = defaultdict(list)
         for device in circuit.devices:
             if device.is_mos:
                 self._by_gate[self._key(device, "g")].append((device.terminals["d"], device.terminals["s"]))
                 for end, other in (("d", "s"), ("s", "d")):
                     self._rises[self._key(device, end)] += self._rise(device, end, other)
+                    self._gates[self._key(device, end)].append(device.terminals["g"])
         self.both_ways = self._both_ways(supplies)
 
     def _both_ways(self, supplies: Supplies) -> set[str]:
@@ -145,7 +148,16 @@ class _Drains:
         rise += sum(each for each in (besides_s, -besides_d) if abs(each) > _CLEARER * abs(rise))
         if abs(rise) > _EQUAL:
             return net["d"] if rise > 0 else net["s"]
-        return net["g"] if net["g"] in (net["d"], net["s"]) else None
+        return net["g"] if net["g"] in (net["d"], net["s"]) else self._above_unknown(device)
+
+    def _above_unknown(self, device: Device) -> str | None:
+        """Return the drain of one of two equal transistors that meet on an unknown cell, which gives them current."""
+        ends = [device.terminals[end] for end in ("d", "s")]
+        tails = [net for net in ends if net in self._unknown]
+        if len(tails) != 1:
+            return None
+        gates = [self._gates[self._key(device, end)] for end in ("d", "s") if device.terminals[end] in tails]
+        return next(net for net in ends if net not in tails) if len(set(gates[0])) == len(gates[0]) == 2 else None
 
     def _crossed(self, device: Device, end: str) -> bool:
         """Whether the gate of an equal transistor is on an end, and an end of that one on the gate of this one."""

@@ -265,3 +265,13 @@ def test_supplies_follow_from_the_structure(name):
         assert (supplies.power, supplies.ground) == (power, ground)
         assert set(supplies.reasons) == {*power, *ground}
         assert all(supplies.reasons.values())
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_two_equal_transistors_that_meet_on_an_unknown_cell_are_a_pair_with_their_sources_there(turned):
+    first = "tail inp outp" if turned else "outp inp tail"
+    text = f".subckt p inp inn outp outn vss\nM1 {first} vss nmos W=4u L=1u\nM2 outn inn tail vss nmos W=4u L=1u\n"
+    circuit = read_netlist(NetlistText(f"{text}XB tail vss bias_cell\n.ends\n"), keep_unknown=True)
+    assert [circuit.device(name).terminals["s"] for name in ("M1", "M2")] == ["tail", "tail"]
+    assert carries_both_ways(circuit) == frozenset()
+    assert [module.type for module in circuit.modules] == ["differential_pair"]
