@@ -14,7 +14,7 @@ from skillpack.skills.catalog import scan
 from skillscript.envelope import SkillError, SkillResult
 from skillscript.schema_references import child_schemas, described
 
-MAX_BYTES = 62_000  # of the schemas of all tools, as the server sends them; device_map and keep_parasitics took 1,300
+MAX_BYTES = 65_000  # of the schemas of all tools, as the server sends them; the review took 1,500, supply_nets 900
 UNPORTABLE = ("$ref", "$defs", "$dynamicRef", "oneOf", "allOf", "not", "if", "prefixItems", "patternProperties")
 
 
@@ -51,7 +51,7 @@ def is_portable(schema):
     )
 
 
-def test_the_schemas_of_this_pack_fit_into_sixty_two_kilobytes(tools_of_the_trade):
+def test_the_schemas_of_this_pack_fit_into_sixty_five_kilobytes(tools_of_the_trade):
     pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
     from skillpack.hosts.mcp import skill_tools, upload_tool
     from skillpack.hosts.mcp.toolbox import Toolbox
