@@ -19,6 +19,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.channels import electrical_width, gate_length
+from layoutkit.circuit.symmetry_graph import drawing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -336,6 +337,15 @@ class Mirrors:
         tops = [each for each in above if each is not None and each.terminals["g"] == gate]
         return tops if least <= len(tops) == len({each.id for each in tops}) else []
 
+    def cascode_pairs(self, mirror: Group, taken: Collection[str]) -> list[tuple[Device, Device]]:
+        """Return each two equal transistors with one gate above the members of a mirror that are in no group."""
+        rows: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
+        for name in (mirror.properties["reference"], *mirror.properties["outputs"]):
+            top = self._above(self._channels.mos[name], clean=False)
+            if top is not None and top.id not in taken:
+                rows[top.terminals["g"], drawing(top)].append(top)
+        return [(row[0], row[1]) for row in rows.values() if len(row) == 2 and row[0] is not row[1]]
+
     def _mirror(
         self,
         reference: Device,
@@ -348,6 +358,8 @@ class Mirrors:
         ratios = {output.id: _ratio(output, reference) for output in outputs}
         bottoms = [reference, *outputs]
         tops = self._cascodes(bottoms, closer)
+        if topology == "driven" and len(bottoms) == len(tops) == 2:
+            tops = []  # two are a pair of their own
         if closer is not None and closer in tops:
             extra = {name: value for name, value in extra.items() if name != "closed_by"}
         if tops and topology == "simple":

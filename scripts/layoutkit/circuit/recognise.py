@@ -126,6 +126,9 @@ class _Recognition:
         self._symmetric_pairs()
         for source in mirrors.driven((), 2, self._taken):
             self._add(source)
+        for mirror in self._found["current_mirror"]:
+            for first, second in mirrors.cascode_pairs(mirror, self._taken):
+                self._add_pair("cascode_pair", first, second, {"matched": True, "common_gate": first.terminals["g"]})
         self._switches_of_mirrors()
         mirrored = {name for mirror in self._found["current_mirror"] for name in mirror.devices}
         for inverter in inverters(self._channels, self._taken, mirrored):
@@ -271,6 +274,8 @@ class _Recognition:
             if names & self._taken and not facing_diodes:
                 continue
             first, second = self._pair((one, other))
+            if first.is_mos and all(self._only_switches(device) for device in (first, second)):
+                kind = "switch_pair"  # noqa: PLW2901
             properties: dict[str, Any] = {"matched": True}
             for terminal, name in (("g", "common_gate"), ("s", "common_source")) if first.is_mos else ():
                 if first.terminals[terminal] == second.terminals[terminal]:
@@ -278,6 +283,27 @@ class _Recognition:
             if not first.is_mos:
                 properties["facing"] = [list(nets) for nets in facing_nets(first, second, self._image_of)]
             self._add_pair(kind, first, second, properties)
+
+    def _only_switches(self, device: Device) -> bool:
+        """Whether a transistor between two signals switches: at one end nothing but switches carries current."""
+        ends = (device.terminals["d"], device.terminals["s"])
+        if any(net in self._supplies for net in ends) or not self._channels.is_switch(device, by_port=True):
+            return False
+        if self._channels.is_switch(device):
+            return True
+        amplifying = {
+            name
+            for kind in ("differential_pair", "current_mirror", "cross_coupled_pair")
+            for group in self._found[kind]
+            for name in group.devices
+        }
+        around = {net: [each for each in self._channels.channel_ends(net) if each is not device] for net in ends}
+        return any(
+            net not in self._channels.ports
+            and not self._channels.others.get(net)
+            and all(self._channels.is_switch(each, by_port=True) and each.id not in amplifying for each in others)
+            for net, others in around.items()
+        )
 
     @cached_property
     def _image_of(self) -> dict[str, str]:
