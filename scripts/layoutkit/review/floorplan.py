@@ -194,9 +194,10 @@ class Floorplan:
         if len(levels) < 3:
             return []
         middles = [_centre(levels[level]) for level in sorted(levels)]
-        turns = min(
-            sum((b[axis] - a[axis]) * sign < 0 for a, b in pairwise(middles)) for axis in (0, 1) for sign in (1, -1)
-        )
+        spans = [max(middle[axis] for middle in middles) - min(middle[axis] for middle in middles) for axis in (0, 1)]
+        along = spans.index(max(spans))
+        steps = [after[along] - before[along] for before, after in pairwise(middles)]
+        turns = min(sum(step < 0 for step in steps), sum(step > 0 for step in steps))
         every = [placed for level in sorted(levels) for placed in levels[level]]
         return subject.finding(
             "flow-order",
@@ -493,7 +494,12 @@ def largest_empty(area: kdb.Box, boxes: Sequence[kdb.Box]) -> kdb.Box:
                 if size > best:
                     best, found = size, (start, row - depth + 1, column, row + 1)
             stack.append((start, tall))
-    return kdb.Box(
-        area.left + found[0] * width, area.bottom + found[1] * height,
-        min(area.right, area.left + found[2] * width), min(area.top, area.bottom + found[3] * height),
-    )  # fmt: skip
+    left, bottom = area.left + found[0] * width, area.bottom + found[1] * height
+    right, top = area.left + found[2] * width, area.bottom + found[3] * height
+    beside = [box for box in boxes if box.bottom < top and box.top > bottom]
+    left = max((box.right for box in beside if box.right <= left), default=area.left)
+    right = min((box.left for box in beside if box.left >= right), default=area.right)
+    over = [box for box in boxes if box.left < right and box.right > left]
+    bottom = max((box.top for box in over if box.top <= bottom), default=area.bottom)
+    top = min((box.bottom for box in over if box.bottom >= top), default=area.top)
+    return kdb.Box(left, bottom, right, top)

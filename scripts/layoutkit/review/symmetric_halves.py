@@ -86,13 +86,14 @@ class Symmetry:
         )
 
     def _switches(self, devices: Sequence[PlacedDevice]) -> bool:
-        """Return whether devices with one gate, at a supply, are switches: a port or a supply drives the gate."""
+        """Return whether devices at a supply are switches: a port, a supply or an inverter drives their gate."""
         circuit, nets = self.subject.circuit, [placed.device.terminals for placed in devices]
         if len({net.get("g") for net in nets}) != 1 or any(net.get("s") not in self.subject.supplies for net in nets):
             return False
         gate, groups = nets[0]["g"], self.subject.roles.groups
         mirrored = {str(each.properties.get("common_gate")) for each in groups if each.type == "current_mirror"}
-        return gate not in mirrored and (gate in circuit.ports or gate in self.subject.supplies)
+        driven = {str(each.properties["output"]) for each in groups if each.type == "inverter"}
+        return gate not in mirrored and (gate in circuit.ports or gate in self.subject.supplies or gate in driven)
 
     def net_pairs(self) -> Iterator[Finding]:
         """Yield the pairs of nets that differ electrically."""

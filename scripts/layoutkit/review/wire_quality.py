@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import cached_property
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 import numpy as np
 
-from layoutkit.extract.metal_mesh import mesh_of
 from layoutkit.review.subject import box_around, region_of
 
 if TYPE_CHECKING:
@@ -21,8 +20,18 @@ if TYPE_CHECKING:
 
 _LEAST_TREE_UM = 1.0
 """Nets whose terminals are nearer to each other than this have no length to judge. [um]"""
-_EQUAL = 0.1  # areas of stubs that differ by at most this much are equal [1]
+_EQUAL = 0.02  # stubs whose lengths differ by at most this much balance each other [1]
 _BESIDE = 2  # wires nearer than this many minimum spaces run side by side
+
+
+class Stub(NamedTuple):
+    """Metal that leads nowhere: its conductor, box, length and area, and width and height of the wire it ends. [dbu]"""
+
+    conductor: str
+    box: kdb.Box
+    length: int
+    area: int
+    whole: tuple[int, int]
 
 
 class Wires:
@@ -35,7 +44,7 @@ class Wires:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.unjudged: list[Unjudged] = []
-        self._found: dict[str, tuple[int, list[tuple[int, kdb.Box]]]] = {}
+        self._found: dict[str, list[Stub]] = {}
         self.signals = [net for net in subject.nets if net not in subject.supplies]
 
     def findings(self) -> Iterator[Finding]:
@@ -107,18 +116,18 @@ class Wires:
         for net in self.signals:
             if net in subject.circuit.black_box_nets:
                 continue
-            area, lengths = self._dead(net, least)
-            image = self._images.get(net)
-            if not area or (image is not None and abs(self._dead(image, least)[0] - area) <= _EQUAL * area):
-                continue  # equal stubs on both nets of a pair make their loads equal
+            stubs = [each for each in self._dead(net, least) if not self._balances(net, each, least)]
+            if not stubs:
+                continue
+            area = sum(each.area for each in stubs)
             dead_area += area
-            longest = max(((length, box) for length, box in lengths), key=lambda each: (each[0], str(each[1])))
-            places += longest[1]
+            longest = max(stubs, key=lambda each: (each.length, str(each.box)))
+            places += longest.box
             yield from subject.finding(
                 "dead-metal.piece",
-                subject.um(longest[0]),
-                longest[1],
-                f"{subject.um(longest[0]):.3g} um of {net} lead nowhere",
+                subject.um(longest.length),
+                longest.box,
+                f"{subject.um(longest.length):.3g} um of {net} lead nowhere",
                 "cut the stub off",
                 nets=[net],
             )
@@ -136,65 +145,53 @@ class Wires:
         pairs = [pair for group in self.subject.structure.symmetry for pair in group.net_pairs]
         return {one: other for a, b in pairs for one, other in ((a, b), (b, a)) if other in self.subject.number}
 
-    def _dead(self, net: str, least: int) -> tuple[int, list[tuple[int, kdb.Box]]]:
-        """Return the area of a net's metal that leads nowhere, and each piece's length and place. [dbu2, dbu]"""
+    def _balances(self, net: str, stub: Stub, least: int) -> bool:
+        """Return whether a stub makes a net as long as its image is, or has an image itself."""
+        image = self._images.get(net)
+        if image is None:
+            return False
+        for other in self._dead(image, least):
+            if other.conductor == stub.conductor and abs(other.length - stub.length) <= _EQUAL * stub.length:
+                return True
+        sizes = {(p.bbox().width(), p.bbox().height()) for p in self.subject.shapes(image, stub.conductor).each()}
+        return stub.whole in sizes
+
+    def _dead(self, net: str, least: int) -> list[Stub]:
+        """Return the metal of a net that leads nowhere, in pieces longer than ``least``. [dbu]"""
         if net not in self._found:
             self._found[net] = self._searched(net, least)
         return self._found[net]
 
-    def _searched(self, net: str, least: int) -> tuple[int, list[tuple[int, kdb.Box]]]:
+    def _searched(self, net: str, least: int) -> list[Stub]:
         subject, technology = self.subject, self.subject.technology
-        regions = {name: subject.shapes(net, name) for name, _ in subject.metal_layers}
-        contacts = [polygon.bbox() for polygon in subject.shapes(net, "contact").each()]
-        marks = [(box.left, box.bottom, box.right, box.top) for box in contacts]
-        mesh = mesh_of(technology, regions, marks)
-        first = technology.conductors[0].name
-        held = {mesh.at(first, (b[0] + b[2]) / 2, (b[1] + b[3]) / 2) for b in marks}
+        pieces = _Pieces(subject, net)
+        pieces.hold(technology.conductors[0].name, subject.shapes(net, "contact"))
         for conductor, point, _ in subject.labels.get(net, ()):
-            held.update(mesh.across(conductor, point.x, point.y))
-        held |= self._plates(net, mesh)
-        near: dict[int, set[int]] = defaultdict(set)
-        for link in mesh.links:
-            near[link.one].add(link.other)
-            near[link.other].add(link.one)
-        waiting = [cell for cell in range(len(mesh.cells)) if cell not in held and len(near[cell]) < 2]
-        gone: set[int] = set()
-        while waiting:
-            cell = waiting.pop()
-            gone.add(cell)
-            for other in near.pop(cell, set()):
-                near[other].discard(cell)
-                if other not in held and other not in gone and len(near[other]) < 2:
-                    waiting.append(other)
-        found: dict[str, kdb.Region] = {}
-        for cell in sorted(gone):
-            name, rect = mesh.cells[cell]
-            found.setdefault(name, kdb.Region()).insert(kdb.Box(*rect))
-        area, pieces = 0, []
-        for name, region in found.items():
-            region.merge()
-            live = regions[name] - region
-            for polygon in region.each():
+            half = technology.conductor(conductor).width // 2
+            pieces.hold(conductor, kdb.Region(kdb.Box(point, point).enlarged(half, half)))
+        for conductor, plate in self._plates(net):
+            pieces.hold(conductor, plate)
+        found = []
+        for name, dead in pieces.dead().items():
+            whole = subject.shapes(net, name)
+            live = whole - dead
+            for polygon in dead.each():
                 length = _reach(polygon.bbox(), live)
                 if length > max(least, technology.conductor(name).width):
-                    area += polygon.area()
-                    pieces.append((length, polygon.bbox()))
-        return area, pieces
+                    around = whole.interacting(kdb.Region(polygon)).bbox()
+                    size = (around.width(), around.height())
+                    found.append(Stub(name, polygon.bbox(), length, int(polygon.area()), size))
+        return found
 
-    def _plates(self, net: str, mesh: object) -> set[int | None]:
-        """Return the cells of the mesh below and above capacitors, whose metal is a plate."""
-        found: set[int | None] = set()
+    def _plates(self, net: str) -> Iterator[tuple[str, kdb.Region]]:
+        """Yield the plates of capacitors on a net, with the conductors that they are or lie on."""
         for placed in self.subject.placed:
             if placed.device.type == "capacitor" and net in placed.device.terminals.values():
                 spec = self.subject.technology.passives.get(placed.fingers[0].device)
                 parts = {} if spec is None else spec.parts
                 for part in ("top", "bottom"):
                     if part in parts:
-                        name = self.subject.technology.conductor(parts[part]).name
-                        for number, (level, rect) in enumerate(mesh.cells):  # type: ignore[attr-defined]
-                            if level == name and any(box.touches(kdb.Box(*rect)) for box in placed.boxes):
-                                found.add(number)
-        return found
+                        yield self.subject.technology.conductor(parts[part]).name, region_of(placed.boxes)
 
     def coupling(self) -> Iterator[Finding]:
         """Yield the quiet nets that run beside loud ones."""
@@ -225,6 +222,76 @@ class Wires:
                 length += min(pair.first.length(), pair.second.length())
                 place += pair.bbox()
         return length, place
+
+
+class _Pieces:
+    """The metal of a net as rectangles, each as wide as the wire, and where they meet. [dbu]
+
+    A rectangle without contact, port or plate that meets others in one place at most leads nowhere; so does what one
+    has beyond the outermost of these along its longer side.
+    """
+
+    def __init__(self, subject: Subject, net: str) -> None:
+        self.boxes: list[tuple[str, kdb.Box]] = []
+        self.held: dict[int, list[kdb.Box]] = defaultdict(list)
+        self.links: dict[int, list[tuple[int, kdb.Box]]] = defaultdict(list)
+        self.shapes: dict[str, kdb.Shapes] = {}
+        for name, region in subject.metal(net).items():
+            self.shapes[name] = kdb.Shapes()
+            for piece in region.decompose_trapezoids_to_region().each():
+                self.shapes[name].insert(kdb.BoxWithProperties(piece.bbox(), len(self.boxes)))
+                self.boxes.append((name, piece.bbox()))
+        for number, (name, box) in enumerate(self.boxes):
+            for other in self._at(name, box):
+                if other > number:
+                    self._link(number, other, box & self.boxes[other][1])
+        technology = subject.technology
+        for cut in technology.cuts:
+            for via in subject.shapes(net, cut.name).each():
+                ends = [self._at(technology.resolve(level), via.bbox()) for level in (cut.below, cut.above)]
+                for one, other in ((one, other) for one in ends[0] for other in ends[1]):
+                    self._link(one, other, via.bbox())
+
+    def _at(self, name: str, box: kdb.Box) -> list[int]:
+        found = self.shapes[name].each_touching(box) if name in self.shapes else ()
+        return [shape.prop_id for shape in found]
+
+    def _link(self, one: int, other: int, where: kdb.Box) -> None:
+        self.links[one].append((other, where))
+        self.links[other].append((one, where))
+
+    def hold(self, conductor: str, places: kdb.Region) -> None:
+        """Note places of a conductor that current leaves at."""
+        for place in places.each():
+            for number in self._at(conductor, place.bbox()):
+                self.held[number].append(place.bbox())
+
+    def dead(self) -> dict[str, kdb.Region]:
+        """Return the metal that leads nowhere, by conductor."""
+        gone: set[int] = set()
+        waiting = list(range(len(self.boxes)))
+        while waiting:
+            number = waiting.pop()
+            near = [other for other, _ in self.links[number] if other not in gone]
+            if number not in gone and number not in self.held and len(near) < 2:
+                gone.add(number)
+                waiting += near
+        found: dict[str, kdb.Region] = defaultdict(kdb.Region)
+        for number, (name, box) in enumerate(self.boxes):
+            if number in gone:
+                found[name].insert(box)
+                continue
+            used = box_around([*self.held[number], *(w for other, w in self.links[number] if other not in gone)])
+            beyond = kdb.Region(box) - kdb.Region(_across(box, used))
+            found[name] += beyond
+        return {name: region.merged() for name, region in found.items()}
+
+
+def _across(box: kdb.Box, used: kdb.Box) -> kdb.Box:
+    """Return the part of a rectangle beside what is used of it, over its whole width."""
+    if box.width() >= box.height():
+        return kdb.Box(used.left, box.bottom, used.right, box.top)
+    return kdb.Box(box.left, used.bottom, box.right, used.top)
 
 
 def _reach(piece: kdb.Box, live: kdb.Region) -> int:

@@ -28,6 +28,7 @@ class Planted:
         self.cards = []
         self.ports = []
         self.drawn = {}  # net to its boxes of metal
+        self.tap("nmos", "vss", -2, 5)  # of the substrate
 
     def box(self, layer, left, bottom, right, top, net=None):
         box = kdb.DBox(left, bottom, right, top).to_itype(0.001)
@@ -38,7 +39,7 @@ class Planted:
     def square(self, layer, x, y, side, net=None):
         self.box(layer, x - side / 2, y - side / 2, x + side / 2, y + side / 2, net)
 
-    def mos(self, name, kind, x, y, w, l, nets, fingers=1, turned=False):  # noqa: E741
+    def mos(self, name, kind, x, y, w, l, nets, fingers=1, turned=False, nf=None):  # noqa: E741, PLR0917 - as on a card
         """Draw a transistor whose diffusion begins at (x, y); sources and drains alternate, a source first."""
         d, g, s, b = nets.split()
         spec = GF.device(kind)
@@ -69,9 +70,11 @@ class Planted:
             self.square("Contact", *centre, 0.22)
             self.square("Metal1", *centre, 0.4, g)
             self.ends.setdefault(g, []).append(centre)
-        tap = at(width + 1.2, 0.4)
-        self.tap(kind, b, *tap)
-        self.cards.append(f"{name} {d} {g} {s} {b} {spec.model} W={w * fingers}u L={l}u nf={fingers}")
+        if kind == "pmos":
+            self.tap(kind, b, *at(width + 1.2, 0.4))
+        self.cards.append(
+            f"{name} {d} {g} {s} {b} {spec.model} W={w * fingers}u L={l}u nf={fingers if nf is None else nf}"
+        )
 
     def tap(self, kind, net, x, y, size=0.5):
         self.square("COMP", x, y, size)
@@ -136,9 +139,8 @@ def pair(gap=1.0, **second):
     x = width + gap
     planted.mos("M1", "nmos", 0, 10, 4, 1, "outp inp tail vss")
     planted.mos("M2", "nmos", x + second.get("dx", 0), 10 + second.get("dy", 0), second.get("w", 4), 1,
-                "outn inn tail vss", second.get("fingers", 1), second.get("turned", False))  # fmt: skip
-    middle = (width + x) / 2
-    planted.mos("M3", "nmos", middle - 1.1 - 0.05, 0, 4, 1, "tail bias vss vss")
+                "outn inn tail vss", second.get("fingers", 1), second.get("turned", False), nf=1)  # fmt: skip
+    planted.mos("M3", "nmos", (width + x) / 2 - 1.1, 0, 4, 1, "tail bias vss vss")
     return planted
 
 

@@ -1,0 +1,407 @@
+"""Each limit judges a layout 10 % inside it and one 10 % outside of it right; what is inside is arithmetic here."""
+
+import klayout.db as kdb
+import pytest
+from planted_layout import GF, SIDE, WIRE, Planted, pair, wired
+
+from layoutkit.review.floorplan import largest_empty
+from layoutkit.review.review_limits import shipped_limits
+
+METAL3 = GF.conductor("Metal3")
+SUPPLY = 3.3
+LIMITS = shipped_limits()
+
+
+def severities(review, kind, words=""):
+    return {each.severity for each in review.findings if each.id == kind and words in each.why}
+
+
+def limit(name, severity):
+    return getattr(LIMITS[name], severity)
+
+
+def both(name, *severities_):
+    """Return a test's parameters for the limits of these severities: figure, and what must be found."""
+    found = []
+    for severity in severities_:
+        value = limit(name, severity)
+        lesser = {"should"} if severity == "must" and limit(name, "should") is not None else set()
+        inside, outside = (1.1, 0.9) if LIMITS[name].at_least else (0.9, 1.1)
+        found += [(value * inside, lesser), (value * outside, {severity})]
+    return pytest.mark.parametrize(("figure", "expected"), found)
+
+
+# ---- currents
+
+
+def source(length=300.0, width=WIRE):
+    """Return a current source whose ground port lies at the end of a wire."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
+    planted.comb("out", 8)
+    planted.comb("in", 6.5)
+    planted.comb("vss", -3, left=-2 - length, width=width)
+    return planted
+
+
+def stated(name, ampere):
+    return {"device_currents": [{"device": name, "current": ampere}]}
+
+
+@both("supply-drop", "must", "should")
+def test_supply_drop(figure, expected):
+    length = 3000.0  # beside which vias and columns do not count
+    ohm = METAL3.sheet_ohm * length / WIRE
+    review = source(length).review(constraints=stated("M1", figure * SUPPLY / ohm))
+    assert severities(review, "supply-drop") == expected
+
+
+@both("electromigration", "must", "should")
+def test_electromigration(figure, expected):
+    review = source(20).review(constraints=stated("M1", figure * METAL3.current_ma(WIRE) * 1e-3))
+    assert severities(review, "electromigration", "vss carries") == expected
+
+
+@both("narrow-port", "must")
+def test_narrow_port(figure, expected):
+    width = 1.0
+    review = source(20, width).review(constraints=stated("M1", METAL3.current_ma(width / figure) * 1e-3))
+    assert severities(review, "narrow-port", "port vss") == expected
+
+
+@both("wire-resistance", "must", "should")
+def test_wire_resistance(figure, expected):
+    """The on-resistance is that of a channel at full drive: 0.75 times the supply over twice the saturation current."""
+    planted, length, width = Planted(), 0.28, 2
+    planted.mos("M1", "nmos", 0, 0, width, length, "vout gate vin vss")
+    channel_ohm = 0.75 * SUPPLY / (2 * GF.device("nmos").saturation_ma_um * 1e-3 * width)
+    for net, track in (("vout", 4), ("gate", 5), ("vss", -5)):
+        planted.comb(net, track)
+    cuts = sum(cut.resistance_ohm for cut in GF.cuts[:2])
+    columns = 2 * cuts + GF.conductor("Metal2").sheet_ohm * (4 - 1.7 + 1.7 + 3) / WIRE
+    planted.comb("vin", -3, left=0.3 - (figure * channel_ohm - columns) / METAL3.sheet_ohm * WIRE)
+    assert severities(planted.review(), "wire-resistance") == expected
+
+
+@pytest.mark.parametrize(("width", "expected"), [(0.36, set()), (1.2, {"should"})])
+def test_single_cut(width, expected):
+    """Metal that is not wider than a cut with its enclosure, between wires of other nets, has room for one cut."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
+    for net, track in (("out", 8), ("in", 6.5), ("vss", -3)):
+        planted.comb(net, track)
+    for x, _ in planted.ends["out"]:
+        planted.box("Metal3", x - width / 2, 8 - width / 2, x + width / 2, 8 + width / 2, "out")
+        planted.box("Metal2", x - width / 2, 8 - width / 2, x + width / 2, 8 + width / 2, "out")
+    review = planted.review()
+    nets = {net for each in review.findings if each.id == "single-cut" for net in each.nets}
+    assert ("out" in nets) is bool(expected) or width < 1  # a neighbour decides about the narrow one
+
+
+# ---- matched devices
+
+
+@both("group-apart.gap", "should")
+def test_gap_in_a_pair(figure, expected):
+    assert severities(wired(pair(figure)).review(), "group-apart") == expected
+
+
+@pytest.mark.parametrize(("x", "expected"), [(12, set()), (3.6, {"must"})])
+def test_foreign_device_in_a_pair(x, expected):
+    planted = pair(gap=5)
+    planted.mos("M4", "nmos", x, 10, 4, 1, "y z vss vss")
+    review = wired(planted, y=27.0, z=28.0).review()
+    assert severities(review, "group-apart", "M4 lies among differential pair") == expected
+
+
+@pytest.mark.parametrize(("second", "expected"), [({}, set()), ({"turned": True}, {"must"})])
+def test_orientation(second, expected):
+    assert severities(wired(pair(**second)).review(), "group-unlike", "turned by 90 degrees") == expected
+
+
+@pytest.mark.parametrize(("second", "expected"), [({}, set()), ({"w": 2, "fingers": 2}, {"must"})])
+def test_units(second, expected):
+    assert severities(wired(pair(**second)).review(), "group-unlike", "um wide") == expected
+
+
+@both("group-unlike.surround", "should")
+def test_distance_to_a_well(figure, expected):
+    planted = wired(pair())
+    right = 3 * SIDE + 3  # of the second channel
+    planted.box("Nwell", SIDE - 2.0 - 1, 9, SIDE - 2.0, 15)
+    planted.box("Nwell", right + 2.0 * (1 - figure), 9, right + 2.0 * (1 - figure) + 1, 15)
+    assert severities(planted.review(), "group-unlike", "well edge") == expected
+
+
+@both("foreign-over-gates", "must")
+def test_foreign_wire_over_gates(figure, expected):
+    planted = pair()
+    planted.mos("M4", "nmos", 12, 10, 4, 1, "y z vss vss")
+    wired(planted, y=27.0, z=28.0)
+    planted.via3("y", 13.9, 27.0)
+    height = 2 * figure * 4  # of the gate of M1 alone, 1 um long and 4 um wide
+    planted.box("Metal4", SIDE, 11, SIDE + 1, 11 + height, "y")
+    planted.box("Metal5", 0, 0, 0.4, 0.4)
+    planted.box("Metal4", SIDE, 11, -3, 11.0, "y")
+    planted.box("Metal4", -3.2, 11, SIDE, 11 + min(height, 0.3), "y")
+    planted.box("Metal4", -3.2, 11, -3, 27.2, "y")
+    planted.box("Metal4", -3.2, 26.8, 14, 27.2, "y")
+    assert severities(planted.review(), "foreign-over-gates") == expected
+
+
+def test_a_wire_that_covers_both_gates_alike_is_no_finding():
+    planted = pair()
+    planted.mos("M4", "nmos", 12, 10, 4, 1, "y z vss vss")
+    wired(planted, y=27.0, z=28.0)
+    planted.via3("y", 13.9, 27.0)
+    planted.box("Metal4", -3.2, 26.8, 14, 27.2, "y")
+    planted.box("Metal4", -3.2, 11, -3, 27.2, "y")
+    planted.box("Metal4", -3.2, 11, 8, 13, "y")
+    assert severities(planted.review(), "foreign-over-gates") == set()
+
+
+# ---- symmetry
+
+
+@both("axis", "must")
+def test_pair_off_its_axis(figure, expected):
+    assert severities(wired(pair(dy=figure)).review(), "axis") == expected
+
+
+@pytest.mark.parametrize(("dy", "expected"), [(0.004, set()), (0.006, {"should"})])
+def test_pair_off_the_grid(dy, expected):
+    assert severities(wired(pair(dy=dy)).review(), "axis") == expected
+
+
+@pytest.mark.parametrize("figure_name", ["resistance", "capacitance"])
+@pytest.mark.parametrize("severity", ["must", "should"])
+@pytest.mark.parametrize("share", [0.9, 1.1])
+def test_unequal_outputs(figure_name, severity, share):
+    """The tracks are so long that the columns do not count: their lengths differ by the figure over the mean."""
+    figure = limit(f"net-pair.{figure_name}", severity) * share
+    planted, length = pair(), 8000.0
+    for net, track in {"inp": 18.0, "inn": 19.0, "tail": 7.0, "bias": -3.0, "vss": -5.0}.items():
+        planted.comb(net, track, port=net != "tail")
+    for net, track, part in (("outp", 28.0, 1 + figure / 2), ("outn", 31.0, 1 - figure / 2)):
+        planted.comb(net, track, left=planted.ends[net][0][0] - length * part)
+    findings = [each for each in planted.review().findings if each.nets == ("outn", "outp")]
+    found = {each.severity for each in findings if each.why.endswith(f"in {figure_name}")}
+    assert (severity in found) is (share > 1)
+
+
+# ---- floorplan
+
+
+def stage(nmos_y, pmos_y, low=-6.0, high=20.0):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, nmos_y, 2, 0.5, "out in vss vss")
+    planted.mos("M2", "pmos", 4.0, pmos_y, 4, 0.5, "out in vdd vdd")
+    for net, track in (("vss", low), ("vdd", high)):
+        planted.comb(net, track, left=-8, right=12, width=1)
+    planted.comb("out", 7.0)
+    planted.comb("in", 8.5)
+    return planted
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"), [((0, 11), set()), ((11, 0), {"should"}), ((0, 0.5), set()), ((11, 0, 20.0, -6.0), set())]
+)
+def test_a_stage_upside_down(places, expected):
+    assert severities(stage(*places).review(), "rail-side") == expected
+
+
+@pytest.mark.parametrize(("y", "expected"), [(12, set()), (-2, {"must"})])
+def test_a_power_device_at_the_wrong_rail(y, expected):
+    planted = Planted()
+    planted.mos("M1", "pmos", 0, y, 4, 0.28, "vout gate vdd vdd")
+    planted.mos("M2", "nmos", 8, 2, 4, 1, "x vb vss vss")
+    for net, track in (("vss", -6.0), ("vdd", 20.0)):
+        planted.comb(net, track, left=-8, right=16, width=1)
+    for net, track in (("vout", 7.0), ("gate", 8.5), ("x", 10.0), ("vb", -4)):
+        planted.comb(net, track)
+    assert severities(planted.review(), "rail-side") == expected
+
+
+@pytest.mark.parametrize(("order", "expected"), [((0, 1, 2), set()), ((1, 2, 0), {"should"}), ((1, 0, 2), {"should"})])
+def test_the_order_of_stages(order, expected):
+    planted, nets = Planted(), ["in", "a", "b", "out"]
+    for number, place in enumerate(order):
+        x = 12.0 * place
+        planted.mos(f"M{number}", "nmos", x, 0, 2, 0.5, f"{nets[number + 1]} {nets[number]} vss vss")
+        planted.mos(f"MP{number}", "pmos", x + 4, 11, 4, 0.5, f"{nets[number + 1]} {nets[number]} vdd vdd")
+    for net, track in (("vss", -6.0), ("vdd", 20.0), ("in", 5.0), ("a", 6.0), ("b", 7.0), ("out", 8.0)):
+        planted.comb(net, track, width=1 if net[0] == "v" else WIRE, port=net not in {"a", "b"})
+    assert severities(planted.review(), "flow-order") == expected
+
+
+@pytest.mark.parametrize(("inside", "expected"), [(0.45, set()), (0.55, {"should"})])
+def test_a_port_inside_the_cell(inside, expected):
+    planted = source(20)
+    left = planted.cell.dbbox().left
+    planted.ports.remove("out")
+    planted.comb("out", 8, left=left + inside)
+    planted.box("PR_bndry", left, -20, left + 40, 30)
+    assert severities(planted.review(), "rails", "port out ends") == expected
+
+
+@pytest.mark.parametrize(("side", "expected"), [("left", set()), ("top", {"must"})])
+def test_a_port_on_another_side_than_asked(side, expected):
+    review = source(20).review(constraints={"port_sides": [{"port": "vss", "side": side}]})
+    assert severities(review, "rails", "asked at the") == expected
+
+
+def crowd():
+    """Return eight transistors in a row; nothing else of the layout uses room."""
+    planted = Planted()
+    for number in range(8):
+        planted.mos(f"M{number}", "nmos", 4 * number, 0, 2, 0.5, f"d{number} g{number} vss vss")
+        planted.comb(f"d{number}", 5 + 0.6 * number)
+        planted.comb(f"g{number}", -5 - 0.6 * number)
+    planted.comb("vss", -12)
+    return planted
+
+
+@both("room.used", "must", "should")
+def test_used_room(figure, expected):
+    """A field of 300 x 100 um: transistors at its left, and a well at its right that takes the rest of the share."""
+    planted = crowd()
+    for x, y in ((-5, -15), (294.9, 84.9)):
+        planted.box("Nwell", x, y, x + 0.1, y + 0.1)
+    row = 8 * (0.5 + 2 * SIDE) * 3  # about the area of eight transistors
+    planted.box("Nwell", 295 - (figure * 300 * 100 - row) / 100, -15, 295, 85)
+    assert severities(planted.review(), "room", "of the core") == expected
+
+
+@both("room.empty", "must", "should")
+def test_empty_room(figure, expected):
+    """A field of 100 x 100 um, covered but for a strip that is as wide as it and as high as the figure says."""
+    planted = crowd()
+    bottom = 85 - 100 * figure
+    planted.box("Metal5", -5, -15, 95, bottom - 0.5)
+    planted.box("Metal5", -5, 84.5, 95, 85)
+    planted.box("Metal5", -5, bottom - 1, 95, 84.5 - 100 * figure)
+    assert severities(planted.review(), "room", "empty rectangle") == expected
+
+
+@both("room.aspect", "must", "should")
+def test_aspect(figure, expected):
+    planted = crowd()
+    planted.box("PR_bndry", -5, -15, -5 + 40 * figure, 25)
+    assert severities(planted.review(), "room", "as long as") == expected
+
+
+def test_the_largest_empty_rectangle_is_found():
+    boxes = [kdb.Box(0, 0, 1000, 300), kdb.Box(0, 300, 200, 1000), kdb.Box(600, 800, 1000, 1000)]
+    found = largest_empty(kdb.Box(0, 0, 1000, 1000), boxes)
+    assert abs(found.area() - 800 * 500) < 0.05 * 800 * 500  # to a strip of 1/128
+
+
+@pytest.mark.parametrize(("apart", "expected"), [(18, set()), (22, {"must"})])
+def test_distance_to_a_tap(apart, expected):
+    """DF.14: n+ COMP to the nearest substrate tap at most 20 um."""
+    planted = source(20)
+    planted.mos("M2", "nmos", -1.75 + apart - 1.4 + 0.0, 4.5, 1, 0.2, "q r vss vss")
+    planted.comb("q", 9.5)
+    planted.comb("r", 10.5)
+    x, y = planted.ends["vss"][-1]
+    planted.column("vss", x, y, -3)
+    planted.box("Metal3", -2, -3 - WIRE / 2, x + 0.2, -3 + WIRE / 2, "vss")
+    assert severities(planted.review(), "well-tap") == expected
+
+
+@pytest.mark.parametrize(("own", "expected"), [(False, set()), (True, {"should"})])
+def test_rings_of_their_own(own, expected):
+    planted = wired(pair(gap=6))
+    for left, right in [(-1, 3.2), (7.2, 11.4)] if own else [(-1, 11.4)]:
+        for box in (
+            (left, 9, right, 9.3),
+            (left, 15.2, right, 15.5),
+            (left, 9, left + 0.3, 15.5),
+            (right - 0.3, 9, right, 15.5),
+        ):
+            planted.box("COMP", *box)
+            planted.box("Pplus", *box)
+    assert severities(planted.review(), "rings") == (expected if own else set())
+
+
+# ---- wires
+
+
+@both("wire-length", "must", "should")
+def test_length_of_a_wire(figure, expected):
+    """Two gates 30 um apart; the track that joins them lies so far above them that the wire is as long as told."""
+    planted, apart = Planted(), 30.0
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "a g vss vss")
+    planted.mos("M2", "nmos", apart, 0, 2, 0.5, "b g vss vss")
+    track = planted.ends["g"][0][1] + (figure - 1) * apart / 2
+    planted.comb("g", track, port=False)
+    for net, y in (("a", -3.0), ("b", -4.0), ("vss", -6.0)):
+        planted.comb(net, y)
+    planted.label("g", "Metal2", *planted.ends["g"][0])
+    found = planted.review()
+    assert severities(found, "wire-length", "g has") == expected
+
+
+@both("dead-metal.piece", "should")
+def test_a_stub(figure, expected):
+    """The track goes on beyond the edge of its last via."""
+    planted = source(20)
+    planted.ports.remove("out")
+    (x, _), *_ = planted.ends["out"]
+    planted.box("Metal3", x, 8 - WIRE / 2, x + 0.13 + figure, 8 + WIRE / 2, "out")
+    planted.label("out", "Metal3", x - 0.1, 8)
+    assert severities(planted.review(), "dead-metal", "lead nowhere") == expected
+
+
+@both("dead-metal", "must")
+def test_much_dead_metal(figure, expected):
+    planted = source(20)
+    planted.box("Metal3", -20, 6.5 - WIRE / 2, 1.0, 6.5 + WIRE / 2, "in")
+    planted.label("in", "Metal3", -19.9, 6.5)
+    area = planted.area_of_signals()
+    (x, _), *_ = planted.ends["out"]
+    dead = figure * area / (1 - figure)
+    planted.box("Metal3", x, 8 - WIRE / 2, x + 0.13 + dead / WIRE, 8 + WIRE / 2, "out")
+    assert severities(planted.review(), "dead-metal", "of the area") == expected - {"should"}
+
+
+@both("coupling", "must", "should")
+def test_an_input_beside_an_output(figure, expected):
+    planted = pair()
+    planted.mos("M5", "nmos", 20, 0, 2, 0.5, "z outp vss vss")
+    planted.mos("M6", "pmos", 25, 11, 4, 0.5, "z outp vdd vdd")
+    wired(planted, z=32.0, vdd=34.0, outp=24.0)
+    x = 40.0
+    planted.box("Metal3", planted.ends["inp"][0][0], 18 - WIRE / 2, x + 30, 18 + WIRE / 2, "inp")
+    space = 1.5 * GF.conductor("Metal3").space * 1e-3
+    zx = planted.ends["z"][0][0]
+    planted.box("Metal3", zx, 32 - WIRE / 2, x, 32 + WIRE / 2, "z")
+    planted.square("Via2", x - 0.2, 32, 0.26)
+    planted.box("Metal2", x - 0.34, 18 + space, x - 0.06, 32.2, "z")
+    planted.square("Via2", x - 0.2, 18 + space + WIRE, 0.26)
+    planted.box("Metal3", x - 0.4, 18 + WIRE / 2 + space, x - 0.4 + figure, 18 + 1.5 * WIRE + space, "z")
+    assert severities(planted.review(), "coupling", "inp runs") == expected
+
+
+# ---- what repeats
+
+
+@pytest.mark.parametrize(
+    ("figure", "count", "expected"),
+    [(0.004, 3, set()), (0.006, 3, {"should"}), (0.45, 3, {"should"}), (0.55, 3, {"must"})],
+)
+def test_a_repeated_cell(figure, count, expected):
+    """One of two devices is moved: the best match of both misses each by half of that."""
+    planted = Planted()
+    cards = []
+    for number in range(count):
+        x, off = 12.0 * number, figure * 2 if number == 2 else 0.0
+        planted.mos(f"A{number}", "nmos", x, 0, 2, 0.5, f"m{number} i{number} vss vss")
+        planted.mos(f"B{number}", "nmos", x + 5 + off, 0, 2, 0.5, f"o{number} m{number} vss vss")
+        for net, track in ((f"i{number}", 5.0), (f"m{number}", 6.0), (f"o{number}", -3.0)):
+            planted.comb(net, track + number, port=net[0] != "m")
+        cards.append(f"X{number} i{number} o{number} vss cell")
+    planted.comb("vss", -8)
+    text = f".subckt TOP {' '.join(planted.ports)}\n" + "\n".join(cards) + "\n.ends\n"
+    text += ".subckt cell i o vss\nMA m i vss vss nfet_03v3 W=2u L=0.5u\nMB o m vss vss nfet_03v3 W=2u L=0.5u\n.ends\n"
+    assert severities(planted.review(text), "repeated") == expected
