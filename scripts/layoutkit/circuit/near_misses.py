@@ -8,8 +8,9 @@ the other from the same rail. What holds against it is told, the most tempting f
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from layoutkit.circuit.canonical import canonical_order
 from layoutkit.circuit.channels import Channels, gate_length
 from layoutkit.circuit.symmetry import is_capacitor
 
@@ -25,8 +26,6 @@ _LOOSE = frozenset({"inverter", "ring_stage"})
 """Types of groups whose devices need not match one another."""
 _MOST_NAMED = 24
 """Most devices in a line."""
-_MOST_COMPARED = 12
-"""Most parts of a line of which each is compared with each."""
 
 
 class _Line(NamedTuple):
@@ -66,9 +65,12 @@ def near_misses(
     lines += [*search.stages_behind(), *search.alike(), *search.on_one_gate(), *search.stacked()]
     lines += [*search.passives(), *search.dummies()]
     told: list[str] = []
+    most = len(circuit.devices) // DEVICES_A_LINE
+    ranks = canonical_order(circuit).device_ranks if len(lines) > most else {}  # the order of cards decides nothing
+    lines.sort(key=lambda line: (-line.rank, sorted(ranks.get(name, 0) for name in line.names)))
     naming: dict[str, list[frozenset[str]]] = defaultdict(list)  # device to the devices of each line that names it
-    for line in sorted(lines, key=lambda line: -line.rank):  # in the order of the search where they are as tempting
-        if len(told) == len(circuit.devices) // DEVICES_A_LINE:
+    for line in lines:
+        if len(told) == most:
             break
         if not any(line.names <= names for names in naming[min(line.names)]):
             told.append(line.text)
@@ -86,12 +88,11 @@ class _Search:
         self._supplies = supplies
         self._groups: dict[str, list[RecognisedModule]] = defaultdict(list)
         self._logic = {name for group in groups if group.type == "inverter" for name in group.devices}
-        self._stages: dict[str, list[tuple[str, ...]]] = defaultdict(list)  # device to those in its place in each stage
+        self._stage: dict[str, tuple[str, int]] = {}  # device to its array of equal stages and its place there
         for group in groups:
             if group.type == "ring_stage":
-                for places in zip(*group.properties["stages"], strict=False):
-                    for name in places:
-                        self._stages[name].append(places)
+                stages = enumerate(group.properties["stages"])
+                self._stage.update({name: (group.id, place) for place, stage in stages for name in stage})
         for group in groups:
             if group.type not in _LOOSE:
                 for name in group.devices:
@@ -124,35 +125,41 @@ class _Search:
         whole = {tuple(key(cell[0]) for _, key in _DIFFERENCES) for cell in cells}
         if len(whole) < len(cells):  # some agree in all of these
             differ.append("drains")
-        pairs = [(one, other) for i, one in enumerate(cells[:_MOST_COMPARED]) for other in cells[:i]]
-        near = [(one[0], other[0]) for one, other in pairs if _near(one[0], other[0])]
-        equal = [one for one, other in near if one.params.get("w") == other.params.get("w")]
+        near = _common({(end, net) for end, net, _ in _links(cell)} for cell in cells)
+        equal = _common(_links(cell) for cell in cells)
         one_size = len({device.params.get("w") for device in devices}) == 1
         what = f"model and {'size' if one_size else 'length'} ({_size(devices[0], one_size)})"
         shown = ", ".join(map(self._named, cells))
         text = f"{shown} have one {what}, but are not one group: their {_and(differ)} differ"
         logic = all(self._is_tied(cell[0]) or self._channels.is_switch(cell[0]) for cell in cells)
-        rank = 3 if logic else 4 + 2 * bool(equal) + bool(near)
+        rank = 3 if logic else 4 + 2 * equal + near
         return _Line(rank, frozenset(device.id for device in devices), text)
 
     def _cells(self, devices: Sequence[Device]) -> list[list[Device]]:
         """Return devices in parts that one group holds each."""
-        names = {device.id for device in devices}
-        part: dict[str, list[str]] = {device.id: [device.id] for device in devices}
-        together: list[Iterable[str]] = [
-            group.devices
-            for group in {group.id: group for name in names for group in self._groups.get(name, ())}.values()
-        ]
-        together += dict.fromkeys(places for name in names for places in self._stages.get(name, ()))
-        for members in together:
-            inside = [name for name in members if name in names]
-            for name in inside[1:]:
-                one, other = part[inside[0]], part[name]
+        names = {device.id: device for device in devices}
+        part: dict[str, list[str]] = {name: [name] for name in names}
+
+        def join(members: Iterable[str]) -> None:
+            first, *others = [name for name in members if name in names] or [""]
+            for name in others:
+                one, other = part[first], part[name]
                 if one is not other:
                     one.extend(other)
                     part.update(dict.fromkeys(other, one))
+
+        for group in {group.id: group for name in names for group in self._groups.get(name, ())}.values():
+            join(group.devices)
+        in_stages: dict[str, dict[int, dict[int, list[str]]]] = defaultdict(lambda: defaultdict(dict))
+        for name in names:
+            if name in self._stage:
+                array, place = self._stage[name]
+                in_stages[array][place][id(part[name])] = part[name]
+        for stages in in_stages.values():
+            if all(len(cells) == 1 for cells in stages.values()):  # what is alike in all stages matches
+                join(name for cells in stages.values() for cell in cells.values() for name in cell)
         joined = {id(each): set(each) for each in part.values()}
-        return [[device for device in devices if device.id in each] for each in joined.values()]
+        return [[device for name, device in names.items() if name in each] for each in joined.values()]
 
     def _named(self, cell: Sequence[Device]) -> str:
         """Return the names of devices and what they are."""
@@ -298,10 +305,23 @@ def _all_share(cells: Sequence[Sequence[Device]], key: Callable[[Device], object
     return len({key(device) for cell in cells for device in cell}) == 1
 
 
-def _near(one: Device, other: Device) -> bool:
-    """Whether two devices share their source, gate or drain, or stand on each other."""
-    ends = {other.terminals[end] for end in "ds"}
-    return one.terminals["g"] == other.terminals["g"] or bool({one.terminals[end] for end in "ds"} & ends)
+def _links(cell: Sequence[Device]) -> set[tuple[str, str, float]]:
+    """Return the gates and the ends of channels on nets in a cell, each with the width of the transistor."""
+    return {
+        (terminal if terminal == "g" else "end", device.terminals[terminal], device.params.get("w", 0.0))
+        for device in cell
+        for terminal in "gds"
+    }
+
+
+def _common(sets: Iterable[set[Any]]) -> bool:
+    """Whether two sets share something."""
+    seen: set[Any] = set()
+    for each in sets:
+        if seen & each:
+            return True
+        seen |= each
+    return False
 
 
 def _by(devices: Iterable[Device], key: Callable[[Device], Hashable]) -> list[list[Device]]:

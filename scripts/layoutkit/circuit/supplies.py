@@ -4,7 +4,8 @@ A net is power if PMOS transistors have their body and a source on it and no PMO
 with NMOS transistors. A net named like a supply is one unless a transistor feeds it from a supply of its polarity: the
 inner rail of a current-starved inverter is named like a supply and is none. Nor is one that drives gates alone, beside
 a rail that is a port: an input that senses a supply. A fed net is a supply only where it feeds a block of its own: it
-is the body of many transistors, or a port named like a supply that is the body of any.
+is the body of many transistors, or a port named like a supply that is the body of any. Without PMOS transistors, a port
+that feeds nothing but loads of NMOS transistors is power.
 """
 
 from __future__ import annotations
@@ -75,9 +76,27 @@ def find_supplies(circuit: Circuit) -> Supplies:
         power, ground = _stated(circuit, "power"), _stated(circuit, "ground")
         likely_power = _Rails(circuit, "pmos", _POWER).found() if power is None else power
         ground = _Rails(circuit, "nmos", _GROUND, likely_power).found() if ground is None else ground
-        power = _Rails(circuit, "pmos", _POWER, ground).found() if power is None else power
+        power = _Rails(circuit, "pmos", _POWER, ground).found() or _of_loads(circuit) if power is None else power
         kept[_KEPT] = Supplies(tuple(sorted(power)), tuple(sorted(ground)), {**power, **ground})
     found: Supplies = kept[_KEPT]
+    return found
+
+
+def _of_loads(circuit: Circuit) -> dict[str, str]:
+    """Return the ports that feed two loads and more, each with the reason: the power of a circuit without PMOS.
+
+    A load is a resistor or an inductor with its other end on the channel of an NMOS transistor; nothing else is on the
+    port.
+    """
+    found = {}
+    for port in circuit.ports:
+        loads = [circuit.device(place.device) for place in circuit.nets[port] if place.terminal != "b"]
+        if not loads or any(load.type not in ("resistor", "inductor") for load in loads):
+            continue
+        fed = {net for load in loads for net in (load.terminals[end] for end in load.kind.ends) if net != port}
+        channels = ({circuit.device(p.device).type for p in circuit.nets[net] if p.terminal in "ds"} for net in fed)
+        if len(fed) > 1 and all("nmos" in types for types in channels):
+            found[port] = f"feeds the {len(loads)} loads {', '.join(load.id for load in loads)} of NMOS transistors"
     return found
 
 

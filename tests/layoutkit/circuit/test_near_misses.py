@@ -1,12 +1,15 @@
 """What looks like part of a group and is in none: the lines are true, name real devices, and are few."""
 
+import random
 import re
+from dataclasses import replace
 
 import pytest
 import yaml
 
 from layoutkit.circuit import find_roles, read_netlist
 from layoutkit.circuit.near_misses import DEVICES_A_LINE
+from layoutkit.circuit.orientation import oriented
 from layoutkit.circuit.readers.source import NetlistText
 from recognition_score import LABELLED
 
@@ -78,3 +81,29 @@ def test_lines_are_few_and_true(path):
         groups = [group for group in roles.groups if group.type != "ring_stage"]
         matched = [group.devices for group in groups if group.properties.get("matched", True)]
         assert not any(ids <= set(devices) for devices in matched)
+
+
+def named(circuit):
+    """Return the groups of a circuit, and the devices of each line about what is in none."""
+    ids = {device.id for device in circuit.devices}
+    roles = find_roles(circuit)
+    lines = {
+        frozenset(word for word in re.sub(r"[,()]", " ", line).split() if word in ids) for line in roles.not_matched
+    }
+    return {(group.type, frozenset(group.devices)) for group in roles.groups}, lines
+
+
+@pytest.mark.parametrize("path", sorted(LABELLED.glob("*.labels.yaml")), ids=lambda path: path.name.split(".")[0])
+def test_the_order_of_cards_and_terminals_does_not_decide_what_is_told(path):
+    label = yaml.safe_load(path.read_text())
+    netlist = path.parent / label["netlist"]
+    circuit = read_netlist(netlist, top=label.get("top"), keep_unknown=True, identify_modules=False)
+    shuffled = random.Random(path.name)
+    devices = [
+        device.with_ends_exchanged() if device.is_mos and shuffled.random() < 0.5 else device
+        for device in shuffled.sample(circuit.devices, len(circuit.devices))
+    ]
+    groups, lines = named(circuit)
+    other = named(oriented(replace(circuit, devices=tuple(devices), subcircuits=())))
+    if groups == other[0]:  # the groups have tests of their own
+        assert lines == other[1]

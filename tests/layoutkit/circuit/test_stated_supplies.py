@@ -77,3 +77,12 @@ def test_every_wrong_name_is_refused_at_once(read):
         ("supply_nets.power", "the"), ("supply_nets.power", "'y'"),
         ("supply_nets.ground", "'y'"), ("supply_nets.ground", "the"),
     ]  # fmt: skip
+
+
+def test_a_port_that_feeds_only_loads_is_power_where_there_is_no_pmos():
+    pair = "M1 a i t g nmos W=1u L=1u\nM2 b j t g nmos W=1u L=1u\nM3 t k g g nmos W=1u L=1u\nRa v a 1k\nRb b v 1k\n"
+    found = find_roles(read_netlist(NetlistText(f".subckt s i j k v g a b\n{pair}.ends\n"))).supplies
+    assert (found.power, found.ground) == (("v",), ("g",))
+    assert found.reasons["v"] == "feeds the 2 loads Ra, Rb of NMOS transistors"
+    one = pair.replace("Rb b v 1k\n", "")  # may as well be a current that comes in
+    assert find_roles(read_netlist(NetlistText(f".subckt s i j k v g a b\n{one}.ends\n"))).supplies.power == ()

@@ -436,19 +436,17 @@ M2 iout iin vss vss nmos W=40u L=1u nf=8
     assert faults(build(mirror, constraints)) == []
 
 
-LOADED = """.subckt stage hi lo inp inn outp outn ib
-M1 outp inp t lo nmos W=4u L=0.5u nf=2
-M2 outn inn t lo nmos W=4u L=0.5u nf=2
+LOADED = """.subckt stage hi lo in out ib
+M1 out in t lo nmos W=4u L=0.5u nf=2
 M3 t ib lo lo nmos W=4u L=0.5u nf=2
 M4 ib ib lo lo nmos W=4u L=0.5u nf=2
-R1 hi outp sky130_fd_pr__res_high_po_0p69 l=10u w=0.69u
-R2 hi outn sky130_fd_pr__res_high_po_0p69 l=10u w=0.69u
+R1 hi out sky130_fd_pr__res_high_po_0p69 l=10u w=0.69u
 .ends
 """
 
 
 def test_stated_supplies_get_a_rail_and_others_do_not(build, tmp_path):
-    """Nothing tells that ``hi``, on two resistors only, is the supply; a user who states it gets its rail."""
+    """Nothing tells that ``hi``, on one resistor only, is the supply; a user who states it gets its rail."""
 
     def port(report, name):
         return next(entry for entry in report["placement"]["ports"] if entry["port"] == name)
