@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Device
 
 _LEAST_R, _MOST_R = 1.0, 1e9  # ohm
+_MOST_ON_A_PORT = 3  # resistors on a port that is a tap
 _MOST_ON_A_BRANCH = 1024  # nets
 
 
@@ -130,9 +131,23 @@ class ResistorRatios:
             return False
         if any(device.type != "resistor" for device in self._channels.others.get(net, ())):
             return False
+        if net in self._channels.ports and len(self._on[net]) > _MOST_ON_A_PORT:
+            return False  # a voltage from outside, to which many resistors go as to a rail
+        ends = {self._end_of(self._far(device, net) or net) for device in self._on[net]}
+        if len(ends) == 1 and ends < {*self._channels.supplies.power, *self._channels.supplies.ground}:
+            return False
         if not all(self._channels.is_switch(d, by_port=True) for d in self._channels.channel_ends(net)):
             return False
         return self._is_sensed(net) or not self._has_capacitor(net)
+
+    def _end_of(self, net: str) -> str:
+        """Return the supply to which only a switch joins a net; else the net."""
+        ends = self._channels.channel_ends(net)
+        if len(ends) != 1 or len(self._on[net]) != 1 or not self._channels.is_switch(ends[0], by_port=True):
+            return net
+        (device,) = ends
+        far = device.terminals["s"] if device.terminals["d"] == net else device.terminals["d"]
+        return far if far in self._channels.supplies else net
 
     def _is_sensed(self, net: str) -> bool:
         """Whether the voltage between resistors counts: a gate, a switch, a port or a third resistor is on the net."""
