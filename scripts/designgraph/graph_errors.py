@@ -8,8 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+
+MAX_LISTED = 20  # faults in a message
+
+
+def sentences(faults: Sequence[str], most: int = MAX_LISTED) -> str:
+    """Return faults for a message: the first ones, and how many more there are."""
+    more = len(faults) - most
+    return "; ".join([*faults[:most], *([f"and {more} more"] if more > 0 else [])])
 
 
 class GraphError(Exception):
@@ -85,10 +94,9 @@ class ManyFaultsError(GraphError):
     def __init__(self, faults: list[tuple[str, GraphError]]) -> None:
         first = faults[0][1]
         self.code = first.code
-        shown = "; ".join(f"{path}: {error}" for path, error in faults[:10])
-        more = f"; and {len(faults) - 10} more" if len(faults) > 10 else ""
+        shown = sentences([f"{path}: {error}" for path, error in faults], 10)
         listed = [{"path": path, "code": error.code, "message": str(error)} for path, error in faults]
-        super().__init__(str(first) if len(faults) == 1 else shown + more, {**(first.details or {}), "errors": listed})
+        super().__init__(str(first) if len(faults) == 1 else shown, {**(first.details or {}), "errors": listed})
 
 
 def unreadable(path: Path, reason: str, **details: Any) -> GraphFileError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from designgraph.graph_errors import GraphError
+from designgraph.graph_errors import GraphError, sentences
 from designgraph.paging import DEFAULT_LIMIT, Page
 from designgraph.service import KnowledgeGraph, open_graph
 
@@ -46,7 +46,7 @@ def perform(operation: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     if missing or unknown:
         faults = [f"missing argument {argument}" for argument in missing]
         faults += [f"unknown argument {argument}" for argument in unknown]
-        raise GraphError(f"{'; '.join(faults)}; {name} takes {', '.join((*required, *optional))}")
+        raise GraphError(f"{sentences(faults)}; {name} takes {', '.join((*required, *optional))}")
     return run(open_graph(), arguments)
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from designgraph import fsync, journal
 from designgraph.graph import Graph
-from designgraph.graph_errors import GraphError, GraphFileError, NotStoredError, unreadable
+from designgraph.graph_errors import GraphError, GraphFileError, NotStoredError, sentences, unreadable
 from designgraph.snapshot import Snapshot, SnapshotFile, SnapshotText, content_digest, read_signed, split_state
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ class Store:
         self.sequence, self._last = self.sequence + 1, journal.digest(f"{self._last} {mark}".encode())
         if not self._fold():
             self.sequence, self._last = before
-            raise NotStoredError(f"the change was not made: {'; '.join(self.take_notices())}")
+            raise NotStoredError(f"the change was not made: {sentences(self.take_notices())}")
         self._edited = False
 
     def _fold_if_due(self) -> None:

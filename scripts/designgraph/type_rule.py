@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from designgraph.graph_errors import GraphFileError, InvalidTypeError
+from designgraph.graph_errors import GraphFileError, InvalidTypeError, sentences
 from designgraph.project_files import read_yaml
 from designgraph.values import is_id, similar_names
 
@@ -86,7 +86,7 @@ def type_rule(folder: str, graph_id: str) -> TypeRule:
     for name, part in graphs.items():
         _check_part(part, f"graphs.{name}.", faults, (*_LISTS, *_SWITCHES))
     if faults:
-        raise GraphFileError(f"{path} cannot be used: {'; '.join(faults)}", {"path": path, "faults": faults})
+        raise GraphFileError(f"{path} cannot be used: {sentences(faults)}", {"path": path, "faults": faults})
     parts = [written, *([graphs[graph_id]] if graph_id in graphs else [])]
     only = any(part.get("only") for part in parts)
     merged = {

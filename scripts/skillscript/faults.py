@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MAX_REPORTED = 50  # faults listed in one answer; a thousand wrong items are usually one mistake
 MAX_JOINED = 10  # faults spelled out in the one-line message
+MAX_SENTENCES = 20
 MAX_SHOWN = 80  # characters of a received value in a message
 MAX_ECHOED = 400  # characters of a received value in the details
 MAX_NEAR = 3  # names that are suggested for an unknown one
@@ -67,9 +68,13 @@ def invalid_params(faults: Sequence[Fault]) -> SkillError:
 
 def joined(faults: Sequence[Fault]) -> str:
     """Return the messages of ``faults`` in one line."""
-    text = "; ".join(fault.message for fault in faults[:MAX_JOINED])
-    more = len(faults) - MAX_JOINED
-    return f"{text}; and {more} more" if more > 0 else text
+    return sentences([fault.message for fault in faults], MAX_JOINED)
+
+
+def sentences(faults: Sequence[str], most: int = MAX_SENTENCES) -> str:
+    """Return faults for a message: the first ones, and how many more there are."""
+    more = len(faults) - most
+    return "; ".join([*faults[:most], *([f"and {more} more"] if more > 0 else [])])
 
 
 def fault_details(faults: Sequence[Fault]) -> dict[str, Any]:

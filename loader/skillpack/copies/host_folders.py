@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skillpack.skills.exceptions import RootError
-from skillscript.faults import did_you_mean
+from skillscript.faults import did_you_mean, sentences
 
 USER, PROJECT = "user", "project"
 # Below the home folder (of a user's skills) and below the working folder (of a project's).
@@ -50,7 +50,7 @@ def host_folders(wanted: tuple[str, ...], scopes: tuple[str, ...]) -> list[HostF
     """
     unknown = [name for name in wanted if name not in _FOLDERS and not _is_path(name)]
     if unknown:
-        raise RootError("; ".join(map(_not_a_host, unknown)))
+        raise RootError(sentences([*map(_not_a_host, unknown)]))
     found: dict[str, HostFolder] = {}
     for name in dict.fromkeys(wanted or HOSTS):
         for scope in scopes if name in _FOLDERS else ("",):

@@ -20,7 +20,7 @@ from skillpack.skills.exceptions import FileRefusedError, MigrationError, SkillF
 from skillpack.skills.file_access import inside, read_bounded
 from skillpack.skills.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE
 from skillpack.skills.strict_frontmatter import decode
-from skillscript.faults import joined
+from skillscript.faults import joined, sentences
 from skillscript.schema import find_faults
 from skillscript.schema_references import ReferenceFault, bundle
 from skillscript.strict_json import NotJsonError, parse_json, plain
@@ -302,7 +302,7 @@ def _read_tool(skill: Skill, entry: Any, declared: Mapping[str, Any], *, needs_s
         problems.append("has no script")
     problems += [*_meaning_problems(entry), *_file_problems(skill, entry)]
     if problems:
-        raise SkillFileError("; ".join(problems))
+        raise SkillFileError(sentences(problems))
     version = entry.get("version") or declared.get("version", "1.0.0")
     if _problems(version, _definition("version")):
         raise SkillFileError(f'the file\'s version {version!r} is no version; quote it, such as "1.2.0"')

@@ -1,5 +1,7 @@
 """The exceptions of this package."""
 
+from skillscript.faults import sentences
+
 
 class SkillpackError(Exception):
     """Base of this package's exceptions; ``code`` is the error code in an envelope."""
@@ -71,6 +73,6 @@ class PipelineError(SkillpackError):
     """A pipeline cannot be run; ``problems`` lists all its faults."""
 
     def __init__(self, problems: list[str]) -> None:
-        super().__init__("; ".join(problems))
+        super().__init__(sentences(problems))
         self.problems = problems
         self.details = {"problems": problems}

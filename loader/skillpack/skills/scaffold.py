@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from skillpack.skills.exceptions import ScaffoldError
 from skillpack.skills.skill_rules import MAX_DESCRIPTION, name_problem
 from skillpack.skills.strict_frontmatter import write
+from skillscript.faults import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +69,7 @@ def write_skill(plan: Plan) -> Path:
     """
     problems = _problems(plan)
     if problems:
-        raise ScaffoldError("; ".join(problems))
+        raise ScaffoldError(sentences(problems))
     home = plan.parent / plan.name
     if os.path.lexists(home):
         raise ScaffoldError(f"{home} exists; nothing was written")

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from designgraph.consistency.inconsistencies import SEVERITIES
-from designgraph.graph_errors import GraphFileError
+from designgraph.graph_errors import GraphFileError, sentences
 from designgraph.project_files import read_yaml
 from designgraph.values import is_id
 
@@ -77,7 +77,7 @@ def rules_for(folder: str, graph_id: str) -> list[dict[str, Any]]:
     for index, rule in enumerate(own):
         faults += [f"rules[{index}]: {fault}" for fault in rule_faults(rule)]
     if faults:
-        raise GraphFileError(f"{path} cannot be used: {'; '.join(faults)}", {"path": path, "faults": faults})
+        raise GraphFileError(f"{path} cannot be used: {sentences(faults)}", {"path": path, "faults": faults})
     rules = [rule for rule in _built_in_rules() if rule["id"] not in off] + own
     return [rule for rule in rules if graph_id in rule.get("graphs", [graph_id])]
 

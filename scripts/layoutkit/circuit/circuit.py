@@ -13,7 +13,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.readers.findings import Findings
-from layoutkit.errors import DeviceNotFoundError, NetlistError, did_you_mean
+from layoutkit.errors import DeviceNotFoundError, NetlistError, did_you_mean, sentences
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.size_limits import stated_faults
 
@@ -124,10 +124,13 @@ class Device:
             raise NetlistError(f"Device '{self.id}' ({self.model}) has no parameter '{name}'") from None
 
     def with_ends_exchanged(self) -> Device:
-        """Return this transistor with drain and source exchanged, their junctions with them, and marked so."""
+        """Return this device with its ends exchanged, what was stated or measured at them as well, and marked so."""
         junctions = {_OTHER_END[name]: value for name, value in self.junctions.items()}
-        params = {_OTHER_END.get(name, name): value for name, value in self.params.items()}
-        ends = {"d": self.terminals["s"], "s": self.terminals["d"]}
+        params = self.params
+        if self.is_mos:
+            params = {_OTHER_END.get(name, name): value for name, value in params.items()}
+        first, second = self.kind.ends
+        ends = {first: self.terminals[second], second: self.terminals[first]}
         terminals = {**self.terminals, **ends}
         return replace(self, terminals=terminals, params=params, junctions=junctions, exchanged=not self.exchanged)
 
@@ -369,7 +372,7 @@ def resized(circuit: Circuit, sizes: Mapping[str, Mapping[str, float]]) -> Circu
             faults.append(f"the circuit has no device {name!r}{did_you_mean(name, known)}")
     if faults:
         details = {"param_name": "sizes", "errors": faults}
-        raise NetlistError(f"the sizes do not fit the circuit: {'; '.join(faults[:10])}", details=details)
+        raise NetlistError(f"the sizes do not fit the circuit: {sentences(faults)}", details=details)
     devices = []
     findings = Findings()
     for device in circuit.devices:

@@ -230,7 +230,7 @@ class _Mapping:
             )
         if unsized:
             raise NetlistError(
-                f"Transistors without a width: {', '.join(unsized[:20])}; give w (or nfin) to each",
+                f"Transistors without a width: {listed(unsized)}; give w (or nfin) to each",
                 details={"devices": unsized},
             )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from layoutkit.errors import listed
+from layoutkit.errors import MAX_LISTED, listed
 from layoutkit.lvs.mismatch import Mismatch, at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from layoutkit.extract.extracted import Extraction, Label
     from layoutkit.lvs.reference import Reference
@@ -35,7 +35,7 @@ class Labelling:
 def labelling(extraction: Extraction, reference: Reference) -> Labelling:
     """Return the claims of the labels. Nets are never joined because they have the same name."""
     claims: dict[tuple[int, str], Label] = {}
-    mismatches, warnings = [], []
+    mismatches, unknown = [], []
     for net in extraction.nets.values():
         for label in net.labels:
             name = reference.net_named(label.text)
@@ -44,11 +44,12 @@ def labelling(extraction: Extraction, reference: Reference) -> Labelling:
             elif label.on_pin:
                 mismatches.append(_extra_port(label))
             else:
-                warnings.append(f"label '{label.text}'{at(label.place)} names no net of the netlist")
-    warnings += [
+                unknown.append(f"label '{label.text}'{at(label.place)} names no net of the netlist")
+    stray = [
         f"label '{label.text}'{at(label.place)} lies beside the shapes of {label.conductor} and names nothing"
         for label in extraction.labels_off_metal
     ]
+    warnings = [*_first(unknown), *_first(stray)]
     nets_of: dict[str, list[int]] = {}
     names_of: dict[int, list[str]] = {}
     for net_id, name in sorted(claims):
@@ -63,6 +64,12 @@ def labelling(extraction: Extraction, reference: Reference) -> Labelling:
             f"see none of {listed(bare)}"
         )
     return Labelling(pins, tuple(sorted(claims)), tuple(mismatches), tuple(warnings))
+
+
+def _first(warnings: Sequence[str]) -> list[str]:
+    """Return the first of these warnings, and how many more there are."""
+    more = len(warnings) - MAX_LISTED
+    return [*warnings[:MAX_LISTED], *([f"{more} more labels of this kind"] if more > 0 else [])]
 
 
 def missing_ports(extraction: Extraction, reference: Reference, nets: Mapping[str, int]) -> list[Mismatch]:

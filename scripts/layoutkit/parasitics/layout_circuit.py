@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     FeedsOfNet = dict[tuple[str, str], Feeds]
 
-_OTHER_END = {"ad": "as", "as": "ad", "pd": "ps", "ps": "pd"}
-
 
 @dataclass(frozen=True)
 class LayoutCircuit:
@@ -104,7 +102,7 @@ def layout_circuit(extraction: Extraction, circuit: Circuit, result: LvsResult |
         wanted = stated.get(name)
         exchanged = wanted is not None and _exchanged(drawn, wanted)
         written = wanted is not None and wanted.exchanged
-        devices.append(replace(_turned(drawn) if exchanged else drawn, id=name, exchanged=written))
+        devices.append(replace(drawn.with_ends_exchanged() if exchanged else drawn, id=name, exchanged=written))
         sources[name] = (index, exchanged)
     return LayoutCircuit(
         extraction=extraction,
@@ -144,17 +142,3 @@ def _exchanged(device: Device, wanted: Device) -> bool:
     first, second = device.kind.ends
     own, theirs = ((each.terminals.get(first), each.terminals.get(second)) for each in (device, wanted))
     return own != theirs and own == theirs[::-1]
-
-
-def _turned(device: Device) -> Device:
-    """Return a device with its ends exchanged, and what was measured at them."""
-    first, second = device.kind.ends
-    swap = {first: second, second: first}
-    params = device.params
-    if device.is_mos:
-        params = {_OTHER_END.get(key, key): value for key, value in params.items()}
-    return replace(
-        device,
-        params=params,
-        terminals={terminal: device.terminals[swap.get(terminal, terminal)] for terminal in device.terminals},
-    )

@@ -1,6 +1,6 @@
 """The check of a whole technology file: its sections, its rules and derived layers, and whether they contradict.
 
-``validate`` reports every fault; a file without faults loads, draws and can be checked.
+``validate`` finds every fault; a file without faults loads, draws and can be checked.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # A rule of the first kind contradicts one of the second on the same layer where its number is larger.
 _AT_MOST = (("width", "max_width"), ("min_length", "max_length"), ("area", "max_area"), ("width", "exact_size"))
+
+MAX_FAULTS = 100  # in one answer
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,9 @@ class Validation:
         return {
             "valid": self.valid,
             "technology": self.name,
-            "faults": [{"place": fault.place, "message": fault.message} for fault in self.faults],
-            "warnings": [{"place": fault.place, "message": fault.message} for fault in self.warnings],
+            "faults": [{"place": fault.place, "message": fault.message} for fault in self.faults[:MAX_FAULTS]],
+            "fault_count": len(self.faults),
+            "warnings": [{"place": fault.place, "message": fault.message} for fault in self.warnings[:MAX_FAULTS]],
             "counts": counts,
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layoutkit.errors import NetlistError
+from layoutkit.errors import MAX_NAME, NetlistError, listed, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -29,27 +29,31 @@ def refuse_empty(empty: Mapping[str, Sequence[str]], hint: str = "") -> None:
     """
     if not empty:
         return
-    listed = "; ".join(
-        f"'{name}' (used by {', '.join(users[:_SHOWN])}{' and more' if len(users) > _SHOWN else ''})"
-        for name, users in sorted(empty.items())
-    )
     raise NetlistError(
-        f"Empty subcircuits, whose devices are unknown: {listed}. For each, {BLACK_BOX_HINT}{hint}",
+        f"Empty subcircuits, whose devices are unknown: {with_users(empty)}. For each, {BLACK_BOX_HINT}{hint}",
         details={"empty": {name: list(users[:100]) for name, users in sorted(empty.items())}},
     )
 
 
-def check_listed(listed: Collection[str], found: Sequence[BlackBox]) -> None:
+def with_users(cells: Mapping[str, Sequence[str]]) -> str:
+    """Return cells with their instances for a message, the first ones of both."""
+    return sentences(
+        f"'{name[:MAX_NAME]}' (used by {listed(users[:_SHOWN])}{' and more' if len(users) > _SHOWN else ''})"
+        for name, users in sorted(cells.items())
+    )
+
+
+def check_listed(names: Collection[str], found: Sequence[BlackBox]) -> None:
     """Refuse listed names that are not black boxes of the circuit, since they may be misspelt.
 
     Raises:
         NetlistError: If the circuit has no instance of an empty or undefined subcircuit of a listed name.
     """
     used = {box.cell.lower() for box in found}
-    unused = sorted(name for name in listed if name.lower() not in used)
+    unused = sorted(name for name in names if name.lower() not in used)
     if unused:
         raise NetlistError(
-            f"black_boxes lists {', '.join(unused)}: the circuit has no instance of an empty or undefined subcircuit "
-            f"of that name; it has {', '.join(sorted({box.cell for box in found})) or 'none'}",
+            f"black_boxes lists {listed(unused)}: the circuit has no instance of an empty or undefined subcircuit "
+            f"of that name; it has {listed(sorted({box.cell for box in found})) or 'none'}",
             details={"param_name": "black_boxes", "provided_value": unused},
         )

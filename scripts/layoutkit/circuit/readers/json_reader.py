@@ -17,7 +17,7 @@ from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.json_cells import MAX_FAULTS, Cell, CellReader, Instance
 from layoutkit.circuit.readers.source import read_text
 from layoutkit.circuit.supplies import supply_faults
-from layoutkit.errors import NetlistError
+from layoutkit.errors import NetlistError, listed
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.size_limits import circuit_fault, stated_faults
 
@@ -154,7 +154,7 @@ def _choose_top(cells: list[Cell], by_name: dict[str, Cell], top: str) -> Cell:
     if top:
         if top not in by_name:
             raise NetlistError(
-                f"Top cell '{top}' not found; the netlist defines {', '.join(sorted(by_name))}",
+                f"Top cell '{top}' not found; the netlist defines {listed(sorted(by_name))}",
                 details={"candidates": sorted(by_name)},
             )
         return by_name[top]
@@ -164,7 +164,7 @@ def _choose_top(cells: list[Cell], by_name: dict[str, Cell], top: str) -> Cell:
         return roots[0]
     names = sorted(cell.name for cell in roots or cells)
     raise NetlistError(
-        f"Ambiguous top: choose one of {', '.join(names)} with the parameter 'top'", details={"candidates": names}
+        f"Ambiguous top: choose one of {listed(names)} with the parameter 'top'", details={"candidates": names}
     )
 
 

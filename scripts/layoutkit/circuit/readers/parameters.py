@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.readers.findings import MAX_NAME, shown_words
 from layoutkit.circuit.readers.spice_expressions import evaluate, parse_number
-from layoutkit.errors import NetlistError, did_you_mean
+from layoutkit.errors import NetlistError, did_you_mean, listed, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +20,7 @@ class OpenParametersError(NetlistError):
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(dict.fromkeys(names))
-        super().__init__(", ".join(f"parameter '{name}' is not defined" for name in self.names))
+        super().__init__(listed(f"parameter '{name}' is not defined" for name in self.names))
 
 
 class Scope:
@@ -149,7 +149,7 @@ class GivenParameters(dict[str, str]):
             faults += self._fault_of(name)
         self.used.clear()
         if faults:
-            raise NetlistError(f"Invalid parameters: {'; '.join(faults)}", details={"param_name": "parameters"})
+            raise NetlistError(f"Invalid parameters: {sentences(faults)}", details={"param_name": "parameters"})
 
     def _fault_of(self, name: str) -> list[str]:
         scope = Scope()
@@ -175,9 +175,9 @@ class GivenParameters(dict[str, str]):
             inner: Parameters of subcircuits below the top, with a subcircuit that has it.
         """
         if missing:
-            listed = (f"parameter '{name}' is not defined (used by {_users(users)})" for name, users in missing.items())
-            example = ", ".join(f'"{name}": ...' for name in missing)
-            yield f"{'; '.join(listed)}; give each a value: parameters {{{example}}}"
+            found = [f"parameter '{name}' is not defined (used by {_users(users)})" for name, users in missing.items()]
+            example = listed(f'"{name}": ...' for name in missing)
+            yield f"{sentences(found)}; give each a value: parameters {{{example}}}"
         names = sorted({*known, *missing, *self.used})
         for name in sorted(self.keys() - set(names)):
             hint = did_you_mean(name, names, 0.5) or f"; it has {shown_words(names) or 'none'}"

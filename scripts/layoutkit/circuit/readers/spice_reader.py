@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import Circuit
-from layoutkit.circuit.readers.black_boxes import BLACK_BOX_HINT, check_listed, refuse_empty
+from layoutkit.circuit.readers.black_boxes import BLACK_BOX_HINT, check_listed, refuse_empty, with_users
 from layoutkit.circuit.readers.findings import Findings, shown_words
 from layoutkit.circuit.readers.parameters import GivenParameters, Scope
 from layoutkit.circuit.readers.source import NetlistText
@@ -17,7 +17,7 @@ from layoutkit.circuit.readers.spice_files import StatementReader
 from layoutkit.circuit.readers.spice_flatten import Flattener
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.circuit.taps import joined_names, with_names
-from layoutkit.errors import LayoutkitError, NetlistError
+from layoutkit.errors import LayoutkitError, NetlistError, listed
 from layoutkit.technology.device_kinds import MOS_KINDS
 
 if TYPE_CHECKING:
@@ -193,12 +193,8 @@ def _error_of(check: Callable[[], None]) -> LayoutkitError | None:
 def _raise_undefined(undefined: dict[str, list[str]], hint: str) -> None:
     if not undefined:
         return
-    listed = "; ".join(
-        f"'{name}' (used by {', '.join(users[:5])}{' and more' if len(users) > 5 else ''})"
-        for name, users in sorted(undefined.items())
-    )
     raise NetlistError(
-        f"Undefined subcircuits: {listed}. For each, {BLACK_BOX_HINT}{hint}",
+        f"Undefined subcircuits: {with_users(undefined)}. For each, {BLACK_BOX_HINT}{hint}",
         details={"undefined": {name: users[:100] for name, users in sorted(undefined.items())}},
     )
 
@@ -223,17 +219,15 @@ def _choose_top(deck: Deck, top: str | None, file_name: str, findings: Findings)
     if not definitions:
         raise NetlistError("Invalid netlist: it holds no devices and no subcircuits")
     if not roots:
-        raise NetlistError(
-            f"Invalid netlist: every subcircuit instantiates another in a ring: {', '.join(definitions)}"
-        )
+        raise NetlistError(f"Invalid netlist: every subcircuit instantiates another in a ring: {listed(definitions)}")
     names = sorted(definition.name for definition in roots)
     named = [definition for definition in roots if definition.name.lower() == file_name.lower()]
     if named:
-        others = " ".join(name for name in names if name != named[0].name)
+        others = shown_words([name for name in names if name != named[0].name])
         findings.warn(f"the top is subcircuit '{named[0].name}', named as the file; nothing uses {others}")
         return named[0]
     raise NetlistError(
-        f"Ambiguous top: choose one of {', '.join(names)} with the parameter 'top'", details={"candidates": names}
+        f"Ambiguous top: choose one of {listed(names)} with the parameter 'top'", details={"candidates": names}
     )
 
 
@@ -242,7 +236,7 @@ def _named_top(definitions: dict[str, Subcircuit], top: str) -> Subcircuit:
     if found is None:
         names = sorted(definition.name for definition in definitions.values())
         raise NetlistError(
-            f"Top subcircuit '{top}' not found; the netlist defines {', '.join(names) or 'none'}",
+            f"Top subcircuit '{top}' not found; the netlist defines {listed(names) or 'none'}",
             details={"candidates": names},
         )
     return found
