@@ -25,7 +25,8 @@ DEVICES_A_LINE = 5
 _LOOSE = frozenset({"inverter", "ring_stage"})
 """Types of groups whose devices need not match one another."""
 _MOST_NAMED = 24
-"""Most devices in a line."""
+"""Most devices of a part of a line, and most parts of a line, that are named; of others the number is told."""
+_MOST_DUMMIES = 60
 
 
 class _Line(NamedTuple):
@@ -129,7 +130,7 @@ class _Search:
         equal = _common(_links(cell) for cell in cells)
         one_size = len({device.params.get("w") for device in devices}) == 1
         what = f"model and {'size' if one_size else 'length'} ({_size(devices[0], one_size)})"
-        shown = ", ".join(map(self._named, cells))
+        shown = _some(list(map(self._named, cells)), ", ")
         text = f"{shown} have one {what}, but are not one group: their {_and(differ)} differ"
         logic = all(self._is_tied(cell[0]) or self._channels.is_switch(cell[0]) for cell in cells)
         rank = 3 if logic else 4 + 2 * equal + near
@@ -163,7 +164,7 @@ class _Search:
 
     def _named(self, cell: Sequence[Device]) -> str:
         """Return the names of devices and what they are."""
-        names = " ".join(device.id for device in cell)
+        names = _some([device.id for device in cell])
         first = cell[0]
         own = next(
             (group for group in self._groups.get(first.id, ()) if len(cell) == 1 or cell[1].id in group.devices), None
@@ -203,7 +204,7 @@ class _Search:
             _Line(
                 2 if self._logic.issuperset(names) else 8 if group else 5,
                 frozenset((*names, *its)),
-                f"{' '.join(names)} {'follows' if len(names) == 1 else 'follow'} {' '.join(its)}{group} on {source}, "
+                f"{_some(names)} {'follows' if len(names) == 1 else 'follow'} {' '.join(its)}{group} on {source}, "
                 f"but {'does' if len(names) == 1 else 'do'} not match: {reason}",
             )
             for (group, its, source, reason), names in found.items()
@@ -223,7 +224,13 @@ class _Search:
         tied = [device.id for device in self._circuit.devices if device.is_mos and self._is_tied(device)]
         if len(tied) < 2:
             return []
-        return [_Line(4, frozenset(tied), f"{' '.join(tied)} are dummies, which conduct nothing and match nothing")]
+        return [
+            _Line(
+                4,
+                frozenset(tied),
+                f"{_some(tied, most=_MOST_DUMMIES)} are dummies, which conduct nothing and match nothing",
+            )
+        ]
 
     def _is_tied(self, device: Device) -> bool:
         """Whether a transistor is off for good and no capacitor on a signal."""
@@ -343,6 +350,12 @@ def _other_size(device: Device, other: Device) -> str:
         return f"the models are {device.model} and {other.model}"
     lengths = [each.params.get("l", 0.0) * 1e6 for each in (device, other)]
     return f"the lengths are {lengths[0]:g} and {lengths[1]:g} um"
+
+
+def _some(names: Sequence[str], joint: str = " ", most: int = _MOST_NAMED) -> str:
+    """Return names, the first ones where there are more."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return joint.join(names[:most]) + more
 
 
 def _and(words: Sequence[str]) -> str:

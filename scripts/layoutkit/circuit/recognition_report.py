@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.circuit.orientation import carries_both_ways
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.roles import find_roles
+from layoutkit.errors import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.circuit.symmetry import SymmetricStructure
+
+
+MOST_NAMED = 40
+"""Most devices or pairs that a sentence names; of others the number is told."""
 
 
 def recognition_data(circuit: Circuit) -> dict[str, Any]:
@@ -45,11 +50,11 @@ def symmetry_lines(structures: Sequence[SymmetricStructure]) -> list[str]:
     lines = []
     for each in structures:
         words = [f"{left} and {right}" for _, left, right in each.pairs]
-        text = f"{'; '.join(words)} mirror each other about one axis"
+        text = f"{listed(words, MOST_NAMED)} mirror each other about one axis"
         if each.centred:
-            text += f", with {' '.join(each.centred)} on it"
+            text += f", with {listed(each.centred, MOST_NAMED)} on it"
         if each.net_pairs:
-            text += f"; nets {', '.join(f'{left}/{right}' for left, right in each.net_pairs)}"
+            text += f"; nets {listed((f'{left}/{right}' for left, right in each.net_pairs), MOST_NAMED)}"
         if each.unmatched:
             text += f"; {each.unmatched} devices on these nets have no image"
         lines.append(text)
@@ -63,7 +68,7 @@ def undefined_cells(circuit: Circuit) -> list[str]:
     for box in circuit.black_boxes:
         nets = [net for net in dict.fromkeys(box.nets.values()) if net not in supplies]
         on_it = dict.fromkeys(place.device for net in nets for place in circuit.nets[net])
-        hangs = f"; on these nets: {' '.join(on_it)}" if on_it else ""
+        hangs = f"; on these nets: {listed(on_it, MOST_NAMED)}" if on_it else ""
         lines.append(
             f"{box.id} is a {box.cell}, which the netlist does not define, on {' '.join(nets) or 'supplies'}{hangs}"
         )

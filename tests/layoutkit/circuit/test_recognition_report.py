@@ -41,7 +41,7 @@ def test_each_part_is_told_in_words():
     assert found["drain_source_exchanged"] == ["M2"]
     (cell,) = found["undefined_cells"]
     assert cell.startswith("X1 is a unknown_cell, which the netlist does not define, on q w")
-    assert cell.endswith("on these nets: M7 R1")
+    assert cell.endswith("on these nets: M7, R1")
 
 
 def test_the_answer_and_the_page_tell_the_same():
