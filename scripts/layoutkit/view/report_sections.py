@@ -133,9 +133,10 @@ def recognition_section(inputs: ReportInputs) -> str:
         "Cells that the netlist does not define": found["undefined_cells"],
     }
     marked = {
-        "Source and drain exchanged in the netlist": found["drain_source_exchanged"],
-        "Transistors that carry current both ways": found["carry_both_ways"],
+        "source and drain exchanged in the netlist": found["drain_source_exchanged"],
+        "carry current both ways": found["carry_both_ways"],
     }
+    ends: list[list[Cell]] = [[head, buttons(map(device_button, names))] for head, names in marked.items() if names]
     note = (
         '<p class="note">Found from structure; names are hints. To correct it, state <code>supplies</code>, '
         "<code>matching</code> or <code>symmetry</code> in the constraints.</p>"
@@ -147,7 +148,7 @@ def recognition_section(inputs: ReportInputs) -> str:
         table("Supplies", ("net", "taken for", "why"), supplies),
         table("Groups", ("group", "what", "devices"), groups),
         *(f"<h3>{head}</h3>{bullets(lines)}" for head, lines in lists.items() if lines),
-        *(f"<h3>{head}</h3><p>{buttons(map(device_button, names))}</p>" for head, names in marked.items() if names),
+        table("Drain and source", ("transistors", "devices"), ends) if ends else "",
     )
 
 

@@ -59,3 +59,6 @@ def test_the_answer_and_the_page_tell_the_same():
         *found["undefined_cells"],
     ):
         assert sentence in page
+    assert "exchanged in the netlist" in page
+    assert 'data-device="M2"' in page
+    assert "Html(" not in page
