@@ -142,7 +142,7 @@ class _Recognition:
         ]
         known = {frozenset(g.devices) for kind in ("resistor_pair", "capacitor_pair") for g in self._found[kind]}
         for group in (
-            *ring_stages(self._channels, mirrored, pairs),
+            *ring_stages(self._channels, pairs),
             *arrays,
             *(ratio for ratio in ratios if frozenset(ratio.devices) not in known),
         ):

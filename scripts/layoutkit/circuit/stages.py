@@ -4,8 +4,8 @@ r"""Find inverters, and the equal stages of ring oscillators and delay lines.
                           |  output   |                           * in a current-starved stage
                           '-- input --'
 
-A stage is an inverter or a differential pair with what is on its outputs and below its sources. Three and more equal
-stages that follow each other, in a circle or in a line, are one array of cells.
+A stage is what pulls a net to both supplies, or a differential pair, with what is on its outputs and below its sources.
+Three and more equal stages that follow each other in a circle, or four in a line, are one array of cells.
 """
 
 from __future__ import annotations
@@ -23,27 +23,23 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Device
 
 FEWEST_STAGES = 3
+FEWEST_IN_LINE = 4  # equal stages in a row; fewer are the buffer of a signal
+_DEEPEST_STACK = 4  # transistors in series
 _MOST_ON_AN_OUTPUT = 64  # connections; a net with more is no inner net of a stage
 
 
 class _Stage(NamedTuple):
-    """The core of a stage: an inverter or a pair, and the current sources that are its own.
+    """The core of a stage: what pulls its outputs to both supplies, or a pair with its tails.
 
     Attributes:
-        core: Its transistors.
+        devices: Its transistors.
         inputs: Nets at its gates.
         outputs: Nets at its drains.
-        sources: Transistors between the core and the supplies.
     """
 
-    core: tuple[Device, ...]
+    devices: tuple[Device, ...]
     inputs: frozenset[str]
     outputs: frozenset[str]
-    sources: tuple[Device, ...]
-
-    @property
-    def devices(self) -> tuple[Device, ...]:
-        return (*self.core, *self.sources)
 
 
 def inverters(channels: Channels, taken: Collection[str], current_sources: Collection[str]) -> list[Group]:
@@ -54,17 +50,6 @@ def inverters(channels: Channels, taken: Collection[str], current_sources: Colle
         taken: Transistors that are part of other groups.
         current_sources: Transistors of mirrors: an inverter may lie between two of these.
     """
-    return [
-        Group(
-            "inverter",
-            tuple(device.id for device in stage.core),
-            {"input": next(iter(stage.inputs)), "output": next(iter(stage.outputs))},
-        )
-        for stage in _inverter_stages(channels, taken, current_sources)
-    ]
-
-
-def _inverter_stages(channels: Channels, taken: Collection[str], current_sources: Collection[str]) -> list[_Stage]:
     by_nets: dict[tuple[str, str], list[Device]] = defaultdict(list)
     for device in channels.mos.values():
         if device.id not in taken:
@@ -75,24 +60,28 @@ def _inverter_stages(channels: Channels, taken: Collection[str], current_sources
         if gate == drain or len(members) != 2 or len(types) != 2:
             continue
         core = (types["pmos"], types["nmos"])
-        below = [_source_below(channels, device, current_sources) for device in core]
-        if any(sources is None for sources in below):
-            continue
-        sources = tuple(device for sources in below for device in sources or ())
-        if sources and _is_gate_of_logic(channels, drain, core):
-            continue
-        found.append(_Stage(core, frozenset({gate}), frozenset({drain}), sources))
+        on_rails = [device.terminals["s"] in channels.supplies for device in core]
+        ends = [_ends_as_stage(channels, device, current_sources) for device in core]
+        if all(on_rails) or (all(ends) and not _is_gate_of_logic(channels, drain, core)):
+            found.append(Group("inverter", tuple(device.id for device in core), {"input": gate, "output": drain}))
     return found
 
 
-def _source_below(channels: Channels, device: Device, current_sources: Collection[str]) -> tuple[Device, ...] | None:
-    """Return the current source between a transistor and its rail, nothing where it is on the rail; else None."""
+def _ends_as_stage(channels: Channels, device: Device, current_sources: Collection[str]) -> bool:
+    """Whether the source of a transistor is on a supply, a current source or a supply from outside that more share."""
     net = device.terminals["s"]
     if net in channels.supplies:
-        return ()
+        return True
     below = [each for each in channels.drains.get(net, ()) if each.type == device.type]
-    starved = below and all(each.id in current_sources and each.terminals["s"] in channels.supplies for each in below)
-    return tuple(below) if starved else None
+    if below:
+        return all(each.id in current_sources and each.terminals["s"] in channels.supplies for each in below)
+    return _is_fed_from_outside(channels, net) and len(channels.sources[net]) > 1
+
+
+def _is_fed_from_outside(channels: Channels, net: str) -> bool:
+    """Whether a port feeds sources of one type alone, such as the regulated supply of a ring."""
+    alone = not channels.drains.get(net) and not channels.gates.get(net) and not channels.others.get(net)
+    return net in channels.ports and alone and len({each.type for each in channels.sources.get(net, ())}) == 1
 
 
 def _is_gate_of_logic(channels: Channels, output: str, core: Sequence[Device]) -> bool:
@@ -102,16 +91,17 @@ def _is_gate_of_logic(channels: Channels, output: str, core: Sequence[Device]) -
     )
 
 
-def ring_stages(
-    channels: Channels, current_sources: Collection[str], pairs: Iterable[tuple[Device, Device]]
-) -> list[Group]:
+def ring_stages(channels: Channels, pairs: Iterable[tuple[Device, Device]]) -> list[Group]:
     """Return each array of equal stages that drive each other, as one group; ``stages`` lists them in order."""
-    plain = _inverter_stages(channels, (), current_sources)
-    found = []
-    for stages in (plain, [_pair_stage(channels, *pair) for pair in pairs]):
+    found: list[Group] = []
+    taken: set[str] = set()
+    for stages in (_pulling_stages(channels), [_pair_stage(channels, *pair) for pair in pairs]):
         for chain, is_ring in _chains(stages):
             cells = _with_loads(channels, chain)
             devices = tuple(name for cell in cells for name in cell)
+            if taken & set(devices) or len(devices) != len(set(devices)):
+                continue
+            taken.update(devices)
             properties: dict[str, Any] = {
                 "matched": True,
                 "arrangement": "ring" if is_ring else "line",
@@ -122,17 +112,67 @@ def ring_stages(
     return found
 
 
+def _pulling_stages(channels: Channels) -> list[_Stage]:
+    """Return what pulls each net to both supplies, with the nets of that kind that drive it.
+
+    Two nets that drive each other, as the sides of a latch, are the outputs of one stage.
+    """
+    pulled: dict[str, list[Device]] = {}
+    for net, drains in channels.drains.items():
+        if net not in channels.supplies and len(drains) <= _MOST_ON_AN_OUTPUT:
+            sides = [_pulling(channels, net, kind) for kind in ("pmos", "nmos")]
+            if all(sides) and all(device.terminals["g"] != net for side in sides for device in side):
+                pulled[net] = [device for side in sides for device in side]
+    driving: dict[str, set[str]] = {}
+    for net, devices in pulled.items():  # the gates next to the output; those of current sources lie below
+        upper = {device.terminals["g"] for device in devices if device.terminals["d"] == net} & pulled.keys()
+        driving[net] = upper or {device.terminals["g"] for device in devices} & pulled.keys()
+    found, seen = [], set[str]()
+    for net, devices in pulled.items():
+        if net in seen:
+            continue
+        others = [each for each in driving[net] if net in driving[each] and _alike(devices, pulled[each])]
+        nets = {net, *others} if len(others) == 1 else {net}
+        seen |= nets
+        inputs = frozenset(gate for each in nets for gate in driving[each]) - nets
+        whole = {device.id: device for each in sorted(nets, key=lambda n: n != net) for device in pulled[each]}
+        if inputs:
+            found.append(_Stage(tuple(whole.values()), inputs, frozenset(nets)))
+    return found
+
+
+def _alike(devices: Sequence[Device], others: Sequence[Device]) -> bool:
+    return Counter(map(drawing, devices)) == Counter(map(drawing, others))
+
+
+def _pulling(channels: Channels, net: str, mos_type: str, depth: int = 0) -> list[Device]:
+    """Return the transistors of one type through which a net is pulled to its rail and that pull no other net."""
+    found: list[Device] = []
+    for device in channels.drains.get(net, ()):
+        below = device.terminals["s"]
+        if device.type != mos_type:
+            continue
+        if below in channels.supplies or _is_fed_from_outside(channels, below):
+            found.append(device)
+            continue
+        if len(channels.channel_ends(below)) > _MOST_ON_AN_OUTPUT:
+            continue
+        lower = [each for each in channels.drains.get(below, ()) if each.type == mos_type]
+        if len({each.terminals["d"] for each in channels.sources[below]}) > 1:  # an inner rail that more stages share
+            if lower and all(each.terminals["s"] in channels.supplies for each in lower):
+                found.append(device)
+        elif depth < _DEEPEST_STACK and (inner := _pulling(channels, below, mos_type, depth + 1)):
+            found += [device, *inner]
+    return found
+
+
 def _pair_stage(channels: Channels, first: Device, second: Device) -> _Stage:
     tails = {
         source.id: source for net in (first.terminals["s"], second.terminals["s"]) for source in channels.drains[net]
     }
     sides = (first.terminals, second.terminals)
-    return _Stage(
-        (first, second),
-        frozenset(net["g"] for net in sides),
-        frozenset(net["d"] for net in sides),
-        tuple(tail for tail in tails.values() if tail.type == first.type and tail.terminals["s"] in channels.supplies),
-    )
+    own = [tail for tail in tails.values() if tail.type == first.type and tail.terminals["s"] in channels.supplies]
+    return _Stage((first, second, *own), frozenset(net["g"] for net in sides), frozenset(net["d"] for net in sides))
 
 
 def _chains(stages: Sequence[_Stage]) -> list[tuple[list[_Stage], bool]]:
@@ -156,8 +196,9 @@ def _chains(stages: Sequence[_Stage]) -> list[tuple[list[_Stage], bool]]:
             seen.add(at)
             chain.append(at)
             at = following.get(at)
-        if len(chain) >= FEWEST_STAGES:
-            found.append(([stages[n] for n in chain], at == chain[0]))
+        is_ring = bool(chain) and at == chain[0]
+        if len(chain) >= (FEWEST_STAGES if is_ring else FEWEST_IN_LINE):
+            found.append(([stages[n] for n in chain], is_ring))
     return found
 
 

@@ -220,6 +220,31 @@ CIRCUITS = {
             ("ring_stage", " ".join(f"{kind}{i}" for kind in ("MA", "MB", "MT", "RA", "RB") for i in range(4))),
         },
     ),
+    "ring on a regulated supply from a port": (
+        "".join(
+            f"MP{i} n{(i + 1) % 3} n{i} ctl vdd pch w=2u l=0.2u\nMN{i} n{(i + 1) % 3} n{i} vss vss nch w=1u l=0.2u\n"
+            for i in range(3)
+        ),
+        {
+            *(("inverter", f"MN{i} MP{i}") for i in range(3)),
+            ("ring_stage", "MN0 MN1 MN2 MP0 MP1 MP2"),
+        },
+    ),
+    "ring of inverters in pairs, with latches between them": (
+        "".join(
+            f"MP{i}{a} {b}{(i + 1) % 4} {a}{i} vdd vdd pch w=4u l=0.2u\n"
+            f"MN{i}{a} {b}{(i + 1) % 4} {a}{i} vss vss nch w=2u l=0.2u\n"
+            f"ML{i}{a} {b}{(i + 1) % 4} {a}{(i + 1) % 4} vdd vdd pch w=1u l=0.2u\n"
+            f"MK{i}{a} {b}{(i + 1) % 4} {a}{(i + 1) % 4} vss vss nch w=1u l=0.2u\n"
+            for i in range(4)
+            for a, b in ("pq", "qp")
+        ),
+        {
+            *(("inverter", f"MN{i}{a} MP{i}{a}") for i in range(4) for a in "pq"),
+            *(("cross_coupled_pair", f"M{k}{i}p M{k}{i}q") for i in range(4) for k in "LK"),
+            ("ring_stage", " ".join(f"M{k}{i}{a}" for k in "KLNP" for i in range(4) for a in "pq")),
+        },
+    ),
     "divider, its compensation and a pole": (
         """
         R1 out fb 200k
