@@ -170,3 +170,9 @@ def test_names_of_the_older_lvs_deck_of_gf180mcud_are_devices_of_the_process():
     for name in ("nmos_3p3_dw", "pmos_6p0_dw_sab", "mim_single_2p0fF", "nmoscap_3p3_dw", "npolyf_u_body", "dnwps_3p3"):
         assert ModelNames(load("gf180mcuD")).refuses(name), name
     assert load("gf180mcuD").device_names.drawn("nmos_5p0").name == "nfet_05v0"
+
+
+def test_ports_that_differ_in_case_alone_are_one_net_and_it_is_told():
+    circuit = read(f".subckt t a A vdd vss\n{INVERTER.format(out='A', top='vdd').replace(' in ', ' a ')}.ends")
+    assert circuit.ports == ("a", "vdd", "vss")
+    assert any("ports listed twice are one port: t (a)" in text for text in circuit.warnings)

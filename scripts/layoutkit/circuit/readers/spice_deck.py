@@ -203,7 +203,7 @@ class DeckBuilder:
             params=dict(statement.params),
         )
         self._stack.append(definition)
-        twice = repeated(ports)
+        twice = repeated(ports if definition.spectre else [port.lower() for port in ports])
         if twice:
             self._findings.warn("ports listed twice are one port", f"{words[1]} ({shown_words(twice)})")
 
