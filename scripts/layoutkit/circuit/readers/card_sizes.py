@@ -72,7 +72,7 @@ class SizeReader:
     def __init__(self, scale: float, findings: Findings, names: ModelNames) -> None:
         self._scale = scale
         self._names = names
-        self._in_micrometres = False
+        self._model = ""
         self._findings = findings
         self._missing: list[str] = []
         self._any_sign = {"r"}
@@ -85,7 +85,7 @@ class SizeReader:
             NetlistError: If a parameter that is drawn has no value or an impossible one.
         """
         self._missing = []
-        self._in_micrometres = self._names.in_micrometres(card.model)
+        self._model = card.model
         # Layout extractors write capacitances below 0, which ``without_parasitics`` leaves out.
         self._any_sign = {"r", "c"} if card.model == "capacitor" else {"r"}
         local = Scope(scope, fallback=card.params)
@@ -201,7 +201,7 @@ class SizeReader:
         scaled = value * self._scale**power
         if scaled < LARGEST_RECTANGLE_M[power]:
             return scaled
-        if not self._in_micrometres:
+        if not self._names.in_micrometres(self._model):
             self._findings.warn("areas and perimeters of impossible size are read in micrometres", device_id)
         once_more = scaled >= LARGEST_RECTANGLE_UM**power
         return scaled * 10.0 ** (-6 * power * (2 if once_more else 1))
@@ -252,7 +252,7 @@ class SizeReader:
                 f"{stated} is {metres * 1e3:g} mm, and no device is that large; state parallel units with m "
                 f"({metres:g} um is written {metres:g}u)"
             )
-        if not self._in_micrometres:
+        if not self._names.in_micrometres(self._model):
             self._findings.warn(
                 "w and l of 10 mm and more are read as micrometres, since no device is that large", device_id
             )
