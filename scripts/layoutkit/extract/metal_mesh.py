@@ -32,8 +32,8 @@ Rect = tuple[int, int, int, int]
 class Link(NamedTuple):
     """What joins two cells: an edge of ``width`` [dbu] and ``squares``, or ``cuts`` between two conductors.
 
-    ``name`` is the conductor's or the cut's, ``box`` where it is, ``wire_width`` the whole width of the wire [dbu], which
-    only a mesh with lines has.
+    ``name`` is the conductor's or the cut's, ``box`` where it is, ``wire_width`` the whole width of the wire [dbu],
+    which only a mesh with lines has.
     """
 
     one: int

@@ -199,13 +199,16 @@ def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kd
         return False
     before, after = nearby.merged(), (nearby + added).merged()
     euclidean = kdb.Region.Euclidian
-    spoiled = (
-        after.space_check(conductor.space, False, euclidean).polygons(),
-        after.width_check(conductor.width, False, euclidean).polygons(),
-        after.holes().with_area(0, reach * reach, False),
-        kdb.Region() if wide is None else _core(after, wide) - _core(before, wide),
+    return not (
+        _meets(after.width_check(conductor.width, False, euclidean).polygons(), added)
+        or _meets(after.space_check(conductor.space, False, euclidean).polygons(), added)
+        or _meets(after.holes().with_area(0, reach * reach, False), added)
+        or (wide is not None and _meets(_core(after, wide) - _core(before, wide), added))
     )
-    return all(region.interacting(added).is_empty() for region in spoiled)
+
+
+def _meets(region: kdb.Region, added: kdb.Region) -> bool:
+    return not region.is_empty() and not region.interacting(added).is_empty()
 
 
 def _core(region: kdb.Region, wide: int) -> kdb.Region:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from layoutkit.parasitics.net_network import NetNetwork
 
 _NANO = 1_000_000  # flows are counted in whole nanoamperes; per milliampere
-_MOST_JOINTS, _LEAST_JOINTS = 24, 2
+_MOST_JOINTS, _LEAST_JOINTS = 12, 1
 """Joints on one cut that are looked at, in all and on each net, where the current is small: the finding counts them."""
 _SIGNS = {"nmos": {"d": -1, "s": 1}, "pmos": {"d": 1, "s": -1}, "npn": {"c": -1, "e": 1}, "pnp": {"c": 1, "e": -1}}
 

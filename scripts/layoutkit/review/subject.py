@@ -195,8 +195,8 @@ class Subject:
 
     @cached_property
     def nets(self) -> list[str]:
-        """The nets of the layout that the netlist has, sorted."""
-        return sorted(net for net in self.circuit.nets if net in self.number)
+        """The nets of the layout that the netlist has, in the order of the layout: names decide nothing."""
+        return sorted((net for net in self.circuit.nets if net in self.number), key=self.number.__getitem__)
 
     def layer(self, name: str) -> kdb.Region:
         """Return the merged shapes of a layer or role of the technology, of the whole cell."""

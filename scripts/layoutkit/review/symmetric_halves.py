@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
+from layoutkit.circuit.orientation import carries_both_ways
 from layoutkit.parasitics.capacitance import capacitances
 from layoutkit.parasitics.layout_networks import layout_networks
 from layoutkit.parasitics.net_parasitics import NetParasitics
@@ -19,7 +20,6 @@ from layoutkit.review.subject import box_around
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from layoutkit.circuit.circuit import Connection
     from layoutkit.circuit.constraints import SymmetryGroup
     from layoutkit.parasitics.net_shapes import NetShapes
     from layoutkit.review.finding import Finding
@@ -50,6 +50,7 @@ class Symmetry:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.unjudged: list[Unjudged] = []
+        self._both_ways = carries_both_ways(subject.circuit)
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
@@ -116,9 +117,18 @@ class Symmetry:
             NetParasitics(subject.found.nets[n], capacitance.ground_fF.get(n, 0.0), coupling[n])
             for n in sorted(numbers)
         ]
-        named = {subject.found.nets[n]: replace(each, nodes=_carrying(each.nodes)) for n, each in networks.items()}
+        named = {subject.found.nets[n]: replace(each, nodes=self._carrying(each.nodes)) for n, each in networks.items()}
+
+        def in_order(pair: tuple[str, str]) -> tuple[str, str]:
+            one, other = sorted(pair, key=subject.number.__getitem__)
+            return one, other
+
         judged = tuple(
-            replace(group, net_pairs=tuple(pair for pair in group.net_pairs if pair in wanted))
+            replace(
+                group,
+                pairs=tuple((self._place(a), self._place(b)) for a, b in group.pairs),
+                net_pairs=tuple(in_order(pair) for pair in group.net_pairs if pair in wanted),
+            )
             for group in structure.symmetry
         )
         for pair in pair_mismatches(replace(structure, symmetry=judged), nets, named):
@@ -126,6 +136,17 @@ class Symmetry:
             yield from self._unequal("capacitance", pair.capacitance_percent, pair.nets, box)
             if pair.resistance_percent is not None:
                 yield from self._unequal("resistance", pair.resistance_percent, pair.nets, box)
+
+    def _carrying(self, nodes: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
+        """Return the nodes of terminals that carry a direct current: what leads to a gate costs no voltage.
+
+        Devices are called by their places, since the first one of them is where resistances may be measured from.
+        """
+        return {(self._place(name), self._end(name, end)): node for (name, end), node in nodes.items() if end != "g"}
+
+    def _place(self, name: str) -> str:
+        placed = self.subject.by_key.get(name) or self.subject.by_name.get(name)
+        return name if placed is None else f"{placed.index:06d}"
 
     def _near(self, numbers: Collection[int]) -> NetShapes:
         """Return the shapes of nets, and of all others as far as the fields of these reach."""
@@ -149,15 +170,21 @@ class Symmetry:
         if not {one, other} <= self.subject.number.keys() or (one in circuit.ports) != (other in circuit.ports):
             return False
         here, there = (
-            sorted((known.get(each.device, each.device), self._end(each)) for each in circuit.nets[net])
+            sorted(
+                (known.get(each.device, each.device), self._end(each.device, each.terminal))
+                for each in circuit.nets[net]
+            )
             for net, known in ((one, images), (other, {}))
         )
         return here == there
 
-    def _end(self, end: Connection) -> str:
-        """Return a terminal, one name for both ends of a device that may be turned."""
-        device = self.subject.circuit.device(end.device)
-        return "" if device.kind.exchangeable and not device.is_mos else end.terminal
+    def _end(self, name: str, terminal: str) -> str:
+        """Return a terminal of a device, one name for both ends where either may be the drain."""
+        placed = self.subject.by_key.get(name) or self.subject.by_name.get(name)
+        if placed is None or terminal not in placed.device.kind.ends:
+            return terminal
+        turns = placed.device.kind.exchangeable and (not placed.device.is_mos or placed.id in self._both_ways)
+        return "" if turns else terminal
 
     def _unequal(self, figure: str, percent: float, nets: Sequence[str], box: kdb.Box) -> list[Finding]:
         one, other = nets
@@ -169,11 +196,6 @@ class Symmetry:
             "wires of equal layers, lengths and neighbours on both sides",
             nets=nets,
         )
-
-
-def _carrying(nodes: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
-    """Return the nodes of terminals that carry a direct current: what leads to a gate costs no voltage."""
-    return {terminal: node for terminal, node in nodes.items() if terminal[1] != "g"}
 
 
 def _axis(pairs: Sequence[tuple[PlacedDevice, PlacedDevice]], alone: Sequence[PlacedDevice], *, upright: bool) -> Axis:
