@@ -1,10 +1,14 @@
 """Recognition against circuits that were labelled by hand, before anyone looked at what recognition says of them."""
 
+import random
 import shutil
+from dataclasses import replace
 
 import pytest
 import yaml
 
+from layoutkit.circuit import find_roles, read_netlist
+from layoutkit.circuit.orientation import oriented
 from recognition_score import LABELLED, score
 
 BOUNDS = {"must": 0.97, "precision": 0.97}
@@ -65,3 +69,38 @@ def test_a_netlist_that_is_refused_counts_as_an_empty_answer(tmp_path):
     result = judged(tmp_path, "schmitt_trigger.spice", lambda label: label.update(top="nothing"))
     assert result.unanswered == ["schmitt_trigger.spice"]
     assert result.total("recall") == 0
+
+
+def understood(circuit, renamed):
+    """Return supplies, groups and symmetry of a circuit under the original names of its devices and nets."""
+    roles = find_roles(circuit)
+    groups = {(group.type, frozenset(map(renamed.get, group.devices))) for group in roles.groups}
+    pairs = {frozenset(map(renamed.get, pair[1:])) for each in roles.symmetry for pair in each.pairs}
+    centred = {renamed[name] for each in roles.symmetry for name in each.centred}
+    supplies = [{renamed[net] for net in nets} for nets in (roles.supplies.power, roles.supplies.ground)]
+    return {"supplies": supplies, "groups": groups, "pairs": pairs, "centred": centred}
+
+
+@pytest.mark.parametrize("path", sorted(LABELLED.glob("*.labels.yaml")), ids=lambda path: path.name.split(".")[0])
+@pytest.mark.parametrize("seed", range(3))
+def test_inner_names_cards_terminals_and_hierarchy_decide_nothing(path, seed):
+    """Devices and inner nets are renamed, cards shuffled, half of the transistors turned, the hierarchy forgotten."""
+    label = yaml.safe_load(path.read_text())
+    circuit = read_netlist(
+        path.parent / label["netlist"], top=label.get("top"), keep_unknown=True, identify_modules=False
+    )
+    chosen = random.Random(seed)
+    inner = [net for net in circuit.nets if net not in circuit.ports]
+    names = [*circuit.nets, *(device.id for device in circuit.devices)]
+    new = {net: f"n{number}" for number, net in enumerate(chosen.sample(inner, len(inner)))}
+    devices = []
+    for number, device in enumerate(chosen.sample(circuit.devices, len(circuit.devices))):
+        new[device.id] = f"D{number}"
+        terminals = {terminal: new.get(net, net) for terminal, net in device.terminals.items()}
+        other = replace(device, id=new[device.id], terminals=terminals)
+        devices.append(other.with_ends_exchanged() if device.is_mos and chosen.random() < 0.5 else other)
+    shuffled = oriented(replace(circuit, devices=tuple(devices), subcircuits=()))
+    flat = oriented(replace(circuit, subcircuits=()))
+    back, same = {new.get(name, name): name for name in names}, {name: name for name in names}
+    assert understood(shuffled, back) == understood(flat, same)
+    assert understood(circuit, same) == understood(flat, same)
