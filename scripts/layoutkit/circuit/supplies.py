@@ -157,7 +157,8 @@ class _Rails:
         self._bodies: Counter[str] = Counter()
         self._ends: Counter[str] = Counter()
         self._gates: set[str] = set()
-        self._opposite: set[str] = set()  # nets on which transistors of the other type end
+        self._opposite: dict[str, set[str]] = defaultdict(set)  # net to the other ends of channels of the other type
+        sources: Counter[str] = Counter()  # nets to the transistors with their body and an end on them
         self._channels: dict[str, list[tuple[str, str]]] = defaultdict(list)  # net to (other end, body)
         self._resistors: dict[str, list[str]] = defaultdict(list)
         for device in circuit.devices:
@@ -166,21 +167,27 @@ class _Rails:
                 self._gates.add(net["g"])
             if device.type == mos_type and net["d"] != net["s"]:
                 self._bodies[net["b"]] += 1
+                sources[net["b"]] += net["b"] in (net["d"], net["s"])
                 for end, other in ((net["d"], net["s"]), (net["s"], net["d"])):
                     self._ends[end] += 1
                     self._channels[end].append((other, net["b"]))
             elif device.is_mos:
-                self._opposite.update((net["d"], net["s"]))
+                self._opposite[net["d"]].add(net["s"])
+                self._opposite[net["s"]].add(net["d"])
             elif device.type == "resistor":
                 for end, other in ((net["p"], net["n"]), (net["n"], net["p"])):
                     self._resistors[end].append(other)
+        self._gates -= {net for net, count in sources.items() if count > 1}  # always on: what a rail holds is no signal
 
     def found(self) -> dict[str, str]:
         """Return each supply with the reason."""
         rails = {net for net in self._bodies if net in self._ends and net not in self._others}
         rails = {net for net in rails if not self._follows(net)}
-        sensed = {net for net in self._named if self._only_gates(net)} if rails & self._ports else set()
-        rails |= self._named - sensed
+        if rails & self._ports:
+            named = {net for net in self._named if not self._only_gates(net) and not self._is_switched(net, rails)}
+        else:
+            named = self._named
+        rails |= named
         while True:  # a net that another rail feeds is none, and then feeds none
             inner = self._inner(rails)
             fed = {net for net in rails if not self._is_block(net) and self._is_fed(net, rails, inner)}
@@ -203,6 +210,15 @@ class _Rails:
         places = self._circuit.nets[net]
         gates = all(place.terminal == "g" and self._circuit.device(place.device).is_mos for place in places)
         return bool(places) and gates and net not in self._circuit.black_box_nets
+
+    def _is_switched(self, net: str, rails: set[str]) -> bool:
+        """Whether a net inside is named like a supply, and only transistors of the other type drive it, from no rail.
+
+        Such as the plate of a bootstrap capacitor that is named vcc.
+        """
+        driven = self._opposite.get(net, set())
+        alone = not self._bodies[net] and not self._ends[net] and net not in self._ports and not self._resistors[net]
+        return bool(driven) and alone and not driven & (rails | self._named) and net not in self._circuit.black_box_nets
 
     def _inner(self, rails: set[str]) -> set[str]:
         """Return the nets that current from rails with transistors in their wells reaches through channels."""

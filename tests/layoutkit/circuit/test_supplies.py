@@ -1,4 +1,4 @@
-"""What the user states as power and ground holds in place of what is found, in every tool that reads a netlist."""
+"""What is found as power and ground, and what the user states in its place, in every tool that reads a netlist."""
 
 import json
 
@@ -86,3 +86,21 @@ def test_a_port_that_feeds_only_loads_is_power_where_there_is_no_pmos():
     assert found.reasons["v"] == "feeds the 2 loads Ra, Rb of NMOS transistors"
     one = pair.replace("Rb b v 1k\n", "")  # may as well be a current that comes in
     assert find_roles(read_netlist(NetlistText(f".subckt s i j k v g a b\n{one}.ends\n"))).supplies.power == ()
+
+
+def test_a_gate_that_is_always_on_makes_no_signal_of_a_rail_and_a_name_no_rail_of_a_switched_plate():
+    """A bootstrapped switch: NMOS gates on vdd, and a plate named vcc that only switches to vss and the input drive."""
+    text = """.subckt boot vdd vss ck ckn vin
+MN1 g ckn vss vss nmos W=1u L=0.3u
+MN2 x vdd g vss nmos W=1u L=0.3u
+MN3 vcc ckn vss vss nmos W=1u L=0.3u
+MN4 vin x vcc vss nmos W=1u L=0.3u
+MP1 top x vdd top pmos W=1u L=0.3u
+MP2 cc ck vdd vdd pmos W=1u L=0.3u
+MP3 x cc top top pmos W=1u L=0.3u
+MP4 ckx ck vdd vdd pmos W=1u L=0.3u
+C1 top vcc 1p
+.ends
+"""
+    found = find_roles(read_netlist(NetlistText(text))).supplies
+    assert (found.power, found.ground) == (("vdd",), ("vss",))
