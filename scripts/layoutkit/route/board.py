@@ -110,8 +110,9 @@ class Board(Sheet):
         limit = LARGEST_BOARD if hugging is None else hugging.limit
         if nodes > limit:
             raise GeometryError(
-                f"the routing area holds {nodes} track crossings, more than the allowed {limit}; "
-                "give a smaller routing area or fewer layers"
+                f"the routing area holds {nodes} track crossings ({len(self.tracks.xs)} x {len(self.tracks.ys)} tracks "
+                f"on {len(stack.conductors)} layers), more than the allowed {limit}; give a smaller routing area or "
+                "fewer layers, and build a circuit of this size in parts: choose a subcircuit with top"
             )
         self.routed: dict[str, list[tuple[int, Rect]]] = {}
         self.closed_vias: dict[str, set[tuple[str, int, int]]] = {}
