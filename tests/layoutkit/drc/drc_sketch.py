@@ -168,7 +168,8 @@ def _separation(d):
         abuts = "abutting" in d.fields and f"- {d.layer}" in d.technology.derived.get(d.other, "")
         if not d.other.startswith(("not_overlapping", "not_interacting")) and not abuts:
             broken.append(apart(-d.g))
-            if f"- {d.other}" not in d.technology.derived.get(d.layer, ""):  # what lies within is another layer
+            cut = f"- {d.layer}" in d.other or f"- {d.other}" in d.technology.derived.get(d.layer, "")
+            if not cut:  # else what lies within is another layer
                 broken.append(apart(-1000))
     return kept, broken
 

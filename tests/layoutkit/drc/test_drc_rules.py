@@ -129,3 +129,27 @@ def test_an_empty_layout_is_not_clean_because_nothing_was_checked(name):
     assert {verdict.shapes for verdict in report.verdicts} == {0}
     assert (report.total_violations, report.complete, report.passed) == (0, False, False)
     assert report.to_data()["notes"][0] == "nothing is drawn in cell EMPTY: nothing was checked"
+
+
+@pytest.mark.parametrize(
+    ("rule_id", "drawn", "broken"),
+    [
+        ("DF.18", {"DNWELL": (0, 0, 9, 9), "tap": (6, 4, 12, 5)}, True),  # crosses the edge of the deep well
+        ("DF.18", {"DNWELL": (0, 0, 9, 9), "tap": (6, 4, 7, 5)}, False),
+        ("DF.4e_3.3V", {"DNWELL": (0, 0, 9, 9), "LVPWELL": (6, 2, 9, 8), "tap": (7.5, 4, 8.5, 5)}, True),
+        ("DF.4e_3.3V", {"DNWELL": (0, 0, 9, 9), "LVPWELL": (6, 2, 9, 8), "tap": (6.5, 4, 8.0, 5)}, False),
+        ("DF.13_3.3V", {"DNWELL": (0, 0, 9, 9), "tap": (4, 4, 5, 5)}, True),  # nothing ties the deep well
+        ("DF.13_3.3V", {"DNWELL": (0, 0, 9, 9), "tap": (4, 4, 5, 5), "n": (6, 4, 7, 5)}, False),
+        ("DF.13_3.3V", {"DNWELL": (0, 0, 9, 9), "LVPWELL": (2, 2, 7, 7), "tap": (4, 4, 5, 5)}, False),
+    ],
+)
+def test_the_rules_of_diffusion_and_deep_wells_of_gf180mcu_find_what_the_foundrys_deck_finds(rule_id, drawn, broken):
+    technology = TECHNOLOGIES["gf180mcuD"]
+    layers = {"tap": ("COMP", "Pplus"), "n": ("COMP", "Nplus")}
+    layout = kdb.Layout()
+    cell = layout.create_cell("top")
+    for name, box in drawn.items():
+        for layer in layers.get(name, (name,)):
+            cell.shapes(technology.layer(layout, layer)).insert(kdb.DBox(*box).to_itype(layout.dbu))
+    verdict = check(layout, cell, technology, rule_ids=[rule_id]).verdicts[0]
+    assert (verdict.count > 0) == broken
