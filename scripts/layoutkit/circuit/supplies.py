@@ -196,6 +196,7 @@ class _Rails:
             rails -= fed
         sure = {net for net in rails if net in self._named or (net in self._ports and net not in self._gates)}
         rails = sure or {net for net in rails if net not in self._gates}
+        rails = {net for net in rails if not self._is_tail(net)} or rails
         if not rails:
             rails = self._only_bodies()
         return {net: self._reason(net) for net in sorted(rails)}
@@ -219,6 +220,23 @@ class _Rails:
         driven = self._opposite.get(net, set())
         alone = not self._bodies[net] and not self._ends[net] and net not in self._ports and not self._resistors[net]
         return bool(driven) and alone and not driven & (rails | self._named) and net not in self._circuit.black_box_nets
+
+    def _is_tail(self, net: str) -> bool:
+        """Whether a net has another name than a supply and is the tail of one pair, whose current comes from outside.
+
+        Two equal transistors alone end on it, with separate gates and drains.
+        """
+        if net in self._named or self._ends[net] != 2 or self._bodies[net] > 2:
+            return False
+        places = self._circuit.nets[net]
+        ends = [self._circuit.device(place.device) for place in places if place.terminal in ("d", "s")]
+        others = [place for place in places if place.terminal not in ("d", "s", "b")]
+        if others or len(ends) != 2 or net in self._circuit.black_box_nets:
+            return False
+        one, other = ends
+        equal = (one.type, one.model, one.params) == (other.type, other.model, other.params)
+        nets = [{each.terminals[end] for end in ("d", "g", "s")} - {net} for each in ends]
+        return equal and all(len(each) == 2 for each in nets) and not nets[0] & nets[1]
 
     def _inner(self, rails: set[str]) -> set[str]:
         """Return the nets that current from rails with transistors in their wells reaches through channels."""

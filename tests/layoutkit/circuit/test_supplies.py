@@ -104,3 +104,18 @@ C1 top vcc 1p
 """
     found = find_roles(read_netlist(NetlistText(text))).supplies
     assert (found.power, found.ground) == (("vdd",), ("vss",))
+
+
+def test_the_tail_of_a_pair_that_gets_its_current_from_outside_is_no_supply():
+    text = """.subckt ota p g i j o t
+M1 a i t t pmos W=4u L=1u
+M2 o j t t pmos W=4u L=1u
+M3 a a g g nmos W=4u L=1u
+M4 o a g g nmos W=4u L=1u
+M5 o o p p pmos W=2u L=1u
+.ends
+"""
+    found = find_roles(read_netlist(NetlistText(text))).supplies
+    assert (found.power, found.ground) == (("p",), ("g",))
+    unequal = read_netlist(NetlistText(text.replace("M2 o j t t pmos W=4u", "M2 o j t t pmos W=9u")))
+    assert find_roles(unequal).supplies.power == ("p", "t")  # two loads of a rail of their own
