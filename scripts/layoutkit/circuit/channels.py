@@ -104,6 +104,10 @@ class Channels:
         """Whether a channel or another device inside the circuit carries current to a net."""
         return bool(self.channel_ends(net) or self.others.get(net))
 
+    def has_capacitor(self, net: str) -> bool:
+        """Whether a capacitor is on a net."""
+        return any("capacitor" in self.circuit.device(place.device).type for place in self.circuit.nets[net])
+
     def has_diode(self, net: str, mos_type: str = "") -> bool:
         """Whether a transistor has gate and drain on a net."""
         return any(d.terminals["g"] == net and mos_type in {"", d.type} for d in self.drains.get(net, ()))

@@ -138,7 +138,7 @@ class ResistorRatios:
             return False
         if not all(self._channels.is_switch(d, by_port=True) for d in self._channels.channel_ends(net)):
             return False
-        return self._is_sensed(net) or not self._has_capacitor(net)
+        return self._is_sensed(net) or not self._channels.has_capacitor(net)
 
     def _end_of(self, net: str) -> str:
         """Return the supply to which only a switch joins a net; else the net."""
@@ -155,10 +155,6 @@ class ResistorRatios:
         far = {self._far(device, net) for device in self._on[net]}
         seen = seen or any(device.type != "resistor" for device in self._channels.others.get(net, ()))
         return bool(seen) or len(far) > 2 or net in self._channels.circuit.black_box_nets
-
-    def _has_capacitor(self, net: str) -> bool:
-        places = self._channels.circuit.nets[net]
-        return any("capacitor" in self._channels.circuit.device(place.device).type for place in places)
 
     def _has_ratio(self, devices: Sequence[Device]) -> bool:
         """Whether resistors are more than one resistor in parts: something is on a net between them."""

@@ -285,7 +285,7 @@ class _Recognition:
             self._add_pair(kind, first, second, properties)
 
     def _only_switches(self, device: Device) -> bool:
-        """Whether a transistor between two signals switches: at one end nothing but switches carries current."""
+        """Whether a transistor between two signals switches: at one end only switches carry current to a capacitor."""
         ends = (device.terminals["d"], device.terminals["s"])
         if any(net in self._supplies for net in ends) or not self._channels.is_switch(device, by_port=True):
             return False
@@ -301,6 +301,7 @@ class _Recognition:
         return any(
             net not in self._channels.ports
             and not self._channels.others.get(net)
+            and (not others or self._channels.has_capacitor(net))
             and all(self._channels.is_switch(each, by_port=True) and each.id not in amplifying for each in others)
             for net, others in around.items()
         )

@@ -192,6 +192,18 @@ CIRCUITS = {
             ("cascode_pair", "M10 M9"),
         },
     ),
+    "cascodes in wells of their own, on bias ports": (
+        """
+        M0 t bias vss vss nch w=8u l=1u
+        M1 o1 inp t vss nch w=4u l=1u
+        M2 o2 inn t vss nch w=4u l=1u
+        M3 o1 cas x x pch w=4u l=1u
+        M4 o2 cas y y pch w=4u l=1u
+        M5 x up vdd vdd pch w=4u l=1u
+        M6 y up vdd vdd pch w=4u l=1u
+        """,
+        {("differential_pair", "M1 M2"), ("cascode_pair", "M3 M4"), ("load_pair", "M5 M6")},
+    ),
     "ring of starved inverters": (
         "MB p ctl vss vss nch w=1u l=1u\nMD p p vdd vdd pch w=2u l=1u\n"
         + "".join(
