@@ -140,10 +140,12 @@ def test_an_empty_layout_is_not_clean_because_nothing_was_checked(name):
         ("DF.4e_3.3V", {"DNWELL": (0, 0, 9, 9), "LVPWELL": (6, 2, 9, 8), "tap": (6.5, 4, 8.0, 5)}, False),
         ("DF.13_3.3V", {"DNWELL": (0, 0, 9, 9), "tap": (4, 4, 5, 5)}, True),  # nothing ties the deep well
         ("DF.13_3.3V", {"DNWELL": (0, 0, 9, 9), "tap": (4, 4, 5, 5), "n": (6, 4, 7, 5)}, False),
+        ("SB.10", {"Poly2": (0, 0, 3, 1), "SAB": (-1, -1, 1, 2)}, False),  # a bar that ends below the block
+        ("SB.10", {"Poly2": (0, 0, 3, 1), "SAB": (1, -1, 2.9, 2)}, True),
         ("DF.13_3.3V", {"DNWELL": (0, 0, 9, 9), "LVPWELL": (2, 2, 7, 7), "tap": (4, 4, 5, 5)}, False),
     ],
 )
-def test_the_rules_of_diffusion_and_deep_wells_of_gf180mcu_find_what_the_foundrys_deck_finds(rule_id, drawn, broken):
+def test_rules_of_deep_wells_and_salicide_blocks_of_gf180mcu_find_what_the_foundrys_deck_finds(rule_id, drawn, broken):
     technology = TECHNOLOGIES["gf180mcuD"]
     layers = {"tap": ("COMP", "Pplus"), "n": ("COMP", "Nplus")}
     layout = kdb.Layout()
