@@ -9,6 +9,7 @@ from layoutkit.review.finding import SEVERITIES, Review, Unjudged
 from layoutkit.review.floorplan import Floorplan
 from layoutkit.review.matched_devices import Matching
 from layoutkit.review.review_limits import limits_with
+from layoutkit.review.room_and_wells import RoomAndWells
 from layoutkit.review.subject import Subject
 from layoutkit.review.symmetric_halves import Symmetry
 from layoutkit.review.wire_quality import Wires
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.lvs.lvs_result import LvsResult
 
-KINDS = (Electrical, Matching, Symmetry, Floorplan, Wires)
+KINDS = (Electrical, Matching, Symmetry, Floorplan, RoomAndWells, Wires)
 """The kinds of findings; each reviews one layout."""
 
 

@@ -199,9 +199,11 @@ class Electrical:
         ends: dict[int, list[tuple[kdb.Point, float]]] = {-1: [], 1: []}
         feeds = subject.feeds(net)
         half = technology.contact.size // 2
-        for placed, terminal, sign, current in self.currents_of(net):
+        known = self.currents_of(net)
+        rest = -1 if sum(sign * current for *_, sign, current in known) > 0 else 1  # where resistors take or give
+        for placed, terminal, sign, current in known:
             for place, part in feeds[placed, terminal].points.items():
-                side = (sign or -1) if net not in subject.supplies else 1
+                side = 1 if net in subject.supplies else sign or rest
                 if place.conductor == first:
                     ends[side].append((kdb.Point(place.x, place.y), 1000 * current * part))
         marks = [(p.x - half, p.y - half, p.x + half, p.y + half) for side in ends.values() for p, _ in side]

@@ -1,4 +1,4 @@
-"""Findings on the floorplan: sides of the rails, order of stages, room, rings, taps, and what repeats."""
+"""Findings on the floorplan: sides of the rails, order of stages, ports, and what repeats."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.circuit.orientation import carries_both_ways
-from layoutkit.drc.check import Options, check_cell
 from layoutkit.review.finding import Unjudged
-from layoutkit.review.subject import box_around, gap_between
+from layoutkit.review.subject import box_around, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,10 +24,9 @@ if TYPE_CHECKING:
 _RAIL_LENGTH = 0.5
 """Share of the layout's width or height from which on a straight piece of a supply is a rail. [1]"""
 _RAIL_ASPECT = 4  # a rail is at least so many times as long as it is wide
-_CLOSE_UM = 0.5  # gaps up to this within what is used are used [um]
 _EDGE_UM = 0.5  # metal this near to the edge of the cell is at the edge [um]
-_LEAST_DEVICES = 8  # from which the room of a layout is judged
-_NEIGHBOUR_UM = 5.0  # rings this near to each other could be one [um]
+_SIDE_BY_SIDE = 0.1  # stages nearer to each other than this share of the whole way lie side by side
+_LEAST_AT_RAILS = 6  # transistors from which their share at the right rail is judged
 
 
 class Floorplan:
@@ -50,9 +48,6 @@ class Floorplan:
         yield from self.flow_order()
         yield from self.rails()
         yield from self.ports()
-        yield from self.room()
-        yield from self.rings()
-        yield from self.well_tap()
         yield from self.repeated()
 
     def _rails(self, net: str) -> list[kdb.Box]:
@@ -116,11 +111,12 @@ class Floorplan:
                     "rail-side",
                     subject.um(most),
                     box_around(placed.box for placed in found),
-                    f"{_names(found)}: upside down, what is nearer to ground lies nearer to the power rail",
+                    f"{names_of(found)}: upside down, what is nearer to ground lies nearer to the power rail",
                     "NMOS at the ground rail, PMOS at the power rail, in the order in which the current flows",
                     devices=found,
                     most="must" if any(subject.is_full(placed) for placed in found) else "should",
                 )
+        yield from self._wrong_rails(up)
         middle = (self.box.bottom + self.box.top) / 2
         for placed in subject.placed:
             if subject.is_full(placed):
@@ -136,6 +132,24 @@ class Floorplan:
                     "place power devices at their rail",
                     devices=[placed],
                 )
+
+    def _wrong_rails(self, up: int) -> list[Finding]:
+        """Return whether many transistors whose source is on a rail lie nearer to the other one."""
+        subject, middle = self.subject, (self.box.bottom + self.box.top) / 2
+        sides = {**dict.fromkeys(subject.supplies.power, up), **dict.fromkeys(subject.supplies.ground, -up)}
+        own = [p for p in subject.placed if p.device.is_mos and p.device.terminals["s"] in sides]
+        own = [placed for placed in own if not subject.is_idle(placed)]
+        wrong = [p for p in own if sides[p.device.terminals["s"]] * (p.centre[1] - middle) < 0]
+        if len(own) < _LEAST_AT_RAILS:
+            return []
+        return subject.finding(
+            "rail-side.share",
+            len(wrong) / len(own),
+            box_around(placed.box for placed in wrong),
+            f"{len(wrong)} of {len(own)} transistors at a rail lie nearer to the other one: {names_of(wrong)}",
+            "NMOS at the ground rail, PMOS at the power rail",
+            devices=wrong,
+        )
 
     def _stages(self) -> list[list[PlacedDevice]]:
         """Return the devices that are joined by nets of their channels which are no supplies."""
@@ -165,38 +179,14 @@ class Floorplan:
 
     def flow_order(self) -> list[Finding]:
         """Return whether the stages between input and output lie in another order than the signal passes them."""
-        subject = self.subject
-        stages = self._stages()
-        of = {placed.index: number for number, stage in enumerate(stages) for placed in stage}
-        drives: dict[int, set[int]] = defaultdict(set)
-        entered: dict[int, bool] = defaultdict(bool)
-        for stage in stages:
-            for placed in stage:
-                gate = placed.device.terminals["g"]
-                if gate in subject.circuit.ports and gate not in subject.supplies:
-                    entered[of[placed.index]] = True
-                for other in subject.placed:
-                    if other.device.is_mos and other.index in of and gate in (
-                        other.device.terminals["d"], other.device.terminals["s"]
-                    ) and gate not in subject.supplies and of[other.index] != of[placed.index]:  # fmt: skip
-                        drives[of[other.index]].add(of[placed.index])
-        depth = {number: 0 for number in range(len(stages)) if entered[number]}
-        front = deque(sorted(depth))
-        while front:
-            number = front.popleft()
-            for after in sorted(drives[number]):
-                if after not in depth:
-                    depth[after] = depth[number] + 1
-                    front.append(after)
-        levels: dict[int, list[PlacedDevice]] = defaultdict(list)
-        for number, level in depth.items():
-            levels[level] += stages[number]
+        subject, levels = self.subject, self._levels()
         if len(levels) < 3:
             return []
         middles = [_centre(levels[level]) for level in sorted(levels)]
         spans = [max(middle[axis] for middle in middles) - min(middle[axis] for middle in middles) for axis in (0, 1)]
         along = spans.index(max(spans))
         steps = [after[along] - before[along] for before, after in pairwise(middles)]
+        steps = [step for step in steps if abs(step) > _SIDE_BY_SIDE * max(spans)]
         turns = min(sum(step < 0 for step in steps), sum(step > 0 for step in steps))
         every = [placed for level in sorted(levels) for placed in levels[level]]
         return subject.finding(
@@ -207,6 +197,41 @@ class Floorplan:
             "place the stages in the order of the signal",
             devices=every,
         )
+
+    def _levels(self) -> dict[int, list[PlacedDevice]]:
+        """Return the transistors by the number of stages between them and an input; none where a signal feeds back."""
+        subject = self.subject
+        stages = self._stages()
+        of = {placed.index: number for number, stage in enumerate(stages) for placed in stage}
+        drains: dict[str, set[int]] = defaultdict(set)
+        for placed in subject.placed:
+            if placed.index in of:
+                for net in (placed.device.terminals["d"], placed.device.terminals["s"]):
+                    drains[net].add(of[placed.index])
+        inputs = set(subject.roles.inputs) or {
+            port for port in subject.circuit.ports if port not in subject.supplies and port not in drains
+        }
+        drives: dict[int, set[int]] = defaultdict(set)
+        depth: dict[int, int] = {}
+        for number, stage in enumerate(stages):
+            for gate in {placed.device.terminals["g"] for placed in stage}:
+                if gate in inputs:
+                    depth[number] = 0
+                for before in drains[gate] - {number} if gate not in subject.supplies else ():
+                    drives[before].add(number)
+        front = deque(sorted(depth))
+        while front:
+            number = front.popleft()
+            for after in sorted(drives[number]):
+                if after not in depth:
+                    depth[after] = depth[number] + 1
+                    front.append(after)
+        if any(depth[after] <= depth[number] for number in depth for after in drives[number]):
+            return {}  # what feeds back has no order
+        levels: dict[int, list[PlacedDevice]] = defaultdict(list)
+        for number, level in depth.items():
+            levels[level] += stages[number]
+        return levels
 
     def rails(self) -> Iterator[Finding]:
         """Yield signal wires outside the rails, and rails inside the cell."""
@@ -289,108 +314,6 @@ class Floorplan:
         }  # fmt: skip
         return min(away, key=lambda side: (away[side], side))
 
-    def room(self) -> Iterator[Finding]:
-        """Yield how the room of the layout is used."""
-        subject = self.subject
-        if len(subject.placed) < _LEAST_DEVICES:
-            return
-        asked = subject.asked.outline if subject.asked is not None else ()
-        used, core = self._used()
-        share = (used & kdb.Region(core)).area() / core.area()
-        if not any(each.width or each.height for each in asked):
-            yield from subject.finding(
-                "room.used", share, core, f"devices and wells use {100 * share:.3g} % of the core",
-                "move the devices together", devices=(),
-            )  # fmt: skip
-            empty = self._largest_empty()
-            yield from subject.finding(
-                "room.empty", empty.area() / self.box.area(), empty,
-                f"an empty rectangle of {subject.um(empty.width()):.3g} x {subject.um(empty.height()):.3g} um, "
-                f"{100 * empty.area() / self.box.area():.3g} % of the layout",
-                "move the devices together, or fold the large ones so that they fill the gap",
-            )  # fmt: skip
-        aspect = _longer_side(self.box) / min(self.box.width(), self.box.height())
-        wanted = max((each.aspect or 0.0 for each in asked), default=0.0)
-        if aspect > wanted * 1.05 and not any(each.width and each.height for each in asked):
-            yield from subject.finding(
-                "room.aspect", aspect, self.box, f"the layout is {aspect:.3g} times as long as it is wide",
-                "fold large devices, stack the rows",
-            )  # fmt: skip
-
-    def _used(self) -> tuple[kdb.Region, kdb.Box]:
-        """Return the area of wells, diffusion, taps, poly and plates with what rings enclose, and the box around it."""
-        subject = self.subject
-        roles = ("nwell", "pwell", "deep_nwell", "active", "tap", "poly")
-        every = kdb.Region()
-        for role in roles:
-            every += subject.role(role)
-        for spec in subject.technology.passives.values():
-            if "plate" in spec.parts:
-                every += subject.layer(spec.parts["plate"])
-        half = subject.technology.to_dbu(_CLOSE_UM) // 2
-        closed = every.merged().sized(half).merged().sized(-half)
-        filled = kdb.Region([_filled(polygon) for polygon in closed.each()])
-        return filled.merged(), every.bbox()
-
-    def _largest_empty(self) -> kdb.Box:
-        """Return the largest rectangle of the layout without any shape on a mask. [dbu]"""
-        subject = self.subject
-        drawn = kdb.Region()
-        for spec in subject.technology.layers.values():
-            if spec.on_a_mask:
-                drawn += subject.layer(spec.name)
-        boxes = [polygon.bbox() for polygon in drawn.merged().decompose_trapezoids_to_region().each()]
-        return largest_empty(self.box, boxes)
-
-    def rings(self) -> Iterator[Finding]:
-        """Yield the devices with a ring of their own beside another ring of the same net."""
-        subject = self.subject
-        alone: dict[str, list[tuple[kdb.Box, PlacedDevice]]] = defaultdict(list)
-        for net in subject.nets:
-            for layer in ("n_tap", "p_tap"):
-                for ring in subject.shapes(net, layer).each():
-                    for number in range(ring.holes()):
-                        hole = kdb.Polygon(list(ring.each_point_hole(number)))
-                        inside = [p for p in subject.placed if hole.inside(p.box.center()) and not subject.is_idle(p)]
-                        if len(inside) == 1:
-                            alone[f"{net} {layer}"].append((ring.bbox(), inside[0]))
-        near = subject.technology.to_dbu(_NEIGHBOUR_UM)
-        for name, rings in sorted(alone.items()):
-            beside = [
-                (box, placed)
-                for box, placed in rings
-                if any(other is not placed and gap_between(box, its) <= near for its, other in rings)
-            ]
-            net = name.split(" ")[0]
-            if beside:
-                yield from subject.finding(
-                    "rings",
-                    len(beside),
-                    box_around(box for box, _ in beside),
-                    f"{_names([placed for _, placed in beside])} have rings of their own, all of {net}",
-                    "one ring and one well around all of them",
-                    devices=[placed for _, placed in beside],
-                    nets=[net],
-                )
-
-    def well_tap(self) -> Iterator[Finding]:
-        """Yield what is too far from a tap, by the process's own rules of latch-up."""
-        subject = self.subject
-        rules = [rule.id for rule in subject.technology.rules if rule.kind == "tap_distance"]
-        if not rules:
-            self.unjudged.append(Unjudged("well-tap", f"{subject.technology.name} states no distance to taps"))
-            return
-        options = Options(rule_ids=rules, chosen_rules=True, max_violations=20)
-        report = check_cell(subject.cell.layout(), subject.cell, subject.technology, options).summary()
-        for rule in report["violations"]:
-            place = rule["locations"][0]
-            dbu = subject.technology.dbu_um
-            box = kdb.DBox(*(place.get("box") or (place["x"], place["y"], place["x"], place["y"]))).to_itype(dbu)
-            yield from subject.finding(
-                "well-tap", 1.001, box, f"{rule['count']} places break {rule['rule_id']}: {rule['rule_description']}",
-                "add taps",
-            )  # fmt: skip
-
     def repeated(self) -> Iterator[Finding]:
         """Yield the cells that the netlist repeats and the layout draws unlike each other, or out of their order."""
         subject = self.subject
@@ -413,7 +336,7 @@ class Floorplan:
                 "repeated",
                 subject.um(worst),
                 box_around(placed.box for placed in wrong or every),
-                f"the {len(instances)} instances of one cell ({_names(list(first.values()))} and others) are drawn "
+                f"the {len(instances)} instances of one cell ({names_of(list(first.values()))} and others) are drawn "
                 f"unlike each other, by up to {subject.um(worst):.3g} um",
                 "draw the cell once and repeat it at one pitch, in order",
                 devices=every,
@@ -446,60 +369,7 @@ def _unlike(one: dict[str, PlacedDevice], other: dict[str, PlacedDevice]) -> flo
     return min(errors)
 
 
-def _filled(polygon: kdb.Polygon) -> kdb.Polygon:
-    """Return a polygon without its holes."""
-    return kdb.Polygon(list(polygon.each_point_hull()))
-
-
 def _centre(devices: Sequence[PlacedDevice]) -> tuple[float, float]:
     area = sum(placed.area for placed in devices)
     x, y = (sum(placed.area * placed.centre[axis] for placed in devices) / area for axis in (0, 1))
     return x, y
-
-
-def _longer_side(box: kdb.Box) -> int:
-    return 0 if box.empty() else max(box.width(), box.height())
-
-
-def _names(devices: Sequence[PlacedDevice]) -> str:
-    names = [placed.id for placed in devices]
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
-
-
-def largest_empty(area: kdb.Box, boxes: Sequence[kdb.Box]) -> kdb.Box:
-    """Return the largest rectangle in an area that no box overlaps, by the largest rectangle under a histogram.
-
-    Args:
-        area: Where to look. [dbu]
-        boxes: What is in the way. [dbu]
-    """
-    steps = 128  # both sides are divided into so many strips; a strip that a box enters is taken
-    width, height = max(1, area.width() // steps), max(1, area.height() // steps)
-    columns, rows = -(-area.width() // width), -(-area.height() // height)
-    taken = [bytearray(columns) for _ in range(rows)]
-    for box in boxes:
-        left, right = (box.left - area.left) // width, -(-(box.right - area.left) // width)
-        for row in range((box.bottom - area.bottom) // height, min(rows, -(-(box.top - area.bottom) // height))):
-            taken[row][left:right] = b"\x01" * (min(right, columns) - left)
-    best, found = 0, (0, 0, 0, 0)
-    free = [0] * columns
-    for row in range(rows):
-        free = [0 if taken[row][column] else free[column] + 1 for column in range(columns)]
-        stack: list[tuple[int, int]] = []
-        for column, tall in enumerate([*free, 0]):
-            start = column
-            while stack and stack[-1][1] >= tall:
-                start, depth = stack.pop()
-                size = depth * height * (column - start) * width
-                if size > best:
-                    best, found = size, (start, row - depth + 1, column, row + 1)
-            stack.append((start, tall))
-    left, bottom = area.left + found[0] * width, area.bottom + found[1] * height
-    right, top = area.left + found[2] * width, area.bottom + found[3] * height
-    beside = [box for box in boxes if box.bottom < top and box.top > bottom]
-    left = max((box.right for box in beside if box.right <= left), default=area.left)
-    right = min((box.left for box in beside if box.left >= right), default=area.right)
-    over = [box for box in boxes if box.left < right and box.right > left]
-    bottom = max((box.top for box in over if box.top <= bottom), default=area.bottom)
-    top = min((box.bottom for box in over if box.bottom >= top), default=area.top)
-    return kdb.Box(left, bottom, right, top)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.circuit.recognise import MODULE_TYPES
-from layoutkit.review.subject import box_around, gap_between, region_of
+from layoutkit.review.subject import box_around, gap_between, names_of, region_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,13 +81,13 @@ class Matching:
             and not subject.is_idle(placed)
             and any(hull.contains(box.center()) for box in placed.boxes)
         ]
-        names = _named(group.devices)
+        names = names_of(group.devices)
         if foreign:
             return subject.finding(
                 "group-apart",
                 len(foreign),
                 hull,
-                f"{_named(foreign)} lie{'s' * (len(foreign) == 1)} among {group.words} {names}",
+                f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.words} {names}",
                 "draw the group as one block, with nothing but its dummies inside",
                 devices=[*group.devices, *foreign],
                 most="must" if group.strict and not all(_is_kin(each, group) for each in foreign) else "should",
@@ -138,7 +138,7 @@ class Matching:
 
     def unlike(self, group: MatchedDevices) -> Iterator[Finding]:
         """Yield how the devices of a group are drawn unlike each other."""
-        subject, names = self.subject, _named(group.devices)
+        subject, names = self.subject, names_of(group.devices)
         hull = box_around(placed.box for placed in group.devices)
         fingers = [finger for placed in group.devices for finger in placed.fingers if finger.around is not None]
         turned = Counter(bool(finger.around and finger.around.vertical) for finger in fingers)
@@ -182,7 +182,7 @@ class Matching:
             "group-unlike.surround",
             spread[worst],
             hull,
-            f"{group.words} {_named(group.devices)}: distances to the {worst} differ by {100 * spread[worst]:.3g} %",
+            f"{group.words} {names_of(group.devices)}: distances to the {worst} differ by {100 * spread[worst]:.3g} %",
             "dummies at both ends of each row, equal distances to the well edge",
             devices=group.devices,
         )
@@ -217,7 +217,7 @@ class Matching:
             covered,
             hull,
             f"wires of {', '.join(sorted(nets))} cover {100 * covered:.3g} % of the gates of {group.words} "
-            f"{_named(group.devices)}, from {100 * min(parts):.3g} to {100 * max(parts):.3g} % of a device",
+            f"{names_of(group.devices)}, from {100 * min(parts):.3g} to {100 * max(parts):.3g} % of a device",
             "lead the wires around the group, or over all of its devices alike",
             devices=group.devices,
             nets=nets,
@@ -225,7 +225,7 @@ class Matching:
 
     def passive(self, group: MatchedDevices) -> Iterator[Finding]:
         """Yield how resistors or capacitors whose ratio counts are drawn."""
-        subject, names = self.subject, _named(group.devices)
+        subject, names = self.subject, names_of(group.devices)
         boxes = [box for placed in group.devices for box in placed.boxes]
         hull = box_around(boxes)
         sizes = {
@@ -273,7 +273,7 @@ class Matching:
             "passives",
             bare,
             hull,
-            f"{group.words} {_named(group.devices)} has no dummy bar at {bare} of its 2 ends",
+            f"{group.words} {names_of(group.devices)} has no dummy bar at {bare} of its 2 ends",
             "a dummy bar at each end of the bank",
             devices=group.devices,
             most="should",
@@ -289,11 +289,6 @@ def _is_kin(placed: PlacedDevice, group: MatchedDevices) -> bool:
 
 _ALIKE = 0.1
 """Devices whose covered share differs by at most this much of the largest are covered alike. [1]"""
-
-
-def _named(devices: Sequence[PlacedDevice]) -> str:
-    names = [placed.id for placed in devices]
-    return "/".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
 
 
 def _clusters(boxes: Sequence[kdb.Box], gap: int) -> int:

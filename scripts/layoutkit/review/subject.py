@@ -285,6 +285,17 @@ def box_around(boxes: Iterable[kdb.Box]) -> kdb.Box:
     return found
 
 
+def longer_side(box: kdb.Box) -> int:
+    """Return the longer side of a box, 0 for none. [dbu]"""
+    return 0 if box.empty() else max(box.width(), box.height())
+
+
+def names_of(devices: Sequence[PlacedDevice]) -> str:
+    """Return the names of devices for a message."""
+    names = [placed.id for placed in devices]
+    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
 def gap_between(one: kdb.Box, other: kdb.Box) -> float:
     """Return the distance between two boxes, 0 where they touch. [dbu]"""
     x = max(0, one.left - other.right, other.left - one.right)

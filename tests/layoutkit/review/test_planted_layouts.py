@@ -4,8 +4,8 @@ import klayout.db as kdb
 import pytest
 from planted_layout import GF, SIDE, WIRE, Planted, pair, wired
 
-from layoutkit.review.floorplan import largest_empty
 from layoutkit.review.review_limits import shipped_limits
+from layoutkit.review.room_and_wells import largest_empty
 
 METAL3 = GF.conductor("Metal3")
 SUPPLY = 3.3
@@ -220,6 +220,21 @@ def test_a_power_device_at_the_wrong_rail(y, expected):
     for net, track in (("vout", 7.0), ("gate", 8.5), ("x", 10.0), ("vb", -4)):
         planted.comb(net, track)
     assert severities(planted.review(), "rail-side") == expected
+
+
+@pytest.mark.parametrize(("wrong", "expected"), [(1, set()), (2, {"should"}), (3, {"must"})])
+def test_transistors_at_the_other_rail(wrong, expected):
+    """One of six is 17 %, two are 33 %, three 50 %."""
+    planted = Planted()
+    for number in range(6):
+        kind, supply = ("nmos", "vss") if number < 3 else ("pmos", "vdd")
+        low = (kind == "nmos") is not (number < wrong)
+        planted.mos(f"M{number}", kind, 6 * number, 0 if low else 14, 2, 0.5, f"d{number} g{number} {supply} {supply}")
+        planted.comb(f"d{number}", 6 + 0.6 * number)
+        planted.comb(f"g{number}", 10 + 0.6 * number)
+    for net, track in (("vss", -6.0), ("vdd", 24.0)):
+        planted.comb(net, track, left=-8, right=40, width=1)
+    assert severities(planted.review(), "rail-side", "of 6 transistors") == expected
 
 
 @pytest.mark.parametrize(("order", "expected"), [((0, 1, 2), set()), ((1, 2, 0), {"should"}), ((1, 0, 2), {"should"})])

@@ -1,0 +1,187 @@
+"""Findings on room and wells: how full the layout is, its shape, rings that could be one, distances to taps."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+from layoutkit.drc.check import Options, check_cell
+from layoutkit.review.finding import Unjudged
+from layoutkit.review.subject import box_around, gap_between, longer_side, names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from layoutkit.review.finding import Finding
+    from layoutkit.review.subject import PlacedDevice, Subject
+
+_CLOSE_UM = 0.5  # gaps up to this within what is used are used [um]
+_LEAST_DEVICES = 8  # from which the room of a layout is judged
+_NEIGHBOUR_UM = 5.0  # rings this near to each other could be one [um]
+
+
+class RoomAndWells:
+    """The findings on room and wells of one layout.
+
+    Args:
+        subject: The layout.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.unjudged: list[Unjudged] = []
+        self.box = subject.cell.bbox()
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield all findings."""
+        yield from self.room()
+        yield from self.rings()
+        yield from self.well_tap()
+
+    def room(self) -> Iterator[Finding]:
+        """Yield how the room of the layout is used."""
+        subject = self.subject
+        if len(subject.placed) < _LEAST_DEVICES:
+            return
+        asked = subject.asked.outline if subject.asked is not None else ()
+        used, core = self._used()
+        share = (used & kdb.Region(core)).area() / core.area()
+        if not any(each.width or each.height for each in asked):
+            yield from subject.finding(
+                "room.used", share, core, f"devices and wells use {100 * share:.3g} % of the core",
+                "move the devices together", devices=(),
+            )  # fmt: skip
+            empty = self._largest_empty()
+            yield from subject.finding(
+                "room.empty", empty.area() / self.box.area(), empty,
+                f"an empty rectangle of {subject.um(empty.width()):.3g} x {subject.um(empty.height()):.3g} um, "
+                f"{100 * empty.area() / self.box.area():.3g} % of the layout",
+                "move the devices together, or fold the large ones so that they fill the gap",
+            )  # fmt: skip
+        aspect = longer_side(self.box) / min(self.box.width(), self.box.height())
+        wanted = max((each.aspect or 0.0 for each in asked), default=0.0)
+        if aspect > wanted * 1.05 and not any(each.width and each.height for each in asked):
+            yield from subject.finding(
+                "room.aspect", aspect, self.box, f"the layout is {aspect:.3g} times as long as it is wide",
+                "fold large devices, stack the rows",
+            )  # fmt: skip
+
+    def _used(self) -> tuple[kdb.Region, kdb.Box]:
+        """Return the area of wells, diffusion, taps, poly and plates with what rings enclose, and the box around it."""
+        subject = self.subject
+        roles = ("nwell", "pwell", "deep_nwell", "active", "tap", "poly")
+        every = kdb.Region()
+        for role in roles:
+            every += subject.role(role)
+        for spec in subject.technology.passives.values():
+            if "plate" in spec.parts:
+                every += subject.layer(spec.parts["plate"])
+        half = subject.technology.to_dbu(_CLOSE_UM) // 2
+        closed = every.merged().sized(half).merged().sized(-half)
+        filled = kdb.Region([_filled(polygon) for polygon in closed.each()])
+        return filled.merged(), every.bbox()
+
+    def _largest_empty(self) -> kdb.Box:
+        """Return the largest rectangle of the layout without any shape on a mask. [dbu]"""
+        subject = self.subject
+        drawn = kdb.Region()
+        for spec in subject.technology.layers.values():
+            if spec.on_a_mask:
+                drawn += subject.layer(spec.name)
+        boxes = [polygon.bbox() for polygon in drawn.merged().decompose_trapezoids_to_region().each()]
+        return largest_empty(self.box, boxes)
+
+    def rings(self) -> Iterator[Finding]:
+        """Yield the devices with a ring of their own beside another ring of the same net."""
+        subject = self.subject
+        alone: dict[str, list[tuple[kdb.Box, PlacedDevice]]] = defaultdict(list)
+        for net in subject.nets:
+            for layer in ("n_tap", "p_tap"):
+                for ring in subject.shapes(net, layer).each():
+                    for number in range(ring.holes()):
+                        hole = kdb.Polygon(list(ring.each_point_hole(number)))
+                        inside = [p for p in subject.placed if hole.inside(p.box.center()) and not subject.is_idle(p)]
+                        if len(inside) == 1:
+                            alone[f"{net} {layer}"].append((ring.bbox(), inside[0]))
+        near = subject.technology.to_dbu(_NEIGHBOUR_UM)
+        for name, rings in sorted(alone.items()):
+            beside = [
+                (box, placed)
+                for box, placed in rings
+                if any(other is not placed and gap_between(box, its) <= near for its, other in rings)
+            ]
+            net = name.split(" ")[0]
+            if beside:
+                yield from subject.finding(
+                    "rings",
+                    len(beside),
+                    box_around(box for box, _ in beside),
+                    f"{names_of([placed for _, placed in beside])} have rings of their own, all of {net}",
+                    "one ring and one well around all of them",
+                    devices=[placed for _, placed in beside],
+                    nets=[net],
+                )
+
+    def well_tap(self) -> Iterator[Finding]:
+        """Yield what is too far from a tap, by the process's own rules of latch-up."""
+        subject = self.subject
+        rules = [rule.id for rule in subject.technology.rules if rule.kind == "tap_distance"]
+        if not rules:
+            self.unjudged.append(Unjudged("well-tap", f"{subject.technology.name} states no distance to taps"))
+            return
+        options = Options(rule_ids=rules, chosen_rules=True, max_violations=20)
+        report = check_cell(subject.cell.layout(), subject.cell, subject.technology, options).summary()
+        for rule in report["violations"]:
+            place = rule["locations"][0]
+            dbu = subject.technology.dbu_um
+            box = kdb.DBox(*(place.get("box") or (place["x"], place["y"], place["x"], place["y"]))).to_itype(dbu)
+            yield from subject.finding(
+                "well-tap", 1.001, box, f"{rule['count']} places break {rule['rule_id']}: {rule['rule_description']}",
+                "add taps",
+            )  # fmt: skip
+
+
+def _filled(polygon: kdb.Polygon) -> kdb.Polygon:
+    """Return a polygon without its holes."""
+    return kdb.Polygon(list(polygon.each_point_hull()))
+
+
+def largest_empty(area: kdb.Box, boxes: Sequence[kdb.Box]) -> kdb.Box:
+    """Return the largest rectangle in an area that no box overlaps, by the largest rectangle under a histogram.
+
+    Args:
+        area: Where to look. [dbu]
+        boxes: What is in the way. [dbu]
+    """
+    steps = 128  # both sides are divided into so many strips; a strip that a box enters is taken
+    width, height = max(1, area.width() // steps), max(1, area.height() // steps)
+    columns, rows = -(-area.width() // width), -(-area.height() // height)
+    taken = [bytearray(columns) for _ in range(rows)]
+    for box in boxes:
+        left, right = (box.left - area.left) // width, -(-(box.right - area.left) // width)
+        for row in range((box.bottom - area.bottom) // height, min(rows, -(-(box.top - area.bottom) // height))):
+            taken[row][left:right] = b"\x01" * (min(right, columns) - left)
+    best, found = 0, (0, 0, 0, 0)
+    free = [0] * columns
+    for row in range(rows):
+        free = [0 if taken[row][column] else free[column] + 1 for column in range(columns)]
+        stack: list[tuple[int, int]] = []
+        for column, tall in enumerate([*free, 0]):
+            start = column
+            while stack and stack[-1][1] >= tall:
+                start, depth = stack.pop()
+                size = depth * height * (column - start) * width
+                if size > best:
+                    best, found = size, (start, row - depth + 1, column, row + 1)
+            stack.append((start, tall))
+    left, bottom = area.left + found[0] * width, area.bottom + found[1] * height
+    right, top = area.left + found[2] * width, area.bottom + found[3] * height
+    beside = [box for box in boxes if box.bottom < top and box.top > bottom]
+    left = max((box.right for box in beside if box.right <= left), default=area.left)
+    right = min((box.left for box in beside if box.left >= right), default=area.right)
+    over = [box for box in boxes if box.left < right and box.right > left]
+    bottom = max((box.top for box in over if box.top <= bottom), default=area.bottom)
+    top = min((box.bottom for box in over if box.bottom >= top), default=area.top)
+    return kdb.Box(left, bottom, right, top)
