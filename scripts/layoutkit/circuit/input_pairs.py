@@ -194,7 +194,8 @@ class Candidates:
                 by_nets[element.key, element.body, element.on("d"), element.on("g")].append(element)
         for (key, body, drain, gate), members in by_nets.items():
             others = by_nets.get((key, body, gate, drain), [])
-            crossed = len(members) == len(others) == 1 and not {drain, gate} & self._rails and drain < gate
+            crossed = len(members) == len(others) == 1 and not {drain, gate} & self._rails
+            crossed = crossed and self._graph.number[members[0].name] < self._graph.number[others[0].name]
             if crossed and self._driven_beside(drain, gate) == self._driven_beside(gate, drain):
                 yield Seed(members[0].name, others[0].name, sure=True)
 

@@ -89,6 +89,7 @@ class _Drains:
         supplies = find_supplies(circuit)
         self._circuit = circuit
         self._potentials = {kind: _potentials(circuit, supplies, kind) for kind in ("nmos", "pmos")}
+        self._places: dict[tuple[str, str], tuple[object, ...]] = {}
         self._local = {name: nets for instance in circuit.subcircuits for name, nets in instance.devices.items()}
         self._rises: dict[tuple[object, ...], float] = defaultdict(float)
         self._unknown = frozenset(circuit.black_box_nets)
@@ -126,13 +127,14 @@ class _Drains:
         local = self._local.get(device.id)
         if local is not None:
             return device.terminals[max(("d", "s"), key=lambda end: local[end])]
-        potentials = self._potentials[device.type]
+        return max((device.terminals["d"], device.terminals["s"]), key=lambda net: self._place(device.type, net))
 
-        def place(net: str) -> tuple[object, ...]:
-            connected = _connected(self._circuit, net, potentials)
-            return (-sum(not each[1] for each in connected), connected, net)  # the source is where more ends meet
-
-        return max((device.terminals["d"], device.terminals["s"]), key=place)
+    def _place(self, mos_type: str, net: str) -> tuple[object, ...]:
+        """Return by what the source is found where potentials do not tell: more ends meet there."""
+        if (mos_type, net) not in self._places:
+            connected = _connected(self._circuit, net, self._potentials[mos_type])
+            self._places[mos_type, net] = (-sum(not each[1] for each in connected), connected, net)
+        return self._places[mos_type, net]
 
     def decided(self, device: Device) -> str | None:
         """Return the net of the drain, None where nothing tells the ends apart."""

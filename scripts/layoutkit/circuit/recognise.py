@@ -61,7 +61,7 @@ MODULE_TYPES = {
     "symmetric_pair": ModuleType("symmetric_pair", "symmetric pair", symmetric=True),
     "resistor_pair": ModuleType("resistor_pair", "resistor pair", symmetric=True, matched=False),
     "capacitor_pair": ModuleType("capacitor_pair", "capacitor pair", symmetric=True, matched=False),
-    "switch_pair": ModuleType("switch_pair", "equal switches of one mirror", matched=False),
+    "switch_pair": ModuleType("switch_pair", "equal switches", matched=False),
     "resistor_ratio": ModuleType("resistor_ratio", "resistors in a ratio", matched=False),
     "capacitor_ratio": ModuleType("capacitor_ratio", "capacitors of equal plates", matched=False),
     "inverter": ModuleType("inverter", "inverter", matched=False),
@@ -260,22 +260,24 @@ class _Recognition:
             yield from structure.pairs
 
     def _symmetric_pairs(self) -> None:
-        """Add the other images of each other: those that are no images only as outputs of a mirror, or as inverters."""
-        mirror_of = {name: n for n, group in enumerate(self._found["current_mirror"]) for name in group.devices}
-        mirrored = set(mirror_of)
+        """Add the other images as pairs.
+
+        Outputs of mirrors and inverters are in groups of their own already. Two diodes are a pair where they load one,
+        also as the references of two mirrors.
+        """
+        mirrored = {name for group in self._found["current_mirror"] for name in group.devices}
         inverting = {name for group in inverters(self._channels, self._taken, mirrored) for name in group.devices}
-        nets = {name: self._circuit.device(name).terminals for name in mirrored}
-        diodes = {name for name in mirrored if nets[name]["d"] == nets[name]["g"]}
+        pairs = [*self._found["differential_pair"], *self._found["cross_coupled_pair"]]
+        driven = {frozenset(self._circuit.device(name).terminals["d"] for name in pair.devices) for pair in pairs}
         for kind, one, other in self._images():
             names = {one, other}
             if kind not in MODULE_TYPES or kind == "cross_coupled_pair" or names <= inverting:
                 continue
-            facing_diodes = kind == "load_pair" and names <= diodes and mirror_of[one] != mirror_of[other]
-            if names & self._taken and not facing_diodes:
-                continue
             first, second = self._pair((one, other))
-            if first.is_mos and all(self._only_switches(device) for device in (first, second)):
-                kind = "switch_pair"  # noqa: PLW2901
+            diodes = kind == "load_pair" and all(d.terminals["d"] == d.terminals["g"] for d in (first, second))
+            loads = diodes and frozenset((first.terminals["d"], second.terminals["d"])) in driven
+            if (names & self._taken or diodes) and not loads:
+                continue
             properties: dict[str, Any] = {"matched": True}
             for terminal, name in (("g", "common_gate"), ("s", "common_source")) if first.is_mos else ():
                 if first.terminals[terminal] == second.terminals[terminal]:
@@ -283,28 +285,6 @@ class _Recognition:
             if not first.is_mos:
                 properties["facing"] = [list(nets) for nets in facing_nets(first, second, self._image_of)]
             self._add_pair(kind, first, second, properties)
-
-    def _only_switches(self, device: Device) -> bool:
-        """Whether a transistor between two signals switches: at one end only switches carry current to a capacitor."""
-        ends = (device.terminals["d"], device.terminals["s"])
-        if any(net in self._supplies for net in ends) or not self._channels.is_switch(device, by_port=True):
-            return False
-        if self._channels.is_switch(device):
-            return True
-        amplifying = {
-            name
-            for kind in ("differential_pair", "current_mirror", "cross_coupled_pair")
-            for group in self._found[kind]
-            for name in group.devices
-        }
-        around = {net: [each for each in self._channels.channel_ends(net) if each is not device] for net in ends}
-        return any(
-            net not in self._channels.ports
-            and not self._channels.others.get(net)
-            and (not others or self._channels.has_capacitor(net))
-            and all(self._channels.is_switch(each, by_port=True) and each.id not in amplifying for each in others)
-            for net, others in around.items()
-        )
 
     @cached_property
     def _image_of(self) -> dict[str, str]:

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutkit.circuit.symmetry_graph import CONTROLS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from layoutkit.circuit.symmetry_graph import Element, SymmetryGraph
 
-_MOST_CHOICES = 6  # alike elements on one net; among more, those with the same known nets are compared only
+_MOST_CHOICES = 6  # alike elements on one net; among more, only those that share another net are compared
 MOST_GATES = 3
 """Over how many gates one after the other a structure is followed from its first pair; beyond that lies logic."""
 _KNOWN, _SAME_GATE, _SAME, _GUESSED_GATE = 4, 3, 2, -1  # what a terminal says for two elements being images
@@ -42,6 +43,7 @@ class Growth:
 
     Args:
         graph: The graph of the circuit.
+        amplifying: The input pairs, by numbers: over how many gates it is followed counts from each of them.
         taken: Numbers of the elements of other structures.
         known: Images of nets in other structures.
         exact: Whether to give up as soon as two nets that are images do not have the same elements on them.
@@ -51,17 +53,20 @@ class Growth:
         centred: Numbers of the elements that are images of themselves.
         images: Net to its image; a net on the axis to itself.
         net_pairs: Nets that are images of each other, left first, in the order found.
+        work: How many elements were looked at.
     """
 
     def __init__(
         self,
         graph: SymmetryGraph,
+        amplifying: AbstractSet[frozenset[int]],
         taken: Mapping[int, int] | None = None,
         known: Mapping[str, str] | None = None,
         exact: bool = False,
     ) -> None:
         self._graph = graph
         self._exact = exact
+        self._amplifying = amplifying
         self._failed = False
         self._taken = taken or {}
         self.pairs: list[tuple[int, int]] = []
@@ -77,6 +82,7 @@ class Growth:
         self._depth: dict[str, int] = {}  # over how many gates a net was reached
         self._open: set[tuple[str, str]] = set()  # nets that offered a choice
         self._pushed = 0
+        self.work = 0
 
     def grow(self, one: str, other: str) -> bool:
         """Take two elements for images and add all that follows; return whether they can be images."""
@@ -95,7 +101,7 @@ class Growth:
                 self._visit(level, left, right)
                 continue
             left, right = self._late.pop(0)
-            if self._agree(left, right) == 0 and left != right:
+            if self._agree(left, right, gates=True) == 0 and left != right:
                 self._mirror(left, right, 0)
         return not self._failed
 
@@ -140,6 +146,8 @@ class Growth:
 
     def _commit(self, a: int, b: int, found: _Facing, depth: int = 0) -> None:
         self._partner[a], self._partner[b] = b, a
+        if frozenset((a, b)) in self._amplifying:
+            depth = 0
         if a == b:
             self.centred.append(a)
         else:
@@ -171,8 +179,12 @@ class Growth:
         self._pushed += 1
         heapq.heappush(self._queue, (level, self._pushed, left, right))
 
-    def _agree(self, x: str, y: str) -> int | None:
-        """Return what two nets say for two elements being images; None if they cannot be images."""
+    def _agree(self, x: str, y: str, *, gates: bool = False) -> int | None:
+        """Return what two nets say for two elements being images; None if they cannot be images.
+
+        A net of gates on both sides is no image of another one by a guess about gates. It may be by channels: the gates
+        of a mirror as load are on one output.
+        """
         if x == y:
             return _SAME if self.images.get(x, x) == x else None
         if x in self._graph.supplies or y in self._graph.supplies:
@@ -181,7 +193,7 @@ class Growth:
             return _KNOWN if self.images.get(x) == y else None
         if x in self._known or y in self._known:
             return 0 if self._known.get(x) == y else None
-        return None if x in self._shared or y in self._shared else 0
+        return None if gates and (x in self._shared or y in self._shared) else 0
 
     def _facing(self, a: int, b: int) -> _Facing | None:
         """Return how two elements face each other; None if they cannot be images."""
@@ -212,7 +224,7 @@ class Growth:
             if role in CONTROLS and x == y:  # a mirror as load has its gates on one side
                 score += _SAME_GATE if self.images.get(x, x) == x else 0
                 continue
-            said = self._agree(x, y)
+            said = self._agree(x, y, gates=role in CONTROLS)
             if said is None:
                 return None
             if said == 0:
@@ -247,35 +259,33 @@ class Growth:
         both = set(ours) & set(theirs)
         across = [index for index in ours if index in both]
         ours, theirs = ([i for i in side if i not in both] for side in (ours, theirs))
-        for a, b in zip(across[::2], across[1::2] or across[:1], strict=False):
+        depth = self._depth[nets[0]]
+        for n in range(0, len(across), 2):
+            a, b = across[n], across[n : n + 2][-1]
             found = self._facing(a, b)
-            if found is not None and self._free(a):
-                self._commit(a, b, found, self._depth[nets[0]])
+            if found is not None and self._free(a) and self._free(b):
+                self._commit(a, b, found, depth)
         while ours and theirs:
-            choices = self._choices(level, gates, ours, theirs, self._depth[nets[0]])
-            best = self._best(choices)
-            if best is None:
+            choices = self._choices(level, gates, ours, theirs, depth)
+            before = len(self.pairs)
+            for a, b in self._best(choices):
+                found = self._facing(a, b) if self._free(a) and self._free(b) else None
+                if found is not None:
+                    self._commit(a, b, found, depth + gates)
+            if len(self.pairs) == before:
                 if choices:
                     self._open.add(nets)
                 return
-            a, b = best
-            found = self._facing(a, b)
-            if found is None:
-                return
-            self._commit(a, b, found, self._depth[nets[0]] + gates)
             ours, theirs = ([i for i in side if self._free(i)] for side in (ours, theirs))
 
     def _choices(
         self, level: int, gates: bool, ours: Sequence[int], theirs: Sequence[int], depth: int
     ) -> dict[tuple[int, int], tuple[int, int]]:
+        """Return what may be images, with the score and how far it looks alike."""
+        self.work += len(ours) + len(theirs)
         choices = {}
-        many = max(len(ours), len(theirs)) > _MOST_CHOICES
-        places: dict[Any, list[int]] = defaultdict(list)
-        for b in theirs:
-            places[self._seen(b, False) if many else ()].append(b)
-        for a in ours:
-            near = places.get(self._seen(a, True) if many else (), [])
-            for b in near if len(near) <= _MOST_CHOICES else ():
+        for a, near in self._near(ours, theirs):
+            for b in near:
                 found = self._facing(a, b)
                 if found is None or (found.guessed_gate and level < _GUESSED):
                     continue
@@ -285,13 +295,23 @@ class Growth:
                 choices[a, b] = (found.score, alike)
         return choices
 
-    def _seen(self, index: int, left: bool) -> tuple[Any, ...]:
-        """Return the known nets of an element, those of a left one as its image's."""
-        seen = []
-        for role, net in self._graph.elements[index].ends:
-            known = net in self.images or net in self._graph.supplies or net in self._shared
-            seen.append((role, (self.images.get(net, net) if left else net) if known else ""))
-        return tuple(sorted(seen))
+    def _near(self, ours: Sequence[int], theirs: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
+        """Yield each of our elements with those of theirs to compare it with.
+
+        Among many, these are the ones on the same other net, or on its image, and not too many of them.
+        """
+        if max(len(ours), len(theirs)) <= _MOST_CHOICES:
+            for a in ours:
+                yield a, theirs
+            return
+        places: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for b in theirs:
+            for end in self._graph.elements[b].ends:
+                places[end].append(b)
+        for a in ours:
+            ends = [(role, self.images.get(net, net)) for role, net in self._graph.elements[a].ends]
+            few = [places[end] for end in ends if len(places.get(end, ())) <= _MOST_CHOICES and end in places]
+            yield a, list(dict.fromkeys(b for found in few for b in found))
 
     def _continues(self, a: int, b: int, found: _Facing, depth: int) -> bool:
         """Whether the nets that two gated elements drive are alike.
@@ -316,17 +336,20 @@ class Growth:
             if role not in CONTROLS and index not in but
         }
 
-    def _best(self, choices: Mapping[tuple[int, int], tuple[int, int]]) -> tuple[int, int] | None:
-        """Return the choice that is better than any other of its two elements, or as good as a parallel one."""
-        for pair, worth in sorted(choices.items(), key=lambda each: (-each[1][0], -each[1][1], each[0])):
-            rivals = [
-                other
-                for other, its in choices.items()
-                if other != pair and its >= worth and (other[0] == pair[0] or other[1] == pair[1])
-            ]
-            if all(self._parallel(*pair, *rival) for rival in rivals):
-                return pair
-        return None
+    def _best(self, choices: Mapping[tuple[int, int], tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """Yield the choices that are better than any other of their two elements, or as good as parallel ones only."""
+        rivals: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+        for pair, worth in choices.items():
+            for place in (("left", pair[0]), ("right", pair[1])):
+                known = rivals[place]
+                if known and choices[known[0]] < worth:
+                    known.clear()
+                if not known or choices[known[0]] == worth:
+                    known.append(pair)
+        for pair in sorted(choices, key=lambda each: (-choices[each][0], -choices[each][1], each)):
+            best = (rivals["left", pair[0]], rivals["right", pair[1]])
+            if all(pair in side and all(self._parallel(*pair, *rival) for rival in side) for side in best):
+                yield pair
 
     def _parallel(self, a: int, b: int, c: int, d: int) -> bool:
         elements = self._graph.elements

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from layoutkit.circuit.input_pairs import Seed
     from layoutkit.circuit.supplies import Supplies
 
+MOST_WORK = 50
+"""How often each element is looked at before mere candidates are left out: a circuit of many equal parts has many."""
+
 
 @dataclass(frozen=True)
 class SymmetricStructure:
@@ -68,25 +71,32 @@ class _Search:
         self._taken: dict[int, int] = {}
         self._images: dict[str, str] = {}
         self._amplify: set[frozenset[str]] = set()
+        self._amplifying: set[frozenset[int]] = set()
 
     def add(self, seeds: Sequence[Seed]) -> None:
         """Add the structures of the pairs: those of sure pairs before candidates, the one that explains most first."""
         self._amplify = {frozenset((seed.one, seed.other)) for seed in seeds if seed.amplifies}
+        sure = [seed for seed in seeds if seed.amplifies and seed.sure and seed.alone]
+        self._amplifying = {frozenset(self.graph.number[name] for name in (s.one, s.other)) for s in sure}
         tried: list[tuple[Seed, Growth]] = []
         seen: set[tuple[int, int]] = set()
+        left = MOST_WORK * len(self.graph.elements)
         for seed in seeds:
+            if left < 0 and not seed.sure:
+                break
             numbers = [self.graph.number.get(name, -1) for name in (seed.one, seed.other)]
             if (min(numbers), max(numbers)) in seen or not (seed.sure or self._alike(*numbers)):
                 continue
-            growth = Growth(self.graph, exact=not seed.sure)
+            growth = Growth(self.graph, self._amplifying, exact=not seed.sure)
             if growth.grow(seed.one, seed.other) and _holds(seed, growth):
                 tried.append((seed, growth))
+            left -= growth.work
             seen.update((min(pair), max(pair)) for pair in growth.pairs)
         tried.sort(key=lambda each: (not each[0].sure, -each[1].score))
         for seed, growth in tried:
             found = growth
             if self._clashes(growth):
-                found = Growth(self.graph, self._taken, self._images, exact=not seed.sure)
+                found = Growth(self.graph, self._amplifying, self._taken, self._images, exact=not seed.sure)
                 if not found.grow(seed.one, seed.other) or not _holds(seed, found):
                     continue
             self._accept(found)
@@ -117,16 +127,16 @@ class _Search:
     def structures(self) -> tuple[SymmetricStructure, ...]:
         """Return what was accepted."""
         names = [element.name for element in self.graph.elements]
-        devices = {device.id for device in self._circuit.devices}
+        order = {device.id: number for number, device in enumerate(self._circuit.devices)}
         found = []
         for growth in self._accepted:
-            pairs = tuple(
-                (self._kind(self._circuit.device(names[a]), self._circuit.device(names[b])), names[a], names[b])
-                for a, b in growth.pairs
-                if names[a] in devices
-            )
-            centred = tuple(names[index] for index in growth.centred if names[index] in devices)
-            found.append(SymmetricStructure(pairs, centred, growth.from_inputs(), growth.unmatched))
+            first = [order.get(names[index], 0) for index in growth.pairs[0]]
+            side = first[0] > first[1]  # the device that the circuit lists first is the left one
+            images = [_turned((names[a], names[b]), side) for a, b in growth.pairs if names[a] in order]
+            pairs = tuple((self._kind(self._circuit.device(a), self._circuit.device(b)), a, b) for a, b in images)
+            centred = tuple(names[index] for index in growth.centred if names[index] in order)
+            nets = tuple(_turned(pair, side) for pair in growth.from_inputs())
+            found.append(SymmetricStructure(pairs, centred, nets, growth.unmatched))
         return tuple(found)
 
     def _kind(self, one: Device, other: Device) -> str:
@@ -136,6 +146,8 @@ class _Search:
         a, b = one.terminals, other.terminals
         if a["d"] == a["s"]:
             return "symmetric_pair"
+        if a["g"] == b["g"] and self.graph.is_switch(one.id):
+            return "switch_pair"
         if a["g"] == b["g"]:
             return "load_pair" if a["s"] == b["s"] else "cascode_pair"
         if a["d"] == b["g"] and b["d"] == a["g"]:
@@ -145,6 +157,10 @@ class _Search:
         above_tail = a["s"] == b["s"] and a["s"] not in self.graph.supplies
         amplifies = above_tail or frozenset((one.id, other.id)) in self._amplify
         return "differential_pair" if amplifies and a["d"] != b["d"] else "symmetric_pair"
+
+
+def _turned(pair: tuple[str, str], turn: bool) -> tuple[str, str]:
+    return (pair[1], pair[0]) if turn else pair
 
 
 def _holds(seed: Seed, growth: Growth) -> bool:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from layoutkit.circuit.canonical import canonical_order
 from layoutkit.circuit.orientation import carries_both_ways, is_off
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 ROUNDS = 8
 """Rounds of colour refinement: how many steps away what is around two elements is compared."""
+BOTH_WAYS = "both ways"
 CONTROLS = frozenset({"g", "b"})
 """Roles of the terminals that control a current: gates and bases."""
 
@@ -55,7 +57,7 @@ def same_size(first: Device, second: Device) -> bool:
 
 
 class SymmetryGraph:
-    """The graph of one circuit. Dummies, which are off for good, are no elements.
+    """The graph of one circuit, in its canonical order. Dummies, which are off for good, are no elements.
 
     Args:
         circuit: The circuit, oriented.
@@ -74,7 +76,7 @@ class SymmetryGraph:
         loose = {net for net, count in ends.items() if count == 1} - self.ports
         both_ways = carries_both_ways(circuit)
         self.elements: list[Element] = []
-        for device in circuit.devices:
+        for device in map(circuit.device, canonical_order(circuit).devices):
             if device.type == "tap" or (device.is_mos and is_off(device, supplies)):
                 continue
             leads_on = not loose & {device.terminals[end] for end in device.kind.ends}
@@ -124,6 +126,44 @@ class SymmetryGraph:
                 break
         return rounds
 
+    def is_switch(self, name: str) -> bool:
+        """Whether a transistor switches a signal: it does so itself, or its gate is on that of one that does."""
+        return name in self.number and self.elements[self.number[name]].on("g") in self._switching
+
+    @cached_property
+    def _switching(self) -> set[str]:
+        """The gate nets of switches: of what carries current both ways, or direct current to further switches only."""
+        return {element.on("g") for index, element in enumerate(self.elements) if self._switches(index)}
+
+    def _switches(self, index: int) -> bool:
+        if self.elements[index].key[0] == BOTH_WAYS:
+            return True
+        drain, source = self.elements[index].on("d"), self.elements[index].on("s")
+        if not drain or source in self.supplies:
+            return False
+        if all(role in CONTROLS for other, role in self.on_net[drain] if other != index):
+            # an output, unless it charges a capacitor
+            stored = any(self._is_capacitor(other) for other, _ in self.on_net[source])
+            return stored or not self._conducting(source, index)
+        beyond = [other for other in self._conducting(drain, index) if self._conducting(self._far(other, drain), other)]
+        return not self._conducting(source, index) or not (beyond or drain in self.ports or drain in self.supplies)
+
+    def _is_capacitor(self, index: int) -> bool:
+        return not {*self.elements[index].key[:2]}.isdisjoint(("capacitor", "mos_capacitor"))
+
+    def _conducting(self, net: str, but: int) -> list[int]:
+        """Return the other elements that may carry direct current to or from a net; one stands for a supply's."""
+        if net in self.supplies:
+            return [but]
+        return [
+            index
+            for index, role in self.on_net[net]
+            if index != but and role not in CONTROLS and not self._is_capacitor(index)
+        ]
+
+    def _far(self, index: int, net: str) -> str:
+        return next((other for other in self.elements[index].channel if other != net), net)
+
     def around(self, net: str) -> Counter[Any]:
         """Return what is on a net: how often each kind of element with each of its terminals."""
         if net not in self._around:
@@ -143,7 +183,7 @@ def _element(device: Device, both_ways: bool) -> Element:
         shape, ends = "capacitor", (("p", net["g"]), ("n", net["d"]))
     elif device.is_mos:
         one, other = ("e", "e") if both_ways else ("d", "s")
-        shape, ends = "both ways" if both_ways else "", ((one, net["d"]), (other, net["s"]), ("g", net["g"]))
+        shape, ends = BOTH_WAYS if both_ways else "", ((one, net["d"]), (other, net["s"]), ("g", net["g"]))
     return Element(device.id, (shape, *drawing(device)), ends, "" if body in (net.get("d"), net.get("s")) else body)
 
 
