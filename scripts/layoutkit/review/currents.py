@@ -203,7 +203,10 @@ class _Estimate:
                 proposed += self._mirror(str(module.properties["reference"]), module.properties.get("ratios", {}))
             for net in self.ends:
                 if net not in self.roles.supplies:
-                    proposed += self._balance(net)
+                    proposed += self._balance(net, mixed=False)
+            if not proposed:  # only then is a current divided between transistors of both types
+                nets = [net for net in self.ends if net not in self.roles.supplies]
+                proposed = [each for net in nets for each in self._balance(net, mixed=True)]
             if not proposed:
                 return
             for name, ampere, how in sorted(proposed, key=lambda each: each[1]):  # the largest one stays
@@ -220,7 +223,7 @@ class _Estimate:
                 if name in self.found:
                     yield reference, self.found[name].ampere / ratio, "reference of a mirror, from its output"
 
-    def _balance(self, net: str) -> Iterator[tuple[str, float, str]]:
+    def _balance(self, net: str, *, mixed: bool) -> Iterator[tuple[str, float, str]]:
         """Yield what is missing at a net for the devices of unknown current, where they are all on one side."""
         ends = self.ends[net]
         if any(self.found[d.id].full for d, _ in ends if d.id in self.found):
@@ -228,6 +231,8 @@ class _Estimate:
         missing = -sum(sign * self.found[d.id].ampere for d, sign in ends if d.id in self.found and sign)
         unknown = [(device, sign) for device, sign in ends if device.id not in self.found]
         if not unknown or len(unknown) == len(ends) or abs(missing) < _NOTHING:
+            return
+        if not mixed and len({device.type for device, _ in unknown}) > 1:
             return
         signs = {sign for _, sign in unknown}
         parallel = len({frozenset((d.terminals[d.kind.ends[0]], d.terminals[d.kind.ends[1]])) for d, _ in unknown}) == 1

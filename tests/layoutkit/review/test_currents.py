@@ -80,3 +80,26 @@ MB x b vss vss nfet_01v8 W=1u L=1u
 def test_devices_that_are_off_carry_nothing():
     text = TWO_STAGE.replace("M7 out", "MD out vss vss vss nfet_01v8 W=16u L=1u\nM7 out")
     assert "MD" not in currents(text)
+
+
+def test_a_folding_net_divides_its_current_between_tail_and_cascode():
+    """Each source above gives 3 units, the tail takes 1 of each side, so that each cascode carries 2."""
+    text = """* folded cascode
+.subckt folded inp inn out ib ibp vcp vcn vdd vss
+MB ib ib vss vss nfet_01v8 W=4u L=1u
+MT tail ib vss vss nfet_01v8 W=8u L=1u
+M1 a inn tail vss nfet_01v8 W=8u L=0.5u
+M2 b inp tail vss nfet_01v8 W=8u L=0.5u
+M3 a ibp vdd vdd pfet_01v8 W=24u L=1u
+M4 b ibp vdd vdd pfet_01v8 W=24u L=1u
+M5 c vcp a vdd pfet_01v8 W=12u L=0.5u
+M6 out vcp b vdd pfet_01v8 W=12u L=0.5u
+M7 c vcn d vss nfet_01v8 W=6u L=0.5u
+M8 out vcn e vss nfet_01v8 W=6u L=0.5u
+M9 d c vss vss nfet_01v8 W=6u L=1u
+M10 e c vss vss nfet_01v8 W=6u L=1u
+.ends
+"""
+    found = currents(text, {"MB": 10e-6, "M3": 30e-6, "M4": 30e-6})
+    wanted = {"M1": 10, "M2": 10, "M5": 20, "M6": 20, "M7": 20, "M9": 20, "M10": 20}
+    assert {name: round(found[name].ampere * 1e6, 6) for name in wanted} == wanted
