@@ -1,0 +1,384 @@
+"""Symmetric structures: images that a designer would name, whoever drew the circuit, and none that only look alike."""
+
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from layoutkit.circuit import Circuit, Device, find_roles, recognise
+from layoutkit.circuit.orientation import oriented
+from layoutkit.circuit.suggested_constraints import suggest_constraints
+
+TAIL_AND_PAIR = "MT t nb vss vss n w=6u l=1u\nMA x inp t vss n w=5u l=0.5u\nMB y inn t vss n w=5u l=0.5u\n"
+LOGIC = """
+.subckt cell d ck q vdd vss
+MP1 k d vdd vdd p w=2u l=0.2u
+MN1 k d vss vss n w=1u l=0.2u
+MNS h ck k vss n w=1u l=0.2u
+MP2 q h vdd vdd p w=2u l=0.2u
+MN2 q h vss vss n w=1u l=0.2u
+.ends
+"""
+
+# name: (ports, cards, pairs, devices on the axis, pairs of nets)
+CIRCUITS = {
+    "fully differential, two stages, common mode sensed by resistors": (
+        "inp inn op on nb pb vcm vdd vss",
+        TAIL_AND_PAIR
+        + """
+        MC x f vdd vdd p w=8u l=1u
+        MD y f vdd vdd p w=8u l=1u
+        ME op x vdd vdd p w=20u l=0.5u
+        MF on y vdd vdd p w=20u l=0.5u
+        MG op nb vss vss n w=7u l=1u
+        MH on nb vss vss n w=7u l=1u
+        CC x op 300f
+        CD y on 300f
+        RA op s 20k
+        RB on s 20k
+        MJ f s u vss n w=2u l=1u
+        MK g vcm u vss n w=2u l=1u
+        ML u nb vss vss n w=3u l=1u
+        MM f f vdd vdd p w=4u l=1u
+        MN g g vdd vdd p w=4u l=1u
+        """,
+        "MA/MB MC/MD ME/MF MG/MH CC/CD RA/RB",
+        "MT",
+        "x/y inp/inn op/on",
+    ),
+    "single-ended, with a buffer at one output and a dummy": (
+        "inp inn out nb vdd vss",
+        TAIL_AND_PAIR
+        + """
+        MC x x vdd vdd p w=8u l=1u
+        MD y x vdd vdd p w=8u l=1u
+        ME out y vdd vdd p w=20u l=0.5u
+        MF out nb vss vss n w=7u l=1u
+        MZ x vss vss vss n w=5u l=0.5u
+        """,
+        "MA/MB MC/MD",
+        "MT",
+        "x/y inp/inn",
+    ),
+    "recycling": (
+        "inp inn out cb nb vdd vss",
+        """
+        MT t nb vdd vdd p w=9u l=1u
+        MA1 a inp t vdd p w=3u l=0.4u
+        MA2 b inp t vdd p w=3u l=0.4u
+        MB1 c inn t vdd p w=3u l=0.4u
+        MB2 d inn t vdd p w=3u l=0.4u
+        MD1 b b vss vss n w=1u l=0.6u
+        MD2 d d vss vss n w=1u l=0.6u
+        ME1 a d vss vss n w=4u l=0.6u
+        ME2 c b vss vss n w=4u l=0.6u
+        MF1 x cb a vss n w=4u l=0.6u
+        MF2 out cb c vss n w=4u l=0.6u
+        MG1 x x vdd vdd p w=3u l=0.6u
+        MG2 out x vdd vdd p w=3u l=0.6u
+        """,
+        "MA1/MB1 MA2/MB2 MD1/MD2 ME1/ME2 MF1/MF2 MG1/MG2",
+        "MT",
+        "inp/inn a/c b/d x/out",
+    ),
+    "switches of two phases": (
+        "inp inn cm p1 p2 xp xn vss",
+        """
+        MS1 inp p1 ap vss n w=2u l=0.2u
+        MS2 cm p2 ap vss n w=2u l=0.2u
+        MS3 inn p1 an vss n w=2u l=0.2u
+        MS4 cm p2 an vss n w=2u l=0.2u
+        C1 ap xp 50f
+        C2 an xn 50f
+        """,
+        "MS1/MS3 MS2/MS4 C1/C2",
+        "",
+        "inp/inn ap/an xp/xn",
+    ),
+    "three equal stages that bits switch on": (
+        "ip in op on s0 s1 s2 nb vdd vss",
+        "".join(
+            f"""
+            MA{i} op ip t{i} vss n w=3u l=0.3u
+            MB{i} on in t{i} vss n w=3u l=0.3u
+            MS{i} t{i} s{i} u{i} vss n w=3u l=0.2u
+            MT{i} u{i} nb vss vss n w=3u l=1u
+            """
+            for i in range(3)
+        )
+        + "R1 vdd op 3k\nR2 vdd on 3k",
+        "MA0/MB0 MA1/MB1 MA2/MB2 R1/R2",
+        "MS0 MS1 MS2 MT0 MT1 MT2",
+        "ip/in op/on",
+    ),
+    "cascodes in wells of their own, two equal loads on each output": (
+        "inp inn nb pc pb cm vdd vss",
+        TAIL_AND_PAIR
+        + """
+        MC x pc k k p w=4u l=0.5u
+        MD y pc h h p w=4u l=0.5u
+        ME k pb vdd vdd p w=6u l=1u
+        MF h pb vdd vdd p w=6u l=1u
+        MG k cm vdd vdd p w=6u l=1u
+        MH h cm vdd vdd p w=6u l=1u
+        CA x vss 70f
+        CB y vss 70f
+        CC x inn 70f
+        CD y inp 70f
+        """,
+        "MA/MB MC/MD ME/MF MG/MH CA/CB CC/CD",
+        "MT",
+        "inp/inn x/y k/h",
+    ),
+    "inverters as amplifier with a common mode": (
+        "inp inn op on vdd vss",
+        """
+        MNA on inp vss vss n w=3u l=0.4u
+        MNB op inn vss vss n w=3u l=0.4u
+        MPA on inp t t p w=7u l=0.2u
+        MPB op inn t t p w=7u l=0.2u
+        MHA t on vdd vdd p w=2u l=0.2u
+        MHB t op vdd vdd p w=2u l=0.2u
+        """,
+        "MNA/MNB MPA/MPB MHA/MHB",
+        "",
+        "inp/inn op/on",
+    ),
+    "a switched capacitor bank": (
+        "a b en enb vdd vss",
+        """
+        MS1 a en x vss n w=5u l=0.2u
+        MS2 b en y vss n w=5u l=0.2u
+        MS3 x enb a vdd p w=9u l=0.2u
+        MS4 y enb b vdd p w=9u l=0.2u
+        MS5 x enb vss vss n w=1u l=0.2u
+        MS6 y enb vss vss n w=1u l=0.2u
+        C1 x y 80f
+        """,
+        "MS1/MS2 MS3/MS4 MS5/MS6",
+        "C1",
+        "a/b x/y",
+    ),
+    "two mirrors that face each other": (
+        "inp inn out nb vdd vss",
+        TAIL_AND_PAIR
+        + """
+        MD1 x x vdd vdd p w=4u l=1u
+        MD2 y y vdd vdd p w=4u l=1u
+        MO1 k x vdd vdd p w=9u l=1u
+        MO2 out y vdd vdd p w=9u l=1u
+        MN1 k k vss vss n w=4u l=1u
+        MN2 out k vss vss n w=4u l=1u
+        """,
+        "MA/MB MD1/MD2 MO1/MO2 MN1/MN2",
+        "MT",
+        "inp/inn x/y k/out",
+    ),
+    "stacked inputs above two sources, the degeneration switched": (
+        "inp inn op on en nb vdd vss",
+        """
+        M0 nb nb vss vss n w=2u l=1u
+        M1 s nb vss vss n w=2u l=1u
+        M2 r nb vss vss n w=2u l=1u
+        MA1 on inp k vss n w=5u l=0.2u
+        MA2 k inp s vss n w=5u l=0.2u
+        MB1 op inn h vss n w=5u l=0.2u
+        MB2 h inn r vss n w=5u l=0.2u
+        R1 s d 2k
+        MSW d en e vss n w=3u l=0.2u
+        R2 e r 2k
+        R3 vdd on 4k
+        R4 vdd op 4k
+        """,
+        "MA1/MB1 MA2/MB2 M1/M2 R1/R2 R3/R4",
+        "MSW M0",
+        "inp/inn op/on k/h s/r d/e",
+    ),
+    "a mixer: the pair decides, equal gates of the quad are images": (
+        "rp rn lp ln op on nb vss",
+        """
+        MQ1 op lp x vss n w=3u l=0.2u
+        MQ2 on ln x vss n w=3u l=0.2u
+        MQ3 op ln y vss n w=3u l=0.2u
+        MQ4 on lp y vss n w=3u l=0.2u
+        MA x rp t vss n w=3u l=0.2u
+        MB y rn t vss n w=3u l=0.2u
+        MT t nb vss vss n w=6u l=1u
+        """,
+        "MA/MB MQ1/MQ4 MQ2/MQ3",
+        "MT",
+        "rp/rn op/on x/y",
+    ),
+}
+
+# name: (ports, cards): nothing is an image of anything
+NOTHING = {
+    "two equal inverters": (
+        "a b x y vdd vss",
+        (
+            "MP1 x a vdd vdd p w=2u l=0.2u\nMN1 x a vss vss n w=1u l=0.2u\n"
+            "MP2 y b vdd vdd p w=2u l=0.2u\nMN2 y b vss vss n w=1u l=0.2u"
+        ),
+    ),
+    "a ring of inverters on a rail that a bias limits": (
+        "pb vdd vss",
+        "MH r pb vdd vdd p w=9u l=1u\n"
+        + "".join(
+            f"MP{i} n{(i + 1) % 5} n{i} r vdd p w=2u l=0.2u\nMN{i} n{(i + 1) % 5} n{i} vss vss n w=1u l=0.2u\n"
+            for i in range(5)
+        ),
+    ),
+    "a flying capacitor between switches of two phases": (
+        "vin out p1 p2 vss",
+        """
+        MS1 vin p1 a vss n w=5u l=0.2u
+        MS2 out p2 a vss n w=5u l=0.2u
+        MS3 b p2 vss vss n w=5u l=0.2u
+        MS4 k p1 b vss n w=5u l=0.2u
+        MS5 out p2 k vss n w=5u l=0.2u
+        C1 a b 1p
+        C2 k vss 1p
+        """,
+    ),
+    "two parallel stacks of one gate": (
+        "a b q vdd vss",
+        (
+            "MP1 q a vdd vdd p w=2u l=0.2u\nMP2 q b vdd vdd p w=3u l=0.2u\n"
+            "MN1 q a x vss n w=1u l=0.2u\nMN2 x b vss vss n w=1u l=0.2u\n"
+            "MN3 q a y vss n w=1u l=0.2u\nMN4 y b vss vss n w=1u l=0.2u"
+        ),
+    ),
+}
+
+
+def read(spice, ports, cards):
+    lines = "\n".join(line.strip() for line in cards.splitlines())
+    return spice(f".subckt dut {ports}\n{lines}\n.ends\n")
+
+
+def variant(circuit, seed):
+    """Return the circuit with all drains and sources exchanged, everything shuffled, and other names; and these."""
+    rng = random.Random(seed)
+    supplies = find_roles(circuit).supplies
+    nets = [net for net in circuit.nets if net not in supplies]
+    names = dict(zip(nets, rng.sample([f"q{i}" for i in range(len(nets))], len(nets)), strict=True))
+    ids = [device.id for device in circuit.devices]
+    names |= {
+        f"@{old}": new for old, new in zip(ids, rng.sample([f"z{i}" for i in range(len(ids))], len(ids)), strict=True)
+    }
+    devices = []
+    for device in circuit.devices:
+        terminals = {end: names.get(net, net) for end, net in device.as_written.terminals.items()}
+        if device.is_mos:
+            terminals |= {"d": terminals["s"], "s": terminals["d"]}
+        devices.append(Device(names[f"@{device.id}"], device.type, device.model, device.params, terminals))
+    rng.shuffle(devices)
+    ports = [names.get(port, port) for port in circuit.ports]
+    rng.shuffle(ports)
+    return oriented(Circuit(circuit.name, tuple(devices), tuple(ports))), {
+        new: old.lstrip("@") for old, new in names.items()
+    }
+
+
+def images(circuit, back=None):
+    """Return the largest structure as sets, its names as ``back`` gives them."""
+    old = back or {}
+    found = max(find_roles(circuit).symmetry, key=lambda each: len(each.pairs))
+    return (
+        {frozenset(old.get(name, name) for name in pair) for _, *pair in found.pairs},
+        {old.get(name, name) for name in found.centred},
+        {frozenset(old.get(net, net) for net in pair) for pair in found.net_pairs},
+    )
+
+
+def sets(text):
+    return {frozenset(pair.split("/")) for pair in text.split()}
+
+
+@pytest.mark.parametrize("name", CIRCUITS)
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_images_are_those_that_a_designer_names(spice, name, seed):
+    ports, cards, pairs, centred, nets = CIRCUITS[name]
+    circuit, back = read(spice, ports, cards), None
+    if seed is not None:
+        circuit, back = variant(circuit, seed)
+    axis = {next(iter(each)) for each in sets(centred)}
+    assert images(circuit, back) == (sets(pairs), axis, sets(nets))
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_what_only_looks_alike_is_no_image(spice, name):
+    circuit = read(spice, *NOTHING[name])
+    assert find_roles(circuit).symmetry == ()
+    assert find_roles(variant(circuit, 3)[0]).symmetry == ()
+
+
+def test_two_equal_instances_are_images_flat_or_not(spice):
+    body = "X1 dp ck qp vdd vss cell\nX2 dn ck qn vdd vss cell\nR1 qp op 5k\nR2 qn on 5k"
+    circuit = spice(f"{LOGIC}.subckt dut dp dn ck op on vdd vss\n{body}\n.ends\n")
+    expected = {frozenset((f"X1.{name}", f"X2.{name}")) for name in ("MP1", "MN1", "MNS", "MP2", "MN2")}
+    assert images(circuit)[0] == expected | {frozenset(("R1", "R2"))}
+    assert images(replace(circuit, subcircuits=())) == images(circuit)
+
+
+def test_a_differential_circuit_is_one_group_with_one_axis(spice):
+    """The common-mode amplifier has a symmetry of its own: its inputs are a reference and the middle of two outputs."""
+    ports, cards, *_ = CIRCUITS["fully differential, two stages, common mode sensed by resistors"]
+    circuit = read(spice, ports, cards)
+    main, sensing = suggest_constraints(circuit).symmetry
+    assert len(main.pairs) == 6
+    assert {frozenset(pair) for pair in sensing.pairs} == {frozenset(("MJ", "MK")), frozenset(("MM", "MN"))}
+    assert sensing.self_symmetric == ("ML",)
+    used = Counter(name for group in (main, sensing) for pair in group.pairs for name in pair)
+    assert max(used.values()) == 1
+
+
+def test_the_kinds_of_pairs(spice):
+    kinds = {}
+    for name in CIRCUITS:
+        for group in recognise(read(spice, *CIRCUITS[name][:2])):
+            kinds.setdefault(group.type, set()).add(frozenset(group.devices))
+    assert sets("MA/MB") <= kinds["differential_pair"]
+    assert sets("MA2/MB2") <= kinds["differential_pair"]  # above two sources
+    assert sets("MC/MD") <= kinds["cascode_pair"]
+    assert sets("ME/MF MG/MH MD1/MD2") <= kinds["load_pair"]
+    assert sets("MS1/MS3 MS3/MS4") <= kinds["switch_pair"]
+    assert sets("MHA/MHB") <= kinds["symmetric_pair"]
+    assert sets("R1/R2") <= kinds["resistor_pair"]
+    assert sets("CC/CD C1/C2") <= kinds["capacitor_pair"]
+
+
+@st.composite
+def halves(draw):
+    """A random half of a circuit, each device of a size of its own, and its mirror image below one tail."""
+    inner = [f"i{n}" for n in range(draw(st.integers(1, 4)))]
+    shared = ["vdd", "vss", "b1", "b2"]
+    net = st.sampled_from(inner + shared)
+    devices = [("MA", "nmos", 9.0, {"d": inner[0], "g": "in", "s": "tail", "b": "vss"})]
+    for number in range(draw(st.integers(1, 6))):
+        kind = draw(st.sampled_from(["nmos", "pmos", "resistor", "capacitor"]))
+        ends = ("d", "g", "s") if kind in ("nmos", "pmos") else ("p", "n")
+        nets = {end: draw(net) for end in ends}
+        if kind in ("nmos", "pmos"):
+            nets["b"] = "vss" if kind == "nmos" else "vdd"
+        devices.append((f"D{number}", kind, number + 1.0, nets))
+    sides = []
+    for side in "lr":
+        for name, kind, width, nets in devices:
+            own = {end: net if net in (*shared, "tail") else f"{net}{side}" for end, net in nets.items()}
+            sides.append(Device(f"{name}{side}", kind, kind, {"w": width * 1e-6, "l": 1e-6}, own))
+    tail = Device("MT", "nmos", "nmos", {"w": 2e-5, "l": 1e-6}, {"d": "tail", "g": "b1", "s": "vss", "b": "vss"})
+    return oriented(Circuit("mirrored", (*sides, tail), ("inl", "inr", "b1", "b2", "vdd", "vss")))
+
+
+@settings(max_examples=150, deadline=None)
+@given(halves())
+def test_no_device_of_a_mirrored_circuit_gets_another_image_than_its_own(circuit):
+    for structure in find_roles(circuit).symmetry:
+        for _, one, other in structure.pairs:
+            assert (one[:-1], {one[-1], other[-1]}) == (other[:-1], {"l", "r"})
+        for one, other in structure.net_pairs:
+            assert (one[:-1], {one[-1], other[-1]}) == (other[:-1], {"l", "r"})
