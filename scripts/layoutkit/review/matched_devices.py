@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from layoutkit.review.finding import Finding, Unjudged
     from layoutkit.review.subject import PlacedDevice, Subject
 
-_STRICT = frozenset({"differential_pair", "current_mirror", "bipolar_array"})
+_STRICT = frozenset({"differential_pair", "current_mirror", "bipolar_array", "resistor_ratio", "capacitor_ratio"})
 """Groups whose offset or ratio a foreign device inside spoils."""
 _PASSIVES = frozenset({"resistor_pair", "capacitor_pair", "resistor_ratio", "capacitor_ratio"})
 _WELL_REACH_UM = 3.0
@@ -103,28 +103,19 @@ class Matching:
         )
 
     def _widest_gap(self, group: MatchedDevices) -> float:
-        """Return the widest gap between diffusions that has to be crossed within a group; dummies are bridges. [dbu]"""
-        own = [(box, True) for placed in group.devices for box in self._islands(placed)]
-        nodes = own + [(box, False) for box in self.subject.idle_boxes]
-        links = sorted((gap_between(nodes[a][0], nodes[b][0]), a, b) for a, b in combinations(range(len(nodes)), 2))
-        parent = list(range(len(nodes)))
-
-        def root(node: int) -> int:
-            while parent[node] != node:
-                parent[node] = parent[parent[node]]
-                node = parent[node]
-            return node
-
-        parts = len(own)
-        held = [int(is_own) for _, is_own in nodes]
+        """Return the widest gap that has to be crossed from device to device; dummies are bridges. [dbu]"""
+        nodes = [self._islands(placed) for placed in group.devices] + [[box] for box in self.subject.idle_boxes]
+        own = len(group.devices)
+        links = sorted(
+            (min(gap_between(one, other) for one in nodes[a] for other in nodes[b]), a, b)
+            for a, b in combinations(range(len(nodes)), 2)
+        )
+        joined = list(range(len(nodes)))  # the smallest node of each part; those of the group come first
         for gap, a, b in links:
-            one, other = root(a), root(b)
-            if one != other:
-                parent[one] = other
-                parts -= bool(held[one] and held[other])
-                held[other] = held[one] or held[other]
-                if parts <= 1:
-                    return gap
+            one, other = sorted((joined[a], joined[b]))
+            joined = [one if root == other else root for root in joined]
+            if not any(joined[:own]):
+                return gap
         return 0.0
 
     def _islands(self, placed: PlacedDevice) -> list[kdb.Box]:
@@ -250,6 +241,7 @@ class Matching:
                 f"{group.words} {names} lies in {banks} places",
                 "one bank, the units interleaved",
                 devices=group.devices,
+                most="must" if group.strict else "should",
             )
         if group.devices[0].device.type == "resistor" and len(boxes) > 1:
             yield from self._bar_dummies(group, boxes, hull)
