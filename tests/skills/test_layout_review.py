@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from layoutkit.flow.summary import faults, summary
+
 SCRIPT = "layout-review/scripts/check_layout.py"
 ASSETS = Path(__file__).resolve().parents[2] / "skills" / "layout-review" / "assets"
 EXAMPLE = ("--layout-path", ASSETS / "pair.gds", "--netlist-path", ASSETS / "pair.spice", "--technology", "sky130A")
@@ -19,9 +21,11 @@ def test_the_example_is_signed_and_every_finding_has_place_figure_reason_and_rem
     assert data["should"] == len(data["findings"]) > 0
     for finding in data["findings"]:
         left, bottom, right, top = finding["place"]
-        assert left <= right and bottom <= top
+        assert left <= right
+        assert bottom <= top
         assert finding["measured"] > finding["limit"]
-        assert finding["why"] and finding["what_to_do"]
+        assert finding["why"]
+        assert finding["what_to_do"]
     assert {each["device"] for each in data["estimated_currents"]} == {"M1", "M2", "M3"}
 
 
@@ -72,3 +76,16 @@ def test_renamed_devices_change_no_finding(run_script, tmp_path, extra):
     names = ("id", "severity", "place", "measured", "nets")
     shown = [[[each[name] for name in names] for each in run["data"]["findings"]] for run in (before, after)]
     assert shown[0] == shown[1]
+
+
+def test_a_build_states_the_verdict_of_the_review(finished_layout):
+    workspace = Path(finished_layout((ASSETS / "pair.spice").read_text(), "sky130A")[1])
+    report = json.loads((workspace / "summary.json").read_text())
+    review = report["review"]
+    assert review["must"] + review["should"] == len(review["findings"])
+    line = next(line for line in summary({**report, "files": {}}).splitlines() if "  review " in line)
+    assert f"{review['must']} must, {review['should']} should be mended" in line
+    page = (workspace / "report.html").read_text()
+    assert "design review" in page
+    assert all(f"review {each['id']}" in page for each in review["findings"])
+    assert faults(report) == []  # the review does not decide whether a build is clean

@@ -4,6 +4,12 @@ import klayout.db as kdb
 import pytest
 from planted_layout import GF, SIDE, WIRE, Planted, pair, wired
 
+from layoutkit.circuit import read_netlist
+from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.errors import LayoutkitError
+from layoutkit.extract.extractor import extract
+from layoutkit.lvs.compare import compare
+from layoutkit.review.design_review import review_layout, unmatched
 from layoutkit.review.review_limits import shipped_limits
 from layoutkit.review.room_and_wells import largest_empty
 
@@ -420,3 +426,24 @@ def test_a_repeated_cell(figure, count, expected):
     text = f".subckt TOP {' '.join(planted.ports)}\n" + "\n".join(cards) + "\n.ends\n"
     text += ".subckt cell i o vss\nMA m i vss vss nfet_03v3 W=2u L=0.5u\nMB o m vss vss nfet_03v3 W=2u L=0.5u\n.ends\n"
     assert severities(planted.review(text), "repeated") == expected
+
+
+# ---- verdict
+
+
+def test_a_layout_that_is_not_its_netlist_is_unjudged_and_unsigned():
+    planted = source(20)
+    netlist = NetlistText("* other\n.subckt TOP out in vss\nM1 out in out vss nfet_03v3 W=4u L=1u\n.ends\n")
+    circuit = read_netlist(netlist, identify_modules=False)
+    result = compare(extract(planted.layout, planted.cell, GF), circuit)
+    review = unmatched(result)
+    assert not result.matched
+    assert (review.would_sign, review.findings, [each.id for each in review.unjudged]) == (False, (), ["all"])
+    with pytest.raises(LayoutkitError, match="is not the circuit"):
+        review_layout(result, circuit)
+
+
+def test_a_limit_of_null_is_never_reached():
+    planted = wired(pair(dy=1.1))
+    assert not planted.review(limits={"well-tap": {"must": None}}).would_sign
+    assert severities(planted.review(limits={"axis": {"must": None, "should": None}}), "axis") == set()
