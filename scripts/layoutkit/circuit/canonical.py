@@ -33,10 +33,11 @@ _POLAR = frozenset({"capacitor"})  # its ends are alike for LVS, but one of them
 
 @dataclass(frozen=True)
 class CanonicalOrder:
-    """The devices and the nets of a circuit, in canonical order."""
+    """The devices, nets and black boxes of a circuit, each in canonical order."""
 
     devices: tuple[str, ...]
     nets: tuple[str, ...]
+    boxes: tuple[str, ...] = ()
 
     @cached_property
     def device_ranks(self) -> dict[str, int]:
@@ -61,8 +62,10 @@ def canonical_order(circuit: Circuit, *, with_instances: bool = False) -> Canoni
     nets = list(circuit.nets)
     cells = [Cell("", _ends(device)) for device in circuit.devices]
     cells += [Cell("", tuple(box.nets.items())) for box in circuit.black_boxes]
-    ports = frozenset(circuit.ports)
-    labels: list[tuple[str, ...]] = [("port",) if net in ports else ("net",) for net in nets]
+    kinds = {"port": circuit.ports}
+    if circuit.supplies is not None:
+        kinds |= {"power": circuit.supplies.power or (), "ground": circuit.supplies.ground or ()}
+    labels: list[tuple[str, ...]] = [("net", *(kind for kind in kinds if net in kinds[kind])) for net in nets]
     labels += [("cell", *_label(device)) for device in circuit.devices]
     labels += [("box", box.cell.lower()) for box in circuit.black_boxes]
     names = [*nets, *(device.id for device in circuit.devices), *(box.id for box in circuit.black_boxes)]
@@ -70,16 +73,16 @@ def canonical_order(circuit: Circuit, *, with_instances: bool = False) -> Canoni
     if with_instances:
         _add_instances(circuit, links, names, labels)
     numbers = {label: number for number, label in enumerate(sorted(set(labels)))}
-    wishes = sorted(range(len(names)), key=lambda vertex: (_natural(names[vertex]), vertex))
+    wishes = sorted(range(len(names)), key=lambda vertex: (natural(names[vertex]), vertex))
     wish = [0] * len(names)
     for number, vertex in enumerate(wishes):
         wish[vertex] = number
     order = _Search().order(links, [numbers[label] for label in labels], wish)
-    first, last = len(nets), len(nets) + len(circuit.devices)
-    return CanonicalOrder(
-        tuple(names[vertex] for vertex in order if first <= vertex < last),
-        tuple(names[vertex] for vertex in order if vertex < first),
+    ends = (0, len(nets), len(nets) + len(circuit.devices), len(nets) + len(cells))
+    of_nets, of_devices, of_boxes = (
+        tuple(names[vertex] for vertex in order if first <= vertex < last) for first, last in pairwise(ends)
     )
+    return CanonicalOrder(of_devices, of_nets, of_boxes)
 
 
 def _label(device: Device) -> tuple[str, ...]:
@@ -88,9 +91,15 @@ def _label(device: Device) -> tuple[str, ...]:
     return (device.type, device.model.lower(), *sizes)
 
 
-def _ends(device: Device) -> tuple[tuple[str, str], ...]:
+def roles_of(device: Device) -> dict[str, str]:
+    """Return the role of each connected terminal; those of one role may be exchanged without a change of the layout."""
     roles = {} if device.type in _POLAR else device.kind.roles
-    return tuple((roles.get(terminal, terminal), net) for terminal, net in device.terminals.items())
+    return {terminal: roles.get(terminal, terminal) for terminal in device.terminals}
+
+
+def _ends(device: Device) -> tuple[tuple[str, str], ...]:
+    roles = roles_of(device)
+    return tuple((roles[terminal], net) for terminal, net in device.terminals.items())
 
 
 def _add_instances(circuit: Circuit, links: Links, names: list[str], labels: list[tuple[str, ...]]) -> None:
@@ -103,7 +112,7 @@ def _add_instances(circuit: Circuit, links: Links, names: list[str], labels: lis
         vertex = paths[instance.path]
         names.append(instance.path)
         labels.append(("instance",))
-        for device in instance.devices:
+        for device in instance.devices.keys() & number.keys():  # mapping leaves out taps
             links[vertex].append((inside, number[device]))
             links[number[device]].append((inside, vertex))
         if instance.parent:
@@ -111,7 +120,7 @@ def _add_instances(circuit: Circuit, links: Links, names: list[str], labels: lis
             links[paths[instance.parent]].append((inside, vertex))
 
 
-def _natural(name: str) -> tuple[tuple[int, str], ...]:
+def natural(name: str) -> tuple[tuple[int, str], ...]:
     """Return a key by which M2 comes before M10."""
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]{1,18})", name))
 

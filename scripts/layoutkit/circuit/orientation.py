@@ -69,6 +69,15 @@ def carries_both_ways(circuit: Circuit) -> frozenset[str]:
     return frozenset(_Drains(circuit).both_ways)
 
 
+def undecided(circuit: Circuit) -> frozenset[str]:
+    """Return the transistors of an oriented circuit whose drain could as well be the source.
+
+    These are those that carry current both ways, and those that carry none.
+    """
+    drains = _Drains(circuit)
+    return frozenset(d.id for d in circuit.devices if d.is_mos and (d.id in drains.both_ways or not drains.decided(d)))
+
+
 def is_off(device: Device, supplies: Supplies) -> bool:
     """Whether the gate of a transistor is on the supply that turns it off for good."""
     return device.terminals["g"] in supplies.turning_off[device.type]

@@ -13,7 +13,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.canonical import roles_of
 from layoutkit.circuit.circuit import Circuit
+from layoutkit.circuit.ranked_names import named_after, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
@@ -137,7 +139,8 @@ class _Search:
             shared -= rare
         self.names = self._names(shared)
         self.nets = {key: self._merged_nets(self.members[key]) for key in self.names}
-        inner_first = sorted(self.names, key=lambda key: (self._depth(key), self.names[key]))
+        self.circuits = {key: self._circuit(key) for key in self.names}
+        inner_first = sorted(self.names, key=self._depth)
         return Hierarchy(tuple(self._shared(key) for key in inner_first), self._parts(""))
 
     def _around(self, path: str) -> Iterator[str]:
@@ -185,17 +188,18 @@ class _Search:
 
     def _key(self, path: str) -> Hashable:
         terminals = self._terminals(path)
+        inside = sorted((self._own_id(path, device.id), device) for device in self.inside[path])
         devices = tuple(
             (
-                self._own_id(path, device.id),
+                name,
                 device.type,
                 device.model,
                 tuple(sorted(device.params.items())),
-                tuple(terminals[device.id].items()),
+                tuple(sorted((roles_of(device)[end], net) for end, net in terminals[device.id].items())),
             )
-            for device in self.inside[path]
+            for name, device in inside
         )
-        names = {self._own_id(path, device.id): device.id for device in self.inside[path]}
+        names = {name: device.id for name, device in inside}
         return self.instances[path].cell, devices, self.kind_of(names)
 
     @staticmethod
@@ -277,42 +281,50 @@ class _Search:
             for net, devices in zip(names, inside, strict=True)
         )
 
-    def _shared(self, key: Hashable) -> SharedSubcircuit:
-        paths = self.members[key]
+    def _circuit(self, key: Hashable) -> Circuit:
+        """Return the circuit that equal instances share, in canonical order."""
+        first = self.members[key][0]
         merged, outer = self.nets[key]
-        first, terminals = paths[0], self._terminals(paths[0])
         devices = tuple(
             replace(
                 device,
                 id=self._own_id(first, device.id),
-                terminals={terminal: merged[net] for terminal, net in terminals[device.id].items()},
+                terminals={terminal: merged[net] for terminal, net in self._terminals(first)[device.id].items()},
             )
             for device in self.inside[first]
         )
-        name = self.names[key]
         order = dict.fromkeys(net for device in devices for net in device.terminals.values())
-        circuit = Circuit(name, devices, tuple(net for net in order if net in outer))
-        uses = tuple(self._use(path, merged) for path in paths)
-        return SharedSubcircuit(name, self.instances[first].cell, circuit, self._parts(first), uses)
+        return ranked(Circuit(self.names[key], devices, tuple(net for net in order if net in outer)), turn=False)
 
-    def _use(self, path: str, merged: Mapping[str, str]) -> Use:
+    def _shared(self, key: Hashable) -> SharedSubcircuit:
+        paths = self.members[key]
+        cell = self.instances[paths[0]].cell
+        uses = tuple(self._use(path) for path in paths)
+        return SharedSubcircuit(self.names[key], cell, self.circuits[key], self._parts(paths[0]), uses)
+
+    def _use(self, path: str) -> Use:
+        circuit, merged = self.circuits[self.key_of[path]], self.nets[self.key_of[path]][0]
+        devices = {self._own_id(path, device.id): device.id for device in self.inside[path]}
         nets = {merged[net]: min(names) for net, names in self._flat_nets(path).items()}
-        return Use(path, {self._own_id(path, device.id): device.id for device in self.inside[path]}, nets)
+        return Use(
+            path, {each.id: devices[each.id] for each in circuit.devices}, {net: nets[net] for net in circuit.nets}
+        )
 
     def _parts(self, path: str) -> tuple[Part, ...]:
         """Return the shared subcircuits inside an instance, or the top for ``""``, in the names of its circuit."""
         parts = []
         for inner in self._part_paths(path):
             key = self.key_of[inner]
-            use = self._use(inner, self.nets[key][0])
+            use = self._use(inner)
             if path:
-                merged = self.nets[self.key_of[path]][0]
+                around, merged = self.circuits[self.key_of[path]], self.nets[self.key_of[path]][0]
+                own = {name: name for each in around.devices for name in (each.id, *each.terminals.values())}
                 nets = {
-                    self.nets[key][0][n]: merged[self._seen_from(path, self.instances[inner], n)]
+                    self.nets[key][0][n]: own[merged[self._seen_from(path, self.instances[inner], n)]]
                     for n in self._flat_nets(inner)
                 }
-                devices = {own: self._own_id(path, name) for own, name in use.devices.items()}
-                parts.append(Part(self._own_id(path, inner), self.names[key], devices, nets))
-            else:
-                parts.append(Part(inner, self.names[key], use.devices, use.nets))
-        return tuple(parts)
+                devices = {name: own[self._own_id(path, flat)] for name, flat in use.devices.items()}
+                use = replace(use, devices=devices, nets={net: nets[net] for net in use.nets})
+            name = named_after(min(use.devices.values()), self._own_id(path, inner) if path else inner)
+            parts.append(Part(name, self.names[key], use.devices, use.nets))
+        return tuple(sorted(parts, key=lambda part: part.name))

@@ -282,6 +282,7 @@ def make_design(
         UnsupportedOperationError: If a device cannot be drawn.
     """
     from layoutkit.circuit import find_roles
+    from layoutkit.circuit.ranked_names import ranked, with_names
     from layoutkit.circuit.supplies import substrate_net
     from layoutkit.flow.cell_constraints import (
         constraints_inside,
@@ -296,8 +297,13 @@ def make_design(
     if request.constraints is not None:
         stated = read_constraints(request.constraints)
         check_constraints(stated, circuit)
+    circuit = ranked(circuit)
+    devices, nets = {each.id: each.id for each in circuit.devices}, {net: net for net in circuit.nets}
+    names = {**devices, **nets}
+    if stated is not None:
+        stated = with_names(stated, names)
     supplies = find_roles(circuit).supplies
-    deep_wells, notes = isolated_bodies(circuit, technology, request.deep_well_net)
+    deep_wells, notes = isolated_bodies(circuit, technology, with_names(request.deep_well_net, nets))
     chip = Chip(frozenset({*supplies.power, *supplies.ground}), substrate_net(circuit), deep_wells)
     hierarchy, kept_flat = Hierarchy(), tuple[str, ...]()
     if not request.flatten:
@@ -307,6 +313,7 @@ def make_design(
     if stated is None and hierarchy.shared:
         kept_flat = (*kept_flat, *lost_matching(suggest_constraints(circuit), whole))
     whole = _with_priorities(whole, request, circuit)
+    whole = replace(whole, net_priorities=with_names(whole.net_priorities, nets))
     frame = _Frame(request, technology, source_of(request.constraints))
     cells = []
     for shared in hierarchy.shared:

@@ -21,7 +21,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.canonical import natural
 from layoutkit.circuit.clocks import is_clock
+from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.roles import find_roles
 from layoutkit.draw.current_mirror import MirrorSpec, mirror_plan
@@ -428,7 +430,7 @@ def _with_cascodes(lower: Group, upper: Group) -> Group:
     devices = (*lower.devices, *upper.devices)
     return replace(
         lower,
-        name="_".join([lower.type, *(d.id for d in devices)])[:60],
+        name=_name(lower.type, devices),
         devices=devices,
         sizing=(*lower.sizing, *upper.sizing),
         cascodes=tuple(d.id for d in upper.devices),
@@ -454,7 +456,7 @@ def _group(
     devices = tuple(device for device, _ in part)
     spec = technology.device(devices[0].model)
     return Group(
-        name="_".join([kind if kind != "single" else spec.type, *(d.id for d in devices)])[:60],
+        name=_name(kind if kind != "single" else spec.type, devices),
         type=kind,
         spec=spec,
         devices=devices,
@@ -462,6 +464,13 @@ def _group(
         bulk_net=devices[0].terminals["b"],
         level=min(levels[d.id] for d in devices),
     )
+
+
+def _name(kind: str, devices: Sequence[Device]) -> str:
+    """Return the name of a group; the reference of a mirror comes first, the others in the order of their names."""
+    ids = [device.id for device in devices]
+    first = 0 if kind in MODULE_TYPES and MODULE_TYPES[kind].symmetric else 1
+    return named_after(ids[0], "_".join([kind, *ids[:first], *sorted(ids[first:], key=natural)])[:60])
 
 
 def _levels(circuit: Circuit, constraints: Constraints) -> dict[str, int]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.circuit import StatedSupplies
+from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.repeated import Hierarchy, find_repeated
 from layoutkit.circuit.roles import find_roles
 from layoutkit.flow.cell_constraints import restricted
@@ -121,7 +122,9 @@ def in_arrays(parts: Sequence[InstanceGroup]) -> tuple[InstanceGroup, ...]:
             found += members
             continue
         devices = tuple(device for member in members for device in member.devices)
-        found.append(InstanceGroup(f"{cell}_array", cell, devices, {}, {}, tuple(members)))
+        found.append(
+            InstanceGroup(named_after(members[0].name, f"{cell}_array"), cell, devices, {}, {}, tuple(members))
+        )
     return tuple(found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.ranked_names import named_after
 from layoutkit.draw.module import Instance
 from layoutkit.flow.hierarchy import InstanceGroup
 from layoutkit.layout.cells import copy_content, fresh_cell
@@ -197,7 +198,7 @@ def members_of(item: Drawn, trans: kdb.Trans) -> list[tuple[InstanceGroup, kdb.T
 def _copied(layout: kdb.Layout, source: kdb.Cell) -> kdb.Cell:
     """Copy a cell, and those below it that ``layout`` lacks, into ``layout``; return the copy."""
     origin = source.layout()
-    below = sorted((origin.cell(index) for index in source.called_cells()), key=lambda cell: cell.name)
+    below = [origin.cell(index) for index in sorted(source.called_cells())]
     missing = [cell for cell in (*below, source) if not layout.has_cell(cell.name)]
     for cell in missing:
         fresh_cell(layout, cell.name)
@@ -289,7 +290,9 @@ def inside_of(group: InstanceGroup, finished: FinishedCell, trans: kdb.Trans) ->
     """
     found = []
     for each in finished.inside:
-        module = renamed_module(each.module, f"{group.name}.{each.module.name}", group.names, group.nets)
+        first = next((group.names[device] for device in each.module.devices), group.name)
+        name = named_after(first, f"{group.name}.{each.module.name}")
+        module = renamed_module(each.module, name, group.names, group.nets)
         item = renamed_item(each.item, module, group.names, group.nets) if each.item is not None else None
         found.append(Inside(module, trans * each.trans, item))
     return tuple(found)

@@ -93,4 +93,6 @@ def compared_places(earlier: EarlierPlaces, placed: PlacedModules, reason: str =
             kept.append(name)
         else:
             moved.append((name, now.left - before.left, now.bottom - before.bottom))
-    return KeptPlaces(tuple(sorted(kept)), tuple(sorted(redrawn)), tuple(sorted(moved)), reason)
+    return KeptPlaces(
+        tuple(sorted(kept, key=str)), tuple(sorted(redrawn, key=str)), tuple(sorted(moved, key=str)), reason
+    )

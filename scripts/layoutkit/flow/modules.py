@@ -8,6 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.circuit import Device
+from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.roles import find_roles
 from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror, mirror_plan
 from layoutkit.draw.deep_well import isolate
@@ -255,7 +256,7 @@ def with_drawn_ends(circuit: Circuit, drawn: Sequence[Drawn]) -> Circuit:
     devices = []
     for device in circuit.devices:
         found = ends.get(device.id, device.terminals)
-        exchanged = found != device.terminals and sorted(found.values()) == sorted(device.terminals.values())
+        exchanged = found != device.terminals and Counter(found.values()) == Counter(device.terminals.values())
         devices.append(replace(device, terminals=found) if exchanged else device)
     return replace(circuit, devices=tuple(devices))
 
@@ -391,7 +392,7 @@ def _in_shapes(
 def _shape_name(layout: kdb.Layout, name: str) -> str:
     """Return the name of a group's cell, with a number if it is not the first shape."""
     numbered = (name if number == 1 else f"{name}_shape{number}" for number in count(1))
-    return next(each for each in numbered if not layout.has_cell(each))
+    return named_after(name, next(each for each in numbered if not layout.has_cell(each)))
 
 
 def _draw_by_role(layout: kdb.Layout, technology: Technology, spec: MosSpec) -> Module:

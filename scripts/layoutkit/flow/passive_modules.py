@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.canonical import natural
+from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.supplies import substrate_net
 from layoutkit.circuit.symmetry import facing_nets
 from layoutkit.draw.generators import BlockSpec, draw_block
@@ -195,7 +197,7 @@ def _bulk_net(device: Device, spec: PassiveSpec, substrate: str) -> str:
 def _group(technology: Technology, members: list[Device], bulk: str) -> PassiveGroup:
     kind = members[0].type
     return PassiveGroup(
-        name="_".join([kind, *(device.id for device in members)])[:60],
+        name=named_after(members[0].id, "_".join([kind, *sorted((each.id for each in members), key=natural)])[:60]),
         type=ARRAYS[kind] if len(members) > 1 else "single",
         spec=technology.passive(members[0].model),
         devices=tuple(members),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.circuit.ranked_names import named_after
 from layoutkit.draw.module import Module, Pin
 from layoutkit.draw.ring import RING, SIDES, TapRing, draw_tap_ring, module_covers, ring_sizes
 from layoutkit.draw.sizes import row_sizes
@@ -109,6 +110,7 @@ def _common_ring(
     name = f"{RING}{'_'.join(block.name for block in members)}"[:60]
     while layout.has_cell(name):
         name += "_ring"
+    name = named_after(members[0].name, name)
     cell = fresh_cell(layout, name)
     sketch.write(cell, technology, 0, 0)
     for block, item in inside:

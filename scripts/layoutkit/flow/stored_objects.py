@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
+from layoutkit.circuit.ranked_names import RankedName
 from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ def to_data(value: Any, around: Surroundings) -> Any:
         TypeError: If an object in it cannot be stored: it refers to another layout or technology, or is of a type
             that is neither a dataclass of this package nor one of Python's or KLayout's plain types.
     """
+    if isinstance(value, RankedName):
+        return {"is": "name", "at": [str(value), value.rank]}
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, numbers.Integral):
@@ -135,6 +138,7 @@ _PLAIN: dict[str, Callable[[Any, Surroundings, Callable[[Any], Any]], Any]] = {
     "set": lambda data, _, restored: {restored(each) for each in data["items"]},
     "frozenset": lambda data, _, restored: frozenset(restored(each) for each in data["items"]),
     "map": lambda data, _, restored: {restored(key): restored(each) for key, each in data["items"]},
+    "name": lambda data, _, __: RankedName(*data["at"]),
     "box": lambda data, _, __: kdb.Box() if data["empty"] else kdb.Box(*data["at"]),
     "point": lambda data, _, __: kdb.Point(*data["at"]),
     "region": lambda data, _, __: kdb.Region([kdb.Polygon.from_s(each) for each in data["polygons"]]),

@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.ranked_names import named_after
 from layoutkit.flow.groups import Group
 from layoutkit.flow.modules import draw_groups
 
@@ -112,7 +113,8 @@ def _whole(design: Design, item: Drawn) -> Group | None:
 
 def _halves(layout: kdb.Layout, design: Design, group: Group) -> tuple[Drawn, ...]:
     sizing = replace(group.sizing[0], fingers=group.sizing[0].fingers // 2)
-    parts = tuple(replace(group, name=f"{group.name[:50]}_{side}", sizing=(sizing,)) for side in ("left", "right"))
+    names = (named_after(group.name, f"{group.name[:50]}_{side}") for side in ("left", "right"))
+    parts = tuple(replace(group, name=name, sizing=(sizing,)) for name in names)
     return tuple(draw_groups(layout, replace(design, groups=parts)))
 
 
