@@ -163,7 +163,7 @@ class _Rails:
         self._resistors: dict[str, list[str]] = defaultdict(list)
         for device in circuit.devices:
             net = device.terminals
-            if device.is_mos:
+            if device.is_mos and net["d"] != net["s"] and net["g"] != net["b"]:  # no capacitor, and not off for good
                 self._gates.add(net["g"])
             if device.type == mos_type and net["d"] != net["s"]:
                 self._bodies[net["b"]] += 1
