@@ -73,6 +73,19 @@ def with_names(value: Value, names: Mapping[str, str]) -> Value:
     return result
 
 
+def plain(value: Value) -> Value:
+    """Return JSON data with plain strings for ranked names, which sort as everyone expects."""
+    found: Any = value
+    if isinstance(value, RankedName):
+        found = str(value)
+    elif isinstance(value, dict):
+        found = {plain(key): plain(each) for key, each in value.items()}
+    elif isinstance(value, (list, tuple)):
+        found = type(value)(plain(each) for each in value)
+    result: Value = found
+    return result
+
+
 def ranked(circuit: Circuit, *, turn: bool = True) -> Circuit:
     """Return the circuit in canonical order, with ranked names and without modules.
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.ranked_names import plain
 from layoutkit.errors import FileError, LayoutkitError
 from layoutkit.flow.design import make_design, read_circuit, read_constraints, source_of, supplies_of
 from layoutkit.flow.progress import Progress
@@ -174,7 +175,7 @@ class _Job:
                 self._enter_history()
             with self.progress.stage(name, self._title(name)):
                 part = getattr(self, f"_{name}")()
-                self.record.entries.append(StageEntry(name, {}, part, tuple(self._warnings)))
+                self.record.entries.append(StageEntry(name, {}, plain(part), plain(tuple(self._warnings))))
                 if name in SAVED_AFTER or name == last:
                     self.save()
         return self._report()
