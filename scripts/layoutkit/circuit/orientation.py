@@ -69,13 +69,14 @@ def carries_both_ways(circuit: Circuit) -> frozenset[str]:
     return frozenset(_Drains(circuit).both_ways)
 
 
-def undecided(circuit: Circuit) -> frozenset[str]:
-    """Return the transistors of an oriented circuit whose drain could as well be the source.
+def undecided(circuit: Circuit) -> dict[str, str | None]:
+    """Return the transistors in which the current does not tell drain and source apart.
 
-    These are those that carry current both ways, and those that carry none.
+    For each the net that is taken for its drain, since fewer ends meet there; None where only the names differ.
     """
     drains = _Drains(circuit)
-    return frozenset(d.id for d in circuit.devices if d.is_mos and (d.id in drains.both_ways or not drains.decided(d)))
+    open_ones = (d for d in circuit.devices if d.is_mos and (d.id in drains.both_ways or drains.decided(d) is None))
+    return {device.id: drains.by_what_meets(device) for device in open_ones}
 
 
 def is_off(device: Device, supplies: Supplies) -> bool:
@@ -136,13 +137,19 @@ class _Drains:
         local = self._local.get(device.id)
         if local is not None:
             return device.terminals[max(("d", "s"), key=lambda end: local[end])]
-        return max((device.terminals["d"], device.terminals["s"]), key=lambda net: self._place(device.type, net))
+        return self.by_what_meets(device) or max(device.terminals["d"], device.terminals["s"])
+
+    def by_what_meets(self, device: Device) -> str | None:
+        """Return the net at which fewer ends meet, or other ones; None where both are alike but for their names."""
+        first, second = device.terminals["d"], device.terminals["s"]
+        one, other = self._place(device.type, first), self._place(device.type, second)
+        return None if one == other else first if one > other else second
 
     def _place(self, mos_type: str, net: str) -> tuple[object, ...]:
         """Return by what the source is found where potentials do not tell: more ends meet there."""
         if (mos_type, net) not in self._places:
             connected = _connected(self._circuit, net, self._potentials[mos_type])
-            self._places[mos_type, net] = (-sum(not each[1] for each in connected), connected, net)
+            self._places[mos_type, net] = (-sum(not each[1] for each in connected), connected)
         return self._places[mos_type, net]
 
     def decided(self, device: Device) -> str | None:

@@ -15,7 +15,7 @@ from layoutkit.circuit.canonical import canonical_order
 from layoutkit.circuit.orientation import undecided
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device, SubcircuitInstance
 
@@ -66,7 +66,7 @@ def with_names(value: Value, names: Mapping[str, str]) -> Value:
     if isinstance(value, str):
         found = names.get(value, value)
     elif isinstance(value, tuple):
-        found = tuple(with_names(each, names) for each in value)
+        found = getattr(value, "_make", tuple)(with_names(each, names) for each in value)
     elif is_dataclass(value) and not isinstance(value, type):
         found = replace(value, **{each.name: with_names(getattr(value, each.name), names) for each in fields(value)})
     result: Value = found
@@ -74,16 +74,23 @@ def with_names(value: Value, names: Mapping[str, str]) -> Value:
 
 
 def plain(value: Value) -> Value:
-    """Return JSON data with plain strings for ranked names, which sort as everyone expects."""
+    """Return data with plain strings for the ranked names in it, which sort as everyone expects."""
     found: Any = value
     if isinstance(value, RankedName):
         found = str(value)
     elif isinstance(value, dict):
         found = {plain(key): plain(each) for key, each in value.items()}
     elif isinstance(value, (list, tuple)):
-        found = type(value)(plain(each) for each in value)
+        found = getattr(value, "_make", type(value))(plain(each) for each in value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        found = replace(value, **{each.name: plain(getattr(value, each.name)) for each in fields(value)})
     result: Value = found
     return result
+
+
+def is_ranked(circuit: Circuit) -> bool:
+    """Return whether a circuit is one that ``ranked`` returned."""
+    return bool(circuit.devices) and isinstance(circuit.devices[0].id, RankedName)
 
 
 def ranked(circuit: Circuit, *, turn: bool = True) -> Circuit:
@@ -94,7 +101,7 @@ def ranked(circuit: Circuit, *, turn: bool = True) -> Circuit:
         turn: Whether ends that may be exchanged are put in canonical order, too: those of resistors, and those of
             transistors of which nothing tells drain and source apart.
     """
-    if all(isinstance(device.id, RankedName) for device in circuit.devices):
+    if is_ranked(circuit):
         return circuit
     order = canonical_order(circuit, with_instances=True)
     nets = {name: RankedName(name, rank) for rank, name in enumerate(order.nets)}
@@ -122,13 +129,21 @@ def ranked(circuit: Circuit, *, turn: bool = True) -> Circuit:
     )
 
 
-def _turned(circuit: Circuit, undecided_ones: Iterable[str], ranks: Mapping[str, int]) -> set[str]:
-    """Return the devices whose ends are not in canonical order although nothing else decides their order."""
-    either = {*undecided_ones, *(device.id for device in circuit.devices if device.type == "resistor")}
+def _turned(circuit: Circuit, drains: Mapping[str, str | None], ranks: Mapping[str, int]) -> set[str]:
+    """Return the devices whose ends change places, since the netlist alone decides about their order.
+
+    Args:
+        circuit: Oriented.
+        drains: Net of the drain of each transistor that the current does not orient; None where its rank decides.
+        ranks: Place of each net in the canonical order.
+    """
     found = set()
     for device in circuit.devices:
-        first, second = sorted(device.kind.ends)  # d before s, n before p
-        if device.id in either and ranks[device.terminals[first]] > ranks[device.terminals[second]]:
+        if device.id not in drains and device.type != "resistor":
+            continue
+        first, second = (device.terminals[end] for end in sorted(device.kind.ends))  # d before s, n before p
+        drain = drains.get(device.id) or min(first, second, key=ranks.__getitem__)
+        if drain != first:
             found.add(device.id)
     return found
 

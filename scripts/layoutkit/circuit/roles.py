@@ -13,6 +13,7 @@ from layoutkit.circuit.clocks import clock_ports
 from layoutkit.circuit.cut import cut_groups
 from layoutkit.circuit.near_misses import near_misses
 from layoutkit.circuit.port_uses import differential_inputs, port_uses, ports_on_gates
+from layoutkit.circuit.ranked_names import is_ranked, plain, ranked
 from layoutkit.circuit.recognise import find_groups
 from layoutkit.circuit.supplies import find_supplies
 
@@ -55,10 +56,14 @@ class Roles:
 
 
 def find_roles(circuit: Circuit) -> Roles:
-    """Return the roles in an oriented circuit; they are computed once for each ``Circuit`` object."""
+    """Return the roles in an oriented circuit; they are computed once for each ``Circuit`` object.
+
+    The search runs on the circuit in canonical order, so that neither names nor the order of cards decide.
+    """
     kept = vars(circuit)
     if _KEPT not in kept:
-        supplies, found = find_supplies(circuit), find_groups(circuit)
+        supplies, found = find_supplies(circuit), find_groups(ranked(circuit))
+        found = found if is_ranked(circuit) else plain(found)
         groups = found.groups
         modules, cut = cut_groups(groups)
         inputs = differential_inputs(circuit, supplies, groups)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layoutkit.circuit import Circuit, Device, find_roles, recognise
+from layoutkit.circuit import Circuit, Device, find_roles, recognise, recognised
 from layoutkit.circuit.readers.spice_reader import read_spice
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.circuit.supplies import find_supplies
@@ -201,7 +201,7 @@ def test_a_mirror_has_its_reference_first_and_its_ratios(spice):
     assert mirror.properties["unequal_length"] == ["MC"]
     roles = find_roles(circuit)
     (module,) = roles.modules  # what is drawn together has one length
-    assert module.devices == ("MR", "MA", "MB")
+    assert (module.devices[0], set(module.devices)) == ("MR", {"MR", "MA", "MB"})
     assert any("MC" in line for line in roles.cut)
     assert any(line.startswith("MD has the gate of mirror MR") for line in roles.not_matched)
 
@@ -398,9 +398,9 @@ def test_cascodes_follow_their_pair_though_an_amplifier_compares_one_output_with
         )
     )
     assert {("differential_pair", ("MC1", "MC2")), ("cascode_pair", ("M3", "M4"))} <= modules(circuit)
-    groups = suggest_constraints(circuit.with_modules(recognise(circuit))).symmetry
+    groups = suggest_constraints(recognised(circuit)).symmetry
     nets = [pair for group in groups for pair in group.net_pairs]
-    assert ("outn", "outp") in nets
+    assert {"outn", "outp"} in [set(pair) for pair in nets]
     assert not any("vcm" in pair for pair in nets)
 
 
@@ -419,8 +419,8 @@ def test_equal_transistors_that_load_two_mirrored_nets_as_capacitors_are_a_pair_
     core = "M1 x vip tail vss nmos w=4u l=1u\nM2 out vin tail vss nmos w=4u l=1u\nM3 tail vb vss vss nmos w=4u l=1u\n"
     circuit = spice(sub(core + loads.format("4u")))
     assert modules(circuit) == {("differential_pair", ("M1", "M2")), ("symmetric_pair", ("MX", "MY"))}
-    (group,) = suggest_constraints(circuit.with_modules(recognise(circuit))).symmetry
-    assert group.pairs == (("M1", "M2"), ("MX", "MY"))
+    (group,) = suggest_constraints(recognised(circuit)).symmetry
+    assert set(group.pairs) in ({("M1", "M2"), ("MX", "MY")}, {("M2", "M1"), ("MY", "MX")})
     for unequal in (loads.format("5u"), loads.format("4u").replace("MY vss out", "MY vss vin")):
         assert modules(spice(sub(core + unequal))) == {("differential_pair", ("M1", "M2"))}
 
@@ -487,7 +487,7 @@ def test_no_device_is_in_two_modules_and_the_answer_is_always_the_same(circuit):
     assert len(used) == len(set(used))
     assert all(len(group.devices) == len(set(group.devices)) for group in roles.groups)
     assert len({group.id for group in roles.groups}) == len(roles.groups)
-    assert recognise(circuit) == roles.groups
+    assert find_roles(Circuit("other", circuit.devices, circuit.ports)) == roles
 
 
 def currents_below(circuit, net, gate=True):
@@ -597,7 +597,7 @@ def test_equal_passives_at_nets_that_mirror_each_other_are_pairs_with_a_reason(s
     """Loads, compensation and feedback: also behind a resistor of a pair, and whichever end is named first."""
     circuit = spice(sub(LOADED_PAIR))
     circuit = circuit.with_modules(recognise(circuit))
-    (group,) = suggest_constraints(circuit).symmetry
+    (group,) = suggest_constraints(recognised(circuit)).symmetry
     assert {frozenset(pair) for pair in group.pairs} == {
         frozenset(pair) for pair in [("M1", "M2"), ("R1", "R2"), ("R3", "R4"), ("C1", "C2")]
     }
