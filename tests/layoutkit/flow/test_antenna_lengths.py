@@ -154,6 +154,6 @@ def test_the_port_of_a_small_gate_lies_before_it_and_the_channel_counts_as_wire(
 def test_a_build_keeps_the_wires_of_small_gates_off_thick_metal(tmp_path):
     path, _ = circuit(tmp_path, WIDE)
     build_layout(LayoutRequest(str(path), "sky130A", str(tmp_path / "w"), last_stage="place"))
-    nets = {net["name"]: net for net in json.loads((tmp_path / "w/placement.json").read_text())["job"]["nets"]}
+    nets = {net["name"]["at"][0]: net for net in json.loads((tmp_path / "w/placement.json").read_text())["job"]["nets"]}
     assert nets["en"]["avoid_layers"] == ["met3", "met4"]
     assert not nets["out"].get("avoid_layers")

@@ -72,11 +72,11 @@ M2 b a vdd vdd pmos W=33u L=26.4u nf=2
 
 
 def groups(text, technology):
-    """Return the matched groups of a netlist by their first device."""
+    """Return the matched groups of a netlist by the least name in them."""
     request = LayoutRequest(netlist_text=text, technology=technology)
     circuit, _ = read_circuit(request, load(technology))
     design, _ = make_design(request, load(technology), circuit)
-    return {group.devices[0].id: group for group in design.groups if len(group.devices) > 1}
+    return {min(str(device.id) for device in group.devices): group for group in design.groups if len(group.devices) > 1}
 
 
 def choice(group, technology, *, arrangement="auto", wanted="auto"):

@@ -244,9 +244,9 @@ def test_a_clock_is_routed_again_where_it_couples_to_one_of_two_mirrored_nets_on
         return decide(metal, job, routes, lacks)
 
     monkeypatch.setattr(placing, "with_pairs_apart", watched)
-    assert faults(build(tmp_path, STRONGARM, "sky130A")) == []
+    wide, wider = (re.sub(r"^(M(?:9|10) .*)W=1u", rf"\1W={w}", STRONGARM, flags=re.MULTILINE) for w in ("2u", "2.2u"))
+    assert faults(build(tmp_path, wide, "sky130A")) == []
     _check_that_pairs_load_alike(tmp_path / "ws", first[0])
-    wider = re.sub(r"^(M(?:9|10) .*)W=1u", r"\1W=1.4u", STRONGARM, flags=re.MULTILINE)
     again = build_layout(
         LayoutRequest(netlist_text=wider, workspace=str(tmp_path / "ws"), first_stage="place", last_stage="lvs")
     )

@@ -103,8 +103,8 @@ def test_wells_meet_below_a_capacitor():
     """Two rows of p channels, too many for one ring, stand too close for wells of their own (NW.b1 of sg13g2)."""
     text = """* two transistors with a well of their own each, and a capacitor over both
 .subckt below a b c x vdd vss
-M1 a x vdd vdd pmos W=33u L=26u nf=2
-M2 b x vdd vdd pmos W=40u L=16u nf=2
+M1 a x vdd vdd pmos W=38u L=26u nf=2
+M2 b x vdd vdd pmos W=42u L=16u nf=2
 C1 c vss 5p
 .ends
 """
