@@ -85,7 +85,8 @@ def test_a_mirror_with_its_ratio_in_the_widths_gets_fingers_of_one_width(widths_
     ]
     (group,), notes = groups_of(*devices)
     assert notes == ()
-    assert [sizing.fingers for sizing in group.sizing] == fingers
+    drawn = {device.id: sizing.fingers for device, sizing in zip(group.devices, group.sizing, strict=True)}
+    assert [drawn[device.id] for device in devices] == fingers
     assert {sizing.finger_width for sizing in group.sizing} == {finger_um * 1000}
 
 
