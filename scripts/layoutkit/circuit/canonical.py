@@ -62,9 +62,9 @@ def canonical_order(circuit: Circuit, *, with_instances: bool = False) -> Canoni
     nets = list(circuit.nets)
     cells = [Cell("", _ends(device)) for device in circuit.devices]
     cells += [Cell("", tuple(box.nets.items())) for box in circuit.black_boxes]
-    kinds = {"port": circuit.ports}
+    kinds = {"port": frozenset(circuit.ports)}
     if circuit.supplies is not None:
-        kinds |= {"power": circuit.supplies.power or (), "ground": circuit.supplies.ground or ()}
+        kinds |= {kind: frozenset(getattr(circuit.supplies, kind) or ()) for kind in ("power", "ground")}
     labels: list[tuple[str, ...]] = [("net", *(kind for kind in kinds if net in kinds[kind])) for net in nets]
     labels += [("cell", *_label(device)) for device in circuit.devices]
     labels += [("box", box.cell.lower()) for box in circuit.black_boxes]
