@@ -64,6 +64,7 @@ def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
     partners: dict[str, str] = {}
     outcomes = []
     for number, group in enumerate(design.constraints.symmetry):
+        image = dict(group.pairs) | {right: left for left, right in group.pairs}
         for index, (left, right) in enumerate(group.pairs):
             one, other = owner[left], owner[right]
             if one is other:
@@ -80,7 +81,7 @@ def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
                 if not fault and not mirrored:
                     reason += f"; its pattern {one.pattern} has a common centroid and no mirror image"
             else:
-                fault = _unequal(shapes[one.name], shapes[other.name])
+                fault = _unequal(shapes[one.name], shapes[other.name], image)
                 if not fault:
                     partners[one.name], partners[other.name] = other.name, one.name
                 reason = fault or "drawn as two modules that mirror each other"
@@ -167,10 +168,13 @@ def _off_grid(module: Module, grid: int) -> str:
     return f"the width of module {module.name} is an odd number of grid steps" if odd else ""
 
 
-def _unequal(one: Sequence[Module], other: Sequence[Module]) -> str:
-    """Return why two modules, each in its shapes, cannot mirror each other; an empty string where they can."""
+def _unequal(one: Sequence[Module], other: Sequence[Module], image: Mapping[str, str]) -> str:
+    """Return why two modules, each in its shapes, cannot mirror each other; an empty string where they can.
+
+    Two mirrors that face each other can: each device of one has its image in the other.
+    """
     shared = [shapes[0] for shapes in (one, other) if len(shapes[0].devices) > 1]
-    if shared:
+    if shared and {image.get(name, "") for name in one[0].devices} != set(other[0].devices):
         return "; ".join(f"module {module.name} also holds other devices" for module in shared)
     if len(one) != len(other) or not all(map(_same_geometry, one, other)):
         return "the two modules differ in geometry: their devices are connected differently"

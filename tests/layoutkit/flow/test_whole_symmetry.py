@@ -192,3 +192,28 @@ def test_transistors_lie_at_the_rail_of_their_supply(technology):
         placed = place_modules(design, replace(OPTIONS, seed=seed))
         places = {item.kind: placed.place_of(item.module, item.module.bbox) for item in placed.drawn}
         assert places["pmos"].bottom > places["nmos"].top
+
+
+FACING = """* two mirrors that load a pair and face each other
+.subckt ota inp inn zo bias vdd vss
+M0 bias bias vss vss nmos W=4u L=0.5u nf=2
+M1 tail bias vss vss nmos W=4u L=0.5u nf=2
+M2 x inp tail vss nmos W=8u L=0.5u nf=4
+M3 y inn tail vss nmos W=8u L=0.5u nf=4
+M4 x x vdd vdd pmos W=4u L=0.5u nf=2
+M5 z x vdd vdd pmos W=8u L=0.5u nf=4
+M6 y y vdd vdd pmos W=4u L=0.5u nf=2
+M7 zo y vdd vdd pmos W=8u L=0.5u nf=4
+M8 z z vss vss nmos W=4u L=0.5u nf=2
+M9 zo z vss vss nmos W=4u L=0.5u nf=2
+.ends
+"""
+
+
+def test_two_mirrors_that_face_each_other_are_placed_as_images():
+    placed = place_modules(design_of(FACING, "sky130A"), OPTIONS)
+    boxes = [
+        placed.place_of(module, module.bbox) for module in placed.modules.values() if {"M4", "M6"} & set(module.devices)
+    ]
+    assert len(boxes) == 2
+    assert boxes[0].transformed(kdb.Trans(kdb.Trans.M90, 2 * placed.placement.axis_x, 0)) == boxes[1]
