@@ -69,7 +69,7 @@ _NO_MIRROR_IMAGE = 1.25  # rows that are their own mirror image may cost so much
 _DRAIN_WEIGHT = 0.5  # extra area that is worth spending to halve the drains, which two fingers then share [1]
 _RAIL_WEIGHT = 0.3  # extra area that is worth spending to avoid drain rails as long as the rows [1]
 _ROW_WEIGHT = 0.15  # of each row beyond the third: more dummies, more wires between rows
-_SPLIT = 1.6  # splitting fingers has to save so much area
+_APART = 0.5  # distance of the centroids of devices with several fingers from which these may be split [pitches]
 _COST_STEP = 1.02  # costs within 2 % count as equal
 _KEPT = 2  # candidates of each unit size and number of rows
 _PLANNED = 8  # candidates with even, and with odd units that are planned in full
@@ -165,6 +165,11 @@ def plan_shapes(tech: Technology, wish: GroupWish, most: int) -> tuple[GroupPlan
     return _Planner(tech, wish).shapes(most)
 
 
+def _apart(found: Figures) -> float:
+    """Return how far the centroids of two devices are apart at most. [dbu]"""
+    return max(found.centroid_error_x, found.centroid_error_y)
+
+
 def splits(tech: Technology, transistors: Sequence[Transistor], parts: int) -> bool:
     """Return whether each finger of the transistors can be split into ``parts`` equal fingers of the process."""
     return all(
@@ -256,22 +261,33 @@ class _Planner:
         return tuple(found.values())[:most]
 
     def _ranked(self) -> list[tuple[_Candidate, GroupPlan]]:
-        """Return the candidates with their plans, the best first."""
-        candidates = sorted(self._candidates(), key=lambda each: each.estimate)
+        """Return the candidates with their plans, the best first.
+
+        Fingers stay as they are, unless that leaves the centroids apart: by any distance where a device has one finger,
+        else by half a pitch.
+        """
+        plans = self._best_of(1)
+        single = min(t.fingers for t in self.wish.transistors) == 1
+        if not self.wish.split or (plans and _apart(plans[0][1].figures) <= (0 if single else _APART * self._pitch())):
+            return plans
+        for parts in range(2, _MOST_SPLITS + 1):
+            if splits(self.tech, self.wish.transistors, parts):
+                plans += self._best_of(parts)
+        return sorted(plans, key=lambda each: self._rank(*each))
+
+    def _best_of(self, parts: int) -> list[tuple[_Candidate, GroupPlan]]:
+        """Return the best candidates whose fingers are split into ``parts``, with their plans, the best first."""
+        candidates = sorted(self._candidates(parts), key=lambda each: each.estimate)
         even = [each for each in candidates if each.size % 2 == 0][:_PLANNED]
         odd = [each for each in candidates if each.size % 2][:_PLANNED]
         plans = [(candidate, self._plan(candidate)) for candidate in (*even, *odd)]
         return sorted(plans, key=lambda each: self._rank(*each))
 
-    def _candidates(self) -> Iterator[_Candidate]:
-        wish = self.wish
-        for parts in range(1, (_MOST_SPLITS if wish.split else 1) + 1):
-            if parts > 1 and not splits(self.tech, wish.transistors, parts):
-                continue
-            fingers = {t.id: t.fingers * parts for t in wish.transistors}
-            for size in self._unit_sizes(fingers):
-                units = {device: count // size for device, count in fingers.items()}
-                yield from self._of_units(parts, size, units)
+    def _candidates(self, parts: int) -> Iterator[_Candidate]:
+        fingers = {t.id: t.fingers * parts for t in self.wish.transistors}
+        for size in self._unit_sizes(fingers):
+            units = {device: count // size for device, count in fingers.items()}
+            yield from self._of_units(parts, size, units)
 
     def _unit_sizes(self, fingers: Mapping[str, int]) -> list[int]:
         whole = gcd(*fingers.values())
@@ -285,7 +301,7 @@ class _Planner:
         listed = list(dict.fromkeys(sequences(units)))
         for rows in self._row_counts(total, size):
             found = [wrapped(sequence, rows) for sequence in listed if rows == 1 or sequence == sequence[::-1]]
-            found += _rotations(units, rows)
+            found += [*_rotations(units, rows), *_checkered(units, rows)]
             stress = self._stress_of_units(max(row_lengths(total, rows)) * size, size)
             for one_way in (False, True) if size % 2 else (False,):
                 made = (_Candidate(parts, pattern, size, one_way=one_way) for pattern in found)
@@ -348,7 +364,7 @@ class _Planner:
         width, height = self._with_ring(found.width, found.height * self.wish.storeys)
         cost = width * height * (1 + plan.excess)
         return (
-            round(max(found.centroid_error_x, found.centroid_error_y) / self._pitch(), 2),
+            round(_apart(found) / self._pitch(), 2),
             found.junctions > JUNCTIONS_ALIKE,
             not found.one_direction,
             round(log(cost) / log(_COST_STEP)),
@@ -390,7 +406,7 @@ class _Planner:
         cost *= 1 + _ROW_WEIGHT * max(0, len(candidate.pattern) - 3)
         if not _mirrors(candidate.pattern):
             cost *= _NO_MIRROR_IMAGE
-        return cost if candidate.split == 1 else cost * _SPLIT
+        return cost
 
     # ---- rows
 
@@ -399,14 +415,15 @@ class _Planner:
         transistors = tuple(_in_parts(t, candidate.split) for t in wish.transistors)
         rows = self._rows(candidate, transistors)
         found = figures(rows, self.sizes, self.sources)
+        pattern = pattern_text(candidate.pattern, self.ids)
         warnings = [text for t in wish.transistors for text in t.warnings]
         if candidate.split > 1:
             widths = listed(f"{t.id} as {t.fingers} x {tech.to_um(t.finger_width):g} um" for t in transistors)
             warnings.append(
-                f"fingers were split into {candidate.split}, so that the devices have equal units: {widths}"
+                f"fingers were split into {candidate.split}, so that the pattern {pattern} has whole units and one "
+                f"centroid: {widths}"
             )
         warnings += self._differences(found)
-        pattern = pattern_text(candidate.pattern, self.ids)
         return GroupPlan(pattern, transistors, rows, found, tuple(warnings), self._excess(candidate, found))
 
     def _differences(self, found: Figures) -> Iterator[str]:
@@ -508,6 +525,16 @@ def _rotations(units: Mapping[str, int], rows: int) -> list[Pattern]:
     times = count // (2 * rows)
     halves = [tuple(devices[(i + j) % rows] for j in range(rows)) * times for i in range(rows)]
     return [tuple((*half, *reversed(half)) for half in halves)]
+
+
+def _checkered(units: Mapping[str, int], rows: int) -> list[Pattern]:
+    """Return rows of odd length that are palindromes of two devices in turn, such as ABA/BAB, for equal odd counts."""
+    devices, counts = list(units), set(units.values())
+    length, rest = divmod(sum(units.values()), rows)
+    if len(devices) != 2 or len(counts) != 1 or rest or rows % 2 or length % 2 == 0:
+        return []
+    first = [(0, 1, 1, 0)[row % 4] for row in range(rows)]  # so that those with one more of a device balance
+    return [tuple(tuple(devices[(start + j) % 2] for j in range(length)) for start in first)]
 
 
 def _means_of_stress(pattern: Pattern, size: int, stress: Sequence[float]) -> list[float]:

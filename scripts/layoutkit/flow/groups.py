@@ -335,11 +335,8 @@ def _alike(devices: Sequence[Device], technology: Technology) -> list[list[tuple
         alike.setdefault((technology.device(device.model).name, device.terminals["b"], length), []).append(device)
     parts = []
     for members in alike.values():
-        for units in (2, 1):
-            sized = [(device, size(device, technology, units)) for device in members]
-            if len({sizing.finger_width for _, sizing in sized}) == 1:
-                break
-        else:
+        sized = [(device, size(device, technology, 1)) for device in members]
+        if len({sizing.finger_width for _, sizing in sized}) > 1:
             sized = _of_one_width(sized, technology)
         by_width: dict[int, list[tuple[Device, Sizing]]] = {}
         for device, sizing in sized:

@@ -511,7 +511,7 @@ def test_any_group_is_clean_connected_and_tells_its_error(tech, layout, device, 
     points = [centroid(gates[f"g{i}"]) for i in range(len(ms))]
     spread = max(abs(a[0] - b[0]) for a in points for b in points)
     assert module.centroid_error() == pytest.approx(spread)
-    assert spread == 0  # fingers of 1 um can be halved
+    assert spread <= (0 if 1 in ms else 300)  # single fingers of 1 um can be halved; half a pitch is 0.3 um and more
     for i, m in enumerate(ms):
         assert sum(channel.width for channel in gates[f"g{i}"]) == m * tech.to_dbu(1.0)
         assert {channel.sides for channel in gates[f"g{i}"]} == {frozenset((f"d{i}", "s"))}

@@ -94,7 +94,7 @@ UNIT = {"w": 0.75e-6, "l": 0.15e-6, "nf": 1, "m": 25}
 
 
 @pytest.mark.parametrize("other", [{}, {"m": 10}, {"w": 1e-6}])
-def test_fingers_that_change_change_for_all_equal_devices(other):
+def test_equal_fingers_stay_as_they_are(other):
     """Reference and output are equal, and a switch between their gates keeps recognition from seeing the output."""
     groups, _ = groups_of(
         mos("M1", "i i vss vss", **UNIT),
@@ -103,7 +103,7 @@ def test_fingers_that_change_change_for_all_equal_devices(other):
         mos("M4", "out g vss vss", **(UNIT | other)),
     )
     drawn = {d.id: (s.fingers, s.finger_width) for g in groups for d, s in zip(g.devices, g.sizing, strict=True)}
-    assert drawn["M1"] == drawn["M2"] != (25, 750)
+    assert drawn["M1"] == drawn["M2"] == (25, 750)
     assert (drawn["M4"] == drawn["M1"]) == (not other)
     assert drawn["M3"] == (10, 750)
 
@@ -178,8 +178,9 @@ def test_a_mirror_of_many_devices_is_split_evenly_and_reported_unless_a_pattern_
 
 @pytest.mark.parametrize(("branches", "modules"), [(12, 1), (13, 2)])
 def test_each_module_of_a_large_cascode_mirror_holds_the_cascodes_of_its_own_devices(branches, modules):
-    devices = [mos(f"M{i:02}", f"{f'x{i}' if i else 'in'} in vss vss") for i in range(branches)]
-    devices += [mos(f"C{i:02}", f"{f'o{i}' if i else 'ic'} ic {f'x{i}' if i else 'in'} vss") for i in range(branches)]
+    devices = [mos(f"M{i:02}", f"{f'x{i}' if i else 'in'} in vss vss", w=3e-6) for i in range(branches)]
+    tops = [f"{f'o{i}' if i else 'ic'} ic {f'x{i}' if i else 'in'} vss" for i in range(branches)]
+    devices += [mos(f"C{i:02}", nets, w=3e-6) for i, nets in enumerate(tops)]
     groups, _ = groups_of(*devices)
     assert len(groups) == modules
     for group in groups:
@@ -230,11 +231,10 @@ def test_a_finger_too_wide_for_its_taps_is_cut():
     assert sizing.finger_width <= 22_500
 
 
-def test_devices_whose_fingers_cannot_be_halved_get_a_smaller_even_number():
-    """Three fingers of 0.54 um: six would be below the minimum of 0.42 um, two of 0.81 um are not."""
+def test_an_odd_number_of_equal_fingers_stays():
     pair = [mos(f"M{i}", f"x{i} {gate} t vss", w=1.62e-6, nf=3) for i, gate in ((1, "a"), (2, "b"))]
     (group, _), _ = groups_of(*pair, mos("M3", "t bias vss vss"), ports=("a", "b", "bias", "vss"))
-    assert {(sizing.finger_width, sizing.fingers) for sizing in group.sizing} == {(810, 2)}
+    assert {(sizing.finger_width, sizing.fingers) for sizing in group.sizing} == {(540, 3)}
 
 
 def test_current_sources_that_an_amplifier_drives_are_one_group():

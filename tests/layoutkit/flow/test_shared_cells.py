@@ -212,7 +212,7 @@ def test_nets_that_metal_of_shared_cells_encloses_are_tried_twice_then_reach_all
 
 def test_a_warning_about_a_shared_cell_names_it_and_appears_once(build):
     found = [text for text in build("switches", "sky130A")["warnings"] if "split" in text]
-    units = "fingers were split into 2, so that the devices have equal units:"
+    units = "fingers were split into 2, so that the pattern "
     assert [text.partition(units)[0] for text in found] == ["", "in cell sw: "]
 
 
