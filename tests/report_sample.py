@@ -71,10 +71,17 @@ def inputs_of(name="amp", **changes):
         "recognition": {
             "supplies": [{"net": name, "kind": "power", "reason": name}],
             "groups": [{"id": name, "what": name, "devices": [f"M{name}"]}],
-            **dict.fromkeys(
-                ("cut", "symmetry", "not_matched", "drain_source_exchanged", "carry_both_ways", "undefined_cells"),
-                [name],
-            ),
+            **{
+                key: [name]
+                for key in (
+                    "cut",
+                    "symmetry",
+                    "not_matched",
+                    "drain_source_exchanged",
+                    "carry_both_ways",
+                    "undefined_cells",
+                )
+            },
         },
         "drc": drc,
         "warnings": [name],
