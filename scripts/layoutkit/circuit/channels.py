@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _LONGEST_FOOT = 8
 _MOST_IN_A_GATE = 16
 """A logic gate has at most this many transistors of one type."""
+_LONGEST_CHAIN = 64  # nets through which a logic signal is followed
 _RESISTOR, _SWITCH, _JUNCTION = "resistor", "switch", "junction"
 
 
@@ -73,6 +74,7 @@ class Channels:
             between[self._ends_of(device)].add(device.type)
         self._both_types = {ends for ends, types in between.items() if len(types) == 2}
         self._logic: dict[str, bool] = {}
+        self._asked = 0  # nets on the way from the one that was asked for
         self._feet: dict[tuple[str, str], Foot] = {}
 
     @staticmethod
@@ -139,8 +141,12 @@ class Channels:
         so is a latch between both rails without a bias. Transmission gates pass logic on.
         """
         if net not in self._logic:
+            if self._asked >= _LONGEST_CHAIN:
+                return False
             self._logic[net] = False  # where signals go round in a circle
+            self._asked += 1
             self._logic[net] = self._is_logic(net)
+            self._asked -= 1
         return self._logic[net]
 
     def _is_logic(self, net: str) -> bool:
@@ -155,8 +161,8 @@ class Channels:
         if len(drivers) <= _MOST_IN_A_GATE and drivers and all(self._passes(device) for device in drivers):
             fars = {end for device in drivers for end in self._ends_of(device)} - {net}
             return not self.others.get(net) and all(self.is_logic(far) for far in fars)
-        down, up = self._pulled_by(net, "nmos"), self._pulled_by(net, "pmos")
-        if down and up and down == up and net not in down:
+        down, up = (_gates_of(self._pulled_by(net, kind)) for kind in ("nmos", "pmos"))
+        if down and up and ((down == up and net not in down) or self._is_switched_inverter(net, down ^ up)):
             return True
         if down and up and self._is_latched(net) and not any(self.has_diode(gate) for gate in (*down, *up)):
             return True
@@ -167,6 +173,26 @@ class Channels:
         sides = [[d for d in drivers if d.type == kind] for kind in ("nmos", "pmos")]
         return all(sides) and any(all(self.is_logic(d.terminals["g"]) for d in side) for side in sides)
 
+    def _is_switched_inverter(self, net: str, more: set[str]) -> bool:
+        """Whether an inverter drives a net, and ``more``, gates that switch its supplies, carry no bias."""
+        drivers = self.channel_ends(net)
+        if len(drivers) != 2 or {d.type for d in drivers} != {"nmos", "pmos"}:
+            return False
+        if len({d.terminals["g"] for d in drivers}) > 1 or drivers[0].terminals["g"] == net:
+            return False
+        return all(self.is_logic(g) or (g in self._outside and not self.is_driven(g)) for g in more)
+
+    @cached_property
+    def in_logic_gates(self) -> frozenset[str]:
+        """The transistors of complementary gates, such as inverters and NAND gates."""
+        found: set[str] = set()
+        for net in self.drains:
+            down, up = (self._pulled_by(net, kind) for kind in ("nmos", "pmos"))
+            gates = _gates_of(down)
+            if down and up and gates == _gates_of(up) and net not in gates and net not in self.supplies:
+                found |= {device.id for device in (*down, *up)}
+        return frozenset(found)
+
     def _is_latched(self, net: str) -> bool:
         """Whether a transistor on a rail drives a net whose gate the net drives back through one of its type."""
         for device in self.drains.get(net, ()):
@@ -176,23 +202,23 @@ class Channels:
                 return True
         return False
 
-    def _pulled_by(self, net: str, mos_type: str) -> set[str]:
-        """Return the gates of the transistors of one type between a net and their rail; empty if more than those."""
-        front, seen, gates, used = [net], {net}, set[str](), set[str]()
+    def _pulled_by(self, net: str, mos_type: str) -> list[Device]:
+        """Return the transistors of one type between a net and their rail; empty if there are too many for a gate."""
+        front, seen = [net], {net}
+        used: dict[str, Device] = {}
         while front:
             here = front.pop()
             for device in self.drains.get(here, ()) if len(self.drains.get(here, ())) <= _MOST_IN_A_GATE else ():
                 if device.type != mos_type:
                     continue
-                used.add(device.id)
-                gates.add(device.terminals["g"])
+                used[device.id] = device
                 below = device.terminals["s"]
                 if below not in self._rails[mos_type] and below not in seen:
                     seen.add(below)
                     front.append(below)
             if len(used) > _MOST_IN_A_GATE:
-                return set()
-        return gates
+                return []
+        return list(used.values())
 
     def foot(self, device: Device) -> Foot:
         """Return what lies between the source of a transistor and the net where branches meet."""
@@ -257,6 +283,10 @@ class Channels:
         return [d for d in self.circuit.devices if is_capacitor(d) and d.terminals["g"] not in self.supplies]
 
 
+def _gates_of(devices: Iterable[Device]) -> set[str]:
+    return {device.terminals["g"] for device in devices}
+
+
 def electrical_width(device: Device) -> float | None:
     """Return the width of all units of a transistor, in units that compare within one netlist."""
     if "nfin" in device.params:
@@ -267,8 +297,3 @@ def electrical_width(device: Device) -> float | None:
 def gate_length(device: Device) -> tuple[float | None, float]:
     """Return the gate length of a transistor [m] and how many gates are in series."""
     return device.params.get("l"), device.params.get("stack", 1)
-
-
-def in_order(devices: Iterable[Device], order: dict[str, int]) -> list[Device]:
-    """Return devices in the order of the netlist."""
-    return sorted(devices, key=lambda device: order[device.id])

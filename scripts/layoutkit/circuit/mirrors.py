@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 FEWEST_SOURCES = 3
 """So many sources on a gate that an amplifier drives are a group; two are one if nothing else takes them."""
+_MOST_CASCODES = 256
 _MOST_ON_A_DRAIN = 16  # channel ends on the net between a current source and its cascode
 _OTHER_TYPE = {"nmos": "pmos", "pmos": "nmos"}
 
@@ -267,10 +268,10 @@ class Mirrors:
         return len({round(each.params.get("w", 0) / each.nf * 1e12) for each in members}) == 1
 
     def _feeds_a_branch(self, device: Device) -> bool:
-        """Whether the current of a transistor flows on through a resistor, a junction or a diode."""
+        """Whether the current of a transistor flows on through a resistor, a junction, a diode or a port."""
         top = self._above(device)
         net = (top or device).terminals["d"]
-        return bool(self._channels.others.get(net)) or self._channels.has_diode(net)
+        return bool(self._channels.others.get(net)) or self._channels.has_diode(net) or net in self._channels.ports
 
     def _is_tail(self, device: Device, members: Sequence[Device], tails: Collection[tuple[str, str]]) -> bool:
         """Whether the structure says that a transistor is a current source."""
@@ -360,6 +361,9 @@ class Mirrors:
         tops = self._cascodes(bottoms, closer)
         if topology == "driven" and len(bottoms) == len(tops) == 2:
             tops = []  # two are a pair of their own
+        row = tops
+        while len(row) == len(bottoms) and (row := self._cascodes(row, None)) and len(tops) < _MOST_CASCODES:
+            tops = [*tops, *row]
         if closer is not None and closer in tops:
             extra = {name: value for name, value in extra.items() if name != "closed_by"}
         if tops and topology == "simple":

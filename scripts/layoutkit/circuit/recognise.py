@@ -239,7 +239,7 @@ class _Recognition:
         seen: set[str] = set()
         for names in (*self._symmetry.inputs, *images):
             first, second = sorted(map(self._circuit.device, names), key=lambda device: self._order[device.id])
-            if {first.id, second.id} & (self._taken | seen):
+            if {first.id, second.id} & (self._taken | seen) or self._inverts(first) or self._inverts(second):
                 continue
             seen.update((first.id, second.id))
             properties: dict[str, Any] = {"matched": same_size(first, second)}
@@ -247,6 +247,12 @@ class _Recognition:
                 properties["common_source"] = first.terminals["s"]
             followers = first.terminals["d"] == second.terminals["d"]
             self._add_pair("symmetric_pair" if followers else "differential_pair", first, second, properties)
+
+    def _inverts(self, device: Device) -> bool:
+        """Whether a transistor is half of an inverter whose output is a logic signal."""
+        net = device.terminals
+        others = [each for each in self._channels.drains.get(net["d"], ()) if each.type != device.type]
+        return len(others) == 1 and others[0].terminals["g"] == net["g"] and self._channels.is_logic(net["d"])
 
     def _amplify(self, kind: str, one: str, other: str) -> bool:
         """Whether a pair is a differential one, or two source followers."""
@@ -272,6 +278,8 @@ class _Recognition:
         for kind, one, other in self._images():
             names = {one, other}
             if kind not in MODULE_TYPES or kind == "cross_coupled_pair" or names <= inverting:
+                continue
+            if names <= self._channels.in_logic_gates:
                 continue
             first, second = self._pair((one, other))
             diodes = kind == "load_pair" and all(d.terminals["d"] == d.terminals["g"] for d in (first, second))

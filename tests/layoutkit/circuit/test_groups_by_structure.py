@@ -192,6 +192,42 @@ CIRCUITS = {
             ("cascode_pair", "M10 M9"),
         },
     ),
+    "three rows": (
+        """
+        M1 k k vss vss nch w=4u l=1u
+        M2 l k vss vss nch w=4u l=1u
+        M3 m m k vss nch w=4u l=1u
+        M4 n m l vss nch w=4u l=1u
+        M5 i i m vss nch w=4u l=1u
+        M6 o i n vss nch w=4u l=1u
+        """,
+        {("current_mirror", "M1 M2 M3 M4 M5 M6", "M1", "cascode")},
+    ),
+    "two sources in a loop of an amplifier": (
+        """
+        M1 i g vdd vdd pch w=4u l=1u
+        M2 o g vdd vdd pch w=4u l=1u
+        MA1 n cas t vss nch w=2u l=1u
+        MA2 g i t vss nch w=2u l=1u
+        MA3 n n vdd vdd pch w=2u l=1u
+        MA4 g n vdd vdd pch w=2u l=1u
+        MA5 t bias vss vss nch w=2u l=1u
+        """,
+        {
+            ("differential_pair", "MA1 MA2"),
+            ("current_mirror", "MA3 MA4", "MA3", "simple"),
+            ("current_mirror", "M1 M2", None, "driven"),
+        },
+    ),
+    "gate behind a filter": (
+        """
+        M1 i i vss vss nch w=4u l=1u
+        R1 i g 100k
+        C1 g vss 10p
+        M2 o g vss vss nch w=4u l=1u
+        """,
+        {("current_mirror", "M1 M2", "M1", "switched")},
+    ),
     "cascodes in wells of their own, on bias ports": (
         """
         M0 t bias vss vss nch w=8u l=1u
@@ -377,6 +413,14 @@ NOTHING = {
         M1 a enb vss vss nch w=1u l=0.2u
         M2 b enb vss vss nch w=1u l=0.2u
         M3 c enb vss vss nch w=1u l=0.2u
+    """,
+    "switches of supplies": """
+        MH1 v1 en vdd vdd pch w=20u l=0.2u
+        MH2 v2 en vdd vdd pch w=20u l=0.2u
+        MP1 a inp v1 vdd pch w=2u l=0.2u
+        MN1 a inp vss vss nch w=1u l=0.2u
+        MP2 b inn v2 vdd pch w=2u l=0.2u
+        MN2 b inn vss vss nch w=1u l=0.2u
     """,
     "keeper": INVERTER.format(1, "in", "q") + "MKP in q vdd vdd pch w=0.5u l=1u\nMKN in q vss vss nch w=0.5u l=1u\n",
 }
