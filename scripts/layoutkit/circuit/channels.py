@@ -203,7 +203,7 @@ class Channels:
         return False
 
     def _pulled_by(self, net: str, mos_type: str) -> list[Device]:
-        """Return the transistors of one type between a net and their rail; empty if there are too many for a gate."""
+        """Return the transistors of one type between a net and their rail; none if these are no gate."""
         front, seen = [net], {net}
         used: dict[str, Device] = {}
         while front:
@@ -213,7 +213,11 @@ class Channels:
                     continue
                 used[device.id] = device
                 below = device.terminals["s"]
-                if below not in self._rails[mos_type] and below not in seen:
+                if below in self._rails[mos_type]:
+                    continue
+                if not any(each.type == mos_type for each in self.drains.get(below, ())):
+                    return []  # it leads to no rail
+                if below not in seen:
                     seen.add(below)
                     front.append(below)
             if len(used) > _MOST_IN_A_GATE:

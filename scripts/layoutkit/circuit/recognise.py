@@ -277,7 +277,7 @@ class _Recognition:
         driven = {frozenset(self._circuit.device(name).terminals["d"] for name in pair.devices) for pair in pairs}
         for kind, one, other in self._images():
             names = {one, other}
-            if kind not in MODULE_TYPES or kind == "cross_coupled_pair" or names <= inverting:
+            if kind not in MODULE_TYPES or kind in {"cross_coupled_pair", "differential_pair"} or names <= inverting:
                 continue
             if names <= self._channels.in_logic_gates:
                 continue
