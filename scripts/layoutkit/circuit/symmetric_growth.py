@@ -127,19 +127,22 @@ class Growth:
     def closed(self) -> bool:
         """Whether all around the pair agrees: no element lacks an image, and the two sides are joined but not parallel.
 
-        An element across them or a net of both joins them. Sides are parallel that differ in inner nets only, as the
-        two stacks of one gate.
+        An element across them joins them, or a net of both that nothing else is on: two of many current sources on one
+        bias net are no images. Sides are parallel that differ in inner nets only, as the two stacks of one gate.
         """
         if self.unmatched or len(self.pairs) < 2 or not self.net_pairs:
             return False
         passive = not any(element.on("g") for element in (self._graph.elements[a] for a, _ in self.pairs))
-        if not (self.centred or self._shared or self._axis or passive):
+        if not (self.centred or passive or any(map(self._is_own, (*self._shared, *self._axis)))):
             return False
         gates = any(
             self.images.get(self._graph.elements[a].on("g")) not in (None, self._graph.elements[a].on("g"))
             for a, _ in self.pairs
         )
         return gates or any(left in self._graph.ports and right in self._graph.ports for left, right in self.net_pairs)
+
+    def _is_own(self, net: str) -> bool:
+        return all(index in self._partner for index, _ in self._graph.on_net[net])
 
     def _free(self, index: int) -> bool:
         return index not in self._partner and index not in self._taken

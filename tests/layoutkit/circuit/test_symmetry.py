@@ -243,6 +243,13 @@ NOTHING = {
         C2 k vss 1p
         """,
     ),
+    "two of three equal sources on one bias, each switched": (
+        "nb e0 e1 e2 o0 o1 o2 vdd vss",
+        "".join(
+            f"MA{i} k{i} nb vss vss n w={2 + (i == 2)}u l=1u\nMB{i} o{i} e{i} k{i} vss n w=2u l=0.2u\n"
+            for i in range(3)
+        ),
+    ),
     "two parallel stacks of one gate": (
         "a b q vdd vss",
         (
