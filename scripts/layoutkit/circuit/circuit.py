@@ -53,6 +53,7 @@ class Device:
             They hold for one ``w``, ``l`` and ``nf``: a change of any of these drops them, with a warning. A change of
             ``m`` or of the model does not.
         exchanged: Whether the netlist calls the drain source and the source drain; netlists are written in that order.
+        both_ways: Whether this is a transistor that carries current both ways; ``orientation.oriented`` marks it.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Device:
     terminals: Mapping[str, str]
     junctions: Mapping[str, float] = field(default_factory=dict)
     exchanged: bool = field(default=False, compare=False)
+    both_ways: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", dict(self.params))

@@ -45,9 +45,13 @@ def oriented(circuit: Circuit) -> Circuit:
     """
     drains = _Drains(circuit)
     turned = {d.id for d in circuit.devices if d.is_mos and drains.of(d) != d.terminals["d"]}
-    if not turned:
+    marked = {d.id for d in circuit.devices if d.both_ways}
+    if not turned and marked == drains.both_ways:
         return circuit
-    devices = tuple(d.with_ends_exchanged() if d.id in turned else d for d in circuit.devices)
+    devices = tuple(
+        replace(d.with_ends_exchanged() if d.id in turned else d, both_ways=d.id in drains.both_ways) if d.is_mos else d
+        for d in circuit.devices
+    )
     subcircuits = tuple(
         replace(
             instance,
@@ -65,8 +69,9 @@ def carries_both_ways(circuit: Circuit) -> frozenset[str]:
     """Return the transistors of an oriented circuit that carry current both ways.
 
     These are the two of a transmission gate, and those with one potential at both ends and neither on body nor gate.
+    What is told in the whole circuit holds in its parts, too, whose ports tell less.
     """
-    return frozenset(_Drains(circuit).both_ways)
+    return frozenset(device.id for device in circuit.devices if device.both_ways)
 
 
 def undecided(circuit: Circuit) -> dict[str, str | None]:

@@ -50,7 +50,7 @@ def ports_on_gates(circuit: Circuit, supplies: Supplies) -> list[str]:
 
 
 def differential_inputs(circuit: Circuit, supplies: Supplies, groups: Sequence[RecognisedModule]) -> tuple[str, ...]:
-    """Return the two ports at the gates of a differential pair that nothing inside drives, in the order of the pair.
+    """Return the two ports at the gates of a differential pair that nothing inside drives, in the order of the ports.
 
     The pair may have its sources joined by resistors or switches. Nothing where the circuit has no such ports.
     """
@@ -58,7 +58,7 @@ def differential_inputs(circuit: Circuit, supplies: Supplies, groups: Sequence[R
     for module in (group for group in groups if group.type == "differential_pair"):
         nets = [circuit.device(name).terminals["g"] for name in module.devices]
         if all(net in signals and not _is_driven(circuit, net) for net in nets):
-            return tuple(nets)
+            return tuple(sorted(nets, key=circuit.ports.index))
     return _pair_on_two_currents(circuit, supplies, (group for group in groups if group.type == "current_mirror"))
 
 

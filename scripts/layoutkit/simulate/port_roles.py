@@ -93,8 +93,8 @@ class _Finder:
         mirror = self._mirror() if bench == "mirror" else None
         if mirror is not None:
             inputs = (self._mirror_input(mirror),)
-            tops = [self._driven(self.circuit.device(each)) for each in mirror.properties["outputs"]]
-            outputs = tuple(dict.fromkeys(net for net in tops if self._carries_current_out(net)))
+            tops = {self._driven(self.circuit.device(each)) for each in mirror.properties["outputs"]}
+            outputs = tuple(port for port in self.signals if port in tops and self._carries_current_out(port))
         else:
             outputs = self._outputs({*inputs, clock}, single=bench == "oscillator")
         if bench == "mirror" and mirror is None:
@@ -135,8 +135,8 @@ class _Finder:
         if logic:
             return "comparator", f"inputs {' and '.join(inputs)}, output {logic} behind two inverters, no clock"
         if inputs:
-            pairs = [[self.circuit.device(name).terminals["g"] for name in m.devices] for m in self._of(_PAIR)]
-            kind = "differential pair" if list(inputs) in pairs else "two transistors on currents of one mirror"
+            pairs = [{self.circuit.device(name).terminals["g"] for name in m.devices} for m in self._of(_PAIR)]
+            kind = "differential pair" if set(inputs) in pairs else "two transistors on currents of one mirror"
             return "amplifier", f"{kind} with inputs {' and '.join(inputs)}, no clocked latch"
         ring = self._ring()
         if ring:

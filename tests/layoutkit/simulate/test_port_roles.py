@@ -261,7 +261,7 @@ def test_a_pair_with_resistors_between_its_sources_is_an_amplifier_whose_switch_
     found = roles(DEGENERATED.format(width="8u"))
     assert (found.bench, found.inputs, found.outputs) == ("amplifier", ("vin1", "vin2"), ("out1", "out2"))
     assert (found.levels, list(found.currents), found.gates) == ({"s": True}, ["bias"], {})
-    assert "two transistors on currents of one mirror" in found.reason
+    assert "differential pair with inputs vin1 and vin2" in found.reason
 
 
 def test_unequal_transistors_on_two_currents_are_no_pair():
