@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _RAIL_LENGTH = 0.5
 """Share of the layout's width or height from which on a straight piece of a supply is a rail. [1]"""
 _RAIL_ASPECT = 4  # a rail is at least so many times as long as it is wide
+_ONE_ROW_UM = 1.0  # cells whose middles differ by at most this much across lie in one row [um]
 _EDGE_UM = 0.5  # metal this near to the edge of the cell is at the edge [um]
 _SIDE_BY_SIDE = 0.1  # stages nearer to each other than this share of the whole way lie side by side
 _LEAST_AT_RAILS = 6  # transistors from which their share at the right rail is judged
@@ -315,33 +316,50 @@ class Floorplan:
         return min(away, key=lambda side: (away[side], side))
 
     def repeated(self) -> Iterator[Finding]:
-        """Yield the cells that the netlist repeats and the layout draws unlike each other, or out of their order."""
+        """Yield the cells and stages that repeat and are drawn unlike each other, or not at one pitch."""
         subject = self.subject
-        cells: dict[str, list[dict[str, PlacedDevice]]] = defaultdict(list)
-        for instance in subject.circuit.subcircuits:
-            own = {
-                name.rsplit(".", 1)[-1]: subject.by_name[name] for name in instance.devices if name in subject.by_name
-            }
-            if len(own) > 1 and len(own) == len(instance.devices):
-                cells[instance.cell].append(own)
-        for _, instances in sorted(cells.items()):
-            if len(instances) < 2:
-                continue
-            first = instances[0]
-            off = [(_unlike(first, other), other) for other in instances[1:]]
+        for cells in self._repeated():
+            every = [placed for cell in cells for placed in cell]
+            off = [(_unlike(cells[0], other), other) for other in cells[1:]]
             worst = max(error for error, _ in off)
-            wrong = [placed for error, other in off if error for placed in other.values()]
-            every = [placed for own in instances for placed in own.values()]
-            yield from subject.finding(
+            wrong = [placed for error, other in off if error for placed in other]
+            most = "should" if len(cells) == 2 else "must"
+            unlike = subject.finding(
                 "repeated",
                 subject.um(worst),
                 box_around(placed.box for placed in wrong or every),
-                f"the {len(instances)} instances of one cell ({names_of(list(first.values()))} and others) are drawn "
-                f"unlike each other, by up to {subject.um(worst):.3g} um",
-                "draw the cell once and repeat it at one pitch, in order",
+                f"{len(cells)} equal cells ({names_of(cells[0])} and others) are drawn unlike each other, "
+                f"by up to {subject.um(worst):.3g} um",
+                "draw the cell once and repeat it",
                 devices=every,
-                most="should" if len(instances) == 2 else "must",
+                most=most,
             )
+            if unlike:  # which says why their middles are not at one pitch
+                yield from unlike
+                continue
+            yield from subject.finding(
+                "repeated",
+                subject.um(_off_pitch([_centre(cell) for cell in cells], subject.technology.to_dbu(_ONE_ROW_UM))),
+                box_around(placed.box for placed in every),
+                f"{len(cells)} equal cells ({names_of(cells[0])} and others) do not lie at one pitch",
+                "place them in their order, at one pitch",
+                devices=every,
+                most="should",
+            )
+
+    def _repeated(self) -> Iterator[list[list[PlacedDevice]]]:
+        """Yield the cells that should be equal, each as its devices in one order: instances of a cell, equal stages."""
+        by_name, cells = self.subject.by_name, defaultdict(list)
+        for instance in self.subject.circuit.subcircuits:
+            names = sorted(instance.devices, key=lambda name: name.rsplit(".", maxsplit=1)[-1])
+            if len(names) > 1 and all(name in by_name for name in names):
+                cells[instance.cell].append([by_name[name] for name in names])
+        for module in self.subject.roles.groups if not cells else ():
+            if module.type == "ring_stage":
+                stages = [[by_name[n] for n in stage if n in by_name] for stage in module.properties["stages"]]
+                if len({len(stage) for stage in stages}) == 1 and len(stages[0]) > 1:
+                    cells[module.id] = stages
+        yield from (found for _, found in sorted(cells.items()) if len(found) > 1)
 
 
 def _in_series(stage: Sequence[PlacedDevice], supplies: Supplies) -> Iterator[tuple[PlacedDevice, PlacedDevice]]:
@@ -357,16 +375,28 @@ def _in_series(stage: Sequence[PlacedDevice], supplies: Supplies) -> Iterator[tu
             yield from ((one, other) for one in above[net] for other in below.get(net, ()) if one is not other)
 
 
-def _unlike(one: dict[str, PlacedDevice], other: dict[str, PlacedDevice]) -> float:
-    """Return by how much the places of devices in two instances differ, at the best of four reflections. [dbu]"""
-    names = sorted(one.keys() & other.keys())
-    here, there = ([own[name].centre for name in names] for own in (one, other))
+def _unlike(one: Sequence[PlacedDevice], other: Sequence[PlacedDevice]) -> float:
+    """Return by how much the places of devices in two cells differ, at the best of four reflections. [dbu]"""
+    if len(one) != len(other):
+        return 0.0
+    here, there = ([placed.centre for placed in own] for own in (one, other))
     errors = []
     for x, y in ((1, 1), (-1, 1), (1, -1), (-1, -1)):
         moved = [(x * a, y * b) for a, b in there]
         dx, dy = (mean(p[axis] - q[axis] for p, q in zip(here, moved, strict=True)) for axis in (0, 1))
         errors.append(max(max(abs(p[0] - q[0] - dx), abs(p[1] - q[1] - dy)) for p, q in zip(here, moved, strict=True)))
     return min(errors)
+
+
+def _off_pitch(centres: Sequence[tuple[float, float]], row: int) -> float:
+    """Return by how much cells in one row miss a common pitch; 0 for fewer than three, and for several rows. [dbu]"""
+    for along, across in ((0, 1), (1, 0)):
+        places = sorted(centre[along] for centre in centres)
+        beside = [centre[across] for centre in centres]
+        if len(centres) > 2 and max(beside) - min(beside) <= row:
+            steps = [after - before for before, after in pairwise(places)]
+            return max(steps) - min(steps)
+    return 0.0
 
 
 def _centre(devices: Sequence[PlacedDevice]) -> tuple[float, float]:

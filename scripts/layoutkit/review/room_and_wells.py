@@ -9,7 +9,7 @@ import klayout.db as kdb
 
 from layoutkit.drc.check import Options, check_cell
 from layoutkit.review.finding import Unjudged
-from layoutkit.review.subject import box_around, gap_between, longer_side, names_of
+from layoutkit.review.subject import box_around, gap_between, longer_side, names_of, region_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _CLOSE_UM = 0.5  # gaps up to this within what is used are used [um]
 _LEAST_DEVICES = 8  # from which the room of a layout is judged
+_BESIDE_UM = 2.0  # from a transistor to its dummies [um]
 _NEIGHBOUR_UM = 5.0  # rings this near to each other could be one [um]
 
 
@@ -38,6 +39,7 @@ class RoomAndWells:
         """Yield all findings."""
         yield from self.room()
         yield from self.rings()
+        yield from self.lone_dummies()
         yield from self.well_tap()
 
     def room(self) -> Iterator[Finding]:
@@ -123,6 +125,26 @@ class RoomAndWells:
                     devices=[placed for _, placed in beside],
                     nets=[net],
                 )
+
+    def lone_dummies(self) -> list[Finding]:
+        """Return the transistors that are off for good and lie beside no other transistor: they guard nothing."""
+        subject, reach = self.subject, self.subject.technology.to_dbu(_BESIDE_UM)
+        used = kdb.Shapes()
+        for placed in subject.placed:
+            if placed.device.is_mos and not subject.is_idle(placed):
+                used.insert(region_of(placed.boxes))
+        # A row of dummies beside a transistor guards it, too.
+        rows = region_of(box.enlarged(reach // 2, reach // 2) for box in subject.idle_boxes).merged()
+        near = ((row.bbox(), row.bbox().enlarged(reach // 2, reach // 2)) for row in rows.each())
+        lone = [row for row, around in near if next(used.each_touching(around), None) is None]
+        count = sum(any(box.inside(row) for row in lone) for box in subject.idle_boxes)
+        return subject.finding(
+            "rings.dummies",
+            count,
+            box_around(lone),
+            f"{count} transistors that are off for good lie beside none that they could guard",
+            "place dummies at the ends of the rows that they belong to, or leave them out",
+        )
 
     def well_tap(self) -> Iterator[Finding]:
         """Yield what is too far from a tap, by the process's own rules of latch-up."""

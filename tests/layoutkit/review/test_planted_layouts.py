@@ -428,6 +428,34 @@ def test_a_repeated_cell(figure, count, expected):
     assert severities(planted.review(text), "repeated") == expected
 
 
+@pytest.mark.parametrize(("off", "expected"), [(0.004, set()), (0.006, {"should"})])
+def test_the_pitch_of_repeated_cells(off, expected):
+    planted = Planted()
+    cards = []
+    for number in range(3):
+        x = 12.0 * number + (off if number == 2 else 0.0)
+        planted.mos(f"A{number}", "nmos", x, 0, 2, 0.5, f"m{number} i{number} vss vss")
+        planted.mos(f"B{number}", "nmos", x + 5, 0, 2, 0.5, f"o{number} m{number} vss vss")
+        for net, track in ((f"i{number}", 5.0), (f"m{number}", 6.0), (f"o{number}", -3.0)):
+            planted.comb(net, track + number, port=net[0] != "m")
+        cards.append(f"X{number} i{number} o{number} vss cell")
+    planted.comb("vss", -8)
+    text = f".subckt TOP {' '.join(planted.ports)}\n" + "\n".join(cards) + "\n.ends\n"
+    text += ".subckt cell i o vss\nMA m i vss vss nfet_03v3 W=2u L=0.5u\nMB o m vss vss nfet_03v3 W=2u L=0.5u\n.ends\n"
+    assert severities(planted.review(text), "repeated", "pitch") == expected
+
+
+@pytest.mark.parametrize(("away", "expected"), [(1.8, set()), (6.0, {"should"})])
+def test_a_dummy_that_guards_nothing(away, expected):
+    planted = source(20)
+    x = SIDE + 1 + away - SIDE  # its channel is so far from that of M1
+    planted.mos("MD", "nmos", x, 0, 4, 1, "vss vss vss vss")
+    for end in planted.ends["vss"][-3:]:
+        planted.column("vss", *end, -3)
+    planted.box("Metal3", -2, -3 - WIRE / 2, x + 4, -3 + WIRE / 2, "vss")
+    assert severities(planted.review(), "rings", "guard") == expected
+
+
 # ---- verdict
 
 
