@@ -14,6 +14,7 @@ While a layer is etched, its metal collects charge, and a gate without diffusion
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import TechnologyError
@@ -32,25 +33,28 @@ WITHOUT_HOP = 0.5
 
 
 def antenna_lengths(
-    technology: Technology, circuit: Circuit, conductors: Sequence[Conductor]
+    technology: Technology, circuit: Circuit, conductors: Sequence[Conductor], *, driven: bool = False
 ) -> dict[str, dict[str, int]]:
     """Return for each net with gates and no diffusion how long wires of least width may be on each conductor. [dbu]
 
-    Only conductors with an antenna rule are listed. Resistors and plates of capacitors do not drain charge.
+    Only conductors with an antenna rule are listed. Resistors and plates of capacitors do not drain charge. With
+    ``driven``, it is what the smallest gate bears on nets with diffusion, as long as that is not connected yet.
     """
     per_area = {conductor.name: _length_per_area(technology, conductor) for conductor in conductors}
     gates, drained = dict.fromkeys(circuit.nets, 0.0), set[str]()
+    smallest: dict[str, float] = {}
     for device in circuit.devices:
         for terminal, net in device.terminals.items():
             if device.is_mos and terminal == "g":
                 gates[net] += device.w * device.l * 1e12 * device.params.get("m", 1)
+                smallest[net] = min(smallest.get(net, inf), device.w * device.l * 1e12)
             elif device.is_mos or terminal not in {"p", "n"} or device.type not in {"resistor", "capacitor"}:
                 drained.add(net)
     um = 1 / technology.dbu_um
     return {
         net: {name: round(length * area * um) for name, length in per_area.items() if length is not None}
-        for net, area in gates.items()
-        if area and net not in drained
+        for net, area in (smallest if driven else gates).items()
+        if area and (net in drained) == driven
     }
 
 
@@ -73,26 +77,39 @@ def _same_layer(technology: Technology, name: str, conductor: Conductor) -> bool
 
 
 def with_antenna_wishes(
-    nets: Sequence[WantedNet], lengths: Mapping[str, Mapping[str, int]], layers: Sequence[str]
+    nets: Sequence[WantedNet],
+    lengths: Mapping[str, Mapping[str, int]],
+    layers: Sequence[str],
+    driven: Mapping[str, Mapping[str, int]] | None = None,
 ) -> tuple[WantedNet, ...]:
     """Return nets that avoid the conductors on which their wires would be longer than ``antenna_lengths`` allow.
 
     Where no conductor allows enough, wires leave each pin on one of ``layers`` that has two below and allows most: what
     is long lies below it, so that no gate is connected to it while it is etched.
+
+    Args:
+        nets: What to route.
+        lengths: ``antenna_lengths``.
+        layers: Conductors for the wires.
+        driven: The same of nets with diffusion, which may be connected to a gate only after a long wire.
     """
+    driven = driven or {}
     found = []
     for net in nets:
-        allowed = lengths.get(net.name, {})
+        allowed = lengths.get(net.name, driven.get(net.name, {}))
         boxes = [point.box for point in net.endpoints]
         across = max(box.right for box in boxes) - min(box.left for box in boxes)
         along = max(box.top for box in boxes) - min(box.bottom for box in boxes)
         longest = max(allowed.values(), default=0)
-        if allowed and across + along > WITHOUT_HOP * longest and len(layers) > 2:
+        bound = (WITHOUT_DETOUR if net.name in driven else WITHOUT_HOP) * longest
+        if allowed and across + along > bound and len(layers) > 2:
             high = [name for name in layers[2:] if name in allowed] or [layers[-1]]
             found.append(replace(net, hop_layer=max(reversed(high), key=lambda name: allowed.get(name, 0))))
             continue
         short = {
-            name for name, at_most in allowed.items() if at_most < longest and across + along > WITHOUT_DETOUR * at_most
+            name
+            for name, at_most in allowed.items()
+            if net.name in lengths and at_most < longest and across + along > WITHOUT_DETOUR * at_most
         }
         found.append(replace(net, avoid_layers=tuple(sorted(short))))
     return tuple(found)

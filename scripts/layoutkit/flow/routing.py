@@ -102,8 +102,11 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
     )
     nets = with_wishes(nets, constraints, design)
     layers = tuple(conductor.name for conductor in wiring_conductors(technology, currents))
-    lengths = antenna_lengths(technology, design.circuit, routing_conductors(technology))
-    nets = with_antenna_wishes(nets, lengths, layers)
+    conductors = routing_conductors(technology)
+    lengths = antenna_lengths(technology, design.circuit, conductors)
+    nets = with_antenna_wishes(
+        nets, lengths, layers, antenna_lengths(technology, design.circuit, conductors, driven=True)
+    )
     margin = (CELL_MARGIN_TRACKS if design.is_cell else MARGIN_TRACKS) * track_pitch(technology)
     axis_x = placed.placement.axis_x
     return RoutingJob(

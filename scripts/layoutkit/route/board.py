@@ -302,7 +302,7 @@ class Board(Sheet):
         dear = {"right": np.zeros(costs.right.shape, dtype=bool), "up": np.zeros(costs.up.shape, dtype=bool)}
         dear["right"][top:], dear["up"][top:] = True, True
         below = [each.box for each in net.terminals if self.stack.index(each.layer) < top and self._is_inside(each.box)]
-        for levels, reach, is_dear in ((slice(top, None), HOP_TO, False), (slice(top), HOP_FROM, True)):
+        for levels, reach, is_dear in ((slice(top, top + 1), HOP_TO, False), (slice(top), HOP_FROM, True)):
             for box in (box.enlarged(reach * self.pitch, reach * self.pitch) for box in below):
                 across, along = (box.left, box.right), (box.bottom, box.top)
                 dear["right"][levels, inside(ys, *along), spanning(xs, *across)] = is_dear

@@ -42,6 +42,16 @@ def test_only_a_net_without_diffusion_is_bounded_and_by_the_sidewalls_of_its_wir
     assert lengths["en"]["met3"] == lengths["en"]["met4"] == round(400 * gates / (2 * 0.845) * 1000)
 
 
+def test_a_net_with_diffusion_is_bounded_by_its_smallest_gate_until_that_is_connected(tmp_path):
+    text = ".subckt a en out vss\nM1 mid en vss vss sg13_lv_nmos w=1u l=0.13u\n"
+    text += "M2 out mid vss vss sg13_lv_nmos w=9u l=1u\nM3 out mid vss vss sg13_lv_nmos w=0.15u l=0.13u\n.ends\n"
+    technology = load("sg13g2")
+    metal2, read = technology.conductors[1], circuit(tmp_path, text)[1]
+    driven = antenna_lengths(technology, read, [metal2], driven=True)
+    assert driven == {"mid": {metal2.name: round(200 * 0.15 * 0.13 / 0.2 * 1000)}}
+    assert set(antenna_lengths(technology, read, [metal2])) == {"en"}
+
+
 def test_where_a_rule_counts_area_the_width_of_the_wire_bounds_its_length(tmp_path):
     technology = load("sg13g2")
     text = ".subckt a en out vss\nM1 out en vss vss sg13_lv_nmos w=1u l=0.13u\n.ends\n"
@@ -124,6 +134,13 @@ def test_a_net_hops_on_the_conductor_that_allows_most_where_none_allows_its_leng
     assert wish(30000, {**thin, "m4": 40000}).hop_layer == "m4"
     assert wish(30000, thick).hop_layer == "m3"
     assert wish(30000, {}).hop_layer is None
+    ends = tuple(Endpoint("m1", x, 0, (x, 0, x + 100, 100)) for x in (0, 30000))
+    nets = [WantedNet("mid", ends, None, 1)]
+    hops = [
+        with_antenna_wishes(nets, {}, ["m1", "m2", "m3"], {"mid": {"m3": at_most}})[0].hop_layer
+        for at_most in (37000, 38000)
+    ]
+    assert hops == ["m3", None]  # 0.8 of 37 um is less than the 30.2 um of the pins' box
 
 
 @pytest.mark.parametrize(("longest", "side"), [(None, "left"), (60000, "left"), (30000, "right")])
