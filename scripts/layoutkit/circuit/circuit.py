@@ -53,7 +53,7 @@ class Device:
             They hold for one ``w``, ``l`` and ``nf``: a change of any of these drops them, with a warning. A change of
             ``m`` or of the model does not.
         exchanged: Whether the netlist calls the drain source and the source drain; netlists are written in that order.
-        both_ways: Whether this is a transistor that carries current both ways; ``orientation.oriented`` marks it.
+        both_ways: Whether this transistor carries current both ways, as ``orientation.oriented`` marks it; None before.
     """
 
     id: str
@@ -63,7 +63,7 @@ class Device:
     terminals: Mapping[str, str]
     junctions: Mapping[str, float] = field(default_factory=dict)
     exchanged: bool = field(default=False, compare=False)
-    both_ways: bool = field(default=False, compare=False)
+    both_ways: bool | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", dict(self.params))

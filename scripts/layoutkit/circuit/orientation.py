@@ -45,8 +45,7 @@ def oriented(circuit: Circuit) -> Circuit:
     """
     drains = _Drains(circuit)
     turned = {d.id for d in circuit.devices if d.is_mos and drains.of(d) != d.terminals["d"]}
-    marked = {d.id for d in circuit.devices if d.both_ways}
-    if not turned and marked == drains.both_ways:
+    if not turned and all(d.both_ways == (d.id in drains.both_ways) for d in circuit.devices if d.is_mos):
         return circuit
     devices = tuple(
         replace(d.with_ends_exchanged() if d.id in turned else d, both_ways=d.id in drains.both_ways) if d.is_mos else d
@@ -71,6 +70,8 @@ def carries_both_ways(circuit: Circuit) -> frozenset[str]:
     These are the two of a transmission gate, and those with one potential at both ends and neither on body nor gate.
     What is told in the whole circuit holds in its parts, too, whose ports tell less.
     """
+    if any(device.is_mos and device.both_ways is None for device in circuit.devices):
+        return frozenset(_Drains(circuit).both_ways)
     return frozenset(device.id for device in circuit.devices if device.both_ways)
 
 

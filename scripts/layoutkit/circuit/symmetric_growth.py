@@ -89,7 +89,7 @@ class Growth:
         a, b = self._graph.number.get(one, -1), self._graph.number.get(other, -1)
         if min(a, b) < 0 or not self._free(a) or not self._free(b):
             return False
-        found = self._facing(a, b)
+        found = self._facing(a, b, first=True)
         if found is None:
             return False
         now = [each for each in found.nets if each[0] not in CONTROLS or each[1] == each[2]]
@@ -198,14 +198,19 @@ class Growth:
             return 0 if self._known.get(x) == y else None
         return None if gates and (x in self._shared or y in self._shared) else 0
 
-    def _facing(self, a: int, b: int) -> _Facing | None:
-        """Return how two elements face each other; None if they cannot be images."""
+    def _facing(self, a: int, b: int, *, first: bool = False) -> _Facing | None:
+        """Return how two elements face each other; None if they cannot be images.
+
+        The ``first`` pair may have the gate of one on its own drain, as the input pair of a buffer has: channels count.
+        """
         one, other = self._graph.elements[a], self._graph.elements[b]
         if one.key != other.key or bool(one.body) != bool(other.body):
             return None
         if one.body and self._agree(one.body, other.body) is None:
             return None
-        straight = self._judge([(role, x, y) for (role, x), (_, y) in zip(one.ends, other.ends, strict=True)])
+        straight = self._judge(
+            [(role, x, y) for (role, x), (_, y) in zip(one.ends, other.ends, strict=True)], first=first
+        )
         ends = [n for n, (role, _) in enumerate(one.ends) if role in ("e", "d", "s")]
         if len(ends) != 2 or (one.ends[ends[0]][0] != "e" and not self._across(one)):
             return straight
@@ -220,10 +225,10 @@ class Growth:
         ends = element.channel
         return len(ends) == 2 and ends[0] != ends[1] and self.images.get(ends[0]) == ends[1]
 
-    def _judge(self, nets: list[tuple[str, str, str]]) -> _Facing | None:
+    def _judge(self, nets: list[tuple[str, str, str]], *, first: bool = False) -> _Facing | None:
         score, guessed = 0, False
         new: dict[str, str] = {}
-        for role, x, y in nets:
+        for role, x, y in sorted(nets, key=lambda each: first and each[0] in CONTROLS):
             if role in CONTROLS and x == y:  # a mirror as load has its gates on one side
                 score += _SAME_GATE if self.images.get(x, x) == x else 0
                 continue
@@ -232,6 +237,8 @@ class Growth:
                 return None
             if said == 0:
                 if new.get(x, y) != y or new.get(y, x) != x:
+                    if first and role in CONTROLS:
+                        continue
                     return None
                 if role in CONTROLS and new.get(x) != y:
                     guessed = True

@@ -9,6 +9,7 @@ import yaml
 
 from layoutkit.circuit import find_roles, read_netlist
 from layoutkit.circuit.orientation import oriented
+from layoutkit.circuit.readers.source import NetlistText
 from recognition_score import LABELLED, score
 
 BOUNDS = {"must": 0.97, "precision": 0.98}
@@ -105,3 +106,19 @@ def test_inner_names_cards_terminals_and_hierarchy_decide_nothing(path, seed):
     back, same = {new.get(name, name): name for name in names}, {name: name for name in names}
     assert understood(shuffled, back) == understood(flat, same)
     assert understood(circuit, same) == understood(flat, same)
+
+
+def test_a_buffer_is_symmetric_although_the_gate_of_one_half_is_on_its_own_drain():
+    text = """.subckt buf in out ib vdd vss
+M1 a in t vss nmos W=4u L=0.5u
+M2 out out t vss nmos W=4u L=0.5u
+M3 a a vdd vdd pmos W=4u L=0.5u
+M4 out a vdd vdd pmos W=4u L=0.5u
+M5 t ib vss vss nmos W=4u L=1u
+M6 ib ib vss vss nmos W=4u L=1u
+.ends
+"""
+    (structure,) = find_roles(read_netlist(NetlistText(text))).symmetry
+    assert {frozenset(pair[1:]) for pair in structure.pairs} == {frozenset({"M1", "M2"}), frozenset({"M3", "M4"})}
+    assert structure.centred == ("M5",)
+    assert set(map(frozenset, structure.net_pairs)) == {frozenset({"a", "out"})}
