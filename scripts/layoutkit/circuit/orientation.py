@@ -6,8 +6,9 @@ off, resistor, diode and junction. In its solution the source of an NMOS transis
 transistor the higher one. Channels of the transistor's own type conduct best, since they lead to the rail of its
 sources: a tail is on the source side, however many transistors of the other type are on it. Unknown cells and ports
 without channels of both types hold their nets weakly at the middle. Where both ends have one potential, the drain is
-the end on the gate; two equal transistors that meet on an unknown cell have their sources there. A transistor for which
-none of this decides, and each of two that are a transmission gate, carries current both ways.
+the end on the gate; two equal transistors that meet on an unknown cell, or alone on a port with gates on others, have
+their sources there. A transistor for which none of this decides, and each of two that are a transmission gate, carries
+current both ways.
 """
 
 from __future__ import annotations
@@ -109,6 +110,7 @@ class _Drains:
         self._local = {name: nets for instance in circuit.subcircuits for name, nets in instance.devices.items()}
         self._rises: dict[tuple[object, ...], float] = defaultdict(float)
         self._unknown = frozenset(circuit.black_box_nets)
+        self._ports = frozenset(circuit.ports)
         self._gates: dict[tuple[object, ...], list[str]] = defaultdict(list)  # on an end, to those of equal transistors
         self._by_gate: dict[tuple[object, ...], list[tuple[str, str]]] = defaultdict(list)
         for device in circuit.devices:
@@ -172,16 +174,24 @@ class _Drains:
         rise += sum(each for each in (besides_s, -besides_d) if abs(each) > _CLEARER * abs(rise))
         if abs(rise) > _EQUAL:
             return net["d"] if rise > 0 else net["s"]
-        return net["g"] if net["g"] in (net["d"], net["s"]) else self._above_unknown(device)
+        return net["g"] if net["g"] in (net["d"], net["s"]) else self._fed_from_outside(device)
 
-    def _above_unknown(self, device: Device) -> str | None:
-        """Return the drain of one of two equal transistors that meet on an unknown cell, which gives them current."""
+    def _fed_from_outside(self, device: Device) -> str | None:
+        """Return the drain of one of two equal transistors that get their current from an unknown cell or a port."""
         ends = [device.terminals[end] for end in ("d", "s")]
-        tails = [net for net in ends if net in self._unknown]
+        tails = [net for net in ends if net in self._unknown] or [net for net in ends if self._is_tail_port(net)]
         if len(tails) != 1:
             return None
         gates = [self._gates[self._key(device, end)] for end in ("d", "s") if device.terminals[end] in tails]
         return next(net for net in ends if net not in tails) if len(set(gates[0])) == len(gates[0]) == 2 else None
+
+    def _is_tail_port(self, net: str) -> bool:
+        """Whether a port is on two ends of channels and on nothing else, and ports are on their gates."""
+        places = self._circuit.nets[net]
+        if net not in self._ports or len(places) != 2:
+            return False
+        devices = [self._circuit.device(place.device) for place in places]
+        return all(device.is_mos and device.terminals["g"] in self._ports - {net} for device in devices)
 
     def _crossed(self, device: Device, end: str) -> bool:
         """Whether the gate of an equal transistor is on an end, and an end of that one on the gate of this one."""

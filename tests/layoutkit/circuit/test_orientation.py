@@ -275,3 +275,24 @@ def test_two_equal_transistors_that_meet_on_an_unknown_cell_are_a_pair_with_thei
     assert [circuit.device(name).terminals["s"] for name in ("M1", "M2")] == ["tail", "tail"]
     assert carries_both_ways(circuit) == frozenset()
     assert [module.type for module in circuit.modules] == ["differential_pair"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_two_equal_transistors_alone_on_a_port_are_a_pair_with_their_sources_there(turned):
+    first = "tail g1 o1" if turned else "o1 g1 tail"
+    text = f".subckt dut o1 o2 g1 g2 tail vss\nM1 {first} vss n w=2u l=1u\nM2 o2 g2 tail vss n w=2u l=1u\n.ends\n"
+    circuit = oriented(read_netlist(NetlistText(text)))
+    assert {circuit.device(name).terminals["s"] for name in ("M1", "M2")} == {"tail"}
+    assert [group.type for group in circuit.modules] == ["differential_pair"]
+
+
+def test_switches_on_a_port_that_gates_inside_the_circuit_select_carry_current_both_ways():
+    text = """.subckt mux a b sel out vdd vss
+M1 a sel out vss n w=2u l=0.2u
+M2 b nsel out vss n w=2u l=0.2u
+MN nsel sel vss vss n w=1u l=0.2u
+MP nsel sel vdd vdd p w=2u l=0.2u
+.ends
+"""
+    circuit = oriented(read_netlist(NetlistText(text)))
+    assert {device.id for device in circuit.devices if device.both_ways} == {"M1", "M2"}
