@@ -33,7 +33,16 @@ class LayoutkitError(Exception):
         super().__init__(message)
         self.message = message
         self.code = self.default_code if code is None else code
-        self.details: dict[str, Any] | None = None if details is None else dict(details)
+        self.details: dict[str, Any] | None = None if details is None else _with_plain_text(dict(details))
+
+
+def _with_plain_text(value: Any) -> Any:
+    """Return details with plain strings for those of other classes, which are no JSON values."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _with_plain_text(each) for key, each in value.items()}
+    return [_with_plain_text(each) for each in value] if type(value) in (list, tuple) else value
 
 
 class GeometryError(LayoutkitError):

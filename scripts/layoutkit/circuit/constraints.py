@@ -296,6 +296,8 @@ def _entry_data(entry: Any) -> dict[str, Any]:
 
 
 def _thawed(value: Any) -> Any:
+    if isinstance(value, str):
+        return str(value)  # also of a name with a rank
     return [_thawed(each) for each in value] if isinstance(value, tuple) else value
 
 

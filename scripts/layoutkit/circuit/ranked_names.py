@@ -80,7 +80,7 @@ def plain(value: Value) -> Value:
         found = str(value)
     elif isinstance(value, dict):
         found = {plain(key): plain(each) for key, each in value.items()}
-    elif isinstance(value, (list, tuple)):
+    elif isinstance(value, (list, tuple, set, frozenset)):
         found = getattr(value, "_make", type(value))(plain(each) for each in value)
     elif is_dataclass(value) and not isinstance(value, type):
         found = replace(value, **{each.name: plain(getattr(value, each.name)) for each in fields(value)})

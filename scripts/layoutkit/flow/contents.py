@@ -86,7 +86,7 @@ def stored_placement(workspace: Workspace | None, technology: Technology) -> Tri
         return None
     try:
         layout = files.read_layout(workspace.path(PLACED))
-        around = Surroundings(technology, layout)
+        around = Surroundings(technology, layout, ranks=False)
         tried: TriedPlacement = from_data(workspace.read_json(PLACEMENT), around)
         if not workspace.path(ROUTES).is_file():
             return tried

@@ -35,10 +35,12 @@ class Surroundings:
     Attributes:
         technology: The process.
         layout: Holds the cells.
+        ranks: Whether names that are read have the ranks with which they were written.
     """
 
     technology: Technology
     layout: kdb.Layout
+    ranks: bool = True
 
 
 def to_data(value: Any, around: Surroundings) -> Any:
@@ -138,7 +140,7 @@ _PLAIN: dict[str, Callable[[Any, Surroundings, Callable[[Any], Any]], Any]] = {
     "set": lambda data, _, restored: {restored(each) for each in data["items"]},
     "frozenset": lambda data, _, restored: frozenset(restored(each) for each in data["items"]),
     "map": lambda data, _, restored: {restored(key): restored(each) for key, each in data["items"]},
-    "name": lambda data, _, __: RankedName(*data["at"]),
+    "name": lambda data, around, _: RankedName(*data["at"]) if around.ranks else data["at"][0],
     "box": lambda data, _, __: kdb.Box() if data["empty"] else kdb.Box(*data["at"]),
     "point": lambda data, _, __: kdb.Point(*data["at"]),
     "region": lambda data, _, __: kdb.Region([kdb.Polygon.from_s(each) for each in data["polygons"]]),

@@ -36,6 +36,7 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
         LayoutkitError: If the netlist or the constraints cannot be read, or a device cannot be drawn; nothing is
             written then.
     """
+    from layoutkit.circuit.ranked_names import plain
     from layoutkit.circuit.replaced_devices import replaced_data
     from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
     from layoutkit.flow.measured_matching import modules_data
@@ -57,7 +58,7 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
     placed, routing = tried.placed, request_data(tried.job)
     saved = _write(workspace, placed, circuit, routing)
     constraints, ignored = constraints_data(design, tried, tried.routes)
-    return {
+    answer: dict[str, Any] = {
         "layout_path": str(workspace.layout_path),
         "layout_sha256": saved.sha256,
         "circuit_path": str(workspace.circuit_path),
@@ -81,6 +82,7 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
             *saved.warnings,
         ],
     }
+    return plain(answer)
 
 
 def _write(workspace: Workspace, placed: PlacedModules, circuit: Circuit, routing: Mapping[str, Any]) -> Saved:

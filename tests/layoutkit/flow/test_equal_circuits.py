@@ -10,9 +10,13 @@ from layoutkit.circuit import map_circuit, read_netlist
 from layoutkit.circuit.device_map import Target
 from layoutkit.circuit.ranked_names import RankedName, named_after, ranked
 from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.errors import LayoutkitError
 from layoutkit.flow.build import build_layout
+from layoutkit.flow.contents import stored_placement
 from layoutkit.flow.design import LayoutRequest
+from layoutkit.layout.workspace import Workspace
 from layoutkit.technology import load
+from layoutkit.tools.place_circuit import place_circuit
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 AMPLIFIER = """.subckt amplifier inp inn out bias vdd vss
@@ -172,6 +176,25 @@ def test_the_constraints_of_a_user_name_devices_whatever_their_order(tmp_path):
     shuffled = "\n".join((cards[0], *reversed(cards[1:-1]), cards[-1], ""))
     expected = built(AMPLIFIER, "sky130A", tmp_path / "given", **options)
     assert differences(built(shuffled, "sky130A", tmp_path / "other", **options), expected) == {}
+
+
+def exact(value):
+    """Return whether data holds nothing but exact JSON values, as the answers of tools must."""
+    if isinstance(value, dict):
+        return all(exact(key) and exact(each) for key, each in value.items())
+    if isinstance(value, (list, tuple)):
+        return all(map(exact, value))
+    return type(value) in (str, int, float, bool, type(None))
+
+
+def test_answers_and_the_details_of_errors_hold_plain_names(tmp_path):
+    report = build_layout(LayoutRequest(netlist_text=STAGES, technology="sky130A", workspace=str(tmp_path / "w")))
+    assert exact(report)
+    assert exact(place_circuit({"netlist_text": STAGES, "technology": "sky130A", "workspace": str(tmp_path / "p")}))
+    workspace = Workspace(str(tmp_path / "w"))
+    placed = stored_placement(workspace, workspace.technology(None))
+    assert all(type(module.name) is str for module in placed.placed.modules.values())
+    assert exact(LayoutkitError("wrong", details={"devices": [RankedName("M1", 1)]}).details)
 
 
 def test_a_ranked_name_sorts_by_its_rank_and_is_its_text_otherwise():
