@@ -73,6 +73,7 @@ class Channels:
         for device in self.mos.values():
             between[self._ends_of(device)].add(device.type)
         self._both_types = {ends for ends, types in between.items() if len(types) == 2}
+        self._gate_types: dict[str, int] = {}
         self._logic: dict[str, bool] = {}
         self._asked = 0  # nets on the way from the one that was asked for
         self._feet: dict[tuple[str, str], Foot] = {}
@@ -97,6 +98,12 @@ class Channels:
             for net in {device.terminals[end] for end in ends if end in device.terminals}:
                 found[net].append(device)
         return found
+
+    def drives_one_type(self, net: str) -> bool:
+        """Whether all gates on a net are those of transistors of one type."""
+        if net not in self._gate_types:
+            self._gate_types[net] = len({device.type for device in self.gates.get(net, ())})
+        return self._gate_types[net] == 1
 
     def channel_ends(self, net: str) -> list[Device]:
         """Return the transistors whose channel ends on a net."""

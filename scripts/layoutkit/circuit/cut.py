@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
 
     from layoutkit.circuit.circuit import RecognisedModule
 
@@ -79,7 +80,7 @@ class _Cut:
         if "unequal_length" in properties:
             names = " ".join(properties["unequal_length"])
             self._words.append(f"{names}: not drawn with {group.id}, the gate length is not that of {reference}")
-        free = [name for name in group.devices if name not in self._owner and name not in apart]
+        free = {name for name in group.devices if name not in self._owner and name not in apart}
         outputs = [name for name in properties["outputs"] if name in free]
         first = self._modules.get(self._owner.get(reference, ""))
         if first is not None and first.type == "current_mirror" and first.properties["reference"] == reference:
@@ -104,9 +105,9 @@ class _Cut:
         self._keep(_restricted(group, free) if lost else group)
 
 
-def _restricted(group: RecognisedModule, kept: Sequence[str]) -> RecognisedModule:
+def _restricted(group: RecognisedModule, kept: AbstractSet[str]) -> RecognisedModule:
     """Return a mirror with those of its devices that are kept."""
-    known, properties = set(kept), dict(group.properties)
+    known, properties = kept, dict(group.properties)
     properties["outputs"] = [name for name in properties["outputs"] if name in known]
     properties["ratios"] = {name: ratio for name, ratio in properties["ratios"].items() if name in known}
     cascodes = [name for name in properties.pop("cascodes", ()) if name in known]
@@ -117,13 +118,13 @@ def _restricted(group: RecognisedModule, kept: Sequence[str]) -> RecognisedModul
     return replace(group, devices=devices, properties=properties)
 
 
-def _with_outputs(first: RecognisedModule, second: RecognisedModule, free: Sequence[str]) -> RecognisedModule:
+def _with_outputs(first: RecognisedModule, second: RecognisedModule, free: AbstractSet[str]) -> RecognisedModule:
     """Return a mirror with the free outputs of another one of the same reference, and their cascodes."""
     properties = dict(first.properties)
-    outputs = [name for name in second.properties["outputs"] if name in set(free)]
-    cascodes = [name for name in second.properties.get("cascodes", ()) if name in set(free)]
+    outputs = [name for name in second.properties["outputs"] if name in free]
+    cascodes = [name for name in second.properties.get("cascodes", ()) if name in free]
     properties["outputs"] = [*properties["outputs"], *outputs]
-    more = {name: ratio for name, ratio in second.properties["ratios"].items() if name in set(free)}
+    more = {name: ratio for name, ratio in second.properties["ratios"].items() if name in free}
     properties["ratios"] = {**properties["ratios"], **more}
     for key in ("feet", "closed_by"):
         if key in second.properties:

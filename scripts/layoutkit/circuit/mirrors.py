@@ -154,14 +154,13 @@ class Mirrors:
             ), None
         closed: list[tuple[Device, Device]] = []
         closers = self._closers(family.gate) if len(family.members) > 1 else {}
-        one_type = len({each.type for each in self._channels.gates[family.gate]}) == 1
         for member in family.members:
             for closer in closers.get(member.terminals["d"], ()):
                 if self._crossed & {member.id, closer.id} or closer is member:
                     continue
                 above = closer.type == member.type and closer.terminals["d"] == family.gate
                 switch = self._channels.is_switch(closer, by_port=True)
-                if (above and not switch) or (switch and one_type):
+                if (above and not switch) or (switch and self._channels.drives_one_type(family.gate)):
                     closed.append((member, closer))
         if not closed:
             return None, None
@@ -224,7 +223,7 @@ class Mirrors:
         found = []
         for key, families in self._by_gate.items():
             gate = key[2]
-            if key in self._with_reference or len({d.type for d in self._channels.gates[gate]}) != 1:
+            if key in self._with_reference or not self._channels.drives_one_type(gate):
                 continue
             driven = any(not self._channels.is_switch(each) for each in self._channels.channel_ends(gate))
             for family in families:
