@@ -64,6 +64,7 @@ class Candidates:
     def __init__(self, graph: SymmetryGraph) -> None:
         self._graph = graph
         self._rails = frozenset((*graph.supplies.power, *graph.supplies.ground))
+        self._led: dict[str, bool] = {}  # whether a gate net leads to more than gates
         self._by_source: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
         for element in graph.elements:
             source, gate = element.on("s"), element.on("g")
@@ -225,7 +226,10 @@ class Candidates:
     def _is_input(self, element: Element) -> bool:
         """Whether the gate of a transistor leads somewhere: a cascode may have a bias net without a source in sight."""
         gate = element.on("g")
-        return gate in self._graph.ports or any(role not in ("g", "b") for _, role in self._graph.on_net[gate])
+        if gate not in self._led:
+            ends = self._graph.on_net[gate]
+            self._led[gate] = gate in self._graph.ports or any(role not in ("g", "b") for _, role in ends)
+        return self._led[gate]
 
     def switched_together(self) -> Iterator[Seed]:
         """Yield the only two equal transistors on a gate net whose other ends differ: a pair of switches."""

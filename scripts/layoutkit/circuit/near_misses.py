@@ -159,8 +159,10 @@ class _Search:
         for stages in in_stages.values():
             if all(len(cells) == 1 for cells in stages.values()):  # what is alike in all stages matches
                 join(name for cells in stages.values() for cell in cells.values() for name in cell)
-        joined = {id(each): set(each) for each in part.values()}
-        return [[device for name, device in names.items() if name in each] for each in joined.values()]
+        joined: dict[int, list[Device]] = defaultdict(list)
+        for name, device in names.items():
+            joined[id(part[name])].append(device)
+        return list(joined.values())
 
     def _named(self, cell: Sequence[Device]) -> str:
         """Return the names of devices and what they are."""
