@@ -104,7 +104,9 @@ class Matching:
 
     def _widest_gap(self, group: MatchedDevices) -> float:
         """Return the widest gap that has to be crossed from device to device; dummies are bridges. [dbu]"""
-        nodes = [self._islands(placed) for placed in group.devices] + [[box] for box in self.subject.idle_boxes]
+        hull = box_around(placed.box for placed in group.devices)
+        dummies = [[box] for box in self.subject.idle_boxes if box.touches(hull)]
+        nodes = [self._islands(placed) for placed in group.devices] + dummies
         own = len(group.devices)
         links = sorted(
             (min(gap_between(one, other) for one in nodes[a] for other in nodes[b]), a, b)
