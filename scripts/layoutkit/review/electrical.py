@@ -17,7 +17,7 @@ from layoutkit.extract.single_cuts import WholeLayout, single_places
 from layoutkit.parasitics.layout_networks import layout_networks
 from layoutkit.review.currents import THRESHOLD
 from layoutkit.review.finding import Finding, Unjudged
-from layoutkit.review.subject import PlacedDevice, Subject, box_around, region_of
+from layoutkit.review.subject import PlacedDevice, Subject, box_around, names_of, region_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +59,21 @@ class Electrical:
         self.networks: dict[str, NetNetwork] = {subject.found.nets[number]: each for number, each in networks.items()}
         self.supplies = sorted(supplies)
         self.unjudged += [Unjudged("supply-drop", reason) for reason in sorted(unchecked)]
+        self.unjudged += self._unknown()
+
+    def _unknown(self) -> Iterator[Unjudged]:
+        """Yield what states no limit of its current, and the transistors whose current is not known."""
+        subject, technology = self.subject, self.technology
+        limits = {each.name: each.current_ma(1.0) for each in technology.conductors}
+        limits |= {each.name: each.current_ma for each in technology.cuts}
+        drawn = [name for name, layer in subject.metal_layers if not subject.layer(layer).is_empty()]
+        without = [name for name in drawn if limits[name] is None]
+        if without:
+            yield Unjudged("electromigration", f"{technology.name} states no largest current of {listed(without)}")
+        dark = [placed for placed in subject.placed if placed.device.is_mos and not subject.is_idle(placed)]
+        dark = [placed for placed in dark if subject.current(placed) is None]
+        if dark:
+            yield Unjudged("electromigration", f"no current is stated of {names_of(dark)}, and none could be estimated")
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""

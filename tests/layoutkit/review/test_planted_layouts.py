@@ -1,5 +1,7 @@
 """Each limit judges a layout 10 % inside it and one 10 % outside of it right; what is inside is arithmetic here."""
 
+from dataclasses import replace
+
 import klayout.db as kdb
 import pytest
 from planted_layout import GF, SIDE, WIRE, Planted, pair, wired
@@ -475,3 +477,17 @@ def test_a_limit_of_null_is_never_reached():
     planted = wired(pair(dy=1.1))
     assert not planted.review(limits={"well-tap": {"must": None}}).would_sign
     assert severities(planted.review(limits={"axis": {"must": None, "should": None}}), "axis") == set()
+
+
+def test_metal_without_a_stated_limit_is_unjudged():
+    """GF180 states all limits, so that they are taken away here."""
+    planted = source(20)
+    conductors = tuple(replace(each, current_ma_um=None, narrow_current_ma=None) for each in GF.conductors)
+    technology = replace(GF, conductors=conductors)
+    circuit = read_netlist(
+        NetlistText("* cut\n.subckt TOP out in vss\nM1 out in vss vss nfet_03v3 W=4u L=1u\n.ends\n"),
+        identify_modules=False,
+    )
+    result = compare(extract(planted.layout, planted.cell, technology), circuit)
+    reasons = [each.reason for each in review_layout(result, circuit).unjudged if each.id == "electromigration"]
+    assert reasons == ["gf180mcuD states no largest current of Metal1, Metal2, Metal3"]
