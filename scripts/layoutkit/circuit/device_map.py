@@ -30,7 +30,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from layoutkit.circuit.circuit import OTHER_SIZE, ReplacedDevice
-from layoutkit.circuit.passive_map import map_passive, with_common_plates
+from layoutkit.circuit.passive_map import map_passive, with_common_bars, with_common_plates
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.model_names import rated_voltage, threshold_flavour
 from layoutkit.circuit.replaced_devices import refuse_undrawn
@@ -166,7 +166,7 @@ def map_circuit(circuit: Circuit, target: Target, options: MapOptions | None = N
     mapping.check(circuit.devices)
     circuit = mapping.with_total_widths(circuit)
     mapping.default_length = min((d.l for d in circuit.devices if d.is_mos and "l" in d.params), default=None)
-    devices = mapping.with_bulks(mapping.common_plates(circuit, mapping.devices(circuit.devices)))
+    devices = mapping.with_bulks(mapping.common_units(circuit, mapping.devices(circuit.devices)))
     warnings = (*circuit.warnings, *mapping.findings.warnings)
     replaced = (*circuit.replaced, *mapping.replaced)
     return MappedCircuit(
@@ -306,10 +306,13 @@ class _Mapping:
             self._substrate,
         )
 
-    def common_plates(self, circuit: Circuit, devices: Sequence[Device]) -> Sequence[Device]:
-        """Return mapped devices, capacitors whose values are in an integer ratio made of equal plates."""
+    def common_units(self, circuit: Circuit, devices: Sequence[Device]) -> Sequence[Device]:
+        """Return mapped devices, capacitors and resistors whose values are in an integer ratio made of equal units."""
         technology = self._target.technology
-        return devices if technology is None else with_common_plates(technology, circuit, devices, self._change)
+        if technology is None:
+            return devices
+        devices = with_common_plates(technology, circuit, devices, self._change)
+        return with_common_bars(technology, circuit, devices, self._change)
 
     def _draft(self, device: Device) -> _Draft:
         """Return a transistor as it will be drawn, but with a width that may be off the grid."""

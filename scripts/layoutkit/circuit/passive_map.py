@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.bipolar_map import map_bipolar, with_units
 from layoutkit.circuit.readers.model_names import width_in_name
+from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.errors import GeometryError, NetlistError, listed
 from layoutkit.technology.passive_sizes import (
@@ -30,6 +31,7 @@ from layoutkit.technology.passive_sizes import (
     common_plates,
     drawn_length,
     folded_gate,
+    integer_ratio,
     rectangle_sides,
     smallest_plate,
 )
@@ -167,6 +169,57 @@ def with_common_plates(
                 report(device, "m", (device.m, count), f"capacitors in an integer ratio are {ratio} equal plates")
                 found[place[device.id]] = replace(before, params={**params, "m": count})
     return found
+
+
+def with_common_bars(technology: Any, circuit: Circuit, mapped: Sequence[Device], report: DeviceReport) -> list[Device]:
+    """Return mapped devices, resistors that state values in an integer ratio that counts as long as so many equal bars.
+
+    Each length alone would be rounded to the grid, so that 20 kohm were not twice 10 kohm.
+
+    Args:
+        technology: Process.
+        circuit: The circuit before mapping.
+        mapped: Its devices after mapping, in order.
+        report: Receives device, field, value before and after, and reason of every change.
+    """
+    found = list(mapped)
+    place = {device.id: index for index, device in enumerate(circuit.devices)}
+    stated = {
+        each.id for each in circuit.devices if each.type == "resistor" and "r" in each.params and "l" not in each.params
+    }
+    if len(stated) < 2:
+        return found
+    for module in (each for each in find_roles(circuit).groups if each.type == "resistor_ratio"):
+        alike: dict[tuple[str, float], list[Device]] = {}
+        for device in (circuit.device(name) for name in module.devices if name in stated):
+            after = found[place[device.id]]
+            if after.m == device.m == 1 and after.params.get("series", 1) == 1:
+                alike.setdefault((after.model, after.w), []).append(device)
+        for members in alike.values():
+            for device, length_m in _in_equal_bars(technology, members, [found[place[each.id]] for each in members]):
+                before = found[place[device.id]]
+                report(device, "l", (before.l, length_m), "resistors in an integer ratio are multiples of one bar")
+                found[place[device.id]] = replace(before, params={**before.params, "l": length_m})
+    return found
+
+
+def _in_equal_bars(technology: Any, stated: Sequence[Device], mapped: Sequence[Device]) -> list[tuple[Device, float]]:
+    """Return the resistors whose length changes where all become multiples of one length on the grid, and to what."""
+    try:
+        counts = integer_ratio([device.params["r"] for device in stated])
+    except GeometryError:
+        return []
+    spec, dbu_m = technology.passives[mapped[0].model], technology.dbu_um * 1e-6
+    width = round(mapped[0].w / dbu_m)
+    unit = technology.snap(sum(device.l for device in mapped) / sum(counts) / dbu_m)
+    lengths = [unit * count for count in counts]
+    if unit < spec.min_l or any(drawn_length(technology, spec, width, length) != length for length in lengths):
+        return []
+    return [
+        (device, round(length * dbu_m, 15))
+        for device, before, length in zip(stated, mapped, lengths, strict=True)
+        if abs(length * dbu_m - before.l) > dbu_m / 2
+    ]
 
 
 def value_groups(circuit: Circuit, models: Mapping[str, str]) -> list[list[Device]]:

@@ -174,10 +174,10 @@ def _in_one_shape(layout: kdb.Layout, item: Drawn) -> Drawn:
 
 
 def _of_passives(design: Design, group: PassiveGroup) -> int:
-    """Return the dummies at each end of a block: arrays of capacitors have some where the request states nothing."""
+    """Return the dummies at each end of a block: arrays of capacitors and resistors in a ratio have some by default."""
     if isinstance(design.dummies, int):
         return design.dummies
-    return int(group.type == ARRAYS["capacitor"])
+    return int(group.type == ARRAYS["capacitor"] or group.unit > 0)
 
 
 def _instance(layout: kdb.Layout, technology: Technology, group: InstanceGroup, finished: FinishedCell) -> Drawn:

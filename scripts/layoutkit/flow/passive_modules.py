@@ -2,7 +2,8 @@
 
 Matched resistors of one flavour, width and length are one bank, matched capacitors of one plate one array, both with a
 common centroid. Symmetric pairs that match no other device are two equal modules. Other equal resistors share banks:
-those of a string whose inner nets nothing else uses lie in its order, up to four in each, others up to eight. Bipolar
+those of a string whose inner nets nothing else uses lie in its order, up to four in each, others up to eight. Resistors
+whose ratio counts share a bank although their lengths differ, where bars of one length make up all of them. Bipolar
 transistors of one flavour on the same base and collector, as those of a bandgap are, share arrays. Any other device is
 a block of its own.
 """
@@ -15,10 +16,12 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.canonical import natural
 from layoutkit.circuit.ranked_names import named_after
+from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import substrate_net
 from layoutkit.circuit.symmetry import facing_nets
 from layoutkit.draw.generators import BlockSpec, draw_block
-from layoutkit.technology.passive_sizes import PassiveSize
+from layoutkit.errors import listed
+from layoutkit.technology.passive_sizes import PassiveSize, unit_bar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
 
 ARRAYS = {"resistor": "resistor_bank", "capacitor": "capacitor_array", "pnp": "bipolar_array"}
 """Kind of device to what several of them in one block are called."""
+MOST_IN_RATIO = 16
+"""Most resistors in one bank whose lengths differ: each net has a rail along the whole bank."""
 TURNED = frozenset({"resistor", "capacitor"})
 """Kinds of which a device that matches no other may be turned by 90 degrees."""
 
@@ -49,6 +54,7 @@ class PassiveGroup:
         bulk_net: Net of the well or substrate around them; empty where there is none or the circuit names none.
         level: 1.
         chained: Whether the devices are resistors of one string, in its order.
+        unit: Length of one bar of resistors in a ratio; 0 where each has bars of its own length. [dbu]
     """
 
     name: str
@@ -58,6 +64,7 @@ class PassiveGroup:
     bulk_net: str
     level: int = 1
     chained: bool = False
+    unit: int = 0
 
     @property
     def shares_centroid(self) -> bool:
@@ -105,6 +112,11 @@ def group_passives(
     rest = [device for device in circuit.devices if device.id in bulks and device.id not in taken]
     pairs = {name for group in constraints.symmetry for pair in group.pairs for name in pair}
     alone = {device.id: device for device in rest if device.kind.together == 1 or device.id in pairs}
+    banks, reasons = _ratio_banks(circuit, technology, [each for each in rest if each.id not in alone], bulks)
+    groups += banks
+    notes += reasons
+    in_banks = {device.id for bank in banks for device in bank.devices}
+    rest = [device for device in rest if device.id not in in_banks]
     bodies = {device.id: f"{bulks[device.id]} {_base_net(device)}" for device in rest}
     for part in _alike([device for device in rest if device.id not in alone], bodies):
         strings = _strings(circuit, part)
@@ -138,6 +150,43 @@ def _alike(devices: Sequence[Device], bulks: Mapping[str, str]) -> list[list[Dev
         key = (device.model, bulks[device.id], device.w, device.l, alone)
         parts.setdefault(key, []).append(device)
     return list(parts.values())
+
+
+def _ratio_banks(
+    circuit: Circuit, technology: Technology, free: Sequence[Device], bulks: Mapping[str, str]
+) -> tuple[list[PassiveGroup], list[str]]:
+    """Return banks of resistors whose ratio counts and whose lengths differ, and which have no common bar, in words.
+
+    The sections of a string stay together: nothing outside sees the ratio of one to another.
+    """
+    sections = {each.id for part in _alike(free, bulks) for string in _strings(circuit, part) for each in string}
+    own, banks, notes = {device.id: device for device in free if device.id not in sections}, [], []
+    for module in (each for each in find_roles(circuit).groups if each.type == "resistor_ratio"):
+        alike: dict[tuple[object, ...], list[Device]] = {}
+        for device in (own[name] for name in module.devices if name in own):
+            alike.setdefault((device.model, bulks[device.id], _dbu(technology, device.w)), []).append(device)
+        for (_, bulk, width), members in alike.items():
+            lengths = [_dbu(technology, device.l) for device in members]
+            if len(set(lengths)) == 1:
+                continue  # as all equal resistors
+            spec = technology.passive(members[0].model)
+            shares = [length for length, device in zip(lengths, members, strict=True) for _ in range(device.m)]
+            unit = unit_bar(technology, spec, int(str(width)), shares)
+            if not unit:
+                notes.append(
+                    f"the resistors {listed([each.id for each in members], 12)} are in a ratio, but no bar within the "
+                    "limits of the process makes up all their lengths: each has bars of its own length"
+                )
+                continue
+            count = -(-len(members) // MOST_IN_RATIO)
+            ends = [len(members) * number // count for number in range(count + 1)]
+            parts = (members[low:high] for low, high in pairwise(ends))
+            banks += [replace(_group(technology, part, str(bulk)), unit=unit) for part in parts]
+    return banks, notes
+
+
+def _dbu(technology: Technology, length_m: float) -> int:
+    return round(length_m * 1e6 / technology.dbu_um)
 
 
 def _strings(circuit: Circuit, part: Sequence[Device]) -> list[list[Device]]:
@@ -221,8 +270,12 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
     chained = group.chained and len(group.devices) > 1
     nets = _along(group.devices) if chained else [device.terminals for device in group.devices]
     devices = tuple(
-        (device.id, PassiveSize(device.w, device.l, device.m, series=int(device.params.get("series", 1))), each)
-        for device, each in zip(group.devices, nets, strict=True)
+        (device.id, _size(technology, group, device), each) for device, each in zip(group.devices, nets, strict=True)
     )
     spec = BlockSpec(group.name, group.spec, devices, group.bulk_net, dummies, chained)
     return draw_block(layout, technology, spec)
+
+
+def _size(technology: Technology, group: PassiveGroup, device: Device) -> PassiveSize:
+    segments = _dbu(technology, device.l) // group.unit if group.unit else None
+    return PassiveSize(device.w, device.l, device.m, segments, int(device.params.get("series", 1)))

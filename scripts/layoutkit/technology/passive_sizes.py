@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import ceil, gcd, log, sqrt
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
@@ -27,6 +27,8 @@ _GATE_LENGTH = (
     2_000  # of a MOS capacitor whose size follows from its value: short channels have little resistance [dbu]
 )
 _GATE_WIDTH = 10_000  # widest gate of a MOS capacitor: the poly of a wider one has too much resistance [dbu]
+MOST_BARS = 96
+"""Bars of one length in a bank of resistors whose lengths differ."""
 _TRIED = 4  # numbers of bars tried for one that divides the length on the grid
 
 
@@ -93,6 +95,22 @@ def bars_of(tech: Technology, spec: PassiveSpec, width: int, total: float) -> in
         if abs(total / count / tech.grid - round(total / count / tech.grid)) < 1e-6:
             return count
     return wanted
+
+
+def unit_bar(tech: Technology, spec: PassiveSpec, width: int, lengths: Sequence[int]) -> int:
+    """Return the length of one bar that makes up all ``lengths``, with which a bank of them is about a square. [dbu]
+
+    0 if there is none within the limits of the process, on its grid and with ``MOST_BARS`` bars at most.
+    """
+    common, total = gcd(*lengths), sum(lengths)
+    wanted = max(_LONG, sqrt(total * (width + spec.dimensions.get("body_space", width))))
+    legal = [
+        common // parts
+        for parts in range(1, MOST_BARS * common // total + 1)
+        if common % (parts * tech.grid) == 0
+        and spec.min_l <= common // parts <= (spec.max_l or tech.to_dbu(MAX_SIDE_UM))
+    ]
+    return min(legal, key=lambda unit: (abs(log(unit / wanted)), unit), default=0)
 
 
 def drawn_length(tech: Technology, spec: PassiveSpec, width: int, total: float) -> int:

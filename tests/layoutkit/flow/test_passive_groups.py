@@ -156,3 +156,49 @@ XC2 x op sky130_fd_pr__cap_mim_m3_1 w=2 l=2
     extracted = [line.split()[:3] for line in (tmp_path / "extracted.spice").read_text().splitlines() if "mim" in line]
     assert sorted(cards) == [["XC1", "on", "x"], ["XC2", "op", "x"]]
     assert {card[1] for card in extracted} == {"on", "op"}
+
+
+LADDER = """.subckt ladder s0 s1 s2 out vss
+Rt n0 vss 20k
+Ra0 s0 n0 20k
+Ra1 s1 n1 20k
+Ra2 s2 out 20k
+Rb0 n0 n1 10k
+Rb1 n1 out 10k
+M1 s0 out vss vss nmos W=2u L=1u
+.ends
+"""
+
+
+@pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_resistors_in_a_ratio_are_one_bank_of_one_bar_with_dummies(tmp_path, technology):
+    request = LayoutRequest(netlist_text=LADDER, technology=technology, workspace=str(tmp_path), last_stage="metrics")
+    report = build_layout(request)
+    assert (report["drc"]["passed"], report["lvs"]["matched"]) == (True, True)
+    assert sorted(sorted(each["devices"]) for each in report["modules"] if each["type"] == "resistor_bank") == [
+        ["Ra0", "Ra1", "Ra2", "Rb0", "Rb1", "Rt"]
+    ]
+    process = load(technology)
+    circuit = mapped(tmp_path, LADDER, technology).circuit
+    lengths = {device.id: round(device.l * 1e6 / process.dbu_um) for device in circuit.devices if device.id != "M1"}
+    assert {lengths[name] for name in ("Rt", "Ra0", "Ra1", "Ra2")} == {2 * lengths["Rb0"]} == {2 * lengths["Rb1"]}
+    ((group,), notes) = group_passives(circuit, process, Constraints())
+    assert (group.unit > 0, notes) == (True, ())
+    assert all(length % group.unit == 0 for length in lengths.values())
+    layout = kdb.Layout()
+    layout.read(report["files"]["gds"])
+    poly = process.layer(layout, process.passive(circuit.device("Rt").model).parts["body"])
+    shapes = [each.bbox() for each in kdb.Region(layout.top_cell().begin_shapes_rec(poly)).merged()]
+    heights = [box.height() for box in shapes if box.height() > group.unit]
+    per_r = lengths["Rb0"] // group.unit
+    assert len(heights) == (4 * 2 + 2) * per_r + 2  # with a dummy at each end
+    assert len(set(heights)) == 1
+
+
+def test_resistors_in_a_ratio_without_a_common_bar_keep_their_own_and_say_so(tmp_path):
+    text = ".subckt x a b vss\nXR1 a b vss sky130_fd_pr__res_high_po w=0.35 l=10.005\n"
+    text += "XR2 b vss vss sky130_fd_pr__res_high_po w=0.35 l=17.77\nM1 a b vss vss nmos W=2u L=0.5u\n.ends\n"
+    groups, notes = group_passives(mapped(tmp_path, text).circuit, load("sky130A"), Constraints())
+    assert [[device.id for device in group.devices] for group in groups] == [["XR1"], ["XR2"]]
+    assert len(notes) == 1
+    assert "XR1, XR2 are in a ratio, but no bar" in notes[0]
