@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.refinement import Cell, ColourClasses, links_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.refinement import Links
@@ -50,7 +50,9 @@ class CanonicalOrder:
         return {name: rank for rank, name in enumerate(self.nets)}
 
 
-def canonical_order(circuit: Circuit, *, with_instances: bool = False) -> CanonicalOrder:
+def canonical_order(
+    circuit: Circuit, *, with_instances: bool = False, before: Mapping[str, int] | None = None
+) -> CanonicalOrder:
     """Return the devices and nets of a circuit in an order that does not depend on names or on the order of cards.
 
     Drain and source count alike, and so do the ends of a resistor. A port counts as one, by whatever name.
@@ -58,6 +60,7 @@ def canonical_order(circuit: Circuit, *, with_instances: bool = False) -> Canoni
     Args:
         circuit: The circuit.
         with_instances: Whether devices of one instance of a subcircuit differ from those of another one or of none.
+        before: Numbers of devices and nets that decide where an automorphism exchanges them; None for their names.
     """
     nets = list(circuit.nets)
     cells = [Cell("", _ends(device)) for device in circuit.devices]
@@ -73,7 +76,8 @@ def canonical_order(circuit: Circuit, *, with_instances: bool = False) -> Canoni
     if with_instances:
         _add_instances(circuit, links, names, labels)
     numbers = {label: number for number, label in enumerate(sorted(set(labels)))}
-    wishes = sorted(range(len(names)), key=lambda vertex: (natural(names[vertex]), vertex))
+    given = before or {}
+    wishes = sorted(range(len(names)), key=lambda at: (given.get(names[at], 0), natural(names[at]), at))
     wish = [0] * len(names)
     for number, vertex in enumerate(wishes):
         wish[vertex] = number

@@ -93,17 +93,18 @@ def is_ranked(circuit: Circuit) -> bool:
     return bool(circuit.devices) and isinstance(circuit.devices[0].id, RankedName)
 
 
-def ranked(circuit: Circuit, *, turn: bool = True) -> Circuit:
+def ranked(circuit: Circuit, *, turn: bool = True, before: Mapping[str, int] | None = None) -> Circuit:
     """Return the circuit in canonical order, with ranked names and without modules.
 
     Args:
         circuit: Oriented.
         turn: Whether ends that may be exchanged are put in canonical order, too: those of resistors, and those of
             transistors of which nothing tells drain and source apart.
+        before: What decides where an automorphism exchanges devices, see ``canonical_order``.
     """
     if is_ranked(circuit):
         return circuit
-    order = canonical_order(circuit, with_instances=True)
+    order = canonical_order(circuit, with_instances=True, before=before)
     nets = {name: RankedName(name, rank) for rank, name in enumerate(order.nets)}
     devices = {name: RankedName(name, rank) for rank, name in enumerate(order.devices, len(nets))}
     boxes = {name: RankedName(name, rank) for rank, name in enumerate(order.boxes, len(nets) + len(devices))}

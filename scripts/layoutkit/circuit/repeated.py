@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.canonical import roles_of
 from layoutkit.circuit.circuit import Circuit
-from layoutkit.circuit.ranked_names import named_after, ranked
+from layoutkit.circuit.ranked_names import RankedName, named_after, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
@@ -294,7 +294,12 @@ class _Search:
             for device in self.inside[first]
         )
         order = dict.fromkeys(net for device in devices for net in device.terminals.values())
-        return ranked(Circuit(self.names[key], devices, tuple(net for net in order if net in outer)), turn=False)
+        # What is alike inside is told apart by what hangs on the first instance.
+        flat = {merged[net]: min(names) for net, names in self._flat_nets(first).items()}
+        flat |= {self._own_id(first, device.id): device.id for device in self.inside[first]}
+        before = {own: name.rank for own, name in flat.items() if isinstance(name, RankedName)}
+        ports = tuple(net for net in order if net in outer)
+        return ranked(Circuit(self.names[key], devices, ports), turn=False, before=before)
 
     def _shared(self, key: Hashable) -> SharedSubcircuit:
         paths = self.members[key]
