@@ -47,7 +47,7 @@ def isolated_bodies(
         bodies.setdefault(net, []).append(name)
     if wanted is not None and wanted not in {*circuit.nets, *circuit.ports}:
         raise LayoutkitError(
-            f"deep_well_net names {wanted}, which is no net of the circuit; it has: {', '.join(sorted(circuit.nets))}",
+            f"deep_well_net names {wanted}, which is no net of the circuit; it has: {', '.join(sorted(circuit.nets, key=str))}",
             details={"param_name": "deep_well_net", "provided_value": wanted},
         )
     if len(bodies) < 2:

@@ -391,13 +391,13 @@ def _with_priorities(constraints: Constraints, request: LayoutRequest, circuit: 
     names = [entry["net"] for entry in request.net_priorities]
     own = {entry["net"]: entry["priority"] for entry in request.net_priorities}
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
-    unknown = sorted(set(own) - {*circuit.nets, *circuit.ports})
+    unknown = sorted(set(own) - {*circuit.nets, *circuit.ports}, key=str)
     stated = constraints.priorities if request.constraints is not None else {}
     faults = []
     if twice:
         faults.append(f"net_priorities names nets more than once: {listed(twice)}")
     if unknown:
-        has = listed(sorted({*circuit.nets, *circuit.ports}))
+        has = listed(sorted({*circuit.nets, *circuit.ports}, key=str))
         faults.append(f"net_priorities names nets that the circuit lacks: {listed(unknown)}; it has: {has}")
     other = [
         f"{net} ({own[net]}; constraints: {stated[net]})" for net in own if net in stated and stated[net] != own[net]
