@@ -46,8 +46,9 @@ def isolated_bodies(
     for name, (_, net) in in_substrate.items():
         bodies.setdefault(net, []).append(name)
     if wanted is not None and wanted not in {*circuit.nets, *circuit.ports}:
+        has = ", ".join(sorted(circuit.nets, key=str))
         raise LayoutkitError(
-            f"deep_well_net names {wanted}, which is no net of the circuit; it has: {', '.join(sorted(circuit.nets, key=str))}",
+            f"deep_well_net names {wanted}, which is no net of the circuit; it has: {has}",
             details={"param_name": "deep_well_net", "provided_value": wanted},
         )
     if len(bodies) < 2:
