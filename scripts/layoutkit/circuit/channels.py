@@ -121,6 +121,16 @@ class Channels:
         """Whether a transistor has gate and drain on a net."""
         return any(d.terminals["g"] == net and mos_type in {"", d.type} for d in self.drains.get(net, ()))
 
+    def has_junction(self, net: str, mos_type: str) -> bool:
+        """Whether a bipolar diode, in place of a diode of ``mos_type``, takes the current from a net."""
+        ends = ("c", "e") if mos_type == "nmos" else ("e", "c")
+        for device in self.others.get(net, ()):
+            if device.type in {"npn", "pnp"}:
+                end = ends[device.type == "pnp"]
+                if device.terminals[end] == net and device.terminals["b"] == device.terminals["c"]:
+                    return True
+        return False
+
     def is_switch(self, device: Device, *, by_port: bool = False) -> bool:
         """Whether a transistor only switches: it is half of a transmission gate, always on, or on a logic signal.
 

@@ -91,12 +91,25 @@ class Mirrors:
         return found
 
     def _without_cascodes(self, devices: Sequence[Device]) -> list[Device]:
-        """Return the devices on one root without those above switches that only ports drive: these may be sources."""
+        """Return the devices on one root without those above switches that only ports drive: these may be sources.
+
+        One that is no wider than a diode of its length on the gate is no cascode: the net below it would be at the rail.
+        """
         switched = [d for d in devices if "switch" in self._channels.foot(d).kinds]
         feet = {name for d in switched for name in self._channels.foot(d).devices if name in self._channels.mos}
         if not feet or any(self._channels.is_switch(self._channels.mos[name]) for name in feet):
             return list(devices)
-        return [d for d in devices if "switch" not in self._channels.foot(d).kinds]
+        diodes = [d for d in devices if d.terminals["d"] == d.terminals["g"] and not self._channels.foot(d).kinds]
+        widest: dict[Any, float] = defaultdict(float)
+        for diode in diodes:
+            length = gate_length(diode)
+            widest[length] = max(widest[length], electrical_width(diode) or 0)
+        return [
+            d
+            for d in devices
+            if "switch" not in self._channels.foot(d).kinds
+            or 0 < (electrical_width(d) or 0) <= widest[gate_length(d)] * (1 + 1e-9)
+        ]
 
     def with_reference(self) -> list[Group]:
         """Return the mirrors with a reference: a member whose drain is on the gate, if need be through others."""
@@ -280,7 +293,7 @@ class Mirrors:
         nets = [drain, *([top.terminals["d"]] if top is not None else [])]
         if tails:
             return any((net, device.type) in tails for net in nets)
-        if any(self._channels.has_diode(net, other) for net in nets):
+        if any(self._channels.has_diode(net, other) or self._channels.has_junction(net, other) for net in nets):
             return True
         if top is None or device.terminals["s"] != device.terminals["b"] or len(self._channels.circuit.nets[drain]) > 2:
             return False  # a switch to a net that is no rail of its own type, or to one plate of a capacitor

@@ -305,7 +305,8 @@ def _capacitors(devices: Sequence[Device], order: Mapping[str, int]) -> Group:
 def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
     """Return bipolar transistors of one model on one base: those on one collector too, or with separate collectors.
 
-    Two on one emitter with separate bases and collectors are a pair.
+    Diodes of one model are an array, too, whose emitters are on one supply. Two on one emitter with separate bases and
+    collectors are a pair.
     """
     alike: dict[tuple[str, ...], list[Device]] = defaultdict(list)
     for device in channels.circuit.devices:
@@ -324,7 +325,17 @@ def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
             parallel = len({tuple(sorted(device.terminals.items())) for device in members}) == 1
             if len(members) > 1 and (not parallel or members[0].type == "pnp"):
                 used.update(device.id for device in members)
-                found.append(_bipolars(members, base, order))
+                found.append(_bipolars(members, order))
+    diodes: dict[tuple[str, ...], list[Device]] = defaultdict(list)
+    for devices in alike.values():
+        for device in devices:
+            net = device.terminals
+            if device.id not in used and net["b"] == net["c"] and net["e"] in channels.supplies:
+                diodes[device.type, device.model.lower(), net["e"]].append(device)
+    for devices in diodes.values():
+        if len({device.terminals["b"] for device in devices}) > 1:
+            used.update(device.id for device in devices)
+            found.append(_bipolars(devices, order))
     by_emitter: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
     for devices in alike.values():
         for device in devices:
@@ -339,18 +350,18 @@ def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
     return found
 
 
-def _bipolars(devices: Sequence[Device], base: str, order: Mapping[str, int]) -> Group:
+def _bipolars(devices: Sequence[Device], order: Mapping[str, int]) -> Group:
     members = sorted(devices, key=lambda device: order[device.id])
     units = {device.id: with_units(device).m for device in members}
     least = min(units.values())
-    collectors = {device.terminals["c"] for device in members}
     properties: dict[str, Any] = {
         "matched": True,
         "units": units,
         "ratios": {name: count / least for name, count in units.items()},
-        "common_base": base,
-        "diode_connected": collectors == {base},
+        "diode_connected": all(device.terminals["c"] == device.terminals["b"] for device in members),
     }
-    if len(collectors) == 1:
-        properties["common_collector"] = collectors.pop()
+    for terminal, name in (("b", "common_base"), ("c", "common_collector")):
+        nets = {device.terminals[terminal] for device in members}
+        if len(nets) == 1:
+            properties[name] = nets.pop()
     return Group("bipolar_array", tuple(units), properties)

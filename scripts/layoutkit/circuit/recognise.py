@@ -236,7 +236,7 @@ class _Recognition:
     def _input_pairs(self) -> None:
         """Add the differential pairs, also those of unequal widths and those that lie across the main axis."""
         images = [(one, other) for kind, one, other in self._images() if self._amplify(kind, one, other)]
-        seen: set[str] = set()
+        seen = {name for kind, *pair in self._images() if kind == "cross_coupled_pair" for name in pair}
         for names in (*self._symmetry.inputs, *images):
             first, second = sorted(map(self._circuit.device, names), key=lambda device: self._order[device.id])
             if {first.id, second.id} & (self._taken | seen) or self._inverts(first) or self._inverts(second):
@@ -277,11 +277,12 @@ class _Recognition:
         driven = {frozenset(self._circuit.device(name).terminals["d"] for name in pair.devices) for pair in pairs}
         for kind, one, other in self._images():
             names = {one, other}
-            if kind not in MODULE_TYPES or kind in {"cross_coupled_pair", "differential_pair"} or names <= inverting:
+            first, second = self._pair((one, other))
+            direct = kind == "cross_coupled_pair" and first.terminals["d"] == second.terminals["g"]
+            if kind not in MODULE_TYPES or kind == "differential_pair" or direct or names <= inverting:
                 continue
             if names <= self._channels.in_logic_gates:
                 continue
-            first, second = self._pair((one, other))
             diodes = kind == "load_pair" and all(d.terminals["d"] == d.terminals["g"] for d in (first, second))
             loads = diodes and frozenset((first.terminals["d"], second.terminals["d"])) in driven
             if (names & self._taken or diodes) and not loads:

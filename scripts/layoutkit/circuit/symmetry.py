@@ -154,9 +154,17 @@ class _Search:
             return "cross_coupled_pair"
         if a["d"] == a["g"] and b["d"] == b["g"]:
             return "load_pair"
+        if b["g"] in self._above(one) and a["g"] in self._above(other):
+            return "cross_coupled_pair"
         above_tail = a["s"] == b["s"] and a["s"] not in self.graph.supplies
         amplifies = above_tail or frozenset((one.id, other.id)) in self._amplify
         return "differential_pair" if amplifies and a["d"] != b["d"] else "symmetric_pair"
+
+    def _above(self, device: Device) -> set[str]:
+        """Return the drains of the transistors of its type whose sources are on the drain of a transistor."""
+        places = self.graph.on_net.get(device.terminals["d"], ())
+        tops = (self.graph.elements[index] for index, role in places if role == "s")
+        return {top.on("d") for top in tops if top.key[1] == device.type}
 
 
 def _turned(pair: tuple[str, str], turn: bool) -> tuple[str, str]:

@@ -72,6 +72,50 @@ CIRCUITS = {
             ("switch_pair", "M3 M4"),
         },
     ),
+    "charge pump with switches that only ports drive below sources no wider than the references": (
+        """
+        M1 i i vss vss nch w=4u l=1u
+        M2 o i x vss nch w=4u l=1u
+        M3 x dn vss vss nch w=4u l=1u
+        M4 en en vdd vdd pch w=8u l=1u
+        M5 o en y vdd pch w=6u l=1u
+        M6 y upb vdd vdd pch w=8u l=1u
+        """,
+        {("current_mirror", "M1 M2", "M1", "degenerated"), ("current_mirror", "M4 M5", "M4", "degenerated")},
+    ),
+    "cascode that a narrow diode biases, above a source on a bias port": (
+        """
+        M1 cas cas vss vss nch w=1u l=1u
+        M2 o cas x vss nch w=8u l=1u
+        M3 x bias vss vss nch w=8u l=1u
+        """,
+        set(),
+    ),
+    "latch whose crossing runs through the inputs": (
+        """
+        M1 ob inp s1 vss nch w=2u l=0.2u
+        M2 out inn s2 vss nch w=2u l=0.2u
+        M3 s1 out t vss nch w=2u l=0.2u
+        M4 s2 ob t vss nch w=2u l=0.2u
+        M5 t en vss vss nch w=4u l=0.2u
+        M6 ob out vdd vdd pch w=2u l=0.2u
+        M7 out ob vdd vdd pch w=2u l=0.2u
+        """,
+        {("symmetric_pair", "M1 M2"), ("cross_coupled_pair", "M3 M4"), ("cross_coupled_pair", "M6 M7")},
+    ),
+    "bandgap core of NPN diodes, the amplifier outside": (
+        """
+        M1 a fb vdd vdd pch w=8u l=1u
+        M2 b fb vdd vdd pch w=8u l=1u
+        M3 out fb vdd vdd pch w=8u l=1u
+        Q1 a a vss npn m=1
+        Q2 e e vss npn m=8
+        Q3 k k vss npn m=1
+        R1 b e 10k
+        R2 out k 100k
+        """,
+        {("current_mirror", "M1 M2 M3", None, "driven"), ("bipolar_array", "Q1 Q2 Q3"), ("resistor_ratio", "R1 R2")},
+    ),
     "reference closed through an enable switch": (
         """
         M1 i g vss vss nch w=4u l=1u
