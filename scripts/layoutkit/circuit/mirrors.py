@@ -93,7 +93,7 @@ class Mirrors:
     def _without_cascodes(self, devices: Sequence[Device]) -> list[Device]:
         """Return the devices on one root without those above switches that only ports drive: these may be sources.
 
-        One that is no wider than a diode of its length on the gate is no cascode: the net below it would be at the rail.
+        One no wider than a diode of its length on the gate is no cascode: the net below it would be at the rail.
         """
         switched = [d for d in devices if "switch" in self._channels.foot(d).kinds]
         feet = {name for d in switched for name in self._channels.foot(d).devices if name in self._channels.mos}

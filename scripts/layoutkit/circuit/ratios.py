@@ -16,7 +16,7 @@ from layoutkit.circuit.mirrors import Group
 from layoutkit.circuit.symmetry_graph import drawing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from layoutkit.circuit.channels import Channels
     from layoutkit.circuit.circuit import Device
@@ -326,24 +326,32 @@ def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
             if len(members) > 1 and (not parallel or members[0].type == "pnp"):
                 used.update(device.id for device in members)
                 found.append(_bipolars(members, order))
+    for devices in _bipolar_diodes(channels, [each for members in alike.values() for each in members], used):
+        used.update(device.id for device in devices)
+        found.append(_bipolars(devices, order))
+    pairs = [device for devices in alike.values() for device in devices if device.id not in used]
+    return found + _bipolar_pairs(channels, pairs, order)
+
+
+def _bipolar_diodes(channels: Channels, devices: Iterable[Device], used: Collection[str]) -> list[list[Device]]:
+    """Return the bipolar diodes of one model with emitters on one supply and bases on several nets."""
     diodes: dict[tuple[str, ...], list[Device]] = defaultdict(list)
-    for devices in alike.values():
-        for device in devices:
-            net = device.terminals
-            if device.id not in used and net["b"] == net["c"] and net["e"] in channels.supplies:
-                diodes[device.type, device.model.lower(), net["e"]].append(device)
-    for devices in diodes.values():
-        if len({device.terminals["b"] for device in devices}) > 1:
-            used.update(device.id for device in devices)
-            found.append(_bipolars(devices, order))
+    for device in devices:
+        net = device.terminals
+        if device.id not in used and net["b"] == net["c"] and net["e"] in channels.supplies:
+            diodes[device.type, device.model.lower(), net["e"]].append(device)
+    return [members for members in diodes.values() if len({device.terminals["b"] for device in members}) > 1]
+
+
+def _bipolar_pairs(channels: Channels, devices: Iterable[Device], order: Mapping[str, int]) -> list[Group]:
+    found = []
     by_emitter: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
-    for devices in alike.values():
-        for device in devices:
-            if device.id not in used and device.terminals["e"] not in channels.supplies:
-                by_emitter[drawing(device), device.terminals["e"]].append(device)
-    for devices in by_emitter.values():
-        if len(devices) == 2 and devices[0].terminals["c"] != devices[1].terminals["c"]:
-            members = sorted(devices, key=lambda device: order[device.id])
+    for device in devices:
+        if device.terminals["e"] not in channels.supplies:
+            by_emitter[drawing(device), device.terminals["e"]].append(device)
+    for pair in by_emitter.values():
+        if len(pair) == 2 and pair[0].terminals["c"] != pair[1].terminals["c"]:
+            members = sorted(pair, key=lambda device: order[device.id])
             emitter = members[0].terminals["e"]
             names = tuple(device.id for device in members)
             found.append(Group("bipolar_pair", names, {"matched": True, "common_emitter": emitter}))

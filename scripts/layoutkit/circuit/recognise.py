@@ -268,13 +268,13 @@ class _Recognition:
     def _symmetric_pairs(self) -> None:
         """Add the other images as pairs.
 
-        Outputs of mirrors and inverters are in groups of their own already. Two diodes are a pair where they load one,
-        also as the references of two mirrors.
+        Outputs of mirrors and inverters are in groups of their own already. Two diodes are a pair where they load one
+        or two, also as the references of two mirrors.
         """
         mirrored = {name for group in self._found["current_mirror"] for name in group.devices}
         inverting = {name for group in inverters(self._channels, self._taken, mirrored) for name in group.devices}
         pairs = [*self._found["differential_pair"], *self._found["cross_coupled_pair"]]
-        driven = {frozenset(self._circuit.device(name).terminals["d"] for name in pair.devices) for pair in pairs}
+        driven = {self._circuit.device(name).terminals["d"] for pair in pairs for name in pair.devices}
         for kind, one, other in self._images():
             names = {one, other}
             first, second = self._pair((one, other))
@@ -284,7 +284,7 @@ class _Recognition:
             if names <= self._channels.in_logic_gates:
                 continue
             diodes = kind == "load_pair" and all(d.terminals["d"] == d.terminals["g"] for d in (first, second))
-            loads = diodes and frozenset((first.terminals["d"], second.terminals["d"])) in driven
+            loads = diodes and {first.terminals["d"], second.terminals["d"]} <= driven
             if (names & self._taken or diodes) and not loads:
                 continue
             properties: dict[str, Any] = {"matched": True}

@@ -154,7 +154,7 @@ class _Search:
             return "cross_coupled_pair"
         if a["d"] == a["g"] and b["d"] == b["g"]:
             return "load_pair"
-        if b["g"] in self._above(one) and a["g"] in self._above(other):
+        if a["d"] != b["d"] and b["g"] in self._above(one) and a["g"] in self._above(other):
             return "cross_coupled_pair"
         above_tail = a["s"] == b["s"] and a["s"] not in self.graph.supplies
         amplifies = above_tail or frozenset((one.id, other.id)) in self._amplify

@@ -103,6 +103,32 @@ CIRCUITS = {
         """,
         {("symmetric_pair", "M1 M2"), ("cross_coupled_pair", "M3 M4"), ("cross_coupled_pair", "M6 M7")},
     ),
+    "common-mode detector of two pairs with a diode each": (
+        """
+        M1 x inp s1 vdd pch w=4u l=1u
+        M2 f fb s1 vdd pch w=4u l=1u
+        M3 y inn s2 vdd pch w=4u l=1u
+        M4 f fb s2 vdd pch w=4u l=1u
+        M5 s1 bias vdd vdd pch w=8u l=2u
+        M6 s2 bias vdd vdd pch w=8u l=2u
+        M7 x x vss vss nch w=2u l=1u
+        M8 y y vss vss nch w=2u l=1u
+        M9 f f vss vss nch w=2u l=1u
+        M11 inp en t vss nch w=6u l=1u
+        M12 inn dn t vss nch w=6u l=1u
+        M13 t ctl vss vss nch w=6u l=2u
+        M14 inp out vdd vdd pch w=6u l=2u
+        M15 inn out vdd vdd pch w=6u l=2u
+        """,
+        {
+            ("differential_pair", "M11 M12"),
+            ("load_pair", "M14 M15"),
+            ("differential_pair", "M1 M2"),
+            ("differential_pair", "M3 M4"),
+            ("current_mirror", "M5 M6", None, "driven"),
+            ("load_pair", "M7 M8"),
+        },
+    ),
     "bandgap core of NPN diodes, the amplifier outside": (
         """
         M1 a fb vdd vdd pch w=8u l=1u
