@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.supplies import Supplies
 
-_LONGEST_FOOT = 8
+_LONGEST_FOOT = 128  # devices in series, such as the bars of one resistor
 _MOST_IN_A_GATE = 16
 """A logic gate has at most this many transistors of one type."""
 _LONGEST_CHAIN = 64  # nets through which a logic signal is followed
@@ -266,6 +266,8 @@ class Channels:
                 passed += [d.id for d in below]
                 net, above = far, below[0]
                 continue
+            if len(below) > 1 and all(d.type == "resistor" for d in below):  # one to a rail, others to adjust it
+                below = [d for d in below if any(d.terminals[end] in self.supplies for end in d.kind.ends)]
             if len(below) != 1:
                 break
             (other,) = below

@@ -129,6 +129,26 @@ CIRCUITS = {
             ("load_pair", "M7 M8"),
         },
     ),
+    "mirror above a resistor of many bars": (
+        """
+        M1 a a r vss nch w=4u l=1u
+        M2 b a e vss nch w=4u l=1u
+        Q1 vss vss e pnp m=1
+        R0 r k0 1k
+        """
+        + "".join(f"R{n + 1} k{n} k{n + 1} 1k\n" for n in range(11))
+        + "R12 k11 vss 1k\n",
+        {("current_mirror", "M1 M2", "M1", "self_biased")},
+    ),
+    "mirror with an adjustable resistor below its output": (
+        """
+        M1 a a vss vss nch w=4u l=1u
+        M2 b a e vss nch w=4u l=1u
+        R1 e vss 10k
+        R2 e ctl 10k
+        """,
+        {("current_mirror", "M1 M2", "M1", "self_biased")},
+    ),
     "bandgap core of NPN diodes, the amplifier outside": (
         """
         M1 a fb vdd vdd pch w=8u l=1u
