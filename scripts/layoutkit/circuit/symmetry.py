@@ -8,6 +8,7 @@ element without image and something joins its sides: two equal inverters on two 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +17,8 @@ from layoutkit.circuit.symmetric_growth import Growth
 from layoutkit.circuit.symmetry_graph import SymmetryGraph
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.input_pairs import Seed
@@ -79,6 +81,7 @@ class _Search:
         sure = [seed for seed in seeds if seed.amplifies and seed.sure and seed.alone]
         self._amplifying = {frozenset(self.graph.number[name] for name in (s.one, s.other)) for s in sure}
         tried: list[tuple[Seed, Growth]] = []
+        rivals: dict[str, list[tuple[Seed, Growth]]] = defaultdict(list)
         seen: set[tuple[int, int]] = set()
         left = MOST_WORK * len(self.graph.elements)
         for seed in seeds:
@@ -88,10 +91,14 @@ class _Search:
             if (min(numbers), max(numbers)) in seen or not (seed.sure or self._alike(*numbers)):
                 continue
             growth = Growth(self.graph, self._amplifying, exact=not seed.sure)
-            if growth.grow(seed.one, seed.other) and _holds(seed, growth):
-                tried.append((seed, growth))
+            if growth.grow(seed.one, seed.other):
+                if _holds(seed, growth):
+                    tried.append((seed, growth))
+                elif seed.sure:
+                    rivals[self.graph.elements[numbers[0]].on("s")].append((seed, growth))
             left -= growth.work
             seen.update((min(pair), max(pair)) for pair in growth.pairs)
+        tried += self._clear_ones(rivals, {self.graph.elements[growth.pairs[0][0]].on("s") for _, growth in tried})
         tried.sort(key=lambda each: (not each[0].sure, -each[1].score))
         for seed, growth in tried:
             found = growth
@@ -103,6 +110,22 @@ class _Search:
         for growth in self._accepted:
             growth.centre(self._taken)
             self._take(growth)
+
+    def _clear_ones(
+        self, rivals: Mapping[str, list[tuple[Seed, Growth]]], known: AbstractSet[str]
+    ) -> Iterator[tuple[Seed, Growth]]:
+        """Yield of the ways to pair more than two above one tail the one that pairs all and explains clearly more.
+
+        Feedback or a capacitor on one side leaves none without elements that lack an image.
+        """
+        for source, ways in rivals.items():
+            ways.sort(key=lambda each: -each[1].score)
+            best = ways[0][1]
+            paired = {index for pair in best.pairs for index in pair}
+            above = {index for index, role in self.graph.on_net[source] if role == "s"}
+            clear = len(ways) > 1 and best.score >= ways[1][1].score + 1
+            if clear and above <= paired and source not in known:
+                yield ways[0]
 
     def _alike(self, one: int, other: int) -> bool:
         colours = self.graph.colours[-1]

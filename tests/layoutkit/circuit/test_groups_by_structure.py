@@ -149,6 +149,37 @@ CIRCUITS = {
         """,
         {("current_mirror", "M1 M2", "M1", "self_biased")},
     ),
+    "four inputs above one tail, with a divider on one and a capacitor at the output": (
+        """
+        M1 d1 inp t vdd pch w=24u l=2u
+        M2 d2 inn t vdd pch w=24u l=2u
+        M3 d1 d1 vss vss nch w=1u l=1u
+        M4 f1 d1 vss vss nch w=2u l=1u
+        M5 t bias vdd vdd pch w=8u l=1u
+        M7 f2 d2 vss vss nch w=2u l=1u
+        M8 d2 d2 vss vss nch w=1u l=1u
+        M9 f1 inn t vdd pch w=24u l=2u
+        M10 f2 inp t vdd pch w=24u l=2u
+        M11 out m vdd vdd pch w=2u l=1u
+        M12 m m vdd vdd pch w=2u l=1u
+        M13 out cas f1 vss nch w=16u l=1u
+        M14 m cas f2 vss nch w=16u l=1u
+        C1 out vss 1p
+        R1 x inn 10k
+        R2 inn vss 10k
+        M15 x x vdd vdd pch w=3u l=1u
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("differential_pair", "M10 M9"),
+            ("load_pair", "M3 M8"),
+            ("cascode_pair", "M13 M14"),
+            ("current_mirror", "M3 M4", "M3", "simple"),
+            ("current_mirror", "M7 M8", "M8", "simple"),
+            ("current_mirror", "M11 M12", "M12", "simple"),
+            ("resistor_ratio", "R1 R2"),
+        },
+    ),
     "bandgap core of NPN diodes, the amplifier outside": (
         """
         M1 a fb vdd vdd pch w=8u l=1u
