@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SHOWN = 5
-MAX_FAULTS = 1000
 
 
 class Fault:
@@ -68,7 +67,7 @@ def read_changed(content: bytes, path: Path) -> Snapshot:
             path,
             f"it was edited and has {len(faults)} fault{'s' if len(faults) > 1 else ''}: {shown}{more}. Repair it, or "
             "restore it from version control",
-            faults=[fault.to_json() for fault in faults[:MAX_FAULTS]],
+            faults=[fault.to_json() for fault in faults],
         )
     return Snapshot(graphs, state, edited=content_digest(graphs) != state.digest)
 

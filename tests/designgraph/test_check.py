@@ -370,3 +370,28 @@ def test_findings_are_bounded_and_counted(graph):
     graph.init("g", [signal(f"n{i:03}") for i in range(300)])
     verdict = check_graph(graph, "g", limit=5)
     assert (len(verdict["findings"]), verdict["total"], verdict["counts"]) == (5, 300, {"orphan": 300})
+
+
+def test_thousands_of_findings_are_counted_and_twenty_listed(graph):
+    nodes = [signal("hub", width=3), *(signal(f"n{i}", width="WIDE" if i % 2 else 8) for i in range(4000))]
+    graph.init("g", nodes, related(*(("hub", f"n{i}", "DRIVES") for i in range(4000))))
+    verdict = check_graph(graph, "g")
+    assert (len(verdict["findings"]), verdict["counts"]) == (20, {"width_conflict": 2000})
+    assert (len(verdict["unchecked"]), verdict["uncheckedTotal"]) == (20, 2000)
+    assert len(json.dumps(verdict)) < 12000
+
+
+def test_thousands_of_nodes_of_one_finding_are_counted_and_twenty_listed(graph):
+    nodes = [{"id": f"n{i}", "type": "Module"} for i in range(2000)]
+    graph.init("g", nodes, related(*((f"n{i}", f"n{(i + 1) % 2000}", "DEPENDS_ON") for i in range(2000))))
+    (cycle,) = check_graph(graph, "g")["findings"]
+    assert (cycle["rule"], len(cycle["ids"]), cycle["idsTotal"]) == ("cycle", 20, 2000)
+
+
+def test_thousands_of_faults_of_an_edited_file_are_counted_and_twenty_listed(graph, path):
+    graph.init("g", [signal("a")])
+    document = json.loads(path.read_text())
+    document["graphs"]["g"]["nodes"] = [{"id": f"{i}", "type": "Signal"} for i in range(3000)]
+    path.write_text(json.dumps(document))
+    verdict = check_graph(graph, "g")
+    assert (len(verdict["findings"]), verdict["counts"]) == (20, {"malformed": 3000})

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 from designgraph.consistency.consistency_rules import rules_for
 from designgraph.consistency.inconsistencies import Finding, Findings
 from designgraph.consistency.rule_kinds import KINDS, Subject
-from designgraph.graph_errors import GraphFileError
+from designgraph.graph_errors import MAX_LISTED, GraphFileError
 from designgraph.values import check_id
 
 if TYPE_CHECKING:
     from designgraph.service import KnowledgeGraph
 
-DEFAULT_LIMIT = 200
 
-
-def check_graph(knowledge: KnowledgeGraph, graph_id: str, limit: int = DEFAULT_LIMIT) -> dict[str, Any]:
+def check_graph(knowledge: KnowledgeGraph, graph_id: str, limit: int = MAX_LISTED) -> dict[str, Any]:
     """Return the verdict on one graph: ``passed`` if it has nodes and no finding has the severity error.
 
     If an edit has made the file unusable, the faults of the file are the findings.
@@ -25,7 +23,7 @@ def check_graph(knowledge: KnowledgeGraph, graph_id: str, limit: int = DEFAULT_L
     Args:
         knowledge: The graphs.
         graph_id: The graph.
-        limit: Maximum number of findings in the list; ``counts`` includes all.
+        limit: Maximum number of findings in the list; ``total`` and ``counts`` include all.
 
     Raises:
         GraphError: If there is no such graph, or the id, the file or the project's rules cannot be used.
@@ -60,6 +58,7 @@ def check_graph(knowledge: KnowledgeGraph, graph_id: str, limit: int = DEFAULT_L
         "counts": dict(sorted(counts.items())),
         "findings": [item.to_json() for item in found[:limit]],
         "unchecked": [item.to_json() for item in findings.unchecked[:limit]],
+        "uncheckedTotal": len(findings.unchecked),
         "rulesChecked": [rule["id"] for rule in rules],
         **({"warnings": warnings} if warnings else {}),
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from designgraph.graph_errors import MAX_LISTED
+
 SEVERITIES = ("error", "warning", "info")
 
 
@@ -32,7 +34,7 @@ class Finding:
             "rule": self.rule,
             "severity": self.severity,
             "message": self.message,
-            "ids": list(self.ids),
+            **_ids(self.ids),
             "suggestion": self.suggestion,
         }
 
@@ -53,7 +55,12 @@ class Unchecked:
 
     def to_json(self) -> dict[str, Any]:
         """Return the item as JSON."""
-        return {"rule": self.rule, "reason": self.reason, "ids": list(self.ids)}
+        return {"rule": self.rule, "reason": self.reason, **_ids(self.ids)}
+
+
+def _ids(ids: tuple[str, ...]) -> dict[str, Any]:
+    """Return the first nodes concerned, and how many they are, as JSON."""
+    return {"ids": list(ids[:MAX_LISTED]), "idsTotal": len(ids)}
 
 
 @dataclass

@@ -171,8 +171,7 @@ class DrcReport:
             "total_violations": self.total_violations,
             "rules_checked": len(self.verdicts) - len(self.unchecked),
             "rules_unchecked": [{"rule_id": v.rule.id, "reason": v.reason or ""} for v in self.unchecked],
-            "layers_unchecked": [layer.to_data() for layer in self.coverage.unchecked],
-            "layers_waived": list(self.coverage.waived),
+            **self.coverage.to_data(),
             "violations": violations,
         }
 
@@ -288,8 +287,7 @@ def nothing_to_check() -> dict[str, Any]:
         "total_violations": 0,
         "rules_checked": 0,
         "rules_unchecked": [],
-        "layers_unchecked": [],
-        "layers_waived": [],
+        **Coverage().to_data(),
         "violations": [],
     }
 

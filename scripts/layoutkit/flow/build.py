@@ -59,7 +59,15 @@ FILES = {
 }
 CONSTRAINTS, PLACED, PLACEMENT, ROUTES = "used_constraints.json", "placed.gds", "placement.json", "routes.json"
 SUBCIRCUITS = "subcircuits.json"
-LVS_FIELDS = ("matched", "complete", "verdict", "layers_unchecked", "layers_waived", "not_compared")
+LVS_FIELDS = (
+    "matched",
+    "complete",
+    "verdict",
+    "layers_unchecked",
+    "layers_unchecked_count",
+    "layers_waived",
+    "not_compared",
+)
 NETLIST_FORMS = {"reference_netlist": "spice", "deck_netlist": "lvs_deck"}
 SAVED_AFTER = ("place", "route", "export")
 """Stages after which the record is written; it is also written after the last one."""

@@ -132,7 +132,10 @@ def outcomes_data(source: str, outcomes: Sequence[Outcome]) -> tuple[dict[str, A
 
 
 def _layers(verdict: Mapping[str, Any]) -> str:
-    return ", ".join(entry["name"] or entry["layer"] for entry in verdict["layers_unchecked"][:SHOWN])
+    known = verdict["layers_unchecked"]
+    shown = [entry["name"] or entry["layer"] for entry in known[:SHOWN]]
+    more = verdict.get("layers_unchecked_count", len(known)) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def summary(report: Mapping[str, Any]) -> str:

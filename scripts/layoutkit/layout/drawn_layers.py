@@ -8,11 +8,11 @@ name it, and the verdict is then not complete, unless the caller waives the laye
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
-from layoutkit.errors import LayoutkitError, TechnologyError
+from layoutkit.errors import MAX_LISTED, LayoutkitError, TechnologyError
 from layoutkit.technology.expressions import Numbered, parse
 from layoutkit.technology.technology import PURPOSES
 
@@ -60,6 +60,14 @@ class Coverage:
 
     unchecked: tuple[UncheckedLayer, ...] = ()
     waived: tuple[str, ...] = ()
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the layers as JSON data, in the form of every verdict: the first unchecked ones, and their number."""
+        return {
+            "layers_unchecked": [layer.to_data() for layer in self.unchecked[:MAX_LISTED]],
+            "layers_unchecked_count": len(self.unchecked),
+            "layers_waived": list(self.waived),
+        }
 
 
 def drawn_layers(cell: kdb.Cell) -> Iterator[tuple[int, int]]:

@@ -79,7 +79,7 @@ def layout_circuit(extraction: Extraction, circuit: Circuit, result: LvsResult |
         raise LayoutkitError(
             f"extraction does not read all layers of {extraction.cell_name}, so its figures may not be those of "
             f"the netlist: {shown}; list those that change no device or net in waived_layers, then try again",
-            details={"layers_unchecked": [layer.to_data() for layer in unread]},
+            details=extraction.coverage.to_data(),
         )
     if not result.matched:
         shown = "; ".join(mismatch.message for mismatch in result.mismatches[:3])

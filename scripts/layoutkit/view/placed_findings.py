@@ -54,6 +54,14 @@ def _of_drc(drc: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield _finding(rule["rule_id"], f"not checked: {rule['reason']}")
     for layer in drc.get("layers_unchecked", ()):
         yield _finding("layer", f"no rule judges {layer['name'] or layer['layer']}")
+    if more := layers_not_listed(drc):
+        yield _finding("layer", f"no rule judges {more} more layers")
+
+
+def layers_not_listed(verdict: Mapping[str, Any]) -> int:
+    """Return how many unchecked layers a verdict counts beyond those that it lists."""
+    shown = len(verdict.get("layers_unchecked", ()))
+    return int(verdict.get("layers_unchecked_count", shown)) - shown
 
 
 def _of_lvs(lvs: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -65,6 +73,8 @@ def _of_lvs(lvs: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield _finding(kind, each["message"], box)
     for layer in lvs.get("layers_unchecked", ()):
         yield _finding("LVS layer", f"extraction does not read {layer['name'] or layer['layer']}")
+    if more := layers_not_listed(lvs):
+        yield _finding("LVS layer", f"extraction does not read {more} more layers")
     for black_box in lvs.get("not_compared", ()):
         yield _finding("LVS black box", f"{black_box['instance']} ({black_box['cell']}) was not compared")
 

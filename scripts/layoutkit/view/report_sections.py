@@ -19,6 +19,7 @@ from layoutkit.view.html_parts import (
     table,
     verdict,
 )
+from layoutkit.view.placed_findings import layers_not_listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -335,6 +336,8 @@ def _unchecked(report: Report) -> str:
         found += [
             f"{name}: layer {each['name'] or each['layer']} is {reader}" for each in data.get("layers_unchecked", ())
         ]
+        if more := layers_not_listed(data):
+            found.append(f"{name}: {more} more layers are {reader}")
         found += [f"{name}: layer {each} was waived" for each in data.get("layers_waived", ())]
     found += [f"black box {each['instance']} ({each['cell']}) was not compared" for each in lvs.get("not_compared", ())]
     currents = report.get("currents", {})

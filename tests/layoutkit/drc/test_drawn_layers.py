@@ -1,5 +1,7 @@
 """A layer that is drawn is judged or read, or reported as unchecked, unless it leaves nothing on the wafer."""
 
+import json
+
 import klayout.db as kdb
 import pytest
 from drc_sketch import Sketch
@@ -12,6 +14,7 @@ from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
 from layoutkit.technology import load, names
 from layoutkit.technology.technology import NOT_ON_A_MASK, PURPOSES
+from layoutkit.view.placed_findings import findings_of
 
 REAL = [name for name in names() if name != "generic"]
 DEEP_WELLS = {"sky130A": ("dnwell", "dnwell.3"), "gf180mcuD": ("DNWELL", "DN.2b"), "sg13g2": ("nBuLay", "NBL.c")}
@@ -120,6 +123,21 @@ def assert_incomplete(layout, cell, technology, circuit, layers, waiver):
     matched = compare(extract(layout, cell, technology, waived_layers=[waiver]), circuit)
     assert (matched.complete, matched.matched) == (True, True)
     assert matched.to_json()["layers_waived"] == waived.to_data()["layers_waived"]
+
+
+def test_thousands_of_unknown_layers_are_counted_and_twenty_listed():
+    technology = load("sky130A")
+    layout, cell, circuit = a_transistor(technology)
+    for number in range(2000):
+        cell.shapes(layout.layer(1000 + number, 0)).insert(kdb.Box(0, 0, 100, 100))
+    drc = check(layout, cell, technology).to_data()
+    lvs = compare(extract(layout, cell, technology), circuit).to_json()
+    for verdict in (drc, lvs):
+        assert [layer["layer"] for layer in verdict["layers_unchecked"]] == [f"{1000 + n}/0" for n in range(20)]
+        assert (verdict["layers_unchecked_count"], verdict["complete"]) == (2000, False)
+        assert len(json.dumps(verdict)) < 8000
+    shown = [each["text"] for each in findings_of({"drc": drc, "lvs": lvs})]
+    assert sum("1980 more layers" in text for text in shown) == 2
 
 
 def a_transistor(technology, model="nmos"):
