@@ -451,6 +451,16 @@ def _abutting(judge, fields, _rule):
     return None if meeting else False
 
 
+def _widest(judge, fields, rule):
+    if "abutting" in fields:
+        return _abutting(judge, fields, rule)
+    parts = judge.area(fields["layer"]).geoms
+    narrow = [part for part in parts if part.buffer(0.25 - rule.value / 2, join_style="mitre").is_empty]
+    if any(part.equals(part.envelope) for part in narrow):
+        return True
+    return None if narrow else False
+
+
 def _of_parts(test):
     def judged(judge, fields, rule):
         return any(test(part, rule.value) for part in judge.area(fields["layer"]).geoms)
@@ -492,4 +502,5 @@ JUDGES = {
     "abutting_width": _abutting,
     "abutting_space": _abutting,
     "abutting_flush": _abutting,
+    "widest": _widest,
 }

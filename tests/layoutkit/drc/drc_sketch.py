@@ -524,6 +524,15 @@ def _abutting_flush(d):
     return [taller(0)], [taller(d.g), taller(-d.g)]
 
 
+def _widest(d):
+    def strip(widest):
+        """A strip one step too narrow, with one position as wide as ``widest``."""
+        sketch = d.new().box(d.layer, 0, 0, d.v - d.g, 2000).box(d.layer, 0, 500, widest, 1000)
+        return sketch.box(d.abutting, -1000, 0, 0, 2000) if "abutting" in d.fields else sketch
+
+    return [strip(d.v)], [strip(d.v - d.g)]
+
+
 def _forbidden_any(d):
     return (_forbidden_straddle if "- tap" in d.layer else _forbidden)(d)
 
@@ -561,6 +570,7 @@ SKETCHES = {
     "abutting_width": _abutting_width,
     "abutting_space": _abutting_space,
     "abutting_flush": _abutting_flush,
+    "widest": _widest,
     **drc_sketch_nets.SKETCHES,
 }
 

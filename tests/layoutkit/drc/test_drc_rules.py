@@ -36,6 +36,8 @@ OWN_RULES = [
     {"kind": "abutting_width", "layer": "metal1", "abutting": "metal2", "ends": "both", "value": 0.5},
     {"kind": "abutting_space", "layer": "metal1", "abutting": "metal2", "value": 0.2},
     {"kind": "abutting_flush", "layer": "metal1", "abutting": "metal2"},
+    {"kind": "widest", "layer": "metal1", "value": 0.5},
+    {"kind": "widest", "layer": "metal1", "abutting": "metal2", "value": 0.5},
     {"kind": "space", "layer": "metal1", "nets": "different", "value": 0.5},
     {"kind": "space", "layer": "metal1", "nets": "same", "value": 0.5},
     {"kind": "space", "layer": "metal1 - metal3", "net_of": "metal1", "nets": "different", "value": 0.5},
@@ -129,6 +131,16 @@ def test_an_empty_layout_is_not_clean_because_nothing_was_checked(name):
     assert {verdict.shapes for verdict in report.verdicts} == {0}
     assert (report.total_violations, report.complete, report.passed) == (0, False, False)
     assert report.to_data()["notes"][0] == "nothing is drawn in cell EMPTY: nothing was checked"
+
+
+@pytest.mark.parametrize(("depth", "broken"), [(300, []), (295, ["pSD.f"])])
+def test_a_layout_with_an_abutted_tie_is_judged_completely(depth, broken):
+    technology = TECHNOLOGIES["sg13g2"]
+    sketch = Sketch(technology).box("NWell", -2000, -2000, 4000, 3000).box("Activ", 0, 0, 1000 + depth, 1000)
+    sketch.box("pSD", -200, -200, 1000, 1200).box("Cont", 400, 400, 560, 560).box("Metal1", 300, 300, 700, 700)
+    report = check(*sketch.layout(), technology)
+    assert report.complete
+    assert [v.rule.id for v in report.verdicts if v.status == "failed"] == broken
 
 
 @pytest.mark.parametrize(

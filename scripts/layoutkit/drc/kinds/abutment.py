@@ -22,6 +22,20 @@ def abutting_width(case: Case) -> Found:
         yield shared.overlap_check(case.edges("layer") - shared, case.value)
 
 
+@rule_kind("widest", "layer", optional=("abutting",))
+def widest(case: Case) -> Found:
+    """Each piece of ``layer`` is ``value`` wide at one position at least, measured from where it abuts ``abutting``."""
+    layer = case.region("layer")
+    if case.has("abutting"):
+        shared = case.edges("layer") & case.edges("abutting")
+        narrow = shared.overlap_check(case.edges("layer"), case.value, metrics=kdb.Metrics.Projection)
+    else:
+        narrow = layer.width_check(case.value, metrics=kdb.Metrics.Projection)
+    if not narrow.is_empty():
+        narrow_area = narrow.polygons()
+        yield layer.interacting(narrow_area).outside(layer - narrow_area)
+
+
 # Flat: of hierarchical edges in a region grown from edges of two cells, KLayout's inside_part finds none.
 @rule_kind("abutting_space", "layer", "abutting", flat=True)
 def abutting_space(case: Case) -> Found:
