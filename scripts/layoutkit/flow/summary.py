@@ -197,7 +197,7 @@ def _lvs_line(report: Mapping[str, Any]) -> str:
 
 def _review_line(report: Mapping[str, Any]) -> str:
     review = report["review"]
-    verdict = "an engineer would sign" if review["would_sign"] else "nobody would sign"
+    verdict = "an engineer would sign" if review["would_sign"] else "an engineer would not sign"
     left = f", {len(review['unjudged'])} unjudged" if review["unjudged"] else ""
     return f"  review    {verdict}: {review['must']} must, {review['should']} should be mended{left}"
 
