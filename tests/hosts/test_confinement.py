@@ -155,9 +155,13 @@ def test_a_link_inside_the_workspace_leads_nowhere_and_a_file_names_nothing_outs
     (project / "ws/layout.gds").unlink()
     (project / "ws/layout.gds").write_bytes(gds.read_bytes())
     assert runner.run("eval.compute_metrics", {"workspace": "ws"}).envelope["ok"]
-    (project / "top.sp").write_text(
-        f".include '../secret.sp'\n.include '{project.parent}/secret.sp'\nX1 a {SECRET}\n.end\n"
-    )
+    outside = f".include '../secret.sp'\n.include '{project.parent}/secret.sp'\n"
+    (project / "top.sp").write_text(f"{outside}X1 a {SECRET}\n.end\n")
+    error = runner.run("netlist.parse", {"netlist_path": "top.sp"}).envelope["error"]
+    assert error["code"] == "INVALID_PARAM"
+    assert len(error["details"]["faults"]) == 2
+    assert all("secret.sp' is not read" in fault for fault in error["details"]["faults"])
+    (project / "top.sp").write_text(f"{outside}.subckt top a\nX1 a {SECRET}\n.ends\n")
     call = runner.run("netlist.parse", {"netlist_path": "top.sp"})
     assert SECRET not in json.dumps(call.envelope["data"]["circuit"]["devices"])
     assert "does not define" in " ".join(call.envelope["data"]["parse_info"]["warnings"])

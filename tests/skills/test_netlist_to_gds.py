@@ -163,7 +163,10 @@ def test_every_file_is_what_its_name_says(finished_layout):
 
 
 def test_matched_rows_lie_exactly_on_one_axis_and_their_centroids_coincide(finished_layout):
-    """S0.5: centroid distance 0 of the input pair and of the mirrors, computed by the metrics from the drawn gates."""
+    """S0.5: centroid distance 0 of the input pair and of the mirrors, computed by the metrics from the drawn gates.
+
+    The axis is that of the island of the pair, which is beside the main one where that makes the layout smaller.
+    """
     data, _ = finished_layout(OTA, "sky130A")
     assert [m["centroid_error"] for m in data["modules"]] == [0, 0, 0]
     assert all(pair["centroid_distance"] == 0 for pair in data["metrics"]["matching_metrics"])
@@ -171,9 +174,11 @@ def test_matched_rows_lie_exactly_on_one_axis_and_their_centroids_coincide(finis
     layout.read(data["files"]["gds"])
     technology = load("sky130A")
     pair = next(i for i in layout.top_cell().each_inst() if "differential_pair" in i.cell.name)
+    (axis,) = (i["axis_x"] for i in data["placement"]["islands"] if pair.cell.name in i["modules"])
     for name in ("poly", "diff", "licon1", "tap"):
         shapes = kdb.Region(pair.cell.begin_shapes_rec(technology.layer(layout, name))).transformed(pair.trans)
-        mirrored = shapes.transformed(kdb.Trans(2, True, 2 * round(data["placement"]["axis_x"] * 1000), 0))
+        mirrored = shapes.transformed(kdb.Trans(2, True, 2 * round(axis * 1000), 0))
+        assert not shapes.is_empty() or name == "tap"
         assert (shapes ^ mirrored).is_empty(), name
 
 
