@@ -83,7 +83,7 @@ def test_a_port_that_feeds_only_loads_is_power_where_there_is_no_pmos():
     pair = "M1 a i t g nmos W=1u L=1u\nM2 b j t g nmos W=1u L=1u\nM3 t k g g nmos W=1u L=1u\nRa v a 1k\nRb b v 1k\n"
     found = find_roles(read_netlist(NetlistText(f".subckt s i j k v g a b\n{pair}.ends\n"))).supplies
     assert (found.power, found.ground) == (("v",), ("g",))
-    assert found.reasons["v"] == "feeds the 2 loads Ra, Rb of NMOS transistors"
+    assert found.reasons["v"] == "the 2 loads Ra, Rb of NMOS transistors end on it"
     one = pair.replace("Rb b v 1k\n", "")  # may as well be a current that comes in
     assert find_roles(read_netlist(NetlistText(f".subckt s i j k v g a b\n{one}.ends\n"))).supplies.power == ()
 
@@ -119,3 +119,91 @@ M5 o o p p pmos W=2u L=1u
     assert (found.power, found.ground) == (("p",), ("g",))
     unequal = read_netlist(NetlistText(text.replace("M2 o j t t pmos W=4u", "M2 o j t t pmos W=9u")))
     assert find_roles(unequal).supplies.power == ("p", "t")  # two loads of a rail of their own
+
+
+AMPLIFIER = "M1 x i t {n} nmos W=2u L=1u\nM2 o j t {n} nmos W=2u L=1u\nM3 t k g {n} nmos W=2u L=1u\n"
+MIRROR = "M4 x x v {p} pmos W=4u L=1u\nM5 o x v {p} pmos W=4u L=1u\nM6 q o v {p} pmos W=4u L=1u\n"
+SINK = "M7 q k g {n} nmos W=2u L=1u\nM8 k k g {n} nmos W=2u L=1u\n"
+STRUCTURES = {  # ports, cards, power and ground
+    "wells inside": ("i j k o q v g", (AMPLIFIER + MIRROR + SINK).format(n="sub", p="nw"), "v", "g"),
+    "wells that are ports": ("i j k v g pb nb", (AMPLIFIER + MIRROR + SINK).format(n="nb", p="pb"), "v", "g"),
+    "a load transistor across the rails": (
+        "i j k o q v g", (AMPLIFIER + MIRROR + SINK + "M9 g q v {p} pmos W=90u L=1u\n").format(n="sub", p="nw"),
+        "v", "g"
+    ),
+    "inverters that the outside starves": (
+        "a v g w", ("M1 b a v w pmos W=2u L=1u\nM2 b a g g nmos W=1u L=1u\n"
+        "M3 a b v w pmos W=2u L=1u\nM4 a b g g nmos W=1u L=1u\n"), "w", "g"
+    ),
+    "a tap on a port": (
+        "i j k o q v g sub", (AMPLIFIER + MIRROR + SINK).format(n="sub", p="v") + "R1 g sub ptap1 A=1p P=4u\n",
+        "v", "g sub"
+    ),
+    "NPN transistors under loads": (
+        "i j g", "Q1 a i g g npn\nQ2 b j g g npn\nR1 v a 1k\nR2 v b 1k\nR3 i e 9k\nR4 j e 9k\nC1 v g 1p\n", "v", "g"
+    ),
+    "PNP diodes under PMOS transistors": (
+        "v f a g", ("M1 a f v v pmos W=2u L=1u\nM2 b f v v pmos W=2u L=1u\n"
+        "R1 b c 1k\nQ1 g g a pnp m=1\nQ2 g g c pnp m=8\n"), "v", "g"
+    ),
+    "PMOS transistors alone": (
+        "i j k v g", ("M1 a i t v pmos W=2u L=1u\nM2 b j t v pmos W=2u L=1u\nM3 t k v v pmos W=2u L=1u\n"
+        "R1 a g 1k\nR2 b g 1k\n"), "v", "g"
+    ),
+    "PMOS transistors alone, with resistors at their sources": (
+        "v k a b",
+        "M1 a k x v pmos W=2u L=1u\nM2 b k y v pmos W=2u L=1u\nR1 v x 1k\nR2 v y 1k\n",
+        "v",
+        "",
+    ),
+    "NMOS transistors alone, with resistors at their sources": (
+        "g k a b",
+        "M1 a k x g nmos W=2u L=1u\nM2 b k y g nmos W=2u L=1u\nR1 g x 1k\nR2 g y 1k\n",
+        "",
+        "g",
+    ),
+    "NMOS transistors alone, with diodes as loads": (
+        "i j k v g", ("M1 a i t g nmos W=2u L=1u\nM2 b j t g nmos W=2u L=1u\nM3 t k g g nmos W=2u L=1u\n"
+        "M4 v v a g nmos W=2u L=1u\nM5 v v b g nmos W=2u L=1u\n"), "v", "g"
+    ),
+    "a gate that is always on": ("v a b g", "M1 a g b v pmos W=2u L=1u\nM2 a v b g nmos W=2u L=1u\n", "v", "g"),
+    "the plate of a bootstrap capacitor": (
+        "v g k a b", ("M1 c k v v pmos W=2u L=1u\nM2 c k g g nmos W=1u L=1u\nM3 v x d d pmos W=2u L=1u\n"
+        "M4 x c d d pmos W=2u L=1u\nM5 x k g g nmos W=1u L=1u\nM6 b x a g nmos W=9u L=1u\nC1 d c 1p\n"), "v", "g"
+    ),
+    "two resistors that sense a common mode": (
+        "i j k g a b", ("M1 a i t g nmos W=2u L=1u\nM2 b j t g nmos W=2u L=1u\nM3 t k g g nmos W=2u L=1u\n"
+        "R1 a m 9k\nR2 b m 9k\nR3 a u 1k\nR4 b w 1k\nC1 m g 1p\n"), "", "g"
+    ),
+    "a multiplexer of one type": (
+        "a b c d s t u o w", ("M1 x s a w nmos W=1u L=1u\nM2 x t b w nmos W=1u L=1u\nM3 y s c w nmos W=1u L=1u\n"
+        "M4 y t d w nmos W=1u L=1u\nM5 o u x w nmos W=1u L=1u\nM6 o t y w nmos W=1u L=1u\n"), "", "w"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", STRUCTURES)
+def test_structure_tells_the_supplies_whatever_the_nets_are_called(kind):
+    """The nets have no names that tell; in a second reading they have others, in a third the supplies have theirs."""
+    ports, cards, power, ground = STRUCTURES[kind]
+    text = f".subckt s {ports}\n{cards}.ends\n"
+    nets = sorted(
+        {word for line in cards.splitlines() for word in line.split()[1:5] if word.isalpha()} | set(ports.split())
+    )
+    nets = [net for net in nets if net not in {"nmos", "pmos", "npn", "pnp"}]
+    for names in ({}, {net: f"n{91 - 7 * i}" for i, net in enumerate(nets)}, {power: "vdd", ground: "vss"}):
+        renamed = "\n".join(" ".join(names.get(word, word) for word in line.split(" ")) for line in text.split("\n"))
+        found = find_roles(read_netlist(NetlistText(renamed))).supplies
+        expected = [tuple(sorted(names.get(net, net) for net in each.split())) for each in (power, ground)]
+        assert [found.power, found.ground] == expected, names
+        assert not any("by its name" in reason for reason in found.reasons.values())
+
+
+def test_a_supply_that_only_its_name_tells_says_so():
+    """A divider with a follower: nothing but its name makes power of the port at its top."""
+    text = ".subckt s {0} g o\nR1 {0} a 1k\nR2 a g 1k\nM1 {0} a o g nmos W=2u L=1u\nM2 o a g g nmos W=2u L=1u\n.ends\n"
+    found = find_roles(read_netlist(NetlistText(text.format("vdd")))).supplies
+    assert (found.power, found.ground) == (("vdd",), ("g",))
+    assert found.reasons["vdd"] == "only by its name"
+    assert "name" not in found.reasons["g"]
+    assert find_roles(read_netlist(NetlistText(text.format("x")))).supplies.power == ()
