@@ -100,9 +100,11 @@ class Channels:
         return found
 
     def drives_one_type(self, net: str) -> bool:
-        """Whether all gates on a net are those of transistors of one type."""
+        """Whether all gates on a net are those of transistors of one type; a diode makes the net, and counts last."""
         if net not in self._gate_types:
-            self._gate_types[net] = len({device.type for device in self.gates.get(net, ())})
+            gates = self.gates.get(net, ())
+            driven = {device.type for device in gates if device.terminals["d"] != net}
+            self._gate_types[net] = len(driven or {device.type for device in gates})
         return self._gate_types[net] == 1
 
     def channel_ends(self, net: str) -> list[Device]:

@@ -114,7 +114,10 @@ class Candidates:
         return "capacitor" if element.key[0] == "capacitor" else str(element.key[1])
 
     def joined_at_sources(self) -> Iterator[Seed]:
-        """Yield equal transistors whose sources an element joins, above branches that are equal but for their gates."""
+        """Yield equal transistors whose sources an element joins, above branches that are equal but for their gates.
+
+        Where the sources are ports, with nothing but passive devices below the transistors, the branches are outside.
+        """
         for element in self._graph.elements:
             ends = element.channel
             if len(ends) != 2 or ends[0] == ends[1]:
@@ -122,9 +125,15 @@ class Candidates:
             tops = product(self._tops.get(ends[0], ()), self._tops.get(ends[1], ()))
             pairs = [pair for pair in tops if element not in pair and _alike(*pair) and self._follow(*pair)]
             legs = (self._legs(end, gates=False, but=element) for end in ends if pairs)
-            if pairs and set.intersection(*legs):
+            outside = pairs and not element.on("g") and all(self._fed_from_outside(end) for end in ends)
+            if outside or (pairs and set.intersection(*legs)):
                 for one, other in pairs:
                     yield Seed(one.name, other.name, sure=True, amplifies=True)
+
+    def _fed_from_outside(self, source: str) -> bool:
+        """Whether a source net is a port on which no transistor has its drain and no unknown block hangs."""
+        roles = {role for _, role in self._graph.on_net[source]}
+        return source in self._graph.ports and roles <= {"s", "e"}
 
     def with_resistors(self) -> Iterator[Seed]:
         """Yield equal transistors with equal resistors from their sources to one tail."""

@@ -124,6 +124,7 @@ class _Recognition:
         for source in mirrors.driven(self._tails() or {("", "")}, FEWEST_SOURCES, self._taken):
             self._add(source)
         self._symmetric_pairs()
+        self._cascodes_of_pairs()
         for source in mirrors.driven((), 2, self._taken):
             self._add(source)
         for mirror in self._found["current_mirror"]:
@@ -294,6 +295,26 @@ class _Recognition:
             if not first.is_mos:
                 properties["facing"] = [list(nets) for nets in facing_nets(first, second, self._image_of)]
             self._add_pair(kind, first, second, properties)
+
+    def _cascodes_of_pairs(self) -> None:
+        """Add the equal transistors on the drains of an input pair, on one gate or on those of the pair.
+
+        They are images, and hence known, unless the axis lies elsewhere, as between two equal amplifiers.
+        """
+        known = {frozenset(group.devices) for groups in self._found.values() for group in groups}
+        cascoded = {name for mirror in self._found["current_mirror"] for name in mirror.properties.get("cascodes", ())}
+        for pair in self._found["differential_pair"]:
+            inputs = self._pair(pair.devices)
+            above = [self._channels.sources.get(each.terminals["d"], ()) for each in inputs]
+            rows = [[top for top in tops if top.type == inputs[0].type] for tops in above]
+            if any(len(row) != 1 for row in rows) or not pair.properties["matched"]:
+                continue
+            first, second = (row[0] for row in rows)
+            gates = [first.terminals["g"], second.terminals["g"]]
+            together = gates[0] == gates[1] or gates == [each.terminals["g"] for each in inputs]
+            names = {first.id, second.id}
+            if together and same_size(first, second) and not (names <= cascoded or names in known or len(names) == 1):
+                self._add_pair("cascode_pair", first, second, {"matched": True})
 
     @cached_property
     def _image_of(self) -> dict[str, str]:

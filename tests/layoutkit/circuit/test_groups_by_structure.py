@@ -16,6 +16,18 @@ from layoutkit.circuit.recognise import recognise
 NMOS = "{} {} {} {} vss nch w=4u l=1u"
 INVERTER = "MP{0} {2} {1} vdd vdd pch w=2u l=0.2u\nMN{0} {2} {1} vss vss nch w=1u l=0.2u\n"
 
+BUFFER = """
+M{0}1 k{0} {1} t{0} vss nch w=8u l=0.2u
+M{0}2 h{0} {2} t{0} vss nch w=8u l=0.2u
+M{0}3 x{0} {1} k{0} vss nch w=4u l=1u
+M{0}4 y{0} {2} h{0} vss nch w=4u l=1u
+M{0}5 t{0} bias vss vss nch w=4u l=1u
+M{0}6 x{0} x{0} vdd vdd pch w=4u l=1u
+M{0}7 y{0} x{0} vdd vdd pch w=4u l=1u
+M{0}8 {1} y{0} vdd vdd pch w=9u l=0.5u
+M{0}9 {1} bias vss vss nch w=8u l=1u
+"""
+
 CIRCUITS = {
     "mirror with resistors below its sources": (
         """
@@ -459,6 +471,45 @@ CIRCUITS = {
         R2 e2 vss 50k
         """,
         {("bipolar_array", "Q1 Q2"), ("resistor_ratio", "R1 R2")},
+    ),
+    "two sources on the output of a buffer, of another length than its load": (
+        """
+        M1 x in t vss nch w=4u l=1u
+        M2 o o t vss nch w=4u l=1u
+        M3 t bias vss vss nch w=4u l=1u
+        M4 x x vdd vdd pch w=4u l=1u
+        M5 o x vdd vdd pch w=4u l=1u
+        M6 e1 o vdd vdd pch w=2u l=3u
+        M7 e2 o vdd vdd pch w=2u l=3u m=5
+        Q1 vss vss e1 pnp
+        Q2 vss vss e2 pnp
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("current_mirror", "M4 M5", "M4", "simple"),
+            ("current_mirror", "M6 M7", None, "driven"),
+            ("bipolar_array", "Q1 Q2"),
+        },
+    ),
+    "two buffers with stacked inputs, images of each other about the stage behind them": (
+        BUFFER.format("A", "fb", "inp")
+        + BUFFER.format("B", "fb2", "inn")
+        + """
+        MC1 o fb tc vss nch w=3u l=1u
+        MC2 out fb2 tc vss nch w=3u l=1u
+        MC3 tc bias vss vss nch w=4u l=1u
+        R1 vdd o 5k
+        R2 vdd out 5k
+        """,
+        {
+            ("differential_pair", "MC1 MC2"),
+            *(("differential_pair", f"M{x}1 M{x}2") for x in "AB"),
+            *(("cascode_pair", f"M{x}3 M{x}4") for x in "AB"),
+            *(("current_mirror", f"M{x}6 M{x}7", f"M{x}6", "simple") for x in "AB"),
+            ("current_mirror", "MA5 MA9 MB5 MB9 MC3", None, "driven"),
+            *(("symmetric_pair", f"MA{n} MB{n}") for n in (3, 4, 8)),
+            ("resistor_pair", "R1 R2"),
+        },
     ),
 }
 

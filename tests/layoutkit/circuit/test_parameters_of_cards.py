@@ -112,6 +112,16 @@ def test_an_ammeter_in_a_supply_leaves_the_name_of_the_port():
     assert circuit.device("M2").terminals["s"] == "vdd"
 
 
+def test_ammeters_one_behind_the_other_are_one_wire_through_cells():
+    cell = (
+        f".subckt cell in out vp vn\nM1 x g vn vn {SKY}nfet_01v8 w=1 l=0.15\nM2 x g vq vq {SKY}pfet_01v8 w=2 l=0.15\n"
+        "V1 x out 0\nV2 vp vq 0\nV3 in g 0\n.ends\n"
+    )
+    circuit = read(f"{cell}.subckt t in out vdd vss\nX1 in y ring vss cell\nV4 vdd ring 0\nV5 y out 0\n.ends")
+    assert circuit.ports == ("in", "out", "vdd", "vss")
+    assert set(circuit.nets) == {"in", "out", "vdd", "vss"}
+
+
 @pytest.mark.parametrize("source", ["V1 x out 1", "V1 x out 0 ac 1", "V1 x out pulse(0 1 0)", "E1 x out a b 0"])
 def test_another_source_is_no_wire(source):
     circuit = read(f".subckt t in out vdd vss\n{INVERTER.format(out='x', top='vdd')}{source}\n.ends")

@@ -212,6 +212,23 @@ CIRCUITS = {
         "MT",
         "rp/rn op/on x/y",
     ),
+    "a mixer whose tails are outside: a resistor joins the sources of the pair": (
+        "rp rn lp ln op on tp tn vdd vss",
+        """
+        MQ1 op lp x vss n w=3u l=0.2u
+        MQ2 on ln x vss n w=3u l=0.2u
+        MQ3 op ln y vss n w=3u l=0.2u
+        MQ4 on lp y vss n w=3u l=0.2u
+        MA x rp tp vss n w=3u l=0.2u
+        MB y rn tn vss n w=3u l=0.2u
+        R1 tp tn 1k
+        R2 vdd op 4k
+        R3 vdd on 4k
+        """,
+        "MA/MB MQ1/MQ4 MQ2/MQ3 R2/R3",
+        "R1",
+        "rp/rn op/on x/y tp/tn",
+    ),
 }
 
 # name: (ports, cards): nothing is an image of anything

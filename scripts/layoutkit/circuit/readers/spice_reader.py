@@ -135,22 +135,29 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
 def _joined(flattener: Flattener, ports: tuple[str, ...]) -> dict[str, str]:
     """Join the nets of sources of 0 V, which measure a current, and return the new name of each of them.
 
-    A source that feeds gates alone, from a supply or from nowhere, is a signal of 0 V and joins nothing.
+    A source that feeds gates alone, from a supply or from nowhere, is a signal of 0 V and joins nothing. What another
+    source of 0 V joins to a driven net, as that of a cell inside, is driven, and so is a port with nothing else on it.
     """
     if not flattener.wires:
         return {}
     circuit = Circuit("", tuple(flattener.devices), ports, black_boxes=tuple(flattener.black_boxes))
     found = find_supplies(circuit)
     supplies = {*GROUND_NAMES, *found.power, *found.ground}
-    driven = {*circuit.black_box_nets, *(port for port in ports if port not in circuit.nets)}
+    driven = {*circuit.black_box_nets, *(port for port in ports if not circuit.nets.get(port))}
     for device in circuit.devices:
         driven.update(net for terminal, net in device.terminals.items() if terminal not in device.kind.sensing)
-    wires = {}
-    for name, nets in flattener.wires.items():
-        if supplies.issuperset(nets) or not (driven - supplies).isdisjoint(nets):
-            wires[name] = nets
-        else:
-            flattener.leave_out(name, nets)
+    left = dict(flattener.wires)
+    wires: dict[str, tuple[str, str]] = {}
+    while reached := {
+        name: nets
+        for name, nets in left.items()
+        if supplies.issuperset(nets) or not (driven - supplies).isdisjoint(nets)
+    }:
+        wires |= reached
+        left = {name: nets for name, nets in left.items() if name not in reached}
+        driven.update(*reached.values())
+    for name, nets in left.items():
+        flattener.leave_out(name, nets)
     names = joined_names(circuit, list(wires.values()), "Sources of 0 V")
     circuit = with_names(circuit, names)
     flattener.devices[:], flattener.black_boxes[:] = circuit.devices, circuit.black_boxes
