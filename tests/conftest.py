@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -221,6 +222,13 @@ def finished_layout(run_once):
         return envelope["data"], workspace
 
     return build
+
+
+@pytest.fixture(scope="session")
+def column_ota():
+    """Return the text of the OTA with twice the fingers: its modules are wide and flat, and lie on one axis."""
+    text = (TESTS.parent / "skills/netlist-to-gds/assets/ota_5t.spice").read_text(encoding="utf-8")
+    return re.sub(r"nf=(\d)", lambda found: f"nf={2 * int(found[1])}", text)
 
 
 @pytest.fixture(scope="module")

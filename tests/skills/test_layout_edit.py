@@ -44,9 +44,9 @@ def call(runner):
 
 
 @pytest.fixture
-def ota(finished_layout, tmp_path):
+def ota(finished_layout, column_ota, tmp_path):
     """Return a copy of the workspace of a finished, clean OTA."""
-    return shutil.copytree(finished_layout(OTA, "sky130A")[1], tmp_path / "ota")
+    return shutil.copytree(finished_layout(column_ota, "sky130A")[1], tmp_path / "ota")
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,10 @@ SKILLS = Path(__file__).parents[2] / "skills"
 TOOLS = find_tools(scan([SKILLS]).skills.values()).by_id
 READERS = {name: tool for name, tool in TOOLS.items() if "netlist_path" in tool.input_schema["properties"]}
 # Without a netlist these take the circuit of the workspace.
-HAVE_A_CIRCUIT = ("lvs.run_check", "kg.import_circuit", "pex.extract_parasitics", "sim.compare_post_layout")
+HAVE_A_CIRCUIT = (
+    *("lvs.run_check", "kg.import_circuit", "pex.extract_parasitics"),
+    *("sim.compare_post_layout", "review.check_layout"),
+)
 SPECTRE = """simulator lang=spectre
 subckt follower (in out vdd vss)
 M1 (vdd in out vss) nch w=4u l=0.5u
@@ -40,7 +43,7 @@ def test_every_tool_with_a_netlist_takes_it_as_text_and_not_twice():
     assert set(READERS) == {
         *("netlist.parse", "flow.build_layout", "layout.place_modules"),
         *("lvs.run_check", "plan.suggest_constraints", "kg.import_circuit"),
-        *("pex.extract_parasitics", "sim.compare_post_layout", "flow.explore_layouts"),
+        *("pex.extract_parasitics", "sim.compare_post_layout", "flow.explore_layouts", "review.check_layout"),
     }
     for name, tool in READERS.items():
         other = {"graphId": "g"} if name == "kg.import_circuit" else {}
@@ -129,7 +132,7 @@ def test_a_circuit_is_planned_and_imported_from_a_text(runner, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     text = (SKILLS / "netlist-to-gds/assets/ota_5t.spice").read_text(encoding="utf-8")
     plan = runner.run("plan.suggest_constraints", {"netlist_text": text, "source": "recognition"}).envelope["data"]
-    assert ["M1", "M2"] in [pair for group in plan["constraints"]["symmetry"] for pair in group["pairs"]]
+    assert ["M1", "M2"] in [sorted(pair) for group in plan["constraints"]["symmetry"] for pair in group["pairs"]]
     imported = runner.run("kg.import_circuit", {"graphId": "ota", "netlist_text": text}).envelope
     assert imported["ok"], imported
     assert "netlist_text" in json.dumps(json.loads((tmp_path / ".chipforge/kg/graph.json").read_text()))

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from pathlib import Path
 
 import klayout.db as kdb
 import pytest
@@ -15,27 +14,33 @@ from layoutkit.place import Block, Island, Placed, Placement, Rectangle
 from layoutkit.place.kept_places import EarlierPlaces, kept_placement
 from layoutkit.technology import load
 
-OTA = Path(__file__).parents[3] / "skills/netlist-to-gds/assets/ota_5t.spice"
-
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished(tmp_path_factory, column_ota):
     workspace = tmp_path_factory.mktemp("kept") / "ota"
-    request = LayoutRequest(str(OTA), "sky130A", str(workspace), last_stage="lvs")
+    request = LayoutRequest(netlist_text=column_ota, technology="sky130A", workspace=str(workspace), last_stage="lvs")
     assert faults(build_layout(request)) == []
     return workspace
 
 
-def resized(finished, workspace, devices, width, **options):
-    """Build the OTA from ``place`` with another width of some devices; return the report and the gates before."""
-    shutil.copytree(finished, workspace)
-    text = re.sub(rf"^({devices} .*W=)\S+", rf"\g<1>{width}", OTA.read_text(), flags=re.MULTILINE)
-    assert text != OTA.read_text()
-    before = gates(workspace)
-    request = LayoutRequest(
-        netlist_text=text, workspace=str(workspace), first_stage="place", last_stage="lvs", **options
-    )
-    return build_layout(request), before
+@pytest.fixture
+def resized(column_ota):
+    """Return a function that builds the OTA from ``place`` with another width of some devices.
+
+    It returns the report and the gates before.
+    """
+
+    def build(finished, workspace, devices, width, **options):
+        shutil.copytree(finished, workspace)
+        text = re.sub(rf"^({devices} .*W=)\S+", rf"\g<1>{width}", column_ota, flags=re.MULTILINE)
+        assert text != column_ota
+        before = gates(workspace)
+        request = LayoutRequest(
+            netlist_text=text, workspace=str(workspace), first_stage="place", last_stage="lvs", **options
+        )
+        return build_layout(request), before
+
+    return build
 
 
 def gates(workspace):
@@ -46,7 +51,7 @@ def gates(workspace):
     }
 
 
-def test_one_call_makes_a_resized_circuit_clean_and_keeps_every_other_device_in_its_place(finished, tmp_path):
+def test_one_call_makes_a_resized_circuit_clean_and_keeps_every_other_device_in_its_place(finished, resized, tmp_path):
     report, before = resized(finished, tmp_path / "ota", "M5", "12u", effort=2)
     assert faults(report) == []
     assert report["placement"]["earlier_places"] == {
@@ -61,7 +66,7 @@ def test_one_call_makes_a_resized_circuit_clean_and_keeps_every_other_device_in_
     assert not any("moved" in text for text in report["warnings"])
 
 
-def test_what_has_to_make_room_is_listed_with_how_far_it_moved(finished, tmp_path):
+def test_what_has_to_make_room_is_listed_with_how_far_it_moved(finished, resized, tmp_path):
     report, before = resized(finished, tmp_path / "ota", "(?:M1|M2)", "32u")
     assert faults(report) == []
     places = report["placement"]["earlier_places"]
@@ -80,7 +85,7 @@ def test_what_has_to_make_room_is_listed_with_how_far_it_moved(finished, tmp_pat
     assert f"differential_pair_M1_M2 needed more room: moved {first} by" in " ".join(report["warnings"])
 
 
-def test_without_the_earlier_places_the_circuit_is_placed_anew(finished, tmp_path):
+def test_without_the_earlier_places_the_circuit_is_placed_anew(finished, resized, tmp_path):
     """Shown on a placement that somebody changed, which is not to be trusted."""
     shutil.copytree(finished, tmp_path / "spoilt")
     with (tmp_path / "spoilt/placement.json").open("a") as stream:
