@@ -466,9 +466,10 @@ class _Drawing:
         ]
 
     def _riser_nets(self) -> list[str]:
-        """Return the nets that need a riser, outermost first.
+        """Return the nets that need a riser, outermost first: that with the lowest rail, whatever the nets' names are.
 
-        Beside the rows the ring joins the bulk's rails, unless they carry a stated current.
+        So two groups that are images of each other are drawn alike. Beside the rows the ring joins the bulk's rails,
+        unless they carry a stated current.
         """
         own = {
             (rail.net, rail.level, placed.area(Area(0, rail.low, 0, rail.high)))
@@ -490,7 +491,8 @@ class _Drawing:
             del counts[bulk]
         elif self.taps and (counts[bulk] or self._in_two_strips()):
             counts[bulk] += 1 + self._in_two_strips()
-        return sorted(net for net, count in counts.items() if count > 1)
+        heights = {net: bottom for bottom, net in sorted(((area.bottom, net) for net, _, area in own), reverse=True)}
+        return sorted((net for net, count in counts.items() if count > 1), key=lambda net: (heights.get(net, 0), net))
 
     def _riser_room(self, sides: dict[RingSide, int], nets: Collection[str]) -> int:
         """Return the room for risers of ``nets`` at each end: outside matched channels, or half of the rows. [dbu]
