@@ -244,7 +244,7 @@ def test_a_clock_is_routed_again_where_it_couples_to_one_of_two_mirrored_nets_on
         return decide(metal, job, routes, lacks)
 
     monkeypatch.setattr(placing, "with_pairs_apart", watched)
-    wide, wider = (re.sub(r"^(M(?:9|10) .*)W=1u", rf"\1W={w}", STRONGARM, flags=re.MULTILINE) for w in ("2u", "2.2u"))
+    wide, wider = (re.sub(r"^(M(?:9|10) .*)W=1u", rf"\1W={w}", STRONGARM, flags=re.MULTILINE) for w in ("1.2u", "1.3u"))
     assert faults(build(tmp_path, wide, "sky130A")) == []
     _check_that_pairs_load_alike(tmp_path / "ws", first[0])
     again = build_layout(
