@@ -55,7 +55,7 @@ def test_a_workspace_gets_the_files_and_they_age_with_its_layout(run_script, fin
     assert "pair.pex.spice" in json.dumps(record)
 
 
-@pytest.mark.parametrize(("technology", "output_ff"), [("sky130A", 8.5), ("gf180mcuD", 7.2), ("sg13g2", 7.2)])
+@pytest.mark.parametrize(("technology", "output_ff"), [("sky130A", 10.5), ("gf180mcuD", 9.2), ("sg13g2", 9.8)])
 def test_the_output_of_the_example_amplifier_has_little_capacitance_and_its_inputs_are_alike(
     run_script, finished_layout, technology, output_ff
 ):

@@ -238,8 +238,10 @@ class _Recognition:
         """Add the differential pairs, also those of unequal widths and those that lie across the main axis."""
         images = [(one, other) for kind, one, other in self._images() if self._amplify(kind, one, other)]
         seen = {name for kind, *pair in self._images() if kind == "cross_coupled_pair" for name in pair}
+        sides = {frozenset(pair): pair for _, *pair in self._images()}
         for names in (*self._symmetry.inputs, *images):
-            first, second = sorted(map(self._circuit.device, names), key=lambda device: self._order[device.id])
+            left_first = sides.get(frozenset(names)) or sorted(names, key=self._order.__getitem__)
+            first, second = map(self._circuit.device, left_first)
             if {first.id, second.id} & (self._taken | seen) or self._inverts(first) or self._inverts(second):
                 continue
             seen.update((first.id, second.id))

@@ -153,14 +153,19 @@ class _Search:
         order = {device.id: number for number, device in enumerate(self._circuit.devices)}
         found = []
         for growth in self._accepted:
-            first = [order.get(names[index], 0) for index in growth.pairs[0]]
-            side = first[0] > first[1]  # the device that the circuit lists first is the left one
+            side = self._right_first(growth, [order.get(names[index], 0) for index in growth.pairs[0]])
             images = [_turned((names[a], names[b]), side) for a, b in growth.pairs if names[a] in order]
             pairs = tuple((self._kind(self._circuit.device(a), self._circuit.device(b)), a, b) for a, b in images)
             centred = tuple(names[index] for index in growth.centred if names[index] in order)
             nets = tuple(_turned(pair, side) for pair in growth.from_inputs())
             found.append(SymmetricStructure(pairs, centred, nets, growth.unmatched))
         return tuple(found)
+
+    def _right_first(self, growth: Growth, places: Sequence[int]) -> bool:
+        """Whether the first half is the right one: that with the outputs of mirrors, or else the one listed later."""
+        halves = zip(*growth.pairs, strict=True)
+        diodes = [sum(self.graph.elements[index].is_diode for index in half) for half in halves]
+        return diodes[0] < diodes[1] if diodes[0] != diodes[1] else places[0] > places[1]
 
     def _kind(self, one: Device, other: Device) -> str:
         """Return the type of the module that two devices are which are images of each other."""

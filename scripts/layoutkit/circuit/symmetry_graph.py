@@ -40,6 +40,11 @@ class Element(NamedTuple):
         return next((net for each, net in self.ends if each == role), "")
 
     @property
+    def is_diode(self) -> bool:
+        """Whether it is a transistor with its gate on its drain."""
+        return bool(self.on("g")) and self.on("g") == self.on("d")
+
+    @property
     def channel(self) -> tuple[str, ...]:
         """The nets of the terminals that carry its current."""
         return tuple(net for role, net in self.ends if role not in CONTROLS)

@@ -70,6 +70,7 @@ _DRAIN_WEIGHT = 0.5  # extra area that is worth spending to halve the drains, wh
 _RAIL_WEIGHT = 0.3  # extra area that is worth spending to avoid drain rails as long as the rows [1]
 _ROW_WEIGHT = 0.15  # of each row beyond the third: more dummies, more wires between rows
 _APART = 0.5  # distance of the centroids of devices with several fingers from which these may be split [pitches]
+_SPLIT = 1.6  # splitting fingers for another shape has to save so much area
 _COST_STEP = 1.02  # costs within 2 % count as equal
 _KEPT = 2  # candidates of each unit size and number of rows
 _PLANNED = 8  # candidates with even, and with odd units that are planned in full
@@ -202,7 +203,7 @@ class _Planner:
                 f"{len(pattern)} rows are too many to stack (at most {MOST_ROWS}); use fewer rows",
                 code="UNSUPPORTED_OPERATION",
             )
-        return self._plan(_Candidate(parts, pattern))
+        return self._as_told(_Candidate(parts, pattern))
 
     def in_largest_units(self, *, stacked: bool) -> GroupPlan:
         """Return the devices interleaved in one row, or with one row per unit; fingers are split for the centroids."""
@@ -213,13 +214,13 @@ class _Planner:
             parts = 2
             row = _in_largest_units({t.id: 2 * t.fingers for t in wish.transistors})
         if not stacked:
-            return self._plan(_Candidate(parts, (row,)))
+            return self._as_told(_Candidate(parts, (row,)))
         if len(row) > MOST_ROWS:
             raise GeometryError(
                 f"{len(row)} units are too many rows to stack (at most {MOST_ROWS}); use arrangement auto",
                 code="UNSUPPORTED_OPERATION",
             )
-        return self._plan(_Candidate(parts, wrapped(row, len(row))))
+        return self._as_told(_Candidate(parts, wrapped(row, len(row))))
 
     def _refusal(self, units: Counter[str], parts: int) -> GeometryError:
         wish, tech = self.wish, self.tech
@@ -243,6 +244,8 @@ class _Planner:
     def shapes(self, most: int) -> tuple[GroupPlan, ...]:
         """Return the best plan, and the best of other numbers of rows or other splits whose figures are as good."""
         (candidate, best), *others = self._ranked()
+        if candidate.split == 1:
+            others += [(other, self._told_shape(other, plan, best)) for other, plan in self._with_split_fingers()]
         limit = self._rank(candidate, best)[:_CLASSES]
         mirrored = _mirrors(candidate.pattern)
         found = {(len(candidate.pattern), candidate.split): best}
@@ -268,12 +271,39 @@ class _Planner:
         """
         plans = self._best_of(1)
         single = min(t.fingers for t in self.wish.transistors) == 1
-        if not self.wish.split or (plans and _apart(plans[0][1].figures) <= (0 if single else _APART * self._pitch())):
+        if plans and _apart(plans[0][1].figures) <= (0 if single else _APART * self._pitch()):
             return plans
-        for parts in range(2, _MOST_SPLITS + 1):
-            if splits(self.tech, self.wish.transistors, parts):
-                plans += self._best_of(parts)
+        plans += [(each, self._told_pattern(each, plan)) for each, plan in self._with_split_fingers()]
         return sorted(plans, key=lambda each: self._rank(*each))
+
+    def _with_split_fingers(self) -> list[tuple[_Candidate, GroupPlan]]:
+        """Return the best candidates with split fingers, the best first; none where fingers may not be split."""
+        parts = [
+            n for n in range(2, _MOST_SPLITS + 1) if self.wish.split and splits(self.tech, self.wish.transistors, n)
+        ]
+        return [each for n in parts for each in self._best_of(n)]
+
+    def _as_told(self, candidate: _Candidate) -> GroupPlan:
+        return self._told_pattern(candidate, self._plan(candidate))
+
+    def _told_pattern(self, candidate: _Candidate, plan: GroupPlan) -> GroupPlan:
+        return self._told(candidate.split, plan, f"so that the pattern {plan.pattern} has whole units and one centroid")
+
+    def _told_shape(self, candidate: _Candidate, plan: GroupPlan, unsplit: GroupPlan) -> GroupPlan:
+        sizes = [
+            " x ".join(
+                f"{self.tech.to_um(side):.1f}" for side in self._with_ring(each.figures.width, each.figures.height)
+            )
+            for each in (plan, unsplit)
+        ]
+        return self._told(candidate.split, plan, f"for a block of about {sizes[0]} um instead of {sizes[1]} um")
+
+    def _told(self, parts: int, plan: GroupPlan, why: str) -> GroupPlan:
+        """Return a plan with a warning that states how the fingers were split, and what that buys."""
+        if parts == 1:
+            return plan
+        widths = listed(f"{t.id} as {t.fingers} x {self.tech.to_um(t.finger_width):g} um" for t in plan.transistors)
+        return plan._replace(warnings=(f"fingers were split into {parts}, {why}: {widths}", *plan.warnings))
 
     def _best_of(self, parts: int) -> list[tuple[_Candidate, GroupPlan]]:
         """Return the best candidates whose fingers are split into ``parts``, with their plans, the best first."""
@@ -305,9 +335,13 @@ class _Planner:
             stress = self._stress_of_units(max(row_lengths(total, rows)) * size, size)
             for one_way in (False, True) if size % 2 else (False,):
                 made = (_Candidate(parts, pattern, size, one_way=one_way) for pattern in found)
-                rated = sorted((self._rated(each, stress), each.pattern) for each in made)
-                for estimate, pattern in rated[:_KEPT]:
+                rated = sorted((self._rated(each, stress), self._letters(each.pattern), each.pattern) for each in made)
+                for estimate, _, pattern in rated[:_KEPT]:
                     yield _Candidate(parts, pattern, size, estimate, one_way)
+
+    def _letters(self, pattern: Pattern) -> list[list[int]]:
+        """Return a pattern with the places of the devices in the group, on which their names have no influence."""
+        return [[self.ids.index(device) for device in row] for row in pattern]
 
     def _rated(self, candidate: _Candidate, stress: Sequence[float]) -> tuple[float, float]:
         """Return an estimate of a pattern's cost, and how far its units bunch; see ``_stress_of_units``."""
@@ -406,23 +440,17 @@ class _Planner:
         cost *= 1 + _ROW_WEIGHT * max(0, len(candidate.pattern) - 3)
         if not _mirrors(candidate.pattern):
             cost *= _NO_MIRROR_IMAGE
-        return cost
+        return cost if candidate.split == 1 else cost * _SPLIT
 
     # ---- rows
 
     def _plan(self, candidate: _Candidate) -> GroupPlan:
-        wish, tech = self.wish, self.tech
+        wish = self.wish
         transistors = tuple(_in_parts(t, candidate.split) for t in wish.transistors)
         rows = self._rows(candidate, transistors)
         found = figures(rows, self.sizes, self.sources)
         pattern = pattern_text(candidate.pattern, self.ids)
         warnings = [text for t in wish.transistors for text in t.warnings]
-        if candidate.split > 1:
-            widths = listed(f"{t.id} as {t.fingers} x {tech.to_um(t.finger_width):g} um" for t in transistors)
-            warnings.append(
-                f"fingers were split into {candidate.split}, so that the pattern {pattern} has whole units and one "
-                f"centroid: {widths}"
-            )
         warnings += self._differences(found)
         return GroupPlan(pattern, transistors, rows, found, tuple(warnings), self._excess(candidate, found))
 

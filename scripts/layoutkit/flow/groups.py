@@ -17,6 +17,7 @@ Some pairs are two modules that mirror each other, unless the constraints state 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -88,6 +89,7 @@ class Group:
         arrangement: ``auto``, ``interdigitated``, ``stacked`` or a pattern, see ``draw.pattern``.
         cascodes: Those of ``devices`` that are the cascodes of the others, in the same order; empty for none.
         deep_well: Nets of the deep well that isolates their body; None where the body is the substrate or an n well.
+        split: Whether its fingers may be split; not where equal devices outside of the group keep theirs.
         mirrored: Why a matched pair needs equal wires rather than a common centroid, so that it is two modules which
             mirror each other unless a pattern is stated; empty for others.
     """
@@ -102,6 +104,7 @@ class Group:
     arrangement: str = AUTO
     cascodes: tuple[str, ...] = ()
     deep_well: DeepWellNets | None = None
+    split: bool = True
     mirrored: str = ""
 
 
@@ -172,7 +175,15 @@ def group_devices(
         replace(_group(PARALLEL, part, technology, levels), mirrored=apart.get(part[0][0].id, ""))
         for part in _in_parallel(single, constraints, circuit)
     )
-    return tuple(replace(group, deep_well=deep_wells.get(group.devices[0].id)) for group in groups), tuple(notes)
+    units = Counter(_units_of(device) for device in circuit.devices if device.is_mos)
+    return tuple(
+        replace(
+            group,
+            deep_well=deep_wells.get(group.devices[0].id),
+            split=all(count == units[unit] for unit, count in Counter(map(_units_of, group.devices)).items()),
+        )
+        for group in groups
+    ), tuple(notes)
 
 
 def _units_of(device: Device) -> tuple[Any, ...]:

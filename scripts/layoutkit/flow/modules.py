@@ -337,7 +337,15 @@ def _drawn(
             technology, group, design.dummies, lambda count: [mirror_plan(technology, replace(mirror, dummies=count))]
         )
         return [draw_mirror(layout, technology, replace(mirror, dummies=dummies.count))], dummies
-    matched = GroupSpec(group.name, sized.transistors, group.arrangement, labels=False, ring=ring, twins=_twins(design))
+    matched = GroupSpec(
+        group.name,
+        sized.transistors,
+        group.arrangement,
+        labels=False,
+        split=group.split,
+        ring=ring,
+        twins=_twins(design),
+    )
     return _in_rows(layout, design, group, matched)
 
 

@@ -153,13 +153,30 @@ def test_a_pair_has_a_device_in_each_half_of_its_rows_so_that_two_fingers_share_
 
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("counts", [(4, 4), (25, 25), (2, 4), (2, 2, 6)])
-def test_equal_fingers_stay_in_every_shape_and_in_few_rows(name, counts):
+@pytest.mark.parametrize("split", [True, False])
+def test_equal_fingers_stay_unless_another_shape_of_the_block_says_what_splitting_buys(name, counts, split):
     tech = load(name)
-    for shape in plan_shapes(tech, GroupWish(devices(tech, counts), dummies=1), 4):
-        assert {t.finger_width for t in shape.transistors} == {tech.to_dbu(2.0)}
-        assert not any("split" in text for text in shape.warnings)
+    first, *others = plan_shapes(tech, GroupWish(devices(tech, counts), dummies=1, split=split), 4)
+    for shape in (first, *others):
         pitch = shape.figures.width / max(len(row.fingers) for row in shape.rows)
         assert shape.figures.centroid_error_x <= 0.75 * pitch
+        said = [text for text in shape.warnings if "split" in text]
+        if {t.finger_width for t in shape.transistors} == {tech.to_dbu(2.0)}:
+            assert said == []
+        else:
+            assert split
+            assert shape is not first
+            assert "fingers were split into 2, for a block of about " in said[0]
+
+
+def test_a_shape_with_split_fingers_has_a_penalty():
+    tech = load("sky130A")
+    wish = GroupWish(devices(tech, (4, 4)), dummies=1)
+    shapes = plan_shapes(tech, wish, 4)
+    split = [shape for shape in shapes if any("split" in text for text in shape.warnings)]
+    assert split
+    assert shapes[0].excess == 0.0
+    assert all(shape.excess > 0.5 for shape in split)
 
 
 def test_single_fingers_are_split_for_one_centroid_and_a_warning_says_so():
