@@ -1,10 +1,10 @@
 """A canonical order of the devices and nets of a circuit, on which neither names nor the order of cards have influence.
 
-What a device is (kind, model, sizes) and what hangs on a net give the first colours; refinement splits them. What still
-looks alike is told apart by singling out one vertex of a class, and the choice is the one that gives the smallest list
-of links, so that equal circuits get equal orders. Where several choices give the same list, an automorphism of the
-circuit exchanges them, and only then does the name decide. Parts that only told-apart nets connect, such as the stages
-between two supplies, are ordered each by itself.
+What a device is (kind, model, sizes) and what hangs on a net give the first colours; refinement splits them. Where
+vertices still share a colour, one of them is given a colour of its own; of all choices the one with the smallest list
+of links counts, so that equal circuits get equal orders. Where several choices give the same list, an automorphism of
+the circuit exchanges them, and only then does the name decide. Parts that only nets of a colour of their own connect,
+such as the stages between two supplies, are ordered each by itself.
 
 The search is that of McKay (Practical graph isomorphism, 1981) in its simplest form: what a known automorphism maps to
 a choice that was tried is not tried again.

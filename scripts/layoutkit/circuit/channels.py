@@ -75,7 +75,7 @@ class Channels:
         self._both_types = {ends for ends, types in between.items() if len(types) == 2}
         self._gate_types: dict[str, int] = {}
         self._logic: dict[str, bool] = {}
-        self._asked = 0  # nets on the way from the one that was asked for
+        self._asked = 0  # depth of the search of is_logic
         self._feet: dict[tuple[str, str], Foot] = {}
 
     @staticmethod

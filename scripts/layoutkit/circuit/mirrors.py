@@ -8,9 +8,10 @@ r"""Find current mirrors and current sources on one gate net, with what lies bel
        simple         closed_by sw     degenerated       wide_swing           driven
 
 Members of a mirror have one type, one model and one gate net, and their feet end on one net (see ``channels.py``).
-Outputs of another gate length than the reference are told beside it; they are members only where no output has its
-length. The reference is the member whose drain the gate is on, directly, through a cascode or through a switch. Without
-one, an amplifier or a port drives the gate, and the structure must say that the members are current sources.
+Outputs of another gate length than the reference are listed in ``unequal_length``; they are members only where no
+output has its length. The reference is the member whose drain the gate is on, directly, through a cascode or through a
+switch. Without one, an amplifier or a port drives the gate, and the structure must say that the members are current
+sources.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ THRESHOLD = 0.25
 """Threshold over the supply, as in the alpha-power law of ``extract.predicted_offset``."""
 SWITCHING = 0.02
 """Mean current of a switching gate over that at full drive: about 50 ps of half the full drive in each nanosecond."""
-_SIGNS = {
+SIGNS = {
     "nmos": {"d": -1, "s": 1},
     "pmos": {"d": 1, "s": -1},
     "npn": {"c": -1, "e": 1},
@@ -246,8 +246,8 @@ class _Estimate:
 
 def _signs(device: Device) -> Mapping[str, int]:
     """Return the terminals that carry current, and its direction; 0 where it is not known."""
-    if device.type in _SIGNS:
-        return _SIGNS[device.type]
+    if device.type in SIGNS:
+        return SIGNS[device.type]
     return dict.fromkeys(device.kind.ends, 0) if device.type in {"resistor", "diode", "inductor"} else {}
 
 

@@ -15,7 +15,7 @@ from layoutkit.extract.metal_mesh import capacities, mesh_of
 from layoutkit.extract.minimum_cut import minimum_cut
 from layoutkit.extract.single_cuts import WholeLayout, single_places
 from layoutkit.parasitics.layout_networks import layout_networks
-from layoutkit.review.currents import THRESHOLD
+from layoutkit.review.currents import SIGNS, THRESHOLD
 from layoutkit.review.finding import Finding, Unjudged
 from layoutkit.review.subject import PlacedDevice, Subject, box_around, names_of, region_of
 
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from layoutkit.parasitics.net_network import NetNetwork
 
 _NANO = 1_000_000  # flows are counted in whole nanoamperes; per milliampere
-_MOST_JOINTS, _LEAST_JOINTS = 12, 1
-"""Joints on one cut that are looked at, in all and on each net, where the current is small: the finding counts them."""
-_SIGNS = {"nmos": {"d": -1, "s": 1}, "pmos": {"d": 1, "s": -1}, "npn": {"c": -1, "e": 1}, "pnp": {"c": 1, "e": -1}}
+_MOST_JOINTS = 12
+"""Joints on one cut that are looked at where the current is small, and one on each further net."""
 
 
 class Weakest(NamedTuple):
@@ -91,7 +90,7 @@ class Electrical:
     def _ends(placed: PlacedDevice) -> list[tuple[str, str, int]]:
         """Return the terminals of a device that carry current, their nets, and the direction of the current."""
         device = placed.device
-        signs = _SIGNS.get(device.type) or dict.fromkeys(device.kind.ends, 0)
+        signs = SIGNS.get(device.type) or dict.fromkeys(device.kind.ends, 0)
         return [(terminal, device.terminals[terminal], sign) for terminal, sign in signs.items()]
 
     def currents_of(self, net: str) -> list[tuple[PlacedDevice, str, int, float]]:
@@ -320,7 +319,7 @@ class Electrical:
         plain: list[tuple[str, SinglePlace]] = []
         for net in subject.nets:
             weak = self.weakest(net)
-            most = None if weak else max(_LEAST_JOINTS, _MOST_JOINTS - len(plain))
+            most = None if weak else max(1, _MOST_JOINTS - len(plain))
             places = single_places(whole, {name: subject.shapes(net, name) for name in conducting}, most)
             over = [each for each in places if weak is not None and each.box.overlaps(weak.box) and weak.share > 1]
             plain += [(net, each) for each in places if each not in over]
