@@ -168,7 +168,7 @@ M8 x1 x1 vss vss nmos w=2u l=1u
 
 
 def test_inputs_of_a_recycling_amplifier_pair_up_by_what_hangs_on_their_drains(spice):
-    assert {("differential_pair", ("M1", "M4")), ("differential_pair", ("M2", "M3"))} <= modules(
+    assert {("differential_pair", ("M1", "M4")), ("differential_pair", ("M3", "M2"))} <= modules(
         spice(sub(RECYCLING.format(6)))
     )
     outputs = RECYCLING.format(5)  # the diodes still say which inputs face each other
@@ -178,7 +178,7 @@ def test_inputs_of_a_recycling_amplifier_pair_up_by_what_hangs_on_their_drains(s
     third = RECYCLING.format(6) + "M9 z bias t vdd pmos w=4u l=1u"
     assert {devices for kind, devices in modules(spice(sub(third))) if kind == "differential_pair"} == {
         ("M1", "M4"),
-        ("M2", "M3"),
+        ("M3", "M2"),
     }
 
 
