@@ -8,6 +8,7 @@ from layoutkit.review.electrical import Electrical
 from layoutkit.review.finding import SEVERITIES, Review, Unjudged
 from layoutkit.review.floorplan import Floorplan
 from layoutkit.review.matched_devices import Matching
+from layoutkit.review.ports_and_cuts import PortsAndCuts
 from layoutkit.review.review_limits import limits_with
 from layoutkit.review.room_and_wells import RoomAndWells
 from layoutkit.review.subject import Subject
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.lvs.lvs_result import LvsResult
-
-KINDS = (Electrical, Matching, Symmetry, Floorplan, RoomAndWells, Wires)
-"""The kinds of findings; each reviews one layout."""
 
 
 def unmatched(result: LvsResult) -> Review:
@@ -50,9 +48,17 @@ def review_layout(
         LayoutkitError: If the layout does not match its netlist, or a name is no limit.
     """
     subject = Subject(result, circuit, constraints, limits_with(limits))
+    electrical = Electrical(subject)
     findings, unjudged = [], []
-    for kind in KINDS:
-        reviewer = kind(subject)
+    for reviewer in (
+        electrical,
+        PortsAndCuts(electrical),
+        Matching(subject),
+        Symmetry(subject),
+        Floorplan(subject),
+        RoomAndWells(subject),
+        Wires(subject),
+    ):
         findings += list(reviewer.findings())
         unjudged += reviewer.unjudged
     findings.sort(key=lambda f: (SEVERITIES.index(f.severity), f.id, f.box.left, f.box.bottom, f.measured, f.nets))
