@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.ranked_names import plain
 from layoutkit.errors import FileError, LayoutkitError
-from layoutkit.flow.design import make_design, read_circuit, read_constraints, source_of, supplies_of
+from layoutkit.flow.design import make_design, read_circuit, read_constraints, source_of, supplies_of, with_outline
 from layoutkit.flow.progress import Progress
 from layoutkit.flow.stage_record import (
     STAGES,
@@ -534,7 +534,7 @@ class _Job:
         result = self.compared
         if not result.matched:
             return {"review": unmatched(result).to_json(), "files": []}
-        review = review_layout(result, self.circuit, self.design.whole)
+        review = review_layout(result, self.circuit, with_outline(self.design.whole, self.request))
         review.write_lyrdb(self.workspace.path(FILES["review_report"]), self._sources("layout", "circuit"))
         return {"review": review.to_json(), "files": ["review_report"]}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from layoutkit.circuit.constraint_faults import check_constraints
-from layoutkit.circuit.constraints import PRIORITIES, Constraints, NetPriority, parse_constraints
+from layoutkit.circuit.constraints import PRIORITIES, Constraints, NetPriority, Outline, parse_constraints
 from layoutkit.circuit.repeated import Hierarchy
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError, NetlistError, listed, sentences
@@ -384,6 +384,14 @@ def read_constraints(given: str | Mapping[str, Any]) -> Constraints:
 def supplies_of(constraints: Constraints | None) -> StatedSupplies | None:
     """Return the supplies that constraints state; None where they state none."""
     return constraints.supplies[0] if constraints is not None and constraints.supplies else None
+
+
+def with_outline(constraints: Constraints, request: LayoutRequest) -> Constraints:
+    """Return the constraints with the outline or aspect of the request, which holds in place of theirs."""
+    if request.outline_um is None and request.aspect is None:
+        return constraints
+    width, height = request.outline_um or (None, None)
+    return replace(constraints, outline=(Outline(width, height, request.aspect),))
 
 
 def _with_priorities(constraints: Constraints, request: LayoutRequest, circuit: Circuit) -> Constraints:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.review.coupling import Coupling
 from layoutkit.review.electrical import Electrical
 from layoutkit.review.finding import SEVERITIES, Review, Unjudged
 from layoutkit.review.floorplan import Floorplan
 from layoutkit.review.matched_devices import Matching
+from layoutkit.review.passives import Passives
 from layoutkit.review.ports_and_cuts import PortsAndCuts
+from layoutkit.review.repeated_cells import Repeated
 from layoutkit.review.review_limits import limits_with
 from layoutkit.review.room_and_wells import RoomAndWells
+from layoutkit.review.stage_order import StageOrder
 from layoutkit.review.subject import Subject
 from layoutkit.review.symmetric_halves import Symmetry
 from layoutkit.review.wire_quality import Wires
@@ -54,10 +58,14 @@ def review_layout(
         electrical,
         PortsAndCuts(electrical),
         Matching(subject),
+        Passives(subject),
         Symmetry(subject),
         Floorplan(subject),
+        StageOrder(subject),
+        Repeated(subject),
         RoomAndWells(subject),
         Wires(subject),
+        Coupling(subject),
     ):
         findings += list(reviewer.findings())
         unjudged += reviewer.unjudged

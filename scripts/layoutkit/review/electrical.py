@@ -53,7 +53,7 @@ class Electrical:
         networks, unchecked = layout_networks(subject.found, wanted)
         self.networks: dict[str, NetNetwork] = {subject.found.nets[number]: each for number, each in networks.items()}
         self.supplies = sorted(supplies)
-        self.unjudged += [Unjudged("supply-drop", reason) for reason in sorted(unchecked)]
+        self.unjudged += [Unjudged("supply-drop", reason, matters=True) for reason in sorted(unchecked)]
         self.unjudged += self._unknown()
 
     def _unknown(self) -> Iterator[Unjudged]:
@@ -64,11 +64,13 @@ class Electrical:
         drawn = [name for name, layer in subject.metal_layers if not subject.layer(layer).is_empty()]
         without = [name for name in drawn if limits[name] is None]
         if without:
-            yield Unjudged("electromigration", f"{technology.name} states no largest current of {listed(without)}")
+            reason = f"{technology.name} states no largest current of {listed(without)}"
+            yield Unjudged("electromigration", reason, matters=without == drawn)
         dark = [placed for placed in subject.placed if placed.device.is_mos and not subject.is_idle(placed)]
         dark = [placed for placed in dark if subject.current(placed) is None]
         if dark:
-            yield Unjudged("electromigration", f"no current is stated of {names_of(dark)}, and none could be estimated")
+            reason = f"no current is stated of {names_of(dark)}, and none could be estimated"
+            yield Unjudged("electromigration", reason, matters=True)
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
@@ -110,7 +112,9 @@ class Electrical:
         network = self.networks[net]
         if network.start != "port":
             if self.currents_of(net):
-                self.unjudged.append(Unjudged("supply-drop", f"{net} has no labelled port to measure from"))
+                self.unjudged.append(
+                    Unjudged("supply-drop", f"{net} has no labelled port to measure from", matters=True)
+                )
             return []
         drops = self._drops(net, network)
         if not drops:

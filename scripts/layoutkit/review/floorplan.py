@@ -1,17 +1,16 @@
-"""Findings on the floorplan: sides of the rails, order of stages, ports, and what repeats."""
+"""Findings on the floorplan: rails, what lies at them, and ports."""
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from functools import cached_property
-from itertools import pairwise
-from statistics import mean
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
 from layoutkit.circuit.orientation import carries_both_ways
 from layoutkit.review.finding import Unjudged
+from layoutkit.review.stage_order import stages_of
 from layoutkit.review.subject import box_around, names_of
 
 if TYPE_CHECKING:
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
 _RAIL_LENGTH = 0.5
 """Share of the layout's width or height from which on a straight piece of a supply is a rail. [1]"""
 _RAIL_ASPECT = 4  # a rail is at least so many times as long as it is wide
-_ONE_ROW_UM = 1.0  # cells whose middles differ by at most this much across lie in one row [um]
 _EDGE_UM = 0.5  # metal this near to the edge of the cell is at the edge [um]
-_SIDE_BY_SIDE = 0.1  # stages nearer to each other than this share of the whole way lie side by side
 _LEAST_AT_RAILS = 6  # transistors from which their share at the right rail is judged
 
 
@@ -46,10 +43,8 @@ class Floorplan:
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
         yield from self.rail_side()
-        yield from self.flow_order()
         yield from self.rails()
         yield from self.ports()
-        yield from self.repeated()
 
     def _rails(self, net: str) -> list[kdb.Box]:
         """Return the straight horizontal pieces of a supply that are long enough for a rail, from below."""
@@ -94,10 +89,11 @@ class Floorplan:
         if not up:
             if supplies.power and supplies.ground:
                 reason = "power and ground are not at opposite sides of the layout"
-                self.unjudged.append(Unjudged("rail-side", reason))
+                matters = any(subject.is_full(placed) for placed in subject.placed)
+                self.unjudged.append(Unjudged("rail-side", reason, matters))
             return
         both_ways = carries_both_ways(subject.circuit)
-        for stage in self._stages():
+        for stage in stages_of(subject):
             wrong: dict[int, PlacedDevice] = {}
             most = 0
             one_way = [placed for placed in stage if placed.id not in both_ways]
@@ -151,88 +147,6 @@ class Floorplan:
             "NMOS at the ground rail, PMOS at the power rail",
             devices=wrong,
         )
-
-    def _stages(self) -> list[list[PlacedDevice]]:
-        """Return the devices that are joined by nets of their channels which are no supplies."""
-        subject = self.subject
-        on_net: dict[str, list[PlacedDevice]] = defaultdict(list)
-        for placed in subject.placed:
-            if placed.device.is_mos and not subject.is_idle(placed):
-                for terminal in ("d", "s"):
-                    if placed.device.terminals[terminal] not in subject.supplies:
-                        on_net[placed.device.terminals[terminal]].append(placed)
-        found, seen = [], set()
-        for start in subject.placed:
-            if start.index in seen or not start.device.is_mos or subject.is_idle(start):
-                continue
-            stage, front = [], deque([start])
-            seen.add(start.index)
-            while front:
-                placed = front.popleft()
-                stage.append(placed)
-                for net in (placed.device.terminals["d"], placed.device.terminals["s"]):
-                    for other in on_net.get(net, ()):
-                        if other.index not in seen:
-                            seen.add(other.index)
-                            front.append(other)
-            found.append(stage)
-        return found
-
-    def flow_order(self) -> list[Finding]:
-        """Return whether the stages between input and output lie in another order than the signal passes them."""
-        subject, levels = self.subject, self._levels()
-        if len(levels) < 3:
-            return []
-        middles = [_centre(levels[level]) for level in sorted(levels)]
-        spans = [max(middle[axis] for middle in middles) - min(middle[axis] for middle in middles) for axis in (0, 1)]
-        along = spans.index(max(spans))
-        steps = [after[along] - before[along] for before, after in pairwise(middles)]
-        steps = [step for step in steps if abs(step) > _SIDE_BY_SIDE * max(spans)]
-        turns = min(sum(step < 0 for step in steps), sum(step > 0 for step in steps))
-        every = [placed for level in sorted(levels) for placed in levels[level]]
-        return subject.finding(
-            "flow-order",
-            turns,
-            box_around(placed.box for placed in every),
-            f"the {len(levels)} stages of the signal's way lie out of order: {turns} step{'s' * (turns > 1)} back",
-            "place the stages in the order of the signal",
-            devices=every,
-        )
-
-    def _levels(self) -> dict[int, list[PlacedDevice]]:
-        """Return the transistors by the number of stages between them and an input; none where a signal feeds back."""
-        subject = self.subject
-        stages = self._stages()
-        of = {placed.index: number for number, stage in enumerate(stages) for placed in stage}
-        drains: dict[str, set[int]] = defaultdict(set)
-        for placed in subject.placed:
-            if placed.index in of:
-                for net in (placed.device.terminals["d"], placed.device.terminals["s"]):
-                    drains[net].add(of[placed.index])
-        inputs = set(subject.roles.inputs) or {
-            port for port in subject.circuit.ports if port not in subject.supplies and port not in drains
-        }
-        drives: dict[int, set[int]] = defaultdict(set)
-        depth: dict[int, int] = {}
-        for number, stage in enumerate(stages):
-            for gate in {placed.device.terminals["g"] for placed in stage}:
-                if gate in inputs:
-                    depth[number] = 0
-                for before in drains[gate] - {number} if gate not in subject.supplies else ():
-                    drives[before].add(number)
-        front = deque(sorted(depth))
-        while front:
-            number = front.popleft()
-            for after in sorted(drives[number]):
-                if after not in depth:
-                    depth[after] = depth[number] + 1
-                    front.append(after)
-        if any(depth[after] <= depth[number] for number in depth for after in drives[number]):
-            return {}  # what feeds back has no order
-        levels: dict[int, list[PlacedDevice]] = defaultdict(list)
-        for number, level in depth.items():
-            levels[level] += stages[number]
-        return levels
 
     def rails(self) -> Iterator[Finding]:
         """Yield signal wires outside the rails, and rails inside the cell."""
@@ -315,52 +229,6 @@ class Floorplan:
         }  # fmt: skip
         return min(away, key=lambda side: (away[side], side))
 
-    def repeated(self) -> Iterator[Finding]:
-        """Yield the cells and stages that repeat and are drawn unlike each other, or not at one pitch."""
-        subject = self.subject
-        for cells in self._repeated():
-            every = [placed for cell in cells for placed in cell]
-            off = [(_unlike(cells[0], other), other) for other in cells[1:]]
-            worst = max(error for error, _ in off)
-            wrong = [placed for error, other in off if error for placed in other]
-            most = "should" if len(cells) == 2 else "must"
-            unlike = subject.finding(
-                "repeated",
-                subject.um(worst),
-                box_around(placed.box for placed in wrong or every),
-                f"{len(cells)} equal cells ({names_of(cells[0])} and others) are drawn unlike each other, "
-                f"by up to {subject.um(worst):.3g} um",
-                "draw the cell once and repeat it",
-                devices=every,
-                most=most,
-            )
-            if unlike:  # which says why their middles are not at one pitch
-                yield from unlike
-                continue
-            yield from subject.finding(
-                "repeated",
-                subject.um(_off_pitch([_centre(cell) for cell in cells], subject.technology.to_dbu(_ONE_ROW_UM))),
-                box_around(placed.box for placed in every),
-                f"{len(cells)} equal cells ({names_of(cells[0])} and others) do not lie at one pitch",
-                "place them in their order, at one pitch",
-                devices=every,
-                most="should",
-            )
-
-    def _repeated(self) -> Iterator[list[list[PlacedDevice]]]:
-        """Yield the cells that should be equal, each as its devices in one order: instances of a cell, equal stages."""
-        by_name, cells = self.subject.by_name, defaultdict(list)
-        for instance in self.subject.circuit.subcircuits:
-            names = sorted(instance.devices, key=lambda name: name.rsplit(".", maxsplit=1)[-1])
-            if len(names) > 1 and all(name in by_name for name in names):
-                cells[instance.cell].append([by_name[name] for name in names])
-        for module in self.subject.roles.groups if not cells else ():
-            if module.type == "ring_stage":
-                stages = [[by_name[n] for n in stage if n in by_name] for stage in module.properties["stages"]]
-                if len({len(stage) for stage in stages}) == 1 and len(stages[0]) > 1:
-                    cells[module.id] = stages
-        yield from (found for _, found in sorted(cells.items()) if len(found) > 1)
-
 
 def _in_series(stage: Sequence[PlacedDevice], supplies: Supplies) -> Iterator[tuple[PlacedDevice, PlacedDevice]]:
     """Yield the transistors whose current flows from the first one into the second, through a net of their channels."""
@@ -373,33 +241,3 @@ def _in_series(stage: Sequence[PlacedDevice], supplies: Supplies) -> Iterator[tu
     for net in above:
         if net not in supplies:
             yield from ((one, other) for one in above[net] for other in below.get(net, ()) if one is not other)
-
-
-def _unlike(one: Sequence[PlacedDevice], other: Sequence[PlacedDevice]) -> float:
-    """Return by how much the places of devices in two cells differ, at the best of four reflections. [dbu]"""
-    if len(one) != len(other):
-        return 0.0
-    here, there = ([placed.centre for placed in own] for own in (one, other))
-    errors = []
-    for x, y in ((1, 1), (-1, 1), (1, -1), (-1, -1)):
-        moved = [(x * a, y * b) for a, b in there]
-        dx, dy = (mean(p[axis] - q[axis] for p, q in zip(here, moved, strict=True)) for axis in (0, 1))
-        errors.append(max(max(abs(p[0] - q[0] - dx), abs(p[1] - q[1] - dy)) for p, q in zip(here, moved, strict=True)))
-    return min(errors)
-
-
-def _off_pitch(centres: Sequence[tuple[float, float]], row: int) -> float:
-    """Return by how much cells in one row miss a common pitch; 0 for fewer than three, and for several rows. [dbu]"""
-    for along, across in ((0, 1), (1, 0)):
-        places = sorted(centre[along] for centre in centres)
-        beside = [centre[across] for centre in centres]
-        if len(centres) > 2 and max(beside) - min(beside) <= row:
-            steps = [after - before for before, after in pairwise(places)]
-            return max(steps) - min(steps)
-    return 0.0
-
-
-def _centre(devices: Sequence[PlacedDevice]) -> tuple[float, float]:
-    area = sum(placed.area for placed in devices)
-    x, y = (sum(placed.area * placed.centre[axis] for placed in devices) / area for axis in (0, 1))
-    return x, y

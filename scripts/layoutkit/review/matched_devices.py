@@ -24,9 +24,7 @@ _STRICT = frozenset({"differential_pair", "current_mirror", "bipolar_array", "re
 _PASSIVES = frozenset({"resistor_pair", "capacitor_pair", "resistor_ratio", "capacitor_ratio"})
 _WELL_REACH_UM = 3.0
 """Distance from a well edge within which it shifts the threshold (well proximity effect). [um]"""
-_MOST_PARTS = 16  # of a ratio that is drawn in equal units
-_BANK_UM = 5.0
-"""Gap within which bars and plates are one bank. [um]"""
+MOST_PARTS = 16  # of a ratio that is drawn in equal units
 
 
 @dataclass(frozen=True)
@@ -57,9 +55,7 @@ class Matching:
         self.subject = subject
         self.unjudged: list[Unjudged] = []
         self._kept: dict[str, list[kdb.Box]] = {}
-        every = _groups(subject)
-        self.transistors = [each for each in every if each.devices[0].device.is_mos]
-        self.passives = [each for each in every if each.devices[0].device.type in {"resistor", "capacitor"}]
+        self.transistors = [each for each in matched_groups(subject) if each.devices[0].device.is_mos]
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
@@ -67,8 +63,6 @@ class Matching:
             yield from self.apart(group)
             yield from self.unlike(group)
             yield from self.covered(group)
-        for group in self.passives:
-            yield from self.passive(group)
 
     def apart(self, group: MatchedDevices) -> list[Finding]:
         """Return whether foreign devices lie among the devices of a group, or too much room."""
@@ -147,8 +141,8 @@ class Matching:
         widths = sorted({round(finger.w_um, 4) for finger in fingers})
         lengths = sorted({round(finger.l_um, 4) for finger in fingers})
         if len(lengths) == 1 and len(widths) > 1:
-            parts = Fraction(widths[-1] / widths[0]).limit_denominator(_MOST_PARTS)
-            even = abs(float(parts) * widths[0] / widths[-1] - 1) < 1e-3 and parts.numerator <= _MOST_PARTS
+            parts = Fraction(widths[-1] / widths[0]).limit_denominator(MOST_PARTS)
+            even = abs(float(parts) * widths[0] / widths[-1] - 1) < 1e-3 and parts.numerator <= MOST_PARTS
             yield from subject.finding(
                 "group-unlike.unit",
                 1 - widths[0] / widths[-1],
@@ -216,63 +210,6 @@ class Matching:
             nets=nets,
         )
 
-    def passive(self, group: MatchedDevices) -> Iterator[Finding]:
-        """Yield how resistors or capacitors whose ratio counts are drawn."""
-        subject, names = self.subject, names_of(group.devices)
-        boxes = [box for placed in group.devices for box in placed.boxes]
-        hull = box_around(boxes)
-        sizes = {
-            tuple(sorted((round(f.w_um, 3), round(f.l_um, 3)))) for placed in group.devices for f in placed.fingers
-        }
-        if len(sizes) > 1:
-            shown = ", ".join(f"{a:g} x {b:g} um" for a, b in sorted(sizes)[:4])
-            yield from subject.finding(
-                "passives",
-                len(sizes) - 1,
-                hull,
-                f"{group.words} {names} is drawn in {len(sizes)} unlike units: {shown}",
-                "equal units, in series and in parallel",
-                devices=group.devices,
-            )
-        banks = _clusters(boxes, subject.technology.to_dbu(_BANK_UM))
-        if banks > 1:
-            yield from subject.finding(
-                "passives",
-                banks - 1,
-                hull,
-                f"{group.words} {names} lies in {banks} places",
-                "one bank, the units interleaved",
-                devices=group.devices,
-                most="must" if group.strict else "should",
-            )
-        if group.devices[0].device.type == "resistor" and len(boxes) > 1:
-            yield from self._bar_dummies(group, boxes, hull)
-
-    def _bar_dummies(self, group: MatchedDevices, boxes: Sequence[kdb.Box], hull: kdb.Box) -> list[Finding]:
-        """Return whether the bars at the ends of a bank lack a dummy beside them."""
-        subject = self.subject
-        bars = subject.role("poly") - region_of(boxes)
-        beside = subject.technology.to_dbu(2.0)
-        upright = sum(box.height() for box in boxes) >= sum(box.width() for box in boxes)
-        middle = hull.center()
-        sides = (
-            [kdb.Box(hull.left - beside, middle.y - 1, hull.left - 1, middle.y + 1),
-             kdb.Box(hull.right + 1, middle.y - 1, hull.right + beside, middle.y + 1)]
-            if upright
-            else [kdb.Box(middle.x - 1, hull.bottom - beside, middle.x + 1, hull.bottom - 1),
-                  kdb.Box(middle.x - 1, hull.top + 1, middle.x + 1, hull.top + beside)]
-        )  # fmt: skip
-        bare = sum(not (bars & kdb.Region(side)).count() for side in sides)
-        return subject.finding(
-            "passives",
-            bare,
-            hull,
-            f"{group.words} {names_of(group.devices)} has no dummy bar at {bare} of its 2 ends",
-            "a dummy bar at each end of the bank",
-            devices=group.devices,
-            most="should",
-        )
-
 
 def _is_kin(placed: PlacedDevice, group: MatchedDevices) -> bool:
     """Return whether a transistor is of a group's type and length and the same source: it would fit in."""
@@ -283,12 +220,6 @@ def _is_kin(placed: PlacedDevice, group: MatchedDevices) -> bool:
 
 _ALIKE = 0.1
 """Devices whose covered share differs by at most this much of the largest are covered alike. [1]"""
-
-
-def _clusters(boxes: Sequence[kdb.Box], gap: int) -> int:
-    """Return in how many places boxes lie whose neighbours are no farther apart than ``gap``. [dbu]"""
-    half = gap // 2
-    return region_of(box.enlarged(half, half) for box in boxes).merged().count()
 
 
 def _relatives(subject: Subject, members: Sequence[PlacedDevice]) -> list[PlacedDevice]:
@@ -314,7 +245,7 @@ def _relatives(subject: Subject, members: Sequence[PlacedDevice]) -> list[Placed
     return list(found.values())
 
 
-def _groups(subject: Subject) -> list[MatchedDevices]:
+def matched_groups(subject: Subject) -> list[MatchedDevices]:
     """Return the groups of devices that must match, each set of devices once."""
     found: dict[frozenset[int], MatchedDevices] = {}
     for module in subject.roles.groups:

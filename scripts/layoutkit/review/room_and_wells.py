@@ -38,6 +38,7 @@ class RoomAndWells:
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
         yield from self.room()
+        yield from self.shape()
         yield from self.rings()
         yield from self.lone_dummies()
         yield from self.well_tap()
@@ -48,27 +49,49 @@ class RoomAndWells:
         if len(subject.placed) < _LEAST_DEVICES:
             return
         asked = subject.asked.outline if subject.asked is not None else ()
+        if any(each.width or each.height for each in asked):
+            return
         used, core = self._used()
         share = (used & kdb.Region(core)).area() / core.area()
-        if not any(each.width or each.height for each in asked):
-            yield from subject.finding(
-                "room.used", share, core, f"devices and wells use {100 * share:.3g} % of the core",
-                "move the devices together", devices=(),
+        yield from subject.finding(
+            "room.used", share, core, f"devices and wells use {100 * share:.3g} % of the core",
+            "move the devices together",
+        )  # fmt: skip
+        empty = self._largest_empty()
+        yield from subject.finding(
+            "room.empty", empty.area() / self.box.area(), empty,
+            f"an empty rectangle of {subject.um(empty.width()):.3g} x {subject.um(empty.height()):.3g} um, "
+            f"{100 * empty.area() / self.box.area():.3g} % of the layout",
+            "move the devices together, or fold the large ones so that they fill the gap",
+        )  # fmt: skip
+
+    def shape(self) -> list[Finding]:
+        """Return whether the layout misses the outline that was asked for, or is too long where none was."""
+        subject, box = self.subject, self.box
+        sizes = {
+            "width": subject.um(box.width()),
+            "height": subject.um(box.height()),
+            "aspect": longer_side(box) / min(box.width(), box.height()),
+        }
+        asked = {
+            name: getattr(each, name)
+            for each in (subject.asked.outline if subject.asked is not None else ())
+            for name in sizes
+            if getattr(each, name)
+        }
+        if asked:
+            name = max(asked, key=lambda each: sizes[each] / asked[each])
+            return subject.finding(
+                "room.asked", sizes[name] / asked[name], box,
+                f"the layout has {name} {sizes[name]:.3g}, asked for at most {asked[name]:.3g}",
+                "fold large devices, or ask for an outline into which they fit",
             )  # fmt: skip
-            empty = self._largest_empty()
-            yield from subject.finding(
-                "room.empty", empty.area() / self.box.area(), empty,
-                f"an empty rectangle of {subject.um(empty.width()):.3g} x {subject.um(empty.height()):.3g} um, "
-                f"{100 * empty.area() / self.box.area():.3g} % of the layout",
-                "move the devices together, or fold the large ones so that they fill the gap",
-            )  # fmt: skip
-        aspect = longer_side(self.box) / min(self.box.width(), self.box.height())
-        wanted = max((each.aspect or 0.0 for each in asked), default=0.0)
-        if aspect > wanted * 1.05 and not any(each.width and each.height for each in asked):
-            yield from subject.finding(
-                "room.aspect", aspect, self.box, f"the layout is {aspect:.3g} times as long as it is wide",
-                "fold large devices, stack the rows",
-            )  # fmt: skip
+        if len(subject.placed) < _LEAST_DEVICES:
+            return []
+        return subject.finding(
+            "room.aspect", sizes["aspect"], box, f"the layout is {sizes['aspect']:.3g} times as long as it is wide",
+            "fold large devices, stack the rows",
+        )  # fmt: skip
 
     def _used(self) -> tuple[kdb.Region, kdb.Box]:
         """Return the area of wells, diffusion, taps, poly and plates with what rings enclose, and the box around it."""
@@ -151,7 +174,9 @@ class RoomAndWells:
         subject = self.subject
         rules = [rule.id for rule in subject.technology.rules if rule.kind == "tap_distance"]
         if not rules:
-            self.unjudged.append(Unjudged("well-tap", f"{subject.technology.name} states no distance to taps"))
+            self.unjudged.append(
+                Unjudged("well-tap", f"{subject.technology.name} states no distance to taps", matters=True)
+            )
             return
         options = Options(rule_ids=rules, chosen_rules=True, max_violations=20)
         report = check_cell(subject.cell.layout(), subject.cell, subject.technology, options).summary()

@@ -283,6 +283,13 @@ def box_around(boxes: Iterable[kdb.Box]) -> kdb.Box:
     return found
 
 
+def centre_of(devices: Sequence[PlacedDevice]) -> tuple[float, float]:
+    """Return the centre of the area of devices. [dbu]"""
+    area = sum(placed.area for placed in devices)
+    x, y = (sum(placed.area * placed.centre[axis] for placed in devices) / area for axis in (0, 1))
+    return x, y
+
+
 def longer_side(box: kdb.Box) -> int:
     """Return the longer side of a box, 0 for none. [dbu]"""
     return 0 if box.empty() else max(box.width(), box.height())

@@ -1,4 +1,4 @@
-"""Findings on wires: their length, metal that carries nothing, and neighbours that disturb."""
+"""Findings on wires: their length, and metal that carries nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 _LEAST_TREE_UM = 1.0
 """Nets whose terminals are nearer to each other than this have no length to judge. [um]"""
 _EQUAL = 0.02  # stubs whose lengths differ by at most this much balance each other [1]
-_BESIDE = 2  # wires nearer than this many minimum spaces run side by side
 
 
 class Stub(NamedTuple):
@@ -52,7 +51,6 @@ class Wires:
         for net in self.signals:
             yield from self.length(net)
         yield from self.dead_metal()
-        yield from self.coupling()
 
     def _points(self, net: str) -> dict[PlacedDevice, list[tuple[int, int]]]:
         """Return where each device meets a net: the centres of its contacts. [dbu]"""
@@ -193,36 +191,6 @@ class Wires:
                     if part in parts:
                         yield self.subject.technology.conductor(parts[part]).name, region_of(placed.boxes)
 
-    def coupling(self) -> Iterator[Finding]:
-        """Yield the quiet nets that run beside loud ones."""
-        quiet, loud = _quiet_and_loud(self.subject)
-        for one in sorted(quiet):
-            for other in sorted(loud - {one}):
-                if one in loud and other in quiet and one > other:
-                    continue
-                length, place = self._beside(one, other)
-                yield from self.subject.finding(
-                    "coupling",
-                    self.subject.um(length),
-                    place,
-                    f"{one} runs {self.subject.um(length):.3g} um beside {other} at under {_BESIDE} minimum spaces",
-                    "more distance, or a quiet wire between them",
-                    nets=[one, other],
-                )
-
-    def _beside(self, one: str, other: str) -> tuple[int, kdb.Box]:
-        """Return along how much of their length two nets run side by side, and where. [dbu]"""
-        length, place = 0, kdb.Box()
-        for conductor in self.subject.technology.conductors:
-            first, second = (self.subject.shapes(net, conductor.name) for net in (one, other))
-            if first.is_empty() or second.is_empty():
-                continue
-            pairs = first.separation_check(second, _BESIDE * conductor.space, False, kdb.Region.Projection)
-            for pair in pairs.each():
-                length += min(pair.first.length(), pair.second.length())
-                place += pair.bbox()
-        return length, place
-
 
 class _Pieces:
     """The metal of a net as rectangles, each as wide as the wire, and where they meet. [dbu]
@@ -324,24 +292,3 @@ def _spanning_tree(points: Sequence[tuple[int, int]]) -> float:
         out[nearest] = False
         distance = np.minimum(distance, np.abs(places - places[nearest]).sum(axis=1))
     return total
-
-
-def _quiet_and_loud(subject: Subject) -> tuple[set[str], set[str]]:
-    """Return the nets that must not be disturbed, and those that disturb: outputs and clocks."""
-    quiet: set[str] = set()
-    loud: set[str] = set()
-    devices = {device.id: device for device in subject.circuit.devices}
-    for module in subject.roles.groups:
-        if module.type in {"differential_pair", "source_follower"}:
-            quiet.update(devices[name].terminals["g"] for name in module.devices if "g" in devices[name].terminals)
-        if module.type == "inverter":
-            loud.update(str(module.properties[each]) for each in ("input", "output"))
-    switched = {d.terminals["g"] for d in subject.circuit.devices if d.id in subject.currents.devices
-                and "switch" in subject.currents.devices[d.id].how and d.is_mos}  # fmt: skip
-    loud |= {net for net in switched if net in subject.circuit.ports}
-    for port in subject.circuit.ports:
-        ends = {(devices[end.device].type, end.terminal) for end in subject.circuit.nets[port]}
-        if {("nmos", "d"), ("pmos", "d")} <= ends:
-            loud.add(port)
-    own = {*subject.supplies.power, *subject.supplies.ground}
-    return {net for net in quiet - own if net in subject.number}, {net for net in loud - own if net in subject.number}

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraint_faults import check_constraints
 from layoutkit.extract.extractor import extract
-from layoutkit.flow.design import read_constraints
+from layoutkit.flow.design import LayoutRequest, read_constraints, with_outline
+from layoutkit.flow.stage_record import RECORD, STAGES, read_record
 from layoutkit.layout.cells import choose_cell
 from layoutkit.lvs.compare import compare
 from layoutkit.review.design_review import review_layout
@@ -89,7 +90,11 @@ class LayoutReview:
             return None
         constraints = read_constraints(given)
         check_constraints(constraints, self.comparison.circuit)
-        return constraints
+        workspace = self.current.workspace
+        if "constraints" in self.params or workspace is None or not workspace.path(RECORD).is_file():
+            return constraints
+        asked = read_record(workspace, STAGES[-1]).options
+        return with_outline(constraints, LayoutRequest(outline=asked.get("outline"), aspect=asked.get("aspect")))
 
     @property
     def _of_workspace(self) -> bool:

@@ -313,6 +313,17 @@ def test_aspect(figure, expected):
     assert severities(planted.review(), "room", "as long as") == expected
 
 
+@both("room.asked", "must", "should")
+@pytest.mark.parametrize("asked", [{"aspect": 4.0}, {"width": 160.0}, {"height": 41.0, "width": 160.0}])
+def test_an_outline_that_was_asked_for(figure, expected, asked):
+    """Four times as long as wide is no finding where that was asked for; a tenth more than asked is severe."""
+    planted = crowd()
+    planted.box("PR_bndry", -5, -15, -5 + 40 * 4 * figure, 25)
+    review = planted.review(constraints={"outline": [asked]})
+    assert severities(review, "room", "asked for at most") == expected
+    assert severities(review, "room", "as long as") == set()
+
+
 def test_the_largest_empty_rectangle_is_found():
     boxes = [kdb.Box(0, 0, 1000, 300), kdb.Box(0, 300, 200, 1000), kdb.Box(600, 800, 1000, 1000)]
     found = largest_empty(kdb.Box(0, 0, 1000, 1000), boxes)

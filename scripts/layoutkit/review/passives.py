@@ -1,0 +1,224 @@
+"""Findings on resistors and capacitors whose ratio counts, and on capacitors that must not be disturbed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+from layoutkit.review.coupling import Coupling
+from layoutkit.review.matched_devices import MOST_PARTS, matched_groups
+from layoutkit.review.repeated_cells import off_pitch
+from layoutkit.review.subject import box_around, names_of, region_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from layoutkit.review.finding import Finding, Unjudged
+    from layoutkit.review.matched_devices import MatchedDevices
+    from layoutkit.review.subject import PlacedDevice, Subject
+
+_BANK_UM = 5.0
+"""Gap within which bars and plates are one bank. [um]"""
+_END_UM = 2.0
+"""Distance from a bank within which a bar guards its end. [um]"""
+_MOST_BANKS = 3  # equal capacitors on one net from which on their places are judged
+
+
+class Passives:
+    """The findings on resistors and capacitors of one layout.
+
+    Args:
+        subject: The layout.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.unjudged: list[Unjudged] = []
+        groups = matched_groups(subject)
+        self.groups = [each for each in groups if each.devices[0].device.type in {"resistor", "capacitor"}]
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield all findings."""
+        for group in self.groups:
+            yield from self.apart(group)
+            yield from self.unlike_units(group)
+            yield from self.banks(group)
+            yield from self.bare_ends(group)
+            yield from self.spare_units(group)
+        yield from self.strewn()
+        yield from self.noisy_wires()
+
+    def apart(self, group: MatchedDevices) -> list[Finding]:
+        """Return whether other resistors or capacitors lie among those of a group."""
+        subject, (first, *_) = self.subject, group.devices
+        hull = box_around(placed.box for placed in group.devices)
+        foreign = [
+            placed
+            for placed in subject.placed
+            if placed not in group.relatives
+            and placed.device.type == first.device.type
+            and not _is_tied(placed)
+            and any(hull.contains(box.center()) for box in placed.boxes)
+        ]
+        return subject.finding(
+            "group-apart",
+            len(foreign),
+            hull,
+            f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.words} {names_of(group.devices)}",
+            "draw the group as one bank, with nothing but its dummies inside",
+            devices=[*group.devices, *foreign],
+            most="must" if group.strict else "should",
+        )
+
+    def unlike_units(self, group: MatchedDevices) -> list[Finding]:
+        """Return whether a group is drawn in unlike bars or plates; unlike lengths in no simple ratio are milder."""
+        sizes = sorted(
+            {tuple(sorted((round(f.w_um, 3), round(f.l_um, 3)))) for p in group.devices for f in p.fingers}
+        )  # fmt: skip
+        areas = [a * b for a, b in sizes]
+        parts = [Fraction(area / areas[0]).limit_denominator(MOST_PARTS) for area in areas]
+        even = all(abs(float(p) * areas[0] / a - 1) < 1e-3 for p, a in zip(parts, areas, strict=True))
+        shown = ", ".join(f"{a:g} x {b:g} um" for a, b in sizes[:4])
+        return self.subject.finding(
+            "passives",
+            len(sizes) - 1,
+            box_around(placed.box for placed in group.devices),
+            f"{group.words} {names_of(group.devices)} is drawn in {len(sizes)} unlike units: {shown}",
+            "equal units, in series and in parallel",
+            devices=group.devices,
+            most="must" if even else "should",
+        )
+
+    def banks(self, group: MatchedDevices) -> list[Finding]:
+        """Return whether a group lies in several places."""
+        boxes = [box for placed in group.devices for box in placed.boxes]
+        banks = self._banks(boxes) if group.strict else 1  # the halves of a pair may lie at both sides of its axis
+        return self.subject.finding(
+            "passives",
+            banks - 1,
+            box_around(boxes),
+            f"{group.words} {names_of(group.devices)} lies in {banks} places",
+            "one bank, the units interleaved",
+            devices=group.devices,
+        )
+
+    def _banks(self, boxes: Sequence[kdb.Box]) -> int:
+        """Return in how many places boxes lie whose neighbours are no farther apart than in a bank."""
+        half = self.subject.technology.to_dbu(_BANK_UM) // 2
+        return region_of(box.enlarged(half, half) for box in boxes).merged().count()
+
+    def bare_ends(self, group: MatchedDevices) -> list[Finding]:
+        """Return whether the bars at the ends of a bank of resistors lack a dummy beside them."""
+        subject = self.subject
+        boxes = [box for placed in group.devices for box in placed.boxes]
+        hull, reach = box_around(boxes), subject.technology.to_dbu(_END_UM)
+        if group.devices[0].device.type != "resistor" or len(boxes) < 2 or self._banks(boxes) > 1:
+            return []
+        bars, middle = subject.role("poly") - region_of(boxes), hull.center()
+        upright = sum(box.height() for box in boxes) >= sum(box.width() for box in boxes)
+        low, high = (hull.left, hull.right) if upright else (hull.bottom, hull.top)
+        sides = [
+            kdb.Box(start, middle.y, start + reach, middle.y + 1)
+            if upright
+            else kdb.Box(middle.x, start, middle.x + 1, start + reach)
+            for start in (low - reach, high)
+        ]
+        bare = sum((bars & kdb.Region(side)).is_empty() for side in sides)
+        return subject.finding(
+            "passives",
+            bare,
+            hull,
+            f"{group.words} {names_of(group.devices)} has no dummy bar at {bare} of its 2 ends",
+            "a dummy bar at each end of the bank",
+            devices=group.devices,
+            most="should",
+        )
+
+    def spare_units(self, group: MatchedDevices) -> list[Finding]:
+        """Return whether more dummies than units lie in and around a bank."""
+        subject = self.subject
+        kind, units = group.devices[0].device.type, sum(len(placed.boxes) for placed in group.devices)
+        reach = subject.technology.to_dbu(_BANK_UM)
+        around = box_around(placed.box for placed in group.devices).enlarged(reach, reach)
+        tied = [
+            box for placed in subject.placed if placed.device.type == kind and _is_tied(placed) for box in placed.boxes
+        ]
+        idle = [finger.place for finger in subject.extraction.dummies if finger.kind.name == kind]
+        spots = [box.center() for box in tied] + [
+            kdb.DPoint(*place).to_itype(subject.technology.dbu_um) for place in idle
+        ]
+        count = sum(around.contains(spot) for spot in spots)
+        return subject.finding(
+            "passives",
+            max(0, count - units),
+            around,
+            f"{group.words} {names_of(group.devices)} has {count} dummies around {units} units",
+            "dummies at the edge of the bank only",
+            devices=group.devices,
+            most="should",
+        )
+
+    def strewn(self) -> Iterator[Finding]:
+        """Yield the equal capacitors on one net that lie neither in one bank nor at one pitch."""
+        subject, known = self.subject, {id(placed) for group in self.groups for placed in group.devices}
+        alike: dict[tuple[object, ...], list[PlacedDevice]] = defaultdict(list)
+        for placed in subject.placed:
+            if placed.device.type == "capacitor" and id(placed) not in known and not _is_tied(placed):
+                size = sorted((round(f.w_um, 3), round(f.l_um, 3)) for f in placed.fingers)
+                for net in set(placed.device.terminals.values()):
+                    alike[placed.device.model, net, tuple(size)].append(placed)
+        for devices in alike.values():
+            boxes = [box for placed in devices for box in placed.boxes]
+            banks = self._banks(boxes)
+            if len(devices) < _MOST_BANKS or banks == 1:
+                continue
+            off = off_pitch([placed.centre for placed in devices], subject.technology.to_dbu(1.0))
+            yield from subject.finding(
+                "passives",
+                banks - 1 if off > subject.technology.grid else 0,
+                box_around(boxes),
+                f"{len(devices)} equal capacitors ({names_of(devices)}) are strewn over {banks} places",
+                "one bank, or one capacitor beside each stage at its pitch",
+                devices=devices,
+                most="should",
+            )
+
+    def noisy_wires(self) -> Iterator[Finding]:
+        """Yield the outputs, clocks and supplies that run under a capacitor between signals without a shield."""
+        subject, technology = self.subject, self.subject.technology
+        noisy = {*Coupling(subject).loud, *subject.supplies.power} & set(subject.number)
+        names = [conductor.name for conductor in technology.conductors]
+        for placed in subject.placed:
+            spec = technology.passives.get(placed.fingers[0].device)
+            ends = set(placed.device.terminals.values())
+            if spec is None or "bottom" not in spec.parts or any(net in subject.supplies for net in ends):
+                continue
+            shield, over, nets = kdb.Region(), kdb.Region(), set()
+            plates = region_of(placed.boxes)
+            below = names[: names.index(technology.conductor(spec.parts["bottom"]).name)]
+            for name in reversed(below):
+                for net in sorted(noisy - ends):
+                    seen = (subject.shapes(net, name) & plates) - shield
+                    if not seen.is_empty():
+                        over += seen
+                        nets.add(net)
+                for ground in subject.supplies.ground:
+                    if ground in subject.number:
+                        shield += subject.shapes(ground, name)
+            yield from subject.finding(
+                "passives.noise",
+                over.merged().area() / plates.area(),
+                over.bbox(),
+                f"wires of {', '.join(sorted(nets))} run under capacitor {placed.id}",
+                "lead them around the capacitor, or shield it by a plate on ground",
+                devices=[placed],
+                nets=nets,
+            )
+
+
+def _is_tied(placed: PlacedDevice) -> bool:
+    """Return whether both ends of a resistor or capacitor are on one net."""
+    return len({placed.device.terminals[end] for end in placed.device.kind.ends}) == 1
