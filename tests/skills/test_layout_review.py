@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import klayout.db as kdb
 import pytest
 
 from layoutkit.flow.summary import faults, summary
@@ -89,3 +90,16 @@ def test_a_build_states_the_verdict_of_the_review(finished_layout):
     assert "design review" in page
     assert all(f"review {each['id']}" in page for each in review["findings"])
     assert faults(report) == []  # the review does not decide whether a build is clean
+
+
+@pytest.mark.parametrize("unit", [0.005, 0.0005])
+def test_a_file_in_another_database_unit_gets_the_same_review(run_script, tmp_path, unit):
+    layout = kdb.Layout()
+    layout.read(str(EXAMPLE[1]))
+    factor = layout.dbu / unit
+    layout.transform(kdb.ICplxTrans(factor))
+    layout.dbu = unit
+    layout.write(str(tmp_path / "other.gds"))
+    _, before = run_script(SCRIPT, *EXAMPLE)
+    _, after = run_script(SCRIPT, "--layout-path", tmp_path / "other.gds", *EXAMPLE[2:])
+    assert after["data"]["findings"] == before["data"]["findings"]

@@ -192,7 +192,8 @@ class _Slabs:
                     splits[near] |= ends
         corners = [sorted(own) for own in splits]
         for left, bottom, right, top in marks:
-            for row in range(bisect_right(self.heights, bottom) - 1, bisect_left(self.heights, top)):
+            first, last = bisect_right(self.heights, bottom) - 1, bisect_left(self.heights, top)
+            for row in range(max(first, 0), min(last, len(events))):  # a cut may reach beyond its metal
                 if not self.longest:
                     splits[row] |= {left, right}
                 elif not _is_near(corners[row], left, right - left):

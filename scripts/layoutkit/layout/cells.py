@@ -58,6 +58,18 @@ def choose_cell(layout: kdb.Layout, name: str | None = None) -> kdb.Cell:
     return tops[0]
 
 
+def to_unit(layout: kdb.Layout, dbu_um: float) -> None:
+    """Give a layout the database unit ``dbu_um``, as engines that count in a technology's unit need it.
+
+    Places stay where they are; those between units of a coarser grid are rounded to it. [um]
+    """
+    import klayout.db as kdb
+
+    if abs(layout.dbu - dbu_um) > 1e-9 * dbu_um:
+        layout.transform(kdb.ICplxTrans(layout.dbu / dbu_um))
+        layout.dbu = dbu_um
+
+
 def fresh_cell(layout: kdb.Layout, name: str) -> kdb.Cell:
     """Return the empty cell ``name`` of ``layout``, ready to be drawn into.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from layoutkit.extract.extractor import extract
-from layoutkit.layout.cells import choose_cell
+from layoutkit.layout.cells import choose_cell, to_unit
 from layoutkit.parasitics.capacitance import capacitances
 from layoutkit.parasitics.layout_circuit import layout_circuit
 from layoutkit.parasitics.layout_networks import layout_networks
@@ -60,7 +60,7 @@ def extract_parasitics(
     """Return the parasitics of a layout.
 
     Args:
-        layout: The layout.
+        layout: The layout; it gets the technology's database unit.
         circuit: Its input netlist, in models of the technology.
         technology: Its process.
         options: How to extract.
@@ -70,6 +70,7 @@ def extract_parasitics(
         NetlistError: If the netlist holds models that the technology does not have.
     """
     options = options or PexOptions()
+    to_unit(layout, technology.dbu_um)
     cell = choose_cell(layout, options.cell_name)
     extraction = extract(layout, cell, technology, waived_layers=options.waived_layers)
     found = layout_circuit(extraction, circuit)

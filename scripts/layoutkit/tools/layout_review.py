@@ -9,7 +9,7 @@ from layoutkit.circuit.constraint_faults import check_constraints
 from layoutkit.extract.extractor import extract
 from layoutkit.flow.design import LayoutRequest, read_constraints, with_outline
 from layoutkit.flow.stage_record import RECORD, STAGES, read_record
-from layoutkit.layout.cells import choose_cell
+from layoutkit.layout.cells import choose_cell, to_unit
 from layoutkit.lvs.compare import compare
 from layoutkit.review.design_review import review_layout
 from layoutkit.review.review_limits import limits_with
@@ -64,6 +64,7 @@ class LayoutReview:
         layout = self.current.read()
         cell = choose_cell(layout, self.params.get("cell_name"))
         technology = self.comparison.technology
+        to_unit(layout, technology.dbu_um)
         extraction = extract(layout, cell, technology, waived_layers=self.params["waived_layers"])
         circuit = self.comparison.circuit
         result = compare(extraction, circuit)

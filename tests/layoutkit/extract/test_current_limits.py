@@ -277,3 +277,13 @@ def test_a_narrow_wire_that_enters_wider_metal_at_a_cut_carries_what_it_does_els
         edges.append((end, mesh.at("Metal2", place.x, place.y), 10**9))
     flow, _ = minimum_cut(sink + 1, edges, source, sink)
     assert flow / 1e6 == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize("longest", [None, 1000])
+def test_cuts_that_reach_beyond_their_metal_cut_it_where_they_lie_on_it(longest):
+    technology = load("sky130A")
+    regions = {"li1": kdb.Region(kdb.Box(0, 0, 900, 400))}
+    mesh = mesh_of(technology, regions, [(600, -100, 800, 100), (250, 300, 450, 600)], longest)
+    lefts = {left for _, (left, *_) in mesh.cells}
+    assert {0, 250, 600} <= lefts
+    assert sum((right - left) * (top - low) for _, (left, low, right, top) in mesh.cells) == 900 * 400
