@@ -77,20 +77,20 @@ class WholeLayout:
         self._shapes[name].insert(box)
 
 
-def single_places(around: WholeLayout, metal: Mapping[str, kdb.Region], most: int | None = None) -> list[SinglePlace]:
+def single_places(
+    around: WholeLayout, metal: Mapping[str, kdb.Region], most: int | None = None, near: kdb.Box | None = None
+) -> list[SinglePlace]:
     """Return the single cuts of a net where two fit, sorted by cut and place.
 
     Args:
         around: The layout.
         metal: Name to merged shapes of each conductor and cut of the net.
         most: How many joints on one cut are looked at; None for all.
+        near: Where they are looked for; None for everywhere. [dbu]
     """
     own = WholeLayout(around.technology, metal, around.channels, around.area)
-    found = [
-        place
-        for cut, levels, box in islice(_singles(around, metal), most)
-        if (place := _place(around, own, cut, levels, box))
-    ]
+    singles = (each for each in _singles(around, metal) if near is None or each[2].overlaps(near))
+    found = [place for cut, levels, box in islice(singles, most) if (place := _place(around, own, cut, levels, box))]
     return sorted(found, key=lambda each: (each.cut, each.box.left, each.box.bottom))
 
 
@@ -184,18 +184,19 @@ def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kd
         return True
     if not pad.inside(around.area) or around.covers_channel(added):
         return False
+    space = conductor.space
+    close = pad.enlarged(space, space)
+    foreign = around.near(conductor.name, close) - metal.near(conductor.name, close)
+    if not (added.sized(space, 2) & foreign).is_empty():
+        return False  # the usual reason, told from the fewest shapes
     wide, most = conductor.wide_width, max(conductor.space, conductor.wide_space or 0)
     reach = 2 * max(most, wide or 0)
     window = pad.enlarged(reach, reach)
     whole = around.near(conductor.name, window)
     beside = metal.near(conductor.name, window)
     nearby, others = beside & kdb.Region(window), whole - beside
-    space = conductor.space
-    if not (added.sized(space, 2) & others).is_empty():
-        return False
-    if wide is not None and not (_core(others, wide) + _core(nearby + added, wide)).is_empty():
-        space = most
-    if not (added.sized(space, 2) & others).is_empty():
+    is_wide = wide is not None and not (_core(others, wide) + _core(nearby + added, wide)).is_empty()
+    if is_wide and not (added.sized(most, 2) & others).is_empty():
         return False
     before, after = nearby.merged(), (nearby + added).merged()
     euclidean = kdb.Region.Euclidian

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import klayout.db as kdb
+
 from layoutkit.parasitics.net_network import NetNetwork, net_network
 from layoutkit.parasitics.net_parasitics import TerminalResistance
 from layoutkit.parasitics.net_resistance import CONTACT, POLY, WireExtractor
@@ -11,8 +13,6 @@ from layoutkit.parasitics.terminal_feeds import Place, channels_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-    import klayout.db as kdb
 
     from layoutkit.extract.extracted import Extraction, LayoutNet
     from layoutkit.parasitics.layout_circuit import FeedsOfNet, LayoutCircuit
@@ -29,7 +29,8 @@ def layout_networks(
     """
     extraction = found.extraction
     wires = WireExtractor(extraction.technology)
-    channels = channels_of(extraction)
+    channels = kdb.Shapes()
+    channels.insert(channels_of(extraction))
     feeds = found.feeds
     networks, unchecked = {}, set()
     for number, net in sorted(extraction.nets.items()):
@@ -55,13 +56,14 @@ def _network(
     name: str,
     wires: WireExtractor,
     regions: dict[str, kdb.Region],
-    channels: kdb.Region,
+    channels: kdb.Shapes,
     feeds: FeedsOfNet,
     port: Place | None,
 ) -> NetNetwork:
-    crossed = list(channels.interacting(regions[POLY]).each())
+    near = kdb.Region([shape.polygon for shape in channels.each_touching(regions[POLY].bbox())])
+    crossed = list(near.interacting(regions[POLY]).each())
     regions[CONTACT] &= regions[POLY]
-    regions[POLY] -= channels
+    regions[POLY] -= near
     places = [place for each in feeds.values() for place in each.points] + ([] if port is None else [port])
     return net_network(name, wires.extract(regions, crossed, places), feeds, port)
 

@@ -19,7 +19,7 @@ from layoutkit.review.finding import Finding, Unjudged
 from layoutkit.review.subject import PlacedDevice, Subject, box_around, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.parasitics.net_network import NetNetwork
 
@@ -47,6 +47,7 @@ class Electrical:
         self.technology = subject.technology
         self.unjudged: list[Unjudged] = []
         self._weakest: dict[str, Weakest | None] = {}
+        self._flows: dict[object, tuple[Weakest | None, kdb.Point]] = {}
         full = {net for placed in subject.placed if subject.is_full(placed) for _, net, _ in self._ends(placed)}
         supplies = {net for net in subject.supplies.power + subject.supplies.ground if net in subject.number}
         wanted = {subject.number[net] for net in supplies | full if net in subject.number}
@@ -197,37 +198,50 @@ class Electrical:
     def weakest(self, net: str) -> Weakest | None:
         """Return the weakest place of a net's metal for its current; None where all of it is strong enough."""
         if net not in self._weakest:
-            self._weakest[net] = self._flow(net)
+            limit = self.subject.limits["electromigration"]
+            share = limit.should or limit.must or 1.0
+            enough = 1000 * self.total(net) <= share * self._least_limit(net)
+            self._weakest[net] = None if enough else self._alike(net, share)
         return self._weakest[net]
 
-    def _flow(self, net: str) -> Weakest | None:
-        technology, subject = self.technology, self.subject
-        share = subject.limits["electromigration"].should or subject.limits["electromigration"].must or 1.0
-        total_ma = 1000 * self.total(net)
-        if total_ma <= share * self._least_limit(net):
-            return None
-        regions = {name: subject.shapes(net, name) for name, _ in subject.metal_layers}
-        first = technology.conductors[0].name
+    def _alike(self, net: str, share: float) -> Weakest | None:
+        """Return the weakest place of a net, as that of another net that is drawn and fed alike at another place."""
+        metal, corner = self.subject.metal_key(net)
+        ends = self._ends_of_flow(net)
+        x, y = corner.x, corner.y
+        fed = frozenset((side, p.x - x, p.y - y, round(ma * _NANO)) for side, at in ends.items() for p, ma in at)
+        ports = frozenset((each, p.x - x, p.y - y) for each, p, _ in self.subject.labels.get(net, ()))
+        key = metal, fed, ports
+        if key not in self._flows:
+            self._flows[key] = self._flow(net, share, ends), corner
+        found, origin = self._flows[key]
+        return None if found is None else found._replace(box=found.box.moved(corner - origin))
+
+    def _ends_of_flow(self, net: str) -> dict[int, list[tuple[kdb.Point, float]]]:
+        """Return the contacts at which current enters (1) and leaves (-1) a net, and how much. [mA]"""
         ends: dict[int, list[tuple[kdb.Point, float]]] = {-1: [], 1: []}
-        feeds = subject.feeds(net)
-        half = technology.contact.size // 2
-        known = self.currents_of(net)
+        first, feeds, known = self.technology.conductors[0].name, self.subject.feeds(net), self.currents_of(net)
         rest = -1 if sum(sign * current for *_, sign, current in known) > 0 else 1  # where resistors take or give
         for placed, terminal, sign, current in known:
             for place, part in feeds[placed, terminal].points.items():
-                side = 1 if net in subject.supplies else sign or rest
+                side = 1 if net in self.subject.supplies else sign or rest
                 if place.conductor == first:
                     ends[side].append((kdb.Point(place.x, place.y), 1000 * current * part))
-        marks = [(p.x - half, p.y - half, p.x + half, p.y + half) for side in ends.values() for p, _ in side]
-        mesh = mesh_of(technology, regions, marks, technology.to_dbu(LONGEST_CELL_UM))
+        return ends
+
+    def _flow(self, net: str, share: float, ends: Mapping[int, Sequence[tuple[kdb.Point, float]]]) -> Weakest | None:
+        technology, subject = self.technology, self.subject
+        regions = {name: subject.shapes(net, name) for name, _ in subject.metal_layers}
+        first = technology.conductors[0].name
+        mesh = mesh_of(technology, regions, longest=technology.to_dbu(LONGEST_CELL_UM))
         limits, _ = capacities(technology, mesh)
-        endless = int(4 * total_ma * _NANO) + 1
+        sums = {side: sum(current for _, current in found) for side, found in ends.items()}
+        endless = int(4 * max(sums.values()) * _NANO) + 1
         edges = [
             (link.one, link.other, endless if limit is None else int(share * limit * _NANO))
             for link, limit in zip(mesh.links, limits, strict=True)
         ]
         nodes = {1: len(mesh.cells), -1: len(mesh.cells) + 1}
-        sums = {side: sum(current for _, current in found) for side, found in ends.items()}
         for side, found in ends.items():
             for point, current in found:
                 cell = mesh.at(first, point.x, point.y)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from layoutkit.review.finding import Finding, Unjudged
 
 _MOST_JOINTS = 12
-"""Joints on one cut that are looked at where the current is small, and one on each further net."""
+"""Joints on one cut where two fit that are looked for where the current is small."""
 
 
 class PortsAndCuts:
@@ -77,11 +77,11 @@ class PortsAndCuts:
         whole = WholeLayout(technology, conducting, channels, subject.cell.bbox())
         plain: list[tuple[str, SinglePlace]] = []
         for net in subject.nets:
-            weak = self.electrical.weakest(net)
-            most = None if weak else max(1, _MOST_JOINTS - len(plain))
-            places = single_places(whole, {name: subject.shapes(net, name) for name in conducting}, most)
-            over = [each for each in places if weak is not None and each.box.overlaps(weak.box) and weak.share > 1]
-            plain += [(net, each) for each in places if each not in over]
+            weak, regions = self.electrical.weakest(net), {name: subject.shapes(net, name) for name in conducting}
+            over = single_places(whole, regions, near=weak.box) if weak is not None and weak.share > 1 else []
+            if len(plain) < _MOST_JOINTS:
+                others = single_places(whole, regions, _MOST_JOINTS - len(plain))
+                plain += [(net, each) for each in others if each not in over]
             for each in over:
                 yield from subject.finding(
                     "single-cut",

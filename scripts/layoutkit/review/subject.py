@@ -185,6 +185,13 @@ class Subject:
         found = {each.name: self.shapes(net, each.name) for each in self.technology.conductors}
         return {name: region for name, region in found.items() if not region.is_empty()}
 
+    def metal_key(self, net: str) -> tuple[tuple[int, ...], kdb.Point]:
+        """Return what the metal of a net has in common with metal that is drawn alike elsewhere, and its corner."""
+        regions = [self.shapes(net, name) for name, _ in self.metal_layers]
+        corner = box_around(region.bbox() for region in regions).p1
+        alike = (frozenset(polygon.moved(-corner.x, -corner.y) for polygon in each.each()) for each in regions)
+        return tuple(hash(each) for each in alike), corner
+
     @cached_property
     def metal_layers(self) -> tuple[tuple[str, str], ...]:
         """The conductors and cuts: their names, and the layers that they are drawn on."""

@@ -105,8 +105,9 @@ class Symmetry:
         if not wanted:
             return
         numbers = {subject.number[net] for pair in wanted for net in pair}
-        networks, unchecked = layout_networks(subject.found, numbers)
-        capacitance = capacitances(self._near(numbers), subject.technology)
+        unlike = {subject.number[net] for pair in wanted if not self._drawn_as_images(*pair) for net in pair}
+        networks, unchecked = layout_networks(subject.found, unlike)
+        capacitance = capacitances(self._near(numbers), subject.technology, _DEPTH)
         self.unjudged += [Unjudged("net-pair", reason) for reason in sorted({*unchecked, *capacitance.unchecked})]
         coupling: dict[int, dict[str, float]] = {number: {} for number in numbers}
         for (one, other), value in capacitance.coupling_fF.items():
@@ -148,9 +149,37 @@ class Symmetry:
         placed = self.subject.by_key.get(name) or self.subject.by_name.get(name)
         return name if placed is None else f"{placed.index:06d}"
 
+    def _drawn_as_images(self, one: str, other: str) -> bool:
+        """Return whether the wires of two nets, and where devices meet them, are each other's image, as R is then."""
+        names = ("poly", "contact", *(name for name, _ in self.subject.metal_layers))
+        here, there = ([self.subject.shapes(net, name) for name in names] for net in (one, other))
+        box, its = (box_around(region.bbox() for region in regions) for regions in (here, there))
+        if (box.width(), box.height()) != (its.width(), its.height()):
+            return False
+        if any(a.count() != b.count() or a.area() != b.area() for a, b in zip(here, there, strict=True)):
+            return False
+        for turned in (kdb.Trans.R0, kdb.Trans.M90, kdb.Trans.M0, kdb.Trans.R180):
+            moved = kdb.Trans(box.p1 - its.transformed(turned).p1) * turned
+            if all((a ^ b.transformed(moved)).is_empty() for a, b in zip(here, there, strict=True)):
+                return self._fed_as_images(one, other, moved)
+        return False
+
+    def _fed_as_images(self, one: str, other: str, moved: kdb.Trans) -> bool:
+        """Return whether devices meet a net where their images meet another one, which is moved onto it."""
+        fed = self.subject.feeds(other)
+        for (placed, terminal), feeds in self.subject.feeds(one).items():
+            image = next(iter(self.subject.images(placed)), placed)
+            its = fed.get((image, terminal))
+            points = {(p.x, p.y) for p in feeds.points}
+            if its is None or points != {(p.x, p.y) for p in (moved * kdb.Point(q.x, q.y) for q in its.points)}:
+                return False
+        return True
+
     def _near(self, numbers: Collection[int]) -> NetShapes:
         """Return the shapes of nets, and of all others as far as the fields of these reach."""
         shapes, shielding = net_shapes(self.subject.extraction), self.subject.technology.parasitics.shielding
+        if 2 * len(numbers) > len(self.subject.nets):  # looking for what is near would cost more than it saves
+            return shapes
         reach = self.subject.technology.to_dbu(_REACH_UM if shielding is None else shielding.reach_um)
         near = kdb.Region()
         for nets in shapes.levels.values():
@@ -216,5 +245,6 @@ def _badness(axis: Axis) -> tuple[int, float]:
     return sum(error > _FAR for error, _ in axis.errors), sum(error for error, _ in axis.errors)
 
 
+_DEPTH = 2  # levels up and down whose capacitance counts
 _REACH_UM = 8.0  # of the fields of wires, where the technology does not say [um]
 _FAR = 1000  # an axis that more devices miss by this much is not theirs [dbu]
