@@ -75,6 +75,7 @@ def inputs_of(name="amp", **changes):
                 key: [name]
                 for key in (
                     "cut",
+                    "across_cells",
                     "symmetry",
                     "not_matched",
                     "drain_source_exchanged",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.across_cells import groups_across_cells
 from layoutkit.circuit.orientation import carries_both_ways
 from layoutkit.circuit.recognise import MODULE_TYPES
+from layoutkit.circuit.repeated import find_repeated
 from layoutkit.circuit.roles import find_roles
 from layoutkit.errors import listed
 
@@ -23,8 +25,8 @@ MOST_NAMED = 40
 def recognition_data(circuit: Circuit) -> dict[str, Any]:
     """Return what was understood of an oriented circuit as JSON data.
 
-    ``supplies`` and ``groups`` are lists of objects; ``cut``, ``symmetry``, ``not_matched`` and ``undefined_cells`` are
-    sentences; ``drain_source_exchanged`` and ``carry_both_ways`` name transistors.
+    ``supplies`` and ``groups`` are lists of objects; ``cut``, ``across_cells``, ``symmetry``, ``not_matched`` and
+    ``undefined_cells`` are sentences; ``drain_source_exchanged`` and ``carry_both_ways`` name transistors.
     """
     roles = find_roles(circuit)
     kinds = {**dict.fromkeys(roles.supplies.power, "power"), **dict.fromkeys(roles.supplies.ground, "ground")}
@@ -37,6 +39,7 @@ def recognition_data(circuit: Circuit) -> dict[str, Any]:
             for group in roles.groups
         ],
         "cut": list(roles.cut),
+        "across_cells": list(groups_across_cells(circuit, find_repeated(circuit)).words),
         "symmetry": symmetry_lines(roles.symmetry),
         "not_matched": list(roles.not_matched),
         "drain_source_exchanged": [device.id for device in circuit.devices if device.exchanged],

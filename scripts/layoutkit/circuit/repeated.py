@@ -90,6 +90,7 @@ def find_repeated(
     circuit: Circuit,
     kind_of: Callable[[Mapping[str, str]], Hashable] = lambda _: None,
     refused: Collection[str] = (),
+    moved: Mapping[str, Collection[str]] | None = None,
 ) -> Hierarchy:
     """Return the subcircuits that are worth laying out once.
 
@@ -97,15 +98,20 @@ def find_repeated(
         circuit: The flat circuit with the instances that its devices came from.
         kind_of: What else has to be equal, for the devices of an instance by their names inside it.
         refused: Paths of instances that share nothing.
+        moved: Device to the paths of the instances around it of which it is no part (``across_cells``).
     """
     if not circuit.subcircuits:
         return Hierarchy()
-    return _Search(circuit, kind_of, refused).hierarchy()
+    return _Search(circuit, kind_of, refused, moved or {}).hierarchy()
 
 
 class _Search:
     def __init__(
-        self, circuit: Circuit, kind_of: Callable[[Mapping[str, str]], Hashable], refused: Collection[str]
+        self,
+        circuit: Circuit,
+        kind_of: Callable[[Mapping[str, str]], Hashable],
+        refused: Collection[str],
+        moved: Mapping[str, Collection[str]],
     ) -> None:
         self.circuit = circuit
         self.kind_of = kind_of
@@ -117,7 +123,8 @@ class _Search:
         self.inside: dict[str, list[Device]] = defaultdict(list)
         for device in circuit.devices:
             for path in self._around(self.owner.get(device.id, "")):
-                self.inside[path].append(device)
+                if path not in moved.get(device.id, ()):
+                    self.inside[path].append(device)
         self.terminals: dict[str, dict[str, dict[str, str]]] = {}
         self.key_of: dict[str, Hashable] = {}
         boxes = tuple(box.id for box in circuit.black_boxes)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from layoutkit.circuit.repeated import Hierarchy, SharedSubcircuit
     from layoutkit.flow.hierarchy import Level
 
-_SHOWN = 3  # most groups in a message
 _DEVICES = ("devices", "device", "pairs", "self_symmetric")
 _NETS = ("net", "net_pairs", "port")
 
@@ -120,26 +119,25 @@ def _listed(constraints: Constraints) -> Iterator[tuple[str, tuple[str, ...]]]:
                 yield path, (named[0],) if isinstance(named[0], str) else named[0]
 
 
-def lost_matching(flat: Constraints, kept: Constraints) -> list[str]:
-    """Return a warning about devices in different cells that recognition in the flat circuit would match."""
-    known = [set(group.devices) for group in kept.matching]
-    lost = [group for group in flat.matching if not any(set(group.devices) <= devices for devices in known)]
-    if not lost:
-        return []
-    listed = "; ".join(f"{' '.join(group.devices)} ({group.reason})" for group in lost[:_SHOWN])
-    more = f"; and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-    text = f"devices that recognition would match are in different cells and are drawn apart: {listed}{more}"
-    return [f"{text}; state them in constraints, or flatten, to draw them in one module"]
-
-
 def suggested_by_level(top: Level, levels: Mapping[str, Level], hierarchy: Hierarchy) -> Constraints:
-    """Return what recognition suggests for the circuit and, for every instance, for each shared subcircuit."""
+    """Return what recognition suggests for the circuit and, for every instance, for each shared subcircuit.
+
+    Which devices match at the top is decided in the whole circuit: what is left there of a group that reaches into
+    cells would not show it.
+    """
 
     def suggested(level: Level) -> Constraints:
         return suggest_constraints(level.own)
 
+    own = suggested(top)
+    if top.parts:
+        names = {device.id: device.id for device in top.own.devices}
+        matching = restricted(suggest_constraints(top.circuit), names, {}).matching
+        known = {name for group in matching for name in group.devices}
+        matching += tuple(group for group in own.matching if known.isdisjoint(group.devices))
+        own = replace(own, matching=matching)
     inside = ((suggested(levels[shared.name]), use) for shared in hierarchy.shared for use in shared.uses)
-    whole = together([suggested(top), *(restricted(found, use.devices, use.nets) for found, use in inside)])
+    whole = together([own, *(restricted(found, use.devices, use.nets) for found, use in inside)])
     return replace(whole, symmetry=_without_conflicts(whole.symmetry, top.chip.supplies))
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from layoutkit.circuit.constraint_faults import check_constraints
 from layoutkit.circuit.constraints import PRIORITIES, Constraints, NetPriority, Outline, parse_constraints
 from layoutkit.circuit.repeated import Hierarchy
-from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError, NetlistError, listed, sentences
 
 if TYPE_CHECKING:
@@ -178,7 +177,7 @@ class Design:
         supply_style: How supplies reach the boundary: ``rails``, a ``ring`` or ``ports``.
         whole: All constraints of the circuit, with those on devices inside of shared cells.
         cells: The cells that instances of subcircuits share, inner ones first.
-        kept_flat: Why subcircuits that are used more than once are not shared, in words.
+        kept_flat: What repeats and is laid out apart, and which groups stay in cells, with the reasons, in words.
         finished: The layouts of the shared cells that are laid out, by name.
         is_cell: Whether this is a shared cell, which has no ports and no supply rails at its boundary.
         earlier: Places to keep where that is possible, of a build whose devices had other sizes; None without.
@@ -286,7 +285,6 @@ def make_design(
     from layoutkit.circuit.supplies import substrate_net
     from layoutkit.flow.cell_constraints import (
         constraints_inside,
-        lost_matching,
         suggested_by_level,
         without_parts,
     )
@@ -310,8 +308,6 @@ def make_design(
         hierarchy, kept_flat = repeated_subcircuits(circuit, chip, stated, refused or {})
     top, levels = levels_of(circuit, hierarchy, chip)
     whole = stated if stated is not None else suggested_by_level(top, levels, hierarchy)
-    if stated is None and hierarchy.shared:
-        kept_flat = (*kept_flat, *lost_matching(suggest_constraints(circuit), whole))
     whole = _with_priorities(whole, request, circuit)
     whole = replace(whole, net_priorities=with_names(whole.net_priorities, nets))
     frame = _Frame(request, technology, source_of(request.constraints))

@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.across_cells import AcrossCells, Places, groups_across_cells
 from layoutkit.circuit.circuit import StatedSupplies
 from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.repeated import Hierarchy, find_repeated
@@ -198,10 +199,12 @@ def _chip_inside(shared: SharedSubcircuit, chip: Chip, names: Mapping[str, str])
 def repeated_subcircuits(
     circuit: Circuit, chip: Chip, stated: Constraints | None, refused: Mapping[str, str]
 ) -> tuple[Hierarchy, tuple[str, ...]]:
-    """Return the subcircuits to be laid out once, and why others are not, in words.
+    """Return the subcircuits to be laid out once, and what is laid out apart and why, in words.
 
     Instances are equal if they agree in what stated constraints say about their devices, and in which of these lie in
-    deep wells. Stated constraints that match devices of an instance with others forbid that the instance is shared.
+    deep wells. Devices of groups that reach across cells are no part of these, as ``across_cells`` decides. Stated
+    constraints decide in its place: what they match across cells lies outside of these, and instances with a mirror
+    image of a device in another one are not shared.
 
     Args:
         circuit: The flat circuit.
@@ -209,11 +212,6 @@ def repeated_subcircuits(
         stated: The constraints of a request; None where recognition suggests them.
         refused: Paths of instances that are not shared, and why.
     """
-    if not find_repeated(circuit).shared:
-        return Hierarchy(), ()
-    notes = [f"{', '.join(p for p in refused if refused[p] == why)}: {why}" for why in dict.fromkeys(refused.values())]
-    reached, why = _reached(circuit, stated) if stated is not None else ({}, [])
-    notes += why
 
     def kind_of(names: Mapping[str, str]) -> Any:
         wells = tuple(own for own, flat in names.items() if flat in chip.deep_wells)
@@ -222,28 +220,34 @@ def repeated_subcircuits(
         inside = restricted(stated, {flat: own for own, flat in names.items()}, {})
         return wells, json.dumps(inside.to_json(), sort_keys=True)
 
-    return find_repeated(circuit, kind_of, {*refused, *reached}), tuple(notes)
+    whole = find_repeated(circuit, kind_of)
+    if not whole.shared:
+        return Hierarchy(), ()
+    across = groups_across_cells(circuit, whole, all_roles=stated is None)
+    if stated is not None:
+        across = _with_stated(across, Places(circuit, whole), stated)
+    notes = [f"{', '.join(p for p in refused if refused[p] == why)}: {why}" for why in dict.fromkeys(refused.values())]
+    found = find_repeated(circuit, kind_of, {*refused, *across.dissolved}, across.moved)
+    return found, (*notes, *across.words)
 
 
-def _reached(circuit: Circuit, stated: Constraints) -> tuple[dict[str, None], list[str]]:
-    """Return the instances that stated constraints reach into, and why."""
-    owner = {device: each.path for each in circuit.subcircuits for device in each.devices}
-    parent = {each.path: each.parent for each in circuit.subcircuits}
-    refused: dict[str, None] = {}
-    notes = []
-    wanted = [("matches", group.devices) for group in stated.matching]
-    wanted += [("mirrors", pair) for group in stated.symmetry for pair in group.pairs]
-    for verb, devices in wanted:
-        around = []
-        for device in devices:
-            path, chain = owner.get(device, ""), []
-            while path:
-                chain.append(path)
-                path = parent[path]
-            around.append(chain)
-        common = set(around[0]).intersection(*around[1:])
-        apart = dict.fromkeys(path for chain in around for path in chain if path not in common)
+def _with_stated(across: AcrossCells, places: Places, stated: Constraints) -> AcrossCells:
+    """Return the decisions with what follows from stated constraints that reach across cells."""
+    moved = {name: set(paths) for name, paths in across.moved.items()}
+    dissolved: dict[str, None] = dict.fromkeys(across.dissolved)
+    words = list(across.words)
+    for group in stated.matching:
+        apart = places.apart(group.devices)
+        for name, paths in apart.items():
+            moved.setdefault(name, set()).update(paths)
         if apart:
-            refused.update(apart)
-            notes.append(f"{', '.join(apart)}: laid out with the rest, as a constraint {verb} {' and '.join(devices)}")
-    return refused, notes
+            named = " and ".join(group.devices)
+            words.append(f"{', '.join(apart)}: laid out outside of their cells, as a constraint matches {named}")
+    for pair in (pair for group in stated.symmetry for pair in group.pairs):
+        outside = dict.fromkeys(
+            path for name, paths in places.apart(pair).items() for path in paths if path not in moved.get(name, ())
+        )
+        if outside:
+            dissolved.update(outside)
+            words.append(f"{', '.join(outside)}: laid out with the rest, as a constraint mirrors {' and '.join(pair)}")
+    return AcrossCells(moved, frozenset(dissolved), tuple(words))

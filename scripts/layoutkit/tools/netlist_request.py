@@ -74,7 +74,7 @@ def refuse_unknown_supplies(circuit: Circuit, stated: StatedSupplies | None) -> 
 def parse_info(circuit: Circuit) -> dict[str, Any]:
     """Return the counts, supplies and warnings of ``circuit`` as JSON data."""
     supplies, found = find_roles(circuit).supplies, recognition_data(circuit)
-    told = ("drain_source_exchanged", "carry_both_ways", "cut", "symmetry", "not_matched", "undefined_cells")
+    apart = ("supplies", "groups")
     return {
         "device_count": len(circuit.devices),
         "net_count": len(circuit.nets),
@@ -82,7 +82,7 @@ def parse_info(circuit: Circuit) -> dict[str, Any]:
         "power_nets": list(supplies.power),
         "ground_nets": list(supplies.ground),
         "supply_reasons": dict(supplies.reasons),
-        **{name: found[name] for name in told},
+        **{name: told for name, told in found.items() if name not in apart},
         "warnings": [*circuit.warnings, *narrow_warnings(circuit)],
     }
 

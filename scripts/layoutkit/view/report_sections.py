@@ -130,6 +130,7 @@ def recognition_section(inputs: ReportInputs) -> str:
     lists = {
         "Symmetry": found["symmetry"],
         "Groups that share devices": found["cut"],
+        "Groups that reach across repeated cells": found["across_cells"],
         "Alike, and yet not matched": found["not_matched"],
         "Cells that the netlist does not define": found["undefined_cells"],
     }

@@ -233,9 +233,31 @@ def test_devices_keep_their_own_names_in_reports_and_on_the_layout(build):
     assert len(paths) == len(set(paths))
 
 
-def test_what_recognition_would_match_across_cells_is_reported(build):
-    (text,) = build("amplifiers", "gf180mcuD")["hierarchy"]["not_shared"]
-    assert "M1 X1.M5 X2.M5 (simple current mirror" in text
+def gates_in(layout, cell, technology):
+    """Return how many gates a cell has by its geometry, through all levels."""
+    process = load(technology)
+    active, poly = (
+        kdb.Region(layout.cell(cell).begin_shapes_rec(process.layer(layout, process.roles[role])))
+        for role in ("active", "poly")
+    )
+    return (active & poly).merged().count()
+
+
+def test_a_mirror_across_cells_is_drawn_as_one_and_its_outputs_are_in_no_cell(build):
+    report = build("amplifiers", "gf180mcuD")
+    (mirror,) = [each for each in report["modules"] if "M1" in each["devices"]]
+    assert set(mirror["devices"]) == {"M1", "X1.M5", "X2.M5"}
+    (group,) = [each for each in report["matching"]["groups"] if "M1" in {d["id"] for d in each["devices"]}]
+    assert {device["id"] for device in group["devices"]} == {"M1", "X1.M5", "X2.M5"}
+    layout = layout_of(report)
+    inside, whole = gates_in(layout, "ota", "gf180mcuD"), gates_in(layout, layout.top_cell().name, "gf180mcuD")
+    flat = layout.cell(mirror["name"])
+    assert gates_in(layout, flat.name, "gf180mcuD") >= 6 == 3 * 2  # dummies come on top
+    assert whole == 2 * inside + gates_in(layout, flat.name, "gf180mcuD")
+    (text,) = report["hierarchy"]["not_shared"]
+    assert "current_mirror_1 (M1, X1.M5, X2.M5) is drawn as one group" in text
+    assert text in report["warnings"]
+    assert text in report["recognition"]["across_cells"]
 
 
 def test_flatten_lays_out_every_device_by_itself(build):
@@ -245,12 +267,22 @@ def test_flatten_lays_out_every_device_by_itself(build):
     assert layout_of(report).cell("inv") is None
 
 
-def test_a_stated_match_into_an_instance_keeps_it_from_being_shared(build):
+def test_what_a_constraint_matches_lies_outside_of_its_cells(build):
     wanted = {"matching": [{"devices": ["M1", "X1.M5", "X2.M5"]}]}
     report = build("amplifiers", "gf180mcuD", constraints=wanted, last_stage="place")
+    assert [(cell["name"], cell["devices"]) for cell in report["hierarchy"]["cells"]] == [("ota", 4)]
+    named = "M1 and X1.M5 and X2.M5"
+    assert report["hierarchy"]["not_shared"] == [
+        f"X1.M5, X2.M5: laid out outside of their cells, as a constraint matches {named}"
+    ]
+
+
+def test_what_a_constraint_mirrors_dissolves_the_cells(build):
+    wanted = {"symmetry": [{"pairs": [["X1.M1", "X2.M1"]]}]}
+    report = build("amplifiers", "sky130A", constraints=wanted, last_stage="place")
     assert report["hierarchy"]["cells"] == []
     assert report["hierarchy"]["not_shared"] == [
-        "X1, X2: laid out with the rest, as a constraint matches M1 and X1.M5 and X2.M5"
+        "X1, X2: laid out with the rest, as a constraint mirrors X1.M1 and X2.M1"
     ]
 
 
