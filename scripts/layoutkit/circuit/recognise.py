@@ -176,7 +176,10 @@ class _Recognition:
         self._add(Group(kind, (first.id, second.id), properties))
 
     def _dummies(self) -> dict[tuple[str, tuple[str, ...]], list[str]]:
-        """Return the user's dummies by the group that they guard: the first matched one with their unit and body."""
+        """Return the user's dummies by the group that they guard: the first matched one with their unit and body.
+
+        Where none has their gate length, it is the first one with their width.
+        """
         tied = [d for d in self._circuit.devices if d.is_mos and self._channels.is_dummy(d) and not is_capacitor(d)]
         guarded: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
         if not tied:
@@ -187,9 +190,12 @@ class _Recognition:
                 for device in map(self._circuit.device, group.devices):
                     if device.is_mos:
                         units.setdefault(_unit(device), (name, group.devices))
+        for unit, ward in list(units.items()):
+            units.setdefault(_any_length(unit), ward)
         for device in tied:
-            if _unit(device) in units:
-                guarded[units[_unit(device)]].append(device.id)
+            found = units.get(_unit(device)) or units.get(_any_length(_unit(device)))
+            if found:
+                guarded[found].append(device.id)
         return guarded
 
     @cached_property
@@ -346,3 +352,8 @@ def _unit(device: Device) -> tuple[Any, ...]:
     width = device.params.get("w")
     finger = round(width / device.nf * 1e12) if width else None
     return (device.type, device.model.lower(), gate_length(device), finger, device.terminals["b"])
+
+
+def _any_length(unit: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the unit of a transistor whatever its gate length."""
+    return (*unit[:2], None, *unit[3:])

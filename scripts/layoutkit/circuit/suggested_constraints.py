@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.constraints import PRIORITIES, Constraints, MatchedGroup, NetPriority, SymmetryGroup
+from layoutkit.circuit.constraints import (
+    PRIORITIES,
+    Constraints,
+    MatchedGroup,
+    NetPriority,
+    ProximityGroup,
+    SymmetryGroup,
+)
 from layoutkit.circuit.passive_map import shared_nets
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.roles import find_roles
+from layoutkit.circuit.symmetry import decouples, is_tied
 from layoutkit.errors import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
-    from layoutkit.circuit.circuit import Circuit, RecognisedModule
+    from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
 
 
 def suggest_constraints(circuit: Circuit) -> Constraints:
@@ -31,6 +39,7 @@ def suggest_constraints(circuit: Circuit) -> Constraints:
     return Constraints(
         symmetry=symmetry,
         matching=(*transistors, *arrays),
+        proximity=_idle_devices(circuit),
         net_priorities=_net_priorities(circuit, symmetry),
     )
 
@@ -52,6 +61,37 @@ def _symmetry(circuit: Circuit, in_arrays: AbstractSet[str]) -> tuple[SymmetryGr
             reason = listed(words, 12)
             found.append(SymmetryGroup(tuple(pairs), structure.centred, structure.net_pairs, reason))
     return tuple(found)
+
+
+def _idle_devices(circuit: Circuit) -> tuple[ProximityGroup, ...]:
+    """Return what tied dummies lie beside, the devices of their body and finger width, and decoupling together."""
+    roles = find_roles(circuit)
+    rails = {*roles.supplies.power, *roles.supplies.ground}
+    found = []
+    guarding = {name for group in roles.groups for name in group.properties.get("dummies", ())}
+    for group in roles.groups:
+        dummies = [circuit.device(name) for name in group.properties.get("dummies", ())]
+        tied = [device for device in dummies if is_tied(device)]
+        units = {_finger(device) for device in tied}
+        wards = [name for name in group.devices if _finger(circuit.device(name)) in units]
+        if tied and wards:
+            names = (*wards, *(device.id for device in tied))
+            found.append(ProximityGroup(names, f"dummies of the {MODULE_TYPES[group.type].words}"))
+    alike: dict[tuple[str, tuple[object, ...]], list[str]] = defaultdict(list)
+    for device in circuit.devices:
+        if is_tied(device) and device.id not in guarding:
+            alike["equal dummies", _finger(device)].append(device.id)
+        elif decouples(device, rails):
+            nets = sorted(rails & set(device.terminals.values()))
+            alike[f"decoupling of {' and '.join(nets)}", ()].append(device.id)
+    found += [ProximityGroup(tuple(names), words) for (words, _), names in alike.items() if len(names) > 1]
+    return tuple(found)
+
+
+def _finger(device: Device) -> tuple[object, ...]:
+    """Return what a dummy and the transistor beside it agree in: model, body, and the width of a finger."""
+    width = device.params.get("w") if device.is_mos else None
+    return device.model, device.terminals.get("b"), round(width / device.nf * 1e12) if width else device.id
 
 
 def _by_kind(circuit: Circuit, module: RecognisedModule) -> list[list[str]]:

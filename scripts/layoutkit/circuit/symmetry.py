@@ -209,6 +209,19 @@ def is_capacitor(device: Device) -> bool:
     return device.is_mos and device.terminals["d"] == device.terminals["s"] != device.terminals["g"]
 
 
+def is_tied(device: Device) -> bool:
+    """Return whether a transistor is a dummy with all terminals on one net."""
+    return device.is_mos and len(set(device.terminals.values())) == 1
+
+
+def decouples(device: Device, rails: AbstractSet[str]) -> bool:
+    """Return whether a device is a capacitor between two of the supplies ``rails``."""
+    if is_capacitor(device):
+        return rails >= set(device.terminals.values())
+    ends = {device.terminals[end] for end in device.kind.ends if end in device.terminals}
+    return "capacitor" in device.type and len(ends) == 2 and ends <= rails
+
+
 def facing_nets(first: Device, second: Device, images: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
     """Return the nets of two equal devices that face each other: those of drains, sources and gates, or of both ends.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from layoutkit.draw.group_plan import GroupPlan
     from layoutkit.draw.module import Module
-    from layoutkit.draw.mos import Transistor
+    from layoutkit.draw.mos import Guard, Transistor
     from layoutkit.technology import Technology
 
 
@@ -37,6 +37,7 @@ class MirrorSpec:
         ring: Which taps surround it.
         twins: Nets that are to be wired as mirror images, in pairs, the left one first; see ``risers``.
         most_rows: Largest number of rows of mirror devices that ``auto`` may choose.
+        guards: Dummies of the netlist at the ends of the rows of ``mirror``; see ``mos.with_guards``.
     """
 
     name: str
@@ -48,6 +49,7 @@ class MirrorSpec:
     ring: RingStyle = FULL_RING
     twins: tuple[tuple[str, str], ...] = ()
     most_rows: int = MOST_ROWS
+    guards: tuple[Guard, ...] = ()
 
 
 def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Module:
@@ -96,7 +98,7 @@ def mirror_plan(tech: Technology, spec: MirrorSpec) -> GroupPlan:
         )
     storeys = 2 if spec.cascodes else 1
     wish = GroupWish(spec.mirror, spec.arrangement, spec.dummies, tags, storeys=storeys, most_rows=spec.most_rows)
-    return plan_group(tech, wish)
+    return plan_group(tech, replace(wish, guards=spec.guards))
 
 
 def _cascode_plan(tech: Technology, spec: MirrorSpec, pattern: str) -> GroupPlan:

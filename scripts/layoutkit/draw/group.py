@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.group_plan import MOST_ROWS, GroupPlan, GroupWish, plan_shapes
-from layoutkit.draw.module import DrawnDummy
+from layoutkit.draw.mos import drawn_dummies
 from layoutkit.draw.pattern import AUTO
 from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.draw.stack import RowStack, draw_row_module
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.draw.module import Module
-    from layoutkit.draw.mos import Transistor
-    from layoutkit.draw.row import Row
+    from layoutkit.draw.mos import Guard, Transistor
     from layoutkit.technology import Technology
 
 
@@ -41,6 +40,7 @@ class GroupSpec:
         ring: Which taps surround it.
         twins: Nets that are to be wired as mirror images, in pairs, the left one first; see ``risers``.
         most_rows: How many rows the arrangement ``auto`` may take.
+        guards: Dummies of the netlist at the ends of the rows; see ``mos.with_guards``.
     """
 
     name: str
@@ -55,6 +55,7 @@ class GroupSpec:
     ring: RingStyle = FULL_RING
     twins: tuple[tuple[str, str], ...] = ()
     most_rows: int = MOST_ROWS
+    guards: tuple[Guard, ...] = ()
 
     def in_fewer_rows(self, plan: GroupPlan) -> GroupSpec | None:
         """Return the group in fewer rows than a plan has; None where its rows are stated or one."""
@@ -86,7 +87,7 @@ def group_plans(tech: Technology, spec: GroupSpec, most: int) -> tuple[GroupPlan
     """
     check_alike(spec.transistors)
     wish = GroupWish(spec.transistors, spec.arrangement, spec.dummies, spec.tags, spec.separate, spec.gap, spec.split)
-    return plan_shapes(tech, replace(wish, most_rows=spec.most_rows), most)
+    return plan_shapes(tech, replace(wish, most_rows=spec.most_rows, guards=spec.guards), most)
 
 
 def drawn_plan(
@@ -110,17 +111,6 @@ def drawn_plan(
         excess=plan.excess,
         dummies=drawn_dummies(plan.rows, first),
     )
-
-
-def drawn_dummies(rows: Sequence[Row], like: Transistor) -> tuple[DrawnDummy, ...]:
-    """Return the dummy fingers of ``rows``, equal ones together, in the order of their first one."""
-    counts = Counter(
-        DrawnDummy(like.spec.name, f.gate, min(f.left, f.right), max(f.left, f.right), like.bulk, f.width, f.length)
-        for row in rows
-        for f in row.fingers
-        if not f.device
-    )
-    return tuple(replace(dummy, count=count) for dummy, count in counts.items())
 
 
 def check_alike(transistors: Sequence[Transistor]) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.draw.arrange import Unit, arranged_row, in_one_direction, isolated, mirrored_row, upside_down
 from layoutkit.draw.figures import Figures, figures
-from layoutkit.draw.mos import dummy_length, with_dummies
+from layoutkit.draw.mos import dummy_length, with_dummies, with_guards
 from layoutkit.draw.pattern import (
     AUTO,
     INTERDIGITATED,
@@ -44,7 +44,7 @@ from layoutkit.errors import GeometryError, listed
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from layoutkit.draw.mos import Transistor
+    from layoutkit.draw.mos import Guard, Transistor
     from layoutkit.draw.row import Row
     from layoutkit.draw.sizes import RowSizes
     from layoutkit.technology import Technology
@@ -91,6 +91,7 @@ class GroupWish:
         split: Whether fingers may be split into narrower ones.
         storeys: Groups of this size that are drawn above each other in one module, for the aspect of the whole.
         most_rows: How many rows the choice ``auto`` may take.
+        guards: Dummies of the netlist at the ends of the rows; see ``mos.with_guards``.
     """
 
     transistors: tuple[Transistor, ...]
@@ -102,6 +103,7 @@ class GroupWish:
     split: bool = True
     storeys: int = 1
     most_rows: int = MOST_ROWS
+    guards: tuple[Guard, ...] = ()
 
 
 class GroupPlan(NamedTuple):
@@ -493,8 +495,9 @@ class _Planner:
             if wish.dummies:
                 made = with_dummies(made, lack // 2, bulk)
                 made = with_dummies(made, wish.dummies, bulk, self.dummy_length)
-            rows.append(upside_down(made) if number % 2 else made)
-        return tuple(rows)
+            rows.append(made)
+        guarded = with_guards(rows, wish.guards, bulk)
+        return tuple(upside_down(row) if number % 2 else row for number, row in enumerate(guarded))
 
 
 def _mirrors(pattern: Pattern) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from math import inf, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
+from layoutkit.draw.module import DrawnDummy
 from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.draw.row import Finger, Row
 from layoutkit.draw.stack import RowStack, draw_row_module, module_size
@@ -73,6 +75,21 @@ class Transistor:
         """Return one finger of it: source left and drain right, or mirrored."""
         left, right = (self.drain, self.source) if mirrored else (self.source, self.drain)
         return Finger(self.id, self.gate, left, right, self.finger_width, self.length, self.id)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A dummy of the netlist, with all terminals on the bulk net, that is drawn at the ends of rows.
+
+    Attributes:
+        id: Instance name.
+        width: Total channel width. [dbu]
+        length: Channel length. [dbu]
+    """
+
+    id: str
+    width: int
+    length: int
 
 
 @dataclass(frozen=True)
@@ -212,6 +229,7 @@ class MosSpec:
         parts: The devices in parallel that it stands for, each with its number of fingers; empty for itself.
         name: Name of the cell.
         dummies: Dummy fingers at each end, on the diffusion of the outer fingers and off.
+        guards: Dummies of the netlist, outside of those; see ``with_guards``.
         rows: Number of rows that the fingers are folded into.
         labels: Whether pins carry net names.
         ring: Which taps surround it.
@@ -224,6 +242,7 @@ class MosSpec:
     labels: bool = True
     ring: RingStyle = FULL_RING
     parts: tuple[tuple[str, int], ...] = ()
+    guards: tuple[Guard, ...] = ()
 
 
 def draw_mos(layout: kdb.Layout, tech: Technology, spec: MosSpec) -> Module:
@@ -232,7 +251,20 @@ def draw_mos(layout: kdb.Layout, tech: Technology, spec: MosSpec) -> Module:
     Raises:
         GeometryError: If it cannot be drawn; the message states why.
     """
-    return replace(draw_row_module(layout, tech, _folded(tech, spec)), warnings=spec.transistor.warnings)
+    stack = _folded(tech, spec)
+    dummies = drawn_dummies(stack.rows, spec.transistor)
+    return replace(draw_row_module(layout, tech, stack), warnings=spec.transistor.warnings, dummies=dummies)
+
+
+def drawn_dummies(rows: Sequence[Row], like: Transistor) -> tuple[DrawnDummy, ...]:
+    """Return the dummy fingers of ``rows`` that the netlist lacks, equal ones together, in the order of the first."""
+    counts = Counter(
+        DrawnDummy(like.spec.name, f.gate, min(f.left, f.right), max(f.left, f.right), like.bulk, f.width, f.length)
+        for row in rows
+        for f in row.fingers
+        if not (f.device or f.unit)
+    )
+    return tuple(replace(dummy, count=count) for dummy, count in counts.items())
 
 
 def compact_rows(tech: Technology, spec: MosSpec) -> int:
@@ -298,7 +330,8 @@ def _folded(tech: Technology, spec: MosSpec) -> RowStack:
         fingers = (device.finger(mirrored=bool(i % 2)) for i in range(count))
         named = tuple(replace(finger, device=name, unit=name) for finger, name in zip(fingers, names, strict=False))
         rows.append(with_dummies(Row(named), spec.dummies, device.bulk, dummy_length(tech, device)))
-    stack = RowStack(spec.name, device.spec, device.bulk, tuple(rows), labels=spec.labels, ring=spec.ring)
+    guarded = with_guards(rows, spec.guards, device.bulk)
+    stack = RowStack(spec.name, device.spec, device.bulk, guarded, labels=spec.labels, ring=spec.ring)
     currents = {name: device.current * count / device.fingers for name, count in parts}
     return replace(stack, currents=currents, parallel=len(parts) > 1)
 
@@ -325,3 +358,31 @@ def with_dummies(row: Row, count: int, bulk_net: str, length: int | None = None)
     right = (replace(off, left=last.right), *(off,) * (count - 1))
     breaks = frozenset(i + count for i in row.breaks)
     return replace(row, fingers=left + row.fingers + right, breaks=breaks)
+
+
+def with_guards(rows: Sequence[Row], guards: Sequence[Guard], bulk_net: str) -> tuple[Row, ...]:
+    """Return ``rows`` with dummies of the netlist at their ends, outside of all others.
+
+    All ends get as many of each gate length, so that rows that are mirror images stay mirror images; where the netlist
+    has too few for that, dummies of the same size that it lacks take the free places. They share the diffusion of what
+    they lie beside where that ends on the bulk net.
+
+    Args:
+        rows: The rows of one module; the fingers of all have one width, of which those of ``guards`` are multiples.
+        guards: The dummies.
+        bulk_net: Net of all their terminals.
+    """
+    own = rows[0].fingers[0]
+    found = list(rows)
+    lengths = sorted({guard.length for guard in guards}, key=lambda length: (abs(length - own.length), length))
+    for length in lengths:
+        names = [g.id for g in guards if g.length == length for _ in range(g.width // own.width)]
+        while names:
+            here, names = names[: 2 * len(rows)], names[2 * len(rows) :]
+            here += [""] * (2 * len(rows) - len(here))
+            for number, row in enumerate(found):
+                off = Finger("", bulk_net, bulk_net, bulk_net, own.width, length)
+                ends = [replace(off, unit=name) for name in here[2 * number : 2 * number + 2]]
+                breaks = frozenset(i + 1 for i in row.breaks)
+                found[number] = replace(row, fingers=(ends[0], *row.fingers, ends[1]), breaks=breaks)
+    return tuple(found)

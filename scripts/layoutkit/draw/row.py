@@ -42,7 +42,7 @@ class Finger:
         right: Net of the diffusion right of the gate.
         width: Channel width, the height of the diffusion. [dbu]
         length: Channel length, the width of the stripe. [dbu]
-        unit: Id of the instance it is a part of.
+        unit: Id of the instance it is a part of; of a dummy, the transistor of the netlist that it is, if any.
         orientation: Orientation of that instance.
     """
 

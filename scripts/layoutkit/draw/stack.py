@@ -816,9 +816,10 @@ class _Drawing:
         layer = self.tech.role("device_text")
         for placed in self.rows:
             for stripe in placed.wired.plan.stripes:
-                if layer and stripe.finger.device:
+                name = stripe.finger.device or stripe.finger.unit
+                if layer and name:
                     x, y = (stripe.left + stripe.right) // 2, placed.y((stripe.bottom + stripe.top) // 2)
-                    self.sketch.text(layer, stripe.finger.device, x, y)
+                    self.sketch.text(layer, name, x, y)
 
     def _keepouts(self) -> Iterator[tuple[str, Area]]:
         """Yield the conductors and cuts that no wire may use over matched channels, with the area.

@@ -1,8 +1,9 @@
 """How many dummies each end of the rows of a matched group gets: one at least where matching counts, more by figures.
 
 Etching and stress are least exact at the end of a row, so input pairs, their loads, mirrors and what the constraints
-match get a dummy there (``AT_LEAST``); a cross-coupled pair on a supply is a latch, whose input pair decides. Each
-group is planned with this number, and with more until these figures hold:
+match get a dummy there (``AT_LEAST``); a cross-coupled pair on a supply is a latch, whose input pair decides. Those of
+the netlist that share the diffusion of the ends take their place. Each group is planned with this number, and with
+more until these figures hold:
 
     offset      what stress at the ends of the diffusion does to a pair or mirror by the coefficients of the technology,
                 at most ``LIMIT_MV`` or ``LIMIT_PERCENT``; where it states none, sa and sb equal within 2 %
@@ -110,6 +111,8 @@ def chosen_dummies(
         reason = "its transistors switch fully, as a latch without an input pair does, and need no equal currents"
         return EndDummies(0, reason), tuple(plans_with(0))
     least = 0 if _is_latch(group) else AT_LEAST.get(group.type, 0)
+    if least and group.guards and _guards_join(plans_with(0)[0]):
+        least = 0
     tried: dict[int, tuple[_Judged, tuple[GroupPlan, ...]]] = {}
     for count in (*range(least, MOST_DUMMIES + 1), *range(least - 1, -1, -1)):
         plans = tuple(plans_with(count))
@@ -137,6 +140,16 @@ def _is_latch(group: Group) -> bool:
     One on a tail current, as of an oscillator, amplifies.
     """
     return group.type == "cross_coupled_pair" and group.devices[0].terminals["s"] == group.bulk_net
+
+
+def _guards_join(plan: GroupPlan) -> bool:
+    """Return whether dummies of the netlist lie on the diffusion of the first and last finger of every row."""
+    for row in plan.rows:
+        own = [index for index, finger in enumerate(row.fingers) if finger.device]
+        beside = {own[0] - 1, own[-1]}
+        if own[0] == 0 or own[-1] == len(row.fingers) - 1 or beside & row.broken():
+            return False
+    return True
 
 
 def _reason(count: int, least: int, tried: Mapping[int, _Judged]) -> str:

@@ -32,6 +32,7 @@ from layoutkit.draw.mos import Transistor
 from layoutkit.draw.pattern import AUTO
 from layoutkit.errors import GeometryError, UnsupportedOperationError
 from layoutkit.flow.current_loads import device_currents
+from layoutkit.flow.tied_dummies import guarded, idle_devices
 from layoutkit.technology.device_kinds import PASSIVE_KINDS, plural_nouns
 from layoutkit.technology.finger_widths import one_finger_width, widest_finger
 
@@ -90,6 +91,7 @@ class Group:
         cascodes: Those of ``devices`` that are the cascodes of the others, in the same order; empty for none.
         deep_well: Nets of the deep well that isolates their body; None where the body is the substrate or an n well.
         split: Whether its fingers may be split; not where equal devices outside of the group keep theirs.
+        guards: Dummies of the netlist at the ends of its rows.
         mirrored: Why a matched pair needs equal wires rather than a common centroid, so that it is two modules which
             mirror each other unless a pattern is stated; empty for others.
     """
@@ -106,6 +108,7 @@ class Group:
     deep_well: DeepWellNets | None = None
     split: bool = True
     mirrored: str = ""
+    guards: tuple[Device, ...] = ()
 
 
 def group_devices(
@@ -166,6 +169,8 @@ def group_devices(
         for device, sizing in zip(group.devices, group.sizing, strict=True)
         if sizing.fingers != device.nf * device.m > 1
     }
+    idle = idle_devices(circuit, constraints)
+    taken.update(device.id for device in idle)
     single = [
         (device, changed.get(_units_of(device)) or size(device, technology, 1))
         for device in circuit.devices
@@ -175,6 +180,9 @@ def group_devices(
         replace(_group(PARALLEL, part, technology, levels), mirrored=apart.get(part[0][0].id, ""))
         for part in _in_parallel(single, constraints, circuit)
     )
+    groups, left = guarded(groups, idle, circuit, constraints, lambda device: size(device, technology, 1))
+    rows = _equal([(device, size(device, technology, 1)) for device in left])
+    groups.extend(_group(PARALLEL, part, technology, levels) for part in rows)
     units = Counter(_units_of(device) for device in circuit.devices if device.is_mos)
     return tuple(
         replace(
@@ -248,9 +256,21 @@ def _in_parallel(
     found: dict[Any, list[tuple[Device, Sizing]]] = {}
     for device, sizing in single:
         free = device.id in loads and device.id not in named
-        alike = (device.model, *sorted(device.terminals.items()), sizing.finger_width, sizing.length)
-        found.setdefault(alike if free else device.id, []).append((device, sizing))
+        found.setdefault(_likeness(device, sizing) if free else device.id, []).append((device, sizing))
     return list(found.values())
+
+
+def _equal(devices: Sequence[tuple[Device, Sizing]]) -> list[list[tuple[Device, Sizing]]]:
+    """Return devices in sets of those that can be drawn as one."""
+    found: dict[Any, list[tuple[Device, Sizing]]] = {}
+    for device, sizing in devices:
+        found.setdefault(_likeness(device, sizing), []).append((device, sizing))
+    return list(found.values())
+
+
+def _likeness(device: Device, sizing: Sizing) -> tuple[Any, ...]:
+    """Return what parallel transistors agree in that are drawn as one: model, nets, finger width and length."""
+    return (device.model, *sorted(device.terminals.items()), sizing.finger_width, sizing.length)
 
 
 def _switching_pairs(circuit: Circuit, constraints: Constraints) -> set[frozenset[str]]:

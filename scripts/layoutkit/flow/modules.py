@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutkit.circuit.circuit import Device
 from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.roles import find_roles
+from layoutkit.circuit.symmetry import is_tied
 from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror, mirror_plan
 from layoutkit.draw.deep_well import isolate
 from layoutkit.draw.group import GroupSpec, drawn_plan, group_plans
-from layoutkit.draw.mos import MosSpec, Transistor, draw_mos, row_choices
+from layoutkit.draw.mos import Guard, MosSpec, Transistor, draw_mos, row_choices
 from layoutkit.draw.ring import FULL_RING, RingStyle
-from layoutkit.errors import FarFromTapsError, GeometryError
+from layoutkit.errors import FarFromTapsError, GeometryError, listed
 from layoutkit.flow.current_loads import device_currents
 from layoutkit.flow.deep_wells import KIND
 from layoutkit.flow.end_dummies import EndDummies, chosen_dummies
-from layoutkit.flow.groups import PARALLEL, Group, transistors_of
+from layoutkit.flow.groups import PARALLEL, Group, size, transistors_of
 from layoutkit.flow.hierarchy import SUBCIRCUIT, InstanceGroup
 from layoutkit.flow.instances import array_modules, instance_module
 from layoutkit.flow.module_currents import SHAPES, carrying_modules
@@ -103,7 +104,7 @@ def changed_fingers(drawn: Sequence[Drawn]) -> list[str]:
         if not isinstance(item.group, Group):
             continue
         fingers = Counter(gate.device for gate in item.module.gates)
-        for device in item.group.devices:
+        for device in (*item.group.devices, *item.group.guards):
             stated, found, total_um = device.nf * device.m, fingers[device.id], device.w * device.m * 1e6
             if found != stated:
                 change = f"{stated} x {total_um / stated:.4g} um drawn as {found} x {total_um / found:.4g} um"
@@ -299,13 +300,20 @@ def _draw(
 ) -> tuple[list[Module], EndDummies]:
     """Draw a group in the shapes that carry its currents; without regard to currents if its wires would be too wide."""
     currents = device_currents(design.constraints, design.circuit)
-    if not any(device.id in currents for device in group.devices):
-        return _drawn(layout, design, _Sized(group, tuple(transistors_of(group, {}))), paired, ring)
+    known = currents if any(device.id in currents for device in group.devices) else {}
     try:
-        modules, dummies = _drawn(layout, design, _Sized(group, tuple(transistors_of(group, currents))), paired, ring)
+        modules, dummies = _drawn(layout, design, _Sized(group, tuple(transistors_of(group, known))), paired, ring)
     except GeometryError:  # the wires are so wide that the diffusion lies too far from its taps
+        if not known:
+            raise
         modules, dummies = _drawn(layout, design, _Sized(group, tuple(transistors_of(group, {}))), paired, ring)
-    return carrying_modules(design.technology, group, transistors_of(group, currents), modules, currents), dummies
+    if known:
+        modules = carrying_modules(design.technology, group, transistors_of(group, currents), modules, currents)
+    guards = _guards(design.technology, group)
+    if guards:
+        outside = f"outside of them lie the netlist's own: {listed([guard.id for guard in guards], 12)}"
+        dummies = EndDummies(dummies.count, f"{dummies.reason}; {outside}")
+    return [_with_guards(module, guards) for module in modules], dummies
 
 
 class _Sized(NamedTuple):
@@ -322,17 +330,18 @@ def _drawn(
     """
     technology, group = design.technology, sized.group
     if len(sized.transistors) == 1 or group.type == PARALLEL:
-        spec = replace(_as_one(sized.transistors, group.name), ring=ring)
+        spec = replace(_as_one(sized.transistors, group.name), ring=ring, guards=_guards(technology, group))
         draw = _draw_by_role if sized.transistors[0].id in paired else draw_mos
         modules = [
             draw(layout, technology, replace(spec, name=_shape_name(layout, group.name), rows=rows))
-            for rows in row_choices(technology, spec, SHAPES)
+            for rows in row_choices(technology, spec, 1 if is_tied(group.devices[0]) else SHAPES)
         ]
         return modules, EndDummies(0, "a single transistor" if group.type != PARALLEL else "parallel transistors")
     if group.cascodes:
         lower = tuple(t for t in sized.transistors if t.id not in group.cascodes)
         upper = tuple(t for t in sized.transistors if t.id in group.cascodes)
         mirror = MirrorSpec(group.name, lower, upper, group.arrangement, labels=False, ring=ring, twins=_twins(design))
+        mirror = replace(mirror, guards=_guards(technology, group))
         dummies, _ = chosen_dummies(
             technology, group, design.dummies, lambda count: [mirror_plan(technology, replace(mirror, dummies=count))]
         )
@@ -345,8 +354,29 @@ def _drawn(
         split=group.split,
         ring=ring,
         twins=_twins(design),
+        guards=_guards(technology, group),
     )
     return _in_rows(layout, design, group, matched)
+
+
+def _guards(technology: Technology, group: Group) -> tuple[Guard, ...]:
+    """Return the dummies of the netlist that a group gets, as they are to be drawn."""
+    return tuple(
+        Guard(each.id, sizing.finger_width * sizing.fingers, sizing.length)
+        for each in group.guards
+        for sizing in [size(each, technology, 1)]
+    )
+
+
+def _with_guards(module: Module, guards: Sequence[Guard]) -> Module:
+    """Return a module in which the dummies of the netlist are devices."""
+    if not guards:
+        return module
+    names = {guard.id for guard in guards}
+    gates = tuple(
+        replace(gate, device=gate.unit) if not gate.device and gate.unit in names else gate for gate in module.gates
+    )
+    return replace(module, gates=gates, devices=(*module.devices, *(guard.id for guard in guards)))
 
 
 def _as_one(transistors: Sequence[Transistor], name: str) -> MosSpec:

@@ -105,7 +105,7 @@ def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
         if owner[device].name in on_axis or owner[device].name in partners
     }
     alone = {owner[device].name for group in design.constraints.symmetry for device in group.self_symmetric}
-    with_others = {module.name for module in owner.values() if len(module.devices) > 1}
+    with_others = {item.module.name for item in drawn if len(item.group.devices) > 1}
     loose = {name: BESIDE if name in alone else 1.0 for name in sorted(on_axis) if name not in alone - with_others}
     return SymmetryPlan(on_axis, partners, tuple(outcomes), islands, loose)
 

@@ -104,7 +104,9 @@ def _fits_axis(item: Drawn, grid: int) -> bool:
 def _whole(design: Design, item: Drawn) -> Group | None:
     """Return the transistor that a module holds if it may be drawn as two halves."""
     group = item.group
-    if not isinstance(group, Group) or item.ringed or len(group.devices) > 1 or group.sizing[0].fingers % 2:
+    if not isinstance(group, Group) or item.ringed or len(group.devices) > 1 or group.guards:
+        return None
+    if group.sizing[0].fingers % 2:
         return None
     stated = {device for near in design.constraints.proximity for device in near.devices}
     stated |= {each.device for each in design.constraints.device_currents}

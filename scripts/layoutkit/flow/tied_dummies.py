@@ -1,0 +1,99 @@
+"""Where the dummies of a netlist are drawn: transistors with all terminals on one net, which are always off.
+
+A dummy goes to the ends of the rows of the matched group that it guards, in place of a dummy that the netlist lacks, if
+it has the flavour and body of the group and fingers of its width, or of a multiple of it. Groups that are each other's
+mirror images get equal ones, and none gets more dummy fingers than it has fingers. Equal dummies that are left, and
+equal transistors that are capacitors between supplies, are one block of rows with shared diffusions.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.roles import find_roles
+from layoutkit.circuit.symmetry import decouples, is_tied
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.circuit.constraints import Constraints
+    from layoutkit.flow.groups import Group, Sizing
+
+FEWEST = 4
+"""How many dummy fingers a group may have although it has fewer fingers itself: two at each end."""
+
+
+def idle_devices(circuit: Circuit, constraints: Constraints) -> tuple[Device, ...]:
+    """Return the transistors that only guard or decouple, without those that constraints match or place."""
+    named = {name for group in constraints.symmetry for pair in group.pairs for name in pair}
+    named.update(name for group in constraints.symmetry for name in group.self_symmetric)
+    for section in (constraints.matching, constraints.alignment, constraints.ordering, constraints.abutment):
+        named.update(name for entry in section for name in entry.devices)
+    supplies = find_roles(circuit).supplies
+    rails = {*supplies.power, *supplies.ground}
+    return tuple(
+        device
+        for device in circuit.devices
+        if device.is_mos and device.id not in named and (is_tied(device) or decouples(device, rails))
+    )
+
+
+def guarded(
+    groups: Sequence[Group],
+    idle: Iterable[Device],
+    circuit: Circuit,
+    constraints: Constraints,
+    sized: Callable[[Device], Sizing],
+) -> tuple[list[Group], list[Device]]:
+    """Return the groups with the dummies that they get, and the devices of ``idle`` that are left.
+
+    Args:
+        groups: All groups of transistors.
+        idle: What ``idle_devices`` returned.
+        circuit: The whole circuit.
+        constraints: State which groups are mirror images.
+        sized: Returns the fingers of a device.
+    """
+    owner = {device.id: number for number, group in enumerate(groups) for device in group.devices}
+    image = {
+        name: other
+        for each in constraints.symmetry
+        for one, twin in each.pairs
+        for name, other in ((one, twin), (twin, one))
+    }
+    wards = {
+        name: group.devices for group in find_roles(circuit).groups for name in group.properties.get("dummies", ())
+    }
+    alike: dict[tuple[tuple[int, ...], int, int], list[Device]] = defaultdict(list)
+    left: list[Device] = []
+    for device in idle:
+        sizing, names = sized(device), wards.get(device.id, ())
+        near = {owner[name] for name in (*names, *(image.get(name, name) for name in names)) if name in owner}
+        places = tuple(sorted(number for number in near if _fits(device, sizing, groups[number])))
+        if places and is_tied(device):
+            alike[places, sizing.finger_width * sizing.fingers, sizing.length].append(device)
+        else:
+            left.append(device)
+    found = list(groups)
+    for (places, width, _), devices in alike.items():
+        share = len(devices) // len(places)
+        for number in places:
+            group = found[number]
+            unit, own = group.sizing[0].finger_width, sum(each.fingers for each in group.sizing)
+            taken = sum(sized(each).finger_width * sized(each).fingers for each in group.guards) // unit
+            free = (max(own, FEWEST) - taken) * unit // width
+            share = min(share, max(0, free))
+        for place, number in enumerate(places):
+            guards = (*found[number].guards, *devices[place * share : (place + 1) * share])
+            found[number] = replace(found[number], guards=guards)
+        left += devices[len(places) * share :]
+    return found, left
+
+
+def _fits(device: Device, sizing: Sizing, group: Group) -> bool:
+    """Return whether a dummy can be drawn in fingers as wide as those of a group, on its diffusion."""
+    same = (device.model, device.terminals["b"]) == (group.devices[0].model, group.bulk_net)
+    return same and sizing.finger_width % group.sizing[0].finger_width == 0

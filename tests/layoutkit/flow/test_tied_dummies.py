@@ -1,0 +1,129 @@
+"""Dummies and decoupling transistors of the netlist: at the ends of the rows they guard, or rows of their own."""
+
+from pathlib import Path
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.circuit import read_netlist
+from layoutkit.circuit.suggested_constraints import suggest_constraints
+from layoutkit.flow.build import build_layout
+from layoutkit.flow.design import LayoutRequest
+from layoutkit.technology import load
+
+GUARDED = """* a mirror and a pair, each with dummies; those of the pair are longer gates of its width
+.subckt guarded bias a b x y vdd vss
+M1 bias bias vss vss nmos W=2u L=1u m=2
+M2 t bias vss vss nmos W=2u L=1u m=4
+M3 x a t vss nmos W=3u L=0.5u m=2
+M4 y b t vss nmos W=3u L=0.5u m=2
+MD1 vss vss vss vss nmos W=2u L=1u
+MD2 vss vss vss vss nmos W=2u L=1u
+MD3 vss vss vss vss nmos W=3u L=0.25u m=2
+MD4 vss vss vss vss nmos W=3u L=0.25u m=2
+MD5 vss vss vss vss nmos W=1u L=0.5u
+MD6 vss vss vss vss nmos W=1u L=0.5u
+MD7 vss vss vss vss nmos W=1u L=0.5u
+MC1 vss vdd vss vss nmos W=3u L=2u m=4
+MC2 vss vdd vss vss nmos W=3u L=2u m=4
+.ends
+"""
+MANY = "* more dummies than a pair has fingers\n.subckt many a b x y t vss\n" + "\n".join(
+    [
+        "M1 x a t vss nmos W=2u L=0.5u nf=1 m=2",
+        "M2 y b t vss nmos W=2u L=0.5u nf=1 m=2",
+        *(f"MD{i} vss vss vss vss nmos W=2u L=0.5u" for i in range(14)),
+        ".ends",
+        "",
+    ]
+)
+DUMMIES = {"MD1", "MD2", "MD3", "MD4", "MD5", "MD6", "MD7"}
+
+
+def built(tmp_path, text, technology="sky130A", **options):
+    request = LayoutRequest(
+        netlist_text=text, technology=technology, workspace=str(tmp_path), last_stage="metrics", **options
+    )
+    report = build_layout(request)
+    assert report["drc"]["passed"]
+    assert report["lvs"]["matched"]
+    return report
+
+
+def diffusions(path, technology):
+    """Return the devices on each piece of diffusion, from left to right, by the texts in the layout."""
+    layout = kdb.Layout()
+    layout.read(path)
+    top, own = layout.top_cell(), load(technology)
+
+    def index(role):
+        return layout.layer(*own.layers[own.role(role)].gds)
+
+    texts = kdb.Texts(top.begin_shapes_rec(index("device_text")))
+    found = []
+    for polygon in kdb.Region(top.begin_shapes_rec(index("active"))).merged().each():
+        inside = [(each.x, each.string) for each in texts.each() if polygon.inside(kdb.Point(each.x, each.y))]
+        if inside:
+            found.append([name for _, name in sorted(inside)])
+    return found
+
+
+def test_dummies_lie_at_the_ends_of_the_group_that_they_guard(tmp_path):
+    report = built(tmp_path, GUARDED)
+    modules = {frozenset(module["devices"]) for module in report["modules"]}
+    assert {"M1", "M2", "MD1", "MD2"} in modules
+    assert {"M3", "M4", "MD3", "MD4"} in modules
+    beside = [devices for devices in diffusions(report["files"]["gds"], "sky130A") if {"MD1", "MD2"} & set(devices)]
+    (row,) = beside  # its sources are on the rail at both ends, so that the dummies share the diffusion
+    assert {row[0], row[-1]} == {"MD1", "MD2"}
+    assert row[1:-1]
+    assert set(row[1:-1]) <= {"M1", "M2"}
+
+
+def test_dummies_that_guard_nothing_and_decoupling_share_rows(tmp_path):
+    report = built(tmp_path, GUARDED)
+    rows = [set(devices) for devices in diffusions(report["files"]["gds"], "sky130A")]
+    assert {"MD5", "MD6", "MD7"} in rows
+    modules = {frozenset(module["devices"]) for module in report["modules"]}
+    assert {"MC1", "MC2"} in modules
+
+
+def test_the_written_netlist_holds_each_dummy_once(tmp_path):
+    report = built(tmp_path, GUARDED)
+    lines = Path(report["files"]["reference_netlist"]).read_text().splitlines()
+    for name in DUMMIES:
+        assert sum(line.startswith(f"X{name} ") for line in lines) == 1
+    added = [line for line in lines if line.startswith("XMDUMMY") and line.split()[1:5] == ["vss"] * 4]
+    rows = next(module["pattern"] for module in report["modules"] if "MD1" in module["devices"]).count("/") + 1
+    assert [line.split()[-1] for line in added] == [f"m={2 * rows - 2}"]  # at the other ends of the mirror's rows
+
+
+def test_a_group_gets_no_more_dummies_than_it_has_fingers(tmp_path):
+    report = built(tmp_path, MANY)
+    modules = [set(module["devices"]) for module in report["modules"]]
+    guarded, rest = sorted(modules, key=lambda names: "M1" not in names)
+    assert guarded >= {"M1", "M2"}
+    assert len(guarded) == 2 + 4
+    assert len(rest) == 10
+
+
+@pytest.mark.parametrize("technology", ["gf180mcuD", "sg13g2"])
+def test_other_processes(tmp_path, technology):
+    report = built(tmp_path, GUARDED, technology)
+    assert {"M1", "M2", "MD1", "MD2"} in [set(module["devices"]) for module in report["modules"]]
+
+
+def test_dummies_that_constraints_match_stay_as_they_are(tmp_path):
+    constraints = {"alignment": [{"devices": ["M1", "MD1"], "edge": "bottom"}]}
+    report = built(tmp_path, GUARDED, constraints=constraints)
+    assert ["MD1"] in [module["devices"] for module in report["modules"]]
+
+
+def test_what_lies_beside_a_group_is_suggested(tmp_path):
+    path = tmp_path / "own.spice"
+    path.write_text(GUARDED)
+    found = {entry.reason: set(entry.devices) for entry in suggest_constraints(read_netlist(str(path))).proximity}
+    assert found["dummies of the differential pair"] == {"M3", "M4", "MD3", "MD4"}
+    assert found["dummies of the current mirror"] == {"M1", "M2", "MD1", "MD2"}
+    assert found["equal dummies"] == {"MD5", "MD6", "MD7"}
+    assert found["decoupling of vdd and vss"] == {"MC1", "MC2"}
