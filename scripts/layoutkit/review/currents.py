@@ -33,6 +33,7 @@ SIGNS = {
     "pnp": {"c": 1, "e": -1},
 }
 """Whether current flows from a terminal into its net (1) or the other way."""
+_ANALOG = frozenset({"current_mirror", "differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair"})
 _ROUNDS = 50
 _NOTHING = 1e-15  # currents below this are numerical noise [A]
 
@@ -130,7 +131,7 @@ class _Estimate:
     def _passes(self, device: Device) -> bool:
         """Return whether a transistor feeds a port that nothing inside loads with a current of the other direction."""
         if (
-            any(device.id in module.devices for module in self.mirrors)
+            any(device.id in group.devices for group in self.roles.groups if group.type in _ANALOG)
             or device.terminals["d"] == device.terminals["g"]
         ):
             return False

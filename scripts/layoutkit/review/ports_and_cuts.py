@@ -105,12 +105,15 @@ class PortsAndCuts:
 
 
 def width_at(region: kdb.Region, point: kdb.Point) -> int:
-    """Return the width of the metal at a point: the shorter of its extents in x and y through the point. [dbu]"""
+    """Return the width of the metal at a point, which may be on its edge. [dbu]
+
+    It is the shorter of the metal's extents in x and y through the point.
+    """
     box = region.bbox()
     found = []
     for strip in (
-        kdb.Box(box.left, point.y, box.right, point.y + 1),
-        kdb.Box(point.x, box.bottom, point.x + 1, box.top),
+        kdb.Box(box.left, point.y - 1, box.right, point.y + 1),
+        kdb.Box(point.x - 1, box.bottom, point.x + 1, box.top),
     ):
         here = [piece.bbox() for piece in (region & kdb.Region(strip)).each() if piece.bbox().contains(point)]
         if here:

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 
+_CROSSING_UM = 0.5
+"""How far from both edges of the metal the ends of a wire that crosses the layout lie at most. [um]"""
+
+
 @dataclass(frozen=True, eq=False)
 class PlacedDevice:
     """One device of the layout.
@@ -227,6 +231,24 @@ class Subject:
                 if label.conductor in conductors and name in self.circuit.ports:
                     point = kdb.Point(round(label.place.x / dbu), round(label.place.y / dbu))
                     found.setdefault(name, []).append((label.conductor, point, label.on_pin))
+        return found
+
+    @cached_property
+    def metal_box(self) -> kdb.Box:
+        """The box around all metal. [dbu]"""
+        return box_around(self.layer(layer).bbox() for _, layer in self.metal_layers)
+
+    def ends_of_crossings(self, net: str) -> list[tuple[str, kdb.Box]]:
+        """Return both ends of the wires of a port that cross the whole layout, to be joined by its neighbours. [dbu]"""
+        found: list[tuple[str, kdb.Box]] = []
+        edge = self.metal_box.enlarged(-self.technology.to_dbu(_CROSSING_UM))
+        for name, region in self.metal(net).items() if net in self.circuit.ports else ():
+            for piece in region.decompose_trapezoids_to_region().each():
+                box = piece.bbox()
+                if box.left <= edge.left < edge.right <= box.right:
+                    found += [(name, kdb.Box(x, box.bottom, x, box.top)) for x in (box.left, box.right)]
+                elif box.bottom <= edge.bottom < edge.top <= box.top:
+                    found += [(name, kdb.Box(box.left, y, box.right, y)) for y in (box.bottom, box.top)]
         return found
 
     def um(self, length: float) -> float:

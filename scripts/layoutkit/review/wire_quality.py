@@ -73,7 +73,9 @@ class Wires:
         points = self._points(net)
         if len(points) < 2:
             return []
-        whole = _spanning_tree([point for own in points.values() for point in own])
+        ends = [(end.center().x, end.center().y) for _, end in subject.ends_of_crossings(net)]
+        places = [*ends, *(point for own in points.values() for point in own)]
+        whole = _spanning_tree(places)
         inner = sum(_spanning_tree(own) for own in points.values())
         own_area = kdb.Region()
         for placed in points:
@@ -87,7 +89,6 @@ class Wires:
         metal.merge()
         ports = [point for _, point, _ in subject.labels.get(net, ())]
         if ports:  # the way to the port counts as needed
-            places = [point for own in points.values() for point in own]
             whole += min(abs(p.x - x) + abs(p.y - y) for p in ports for x, y in places)
         outside = sum(_wire_length(polygon) for polygon in (metal - own_area).each())
         inside = min(sum(_wire_length(polygon) for polygon in (metal & own_area).each()), inner)
@@ -169,6 +170,8 @@ class Wires:
             pieces.hold(conductor, kdb.Region(kdb.Box(point, point).enlarged(half, half)))
         for conductor, plate in self._plates(net):
             pieces.hold(conductor, plate)
+        for conductor, end in subject.ends_of_crossings(net):
+            pieces.hold(conductor, kdb.Region(end.enlarged(1, 1)))
         found = []
         for name, dead in pieces.dead().items():
             whole = subject.shapes(net, name)

@@ -77,6 +77,18 @@ MB x b vss vss nfet_01v8 W=1u L=1u
     assert found.ampere == pytest.approx(0.202e-3 * 100)
 
 
+def test_a_pair_whose_nets_are_all_ports_is_no_pass_device():
+    text = """* pair
+.subckt pair outp outn inp inn tail vss
+M1 outp inp tail vss nfet_01v8 W=8u L=0.5u
+M2 outn inn tail vss nfet_01v8 W=8u L=0.5u
+.ends
+"""
+    found = currents(text)
+    assert not found["M1"].full
+    assert found["M1"].ampere == pytest.approx(FULL * 16 * USUAL)
+
+
 def test_devices_that_are_off_carry_nothing():
     text = TWO_STAGE.replace("M7 out", "MD out vss vss vss nfet_01v8 W=16u L=1u\nM7 out")
     assert "MD" not in currents(text)

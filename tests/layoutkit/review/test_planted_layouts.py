@@ -77,6 +77,20 @@ def test_narrow_port(figure, expected):
     assert severities(review, "narrow-port", "port vss") == expected
 
 
+@pytest.mark.parametrize("x", [-10.0, -9.99, 3.14])
+def test_a_label_at_the_edge_of_its_port_is_on_it(x):
+    """The ground's wire leads from -10 um to 3.14 um: on both of its ends and within it the port is as wide."""
+    planted, width, figure = Planted(), 1.0, 0.9
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
+    planted.comb("out", 8)
+    planted.comb("in", 6.5)
+    planted.comb("vss", -3, left=-10, right=3.14, width=width, port=False)
+    planted.label("vss", "Metal3", x, -3)
+    review = planted.review(constraints=stated("M1", METAL3.current_ma(width / figure) * 1e-3))
+    found = [each for each in review.findings if each.id == "narrow-port" and each.nets == ("vss",)]
+    assert [round(each.measured, 2) for each in found] == [figure]
+
+
 @both("wire-resistance", "must", "should")
 def test_wire_resistance(figure, expected):
     """The on-resistance is that of a channel at full drive: 0.75 times the supply over twice the saturation current."""
@@ -385,6 +399,19 @@ def test_a_stub(figure, expected):
     planted.box("Metal3", x, 8 - WIRE / 2, x + 0.13 + figure, 8 + WIRE / 2, "out")
     planted.label("out", "Metal3", x - 0.1, 8)
     assert severities(planted.review(), "dead-metal", "lead nowhere") == expected
+
+
+@pytest.mark.parametrize(("short", "expected"), [(0.0, set()), (2.0, {"should"})])
+def test_a_wire_across_the_whole_layout_is_joined_by_its_neighbours(short, expected):
+    """The gate's wire leads from edge to edge of the metal, or ends before the right one."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
+    planted.comb("vss", -3, left=-20, right=20, width=1)
+    planted.comb("out", 8)
+    planted.comb("in", 6.5, left=-20, right=20 - short)
+    found = planted.review()
+    assert severities(found, "dead-metal", "of in lead nowhere") == expected
+    assert not severities(found, "wire-length", "in has")
 
 
 @both("dead-metal", "must")
