@@ -137,7 +137,7 @@ dist: $(VENV)/.installed-dev ## Build the files of a release in dist/: wheel, so
 	@version=$$($(BIN)/python -m hatchling version) && awk -v heading="## $$version " \
 	  'index($$0, "## ") == 1 { inside = index($$0, heading) == 1; next } inside' CHANGELOG.md > $(DIST)/NOTES.md
 
-# Not a fault: skills with the same asset (W002), their scripts, which are no modules (W004), four packages (W009).
+# Not a fault: skills with the same asset (W002), their scripts, which are no modules (W004), five packages (W009).
 try-dist: $(VENV)/.installed-dev ## Check the files of dist/, and run the wheel in new environments as users would
 	@cd $(DIST) && sha256sum --check --quiet SHA256SUMS
 	@$(BIN)/uv tool run twine==7.0.0 check --strict $(DIST)/*.whl $(DIST)/*.tar.gz

@@ -20,7 +20,7 @@ from installed_wheel import ROOT, build_wheel
 from skillpack import SkillLoader
 from skillpack.copies.skill_copy import copy_of
 
-PACKAGES = {"designgraph", "layoutkit", "skillpack", "skillscript"}  # why four: references/decisions/0012
+PACKAGES = {"designgraph", "layoutkit", "skillpack", "skillscript", "sturdy"}  # why so many: references/decisions/0012
 # Names that Windows cannot store, whatever their extension.
 RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
 

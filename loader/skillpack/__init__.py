@@ -6,7 +6,6 @@ lists skills does not load JSON Schema, the servers or the command line.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from skillpack.execution.process import Cancellation
     from skillpack.execution.runner import Call, Runner
     from skillpack.execution.worker_pool import WorkerPool
     from skillpack.pipelines.pipeline import check_pipeline, load_pipeline
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from skillpack.skills.skill_md import Skill, load_skill
     from skillpack.skills.skill_rules import Finding
     from skillpack.skills.validation import Report, validate
+    from sturdy.bounded_run import Cancellation
 
 __all__ = [
     "Budget",
@@ -67,7 +67,7 @@ __all__ = [
 _HOMES = {
     "Budget": "skills.layer1",
     "Call": "execution.runner",
-    "Cancellation": "execution.process",
+    "Cancellation": "sturdy.bounded_run",
     "Catalog": "skills.catalog",
     "Finding": "skills.skill_rules",
     "Layer1": "skills.layer1",
@@ -111,7 +111,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'skillpack' has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    home = _HOMES[name]
+    value: object = getattr(import_module(home if home.startswith("sturdy.") else f"{__name__}.{home}"), name)
     globals()[name] = value
     return value
 

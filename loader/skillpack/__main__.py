@@ -45,7 +45,7 @@ class Subcommands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that the arguments name; an unknown one is refused with the most similar."""
-        from skillscript.faults import did_you_mean
+        from sturdy.near_names import did_you_mean
 
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:

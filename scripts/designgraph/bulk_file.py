@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from designgraph.graph_errors import GraphError
-from designgraph.values import parse_json
+from sturdy.strict_json import load_json
 
 MAX_BYTES = 256 << 20
 MAX_ITEMS = 2_000_000
@@ -75,7 +75,7 @@ def read_parts(path: str) -> Parts:
 
 
 def _read_document(file: Path) -> Parts:
-    document = parse_json(file.read_bytes().decode("utf-8-sig"))
+    document = load_json(file.read_bytes().decode("utf-8-sig"))
     if not isinstance(document, dict) or any(not isinstance(items, list) for items in document.values()):
         raise _refused(str(file), 'must be an object {"nodes": [...], "relations": [...]}')
     unknown = sorted(set(document) - _FIELDS)
@@ -93,7 +93,7 @@ def _read_lines(file: Path) -> Parts:
             if not line.strip():
                 continue
             try:
-                item = parse_json(line)
+                item = load_json(line)
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"line {number}: {error}") from None
             kind = "relations" if isinstance(item, dict) and "from" in item else "nodes"

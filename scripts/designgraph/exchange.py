@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from designgraph import fsync
 from designgraph.graph import relation_json
 from designgraph.graph_errors import GraphError
 from designgraph.values import encode
+from sturdy.atomic_files import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -150,7 +150,7 @@ def write_text(knowledge: KnowledgeGraph, path: str, text: str) -> int:
     content = text.encode()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        fsync.write_file(target, content)
+        replace_file(target, content)
     except OSError as error:
         raise GraphError(
             f"{path} cannot be written: {error.strerror}", {"param_name": "output_path", "provided_value": path}

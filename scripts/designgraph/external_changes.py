@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from designgraph.graph import Graph
 from designgraph.graph_errors import GraphError, unreadable
 from designgraph.snapshot import FORMAT, VERSION, Snapshot, State, content_digest
-from designgraph.values import check_id, checked_properties, is_id, parse_json
+from designgraph.values import check_id, checked_properties, is_id
+from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,7 +78,7 @@ def _parsed(content: bytes, path: Path) -> dict[str, Any]:
         raise unreadable(path, "it is empty; restore it, or delete it to start with an empty graph")
     try:
         text = content.decode("utf-8-sig")
-        document = parse_json(text)
+        document = load_json(text)
     except UnicodeDecodeError as error:
         raise unreadable(path, f"it is not UTF-8 text (byte {error.start})") from None
     except RecursionError:

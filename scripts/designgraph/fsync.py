@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -88,50 +87,6 @@ def replace(source: Path, target: Path) -> None:
             time.sleep(0.02)
         else:
             return
-
-
-def write_file(target: Path, content: bytes) -> None:
-    """Give ``target`` the content in one step, through a part file ``.NAME.part`` in the same folder.
-
-    The part file is locked while it is written. The next writer reuses one that a killed writer left.
-
-    Raises:
-        OSError: If that fails; the file is unchanged.
-    """
-    part = target.with_name(f".{target.name}.part")
-    descriptor = _locked_part(part)
-    try:
-        os.ftruncate(descriptor, 0)
-        write_all(descriptor, content)
-        sync_data(descriptor)
-        if sys.platform == "win32":  # an open file cannot be renamed there
-            os.close(descriptor)
-            descriptor = -1
-        replace(part, target)
-    except BaseException:
-        with suppress(OSError):
-            part.unlink()
-        raise
-    finally:
-        if descriptor >= 0:
-            os.close(descriptor)
-
-
-def _locked_part(part: Path) -> int:
-    """Return a descriptor of the part file as soon as no other writer has it."""
-    while True:
-        descriptor = open_file(part, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0))
-        try:
-            with suppress(OSError):  # a file system without locks
-                lock(descriptor, exclusive=True)
-            if os.path.samestat(os.fstat(descriptor), part.lstat()):
-                return descriptor
-        except FileNotFoundError:  # the writer that had the lock has given the file its final name
-            pass
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
 
 
 def make_folder(path: Path) -> None:

@@ -20,7 +20,8 @@ from designgraph.graph_errors import (
     RelationExistsError,
     RelationNotFoundError,
 )
-from designgraph.values import encode, similar_names
+from designgraph.values import encode
+from sturdy.near_names import near_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -320,5 +321,5 @@ class Graph:
             [known for known in self.ids() if wanted in known.lower() or known.lower() == wanted][:5] if wanted else []
         )
         if not close and len(self.nodes) <= 5000:
-            close = similar_names(node_id, self.ids(), 5)
+            close = near_names(node_id, self.ids(), 5)
         return {"id": node_id, "similar": close}

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from designgraph.graph_errors import GraphFileError, InvalidTypeError, sentences
 from designgraph.project_files import read_yaml
-from designgraph.values import is_id, similar_names
+from designgraph.values import is_id
+from sturdy.near_names import near_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,7 @@ class TypeRule:
         if isinstance(name, str) and (name in known or (self.is_open and is_id(name))):
             return name
         kind = which.removesuffix("_types")
-        close = similar_names(str(name), known, 1)
+        close = near_names(str(name), known, 1)
         hint = f"; did you mean {close[0]}?" if close else ""
         cure = f"add it under {which} in {self.path}" if not self.is_open else "use letters, digits, '_' and '-'"
         raise InvalidTypeError(

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from designgraph.graph_errors import GraphError, InvalidIdError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 ID_RULE = "^[a-zA-Z_][a-zA-Z0-9_-]{0,59}$"
 MAX_ID_LENGTH = 60
@@ -20,40 +17,6 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(", 
 
 is_id = _ID.fullmatch  # not match: "$" would accept "clk\n"
 encode = _ENCODER.encode
-
-
-def parse_json(text: str) -> Any:
-    """Return the value of a JSON text, which must not repeat a key in an object or hold NaN or infinities.
-
-    Raises:
-        ValueError: If it is no such text.
-        RecursionError: If it is nested too deeply.
-    """
-    return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {repeated!r} occurs twice in one object")
-    return found
-
-
-def _refuse_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is not a JSON number")
-
-
-def similar_names(name: str, known: Iterable[str], most: int) -> list[str]:
-    """Return at most ``most`` of the ``known`` names that resemble ``name``, whatever their case, the closest first."""
-    from difflib import get_close_matches
-
-    by_lower: dict[str, list[str]] = {}
-    for candidate in known:
-        by_lower.setdefault(candidate.lower(), []).append(candidate)
-    close = get_close_matches(name.lower(), by_lower, most)
-    return [candidate for lower in close for candidate in by_lower[lower]][:most]
 
 
 def check_id(value: Any, what: str) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from sturdy.near_names import near_names
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -127,14 +129,6 @@ def sentences(faults: Iterable[object], most: int = MAX_LISTED) -> str:
     return "; ".join([*known[:most], *more])
 
 
-def similar_names(name: object, known: Iterable[object], most: int = 1, cutoff: float = 0.6) -> list[str]:
-    """Return up to ``most`` of the ``known`` names spelled like ``name`` in any case; the most alike first."""
-    from difflib import get_close_matches
-
-    folded = {str(word).casefold(): str(word) for word in known}
-    return [folded[close] for close in get_close_matches(str(name).casefold(), folded, most, cutoff)]
-
-
 def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:
     """Return `` (did you mean 'x'?)`` for the name of ``known`` that is most like ``name``, or "" if none is.
 
@@ -143,4 +137,4 @@ def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> 
         known: The names that exist.
         cutoff: Least similarity, from 0 to 1; names of devices and nets are short and need a lower one.
     """
-    return "".join(f" (did you mean '{close}'?)" for close in similar_names(name, known, 1, cutoff))
+    return "".join(f" (did you mean '{close}'?)" for close in near_names(str(name), map(str, known), 1, cutoff=cutoff))

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import MissingProgramError, TimeLimitError, UnsupportedOperationError
+from sturdy.child_process import end, ending_with_parent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 LOG = "log"
 """File in the folder of a run that gets what the program says."""
 MAX_BYTES = 4 << 30
-_PR_SET_PDEATHSIG = 1
 _LOOK_S = 0.25
 
 
@@ -106,25 +104,12 @@ def run_program(run: ProgramRun) -> int:
             stdout=stream,
             stderr=subprocess.STDOUT,
             start_new_session=run.starts_others,
-            preexec_fn=None if run.ends_itself else ending_with_parent(),  # noqa: PLW1509 - it makes one system call, and imports nothing
+            preexec_fn=None if run.ends_itself or os.name != "posix" else ending_with_parent(),  # noqa: PLW1509 - it makes one system call, and imports nothing
         )
         try:
             return _status(process, run)
         finally:
-            _end(process, run)
-
-
-def ending_with_parent() -> Callable[[], object] | None:
-    """Return what a child process calls before its program starts, so that it ends when this thread does.
-
-    Linux sends the signal, also after ``kill -9`` of this process; elsewhere there is none, and None is returned.
-    """
-    if sys.platform != "linux":
-        return None
-    import ctypes
-
-    prctl = ctypes.CDLL(None).prctl  # loaded here: between fork and exec nothing must be imported
-    return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            end(process, group=run.starts_others)
 
 
 def log_tail(folder: Path, most: int) -> str:
@@ -163,13 +148,3 @@ def _check_size(run: ProgramRun) -> None:
         raise UnsupportedOperationError(
             f"{run.subject} wrote more than {run.max_bytes} bytes and was stopped", details={"max_bytes": run.max_bytes}
         )
-
-
-def _end(process: subprocess.Popen[bytes], run: ProgramRun) -> None:
-    """End the program, if it still runs, and every process that it started."""
-    with suppress(ProcessLookupError, PermissionError):
-        if run.starts_others and hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    process.wait()

@@ -18,9 +18,12 @@ if sys.version_info < (3, 10):  # noqa: UP036 - a copy of a skill has this packa
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from sturdy.near_names import did_you_mean
+    from sturdy.strict_json import parse_json
+
     from .call_log import append_record
     from .envelope import ErrorCode, SkillError, SkillResult
-    from .faults import Fault, did_you_mean, invalid_params
+    from .faults import Fault, invalid_params
     from .handler import load_handler
     from .model_call import ModelAnswer, Task, ask_model
     from .model_endpoints import ModelSettings, model_settings
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
     from .prompt_template import prompt_variables, render_file
     from .runtime import call
     from .schema import check_schema, fill_defaults, find_faults, validate
-    from .strict_json import parse_json
     from .tool import Tool, declared_models, load_tool
 
 _HOMES = {
@@ -45,7 +47,7 @@ _HOMES = {
     "call": "runtime",
     "check_schema": "schema",
     "declared_models": "tool",
-    "did_you_mean": "faults",
+    "did_you_mean": "sturdy.near_names",
     "fill_defaults": "schema",
     "find_faults": "schema",
     "invalid_params": "faults",
@@ -53,7 +55,7 @@ _HOMES = {
     "load_tool": "tool",
     "main": "program",
     "model_settings": "model_endpoints",
-    "parse_json": "strict_json",
+    "parse_json": "sturdy.strict_json",
     "prompt_variables": "prompt_template",
     "render_file": "prompt_template",
     "serve_tools": "program",
@@ -97,6 +99,6 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'skillscript' has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    value: object = getattr(import_module(home if home.startswith("sturdy.") else f"{__name__}.{home}"), name)
     globals()[name] = value
     return value

@@ -17,11 +17,13 @@ import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sturdy.near_names import did_you_mean
+from sturdy.strict_json import MAX_BYTES, NotJsonError, parse_json
+
 from .accept import is_type
 from .envelope import ErrorCode, SkillError
-from .faults import Fault, did_you_mean, show
+from .faults import Fault, show
 from .schema_references import described
-from .strict_json import MAX_BYTES, NotJsonError, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from .strict_json import WRAPPED, NotJsonError, plain
+from sturdy.strict_json import WRAPPED, NotJsonError, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from jsonschema import Draft202012Validator, exceptions, validators
 from referencing import Registry
 
+from sturdy.near_names import did_you_mean
+from sturdy.strict_json import path_text
+
 from .accept import matches
-from .faults import CHOICES, MAX_ECHOED, TYPE_WORDS, Fault, choice, did_you_mean, echo, show
+from .faults import CHOICES, MAX_ECHOED, TYPE_WORDS, Fault, choice, echo, show
 from .schema_references import described
-from .strict_json import path_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

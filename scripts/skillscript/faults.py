@@ -9,7 +9,7 @@ from .envelope import ErrorCode, SkillError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
 MAX_REPORTED = 50  # faults listed in one answer; a thousand wrong items are usually one mistake
@@ -17,8 +17,6 @@ MAX_JOINED = 10  # faults spelled out in the one-line message
 MAX_SENTENCES = 20
 MAX_SHOWN = 80  # characters of a received value in a message
 MAX_ECHOED = 400  # characters of a received value in the details
-MAX_NEAR = 3  # names that are suggested for an unknown one
-MIN_PART = 3  # characters of a part by which a longer name is suggested
 
 TYPE_WORDS = {  # types of JSON Schema, as a fault names them
     "string": "a string",
@@ -120,50 +118,3 @@ def choice(keyword: str, rule: Any) -> str | None:
         words = {1: "do not give ", 2: "give only one of "}.get(len(names[0]), CHOICES[keyword])
         return words + ", ".join(names[0])
     return CHOICES[keyword] + ", ".join(" and ".join(each) for each in names)
-
-
-def did_you_mean(received: object, known: Iterable[object]) -> str:
-    """Return ``"; did you mean 'x'?"`` if one of the ``known`` texts is spelled like the one received, else ""."""
-    if not isinstance(received, str) or len(received) > MAX_ECHOED:
-        return ""
-    return suggestion(_spelled_alike(received, _by_folded_name(known), 1))
-
-
-def suggestion(names: Sequence[str]) -> str:
-    """Return ``"; did you mean 'x' or 'y'?"``, or "" without names."""
-    return f"; did you mean {' or '.join(map(repr, names))}?" if names else ""
-
-
-def near_names(received: str, known: Iterable[str]) -> list[str]:
-    """Return up to ``MAX_NEAR`` of the ``known`` names that ``received`` may have meant, the nearest first.
-
-    Names that differ only in case, blanks, hyphens and underscores come first, then names spelled alike, then names
-    that contain ``received``.
-    """
-    folded = _by_folded_name(known)
-    wanted = _folded_name(received[:MAX_ECHOED])
-    found = _spelled_alike(received[:MAX_ECHOED], folded, MAX_NEAR)
-    if len(wanted) >= MIN_PART:
-        found += [folded[name] for name in sorted(folded) if wanted in name]
-    return list(dict.fromkeys(found))[:MAX_NEAR]
-
-
-def _spelled_alike(received: str, folded: Mapping[str, str], most: int) -> list[str]:
-    """Return the names spelled most like ``received``, the nearest first."""
-    from difflib import get_close_matches
-
-    return [folded[name] for name in get_close_matches(_folded_name(received), folded, n=most, cutoff=0.6)]
-
-
-def _by_folded_name(known: Iterable[object]) -> dict[str, str]:
-    """Return the texts among ``known`` by the form in which they are compared; of equal forms the first."""
-    found: dict[str, str] = {}
-    for name in known:
-        if isinstance(name, str):
-            found.setdefault(_folded_name(name), name)
-    return found
-
-
-def _folded_name(name: str) -> str:
-    """Return a name without differences of case, blanks, hyphens and underscores."""
-    return "-".join(name.casefold().replace("_", " ").replace("-", " ").split())

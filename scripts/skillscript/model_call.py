@@ -10,12 +10,13 @@ import re
 import time
 from dataclasses import dataclass, field
 
+from sturdy.strict_json import NotJsonError, parse_json
+
 from .envelope import ErrorCode, SkillError
 from .faults import Fault, joined
 from .model_client import ModelFaultError, complete
 from .schema import fill_defaults, find_faults
 from .standard_streams import print_error
-from .strict_json import NotJsonError, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ import threading
 from contextlib import suppress
 from urllib.parse import urlsplit
 
+from sturdy.strict_json import NotJsonError, parse_json
+
 from .install import missing_library
-from .strict_json import NotJsonError, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

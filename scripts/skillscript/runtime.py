@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from copy import deepcopy
 from time import perf_counter
 
+from sturdy.strict_json import WRAPPED, NotJsonError, path_text, plain
+
 from .confinement import confined
 from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, own_codes
 from .faults import Fault, fault_details, invalid_params, joined, show
 from .schema import fill_defaults, find_faults
 from .standard_streams import print_error
-from .strict_json import WRAPPED, NotJsonError, path_text, plain
 from .tool import CONTEXT_SCHEMA
 
 TYPE_CHECKING = False

@@ -14,8 +14,9 @@ from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 
+from sturdy.strict_json import NotJsonError, parse_json
+
 from .file_state import file_state
-from .strict_json import NotJsonError, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -24,6 +24,8 @@ import sys
 from dataclasses import dataclass, field
 from time import monotonic
 
+from sturdy.child_process import LIFELINE, end_with_pipe
+
 from .envelope import ErrorCode, SkillError, SkillResult, to_json
 
 TYPE_CHECKING = False
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from .standard_streams import EnvelopeStream
     from .tool import Tool
 
-LIFELINE = "SKILLSCRIPT_LIFELINE"  # variable: number and inode of a pipe's reading end; this process ends with the pipe
 GRACE_SECONDS = 1.0  # how long a worker that was signalled to stop may take to answer
 LATE_SECONDS = 0.25  # added to a deadline, so that a caller with the same deadline gives up first
 _FORWARDED = (signal.SIGTERM, signal.SIGINT)
@@ -88,7 +89,7 @@ def split(stdout: EnvelopeStream, tools: Mapping[str, Tool], call: Call | None, 
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
     os.close(messages)
     os.close(alive)
-    _end_with(ended)
+    end_with_pipe(ended)  # without it, a worker whose supervisor was killed finishes its call
     stdout.announce_on(sender)
 
 
@@ -104,17 +105,6 @@ def _lifeline() -> list[int]:
 def _has_threads() -> bool:
     threading = sys.modules.get("threading")
     return threading is not None and threading.active_count() > 1
-
-
-def _end_with(pipe: int) -> None:
-    """Have this process end with SIGIO when the other end of ``pipe`` closes, even while it computes in C++."""
-    try:
-        import fcntl
-
-        fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(pipe, fcntl.F_SETFL, fcntl.fcntl(pipe, fcntl.F_GETFL) | fcntl.FASYNC)
-    except (ImportError, AttributeError, OSError):  # without it, a worker whose supervisor was killed finishes its call
-        return
 
 
 class _Supervisor:

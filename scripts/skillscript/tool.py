@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from sturdy.strict_json import NotJsonError, parse_json
+
 from .envelope import ErrorCode, SkillError
 from .schema_references import ReferenceFault, bundle
-from .strict_json import NotJsonError, parse_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,13 +22,14 @@ import os
 import sys
 import time
 
+from sturdy.strict_json import MAX_BYTES, NotJsonError, parse_json
+
 from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, to_json
 from .faults import Fault, invalid_params
 from .file_state import file_state
 from .runtime import Stopped, call
 from .schema import find_faults
 from .standard_streams import print_error, take_stdin
-from .strict_json import MAX_BYTES, NotJsonError, parse_json
 from .supervisor import split
 
 TYPE_CHECKING = False

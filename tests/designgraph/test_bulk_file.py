@@ -59,7 +59,7 @@ def test_what_export_writes_can_be_read_back(graph, file):
 
 
 def test_a_graph_larger_than_a_request_may_be_survives_the_process(graph, file, open_store):
-    from skillscript.strict_json import MAX_BYTES
+    from sturdy.strict_json import MAX_BYTES
 
     nodes = [{"id": f"n{i}", "type": "Signal", "properties": {"text": "x" * 400}} for i in range(11_000)]
     text = lines(*nodes)
@@ -82,7 +82,7 @@ def test_every_fault_is_reported_with_its_line_and_nothing_changes(graph, file):
     ("name", "text", "reason"),
     [
         ("a.jsonl", '{"id": "a", "type": "Signal"}\n{"id":', "is not JSON: line 2: "),
-        ("a.jsonl", '{"id": "a", "id": "b"}', "occurs twice"),
+        ("a.jsonl", '{"id": "a", "id": "b"}', "appears twice"),
         ("a.jsonl", '{"id": "a", "type": "Signal", "properties": {"x": NaN}}', "NaN is not a JSON number"),
         ("a.json", "[1]", 'must be an object {"nodes": [...], "relations": [...]}'),
         ("a.json", '{"nodes": {}}', 'must be an object {"nodes": [...], "relations": [...]}'),

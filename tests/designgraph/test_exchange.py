@@ -6,8 +6,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from designgraph import fsync
 from designgraph.exchange import as_text, to_node_link, xml_text
+from sturdy.atomic_files import replace_file
 
 NODES = [
     {"id": "a", "type": "Signal", "properties": {"text": '<&>"\x01\u2028', "n": [1, None]}},
@@ -72,14 +72,14 @@ def test_xml_holds_no_character_that_xml_forbids():
 def test_the_part_file_of_a_killed_export_is_taken_over_by_the_next(tmp_path):
     target, part = tmp_path / "graph.svg", tmp_path / ".graph.svg.part"
     part.write_bytes(b"half of a picture, and longer than the next")
-    fsync.write_file(target, b"whole")
+    replace_file(target, b"whole")
     assert [path.name for path in tmp_path.iterdir()] == ["graph.svg"]
     assert target.read_bytes() == b"whole"
 
 
 def test_exports_to_one_file_at_once_leave_one_whole_content(tmp_path):
     contents = [bytes([65 + number]) * 100_000 for number in range(8)]
-    threads = [threading.Thread(target=fsync.write_file, args=(tmp_path / "f", content)) for content in contents]
+    threads = [threading.Thread(target=replace_file, args=(tmp_path / "f", content)) for content in contents]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -253,7 +253,7 @@ def test_a_wrong_edit_is_refused_with_its_place(path, open_store, change, messag
         (b"[1]", "not a JSON object"),
         (b'{"graphs": {}}', "format: must be"),
         (b'{"format": "design-knowledge-graph", "version": 2, "graphs": {}}', "format: must be"),
-        (b'{"graphs": {}, "graphs": {}}', "'graphs' occurs twice"),
+        (b'{"graphs": {}, "graphs": {}}', "appears twice"),
         (b'{"a": NaN}', "NaN is not a JSON number"),
         (b"\xff\xfe", "not UTF-8"),
         (b"[" * 100_000, "nested too deeply"),

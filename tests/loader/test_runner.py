@@ -11,8 +11,8 @@ import pytest
 
 from patience import WATCHDOG_S, gone
 from skillpack import Runner, find_tools, scan
-from skillpack.execution import process
-from skillpack.execution.process import STDERR_TAIL_BYTES, Cancellation, marked, run_bounded
+from sturdy import bounded_run
+from sturdy.bounded_run import STDERR_TAIL_BYTES, Cancellation, marked, run_bounded
 
 TOOL = "bench.run_mode"
 GOOD = '{"ok": true, "error": null, "data": {"total": 1}, "duration_ms": 5}'
@@ -158,7 +158,7 @@ def test_an_error_envelope_is_passed_on(run):
 
 
 def test_endless_output_ends_the_tool(monkeypatch, run):
-    monkeypatch.setattr("skillpack.execution.process.MAX_STDOUT_BYTES", 1 << 20)
+    monkeypatch.setattr("sturdy.bounded_run.MAX_STDOUT_BYTES", 1 << 20)
     error = run("import sys\nwhile True: sys.stdout.write('x' * 65536)", timeout=600).result.error
     assert (error.code, "more output than is allowed" in error.message) == ("INTERNAL_ERROR", True)
 
@@ -245,7 +245,7 @@ def test_a_daemon_that_holds_no_pipe_does_not_outlive_the_call(run, tmp_path):
 
 def test_a_child_that_is_just_starting_its_program_is_found(monkeypatch):
     child = subprocess.Popen(["sleep", "600"], env=marked(os.environ, "just-started"), start_new_session=True)
-    tell, asked = process._environment, []
+    tell, asked = bounded_run._environment, []
 
     def blank_at_first(place):
         if place.name == str(child.pid) and not asked:
@@ -253,8 +253,8 @@ def test_a_child_that_is_just_starting_its_program_is_found(monkeypatch):
             return b""
         return tell(place)
 
-    monkeypatch.setattr(process, "_environment", blank_at_first)
-    process.kill_marked("just-started")
+    monkeypatch.setattr(bounded_run, "_environment", blank_at_first)
+    bounded_run.kill_marked("just-started")
     assert child.wait(WATCHDOG_S) == -signal.SIGKILL
 
 
@@ -262,7 +262,7 @@ def test_a_timeout_reaches_a_call_made_by_the_called():
     inner = "import os, sys, time; print(os.getpid(), file=sys.stderr, flush=True); time.sleep(600)"
     tell = "lambda chunk: (sys.stderr.write(chunk.decode()), sys.stderr.flush())"
     outer = (
-        "import sys; from skillpack.execution.process import run_bounded\n"
+        "import sys; from sturdy.bounded_run import run_bounded\n"
         f"run_bounded([sys.executable, '-c', {inner!r}], b'', 600, on_stderr={tell})"
     )
     for limit in (1.5, 10, 100):  # a busy machine may take longer to start the two processes

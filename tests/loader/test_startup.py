@@ -16,7 +16,7 @@ def loaded_by(code):
     return done.stderr.split()
 
 
-@pytest.mark.parametrize("package", ["skillpack", "skillscript", "layoutkit"])
+@pytest.mark.parametrize("package", ["skillpack", "skillscript", "layoutkit", "sturdy"])
 def test_importing_a_package_loads_nothing_heavy(package):
     assert loaded_by(f"import {package}") == []
 

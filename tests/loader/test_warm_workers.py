@@ -14,8 +14,8 @@ import pytest
 from patience import WATCHDOG_S, gone
 from skillpack import Runner, find_tools, scan
 from skillpack.execution.environment import tool_environment
-from skillpack.execution.process import Cancellation
 from skillpack.execution.worker_pool import WorkerPool
+from sturdy.bounded_run import Cancellation
 
 TOOL = "bench.run_mode"
 SCRIPT = """
@@ -386,7 +386,7 @@ def test_a_program_that_says_it_can_be_warm_must_speak_as_one(make_runner, answe
 
 
 def test_endless_output_without_a_line_ends_the_worker(make_runner, monkeypatch):
-    monkeypatch.setattr("skillpack.execution.process.MAX_STDOUT_BYTES", 1 << 20)
+    monkeypatch.setattr("sturdy.bounded_run.MAX_STDOUT_BYTES", 1 << 20)
     source = "import sys\nsys.stdin.readline()\nwhile True: sys.stdout.write('x' * 65536)"
     call = ask(make_runner(source, extra="    warm: true\n"), "x")
     assert "more output than is allowed" in call.result.error.message

@@ -23,7 +23,7 @@ from skillscript import (
     validate,
 )
 from skillscript.accept import accepts
-from skillscript.strict_json import NotJsonError, plain
+from sturdy.strict_json import NotJsonError, plain
 from thorough import THOROUGH
 
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, 1.0, -2.0, "", "a", "abc", "R0"])

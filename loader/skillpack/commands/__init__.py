@@ -57,7 +57,7 @@ def chosen_skills(skills: Mapping[str, Skill], names: Iterable[str]) -> list[Ski
     wanted = [*dict.fromkeys(names)] or [*skills]  # ``list`` is a submodule here
     unknown = [name for name in wanted if name not in skills]
     if unknown:
-        from skillscript.faults import did_you_mean
+        from sturdy.near_names import did_you_mean
 
         fail("\n".join(f"no skill {name!r}{did_you_mean(name, [*skills])}" for name in unknown))
     return [skills[name] for name in wanted]
@@ -91,7 +91,7 @@ def json_argument(name: str, text: str) -> Any:
     from skillpack.skills.exceptions import FileRefusedError
     from skillpack.skills.file_access import read_bounded
     from skillscript.envelope import SkillError
-    from skillscript.strict_json import MAX_BYTES, NotJsonError, parse_json
+    from sturdy.strict_json import MAX_BYTES, NotJsonError, parse_json
 
     try:
         if text == "-":
@@ -114,7 +114,7 @@ def exit_unless(answer: dict[str, Any], *, printed: bool) -> None:
         return
     if printed:
         sys.exit(EXIT_BAD_INPUT)
-    from skillscript.faults import suggestion
+    from sturdy.near_names import suggestion
 
     fail(answer["message"] + suggestion(answer["suggestions"]))
 

@@ -165,7 +165,7 @@ def _version(distribution: str) -> str | None:
 
 def _klayout_module() -> dict[str, str | None]:
     """Return the version of KLayout that a tool's process imports, or why the import fails."""
-    from skillpack.execution.process import run_bounded
+    from sturdy.bounded_run import run_bounded
 
     outcome = run_bounded([sys.executable, "-c", _IMPORT_KLAYOUT], b"", _IMPORT_TIMEOUT_S)
     if outcome.returncode == 0:

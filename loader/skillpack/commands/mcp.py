@@ -74,7 +74,7 @@ def command(
 
 def _check_toolsets(chosen: tuple[str, ...], tools: Tools) -> None:
     """Refuse to start with a toolset that no tool is in."""
-    from skillscript.faults import did_you_mean
+    from sturdy.near_names import did_you_mean
 
     known = sorted({name for tool in tools.by_id.values() for name in tool.toolsets})
     unknown = [f"no toolset {name!r}{did_you_mean(name, known)}" for name in chosen if name not in known]

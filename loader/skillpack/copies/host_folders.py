@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from skillpack.skills.exceptions import RootError
-from skillscript.faults import did_you_mean, sentences
+from skillscript.faults import sentences
+from sturdy.near_names import did_you_mean
 
 USER, PROJECT = "user", "project"
 # Below the home folder (of a user's skills) and below the working folder (of a project's).

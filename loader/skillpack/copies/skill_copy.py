@@ -19,7 +19,7 @@ from skillpack.skills.plain_text import CONTROL, HIDING
 from skillpack.skills.skill_md import OUTPUT_FOLDERS
 from skillpack.skills.skill_rules import name_problem
 from skillscript.schema_references import ReferenceFault, bundle
-from skillscript.strict_json import NotJsonError, parse_json
+from sturdy.strict_json import NotJsonError, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,8 +18,8 @@ from skillscript.envelope import ErrorCode, SkillError, SkillResult
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from skillpack.execution.process import Cancellation
     from skillpack.registry.declaration import ToolDeclaration
+    from sturdy.bounded_run import Cancellation
 
 DEFAULT_TIMEOUT_S = 300.0
 MAX_STDERR = 4000  # characters of a failed tool's stderr in the call log; they hold its traceback

@@ -7,16 +7,16 @@ import json
 import signal
 from typing import TYPE_CHECKING, Any
 
-from skillpack.execution.process import MAX_STDOUT_BYTES
 from skillscript.envelope import EXIT_DONE, EXIT_VIOLATES, ErrorCode, SkillError, SkillResult
 from skillscript.faults import fault_details, joined
 from skillscript.schema import find_faults
-from skillscript.strict_json import MAX_DEPTH, NotJsonError, plain
+from sturdy.bounded_run import MAX_STDOUT_BYTES
+from sturdy.strict_json import MAX_DEPTH, NotJsonError, plain
 
 if TYPE_CHECKING:
-    from skillpack.execution.process import Outcome
     from skillpack.execution.tool_process import Answer
     from skillpack.registry.declaration import ToolDeclaration
+    from sturdy.bounded_run import Outcome
 
 
 def judge(tool: ToolDeclaration, answer: Answer, timeout: float) -> SkillResult:

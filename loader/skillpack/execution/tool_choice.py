@@ -9,9 +9,10 @@ from skillpack.registry.migrations import SkillVersionManager
 from skillpack.registry.versions import parse_version
 from skillpack.skills.exceptions import MigrationError, VersionError
 from skillscript.envelope import ErrorCode, SkillError
-from skillscript.faults import did_you_mean, invalid_params
+from skillscript.faults import invalid_params
 from skillscript.schema import find_faults
-from skillscript.strict_json import NotJsonError, plain
+from sturdy.near_names import did_you_mean
+from sturdy.strict_json import NotJsonError, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import skillscript
 from skillpack.execution.environment import tool_environment
-from skillpack.execution.process import Outcome, run_bounded
 from skillpack.execution.warm_worker import WarmWorker
 from skillscript.file_state import file_state
+from sturdy.bounded_run import Outcome, run_bounded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
 
-    from skillpack.execution.process import Cancellation
     from skillpack.execution.worker_pool import WorkerPool
     from skillpack.registry.declaration import ToolDeclaration
     from skillscript.file_state import FileState
+    from sturdy.bounded_run import Cancellation
 
 MAX_ARGUMENT_BYTES = 1 << 16  # Linux takes 128 KiB an argument
 MAX_REQUEST_BYTES = 4 << 20  # what a worker reads on one line

@@ -10,7 +10,8 @@ import time
 import uuid
 from typing import IO, TYPE_CHECKING, cast
 
-from skillpack.execution import process
+from sturdy.bounded_run import MAX_STDOUT_BYTES, STDERR_TAIL_BYTES, Outcome, kill_marked, lifeline, marked
+from sturdy.child_process import end, kill_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,10 +42,10 @@ class WarmWorker:
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
-            env=process.marked(environment, self._mark),
+            env=marked(environment, self._mark),
             start_new_session=True,
             bufsize=0,
-            **process.lifeline(),
+            **lifeline(),
         )
         self._pipes = _Pipes(
             cast("IO[bytes]", self._process.stdin),
@@ -57,9 +58,7 @@ class WarmWorker:
         """Whether its process runs."""
         return self._process.poll() is None
 
-    def call(
-        self, request: bytes, deadline: float, on_stderr: Callable[[bytes], None] | None = None
-    ) -> process.Outcome:
+    def call(self, request: bytes, deadline: float, on_stderr: Callable[[bytes], None] | None = None) -> Outcome:
         """Return how one request ended: ``stdout`` is the answer's line, or the part that arrived.
 
         A worker that did not answer is killed with everything it started; so it is when the caller is interrupted.
@@ -81,7 +80,7 @@ class WarmWorker:
                 exchange.take_rest()
                 self._pipes.close()
             self.idle_since = time.monotonic()
-        return process.Outcome(
+        return Outcome(
             0 if answered else self._process.returncode,
             bytes(exchange.stdout),
             bytes(exchange.stderr),
@@ -91,7 +90,7 @@ class WarmWorker:
 
     def interrupt(self) -> None:
         """End the process at once from another thread; the caller that waits for its answer cleans up."""
-        process.kill_group(self._process)
+        kill_group(self._process.pid)
 
     def kill(self) -> None:
         """End the process and everything it started, and give its pipes back; more than once is fine."""
@@ -99,9 +98,8 @@ class WarmWorker:
         self._pipes.close()
 
     def _end(self) -> None:
-        process.kill_group(self._process)
-        self._process.wait()
-        process.kill_marked(self._mark)
+        end(self._process)
+        kill_marked(self._mark)
 
 
 class _Pipes:
@@ -173,7 +171,7 @@ class _Exchange:
         chunk = os.read(self._pipes.stdout.fileno(), _CHUNK)
         self.stdout += chunk
         self._whole = self._whole or b"\n" in chunk
-        self.flooded = len(self.stdout) > process.MAX_STDOUT_BYTES
+        self.flooded = len(self.stdout) > MAX_STDOUT_BYTES
         return bool(chunk)
 
     def _read_stderr(self) -> bool:
@@ -182,7 +180,7 @@ class _Exchange:
         if chunk and self._on_stderr is not None:
             self._on_stderr(chunk)
         self.stderr += chunk
-        del self.stderr[: -process.STDERR_TAIL_BYTES]
+        del self.stderr[:-STDERR_TAIL_BYTES]
         return bool(chunk)
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from skillpack.execution.process import Cancellation
     from skillpack.execution.warm_worker import WarmWorker
+    from sturdy.bounded_run import Cancellation
 
 IDLE_SECONDS = 60.0
 MAX_CALLS = 1000

@@ -10,9 +10,9 @@ from functools import partial
 from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from skillpack.execution.process import Cancellation
 from skillpack.execution.runner import Call
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
+from sturdy.bounded_run import Cancellation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

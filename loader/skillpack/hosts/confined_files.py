@@ -12,13 +12,13 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from skillpack.skills.exceptions import FileRefusedError
 from skillpack.skills.file_access import inside
+from sturdy.atomic_files import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,6 @@ _CLOSE = getattr(os, "O_CLOEXEC", 0)
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _FILE = os.O_RDONLY | _CLOSE | _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _FOLDER = os.O_RDONLY | _CLOSE | _NO_FOLLOW | getattr(os, "O_DIRECTORY", 0)
-_PART = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOSE | _NO_FOLLOW | getattr(os, "O_BINARY", 0)
 _BY_DESCRIPTOR = os.open in os.supports_dir_fd and bool(_NO_FOLLOW)  # not on Windows
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)  # devices of Windows
 _REFUSED = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\]')
@@ -130,32 +129,11 @@ def _folder_of(root: str, path: str, *, make: bool) -> Iterator[tuple[int | None
 
 
 def _write(folder: int | None, name: str, content: bytes, *, replace: bool) -> bool:
-    """Write a part file in the folder and give it its name."""
     is_new = _is_free(folder, name, replace=replace)
-    home, _, last = name.rpartition(os.sep)
-    part = os.path.join(home, f".{last}.{secrets.token_hex(8)}.part")
-    descriptor = os.open(part, _PART, 0o666, dir_fd=folder)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if replace:
-            os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
-            return is_new
-        try:
-            os.link(part, name, src_dir_fd=folder, dst_dir_fd=folder)  # unlike a renaming, it replaces nothing
-        except FileExistsError as error:
-            raise FileExistsAlreadyError("exists already") from error
-        except OSError:  # FAT and some shared folders have no hard links; of two writers at once, the later one wins
-            _is_free(folder, name, replace=False)
-            os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
-            return is_new
-        os.unlink(part, dir_fd=folder)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(part, dir_fd=folder)
-        raise
+        replace_file(name, content, folder=folder, overwrite=replace)
+    except FileExistsError as error:
+        raise FileExistsAlreadyError("exists already") from error
     return is_new
 
 

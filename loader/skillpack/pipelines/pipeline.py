@@ -19,9 +19,9 @@ from skillpack.skills.exceptions import FileRefusedError, PipelineError, SkillFi
 from skillpack.skills.file_access import read_bounded
 from skillpack.skills.strict_frontmatter import decode
 from skillscript.envelope import SkillError
-from skillscript.faults import did_you_mean
 from skillscript.schema import find_faults
-from skillscript.strict_json import NotJsonError, parse_json, path_text, plain
+from sturdy.near_names import did_you_mean
+from sturdy.strict_json import NotJsonError, parse_json, path_text, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,17 +13,18 @@ from skillpack.execution.tool_choice import choose
 from skillpack.pipelines.pipeline import check_pipeline
 from skillpack.pipelines.references import LostReferenceError, resolve
 from skillpack.skills.exceptions import FileRefusedError, PipelineError
-from skillpack.skills.file_access import read_bounded, replace_file
+from skillpack.skills.file_access import read_bounded
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
 from skillscript.schema import find_faults, validate
-from skillscript.strict_json import NotJsonError, parse_json, plain
+from sturdy.atomic_files import replace_file
+from sturdy.strict_json import NotJsonError, parse_json, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from skillpack.execution.process import Cancellation
     from skillpack.execution.runner import Runner
     from skillpack.pipelines.pipeline import Pipeline, Step
+    from sturdy.bounded_run import Cancellation
 
 STATE_FORMAT = 1
 MAX_STATE_BYTES = 64 << 20

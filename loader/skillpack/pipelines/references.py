@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skillscript.faults import did_you_mean
+from sturdy.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

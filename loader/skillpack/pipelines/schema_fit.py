@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skillscript.faults import TYPE_WORDS, did_you_mean
+from skillscript.faults import TYPE_WORDS
 from skillscript.schema_references import described
+from sturdy.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

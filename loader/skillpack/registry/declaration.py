@@ -23,8 +23,8 @@ from skillpack.skills.strict_frontmatter import decode
 from skillscript.faults import joined, sentences
 from skillscript.schema import find_faults
 from skillscript.schema_references import ReferenceFault, bundle
-from skillscript.strict_json import NotJsonError, parse_json, plain
 from skillscript.tool import HANDLER, HANDLER_SCHEMAS
+from sturdy.strict_json import NotJsonError, parse_json, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from skillpack.registry.versions import check_requirement, latest, parse_version
 from skillpack.skills.exceptions import RegistryError, SkillNotFoundError, SkillVersionNotFoundError, VersionError
-from skillscript.faults import did_you_mean
+from sturdy.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

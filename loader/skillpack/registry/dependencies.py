@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from skillpack.registry.versions import parse_version, satisfies
-from skillscript.faults import did_you_mean
+from sturdy.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -30,7 +30,7 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from skillscript.envelope import SkillResult
 from skillscript.faults import Fault, invalid_params
-from skillscript.strict_json import NotJsonError, parse_json, path_text
+from sturdy.strict_json import NotJsonError, parse_json, path_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,14 +1,9 @@
-"""Read untrusted files (bounded size, never blocking, confined to a folder) and replace files atomically."""
+"""Read untrusted files (bounded size, never blocking, confined to a folder)."""
 
 import os
 import stat
-import sys
 
 from skillpack.skills.exceptions import FileRefusedError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _OPEN_FLAGS = (
     os.O_RDONLY
@@ -88,54 +83,3 @@ def _kind(mode: int) -> str:
         (stat.S_ISSOCK, "a socket"),
     )
     return next((name for test, name in kinds if test(mode)), "a special file")
-
-
-def replace_file(path: "Path", content: bytes) -> None:
-    """Replace the content of ``path`` atomically: write ``.NAME.part`` in the same folder, then rename it.
-
-    The part file is locked while it is written. If a writer was killed, the next one reuses its part file.
-
-    Raises:
-        OSError: If writing fails; the old content is kept.
-    """
-    part = path.with_name(f".{path.name}.part")
-    with os.fdopen(_locked_part(part), "wb") as stream:
-        try:
-            stream.truncate(0)
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-            if sys.platform == "win32":  # an open file cannot be renamed there
-                stream.close()
-            part.replace(path)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-
-
-def _locked_part(part: "Path") -> int:
-    """Return an open descriptor of the part file, after any other writer has finished."""
-    while True:
-        flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-        descriptor = os.open(part, flags | _NO_FOLLOW, 0o666)
-        try:
-            if sys.platform != "win32":
-                _wait_for_lock(descriptor)
-            if os.path.samestat(os.fstat(descriptor), part.lstat()):
-                return descriptor
-        except FileNotFoundError:  # the writer that held the lock has renamed the file
-            pass
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
-
-
-def _wait_for_lock(descriptor: int) -> None:
-    """Lock the open file, if the file system supports locks."""
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except OSError:
-        return

@@ -140,7 +140,7 @@ class SkillLoader:
             max_bytes: Maximum size of the file; default 1 MiB. [bytes]
         """
         from skillpack.skills.resources import read_resource
-        from skillscript.faults import near_names
+        from sturdy.near_names import near_names
 
         skill = self._find(name)
         if skill is None:
@@ -148,7 +148,7 @@ class SkillLoader:
         try:
             return {"success": True, "data": read_resource(skill, path, max_bytes=max_bytes).to_json()}
         except ResourceError as error:
-            return _failure(str(error), near_names(path, skill.resources))
+            return _failure(str(error), near_names(path, skill.resources, parts=True))
 
     def search(self, query: str, *, limit: int = 10) -> dict[str, Any]:
         """Return the skills that fit ``query`` best, as the answer of a tool; see ``skillpack.skills.search``.
@@ -172,9 +172,9 @@ class SkillLoader:
 
     def _not_found(self, name: str) -> dict[str, Any]:
         """Return the answer for a skill that does not exist."""
-        from skillscript.faults import near_names
+        from sturdy.near_names import near_names
 
-        return _failure(f"Skill '{name[:_MAX_NAME]}' not found", near_names(name, self.skills))
+        return _failure(f"Skill '{name[:_MAX_NAME]}' not found", near_names(name, self.skills, parts=True))
 
 
 def _failure(message: str, suggestions: Sequence[str] = ()) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def name_problem(name: str) -> str | None:
 
 def _unknown(key: str) -> Finding:
     """Return the finding for a field that the specification does not define."""
-    from skillscript.faults import did_you_mean
+    from sturdy.near_names import did_you_mean
 
     where = "belongs to Claude Code alone and " if key in _CLAUDE_CODE_FIELDS else ""
     message = (

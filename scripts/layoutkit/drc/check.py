@@ -11,9 +11,10 @@ from layoutkit.drc.kind_register import Measured
 from layoutkit.drc.kinds import KINDS
 from layoutkit.drc.regions import LayerRegions, joined_fill
 from layoutkit.drc.rule_cases import cases_of, fields_of, kind_of
-from layoutkit.errors import GeometryError, LayoutkitError, RuleNotFoundError, similar_names
+from layoutkit.errors import GeometryError, LayoutkitError, RuleNotFoundError
 from layoutkit.layout.drawn_layers import Coverage, coverage, drawn_layers, waived_layers
 from layoutkit.technology.expressions import Numbered, Selection, names, parse, whole_layers
+from sturdy.near_names import near_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -140,7 +141,7 @@ def select_rules(technology: Technology, rule_ids: Sequence[str] | None) -> tupl
     known = [rule.id for rule in technology.rules]
     unknown = [rule_id for rule_id in dict.fromkeys(rule_ids) if rule_id not in set(known)]
     if unknown:
-        meant = {name: similar_names(name, known, 3) for name in unknown}
+        meant = {name: near_names(name, known, 3) for name in unknown}
         listed = "; ".join(
             f"'{name}'" + (f" (did you mean {', '.join(near)}?)" if near else "") for name, near in meant.items()
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import UnsupportedOperationError
 from layoutkit.explore.jobs import CRASHED, NOT_RUN, TIME_LIMIT, Job, Limits, Outcome
+from sturdy.child_process import end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,8 +114,7 @@ class JobProcess:
         try:
             process.wait(timeout=0.5)  # its input has closed: it ends its job and itself
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            end(process)
 
 
 def _close(stream: Any) -> None:

@@ -13,7 +13,6 @@ child with all its processes, and itself.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import importlib
 import json
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from layoutkit.errors import LayoutkitError
 from layoutkit.explore.jobs import CRASHED, DONE, FAILED, MEMORY_LIMIT, TIME_LIMIT
+from sturdy.child_process import ending_with_parent, kill_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +37,6 @@ POLL_S = 0.05
 """How often memory is measured."""
 _TALK_BYTES = 2000
 _MB = 1_000_000
-_PR_SET_PDEATHSIG = 1
 _OF_MACHINE = {
     errno.ENOSPC,
     errno.EDQUOT,
@@ -86,7 +85,7 @@ def _run(order: Mapping[str, Any]) -> dict[str, Any]:
             told, ended_by, peak = _watched(child, reader, order["limits"])
         finally:
             os.close(reader)
-            _kill_group(child)
+            kill_group(child)
         _, status, usage = os.wait4(child, 0)
         peak = max(peak, usage.ru_maxrss * 1024)
         figures = {"seconds": time.monotonic() - begun, "cpu_s": usage.ru_utime + usage.ru_stime, "peak_mb": peak / _MB}
@@ -122,7 +121,7 @@ def _watched(child: int, reader: int, limits: Mapping[str, Any]) -> tuple[bytes,
             said += piece
             continue
         if 0 in ready:  # there is one order at a time: the input has closed
-            _kill_group(child)
+            kill_group(child)
             os._exit(1)
         peak = max(peak, _memory(child))
         if peak > limits["memory_mb"] * _MB:
@@ -139,11 +138,6 @@ def _memory(process: int) -> int:
     except (OSError, IndexError, ValueError):  # ended meanwhile, or no Linux
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE") + sum(_memory(int(each)) for each in children)
-
-
-def _kill_group(child: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child, signal.SIGKILL)
 
 
 def _work(order: Mapping[str, Any], writer: int, talk: IO[bytes]) -> NoReturn:
@@ -173,8 +167,7 @@ def _confine(limits: Mapping[str, Any], talk: IO[bytes]) -> None:
 
     with contextlib.suppress(OSError):
         os.setpgid(0, 0)
-    with contextlib.suppress(OSError, AttributeError):  # Linux; elsewhere the job ends by its own
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    ending_with_parent()()
     most = limits["memory_mb"] * _MB
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))

@@ -5,9 +5,7 @@ FOLDER holds the request and the workspace of the try, and receives its outcome.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,8 @@ from layoutkit.errors import LayoutkitError
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.tries import OUTCOME, REQUEST, figures
+from sturdy.atomic_files import replace_file
+from sturdy.child_process import end_with_pipe
 
 
 def run_try(folder: Path) -> None:
@@ -27,20 +27,9 @@ def run_try(folder: Path) -> None:
         outcome = {"figures": figures(build_layout(request))}
     except LayoutkitError as error:
         outcome = {"error": error.message}
-    part = folder / f"{OUTCOME}.part"
-    part.write_text(json.dumps(outcome), encoding="utf-8")
-    part.replace(folder / OUTCOME)
-
-
-def _end_with_parent() -> None:
-    """Have this process end when the one that started it does, which closes the pipe on standard input."""
-    with contextlib.suppress(ImportError, AttributeError, OSError):
-        import fcntl
-
-        fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | fcntl.FASYNC)
+    replace_file(folder / OUTCOME, json.dumps(outcome).encode())
 
 
 if __name__ == "__main__":
-    _end_with_parent()
+    end_with_pipe(0)  # the process that started this one closes it as it ends
     run_try(Path(sys.argv[1]))

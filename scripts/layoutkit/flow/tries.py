@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError
 from layoutkit.flow.measured_matching import largest_offset
+from sturdy.child_process import end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -252,8 +253,7 @@ class _Pool:
     def stop(self) -> None:
         """End the tries that still run."""
         for process, _ in self.running.values():
-            process.kill()
-            process.wait()
+            end(process, group=False)
 
 
 def _wait(running: Sequence[tuple[subprocess.Popen[bytes], float]]) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from layoutkit.errors import FileError, KlayoutError
 from layoutkit.layout.bounds import gds_faults, layout_faults
 from layoutkit.layout.cells import check_cell_name, copy_content, sorted_layers
-from layoutkit.layout.part_file import replace_file
+from sturdy.atomic_files import replace_file, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -295,7 +295,8 @@ def write_bytes(path: PathLike, data: bytes) -> None:
     target = check_target(path)
     try:
         replace_file(target, data)
-        _sync_folder(target.parent)
+        with suppress(OSError):  # some file systems do not sync folders; the file itself is whole
+            sync_folder(target.parent)
     except OSError as error:
         raise _unwritable(path, _os_reason(error)) from error
 
@@ -393,15 +394,3 @@ def _unreadable(path: PathLike, reason: str) -> FileError:
 
 def _unwritable(path: PathLike, reason: str) -> FileError:
     return FileError(f"cannot write {os.fspath(path)}: {reason}", details={"path": os.fspath(path), "reason": reason})
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename in ``folder`` survive a power failure, where the platform can."""
-    if os.name == "nt":
-        return
-    with suppress(OSError):  # some file systems do not sync folders; the file itself is whole
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -6,7 +6,7 @@
       grain.xml                      name and version
       tech/<name>/<name>.lyt .lyp    technology, layer properties
       pymacros/analog_devices.lym    registers the PCell libraries when KLayout starts
-      python/layoutkit/...           what the libraries import; KLayout puts python/ on its module path
+      python/layoutkit/, sturdy/     what the libraries import; KLayout puts python/ on its module path
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ def _write(folder: Path, content: Mapping[str, bytes]) -> None:
 
 def _engine() -> dict[str, bytes]:
     paths = sorted(path for pattern in _MODULES for path in _ENGINE.glob(pattern))
-    return {f"python/layoutkit/{path.relative_to(_ENGINE).as_posix()}": path.read_bytes() for path in paths}
+    paths += sorted(_ENGINE.with_name("sturdy").glob("*.py"))
+    return {"/".join(("python", *path.relative_to(_ENGINE.parent).parts)): path.read_bytes() for path in paths}
 
 
 def _grain(version: str, names: Sequence[str]) -> bytes:

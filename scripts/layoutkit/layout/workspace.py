@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import FileError, LayoutkitError, TechnologyError, TimeLimitError
 from layoutkit.layout import files
 from layoutkit.layout.history import History
-from layoutkit.layout.part_file import remove_leftovers
 from layoutkit.layout.provenance import sha256_of
 from layoutkit.layout.stale_reports import changed_since, mark_stale, record_reports, restore_reports, stale_reports
 from layoutkit.layout.workspace_record import (
@@ -36,6 +35,7 @@ from layoutkit.layout.workspace_record import (
     read_record,
 )
 from layoutkit.technology import load
+from sturdy.atomic_files import remove_leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -13,11 +13,11 @@ from patience import WATCHDOG_S
 SLOW_WRITER = """
 import os, sys
 from layoutkit.layout import files
-from layoutkit.layout import part_file
+from sturdy import atomic_files
 def wait(descriptor):
     print("writing", flush=True)
     sys.stdin.readline()
-part_file.os.fsync = wait
+atomic_files.sync_data = wait
 files.write_bytes(sys.argv[1], b"slow")
 """
 

@@ -45,9 +45,10 @@ from skillpack.hosts.listening import serve
 from skillpack.hosts.pack import pack_version
 from skillpack.registry.definitions import SkillRegistry
 from skillscript.envelope import ErrorCode, SkillError, to_json
-from skillscript.faults import MAX_REPORTED, Fault, did_you_mean, fault_details, joined
+from skillscript.faults import MAX_REPORTED, Fault, fault_details, joined
 from skillscript.schema import find_faults
-from skillscript.strict_json import NotJsonError, parse_json, path_text
+from sturdy.near_names import did_you_mean
+from sturdy.strict_json import NotJsonError, parse_json, path_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Mapping

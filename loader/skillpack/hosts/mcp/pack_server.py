@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from skillpack.execution.process import Cancellation
 from skillpack.hosts.calls import Order, StderrLines
 from skillpack.hosts.mcp import skill_resources, skill_tools, upload_tool, work_resources
 from skillpack.hosts.mcp.protocol import INTERNAL_ERROR, INVALID_PARAMS, RequestError
 from skillpack.hosts.mcp.toolbox import Toolbox, answered
 from skillpack.hosts.pack import pack_version
+from sturdy.bounded_run import Cancellation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -12,7 +12,7 @@ from skillpack.skills.resources import Resource
 from skillscript.envelope import to_json
 from skillscript.faults import joined
 from skillscript.schema import fill_defaults, find_faults
-from skillscript.strict_json import NotJsonError, plain
+from sturdy.strict_json import NotJsonError, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

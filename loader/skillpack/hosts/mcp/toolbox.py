@@ -11,7 +11,8 @@ from skillpack.hosts.mcp import upload_tool
 from skillpack.hosts.mcp.skill_tools import SKILL_TOOLS
 from skillpack.hosts.served_schemas import NameStyle, answer_schema, served_names, structured_answer
 from skillscript.envelope import to_json
-from skillscript.faults import CHOICES, choice, did_you_mean
+from skillscript.faults import CHOICES, choice
+from sturdy.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -15,7 +15,7 @@ from skillpack.skills.exceptions import FileRefusedError
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
 from skillscript.faults import joined
 from skillscript.schema import fill_defaults, find_faults
-from skillscript.strict_json import NotJsonError, plain
+from sturdy.strict_json import NotJsonError, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -6,7 +6,6 @@ Three shapes are read: ``{"cells": [...], "top": name}`` with instances of cells
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from layoutkit.circuit.supplies import supply_faults
 from layoutkit.errors import NetlistError, listed
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.size_limits import circuit_fault, stated_faults
+from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MAX_DEVICES = 50_000
 MAX_SHOWN = 10
 SEPARATOR = "."
-_QUOTED = re.compile(r"'[^']*'")
+_QUOTED = re.compile(r"(?P<quote>['\"]).*(?P=quote)", re.DOTALL)
 
 
 def read_json(path: str | Path, *, top: str | None = None) -> Circuit:
@@ -55,24 +55,12 @@ def parse_json(text: str) -> Any:
         NetlistError: If the text is not JSON.
     """
     try:
-        return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+        return load_json(text)
     except RecursionError:
         raise NetlistError("Invalid JSON format: nested too deeply") from None
     except ValueError as error:
-        reason = str(error).partition("; use sys.")[0]  # Python's advice on integers of many digits
-        reason = reason if '"devices"' in text or '"cells"' in text else _QUOTED.sub("...", reason)
+        reason = str(error) if '"devices"' in text or '"cells"' in text else _QUOTED.sub("...", str(error))
         raise NetlistError(f"Invalid JSON format: {reason}") from None
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        raise ValueError(f"key '{repeated(key for key, _ in pairs)[0]}' is given twice")
-    return result
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def circuit_from_json(

@@ -61,15 +61,28 @@ def parse_json(text: str | bytes, *, limit: int = MAX_BYTES) -> Any:
         except UnicodeDecodeError as error:
             raise NotJsonError(f"is not UTF-8 text (byte {error.start})") from None
     try:
-        value = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_object, parse_constant=_refuse_constant)
-    except NotJsonError:
-        raise
+        value = load_json(text.removeprefix("\ufeff"))
     except RecursionError:
         raise NotJsonError(f"is nested deeper than the {MAX_DEPTH} levels allowed") from None
     except ValueError as error:
-        reason = str(error).partition("; use sys.")[0]  # Python's advice on integers of many digits
-        raise NotJsonError(f"Invalid JSON format: {reason}") from None
+        raise NotJsonError(f"Invalid JSON format: {error}") from None
     return plain(value)
+
+
+def load_json(text: str) -> Any:
+    """Return the value of a JSON text of any size, in which no object repeats a key and no number is NaN or infinite.
+
+    For documents that are bounded and checked elsewhere; ``parse_json`` does both.
+
+    Raises:
+        ValueError: If it is no such text; the message says why and where.
+        RecursionError: If it is nested too deeply.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
+    except ValueError as error:
+        reason = str(error).partition("; use sys.")[0]  # Python's advice on integers of many digits
+        raise ValueError(reason) from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -78,13 +91,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise NotJsonError(f"Invalid JSON format: key {json.dumps(name)} appears twice in one object")
+                raise ValueError(f"key {json.dumps(name)} appears twice in one object")
             seen.add(name)
     return found
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise NotJsonError(f"Invalid JSON format: {name} is not a JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def plain(value: object, depth: int = 0) -> Any:

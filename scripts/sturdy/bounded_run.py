@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -15,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from skillscript.supervisor import LIFELINE
+from sturdy.child_process import LIFELINE, end, kill_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -122,10 +121,10 @@ def run_bounded(
             start_new_session=True,
             **lifeline(),
         )
-        ending.callback(_end, process)
+        ending.callback(end, process)
         pipes = _Pipes(process, stdin, MAX_STDOUT_BYTES, on_stderr)
         if cancellation is not None:
-            ending.enter_context(cancellation.calling(lambda: kill_group(process)))
+            ending.enter_context(cancellation.calling(lambda: kill_group(process.pid)))
         try:
             process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -213,7 +212,7 @@ class _Pipes:
         if len(self.stdout) > self.max_stdout:
             self.flooded = True
             del self.stdout[self.max_stdout :]
-            kill_group(self.process)
+            kill_group(self.process.pid)
 
     def _take_stderr(self, chunk: bytes) -> None:
         """Pass a piece of stderr on and keep the tail."""
@@ -221,21 +220,6 @@ class _Pipes:
             self.on_stderr(chunk)
         self.stderr += chunk
         del self.stderr[:-STDERR_TAIL_BYTES]
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process with its group, and leave no zombie."""
-    kill_group(process)
-    process.wait()
-
-
-def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and everything in its group."""
-    if sys.platform == "win32":
-        process.kill()
-        return
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # gone already; zombies only (macOS)
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def kill_marked(mark: str) -> None:
