@@ -35,7 +35,8 @@ class MatchedDevices:
         words: The role in words.
         strict: Whether a foreign device among them spoils the circuit.
         devices: By place.
-        relatives: The devices of the whole role, such as the cascodes of a mirror.
+        relatives: The devices of the whole role, such as the cascodes of a mirror, and those that must match one of
+            them in another role.
     """
 
     words: str
@@ -248,13 +249,17 @@ def _relatives(subject: Subject, members: Sequence[PlacedDevice]) -> list[Placed
 def matched_groups(subject: Subject) -> list[MatchedDevices]:
     """Return the groups of devices that must match, each set of devices once."""
     found: dict[frozenset[int], MatchedDevices] = {}
-    for module in subject.roles.groups:
-        kind = MODULE_TYPES[module.type]
-        matched = kind.matched or module.type in _PASSIVES
-        if not matched or not module.properties.get("matched", True):
-            continue
+    modules = [
+        module
+        for module in subject.roles.groups
+        if MODULE_TYPES[module.type].matched or module.type in _PASSIVES
+        if module.properties.get("matched", True)
+    ]
+    for module in modules:
+        kind, own = MODULE_TYPES[module.type], set(module.devices)
         tops = [str(name) for name in module.properties.get("cascodes", ())]
-        relatives = tuple(_relatives(subject, subject.devices(module.devices)))
+        partners = {name for other in modules if own & set(other.devices) for name in other.devices}
+        relatives = (*_relatives(subject, subject.devices(module.devices)), *subject.devices(partners))
         for names in ([name for name in module.devices if name not in tops], tops):
             by_kind: dict[tuple[str, str, str], list[PlacedDevice]] = {}
             for placed in subject.devices(names):

@@ -136,6 +136,20 @@ def test_foreign_device_in_a_pair(x, expected):
     assert severities(review, "group-apart", "M4 lies among differential pair") == expected
 
 
+@pytest.mark.parametrize(("gate", "expected"), [("ref", set()), ("other", {"must"})])
+def test_a_device_that_must_match_one_of_the_group_is_not_foreign(gate, expected):
+    """A mirror's second output, with a switch below its source, lies between the others; then a stranger does."""
+    planted = Planted()
+    for number, (drain, on, source_) in enumerate(
+        [("ref", "ref", "vss"), ("out2", gate, "foot"), ("out", "ref", "vss")]
+    ):
+        planted.mos(f"M{number}", "nmos", 4 * number, 10, 4, 1, f"{drain} {on} {source_} vss")
+    planted.mos("M3", "nmos", 20, 10, 4, 0.5, "foot en vss vss")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, -3.0 - track if net == "vss" else 17.0 + track, port=net != "foot")
+    assert severities(planted.review(), "group-apart", "M1 lies among current mirror M0, M2") == expected
+
+
 @pytest.mark.parametrize(("second", "expected"), [({}, set()), ({"turned": True}, {"must"})])
 def test_orientation(second, expected):
     assert severities(wired(pair(**second)).review(), "group-unlike", "turned by 90 degrees") == expected
