@@ -1,15 +1,17 @@
 """Direct currents of the devices of a circuit: stated ones, and estimates where none is stated.
 
-Pass devices, and switches, carry what they can at full drive. The reference of a mirror carries what a resistor leaves
-it, else the current at a usual overdrive; its outputs carry the ratio. All else follows from Kirchhoff's law at the
-inner nets: tails feed their pairs, stacks pass their current on, outputs carry what their stage leaves. A switching
-gate carries a small part of its full drive in the mean.
+Pass devices, and switches, carry what they can at full drive. The reference of a mirror carries what a resistor or a
+transistor that is always on leaves it, or what a loop of two unequal transistors and a resistor settles at, else the
+current at a usual overdrive; its outputs carry the ratio. All else follows from Kirchhoff's law at the inner nets:
+tails feed their pairs, stacks pass their current on, outputs carry what their stage leaves. A switching gate carries a
+small part of its full drive in the mean.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from math import log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.circuit.orientation import carries_both_ways, is_off
@@ -34,6 +36,11 @@ SIGNS = {
 }
 """Whether current flows from a terminal into its net (1) or the other way."""
 _ANALOG = frozenset({"current_mirror", "differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair"})
+_FOLLOWS = 20
+"""A transistor in series with a current sink follows its gate; one so many times as strong as the sink passes on."""
+_JUNCTION_V = 0.65
+_THERMAL_V = 0.026
+_SLOPE = 1.3  # of a transistor in weak inversion
 _ROUNDS = 50
 _NOTHING = 1e-15  # currents below this are numerical noise [A]
 
@@ -61,7 +68,11 @@ class DeviceCurrents:
 
 
 def device_currents(
-    circuit: Circuit, roles: Roles, technology: Technology, stated: Mapping[str, float]
+    circuit: Circuit,
+    roles: Roles,
+    technology: Technology,
+    stated: Mapping[str, float],
+    stated_nets: Mapping[str, float] | None = None,
 ) -> DeviceCurrents:
     """Return the currents of the devices of a circuit.
 
@@ -70,24 +81,40 @@ def device_currents(
         roles: Its roles.
         technology: States the saturation currents.
         stated: Current of devices. [A]
+        stated_nets: Current of nets. [A]
     """
-    search = _Estimate(circuit, roles, technology, stated)
+    search = _Estimate(circuit, roles, technology, stated, stated_nets or {})
     search.run()
     return DeviceCurrents(search.found, search.supply_v)
 
 
 class _Estimate:
-    def __init__(self, circuit: Circuit, roles: Roles, technology: Technology, stated: Mapping[str, float]) -> None:
-        self.circuit, self.roles, self.technology = circuit, roles, technology
+    def __init__(
+        self, circuit: Circuit, roles: Roles, technology: Technology, stated: Mapping[str, float],
+        stated_nets: Mapping[str, float],
+    ) -> None:  # fmt: skip
+        self.circuit, self.roles, self.technology, self.stated_nets = circuit, roles, technology, stated_nets
         self.found = {name: Current(ampere, "stated", stated=True) for name, ampere in stated.items()}
         self.supply_v: dict[str, float] = {}
         self.full: dict[str, float] = {}  # current at full drive [A]
+        self.slow: dict[str, float] = {}  # the same, were it in proportion to 1/L, as it is at a low overdrive [A]
         for device in circuit.devices:
             if device.is_mos:
                 self._add_drive(device)
         self.off = {d.id for d in circuit.devices if d.is_mos and (is_off(d, roles.supplies) or _is_tied(d))}
         self.both_ways = carries_both_ways(circuit)
         self.mirrors = [each for each in roles.groups if each.type == "current_mirror"]
+        self.gates: dict[str, list[Device]] = defaultdict(list)
+        self.resistors: dict[str, list[tuple[str, float, str]]] = defaultdict(list)  # by net: other end, ohm, name
+        for device in circuit.devices:
+            ohm = resistance(device, technology) if device.type == "resistor" else None
+            if ohm:
+                one, other = device.terminals["p"], device.terminals["n"]
+                self.resistors[one].append((other, ohm, device.id))
+                self.resistors[other].append((one, ohm, device.id))
+            if device.id in self.full:
+                self.gates[device.terminals["g"]].append(device)
+        self.mirrored = {name for each in self.mirrors for name in each.devices}
         self.ends: dict[str, list[tuple[Device, int]]] = defaultdict(list)
         for device in circuit.devices:
             if device.id not in self.off:
@@ -104,17 +131,26 @@ class _Estimate:
         if assumed and {"w", "l"} <= device.params.keys():
             length = device.l * device.params.get("stack", 1) * 1e6
             width, shortest = device.w * device.m * 1e6, spec.min_l * self.technology.dbu_um
-            self.full[device.id] = assumed * 1e-3 * width * min(1.0, shortest / length)
+            most, part = assumed * 1e-3 * width, min(1.0, shortest / length)
+            # The velocity of electrons saturates, so that a short transistor is less strong than a long one promises.
+            self.full[device.id] = most * (part if device.type == "pmos" else 2 * part / (1 + part))
+            self.slow[device.id] = most * part
 
     def run(self) -> None:
         """Find the currents of pass devices and switches, then of the bias, then of all that follows."""
+        for name, ampere, how in [each for each in self._stated_nets() if each[0] not in self.found]:
+            self._set(name, ampere, how)
         for device in self.circuit.devices:
             if device.id in self.full and device.id not in {*self.found, *self.off} and self._passes(device):
                 what = "switch" if device.id in self.both_ways else "pass device"
                 self._set(device.id, self.full[device.id], f"{what} at full drive", full=True)
         self._gates()
         self._follow()
-        for seeds in (self._resistor_fed, self._port_references, self._sources, self._references, self._rest):
+        order = (
+            self._resistor_fed, self._always_on, self._unequal_pairs, self._junctions,
+            self._port_references, self._cascode_biases, self._sources, self._references, self._rest,
+        )  # fmt: skip
+        for seeds in order:
             proposed = [each for each in seeds() if each[0] not in self.found]
             for name, ampere, how in proposed:  # all of one kind at once: the order of devices decides nothing
                 self._set(name, ampere, how)
@@ -126,7 +162,7 @@ class _Estimate:
     def _usual(self, name: str) -> float:
         """Return the current at the usual overdrive. [A]"""
         most = (1 - THRESHOLD) * self.supply_v[name]
-        return self.full[name] * float(min(1.0, OVERDRIVE_V / most) ** 1.5)
+        return self.slow[name] * float(min(1.0, OVERDRIVE_V / most) ** 1.5)
 
     def _passes(self, device: Device) -> bool:
         """Return whether a transistor feeds a port that nothing inside loads with a current of the other direction."""
@@ -141,8 +177,9 @@ class _Estimate:
         if not set(ends) <= outer or all(end in supplies for end in ends) or device.terminals["g"] in supplies:
             return False
         free = [end for end in ends if end not in supplies]
-        others = {other.type for end in free for other, _ in self.ends[end] if other.id != device.id and other.is_mos}
-        return others <= {device.type}
+        others = [other for end in free for other, _ in self.ends[end] if other.id != device.id and other.is_mos]
+        sinks = sum(self.full.get(other.id, 0.0) for other in others if other.id in self.mirrored)
+        return {other.type for other in others} <= {device.type} and self.full[device.id] >= _FOLLOWS * sinks
 
     def _gates(self) -> None:
         """Give the transistors of switching gates, and those that a clock switches, their mean current."""
@@ -157,20 +194,78 @@ class _Estimate:
 
     def _resistor_fed(self) -> Iterator[tuple[str, float, str]]:
         """Yield the references of mirrors whose current a resistor sets."""
+        supplies = self.roles.supplies
         for module in self.mirrors:
             device = self.circuit.device(str(module.properties["reference"]))
-            if device.id not in self.full:
-                continue
-            for other in self.circuit.devices:
-                if other.type == "resistor" and device.terminals["d"] in (other.terminals["p"], other.terminals["n"]):
-                    far = {other.terminals["p"], other.terminals["n"]} - {device.terminals["d"]}
-                    supplies = self.roles.supplies
-                    ohm = resistance(other, self.technology)
-                    opposite = supplies.power if device.type == "nmos" else supplies.ground
-                    if far & set(opposite) and ohm:
-                        supply = self.supply_v[device.id]
-                        volts = (1 - THRESHOLD) * supply - OVERDRIVE_V
-                        yield device.id, max(volts, 0.1 * supply) / ohm, f"set by resistor {other.id}"
+            opposite = supplies.power if device.type == "nmos" else supplies.ground
+            for far, ohm, name in self.resistors[device.terminals["d"]] if device.id in self.full else ():
+                if far in opposite:
+                    supply = self.supply_v[device.id]
+                    volts = (1 - THRESHOLD) * supply - OVERDRIVE_V
+                    yield device.id, max(volts, 0.1 * supply) / ohm, f"set by resistor {name}"
+
+    def _stated_nets(self) -> Iterator[tuple[str, float, str]]:
+        """Yield the transistors that share the stated current of a net, by their strength, on each side of it."""
+        for net, ampere in self.stated_nets.items():
+            for side in (-1, 1) if net not in self.roles.supplies else ():
+                own = [d.id for d, sign in self.ends[net] if d.id in self.full and sign in (0, side)]
+                rest = ampere - sum(self.found[name].ampere for name in own if name in self.found)
+                free = [name for name in own if name not in self.found]
+                for name in free if rest > 0 else ():
+                    share = self.full[name] / sum(self.full[each] for each in free)
+                    yield name, rest * share, f"its share of what is stated of {net}"
+
+    def _always_on(self) -> Iterator[tuple[str, float, str]]:
+        """Yield the transistors whose gate is on the supply that turns them on, and that feed a mirror's reference."""
+        references = {self.circuit.device(str(each.properties["reference"])).terminals["d"] for each in self.mirrors}
+        for name in self.full.keys() - self.off:
+            net = self.circuit.device(name).terminals
+            if net["s"] in self.roles.supplies and net["g"] in self.roles.supplies and net["d"] in references:
+                yield name, self.full[name], "always on"
+
+    def _unequal_pairs(self) -> Iterator[tuple[str, float, str]]:
+        """Yield the diodes beside a larger transistor with a resistor at its source, which set each other's current."""
+        for name, net in self._diodes():
+            for other in self.gates[net["g"]] if net["s"] in self.roles.supplies else ():
+                foot, ratio = other.terminals["s"], self.slow[other.id] / self.slow[name]
+                ohms = [ohm for far, ohm, _ in self.resistors[foot] if far == net["s"] != foot]
+                if ohms and ratio > 1 and other.type == self.circuit.device(name).type:
+                    strong = (OVERDRIVE_V * (1 - 1 / sqrt(ratio)) / ohms[0]) ** 2 / self._usual(name)
+                    weak = _SLOPE * _THERMAL_V * log(ratio) / ohms[0]
+                    yield name, max(strong, weak), f"set by {other.id} and the resistor at its source"
+
+    def _junctions(self) -> Iterator[tuple[str, float, str]]:
+        """Yield the resistors that hold the difference of two junctions, or the voltage of one."""
+        supplies, areas = self.roles.supplies, defaultdict[str, float](float)
+        for device in self.circuit.devices:
+            net = device.terminals
+            if device.type in {"npn", "pnp"} and (net["b"] in supplies or net["b"] == net["c"]):
+                areas[net["e"]] += device.m
+        levels = set(areas)
+        for emitter in sorted(areas):
+            ratio = areas[emitter] / min(areas.values())
+            for far, ohm, name in self.resistors[emitter] if ratio > 1 else ():
+                if far not in supplies and far not in areas:
+                    levels.add(far)
+                    yield name, _THERMAL_V * log(ratio) / ohm, f"holds the difference of junctions of {ratio:g} to 1"
+        for level in sorted(levels):
+            for far, ohm, name in self.resistors[level]:
+                if far in supplies.ground:
+                    yield name, _JUNCTION_V / ohm, "holds the voltage of a junction"
+
+    def _cascode_biases(self) -> Iterator[tuple[str, float, str]]:
+        """Yield the diodes at ports that bias cascodes: they get the least current of these."""
+        for name, net in self._diodes():
+            cascodes = [d.id for d in self.gates[net["g"]] if d.terminals["s"] not in self.roles.supplies]
+            stacked = [self.found[other].ampere for other in cascodes if other in self.found and other != name]
+            if stacked and net["g"] in self.circuit.ports:
+                yield name, min(stacked), "that of the cascodes that it biases"
+
+    def _diodes(self) -> Iterator[tuple[str, Mapping[str, str]]]:
+        for name in self.full:
+            net = self.circuit.device(name).terminals
+            if net["d"] == net["g"]:
+                yield name, net
 
     def _references(self) -> Iterator[tuple[str, float, str]]:
         for module in self.mirrors:
@@ -180,7 +275,7 @@ class _Estimate:
 
     def _port_references(self) -> Iterator[tuple[str, float, str]]:
         ports = self.circuit.ports
-        return (each for each in self._references() if self.circuit.device(each[0]).terminals["d"] in ports)
+        return (each for each in self._references() if self.circuit.device(each[0]).terminals["g"] in ports)
 
     def _sources(self) -> Iterator[tuple[str, float, str]]:
         """Yield the current sources whose bias comes from outside."""
@@ -214,7 +309,7 @@ class _Estimate:
                 self._set(name, ampere, how)
 
     def _mirror(self, reference: str, ratios: Mapping[str, float | None]) -> Iterator[tuple[str, float, str]]:
-        known = {name: ratio for name, ratio in ratios.items() if ratio}
+        known = {name: ratio for name, ratio in ratios.items() if ratio and not self._is_degenerated(name, reference)}
         if reference in self.found:
             for name, ratio in known.items():
                 if name not in self.found:
@@ -224,6 +319,11 @@ class _Estimate:
                 if name in self.found:
                     yield reference, self.found[name].ampere / ratio, "reference of a mirror, from its output"
 
+    def _is_degenerated(self, name: str, reference: str) -> bool:
+        """Return whether a resistor is at the source of a mirror's output, but not of its reference."""
+        feet = [self.circuit.device(each).terminals.get("s", "") for each in (name, reference)]
+        return feet[1] in self.roles.supplies and any(far == feet[1] for far, *_ in self.resistors[feet[0]])
+
     def _balance(self, net: str, *, mixed: bool) -> Iterator[tuple[str, float, str]]:
         """Yield what is missing at a net for the devices of unknown current, where they are all on one side."""
         ends = self.ends[net]
@@ -231,6 +331,9 @@ class _Estimate:
             return
         missing = -sum(sign * self.found[d.id].ampere for d, sign in ends if d.id in self.found and sign)
         unknown = [(device, sign) for device, sign in ends if device.id not in self.found]
+        if unknown and not missing:  # what resistors take, the others give
+            resistors = sum(self.found[d.id].ampere for d, sign in ends if d.id in self.found and not sign)
+            missing = resistors * unknown[0][1]
         if not unknown or len(unknown) == len(ends) or abs(missing) < _NOTHING:
             return
         if not mixed and len({device.type for device, _ in unknown}) > 1:

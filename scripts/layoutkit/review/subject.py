@@ -135,8 +135,8 @@ class Subject:
     @cached_property
     def currents(self) -> DeviceCurrents:
         """The direct currents of the devices."""
-        stated = {} if self.asked is None else self.asked.device_loads
-        return device_currents(self.circuit, self.roles, self.technology, stated)
+        stated, nets = ({}, {}) if self.asked is None else (self.asked.device_loads, self.asked.currents)
+        return device_currents(self.circuit, self.roles, self.technology, stated, nets)
 
     def current(self, placed: PlacedDevice) -> float | None:
         """Return the current of a device, of all that are in parallel; None where it is not known. [A]"""

@@ -1,6 +1,8 @@
 """Currents that nobody stated: from the structure of the circuit, whatever its names and the order of its cards."""
 
+import json
 import random
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,8 @@ from layoutkit.technology import load
 SKY = load("sky130A")
 USUAL = (0.2 / 1.35) ** 1.5  # of full drive, at 0.2 V of overdrive: the alpha-power law with VT = VDD / 4
 FULL = 0.516e-3 * 0.15  # A for W/L = 1
+OPERATING_POINTS = json.loads(Path(__file__).with_name("operating_points.json").read_text(encoding="utf-8"))
+"""Circuits with the currents that ngspice 39 found with the typical models of sky130_fd_pr and gf180mcu_fd_pr."""
 
 TWO_STAGE = """* two-stage amplifier
 .subckt amp inp inn out ib vdd vss
@@ -28,9 +32,17 @@ M7 out ib vss vss nfet_01v8 W=16u L=1u
 """
 
 
-def currents(text, stated=None):
+def currents(text, stated=None, technology=SKY, nets=None):
     circuit = read_netlist(NetlistText(text), identify_modules=False)
-    return device_currents(circuit, find_roles(circuit), SKY, stated or {}).devices
+    return device_currents(circuit, find_roles(circuit), technology, stated or {}, nets).devices
+
+
+@pytest.mark.parametrize("case", OPERATING_POINTS, ids=lambda case: f"{case['circuit']}-{case['technology']}")
+def test_currents_are_within_a_factor_of_two_of_the_operating_point(case):
+    """Where a port sets the current it is stated; what the circuit sets itself is not."""
+    found = currents("\n".join(["*", *case["netlist"], ""]), case["stated"], load(case["technology"]))
+    ratios = {name: round(found[name].ampere / ampere, 3) for name, ampere in case["measured"].items()}
+    assert {name: ratio for name, ratio in ratios.items() if not 0.5 <= ratio <= 2} == {}
 
 
 def test_mirrors_pass_their_reference_on_and_all_else_follows():
@@ -115,3 +127,13 @@ M10 e c vss vss nfet_01v8 W=6u L=1u
     found = currents(text, {"MB": 10e-6, "M3": 30e-6, "M4": 30e-6})
     wanted = {"M1": 10, "M2": 10, "M5": 20, "M6": 20, "M7": 20, "M9": 20, "M10": 20}
     assert {name: round(found[name].ampere * 1e6, 6) for name in wanted} == wanted
+
+
+def test_the_stated_current_of_a_net_decides_that_of_its_pass_device():
+    text = """* pass
+.subckt pass vin vout gate vss
+MP vout gate vin vin pfet_01v8 W=100u L=0.15u
+MB x b vss vss nfet_01v8 W=1u L=1u
+.ends
+"""
+    assert currents(text, nets={"vout": 2e-3})["MP"].ampere == pytest.approx(2e-3)
