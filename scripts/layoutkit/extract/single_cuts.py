@@ -9,7 +9,6 @@ net's own metal.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
@@ -77,20 +76,16 @@ class WholeLayout:
         self._shapes[name].insert(box)
 
 
-def single_places(
-    around: WholeLayout, metal: Mapping[str, kdb.Region], most: int | None = None, near: kdb.Box | None = None
-) -> list[SinglePlace]:
+def single_places(around: WholeLayout, metal: Mapping[str, kdb.Region]) -> list[SinglePlace]:
     """Return the single cuts of a net where two fit, sorted by cut and place.
 
     Args:
         around: The layout.
         metal: Name to merged shapes of each conductor and cut of the net.
-        most: How many joints on one cut are looked at; None for all.
-        near: Where they are looked for; None for everywhere. [dbu]
     """
     own = WholeLayout(around.technology, metal, around.channels, around.area)
-    singles = (each for each in _singles(around, metal) if near is None or each[2].overlaps(near))
-    found = [place for cut, levels, box in islice(singles, most) if (place := _place(around, own, cut, levels, box))]
+    singles = _singles(around, metal)
+    found = [place for cut, levels, box in singles if (place := _place(around, own, cut, levels, box))]
     return sorted(found, key=lambda each: (each.cut, each.box.left, each.box.bottom))
 
 

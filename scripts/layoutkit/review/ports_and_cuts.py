@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -11,14 +14,13 @@ from layoutkit.extract.single_cuts import WholeLayout, single_places
 from layoutkit.review.subject import box_around, region_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from layoutkit.extract.single_cuts import SinglePlace
+    from layoutkit.parasitics.terminal_feeds import Feeds
     from layoutkit.review.electrical import Electrical
     from layoutkit.review.finding import Finding, Unjudged
-
-_MOST_JOINTS = 12
-"""Joints on one cut where two fit that are looked for where the current is small."""
+    from layoutkit.technology import Cut, Technology
 
 
 class PortsAndCuts:
@@ -33,6 +35,7 @@ class PortsAndCuts:
         self.subject = electrical.subject
         self.technology = electrical.technology
         self.unjudged: list[Unjudged] = []
+        self.cuts_ma = {cut.name: cut.current_ma or inf for cut in self.technology.cuts}
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
@@ -41,25 +44,53 @@ class PortsAndCuts:
         yield from self.single_cut()
 
     def narrow_port(self, net: str) -> list[Finding]:
-        """Return whether the metal at a port is too narrow for the current of its net."""
-        widest, place, name = 0.0, None, ""
-        needed = 0.0
-        for conductor, point, _ in self.subject.labels.get(net, ()):
-            width = self.subject.um(width_at(self.subject.shapes(net, conductor), point))
-            if width > widest or place is None:
-                widest, place, name = width, point, conductor
-                needed = self.technology.conductor(conductor).width_um(1000 * self._through_port(net))
-        if place is None or not needed:
+        """Return whether ports are too narrow for the current of their net, or the straps of a device at full drive.
+
+        The ports of a net count together, and so do the straps of one device, by the current that they may carry.
+        """
+        subject = self.subject
+        ports: dict[tuple[str, str], tuple[float, kdb.Point]] = {}
+        for conductor, point, _ in subject.labels.get(net, ()):
+            shapes = subject.shapes(net, conductor)
+            piece = next((str(each) for each in shapes.each() if each.inside(point)), str(point))
+            width = subject.um(min(extents(shapes, point)))
+            if width > ports.get((conductor, piece), (-1.0, point))[0]:
+                ports[conductor, piece] = width, point
+        if not ports:
             return []
-        return self.subject.finding(
+        widest = max(ports, key=lambda each: (ports[each][0], each))
+        drawn, place = sum(width for width, _ in ports.values()), ports[widest][1]
+        needs = [(1000 * self._through_port(net), "its current")]
+        for (placed, terminal), feeds in subject.feeds(net).items():
+            if subject.is_full(placed) and terminal in placed.device.kind.ends:
+                needs.append((self._straps_ma(net, feeds), f"which the straps of {placed.id} may carry together"))
+        most, of_what = max(needs)
+        needed = self.technology.conductor(widest[0]).width_um(most)
+        if not needed:
+            return []
+        return subject.finding(
             "narrow-port",
-            widest / needed,
+            drawn / needed,
             kdb.Box(place, place).enlarged(100, 100),
-            f"port {net} is {widest:.3g} um of {name} wide and needs {needed:.3g} um for "
-            f"{1000 * self._through_port(net):.3g} mA",
+            f"port {net} is {drawn:.3g} um of {widest[0]} wide and needs {needed:.3g} um for {most:.3g} mA, {of_what}",
             "as wide a port as its rail, or several ports",
             nets=[net],
         )
+
+    def _straps_ma(self, net: str, feeds: Feeds) -> float:
+        """Return what the straps of a terminal may carry together, each no wider than their pitch. [mA]"""
+        first = self.technology.conductors[0]
+        shapes = self.subject.shapes(net, first.name)
+        points = [kdb.Point(place.x, place.y) for place in feeds.points if place.conductor == first.name]
+        spans = [extents(shapes, point) for point in points]
+        upright = sum(across <= along for across, along in spans) * 2 >= len(spans)
+        widths: dict[int, int] = {}
+        for point, (across, along) in zip(points, spans, strict=True):
+            line = point.x if upright else point.y
+            widths[line] = max(widths.get(line, 0), across if upright else along)
+        pitch = min((after - before for before, after in pairwise(sorted(widths))), default=None)
+        limits = (first.current_ma(self.subject.um(min(width, pitch or width))) for width in widths.values())
+        return sum(limit or 0.0 for limit in limits)
 
     def _through_port(self, net: str) -> float:
         """Return the current that enters a net from outside. [A]"""
@@ -70,45 +101,143 @@ class PortsAndCuts:
         return max(full, default=abs(sum(sign * current for *_, sign, current in ends)))
 
     def single_cut(self) -> Iterator[Finding]:
-        """Yield the nets with single cuts where two fit."""
-        subject, technology = self.subject, self.technology
+        """Yield the joints on one cut where two fit: each that carries more than a cut may, and all others together."""
+        subject = self.subject
         conducting = {name: subject.layer(layer) for name, layer in subject.metal_layers}
         channels = region_of(box for placed in subject.placed for box in placed.boxes if placed.device.is_mos)
-        whole = WholeLayout(technology, conducting, channels, subject.cell.bbox())
+        whole = WholeLayout(self.technology, conducting, channels, subject.cell.bbox())
         plain: list[tuple[str, SinglePlace]] = []
         for net in subject.nets:
-            weak, regions = self.electrical.weakest(net), {name: subject.shapes(net, name) for name in conducting}
-            over = single_places(whole, regions, near=weak.box) if weak is not None and weak.share > 1 else []
-            if len(plain) < _MOST_JOINTS:
-                others = single_places(whole, regions, _MOST_JOINTS - len(plain))
-                plain += [(net, each) for each in others if each not in over]
-            for each in over:
-                yield from subject.finding(
+            places = single_places(whole, {name: subject.shapes(net, name) for name in conducting})
+            weak, carried = self.electrical.weakest(net), self._forced(net, places)
+            for each in places:
+                most = self.cuts_ma[each.cut]
+                current = carried.get((each.cut, str(each.box)), 0.0)
+                if weak is not None and weak.layer == each.cut and each.box.overlaps(weak.box):
+                    current = max(current, weak.share * most)
+                over = subject.finding(
                     "single-cut",
-                    weak.share if weak else 0.0,
+                    current / most,
                     each.box,
-                    f"{net} leads more than one {each.cut} may carry through a joint on one cut where two fit",
+                    f"{net} leads {current:.3g} mA through one {each.cut} where two fit, which may carry {most:.3g} mA",
                     "as many cuts as the current needs",
                     nets=[net],
                 )
-        if plain:
-            names = list(dict.fromkeys(net for net, _ in plain))
-            yield from subject.finding(
-                "single-cut",
-                1.0,
-                plain[0][1].box if len(names) == 1 else box_around(each.box for _, each in plain),
-                f"{'at least ' * (len(plain) >= _MOST_JOINTS)}{len(plain)} joint{'s' * (len(plain) > 1)} of "
-                f"{listed(names)} on one cut where two fit, the first {plain[0][1].cut}",
-                "two cuts wherever they fit",
-                nets=names,
-            )
+                yield from over
+                if not over:
+                    plain.append((net, each))
+        names = list(dict.fromkeys(net for net, _ in plain))
+        yield from subject.finding(
+            "single-cut.count",
+            len(plain),
+            box_around(each.box for _, each in plain),
+            f"{len(plain)} joint{'s' * (len(plain) > 1)} of {listed(names)} on one cut where two fit",
+            "two cuts wherever they fit",
+            nets=names,
+        )
+
+    def _forced(self, net: str, places: Sequence[SinglePlace]) -> dict[tuple[str, str], float]:
+        """Return the current of each cut of a net without a way beside it, by name and box. [mA]
+
+        Nothing where one cut can carry all of the net's current. What flows through a cut that has a way beside it is
+        left to the weakest place of the net.
+        """
+        if 1000 * self.electrical.total(net) <= min((self.cuts_ma[each.cut] for each in places), default=inf):
+            return {}
+        subject, pieces = self.subject, Pieces(self.technology)
+        for conductor, region in subject.metal(net).items():
+            pieces.add(conductor, region)
+        for placed, terminal, sign, current in self.electrical.currents_of(net):
+            for place, part in subject.feeds(net)[placed, terminal].points.items():
+                way = 1 if net in subject.supplies else sign
+                pieces.feed(place.conductor, kdb.Point(place.x, place.y), 1000 * way * current * part, known=bool(way))
+        for conductor, point, _ in subject.labels.get(net, ()):
+            pieces.feed(conductor, point, 0.0, known=False)
+        for cut in self.technology.cuts:
+            pieces.join(cut, subject.shapes(net, cut.name))
+        return pieces.forced()
 
 
-def width_at(region: kdb.Region, point: kdb.Point) -> int:
-    """Return the width of the metal at a point, which may be on its edge. [dbu]
+class Pieces:
+    """The pieces of a net's metal, each of one conductor, joined by cuts."""
 
-    It is the shorter of the metal's extents in x and y through the point.
-    """
+    def __init__(self, technology: Technology) -> None:
+        self.technology = technology
+        self.polygons: list[tuple[str, kdb.Polygon]] = []
+        self.shapes: dict[str, kdb.Shapes] = defaultdict(kdb.Shapes)
+        self.links: dict[int, list[tuple[int, tuple[str, str]]]] = defaultdict(list)
+        self.current: dict[int, float] = defaultdict(float)  # what flows into each piece from devices [mA]
+        self.open: set[int] = set()  # pieces at which an unknown current may leave
+
+    def add(self, conductor: str, region: kdb.Region) -> None:
+        """Add the merged shapes of a conductor."""
+        for polygon in region.each():
+            self.shapes[conductor].insert(kdb.BoxWithProperties(polygon.bbox(), len(self.polygons)))
+            self.polygons.append((conductor, polygon))
+
+    def at(self, conductor: str, point: kdb.Point) -> int | None:
+        """Return the piece of a conductor at a point."""
+        near = self.shapes[conductor].each_touching(kdb.Box(point, point))
+        return next((shape.prop_id for shape in near if self.polygons[shape.prop_id][1].inside(point)), None)
+
+    def feed(self, conductor: str, point: kdb.Point, current: float, *, known: bool) -> None:
+        """Note a current into a piece [mA]; one that is not known leaves what all others bring."""
+        piece = self.at(conductor, point)
+        if piece is not None and known:
+            self.current[piece] += current
+        elif piece is not None:
+            self.open.add(piece)
+
+    def join(self, cut: Cut, region: kdb.Region) -> None:
+        """Join the pieces below and above the cuts of one kind."""
+        for each in region.each():
+            box = each.bbox()
+            one, other = (
+                self.at(self.technology.resolve(level), box.center()) for level in (cut.below, cut.above)
+            )  # fmt: skip
+            if one is not None and other is not None:
+                self.links[one].append((other, (cut.name, str(box))))
+                self.links[other].append((one, (cut.name, str(box))))
+
+    def forced(self) -> dict[tuple[str, str], float]:
+        """Return the current of each cut that is the only way between two parts of the net (Tarjan, 1974). [mA]"""
+        found: dict[tuple[str, str], float] = {}
+        order: dict[int, int] = {}
+        low: dict[int, int] = {}
+        for root in range(len(self.polygons)):
+            if root in order:
+                continue
+            order[root] = low[root] = len(order)
+            path: list[tuple[int, tuple[str, str] | None, Iterator[tuple[int, tuple[str, str]]]]]
+            path, part = [(root, None, iter(self.links[root]))], {root: {root}}
+            while path:
+                piece, came, ways = path[-1]
+                step = next(ways, None)
+                if step is None:
+                    path.pop()
+                    if path and came is not None:
+                        before = path[-1][0]
+                        low[before] = min(low[before], low[piece])
+                        if low[piece] > order[before]:
+                            found[came] = self._through(part[piece])
+                        part[before] |= part.pop(piece)
+                elif step[0] not in order:
+                    order[step[0]] = low[step[0]] = len(order)
+                    part[step[0]] = {step[0]}
+                    path.append((step[0], step[1], iter(self.links[step[0]])))
+                elif step[1] != came:
+                    low[piece] = min(low[piece], order[step[0]])
+        return found
+
+    def _through(self, part: Collection[int]) -> float:
+        """Return the current between a part of the net and the rest: of the sides where nothing unknown leaves."""
+        rest = [piece for piece in range(len(self.polygons)) if piece not in part]
+        sides = [side for side in (part, rest) if not self.open.intersection(side)]
+        return min((abs(sum(self.current[piece] for piece in side)) for side in sides), default=0.0)
+
+
+def extents(region: kdb.Region, point: kdb.Point) -> tuple[int, int]:
+    """Return how far the metal at a point, which may be on its edge, reaches in x and in y through the point. [dbu]"""
     box = region.bbox()
     found = []
     for strip in (
@@ -116,6 +245,5 @@ def width_at(region: kdb.Region, point: kdb.Point) -> int:
         kdb.Box(point.x - 1, box.bottom, point.x + 1, box.top),
     ):
         here = [piece.bbox() for piece in (region & kdb.Region(strip)).each() if piece.bbox().contains(point)]
-        if here:
-            found.append(max(max(each.width(), each.height()) for each in here))
-    return min(found, default=0)
+        found.append(max((max(each.width(), each.height()) for each in here), default=0))
+    return found[0], found[1]

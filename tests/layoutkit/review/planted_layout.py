@@ -5,6 +5,7 @@ joins the ends of a net by columns of Metal2 to a track of Metal3. Lengths are i
 """
 
 import klayout.db as kdb
+import pytest
 
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.constraints import Constraints
@@ -12,11 +13,32 @@ from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
 from layoutkit.review.design_review import review_layout
+from layoutkit.review.review_limits import shipped_limits
 from layoutkit.technology import load
 
 GF = load("gf180mcuD")
 SIDE = 0.6  # of a source or drain
 WIRE = 0.28
+LIMITS = shipped_limits()
+
+
+def severities(review, kind, words=""):
+    return {each.severity for each in review.findings if each.id == kind and words in each.why}
+
+
+def limit(name, severity):
+    return getattr(LIMITS[name], severity)
+
+
+def both(name, *severities_):
+    """Return a test's parameters for the limits of these severities: figure, and what must be found."""
+    found = []
+    for severity in severities_:
+        value = limit(name, severity)
+        lesser = {"should"} if severity == "must" and limit(name, "should") is not None else set()
+        inside, outside = (1.1, 0.9) if LIMITS[name].at_least else (0.9, 1.1)
+        found += [(value * inside, lesser), (value * outside, {severity})]
+    return pytest.mark.parametrize(("figure", "expected"), found)
 
 
 class Planted:
@@ -75,6 +97,37 @@ class Planted:
         self.cards.append(
             f"{name} {d} {g} {s} {b} {spec.model} W={w * fingers}u L={l}u nf={fingers if nf is None else nf}"
         )
+
+    def bar(self, name, x, y, w, l, nets, upright=True):  # noqa: E741, PLR0917 - as on a card
+        """Draw a resistor of p+ poly whose core begins at (x, y); its body is the substrate."""
+        one, other = nets.split()
+
+        def draw(layer, left, bottom, right, top, net=None):
+            box = (left, bottom, right, top) if upright else (bottom, left, top, right)
+            origin = (x, y, x, y)
+            self.box(layer, *(a + b for a, b in zip(box, origin, strict=True)), net)
+
+        draw("Poly2", 0, -0.8, w, l + 0.8)
+        for layer in ("SAB", "RES_MK"):
+            draw(layer, -0.2 if layer == "SAB" else 0, 0, w + 0.2 if layer == "SAB" else w, l)
+        draw("Pplus", -0.2, -1.0, w + 0.2, l + 1.0)
+        for net, middle in ((one, -0.5), (other, l + 0.5)):
+            place = (x + w / 2, y + middle) if upright else (x + middle, y + w / 2)
+            self.square("Contact", *place, 0.22)
+            self.square("Metal1", *place, 0.4, net)
+            self.ends.setdefault(net, []).append(place)
+        self.cards.append(f"{name} {one} {other} vss ppolyf_u W={w}u L={l}u")
+
+    def plate(self, name, x, y, side, nets):
+        """Draw a MIM capacitor: its top is Metal5 over the plate, its bottom Metal4, which reaches 1 um farther."""
+        top, bottom = nets.split()
+        self.box("FuseTop", x, y, x + side, y + side)
+        self.box("Metal4", x - 1, y - 1, x + side + 1, y + side + 1, bottom)
+        self.box("Metal5", x + 0.5, y + 0.5, x + side - 0.5, y + side - 0.5, top)
+        self.square("Via4", x + side / 2, y + side / 2, 0.26)
+        for layer in ("CAP_MK", "MIM_L_MK"):
+            self.box(layer, x - 1, y - 1, x + side + 1, y + side + 1)
+        self.cards.append(f"{name} {top} {bottom} cap_mim_2f0_m4m5_noshield W={side}u L={side}u")
 
     def tap(self, kind, net, x, y, size=0.5):
         self.square("COMP", x, y, size)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import klayout.db as kdb
 import pytest
-from planted_layout import GF, SIDE, WIRE, Planted, pair, wired
+from planted_layout import GF, SIDE, WIRE, Planted, both, limit, pair, severities, wired
 
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.readers.source import NetlistText
@@ -12,31 +12,10 @@ from layoutkit.errors import LayoutkitError
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
 from layoutkit.review.design_review import review_layout, unmatched
-from layoutkit.review.review_limits import shipped_limits
 from layoutkit.review.room_and_wells import largest_empty
 
 METAL3 = GF.conductor("Metal3")
 SUPPLY = 3.3
-LIMITS = shipped_limits()
-
-
-def severities(review, kind, words=""):
-    return {each.severity for each in review.findings if each.id == kind and words in each.why}
-
-
-def limit(name, severity):
-    return getattr(LIMITS[name], severity)
-
-
-def both(name, *severities_):
-    """Return a test's parameters for the limits of these severities: figure, and what must be found."""
-    found = []
-    for severity in severities_:
-        value = limit(name, severity)
-        lesser = {"should"} if severity == "must" and limit(name, "should") is not None else set()
-        inside, outside = (1.1, 0.9) if LIMITS[name].at_least else (0.9, 1.1)
-        found += [(value * inside, lesser), (value * outside, {severity})]
-    return pytest.mark.parametrize(("figure", "expected"), found)
 
 
 # ---- currents
@@ -105,6 +84,36 @@ def test_wire_resistance(figure, expected):
     assert severities(planted.review(), "wire-resistance") == expected
 
 
+@both("narrow-port", "must")
+def test_a_port_for_the_straps_of_a_pass_device(figure, expected):
+    """Its channels are so long that its own current is less than what its six straps may carry."""
+    planted, fingers = Planted(), 10
+    planted.mos("M1", "nmos", 0, 0, 2, 4, "vout gate vin vss", fingers)
+    straps = (fingers // 2 + 1) * GF.conductors[0].current_ma(0.3)
+    saturation = GF.device("nmos").saturation_ma_um * 2 * fingers * 0.28 / 4
+    assert saturation < 0.8 * straps
+    for net, track in (("vout", 9), ("gate", 5), ("vss", -12)):
+        planted.comb(net, track)
+    planted.comb("vin", -3, left=-10, width=figure * straps / METAL3.current_ma_um)
+    assert severities(planted.review(), "narrow-port", "port vin") == expected
+
+
+@pytest.mark.parametrize("ports", [1, 2])
+def test_two_ports_count_together(ports):
+    half = 0.55 * METAL3.width_um(10)
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
+    planted.comb("out", 8)
+    planted.comb("in", 6.5)
+    planted.comb("vss", -3, left=-20, width=half)
+    if ports == 2:
+        planted.box("Metal2", -10, -12, -10 + half, -3, "vss")
+        planted.square("Via2", -9.9, -3, 0.26)
+        planted.label("vss", "Metal2", -9.8, -11.9)
+    review = planted.review(constraints=stated("M1", 10e-3))
+    assert bool(severities(review, "narrow-port", "port vss")) is (ports == 1)
+
+
 @pytest.mark.parametrize(("width", "expected"), [(0.36, set()), (1.2, {"should"})])
 def test_single_cut(width, expected):
     """Metal that is not wider than a cut with its enclosure, between wires of other nets, has room for one cut."""
@@ -118,6 +127,29 @@ def test_single_cut(width, expected):
     review = planted.review()
     nets = {net for each in review.findings if each.id == "single-cut" for net in each.nets}
     assert ("out" in nets) is bool(expected) or width < 1  # a neighbour decides about the narrow one
+
+
+@both("single-cut", "must")
+def test_the_current_of_a_single_cut(figure, expected):
+    """The drain has one way out, by one Via1 and one Via2 to its track."""
+    cut = next(each for each in GF.cuts if each.name == "Via1")
+    review = source(20).review(constraints=stated("M1", figure * cut.current_ma * 1e-3))
+    assert severities(review, "single-cut", "out leads") == expected
+
+
+def test_all_single_cuts_are_counted():
+    """Each transistor more has as many joints more, however many there are."""
+
+    def count(number):
+        planted = Planted()
+        for place in range(number):
+            planted.mos(f"M{place}", "nmos", 6 * place, 0, 4, 1, "out in vss vss")
+        for net, track in (("out", 8), ("in", 6.5), ("vss", -3)):
+            planted.comb(net, track)
+        (found,) = (each for each in planted.review().findings if each.unit == "joints")
+        return found.measured
+
+    assert count(40) - count(20) == 2 * (count(20) - count(10)) > 20
 
 
 # ---- matched devices

@@ -1,0 +1,177 @@
+"""Resistors, capacitors and what runs beside or under them, on both sides of each limit."""
+
+import pytest
+from planted_layout import GF, WIRE, Planted, both, pair, severities, wired
+
+# ---- ratios of resistors
+
+
+def divider(bars, dummies=((-2, 2), (18, 2)), length=10.0):
+    """Return a divider of R1 from a to m and R2 from b to m, with dummy bars at the ends of the bank."""
+    planted = Planted()
+    for name, x, l, nets in bars:  # noqa: E741
+        planted.bar(name, x, 0, 1, l, nets)
+    for x, width in dummies:
+        planted.box("Poly2", x, -0.8, x + min(1, width), length + 0.8)
+    for net, track in (("a", -4.0), ("b", -5.0), ("m", 24.0), ("vss", -8.0)):
+        planted.comb(net, track)
+    return planted
+
+
+EVEN = [("R1", 2, 10, "a m"), ("R2", 5, 10, "b m")]
+ENDS = ((0, 1), (7, 1))
+
+
+def test_a_divider_of_equal_bars_in_one_bank_with_dummies_is_no_finding():
+    assert severities(divider(EVEN, ENDS).review(), "passives") == set()
+
+
+@pytest.mark.parametrize(("long", "expected"), [(10, set()), (20, {"must"}), (13.37, {"should"})])
+def test_bars_of_unlike_lengths(long, expected):
+    """Twice the length are two bars in series; 1.337 times is no ratio of up to sixteen equal parts."""
+    planted = divider([("R1", 2, 10, "a m"), ("R2", 5, long, "b m")], ENDS)
+    assert severities(planted.review(), "passives", "unlike units") == expected
+
+
+@pytest.mark.parametrize(("gap", "expected"), [(4.5, set()), (5.5, {"must"})])
+def test_banks_of_a_ratio(gap, expected):
+    planted = divider([("R1", 2, 10, "a m"), ("R2", 3 + gap, 10, "b m")], ENDS[:1])
+    assert severities(planted.review(), "passives", "places") == expected
+
+
+@pytest.mark.parametrize(("away", "expected"), [(1.8, set()), (2.2, {"should"})])
+def test_a_bar_at_the_end_of_a_bank(away, expected):
+    planted = divider(EVEN, (ENDS[0], (6 + away, 1)))
+    assert severities(planted.review(), "passives", "no dummy bar") == expected
+
+
+@pytest.mark.parametrize(("spare", "expected"), [(2, set()), (3, {"should"})])
+def test_dummies_in_a_bank_of_two(spare, expected):
+    planted = divider(EVEN, ENDS[:1])
+    for number in range(spare):
+        planted.bar(f"RD{number}", 7 + 1.2 * number, 0, 1, 10, "vss vss")
+        for end in planted.ends["vss"][-2:]:
+            planted.column("vss", *end, -8)
+    planted.box("Metal3", 0, -8 - WIRE / 2, 20, -8 + WIRE / 2, "vss")
+    assert severities(planted.review(), "passives", "dummies around") == expected
+
+
+@pytest.mark.parametrize(("x", "expected"), [(8, set()), (3.5, {"must"})])
+def test_another_resistor_in_a_ratio(x, expected):
+    planted = Planted()
+    for name, at, nets in (("R1", 2, "a m"), ("R2", 5, "b m"), ("R9", x, "y z")):
+        planted.bar(name, at, 0, 1, 10, nets)
+    for net, track in (("a", -4.0), ("b", -5.0), ("m", 24.0), ("vss", -8.0), ("y", -6.0), ("z", 25.0)):
+        planted.comb(net, track)
+    assert severities(planted.review(), "group-apart", "R9 lies among") == expected
+
+
+# ---- capacitors
+
+
+def bank(places, side=5.0, shared="x"):
+    """Return capacitors of one size at these places; the nets at one of their ends are one port, the others ports."""
+    planted = Planted()
+    planted.comb("vss", -8)
+    for number, (x, y) in enumerate(places):
+        planted.plate(f"C{number}", x, y, side, f"{shared} b{number}")
+        planted.label(f"b{number}", "Metal4", x - 0.5, y - 0.5)
+        planted.box("Metal5", x + 2, y + 2, x + 3, places[0][1] + 3, shared)
+        planted.box("Metal5", places[0][0] + 2, places[0][1] + 2, x + 3, places[0][1] + 3, shared)
+    if shared == "vss":
+        planted.box("Metal5", places[0][0] + 2, -8.2, places[0][0] + 3, places[0][1] + 3, "vss")
+        planted.square("Via4", places[0][0] + 2.5, -8, 0.26)
+        planted.square("Metal4", places[0][0] + 2.5, -8, 0.5, "vss")
+        planted.square("Via3", places[0][0] + 2.5, -8, 0.26)
+        planted.box("Metal3", -2, -8 - WIRE / 2, places[0][0] + 3, -8 + WIRE / 2, "vss")
+    else:
+        planted.label(shared, "Metal5", places[0][0] + 2.5, places[0][1] + 2.5)
+    return planted
+
+
+@pytest.mark.parametrize(("gap", "expected"), [(4.5, set()), (5.5, {"must"})])
+def test_scattered_unit_capacitors(gap, expected):
+    places = [(0, 0), (5 + gap, 0), (2 * (5 + gap), 0)]
+    assert severities(bank(places).review(), "passives", "places") == expected
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        ([(0, 0), (20, 0), (40, 0), (60, 0)], set()),
+        ([(0, 0), (8, 0), (16, 0), (0, 8)], set()),
+        ([(0, 0), (20, 0), (47, 0), (60, 0)], {"should"}),
+        ([(0, 0), (23, 11), (40, 31), (66, 17)], {"should"}),
+    ],
+)
+def test_strewn_capacitors(places, expected):
+    """Capacitors to ground that load one stage each: at one pitch, or in one bank, else strewn."""
+    assert severities(bank(places, shared="vss").review(), "passives", "strewn") == expected
+
+
+@both("passives.noise", "should")
+def test_a_supply_under_a_capacitor(figure, expected):
+    planted = bank([(40, 30)])
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "out in vss vss")
+    planted.mos("M2", "pmos", 4, 0, 2, 0.5, "out in vdd vdd")
+    for end in planted.ends["vss"][1:]:
+        planted.column("vss", *end, -8)
+    planted.box("Metal3", -2, -8 - WIRE / 2, 10, -8 + WIRE / 2, "vss")
+    for net, track in (("in", 6.0), ("out", 8.0), ("vdd", 12.0)):
+        planted.comb(net, track)
+    planted.box("Metal3", 4, 12 - WIRE / 2, 50.2, 12 + WIRE / 2, "vdd")
+    planted.box("Metal3", 50, 12, 50.2, 35, "vdd")
+    depth = 25 * figure / 0.5
+    planted.box("Metal3", 45 - depth, 34, 50.2, 34.5, "vdd")
+    assert severities(planted.review(), "passives", "run under") == expected
+
+
+# ---- coupling
+
+
+def amplifier():
+    """Return an amplifier of two stages; the net between them is of high impedance."""
+    planted = pair()
+    planted.mos("M4", "pmos", 0, 22, 4, 1, "outp outp vdd vdd")
+    planted.mos("M5", "pmos", 8, 22, 4, 1, "outn outp vdd vdd")
+    planted.mos("M6", "pmos", 16, 22, 4, 1, "out outn vdd vdd")
+    planted.mos("M7", "nmos", 16, 0, 4, 1, "out bias vss vss")
+    tracks = {"outp": 29.0, "outn": 30.0, "inp": 16.0, "inn": 17.0, "tail": 7.0, "bias": -3.0, "vss": -5.0, "vdd": 34.0}
+    for net, track in {**tracks, "out": 18.5}.items():
+        planted.comb(net, track, port=net not in {"tail", "outp", "outn"})
+    return planted
+
+
+@pytest.mark.parametrize(("quiet", "y"), [("outn", 30.0), ("inp", 16.0)])
+@both("coupling", "must", "should")
+def test_a_quiet_net_beside_the_output(figure, expected, quiet, y):
+    planted = amplifier()
+    for net, track, x, at in ((quiet, y, 62.0, 40.0), ("out", 18.5, 58.0, 42.0)):
+        planted.box("Metal3", planted.ends[net][0][0], track - WIRE / 2, x, track + WIRE / 2, net)
+        planted.via3(net, x - 0.2, track)
+        planted.box("Metal4", x - 0.34, min(track, at), x - 0.06, max(track, at) + 0.2, net)
+    space = 1.5 * GF.conductor("Metal4").space * 1e-3
+    planted.box("Metal4", 61.8, 40.0, 200.0, 40.0 + WIRE, quiet)
+    planted.box("Metal4", 57.8, 42.0, 90.0, 42.0 + WIRE, "out")
+    planted.box("Metal4", 90.0, 40 + WIRE + space, 90 + figure, 42 + WIRE, "out")
+    assert severities(planted.review(), "coupling", f"{quiet} runs") == expected
+
+
+def test_what_a_diode_holds_is_not_quiet():
+    """outp is on the diode of the load, and bias comes from outside."""
+    review = amplifier().review()
+    assert not any({"outp", "bias", "tail"} & set(each.nets) for each in review.findings if each.id == "coupling")
+
+
+@both("coupling", "must", "should")
+def test_a_clock_beside_an_input(figure, expected):
+    planted = pair()
+    planted.cards[-1] = planted.cards[-1].replace("bias", "clk")
+    planted.ends["clk"] = planted.ends.pop("bias")
+    wired(planted, clk=-3.0)
+    space = 1.5 * GF.conductor("Metal3").space * 1e-3
+    planted.box("Metal3", planted.ends["inp"][0][0], 18 - WIRE / 2, 60, 18 + WIRE / 2, "inp")
+    planted.box("Metal3", planted.ends["clk"][0][0], -3 - WIRE / 2, 80, -3 + WIRE / 2, "clk")
+    planted.box("Metal3", 80, -3 - WIRE / 2, 80 + WIRE, 18 - WIRE / 2 - space, "clk")
+    planted.box("Metal3", 60 - figure, 18 - 1.5 * WIRE - space, 80 + WIRE, 18 - WIRE / 2 - space, "clk")
+    assert severities(planted.review(), "coupling", "inp runs") == expected
