@@ -165,13 +165,12 @@ class Wires:
         subject, technology = self.subject, self.subject.technology
         pieces = _Pieces(subject, net)
         pieces.hold(technology.conductors[0].name, subject.shapes(net, "contact"))
-        for conductor, point, _ in subject.labels.get(net, ()):
-            half = technology.conductor(conductor).width // 2
-            pieces.hold(conductor, kdb.Region(kdb.Box(point, point).enlarged(half, half)))
         for conductor, plate in self._plates(net):
             pieces.hold(conductor, plate)
         for conductor, end in subject.ends_of_crossings(net):
             pieces.hold(conductor, kdb.Region(end.enlarged(1, 1)))
+        for conductor, point, _ in subject.labels.get(net, ()):
+            pieces.hold_port(conductor, point, technology.conductor(conductor).width // 2)
         found = []
         for name, dead in pieces.dead().items():
             whole = subject.shapes(net, name)
@@ -236,6 +235,25 @@ class _Pieces:
         for place in places.each():
             for number in self._at(conductor, place.bbox()):
                 self.held[number].append(place.bbox())
+
+    def hold_port(self, conductor: str, label: kdb.Point, half: int) -> None:
+        """Note the place of a port's label, up to the end of its wire where nothing else is on that side of it."""
+        place = kdb.Box(label, label).enlarged(half, half)
+        for number in self._at(conductor, place):
+            box = self.boxes[number][1]
+            used = [*self.held[number], *(where for _, where in self.links[number])]
+            if box.width() >= box.height():
+                sides = [
+                    kdb.Box(box.left, box.bottom, place.left, box.top),
+                    kdb.Box(place.right, box.bottom, box.right, box.top),
+                ]
+            else:
+                sides = [
+                    kdb.Box(box.left, box.bottom, box.right, place.bottom),
+                    kdb.Box(box.left, place.top, box.right, box.top),
+                ]
+            free = [side for side in sides if box.contains(label) and not any(side.touches(each) for each in used)]
+            self.held[number] += [place, *free]
 
     def dead(self) -> dict[str, kdb.Region]:
         """Return the metal that leads nowhere, by conductor."""

@@ -447,6 +447,18 @@ def test_a_stub(figure, expected):
     assert severities(planted.review(), "dead-metal", "lead nowhere") == expected
 
 
+@pytest.mark.parametrize(("label", "expected"), [(3.0, set()), (-0.1, {"should"})])
+def test_a_port_may_stand_anywhere_on_the_end_of_its_wire(label, expected):
+    """The track of the drain leads 5 um beyond its via, and the port is on that end or on the other side of the via."""
+    planted = source(20)
+    planted.ports.remove("out")
+    (x, _), *_ = planted.ends["out"]
+    planted.box("Metal3", x, 8 - WIRE / 2, x + 5, 8 + WIRE / 2, "out")
+    planted.label("out", "Metal3", x + label, 8)
+    found = planted.review()
+    assert severities(found, "dead-metal", "lead nowhere") == expected
+
+
 @pytest.mark.parametrize(("short", "expected"), [(0.0, set()), (2.0, {"should"})])
 def test_a_wire_across_the_whole_layout_is_joined_by_its_neighbours(short, expected):
     """The gate's wire leads from edge to edge of the metal, or ends before the right one."""
