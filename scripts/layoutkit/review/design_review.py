@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.review.coupling import Coupling
+from layoutkit.review.dead_metal import DeadMetal
 from layoutkit.review.electrical import Electrical
 from layoutkit.review.finding import SEVERITIES, Review, Unjudged
 from layoutkit.review.floorplan import Floorplan
@@ -65,6 +66,7 @@ def review_layout(
         Repeated(subject),
         RoomAndWells(subject),
         Wires(subject),
+        DeadMetal(subject),
         Coupling(subject),
     ):
         findings += list(reviewer.findings())

@@ -58,6 +58,13 @@ class Planted:
         if net is not None:
             self.drawn.setdefault(net, []).append((layer, box))
 
+    def erase(self, layer, left, bottom, right, top):
+        """Cut a hole into a layer."""
+        shapes = self.cell.shapes(GF.layer(self.layout, layer))
+        left_over = kdb.Region(shapes) - kdb.Region(kdb.DBox(left, bottom, right, top).to_itype(0.001))
+        shapes.clear()
+        shapes.insert(left_over)
+
     def square(self, layer, x, y, side, net=None):
         self.box(layer, x - side / 2, y - side / 2, x + side / 2, y + side / 2, net)
 

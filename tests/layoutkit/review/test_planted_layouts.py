@@ -472,6 +472,38 @@ def test_a_wire_across_the_whole_layout_is_joined_by_its_neighbours(short, expec
     assert not severities(found, "wire-length", "in has")
 
 
+@both("dead-metal.piece", "should")
+@pytest.mark.parametrize("shape", ["comb", "loop", "meander"])
+def test_metal_that_carries_nothing(figure, expected, shape):
+    """Teeth of a comb as long as told; a loop five times as long, since shorter ones join straps; legs half as long."""
+    planted = source(20)
+    planted.ports.remove("out")
+    (x, _), *_ = planted.ends["out"]
+    planted.box("Metal3", x - 0.14, 8 - WIRE / 2, x + 40, 8 + WIRE / 2, "out")
+    planted.label("out", "Metal3", x + 39.9, 8)
+    if shape == "comb":
+        for tooth in range(3):
+            left = x + 10 + tooth
+            planted.box("Metal3", left, 8, left + WIRE, 8 + WIRE / 2 + figure, "out")
+    elif shape == "loop":
+        wide, high = 5 * figure / 3, 5 * figure / 3 + WIRE
+        for box in (
+            (10, 8, 10 + WIRE, 8 + WIRE / 2 + high),
+            (10, 8 + WIRE / 2 + high - WIRE, 10 + wide, 8 + WIRE / 2 + high),
+            (10 + wide - WIRE, 8, 10 + wide, 8 + WIRE / 2 + high),
+        ):
+            planted.box("Metal3", x + box[0], box[1], x + box[2], box[3], "out")
+    else:
+        gap = (x + 10 + WIRE, 8 - WIRE / 2, x + 10 + 2 * WIRE, 8 + WIRE / 2)
+        planted.erase("Metal3", *gap)
+        for left in (x + 10, x + 10 + 2 * WIRE):
+            planted.box("Metal3", left, 8 - WIRE / 2, left + WIRE, 8 + WIRE * 1.5 + figure / 2, "out")
+        top = 8 + WIRE / 2 + figure / 2
+        planted.box("Metal3", x + 10, top, x + 10 + 3 * WIRE, top + WIRE, "out")
+    words = {"comb": "lead nowhere", "loop": "loop", "meander": "meander"}
+    assert severities(planted.review(), "dead-metal", words[shape]) == expected
+
+
 @both("dead-metal", "must")
 def test_much_dead_metal(figure, expected):
     planted = source(20)

@@ -1,0 +1,350 @@
+"""Findings on metal that carries nothing: stubs and combs, ways that only close a loop, and meanders."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import klayout.db as kdb
+
+from layoutkit.review.subject import box_around, region_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from layoutkit.review.finding import Finding, Unjudged
+    from layoutkit.review.subject import Subject
+
+_EQUAL = 0.02  # stubs whose lengths differ by at most this much balance each other [1]
+_OWN_UM = 1.0  # so near to its own devices, metal of a net is a mesh over them [um]
+_LOOP_UM = 5.0  # ways up to this length may join two straps of one device twice [um]
+
+
+class Stub(NamedTuple):
+    """Metal that carries nothing: conductor, box, length, area, sides of the wire that it ends [dbu], and in words."""
+
+    conductor: str
+    box: kdb.Box
+    length: int
+    area: int
+    whole: tuple[int, int]
+    how: str
+
+
+class DeadMetal:
+    """The findings on metal that carries nothing of one layout.
+
+    Args:
+        subject: The layout.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.unjudged: list[Unjudged] = []
+        self._found: dict[str, list[Stub]] = {}
+        self.signals = [net for net in subject.nets if net not in subject.supplies]
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield all findings."""
+        yield from self.dead_metal()
+
+    def dead_metal(self) -> Iterator[Finding]:
+        """Yield the nets with metal that leads nowhere, and whether there is too much of it in all."""
+        subject = self.subject
+        least = subject.technology.to_dbu(subject.limits["dead-metal.piece"].should or 0.0)
+        whole = sum(region.area() for net in self.signals for region in subject.metal(net).values())
+        dead_area, places = 0, kdb.Box()
+        for net in self.signals:
+            if net in subject.circuit.black_box_nets:
+                continue
+            stubs = [each for each in self._dead(net, least) if not self._balances(net, each, least)]
+            if not stubs:
+                continue
+            area = sum(each.area for each in stubs)
+            dead_area += area
+            longest = max(stubs, key=lambda each: (each.length, str(each.box)))
+            places += longest.box
+            yield from subject.finding(
+                "dead-metal.piece",
+                subject.um(longest.length),
+                longest.box,
+                f"{subject.um(longest.length):.3g} um of {net} {longest.how}",
+                "cut off what leads nowhere, and lead the wire straight",
+                nets=[net],
+            )
+        if whole:
+            yield from subject.finding(
+                "dead-metal",
+                dead_area / whole,
+                places,
+                f"{100 * dead_area / whole:.3g} % of the area of all signal wires carries nothing",
+                "cut off stubs, combs, loops and meanders",
+            )
+
+    @cached_property
+    def _images(self) -> dict[str, str]:
+        pairs = [pair for group in self.subject.structure.symmetry for pair in group.net_pairs]
+        return {one: other for a, b in pairs for one, other in ((a, b), (b, a)) if other in self.subject.number}
+
+    @cached_property
+    def _equalised(self) -> set[str]:
+        """The nets whose lengths a constraint makes equal."""
+        return {net for group in self.subject.constraints.net_lengths for net in group.nets}
+
+    def _balances(self, net: str, stub: Stub, least: int) -> bool:
+        """Return whether dead metal makes a net as long as another one, or is the image of such metal."""
+        image = self._images.get(net)
+        if net in self._equalised:
+            return True
+        if image is None:
+            return False
+        for other in self._dead(image, least):
+            if other.conductor == stub.conductor and abs(other.length - stub.length) <= _EQUAL * stub.length:
+                return True
+        sizes = {(p.bbox().width(), p.bbox().height()) for p in self.subject.shapes(image, stub.conductor).each()}
+        return stub.whole in sizes
+
+    def _dead(self, net: str, least: int) -> list[Stub]:
+        """Return the metal of a net that leads nowhere, in pieces longer than ``least``. [dbu]"""
+        if net not in self._found:
+            self._found[net] = self._searched(net, least)
+        return self._found[net]
+
+    def _searched(self, net: str, least: int) -> list[Stub]:
+        subject, technology = self.subject, self.subject.technology
+        pieces = _Pieces(subject, net)
+        pieces.hold(technology.conductors[0].name, subject.shapes(net, "contact"))
+        for conductor, plate in self._plates(net):
+            pieces.hold(conductor, plate)
+        for conductor, end in subject.ends_of_crossings(net):
+            pieces.hold(conductor, kdb.Region(end.enlarged(1, 1)))
+        for conductor, point, _ in subject.labels.get(net, ()):
+            pieces.hold_port(conductor, point, technology.conductor(conductor).width // 2)
+        found = []
+        for name, dead in pieces.dead().items():
+            whole = subject.shapes(net, name)
+            live = whole - dead
+            for polygon in dead.each():
+                length = _reach(polygon.bbox(), live)
+                if length > max(least, technology.conductor(name).width):
+                    around = whole.interacting(kdb.Region(polygon)).bbox()
+                    size = (around.width(), around.height())
+                    found.append(Stub(name, polygon.bbox(), length, int(polygon.area()), size, "lead nowhere"))
+        return found + self._needless(net, pieces, least)
+
+    def _needless(self, net: str, pieces: _Pieces, least: int) -> list[Stub]:
+        """Return the loops and meanders of a net, apart from the meshes over its own devices."""
+        subject, found = self.subject, []
+        reach = subject.technology.to_dbu(_OWN_UM)
+        own = region_of(placed.box.enlarged(reach, reach) for placed, _ in subject.feeds(net))
+        own += region_of(
+            placed.box for placed in subject.placed if net in placed.device.terminals.values()
+        )  # plates, and bulks
+        for how, chains in (("only close a loop", pieces.loops()), ("meander", pieces.meanders())):
+            for chain in chains:
+                name, box = chain[0][0], box_around(box for _, box in chain)
+                length = sum(max(box.width(), box.height()) for _, box in chain)
+                others = subject.layer(subject.technology.conductor(name).layer) - subject.shapes(net, name)
+                about = (others & kdb.Region(box)).is_empty() or how != "meander"  # else it goes around something
+                free = (region_of(box for _, box in chain) - own).area() * 2 > sum(box.area() for _, box in chain)
+                if about and free and length > max(least, subject.technology.to_dbu(_LOOP_UM) if how[0] == "o" else 0):
+                    area = sum(box.area() for _, box in chain)
+                    found.append(Stub(name, box, length, int(area), (0, 0), how))
+        return found
+
+    def _plates(self, net: str) -> Iterator[tuple[str, kdb.Region]]:
+        """Yield the plates of capacitors on a net, with the conductors that they are or lie on."""
+        for placed in self.subject.placed:
+            if placed.device.type == "capacitor" and net in placed.device.terminals.values():
+                spec = self.subject.technology.passives.get(placed.fingers[0].device)
+                parts = {} if spec is None else spec.parts
+                for part in ("top", "bottom"):
+                    if part in parts:
+                        yield self.subject.technology.conductor(parts[part]).name, region_of(placed.boxes)
+
+
+class _Pieces:
+    """The metal of a net as rectangles, each as wide as the wire, and where they meet. [dbu]
+
+    A rectangle without contact, port or plate that meets others in one place at most leads nowhere; so does what one
+    has beyond the outermost of these along its longer side.
+    """
+
+    def __init__(self, subject: Subject, net: str) -> None:
+        self.boxes: list[tuple[str, kdb.Box]] = []
+        self.held: dict[int, list[kdb.Box]] = defaultdict(list)
+        self.links: dict[int, list[tuple[int, kdb.Box]]] = defaultdict(list)
+        self.shapes: dict[str, kdb.Shapes] = {}
+        for name, region in subject.metal(net).items():
+            self.shapes[name] = kdb.Shapes()
+            for piece in region.decompose_trapezoids_to_region().each():
+                self.shapes[name].insert(kdb.BoxWithProperties(piece.bbox(), len(self.boxes)))
+                self.boxes.append((name, piece.bbox()))
+        for number, (name, box) in enumerate(self.boxes):
+            for other in self._at(name, box):
+                if other > number:
+                    self._link(number, other, box & self.boxes[other][1])
+        technology = subject.technology
+        for cut in technology.cuts:
+            for via in subject.shapes(net, cut.name).each():
+                ends = [self._at(technology.resolve(level), via.bbox()) for level in (cut.below, cut.above)]
+                for one, other in ((one, other) for one in ends[0] for other in ends[1]):
+                    self._link(one, other, via.bbox())
+
+    def _at(self, name: str, box: kdb.Box) -> list[int]:
+        found = self.shapes[name].each_touching(box) if name in self.shapes else ()
+        return [shape.prop_id for shape in found]
+
+    def _link(self, one: int, other: int, where: kdb.Box) -> None:
+        self.links[one].append((other, where))
+        self.links[other].append((one, where))
+
+    def hold(self, conductor: str, places: kdb.Region) -> None:
+        """Note places of a conductor that current leaves at."""
+        for place in places.each():
+            for number in self._at(conductor, place.bbox()):
+                self.held[number].append(place.bbox())
+
+    def hold_port(self, conductor: str, label: kdb.Point, half: int) -> None:
+        """Note the place of a port's label, up to the end of its wire where nothing else is on that side of it."""
+        place = kdb.Box(label, label).enlarged(half, half)
+        for number in self._at(conductor, place):
+            box = self.boxes[number][1]
+            used = [*self.held[number], *(where for _, where in self.links[number])]
+            if box.width() >= box.height():
+                sides = [
+                    kdb.Box(box.left, box.bottom, place.left, box.top),
+                    kdb.Box(place.right, box.bottom, box.right, box.top),
+                ]
+            else:
+                sides = [
+                    kdb.Box(box.left, box.bottom, box.right, place.bottom),
+                    kdb.Box(box.left, place.top, box.right, box.top),
+                ]
+            free = [side for side in sides if box.contains(label) and not any(side.touches(each) for each in used)]
+            self.held[number] += [place, *free]
+
+    @cached_property
+    def gone(self) -> set[int]:
+        """The rectangles that lead nowhere as a whole."""
+        gone: set[int] = set()
+        waiting = list(range(len(self.boxes)))
+        while waiting:
+            number = waiting.pop()
+            near = [other for other, _ in self.links[number] if other not in gone]
+            if number not in gone and number not in self.held and len(near) < 2:
+                gone.add(number)
+                waiting += near
+        return gone
+
+    def dead(self) -> dict[str, kdb.Region]:
+        """Return the metal that leads nowhere, by conductor."""
+        gone = self.gone
+        found: dict[str, kdb.Region] = defaultdict(kdb.Region)
+        for number, (name, box) in enumerate(self.boxes):
+            if number in gone:
+                found[name].insert(box)
+                continue
+            used = box_around(
+                [*self.held.get(number, ()), *(w for other, w in self.links[number] if other not in gone)]
+            )
+            beyond = kdb.Region(box) - kdb.Region(_across(box, used))
+            found[name] += beyond
+        return {name: region.merged() for name, region in found.items()}
+
+    def _near(self, number: int, without: frozenset[int] = frozenset()) -> set[int]:
+        return {other for other, _ in self.links[number]} - self.gone - without
+
+    def _is_plain(self, number: int) -> bool:
+        """Return whether a rectangle is only a part of a way: nothing ends on it, and it joins two others."""
+        return number not in self.gone and number not in self.held and len(self._near(number)) == 2
+
+    def loops(self) -> list[list[tuple[str, kdb.Box]]]:
+        """Return the ways between two places of the net that another way joins as well, the shortest of each loop."""
+        chains: list[frozenset[int]] = []
+        seen: set[int] = set()
+        for start in filter(self._is_plain, range(len(self.boxes))):
+            if start not in seen:
+                chain, front = {start}, [start]
+                while front:
+                    new = {each for each in self._near(front.pop()) - chain if self._is_plain(each)}
+                    chain |= new
+                    front += new
+                seen |= chain
+                chains.append(frozenset(chain))
+        chains.sort(key=lambda chain: (sum(self._length(each) for each in chain), min(chain)))
+        removed: frozenset[int] = frozenset()
+        found: list[list[tuple[str, kdb.Box]]] = []
+        for ways in chains:
+            ends = {near for each in ways for near in self._near(each)} - ways - removed
+            if not any(self._doubled(each) for each in ways) and self._joined(ends, removed | ways):
+                removed |= ways
+                found.append([self.boxes[each] for each in sorted(ways)])
+        return found
+
+    def _length(self, number: int) -> int:
+        return max(self.boxes[number][1].width(), self.boxes[number][1].height())
+
+    def _doubled(self, number: int) -> bool:
+        """Return whether another conductor of the net lies along a rectangle, so that both carry the current."""
+        name, box = self.boxes[number]
+        over = (kdb.Region(box) & region_of(b for other, b in self.boxes if other != name and b.overlaps(box))).area()
+        return over * 2 > box.area()
+
+    def _joined(self, ends: set[int], without: frozenset[int]) -> bool:
+        """Return whether the net joins some rectangles without others."""
+        if not ends:
+            return False
+        seen, front = {min(ends)}, [min(ends)]
+        while front:
+            new = self._near(front.pop(), without) - seen
+            seen |= new
+            front += new
+        return ends <= seen
+
+    def meanders(self) -> list[list[tuple[str, kdb.Box]]]:
+        """Return the parts of two legs, joined at one end only, along which a wire leads there and back."""
+        found = []
+        for middle in filter(self._is_plain, range(len(self.boxes))):
+            one, other = sorted(self._near(middle))
+            if self._near(one) & self._near(other) - {middle}:
+                continue  # a loop
+            (name, a), (same, b) = self.boxes[one], self.boxes[other]
+            base = self.boxes[middle][1]
+            for upright in (True, False):
+                spans = [(x.bottom, x.top) if upright else (x.left, x.right) for x in (a, b, base)]
+                beside = [(x.left, x.right) if upright else (x.bottom, x.top) for x in (a, b)]
+                low, high = max(spans[0][0], spans[1][0]), min(spans[0][1], spans[1][1])
+                apart = beside[0][1] <= beside[1][0] or beside[1][1] <= beside[0][0]
+                if name != same or not apart or high <= low:
+                    continue
+                ahead = (spans[2][0] + spans[2][1]) <= low + high  # the legs lead up (right) from what joins them
+                for leg in (one, other):
+                    used = [
+                        *self.held.get(leg, ()),
+                        *(w for near, w in self.links[leg] if near != middle and near not in self.gone),
+                    ]
+                    for box in used:
+                        start, end = (box.bottom, box.top) if upright else (box.left, box.right)
+                        low, high = (low, min(high, start)) if ahead else (max(low, end), high)
+                if high > low:
+                    sides = [kdb.Box(s, low, e, high) if upright else kdb.Box(low, s, high, e) for s, e in beside]
+                    found.append([(name, side) for side in sides])
+        return found
+
+
+def _across(box: kdb.Box, used: kdb.Box) -> kdb.Box:
+    """Return the part of a rectangle beside what is used of it, over its whole width."""
+    if box.width() >= box.height():
+        return kdb.Box(used.left, box.bottom, used.right, box.top)
+    return kdb.Box(box.left, used.bottom, box.right, used.top)
+
+
+def _reach(piece: kdb.Box, live: kdb.Region) -> int:
+    """Return how far a piece of metal leads away from the rest of its net. [dbu]"""
+    near = live & kdb.Region(piece.enlarged(1, 1))
+    if near.is_empty():
+        return max(piece.width(), piece.height())
+    box = near.bbox()
+    return max(box.left - piece.left, piece.right - box.right, box.bottom - piece.bottom, piece.top - box.top)
