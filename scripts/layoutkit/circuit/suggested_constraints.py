@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.constraints import (
     PRIORITIES,
+    Alignment,
     Constraints,
     MatchedGroup,
     NetPriority,
+    Ordering,
     ProximityGroup,
     SymmetryGroup,
 )
@@ -25,10 +27,18 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
 
+MOST_IN_ROW = 9
+"""Stages of a ring or delay line that lie side by side."""
+MOST_IN_ORDER = 2 * MOST_IN_ROW
+"""Stages of a line whose order is asked for; rows of more take much more area."""
+_STAGES = "equal stages that drive each other"
+_DRAWN_OTHERWISE = frozenset({"inverter", "ring_stage", "resistor_ratio", "capacitor_ratio"})
+
 
 def suggest_constraints(circuit: Circuit) -> Constraints:
     """Return the constraints that follow from the roles in ``circuit``; the same circuit gives the same ones."""
     arrays = _capacitor_arrays(circuit)
+    ordering, columns = _lines_of_stages(circuit)
     symmetry = _symmetry(circuit, {name for array in arrays for name in array.devices})
     transistors = (
         _matching(module, devices)
@@ -39,7 +49,9 @@ def suggest_constraints(circuit: Circuit) -> Constraints:
     return Constraints(
         symmetry=symmetry,
         matching=(*transistors, *arrays),
-        proximity=_idle_devices(circuit),
+        proximity=(*_proximity(circuit), *_idle_devices(circuit)),
+        alignment=tuple(Alignment(column, "center_x", _STAGES) for column in columns),
+        ordering=tuple(ordering),
         net_priorities=_net_priorities(circuit, symmetry),
     )
 
@@ -92,6 +104,55 @@ def _finger(device: Device) -> tuple[object, ...]:
     """Return what a dummy and the transistor beside it agree in: model, body, and the width of a finger."""
     width = device.params.get("w") if device.is_mos else None
     return device.model, device.terminals.get("b"), round(width / device.nf * 1e12) if width else device.id
+
+
+def _proximity(circuit: Circuit) -> tuple[ProximityGroup, ...]:
+    """Return the groups that no one module holds, such as a mirror whose gates differ: their modules are neighbours.
+
+    What lies about one axis needs no more, and banks and arrays of cells are drawn otherwise.
+    """
+    roles = find_roles(circuit)
+    owner = {name: each.id for each in roles.modules if MODULE_TYPES[each.type].matched for name in each.devices}
+    axes = [{*each.centred, *(name for _, *pair in each.pairs for name in pair)} for each in roles.symmetry]
+    return tuple(
+        ProximityGroup(group.devices, f"{MODULE_TYPES[group.type].words} in several modules")
+        for group in roles.groups
+        if group.type not in _DRAWN_OTHERWISE
+        and len({owner.get(name, name) for name in group.devices}) > 1
+        and not any(axis.issuperset(group.devices) for axis in axes)
+    )
+
+
+def _lines_of_stages(circuit: Circuit) -> tuple[list[Ordering], list[tuple[str, ...]]]:
+    """Return the order of equal stages that drive each other, and the transistors of each, which lie in a column.
+
+    A long line goes to and fro in two rows. What matches devices outside of its stage, such as a current source, is
+    drawn with these. Stages that are instances of a subcircuit are an array of cells in any case.
+    """
+    roles = find_roles(circuit)
+    matched = {name for each in roles.modules if MODULE_TYPES[each.type].matched for name in each.devices}
+    images = {name for each in roles.symmetry for _, *pair in each.pairs for name in pair}
+    place = {name: each.path for each in circuit.subcircuits for name in each.devices}
+    ordering, columns = list[Ordering](), list[tuple[str, ...]]()
+    for group in roles.groups:
+        stages = group.properties.get("stages", ())
+        alone = (
+            len(stages) <= MOST_IN_ORDER
+            and images.isdisjoint(group.devices)
+            and len({place.get(name, "") for name in group.devices}) == 1
+        )
+        lines = [line for line in zip(*stages, strict=False) if alone and matched.isdisjoint(line)]
+        for line in lines:
+            length = -(-len(line) // -(-len(line) // MOST_IN_ROW))
+            rows = [
+                line[start : start + length][:: (1, -1)[start // length % 2]] for start in range(0, len(line), length)
+            ]
+            ordering += [Ordering(row, "left_to_right", _STAGES) for row in rows if len(row) > 1]
+            if len(rows) > 1:
+                ordering.append(Ordering(tuple(row[0] for row in rows), "bottom_to_top", _STAGES))
+        if 1 < len(lines) == len(stages[0]):
+            columns += [tuple(stage) for stage in stages]
+    return ordering, columns
 
 
 def _by_kind(circuit: Circuit, module: RecognisedModule) -> list[list[str]]:

@@ -226,11 +226,10 @@ def without_parts(level: Level, whole: Constraints) -> Constraints:
     own = {device.id: device.id for device in level.own.devices}
     drawn_here = restricted(whole, own, {net: net for net in level.circuit.nets})
     owner = {name: part.name for part in level.parts for name in part.names.values()}
-    return replace(
-        whole,
-        symmetry=drawn_here.symmetry,
-        matching=drawn_here.matching,
-        proximity=tuple(
-            group for group in whole.proximity if len({owner.get(name, name) for name in group.devices}) > 1
-        ),
-    )
+    of_places = {
+        section: tuple(
+            entry for entry in getattr(whole, section) if len({owner.get(name, name) for name in entry.devices}) > 1
+        )
+        for section in ("proximity", "alignment", "ordering", "abutment")
+    }
+    return replace(whole, symmetry=drawn_here.symmetry, matching=drawn_here.matching, **of_places)

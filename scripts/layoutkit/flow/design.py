@@ -343,7 +343,7 @@ class _Frame:
         design = Design(
             self.technology,
             replace(level.circuit, modules=find_roles(own).groups),
-            (*transistors, *others, *in_arrays(level.parts)),
+            (*transistors, *others, *in_arrays(level)),
             level.chip.supplies,
             self.request.dummies,
             constraints,

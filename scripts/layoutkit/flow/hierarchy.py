@@ -17,7 +17,7 @@ from layoutkit.circuit.roles import find_roles
 from layoutkit.flow.cell_constraints import restricted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.constraints import Constraints
@@ -112,16 +112,28 @@ class Level:
         return replace(self.circuit, devices=devices, ports=tuple(ports), modules=())
 
 
-def in_arrays(parts: Sequence[InstanceGroup]) -> tuple[InstanceGroup, ...]:
-    """Return instances to be placed, those of one cell as one array where there are at least ``FEWEST_IN_ARRAY``."""
+def in_arrays(level: Level) -> tuple[InstanceGroup, ...]:
+    """Return instances to be placed, those of one cell as one array where there are at least ``FEWEST_IN_ARRAY``.
+
+    The stages of a ring or delay line lie in the order in which they drive each other.
+    """
     by_cell: dict[str, list[InstanceGroup]] = {}
-    for part in parts:
+    for part in level.parts:
         by_cell.setdefault(part.cell, []).append(part)
+    lines = [group for group in find_roles(level.circuit).groups if group.type == "ring_stage"] if level.parts else []
+    stage_of = {
+        name: (line, number)
+        for line, group in enumerate(lines)
+        for number, stage in enumerate(group.properties["stages"])
+        for name in stage
+    }
     found: list[InstanceGroup] = []
     for cell, members in by_cell.items():
         if len(members) < FEWEST_IN_ARRAY:
             found += members
             continue
+        if all(any(device.id in stage_of for device in part.devices) for part in members):
+            members.sort(key=lambda part: min(stage_of[d.id] for d in part.devices if d.id in stage_of))
         devices = tuple(device for member in members for device in member.devices)
         found.append(
             InstanceGroup(named_after(members[0].name, f"{cell}_array"), cell, devices, {}, {}, tuple(members))

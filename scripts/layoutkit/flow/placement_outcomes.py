@@ -48,13 +48,20 @@ def with_relations(
     Args:
         technology: Gives the database unit.
         options: How to place.
-        constraints: Proximity, alignment, ordering, abutment, outline and sides of ports.
+        constraints: Proximity, alignment, ordering, abutment, outline and sides of ports. A matched group that is drawn
+            in several modules is one of proximity, too.
         owner: Device to the module that holds it.
     """
 
     def modules(devices: Sequence[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(owner[device] for device in devices))
 
+    mirrored = {frozenset(pair) for group in constraints.symmetry for pair in group.pairs}
+    in_parts = [
+        parts
+        for group in constraints.matching
+        if len(parts := modules(group.devices)) > 1 and frozenset(group.devices) not in mirrored
+    ]
     if constraints.outline and options.outline is None:
         (limit,) = constraints.outline
         sides = [None if side is None else technology.to_dbu(side) for side in (limit.width, limit.height)]
@@ -65,7 +72,7 @@ def with_relations(
             options = replace(options, max_aspect=min(options.max_aspect, limit.aspect))
     return replace(
         options,
-        near=tuple(modules(group.devices) for group in constraints.proximity),
+        near=(*(modules(group.devices) for group in constraints.proximity), *in_parts),
         aligned=tuple((wanted.edge, modules(wanted.devices)) for wanted in constraints.alignment),
         ordered=tuple((line.direction, modules(line.devices)) for line in constraints.ordering),
         abutting=tuple(modules(row.devices) for row in constraints.abutment),
