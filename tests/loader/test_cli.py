@@ -141,6 +141,25 @@ def test_run_takes_params_from_a_file_and_from_stdin(skillpack, tmp_path):
     assert done.stderr == b"working\n"
 
 
+def test_run_answers_short_unless_full_is_asked_for(skillpack, pack):
+    """With somebody's own skill."""
+    schema = pack / "bench/schemas/bench.run_mode.output.json"
+    fields = {"total": {"type": "integer"}, "mode": {"type": "string"}, "rows": {"x-short": 1, "type": "array"}}
+    schema.write_text(json.dumps({"type": "object", "properties": fields}))
+    script = pack / "bench/scripts/run_mode.py"
+    script.write_text(script.read_text().replace('{"total": params["count"]}', '{"total": 1, "rows": [1, 2, 3]}'))
+    call = ("run", "bench.run_mode", "--params")
+    brief = json.loads(skillpack(*call, '{"mode": "x"}').stdout)
+    assert brief["data"] == {"total": 1, "rows": [1]}
+    assert brief["left_out"] == {"in_part": ["rows"], "whole_answer": "detail: full"}
+    for asked in (('{"mode": "x"}', "--detail", "full"), ('{"mode": "x", "detail": "full"}',)):
+        whole = json.loads(skillpack(*call, *asked).stdout)
+        assert whole["data"] == {"total": 1, "rows": [1, 2, 3]}
+        assert set(whole) == {"ok", "error", "data", "duration_ms"}
+    refused = skillpack(*call, '{"mode": "x", "detail": "most"}')
+    assert (refused.returncode, b"detail must be one of short, full" in refused.stdout) == (2, True)
+
+
 def test_run_of_an_unknown_tool_is_an_envelope(skillpack):
     done = skillpack("run", "bench.run_mood")
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "INVALID_PARAM")

@@ -14,6 +14,11 @@ from layoutkit.explore.objectives import FIGURES
 from layoutkit.explore.scoreboard import row
 from layoutkit.flow.summary import summary
 from layoutkit.technology import load, names
+from skillpack import find_tools, scan
+from skillpack.execution.runner import Call
+from skillpack.execution.short_answers import in_detail
+from skillscript.envelope import SkillResult, to_json
+from skillscript.schema import find_faults
 from thorough import THOROUGH
 
 SCRIPT = "netlist-to-gds/scripts/build_layout.py"
@@ -104,6 +109,27 @@ def test_a_netlist_becomes_a_clean_layout(run_once, technology, netlist):
     assert [stage["name"] for stage in data["stages"]] == [
         "parse", "recognise", "place", "route", "currents", "export", "drc", "lvs", "metrics", "view",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("netlist", "technology"), CASES)
+def test_the_short_answer_of_a_clean_build_has_two_kilobytes_and_the_rest_is_in_its_file(run_once, technology, netlist):
+    _, envelope, workspace = run_once(SCRIPT, NETLISTS[netlist], "--technology", technology)
+    tool = find_tools(scan([OTA.parents[2]]).skills.values()).by_id["flow.build_layout"]
+    answer = in_detail(Call(SkillResult.from_dict(envelope), tool=tool), "short").envelope
+    data, left_out = answer["data"], answer["left_out"]
+    assert len(to_json(answer).encode()) <= 2048
+    assert find_faults(data, dict(tool.output_schema)) == find_faults(envelope["data"], dict(tool.output_schema)) == []
+    assert (data["drc"]["passed"], data["lvs"]["matched"], data["review"]["must"]) == (
+        True, True, envelope["data"]["review"]["must"],
+    )  # fmt: skip
+    assert {"gds", "png", "report"} == set(data["files"])
+    assert data["next"]
+    assert set(data) | set(left_out["fields"]) == {
+        name for name, value in envelope["data"].items() if value or name == "remaining_stages"
+    }
+    whole = json.loads((workspace / "summary.json").read_text(encoding="utf-8"))
+    assert {**whole, "next": data["next"]} == envelope["data"]
+    assert left_out["whole_answer"].endswith("/summary.json")
 
 
 @pytest.mark.parametrize(("netlist", "technology"), CASES)

@@ -36,6 +36,7 @@ class Call:
         tool: The tool that was called; None if there is none.
         migrated_from: The older version the parameters were written for, if they had to be carried over.
         warm: Whether a process that answers several calls was used.
+        left_out: Of a short answer, the fields that it lacks, and where the whole answer is; None if it is whole.
     """
 
     result: SkillResult
@@ -43,11 +44,12 @@ class Call:
     tool: ToolDeclaration | None = None
     migrated_from: str | None = None
     warm: bool = False
+    left_out: Mapping[str, Any] | None = None
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """Return ``{ok, error, data, duration_ms}``."""
-        return self.result.to_dict()
+        """Return ``{ok, error, data, duration_ms}``, and ``left_out`` if the data are not whole."""
+        return self.result.to_dict() | ({} if self.left_out is None else {"left_out": dict(self.left_out)})
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -1,8 +1,7 @@
-"""The short form of a tool's JSON Schemas, as an MCP server lists it.
+"""The short form of the JSON Schema of a tool's parameters, as an MCP server lists it.
 
 A client loads the schemas of all tools at once, and hosts put them into a model's context. Everything that the full
-schema accepts, the short form accepts too: a call is checked with the full schema of its parameters, and its answer
-with the full schema of its data.
+schema accepts, the short form accepts too: a call is checked with the full schema.
 
 The short form uses no reference, since some hosts refuse ``$ref`` in the parameters of a tool, and no ``anyOf``,
 ``oneOf`` or ``allOf`` at the top, which the interfaces of several models refuse.
@@ -49,7 +48,14 @@ _KEPT = (
 )
 
 
-def lean_input(schema: Schema) -> dict[str, Any]:
+def rare_fields(schema: Schema) -> list[str]:
+    """Return the fields at the top of a schema that it marks with ``x-short: false``: what few calls give."""
+    shortening = _Shortening(schema)
+    fields = shortening.fields(shortening.parts(schema)[0])
+    return [name for name, rule in fields.items() if _is_rare(shortening.parts(rule)[0])]
+
+
+def lean_input(schema: Schema, *, rare: bool = True) -> dict[str, Any]:
     """Return the short form of the schema of a tool's parameters.
 
     It keeps names, types, bounds, units, defaults, and of each description the first paragraph. The fields of an object
@@ -59,29 +65,16 @@ def lean_input(schema: Schema) -> dict[str, Any]:
 
     Args:
         schema: A whole, self-contained schema.
+        rare: Whether to list the fields that the schema marks as rare. Without them, an object is listed as open.
     """
-    shortening = _Shortening(schema)
+    shortening = _Shortening(schema, rare=rare)
     top = shortening.shortened(schema, frozenset())
     kept: dict[str, Any] = {key: top[key] for key in _KEPT_AT_TOP if key in top}
     if "properties" in kept:
         _name_repeated(kept["properties"], {})
-    closed = {"additionalProperties": False} if shortening.is_closed(shortening.parts(schema)[0]) else {}
+    is_whole = rare or not rare_fields(schema)
+    closed = {"additionalProperties": False} if is_whole and shortening.is_closed(shortening.parts(schema)[0]) else {}
     return {"type": "object", **kept, **closed}
-
-
-def lean_output(schema: Schema) -> dict[str, Any]:
-    """Return the short form of the schema of an answer's data: the fields at its top and their types.
-
-    Args:
-        schema: A whole, self-contained schema.
-    """
-    shortening = _Shortening(schema)
-    parts, _ = shortening.parts(schema)
-    fields = {name: _typed(shortening.types(rule)) for name, rule in shortening.fields(parts).items()}
-    if not fields:
-        return {"type": "object"}
-    others = {} if shortening.is_closed(parts) else {"additionalProperties": True}
-    return {"type": "object", "properties": fields, **others}
 
 
 class _Shortening:
@@ -91,8 +84,9 @@ class _Shortening:
     parts. Of each keyword, the first part that has it is followed, which accepts no less than all of them.
     """
 
-    def __init__(self, root: Schema) -> None:
+    def __init__(self, root: Schema, *, rare: bool = True) -> None:
         self._root = root
+        self._rare = rare
         self._room = MAX_SCHEMAS
 
     def parts(self, schema: Any) -> tuple[list[Schema], frozenset[str]]:
@@ -214,6 +208,8 @@ class _Shortening:
             short["required"] = required
         fields = self.fields(parts)
         others = next((rule for part in parts if isinstance(rule := part.get("additionalProperties"), dict)), None)
+        if not self._rare:
+            fields = {name: rule for name, rule in fields.items() if not _is_rare(self.parts(rule)[0])}
         if others is None and not any(part is self._root for part in parts):
             passed_on = {name for name, rule in fields.items() if _is_passed_on(self.parts(rule)[0])}
             fields = {name: rule for name, rule in fields.items() if name not in passed_on}
@@ -249,6 +245,11 @@ class _Shortening:
 def _is_passed_on(parts: list[Schema]) -> bool:
     """Return whether a caller has the value from another tool."""
     return any("x-from" in part for part in parts)
+
+
+def _is_rare(parts: list[Schema]) -> bool:
+    """Return whether few calls give the value."""
+    return any(part.get("x-short") is False for part in parts)
 
 
 def _own_types(part: Schema) -> Types:

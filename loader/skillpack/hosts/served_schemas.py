@@ -11,20 +11,20 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Literal
 
-from skillpack.hosts.lean_schemas import lean_output
 from skillscript.envelope import EXIT_CODES, own_codes
-from skillscript.schema import find_faults
 from skillscript.schema_references import map_children
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from skillpack.execution.runner import Call
     from skillpack.registry.declaration import ToolDeclaration
-    from skillscript.envelope import SkillResult
 
 NameStyle = Literal["underscored", "dotted"]
 MAX_NAME = 64  # characters; the smallest limit of a widespread host
 _DIGITS = 8
+ANSWER = {"type": "object"}
+"""The schema that is listed for every answer over MCP; its full schema is a file of its skill."""
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _OURS = (
     "x-error",
@@ -33,6 +33,8 @@ _OURS = (
     "x-from",
     "x-path",
     "x-programs",
+    "x-short",
+    "x-whole",
 )  # for this pack's programs, not for a caller
 _ROOT_ONLY = ("$schema", "$id", "examples", "title")
 
@@ -60,28 +62,6 @@ def served_names(tool_ids: Iterable[str], style: NameStyle, taken: Iterable[str]
     return names
 
 
-def answer_schema(tool: ToolDeclaration) -> dict[str, Any]:
-    """Return the short schema of the tool's answers over MCP, success and error, in the form it declares."""
-    data = lean_output(tool.output_schema)
-    if answers_success(tool):
-        fields = {"success": {"type": "boolean"}, "data": data, "error": {"type": "string"}, "code": {"type": "string"}}
-        return {"type": "object", "properties": fields}
-    return short_envelope_schema(data)
-
-
-def short_envelope_schema(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the short schema of envelopes whose data follow the schema ``data``.
-
-    No field is listed as required: the server checks its answers with the full schema.
-    """
-    fields = {
-        "ok": {"type": "boolean"},
-        "error": _nullable_object(),
-        "data": {"anyOf": [data, {"type": "null"}]},
-    }
-    return {"type": "object", "properties": fields}
-
-
 def answer_codes(tool: ToolDeclaration) -> list[str]:
     """Return the error codes the tool may answer: the common ones and those it declares."""
     return sorted({*EXIT_CODES, *own_codes(tool.output_schema)})
@@ -92,24 +72,15 @@ def answers_success(tool: ToolDeclaration) -> bool:
     return tool.entry.get("answer") == "success"
 
 
-def structured_answer(tool: ToolDeclaration, result: SkillResult) -> dict[str, Any]:
-    """Return a result in the form that ``answer_schema`` describes.
-
-    Data of a failed call that contradict the schema are moved to ``failed_data`` in the error's details.
-    """
-    if answers_success(tool):
-        if result.error is None:
-            return {"success": True, "data": result.data or {}}
+def structured_answer(tool: ToolDeclaration, call: Call) -> dict[str, Any]:
+    """Return a finished call as its caller over MCP gets it: in the form that the tool declares."""
+    result = call.result
+    if not answers_success(tool):
+        return call.envelope
+    if result.error is not None:
         return {"success": False, "error": result.error.message, "code": result.error.code}
-    answer = result.to_dict()
-    if (
-        result.error is not None
-        and result.data is not None
-        and find_faults(result.data, lean_output(tool.output_schema))
-    ):
-        details = {**(answer["error"]["details"] or {}), "failed_data": result.data}
-        return {**answer, "error": {**answer["error"], "details": details}, "data": None}
-    return answer
+    left_out = {} if call.left_out is None else {"left_out": dict(call.left_out)}
+    return {"success": True, "data": result.data or {}, **left_out}
 
 
 def envelope_schema(data: dict[str, Any], codes: Sequence[str]) -> dict[str, Any]:

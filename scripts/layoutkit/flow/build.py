@@ -596,6 +596,7 @@ class _Job:
 
     def _report(self) -> dict[str, Any]:
         """Return the report of all finished stages, which also becomes a file once there is a layout."""
+        from layoutkit.flow.summary import next_steps
         from layoutkit.view.report_page import with_times
 
         report: dict[str, Any] = {}
@@ -607,6 +608,7 @@ class _Job:
         report["warnings"] = [text for entry in self.record.entries for text in entry.warnings]
         report["stages"] = self.progress.done
         report["remaining_stages"] = list(STAGES[len(self.record.entries) :])
+        report["next"] = next_steps(report)
         out_of_date = self.out_of_date
         if self._page:
             self.workspace.write(FILES["report"], with_times(self._page, self.progress.done).encode())

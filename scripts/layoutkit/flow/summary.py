@@ -138,6 +138,18 @@ def _layers(verdict: Mapping[str, Any]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
+def next_steps(report: Mapping[str, Any]) -> list[str]:
+    """Return what to do with the layout now, in sentences, the most urgent first."""
+    left, found = report["remaining_stages"], faults(report)
+    if left:
+        return [f"Continue with from {left[0]} in the same workspace."]
+    steps = ["Mend the faults that the error lists."] if found else []
+    if report["review"]["findings"]:
+        steps.append("Mend review.findings.")
+    steps.append("Look at files.png or files.report.")
+    return steps if found else [*steps, "Then sim.compare_post_layout and export.gds."]
+
+
 def summary(report: Mapping[str, Any]) -> str:
     """Return the report as a short page for a terminal."""
     circuit, left = report["circuit"], report["remaining_stages"]

@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
+from skillpack.execution.runner import Call
+from skillpack.execution.short_answers import in_detail, take_detail
 from skillpack.hosts.calls import Order, StderrLines
 from skillpack.hosts.mcp import skill_resources, skill_tools, upload_tool, work_resources
 from skillpack.hosts.mcp.protocol import INTERNAL_ERROR, INVALID_PARAMS, RequestError
 from skillpack.hosts.mcp.toolbox import Toolbox, answered
 from skillpack.hosts.pack import pack_version
+from skillscript.envelope import SkillError, SkillResult
 from sturdy.bounded_run import Cancellation
 
 if TYPE_CHECKING:
@@ -123,6 +126,10 @@ class PackServer:
         if tool is None:
             raise RequestError(INVALID_PARAMS, toolbox.unknown(name))
         since = time.time()
+        try:
+            arguments, detail = take_detail(tool, arguments, "short")
+        except SkillError as error:
+            return answered(tool, Call(SkillResult.failure(error)))
         order = Order(f"{tool.id}{at}{version}", arguments, output=asking.output)
         call = self.calls.make_here(view.runner, order, asking.cancellation)
         tool = call.tool or tool
@@ -130,7 +137,7 @@ class PackServer:
         made = files.made(tool, arguments, call.result.data, since)
         has_links = asking.revision >= work_resources.LINKS_SINCE
         links = work_resources.links(made) if has_links else []
-        return answered(tool, call, [*links, *work_resources.images(files, made)])
+        return answered(tool, in_detail(call, detail), [*links, *work_resources.images(files, made)])
 
     def list_resources(self, params: Mapping[str, Any], _: Asking) -> dict[str, Any]:
         """Answer ``resources/list``."""

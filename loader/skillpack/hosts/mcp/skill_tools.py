@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from skillpack.hosts.lean_schemas import lean_input
+from skillpack.hosts.served_schemas import ANSWER
 from skillpack.skills.layer1 import Budget
 from skillpack.skills.relevance import MAX_QUERY
 from skillpack.skills.resources import Resource
@@ -34,7 +35,7 @@ def described(view: View) -> list[dict[str, Any]]:
             "title": title,
             "description": describe(view),
             "inputSchema": lean_input(_input_schema(name, view)),
-            "outputSchema": _answer_schema(_DATA[name]),
+            "outputSchema": ANSWER,
             "annotations": _READ_ONLY,
         }
         for name, (title, describe, _) in SKILL_TOOLS.items()
@@ -149,28 +150,6 @@ def _input_schema(name: str, view: View, *, names: bool = True) -> dict[str, Any
     }
 
 
-def _answer_schema(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of ``{"success": true, "data"}`` or ``{"success": false, "message", "suggestions"}``."""
-    fields = {
-        "success": {"type": "boolean"},
-        "data": data,
-        "message": _TEXT,
-        "suggestions": {"type": "array", "items": _TEXT},
-    }
-    return {"type": "object", "properties": fields}
-
-
-def _object(**properties: str) -> dict[str, Any]:
-    """Return the schema of an object with these properties, by type."""
-    return {"type": "object", "properties": {name: {"type": kind} for name, kind in properties.items()}}
-
-
-_TEXT = {"type": "string"}
-_DATA: dict[str, dict[str, Any]] = {
-    "skill_request": _object(content="string", name="string", directory="string", resources="array", digest="string"),
-    "skill_read": _object(path="string", size="integer", digest="string", encoding="string", content="string"),
-    "skill_search": _object(skills="array", total="integer"),
-}
 SKILL_TOOLS: dict[str, tuple[str, Callable[[View], str], Callable[[View, Mapping[str, Any]], dict[str, Any]]]] = {
     "skill_request": ("Load a skill", _request_description, _request),
     "skill_read": (

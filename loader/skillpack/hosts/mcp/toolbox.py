@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from skillpack.hosts.lean_schemas import lean_input
+from skillpack.execution.short_answers import DETAILS, PARAMETER, can_be_short
+from skillpack.hosts.lean_schemas import lean_input, rare_fields
 from skillpack.hosts.mcp import upload_tool
 from skillpack.hosts.mcp.skill_tools import SKILL_TOOLS
-from skillpack.hosts.served_schemas import NameStyle, answer_schema, served_names, structured_answer
+from skillpack.hosts.served_schemas import ANSWER, NameStyle, served_names, structured_answer
 from skillscript.envelope import to_json
 from skillscript.faults import CHOICES, choice
 from sturdy.near_names import did_you_mean
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from skillpack.hosts.pack import View
     from skillpack.registry.declaration import ToolDeclaration
 
-META = "skillpack/"  # prefix of this pack's keys in _meta
+MAX_NAMES = 8  # of parameters that are not listed, in a description
 
 
 @dataclass(frozen=True)
@@ -89,16 +90,17 @@ class Toolbox:
 
 
 def _described(name: str, tool: ToolDeclaration, *, instructed: bool) -> dict[str, Any]:
-    """Return MCP's description of one tool; its title and ``_meta`` contain the dotted id."""
-    title = _display_name(tool)
+    """Return MCP's description of one tool; its title contains the dotted id."""
+    listed = lean_input(tool.input_schema, rare=False)
+    if can_be_short(tool):
+        listed.setdefault("properties", {}).setdefault(PARAMETER, {"enum": [*DETAILS], "default": DETAILS[0]})
     return {
         "name": name,
-        "title": title,
+        "title": _display_name(tool),
         "description": _description(tool, instructed=instructed),
-        "inputSchema": lean_input(tool.input_schema),
-        "outputSchema": answer_schema(tool),
-        "annotations": _annotations(tool, title),
-        "_meta": {f"{META}id": tool.id, f"{META}skill": tool.skill, f"{META}version": tool.version},
+        "inputSchema": listed,
+        "outputSchema": ANSWER,
+        "annotations": _annotations(tool),
     }
 
 
@@ -118,26 +120,29 @@ def _description(tool: ToolDeclaration, *, instructed: bool) -> str:
     text = tool.description or str(tool.input_schema.get("description", "")) or tool.id
     wanted = [choice(keyword, tool.input_schema[keyword]) for keyword in CHOICES if keyword in tool.input_schema]
     where = [f"Instructions: skill_request(name='{tool.skill}')"] if instructed else []
-    sentences = [text.rstrip("."), *(words[0].upper() + words[1:] for words in wanted if words), *where]
+    others = rare_fields(tool.input_schema)
+    rest = [f"{len(others) - MAX_NAMES} more"] if len(others) > MAX_NAMES else []
+    more = [f"Also takes {', '.join([*others[:MAX_NAMES], *rest])}"] if others else []
+    sentences = [text.rstrip("."), *(words[0].upper() + words[1:] for words in wanted if words), *where, *more]
     return " ".join(f"{sentence}." for sentence in sentences)
 
 
-def _annotations(tool: ToolDeclaration, title: str) -> dict[str, Any]:
-    """Return the declared hints; an undeclared hint gets the most cautious value."""
+def _annotations(tool: ToolDeclaration) -> dict[str, Any]:
+    """Return the declared hints that differ from what MCP assumes, the most cautious; only these need be listed."""
     declared: Mapping[str, Any] = tool.entry.get("annotations", {})
     read_only = bool(declared.get("read_only", False))
-    return {
-        "title": title,
-        "readOnlyHint": read_only,
-        "destructiveHint": bool(declared.get("destructive", not read_only)),
-        "idempotentHint": bool(declared.get("idempotent", read_only)),
-        "openWorldHint": bool(declared.get("open_world", True)),
+    hints = {
+        "readOnlyHint": (read_only, False),
+        "destructiveHint": (bool(declared.get("destructive", not read_only)), not read_only),
+        "idempotentHint": (bool(declared.get("idempotent", read_only)), read_only),
+        "openWorldHint": (bool(declared.get("open_world", True)), True),
     }
+    return {name: hint for name, (hint, assumed) in hints.items() if hint != assumed}
 
 
 def answered(tool: ToolDeclaration, call: Call, attached: Iterable[dict[str, Any]] = ()) -> dict[str, Any]:
     """Return MCP's answer to a finished call: structured, the same as text, and what is attached to it."""
-    structure = structured_answer(tool, call.result)
+    structure = structured_answer(tool, call)
     texts = [{"type": "text", "text": text} for text in (to_json(structure), *call.notes)]
     return {
         "content": [*texts, *attached],

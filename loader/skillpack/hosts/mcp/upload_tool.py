@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from skillpack.hosts.confined_files import FileExistsAlreadyError
 from skillpack.hosts.lean_schemas import lean_input
 from skillpack.hosts.mcp.work_resources import file_uri, links
-from skillpack.hosts.served_schemas import short_envelope_schema
+from skillpack.hosts.served_schemas import ANSWER
 from skillpack.hosts.work_files import WorkFile
 from skillpack.skills.exceptions import FileRefusedError
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from skillpack.hosts.pack import Pack
 
 NAME = "file_write"
-_TEXT = {"type": "string"}
 _INPUT = {
     "type": "object",
     "additionalProperties": False,
@@ -35,12 +34,6 @@ _INPUT = {
         "overwrite": {"type": "boolean", "default": False, "description": "Replace a file"},
     },
 }
-_OUTPUT = short_envelope_schema(
-    {
-        "type": "object",
-        "properties": {"path": _TEXT, "uri": _TEXT, "size": {"type": "integer"}, "created": {"type": "boolean"}},
-    }
-)
 
 
 def described(pack: Pack) -> list[dict[str, Any]]:
@@ -57,7 +50,7 @@ def described(pack: Pack) -> list[dict[str, Any]]:
                 "resource links."
             ),
             "inputSchema": lean_input(_INPUT),
-            "outputSchema": _OUTPUT,
+            "outputSchema": ANSWER,
             "annotations": {
                 "readOnlyHint": False,
                 "destructiveHint": True,

@@ -1,0 +1,89 @@
+"""Short answers: what the output schema marks is left out, and the answer says so."""
+
+import pytest
+
+from skillpack.execution.runner import Call
+from skillpack.execution.short_answers import in_detail, take_detail
+from skillpack.registry.declaration import ToolDeclaration
+from skillscript.envelope import SkillError, SkillResult
+
+SCHEMA = {
+    "type": "object",
+    "x-whole": "files.all",
+    "required": ["kept"],
+    "properties": {
+        "kept": {"x-short": False},
+        "long": {"$ref": "#/$defs/long"},
+        "notes": {"x-short": 2, "type": "array", "items": {"x-short": 4}},
+        "faults": {"x-short": 3, "type": "array"},
+        "count": {"x-short": 1},
+        "inner": {"properties": {"seen": {}, "rest": {"x-short": False}}},
+        "rows": {"items": {"properties": {"rest": {"x-short": False}}}},
+        "files": {"properties": {"all": {}}, "additionalProperties": {"x-short": False}},
+    },
+    "$defs": {"long": {"x-short": False}},
+}
+DATA = {
+    "kept": 1,
+    "long": [1, 2],
+    "notes": ["abcdef", "abc", "x"],
+    "faults": [],
+    "count": 0,
+    "inner": {"seen": 1, "rest": [3]},
+    "rows": [{"id": 1, "rest": 2}],
+    "files": {"all": "/ws/all.json", "other": "/ws/other"},
+    "unmarked": list(range(50)),
+}
+
+
+def declared(schema, **parameters):
+    return ToolDeclaration("a.b", "s", "x.py", {"properties": parameters}, schema)
+
+
+def short(schema, data):
+    return in_detail(Call(SkillResult.success(data, 3), tool=declared(schema)), "short").envelope
+
+
+def test_what_is_marked_is_left_out_and_named_with_the_place_of_the_whole_answer():
+    answer = short(SCHEMA, DATA)
+    assert answer["data"] == {
+        "kept": 1,
+        "notes": ["abcd...", "abc"],
+        "inner": {"seen": 1},
+        "rows": [{"id": 1}],
+        "files": {"all": "/ws/all.json"},
+        "unmarked": list(range(50)),
+    }
+    assert answer["left_out"] == {
+        "fields": ["long"],
+        "in_part": ["notes", "inner", "rows", "files"],
+        "whole_answer": "detail: full, or /ws/all.json",
+    }
+
+
+def test_a_finding_is_never_left_out_for_its_kind_only_cut_to_a_number():
+    answer = short(SCHEMA, {"kept": 1, "faults": ["a", "b", "c", "d"], "count": 4})
+    assert answer["data"] == {"kept": 1, "faults": ["a", "b", "c"], "count": 4}
+    assert answer["left_out"] == {"in_part": ["faults"], "whole_answer": "detail: full"}
+
+
+def test_a_whole_answer_is_the_envelope_as_it_was():
+    for schema, data in ((SCHEMA, {"kept": 1}), ({"type": "object"}, DATA)):
+        assert set(short(schema, data)) == {"ok", "error", "data", "duration_ms"}
+    whole = Call(SkillResult.success(DATA, 3), tool=declared(SCHEMA))
+    assert in_detail(whole, "full") is whole
+
+
+def test_data_of_a_failed_call_are_short_too():
+    failed = Call(SkillResult.failure(SkillError("DRC_VIOLATION", "bad", None, DATA)), tool=declared(SCHEMA))
+    answer = in_detail(failed, "short").envelope
+    assert (answer["ok"], "long" in answer["data"], answer["left_out"]["fields"]) == (False, False, ["long"])
+
+
+def test_detail_is_taken_from_the_parameters_unless_it_is_the_tools_own():
+    assert take_detail(declared(SCHEMA), {"a": 1, "detail": "full"}, "short") == ({"a": 1}, "full")
+    assert take_detail(declared(SCHEMA), {"a": 1}, "short") == ({"a": 1}, "short")
+    assert take_detail(declared(SCHEMA, detail={}), {"detail": 7}, "short") == ({"detail": 7}, "short")
+    assert take_detail(None, [1], "short") == ([1], "short")
+    with pytest.raises(SkillError, match="detail must be one of short, full, got 'long'"):
+        take_detail(declared(SCHEMA), {"detail": "long"}, "short")
