@@ -115,10 +115,11 @@ def _singles(
         cuts = kdb.Shapes()
         cuts.insert(metal[cut.name])
         for joint in (metal[below.name] & metal[above.name]).merged().each():
-            own = kdb.Region([shape.polygon for shape in cuts.each_touching(joint.bbox())])
-            own = own.interacting(kdb.Region(joint))
-            if own.count() == 1:
-                yield cut, (below, above), own.bbox()
+            near = [shape.bbox() for shape in cuts.each_touching(joint.bbox())]
+            if len(near) > 1 and not joint.is_box():
+                near = [box for box in near if joint.touches(box)]
+            if len(near) == 1:
+                yield cut, (below, above), near[0]
 
 
 def _place(
@@ -134,14 +135,15 @@ def _place(
         if not _cuts_apart(around, cut, pair, box):
             continue
         hull = pair[0] + pair[1]
-        pads = [
-            (level.name, next((pad for pad in _pads(hull, *its) if _fits(around, metal, level, pad)), None))
-            for level, its in zip(levels, enclosures, strict=True)
-        ]
-        fitting = tuple((name, pad) for name, pad in pads if pad is not None)
-        if len(fitting) == len(pads):
+        pads: list[tuple[str, kdb.Box]] = []
+        for level, its in zip(levels, enclosures, strict=True):
+            pad = next((pad for pad in _pads(hull, *its) if _fits(around, metal, level, pad)), None)
+            if pad is None:
+                break
+            pads.append((level.name, pad))
+        else:
             second = next((each for each in pair if each != box), None) if box in pair else None
-            return SinglePlace(cut.name, box, second, fitting)
+            return SinglePlace(cut.name, box, second, tuple(pads))
     return None
 
 
@@ -181,15 +183,15 @@ def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kd
         return False
     space = conductor.space
     close = pad.enlarged(space, space)
-    foreign = around.near(conductor.name, close) - metal.near(conductor.name, close)
-    if not (added.sized(space, 2) & foreign).is_empty():
+    foreign = _foreign(around.near(conductor.name, close), metal.near(conductor.name, close))
+    if not foreign.is_empty() and not (foreign & added.sized(space, 2)).is_empty():
         return False  # the usual reason, told from the fewest shapes
     wide, most = conductor.wide_width, max(conductor.space, conductor.wide_space or 0)
     reach = 2 * max(most, wide or 0)
     window = pad.enlarged(reach, reach)
     whole = around.near(conductor.name, window)
     beside = metal.near(conductor.name, window)
-    nearby, others = beside & kdb.Region(window), whole - beside
+    nearby, others = beside & kdb.Region(window), _foreign(whole, beside)
     is_wide = wide is not None and not (_core(others, wide) + _core(nearby + added, wide)).is_empty()
     if is_wide and not (added.sized(most, 2) & others).is_empty():
         return False
@@ -201,6 +203,11 @@ def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kd
         or _meets(after.holes().with_area(0, reach * reach, False), added)
         or (wide is not None and _meets(_core(after, wide) - _core(before, wide), added))
     )
+
+
+def _foreign(whole: kdb.Region, own: kdb.Region) -> kdb.Region:
+    """Return what a region has beside shapes of its own."""
+    return whole - own if whole.count() > own.count() else kdb.Region()
 
 
 def _meets(region: kdb.Region, added: kdb.Region) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -175,23 +176,30 @@ class Matching:
             devices=group.devices,
         )
 
+    @cached_property
+    def _wires(self) -> kdb.Shapes:
+        """The metal of all nets; the property of a shape is the number of its net."""
+        found = kdb.Shapes()
+        for number, net in enumerate(self.subject.nets):
+            for region in self.subject.metal(net).values():
+                for polygon in region.each():
+                    found.insert(kdb.PolygonWithProperties(polygon, number))
+        return found
+
     def covered(self, group: MatchedDevices) -> list[Finding]:
         """Return whether foreign wires cover the gates of a group, more of one device than of another."""
         subject = self.subject
         own = {net for placed in group.relatives for net in placed.device.terminals.values()}
+        every = region_of(box for placed in group.devices for box in placed.boxes)
         parts, nets = [], set()
         hull = box_around(placed.box for placed in group.devices)
         over = kdb.Region()
-        for net in subject.nets:
-            if net in own:
-                continue
-            for conductor in subject.technology.conductors:
-                shapes = subject.shapes(net, conductor.name)
-                if not shapes.is_empty() and shapes.bbox().overlaps(hull):
-                    near = shapes & kdb.Region(hull)
-                    if not (near & region_of(box for placed in group.devices for box in placed.boxes)).is_empty():
-                        over += near
-                        nets.add(net)
+        for shape in self._wires.each_overlapping(hull):
+            net = subject.nets[shape.prop_id]
+            near = every & kdb.Region(shape.polygon) if net not in own else kdb.Region()
+            if not near.is_empty():
+                over += near
+                nets.add(net)
         over.merge()
         for placed in group.devices:
             gates = region_of(placed.boxes)

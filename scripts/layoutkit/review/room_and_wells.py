@@ -12,7 +12,7 @@ from layoutkit.review.finding import Unjudged
 from layoutkit.review.subject import box_around, gap_between, longer_side, names_of, region_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from layoutkit.review.finding import Finding
     from layoutkit.review.subject import PlacedDevice, Subject
@@ -115,8 +115,7 @@ class RoomAndWells:
         for spec in subject.technology.layers.values():
             if spec.on_a_mask:
                 drawn += subject.layer(spec.name)
-        boxes = [polygon.bbox() for polygon in drawn.merged().decompose_trapezoids_to_region().each()]
-        return largest_empty(self.box, boxes)
+        return largest_empty(self.box, drawn)
 
     def rings(self) -> Iterator[Finding]:
         """Yield the devices with a ring of their own beside another ring of the same net."""
@@ -195,21 +194,17 @@ def _filled(polygon: kdb.Polygon) -> kdb.Polygon:
     return kdb.Polygon(list(polygon.each_point_hull()))
 
 
-def largest_empty(area: kdb.Box, boxes: Sequence[kdb.Box]) -> kdb.Box:
-    """Return the largest rectangle in an area that no box overlaps, by the largest rectangle under a histogram.
+def largest_empty(area: kdb.Box, drawn: kdb.Region) -> kdb.Box:
+    """Return the largest rectangle in an area without any shape, by the largest rectangle under a histogram.
 
     Args:
         area: Where to look. [dbu]
-        boxes: What is in the way. [dbu]
+        drawn: What is in the way. [dbu]
     """
-    steps = 128  # both sides are divided into so many strips; a strip that a box enters is taken
+    steps = 128  # both sides are divided into so many strips; a strip that a shape enters is taken
     width, height = max(1, area.width() // steps), max(1, area.height() // steps)
     columns, rows = -(-area.width() // width), -(-area.height() // height)
-    taken = [bytearray(columns) for _ in range(rows)]
-    for box in boxes:
-        left, right = (box.left - area.left) // width, -(-(box.right - area.left) // width)
-        for row in range((box.bottom - area.bottom) // height, min(rows, -(-(box.top - area.bottom) // height))):
-            taken[row][left:right] = b"\x01" * (min(right, columns) - left)
+    taken = drawn.rasterize(area.p1, kdb.Vector(width, height), columns, rows)
     best, found = 0, (0, 0, 0, 0)
     free = [0] * columns
     for row in range(rows):
@@ -223,12 +218,16 @@ def largest_empty(area: kdb.Box, boxes: Sequence[kdb.Box]) -> kdb.Box:
                 if size > best:
                     best, found = size, (start, row - depth + 1, column, row + 1)
             stack.append((start, tall))
+    if not best:
+        return kdb.Box(area.p1, area.p1)
     left, bottom = area.left + found[0] * width, area.bottom + found[1] * height
-    right, top = area.left + found[2] * width, area.bottom + found[3] * height
-    beside = [box for box in boxes if box.bottom < top and box.top > bottom]
-    left = max((box.right for box in beside if box.right <= left), default=area.left)
-    right = min((box.left for box in beside if box.left >= right), default=area.right)
-    over = [box for box in boxes if box.left < right and box.right > left]
-    bottom = max((box.top for box in over if box.top <= bottom), default=area.bottom)
-    top = min((box.bottom for box in over if box.bottom >= top), default=area.top)
+    right, top = min(area.right, area.left + found[2] * width), min(area.top, area.bottom + found[3] * height)
+    before = drawn & kdb.Region(kdb.Box(area.left, bottom, left, top))
+    after = drawn & kdb.Region(kdb.Box(right, bottom, area.right, top))
+    left = area.left if before.is_empty() else before.bbox().right
+    right = area.right if after.is_empty() else after.bbox().left
+    below = drawn & kdb.Region(kdb.Box(left, area.bottom, right, bottom))
+    above = drawn & kdb.Region(kdb.Box(left, top, right, area.top))
+    bottom = area.bottom if below.is_empty() else below.bbox().top
+    top = area.top if above.is_empty() else above.bbox().bottom
     return kdb.Box(left, bottom, right, top)

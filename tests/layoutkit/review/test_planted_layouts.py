@@ -386,7 +386,7 @@ def test_an_outline_that_was_asked_for(figure, expected, asked):
 
 def test_the_largest_empty_rectangle_is_found():
     boxes = [kdb.Box(0, 0, 1000, 300), kdb.Box(0, 300, 200, 1000), kdb.Box(600, 800, 1000, 1000)]
-    found = largest_empty(kdb.Box(0, 0, 1000, 1000), boxes)
+    found = largest_empty(kdb.Box(0, 0, 1000, 1000), kdb.Region(boxes))
     assert abs(found.area() - 800 * 500) < 0.05 * 800 * 500  # to a strip of 1/128
 
 
