@@ -249,8 +249,8 @@ class _Pieces:
             used = box_around(
                 [*self.held.get(number, ()), *(w for other, w in self.links[number] if other not in gone)]
             )
-            beyond = kdb.Region(box) - kdb.Region(_across(box, used))
-            found[name] += beyond
+            for beyond in _beyond(box, used):
+                found[name].insert(beyond)
         return {name: region.merged() for name, region in found.items()}
 
     def _near(self, number: int, without: frozenset[int] = frozenset()) -> set[int]:
@@ -334,11 +334,15 @@ class _Pieces:
         return found
 
 
-def _across(box: kdb.Box, used: kdb.Box) -> kdb.Box:
-    """Return the part of a rectangle beside what is used of it, over its whole width."""
+def _beyond(box: kdb.Box, used: kdb.Box) -> list[kdb.Box]:
+    """Return the parts of a rectangle that lie beyond what is used of it, along its longer side."""
+    if used.empty():
+        return [box]
     if box.width() >= box.height():
-        return kdb.Box(used.left, box.bottom, used.right, box.top)
-    return kdb.Box(box.left, used.bottom, box.right, used.top)
+        along = [(box.left, used.left), (used.right, box.right)]
+        return [kdb.Box(left, box.bottom, right, box.top) for left, right in along if left < right]
+    along = [(box.bottom, used.bottom), (used.top, box.top)]
+    return [kdb.Box(box.left, bottom, box.right, top) for bottom, top in along if bottom < top]
 
 
 def _reach(piece: kdb.Box, live: kdb.Region) -> int:
