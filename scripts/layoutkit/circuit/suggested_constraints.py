@@ -63,7 +63,7 @@ def _symmetry(circuit: Circuit, in_arrays: AbstractSet[str]) -> tuple[SymmetryGr
     for structure in find_roles(circuit).symmetry:
         pairs, words = [], []
         for kind, left, right in structure.pairs:
-            if in_arrays & {left, right}:
+            if in_arrays & {left, right} or _in_parallel(circuit, left, right):
                 continue
             pairs.append((left, right))
             mirrored = any({left, right} <= devices for devices in mirrors)
@@ -155,6 +155,12 @@ def _lines_of_stages(circuit: Circuit) -> tuple[list[Ordering], list[tuple[str, 
     return ordering, columns
 
 
+def _in_parallel(circuit: Circuit, left: str, right: str) -> bool:
+    """Return whether two devices are capacitors on the same nets, which are one capacitor."""
+    one, other = circuit.device(left), circuit.device(right)
+    return "capacitor" in one.type and one.terminals == other.terminals
+
+
 def _by_kind(circuit: Circuit, module: RecognisedModule) -> list[list[str]]:
     """Return the devices of a module that can match: a mirror's cascodes may be of another model than its branches.
 
@@ -184,6 +190,8 @@ def _matching(module: RecognisedModule, devices: Sequence[str]) -> MatchedGroup:
 def _capacitor_arrays(circuit: Circuit) -> list[MatchedGroup]:
     """Return the capacitors that are made of equal plates and share a net that is no supply, in groups.
 
+    Those that are all in parallel are one capacitor, of which nothing sees a part.
+
     Two that mirror each other and have an odd number of plates each form no group: no array gives them one centroid.
     """
     mirrored = [set(module.devices) for module in find_roles(circuit).modules if module.type == "capacitor_pair"]
@@ -205,7 +213,8 @@ def _capacitor_arrays(circuit: Circuit) -> list[MatchedGroup]:
             f"capacitors of equal plates, {':'.join(str(device.m) for device in group)}",
         )
         for group in groups
-        if group[0].m % 2 == 0 or {device.id for device in group} not in mirrored
+        if (group[0].m % 2 == 0 or {device.id for device in group} not in mirrored)
+        and len({frozenset(device.terminals.values()) for device in group}) > 1
     ]
 
 

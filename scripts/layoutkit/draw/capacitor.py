@@ -44,12 +44,14 @@ class CapacitorSpec:
         capacitor: What to draw.
         columns: Plates side by side; None for about a square.
         labels: Whether pins carry net names.
+        parts: Devices in parallel that it stands for, each with its number of plates; empty for itself.
     """
 
     name: str
     capacitor: Capacitor
     columns: int | None = None
     labels: bool = True
+    parts: tuple[tuple[str, int], ...] = ()
 
 
 def draw_capacitor(layout: kdb.Layout, tech: Technology, spec: CapacitorSpec) -> Module:
@@ -100,7 +102,8 @@ class _Plates:
         for cut in rules.cuts_in(strap):
             sketch.box(rules.cut_layer, cut)
         self._lead_out(bottom, over_plates, rules.over(strap))
-        drawn = DrawnRectangles(self.spec.capacitor, plates, self.pins, self.spec.labels)
+        owners = [name for name, count in self.spec.parts for _ in range(count)]
+        drawn = DrawnRectangles(self.spec.capacitor, plates, self.pins, self.spec.labels, owners)
         module = rectangles_module(layout, self.tech, self.spec.name, sketch, drawn)
         return replace(module, keepouts=self._keepouts(bottom, sketch.extent()))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.bipolar import BipolarSpec, bipolar, draw_bipolars
@@ -34,7 +34,9 @@ class BlockSpec:
         devices: Id, size and nets of each.
         bulk_net: Net of the ring around them; empty for none.
         dummies: Dummies at each end of a block of several.
-        chained: Whether resistors are one string in this order, see ``ResistorSpec``.
+        strings: Ids of resistors in series in their order, see ``ResistorSpec``.
+        guards: Ids of resistors that are dummies, see ``ResistorSpec``.
+        parallel: Whether capacitors have equal plates on the same nets and are drawn as one.
     """
 
     name: str
@@ -42,7 +44,9 @@ class BlockSpec:
     devices: tuple[tuple[str, PassiveSize, Mapping[str, str]], ...]
     bulk_net: str = ""
     dummies: int = 0
-    chained: bool = False
+    strings: tuple[tuple[str, ...], ...] = ()
+    guards: tuple[str, ...] = ()
+    parallel: bool = False
 
 
 def draw_block(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
@@ -59,14 +63,17 @@ def _resistors(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> 
     resistors = tuple(resistor(technology, name, block.spec.name, size, nets) for name, size, nets in block.devices)
     ringed = bool(block.bulk_net)
     dummies = block.dummies if ringed and len(resistors) > 1 else 0
-    spec = ResistorSpec(block.name, resistors, block.bulk_net, dummies, ringed, labels=False, chained=block.chained)
-    return draw_resistors(layout, technology, spec)
+    dummies = max(dummies, -(-len(block.guards) // 2))
+    spec = ResistorSpec(block.name, resistors, block.bulk_net, dummies, ringed, labels=False, strings=block.strings)
+    return draw_resistors(layout, technology, replace(spec, guards=block.guards))
 
 
 def _capacitors(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
     drawn = [capacitor(technology, name, block.spec.name, size, nets) for name, size, nets in block.devices]
-    if len(drawn) == 1:
-        return draw_plates(layout, technology, CapacitorSpec(block.name, drawn[0], labels=False))
+    if len(drawn) == 1 or block.parallel:
+        one = replace(drawn[0], m=sum(each.m for each in drawn))
+        parts = tuple((each.id, each.m) for each in drawn)
+        return draw_plates(layout, technology, CapacitorSpec(block.name, one, labels=False, parts=parts))
     alone = [each.m for each in drawn] == [1, 1]  # two plates mirror each other: dummies make them no more alike
     dummy_net = block.bulk_net if block.dummies and not alone else ""
     array, _ = matched_capacitors(technology, block.name, drawn, dummy_net=dummy_net, labels=False)
@@ -85,9 +92,10 @@ def draw_plates(layout: kdb.Layout, technology: Technology, spec: CapacitorSpec)
 
 
 def _mos_capacitor(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
-    ((name, size, nets),) = block.devices
-    drawn = mos_capacitor(technology, name, block.spec.name, size, nets)
-    return draw_mos_capacitor(layout, technology, block.name, drawn, labels=False)
+    drawn = [mos_capacitor(technology, name, block.spec.name, size, nets) for name, size, nets in block.devices]
+    one = replace(drawn[0], m=sum(each.m for each in drawn))
+    parts = tuple((each.id, each.m) for each in drawn)
+    return draw_mos_capacitor(layout, technology, block.name, one, labels=False, parts=parts)
 
 
 def _diode(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:

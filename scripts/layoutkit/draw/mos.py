@@ -251,7 +251,7 @@ def draw_mos(layout: kdb.Layout, tech: Technology, spec: MosSpec) -> Module:
     Raises:
         GeometryError: If it cannot be drawn; the message states why.
     """
-    stack = _folded(tech, spec)
+    stack = folded_rows(tech, spec)
     dummies = drawn_dummies(stack.rows, spec.transistor)
     return replace(draw_row_module(layout, tech, stack), warnings=spec.transistor.warnings, dummies=dummies)
 
@@ -311,14 +311,19 @@ def _aspect(tech: Technology, spec: MosSpec, rows: int) -> float:
     folded = replace(spec, rows=rows)
     try:
         if spec.ring != FULL_RING:
-            module_size(tech, _folded(tech, folded))  # its own taps must be near enough
-        width, height = module_size(tech, _folded(tech, replace(folded, ring=FULL_RING)))
+            module_size(tech, folded_rows(tech, folded))  # its own taps must be near enough
+        width, height = module_size(tech, folded_rows(tech, replace(folded, ring=FULL_RING)))
     except GeometryError:
         return inf
     return width / height
 
 
-def _folded(tech: Technology, spec: MosSpec) -> RowStack:
+def folded_rows(tech: Technology, spec: MosSpec) -> RowStack:
+    """Return the rows of a transistor, or of parallel ones as one.
+
+    Raises:
+        GeometryError: If it has fewer fingers than rows.
+    """
     device = spec.transistor
     if not 1 <= spec.rows <= device.fingers:
         raise GeometryError(f"{device.id} has {device.fingers} fingers, which cannot be folded into {spec.rows} rows")

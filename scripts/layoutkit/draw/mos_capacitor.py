@@ -12,21 +12,27 @@ The rows, their wires and the ring are those of a transistor (``draw_mos``).
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
+from layoutkit.draw.module import Instance
+from layoutkit.draw.mos import MAX_ASPECT, MosSpec, Transistor, folded_rows
 from layoutkit.draw.passive import EqualRectangles, nets_of, rectangle_on_grid, spec_of_kind
+from layoutkit.draw.ring import ring_sizes
 from layoutkit.draw.sizes import row_sizes
+from layoutkit.draw.stack import draw_row_module, module_size
 from layoutkit.errors import GeometryError
+from layoutkit.layout.cells import fresh_cell
 from layoutkit.technology.passive_sizes import folded_gate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import klayout.db as kdb
 
     from layoutkit.draw.module import Module
+    from layoutkit.draw.stack import RowStack
     from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
     from layoutkit.technology.passive_sizes import PassiveSize
 
@@ -69,21 +75,36 @@ def mos_capacitor(
 
 
 def draw_mos_capacitor(
-    layout: kdb.Layout, tech: Technology, name: str, device: MosCapacitor, *, labels: bool = True
+    layout: kdb.Layout,
+    tech: Technology,
+    name: str,
+    device: MosCapacitor,
+    *,
+    labels: bool = True,
+    parts: tuple[tuple[str, int], ...] = (),
 ) -> Module:
     """Draw the capacitor into the cell ``name`` and return its module.
+
+    Args:
+        layout: Receives the cell.
+        tech: The process.
+        name: Name of the cell.
+        device: What to draw.
+        labels: Whether pins carry net names.
+        parts: Devices in parallel that it stands for, each with its number of gates; empty for itself.
 
     Raises:
         GeometryError: If a gate would lie too far from the taps.
         TechnologyError: If the technology lacks a dimension.
     """
     own, transistor = _drawn_as(tech, device.spec)
+    storeys, rows = _rows(own, transistor, device)
     drawn = Transistor(
         device.id,
         transistor,
         device.width,
         device.length,
-        device.m,
+        device.m // storeys,
         1,
         drain=device.n,
         gate=device.p,
@@ -91,8 +112,72 @@ def draw_mos_capacitor(
         bulk=device.n,
         warnings=device.warnings,
     )
-    rows = _rows(own, transistor, device)
-    return draw_mos(layout, own, MosSpec(drawn, name, rows=rows, labels=labels))
+    spec = MosSpec(drawn, name, rows=rows, labels=labels)
+    names = [each for each, count in parts or ((device.id, device.m),) for _ in range(count)]
+    per = device.m // storeys
+    stacks = [
+        _stack(own, replace(spec, parts=_counted(names[per * number : per * (number + 1)])), several=storeys > 1)
+        for number in range(storeys)
+    ]
+    if storeys == 1:
+        return replace(draw_row_module(layout, own, stacks[0]), warnings=device.warnings)
+    return _above_each_other(layout, own, name, stacks, device)
+
+
+def _counted(names: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    return tuple(Counter(names).items())
+
+
+def _stack(tech: Technology, spec: MosSpec, *, several: bool) -> RowStack:
+    stack = folded_rows(tech, spec)
+    return replace(stack, bulk_rails="both") if several else stack
+
+
+def _above_each_other(
+    layout: kdb.Layout, tech: Technology, name: str, stacks: Sequence[RowStack], device: MosCapacitor
+) -> Module:
+    """Return the module of equal stacks of rows one above the other, with the ring between two of them in common."""
+    import klayout.db as kdb
+
+    _, height = module_size(tech, stacks[0])
+    pitch = height - ring_sizes(tech, stacks[0].device, row_sizes(tech, stacks[0].device)).width
+    modules = []
+    cell = fresh_cell(layout, name)
+    for number, stack in enumerate(stacks):
+        module = draw_row_module(layout, tech, replace(stack, name=f"{name}_{number}"))
+        for layer in layout.layer_indexes():
+            for shape in module.cell.shapes(layer).each():
+                cell.shapes(layer).insert(shape, kdb.Trans(0, number * pitch))
+        layout.delete_cell(module.cell.cell_index())
+        modules.append(module)
+    first = modules[0]
+    count: Counter[str] = Counter()
+    gates = []
+    for number, module in enumerate(modules):
+        for gate in module.gates:
+            count[gate.device] += 1
+            box = gate.box.moved(0, number * pitch)
+            gates.append(replace(gate, unit=f"{gate.device}_{count[gate.device]}", box=box))
+    pins = [
+        replace(pin, box=pin.box.moved(0, number * pitch), share=pin.share / len(stacks))
+        for number, module in enumerate(modules)
+        for pin in module.pins
+    ]
+    top = first.bbox.top + (len(stacks) - 1) * pitch
+    return replace(
+        first,
+        name=name,
+        cell=cell,
+        pins=tuple(sorted(set(pins), key=lambda pin: (pin.box.bottom, pin.box.left, pin.net))),
+        devices=tuple(dict.fromkeys(gate.device for gate in gates)),
+        instances=tuple(
+            Instance(gate.unit, gate.device, gate.box.center().x, gate.box.center().y, "R0") for gate in gates
+        ),
+        bbox=kdb.Box(first.bbox.left, first.bbox.bottom, first.bbox.right, top),
+        gates=tuple(gates),
+        joined=False,
+        warnings=device.warnings,
+    )
 
 
 def _drawn_as(tech: Technology, spec: PassiveSpec) -> tuple[Technology, DeviceSpec]:
@@ -121,16 +206,26 @@ def _drawn_as(tech: Technology, spec: PassiveSpec) -> tuple[Technology, DeviceSp
     )
 
 
-def _rows(tech: Technology, transistor: DeviceSpec, device: MosCapacitor) -> int:
-    """Return into how many rows the gates are folded: as many as bring the block near to a square."""
+def _rows(tech: Technology, transistor: DeviceSpec, device: MosCapacitor) -> tuple[int, int]:
+    """Return into how many storeys with taps between them, and rows in each, the gates are folded.
+
+    They are those that bring the block nearest to a square; storeys only where rows in one are too long.
+    """
     sizes = row_sizes(tech, transistor)
     pitch = device.length + 2 * sizes.contact_to_gate + sizes.contact
     height = device.width + 2 * (sizes.rail + sizes.rail_space) + sizes.gate_contact_to_active + sizes.strip
     reach = 2 * tech.dim("tap_max_distance", transistor)
 
-    def aspect(rows: int) -> float:
-        wide, high = -(-device.m // rows) * pitch, rows * height
+    def aspect(storeys: int, rows: int) -> float:
+        wide, high = -(-device.m // (storeys * rows)) * pitch, storeys * rows * height
         return max(wide / high, high / wide)
 
-    able = [rows for rows in range(1, min(device.m, _MOST_ROWS) + 1) if rows == 1 or rows * height < reach]
-    return min(able, key=lambda rows: (round(aspect(rows), 3), rows))
+    able = [
+        (storeys, rows)
+        for storeys in range(1, device.m + 1)
+        for rows in range(1, min(device.m // storeys, _MOST_ROWS) + 1)
+        if device.m % storeys == 0 and (rows == 1 or rows * height < reach)
+    ]
+    best = min(able, key=lambda each: (round(aspect(*each), 3), each))
+    single = min((each for each in able if each[0] == 1), key=lambda each: (round(aspect(*each), 3), each))
+    return single if aspect(*single) <= MAX_ASPECT else best

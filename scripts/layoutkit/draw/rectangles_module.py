@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,12 +28,23 @@ class DrawnRectangles:
         areas: Its rectangles, in the order of its units ``<id>_1``, ``<id>_2``, ... [dbu]
         pins: Net and area of each rail on the second conductor. [dbu]
         labels: Whether pins carry their net's name.
+        owners: Device of each rectangle, where several in parallel are drawn as one.
     """
 
     device: EqualRectangles
     areas: Sequence[Area]
     pins: Sequence[tuple[str, Area]]
     labels: bool
+    owners: Sequence[str] = ()
+
+    @property
+    def units(self) -> list[tuple[str, str]]:
+        """Device and name of each unit."""
+        owners, count, found = self.owners or [self.device.id] * len(self.areas), Counter[str](), []
+        for owner in owners:
+            count[owner] += 1
+            found.append((owner, f"{owner}_{count[owner]}"))
+        return found
 
 
 def rectangles_module(
@@ -50,21 +62,21 @@ def rectangles_module(
     def moved(area: Area) -> kdb.Box:
         return kdb.Box(area.left + dx, area.bottom + dy, area.right + dx, area.top + dy)
 
-    boxes = {f"{device.id}_{number}": moved(area) for number, area in enumerate(drawn.areas, 1)}
+    boxes = {unit: moved(area) for unit, area in zip(drawn.units, drawn.areas, strict=True)}
     pins = sorted(drawn.pins, key=lambda pin: (pin[1].bottom, pin[1].left, pin[0]))
     return Module(
         name=name,
         cell=cell,
         layout=layout,
         pins=tuple(Pin(net, tech.conductors[1].name, moved(area)) for net, area in pins),
-        devices=(device.id,),
+        devices=tuple(dict.fromkeys(owner for owner, _ in boxes)),
         instances=tuple(
-            Instance(unit, device.id, (box.left + box.right) / 2, (box.bottom + box.top) / 2, "R0")
-            for unit, box in boxes.items()
+            Instance(unit, owner, (box.left + box.right) / 2, (box.bottom + box.top) / 2, "R0")
+            for (owner, unit), box in boxes.items()
         ),
         symmetry_axis_x=None,
         bbox=moved(extent),
-        gates=tuple(Gate(device.id, unit, box) for unit, box in boxes.items()),
+        gates=tuple(Gate(owner, unit, box) for (owner, unit), box in boxes.items()),
         warnings=device.warnings,
     )
 
@@ -76,5 +88,5 @@ def _draw_texts(tech: Technology, sketch: Sketch, drawn: DrawnRectangles) -> Non
             sketch.box(rail.pin_layer, area)
         if drawn.labels:
             sketch.text(rail.label_layer, net, (area.left + area.right) // 2, (area.bottom + area.top) // 2)
-    for area in drawn.areas if layer else ():
-        sketch.text(str(layer), drawn.device.id, (area.left + area.right) // 2, (area.bottom + area.top) // 2)
+    for (owner, _), area in zip(drawn.units, drawn.areas, strict=True) if layer else ():
+        sketch.text(str(layer), owner, (area.left + area.right) // 2, (area.bottom + area.top) // 2)

@@ -51,6 +51,8 @@ def _check(tech: Technology, spec: ResistorSpec) -> None:
         raise GeometryError(f"module {spec.name} needs at least one resistor")
     if spec.dummies and not spec.ring:
         raise GeometryError("dummy bars are tied to the substrate ring; draw it, or leave out the dummies")
+    if len(spec.guards) > 2 * spec.dummies:
+        raise GeometryError(f"module {spec.name} has {2 * spec.dummies} dummy bars for {len(spec.guards)} resistors")
     for what, values in (
         ("flavour", {r.spec.name for r in spec.resistors}),
         ("width", {tech.to_um(r.width) for r in spec.resistors}),
@@ -176,8 +178,9 @@ class _Drawing:
                 self.sketch.text(rail.label_layer, net, x, y)
         layer = self.tech.role("device_text")
         for bar in self.plan.bars:
-            if layer and bar.resistor:
-                self.sketch.text(layer, bar.resistor.id, bar.left + self.sizes.width // 2, self.sizes.length // 2)
+            name = bar.resistor.id if bar.resistor else bar.unit
+            if layer and name:
+                self.sketch.text(layer, name, bar.left + self.sizes.width // 2, self.sizes.length // 2)
 
     def _described(self, layout: kdb.Layout) -> Module:
         import klayout.db as kdb
@@ -193,7 +196,7 @@ class _Drawing:
         gates, instances = [], []
         for bar in self.plan.bars:
             box = moved(Area(bar.left, 0, bar.left + sizes.width, sizes.length))
-            gates.append(Gate(bar.resistor.id if bar.resistor else "", bar.unit, box))
+            gates.append(Gate(bar.resistor.id if bar.resistor else bar.unit, bar.unit, box))
             if bar.resistor:
                 centre = ((box.left + box.right) / 2, (box.bottom + box.top) / 2)
                 instances.append(Instance(bar.unit, bar.resistor.id, *centre, "R0"))
@@ -204,7 +207,7 @@ class _Drawing:
             cell=cell,
             layout=layout,
             pins=tuple(Pin(net, self.tech.conductors[1].name, moved(area)) for net, area in pins),
-            devices=tuple(resistor.id for resistor in self.spec.resistors),
+            devices=(*(resistor.id for resistor in self.spec.resistors), *self.spec.guards),
             instances=tuple(instances),
             symmetry_axis_x=(extent.right - extent.left) // 2 if symmetric else None,
             bbox=moved(extent),

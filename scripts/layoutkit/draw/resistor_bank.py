@@ -29,8 +29,10 @@ class ResistorSpec:
         dummies: Dummy bars at each end.
         ring: Whether to draw the ring.
         labels: Whether pins carry net names.
-        chained: Whether the resistors are one string, in this order: the first's ``n`` is the second's ``p``, and so
-            on. Their bars then lie in the order of the string, and a net between two of them joins two bars only.
+        strings: Ids of resistors in series, in their order: the first's ``n`` is the second's ``p``, and so on. The
+            bars of a string lie in its order, and a net between two of them joins two bars only. Several strings, and
+            resistors in none, are interleaved.
+        guards: Dummies of the netlist, which have both ends on ``bulk_net``: they are some of the dummy bars.
     """
 
     name: str
@@ -39,12 +41,14 @@ class ResistorSpec:
     dummies: int = 0
     ring: bool = True
     labels: bool = True
-    chained: bool = False
+    strings: tuple[tuple[str, ...], ...] = ()
+    guards: tuple[str, ...] = ()
 
     @property
     def inner_nets(self) -> frozenset[str]:
         """The nets between the resistors of a string."""
-        return frozenset(r.p for r in self.resistors[1:]) if self.chained else frozenset()
+        after = {name for string in self.strings for name in string[1:]}
+        return frozenset(r.p for r in self.resistors if r.id in after)
 
 
 class BarSizes(NamedTuple):
@@ -149,21 +153,37 @@ class BankPlan:
     def _bars(self) -> list[Bar]:
         spec, pitch = self.spec, self.sizes.pitch
         by_id = {resistor.id: resistor for resistor in spec.resistors}
-        pattern = common_centroid({resistor.id: resistor.bars for resistor in spec.resistors})
-        if spec.chained:
-            pattern = tuple(resistor.id for resistor in spec.resistors for _ in range(resistor.bars))
         count = dict.fromkeys(by_id, 0)
-        bars = [Bar(i * pitch, None, "", spec.bulk_net, spec.bulk_net) for i in range(spec.dummies)]
-        for device in pattern:
+        names = [*spec.guards, *[""] * (2 * spec.dummies - len(spec.guards))]
+        bars = [Bar(i * pitch, None, name, spec.bulk_net, spec.bulk_net) for i, name in enumerate(names[0::2])]
+        for device, place_in_string in self._order():
             resistor, number = by_id[device], count[device]
             count[device] += 1
             string, place = divmod(number, resistor.segments)
             before, after = (_node(resistor, string, place + step) for step in (0, 1))
-            turned = len(bars) - spec.dummies if spec.chained else place
+            turned = place if place_in_string is None else place_in_string
             low, high = (after, before) if turned % 2 else (before, after)
             bars.append(Bar(len(bars) * pitch, resistor, f"{device}_{number + 1}", low, high))
-        bars += [Bar((len(bars) + i) * pitch, None, "", spec.bulk_net, spec.bulk_net) for i in range(spec.dummies)]
+        for name in names[1::2]:
+            bars.append(Bar(len(bars) * pitch, None, name, spec.bulk_net, spec.bulk_net))
         return bars
+
+    def _order(self) -> list[tuple[str, int | None]]:
+        """Return the resistor of each bar from left to right, and the bar's place in its string if it is in one."""
+        strings = {string[0]: string for string in self.spec.strings}
+        inner = {name for string in self.spec.strings for name in string[1:]}
+        by_id = {resistor.id: resistor for resistor in self.spec.resistors}
+        left = {
+            name: [device for device in strings.get(name, (name,)) for _ in range(by_id[device].bars)]
+            for name in by_id
+            if name not in inner
+        }
+        lengths = {name: len(devices) for name, devices in left.items()}
+        found: list[tuple[str, int | None]] = []
+        for name in common_centroid(lengths):
+            place = lengths[name] - len(left[name])
+            found.append((left[name].pop(0), place if name in strings else None))
+        return found
 
     def to_ring(self, net: str) -> bool:
         """Return whether heads on ``net`` extend to the ring."""

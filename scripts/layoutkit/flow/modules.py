@@ -175,10 +175,10 @@ def _in_one_shape(layout: kdb.Layout, item: Drawn) -> Drawn:
 
 
 def _of_passives(design: Design, group: PassiveGroup) -> int:
-    """Return the dummies at each end of a block: arrays of capacitors and resistors in a ratio have some by default."""
+    """Return the dummies at each end of a block: matched capacitors and resistors in a ratio have some by default."""
     if isinstance(design.dummies, int):
         return design.dummies
-    return int(group.type == ARRAYS["capacitor"] or group.unit > 0)
+    return int((group.type == ARRAYS["capacitor"] and group.matched) or group.unit > 0)
 
 
 def _instance(layout: kdb.Layout, technology: Technology, group: InstanceGroup, finished: FinishedCell) -> Drawn:

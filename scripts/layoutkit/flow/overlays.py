@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.draw.plate import wide_space
+from layoutkit.flow.groups import PARALLEL
 from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.rings import transformation
 from layoutkit.place import Placed, Placement, Rectangle
@@ -140,7 +141,7 @@ def covers(drawn: Sequence[Drawn], technology: Technology, constraints: Constrai
     total = sum(item.module.bbox.area() for item in drawn)
     found = []
     for item in drawn:
-        if not isinstance(item.group, PassiveGroup) or item.group.type != "single":
+        if not isinstance(item.group, PassiveGroup) or item.group.type not in {"single", PARALLEL}:
             continue
         if item.group.spec.type != "capacitor" or critical & set(item.module.devices):
             continue

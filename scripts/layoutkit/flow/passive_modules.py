@@ -20,8 +20,10 @@ from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import substrate_net
 from layoutkit.circuit.symmetry import facing_nets
 from layoutkit.draw.generators import BlockSpec, draw_block
+from layoutkit.draw.mos import MAX_ASPECT
 from layoutkit.errors import listed
-from layoutkit.technology.passive_sizes import PassiveSize, unit_bar
+from layoutkit.flow.groups import PARALLEL
+from layoutkit.technology.passive_sizes import PassiveSize, bars_of, unit_bar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +39,11 @@ if TYPE_CHECKING:
 ARRAYS = {"resistor": "resistor_bank", "capacitor": "capacitor_array", "pnp": "bipolar_array"}
 """Kind of device to what several of them in one block are called."""
 MOST_IN_RATIO = 16
-"""Most resistors in one bank whose lengths differ: each net has a rail along the whole bank."""
+"""Most resistors or strings in a ratio in one bank: each of their nets has a rail along the whole bank."""
+MOST_IDLE = 32
+"""Most resistors of the netlist that are dummies in one bank."""
+HEADS_UM = 6.0
+"""What heads, rails and ring add to the length of the bars of a bank, as an estimate. [um]"""
 TURNED = frozenset({"resistor", "capacitor"})
 """Kinds of which a device that matches no other may be turned by 90 degrees."""
 
@@ -48,12 +54,14 @@ class PassiveGroup:
 
     Attributes:
         name: Cell name.
-        type: One of ``ARRAYS`` for several, else ``single``.
+        type: One of ``ARRAYS`` for several, ``PARALLEL`` for capacitors that are drawn as one, else ``single``.
         spec: The flavour all of them have.
         devices: In the order of the netlist.
         bulk_net: Net of the well or substrate around them; empty where there is none or the circuit names none.
         level: 1.
-        chained: Whether the devices are resistors of one string, in its order.
+        strings: Ids of its resistors that are in series, each string in its order.
+        guards: Dummies of the netlist among the dummy bars of a bank.
+        matched: Whether constraints match its devices.
         unit: Length of one bar of resistors in a ratio; 0 where each has bars of its own length. [dbu]
     """
 
@@ -63,13 +71,20 @@ class PassiveGroup:
     devices: tuple[Device, ...]
     bulk_net: str
     level: int = 1
-    chained: bool = False
+    strings: tuple[tuple[str, ...], ...] = ()
+    guards: tuple[Device, ...] = ()
+    matched: bool = False
     unit: int = 0
+
+    @property
+    def chained(self) -> bool:
+        """Whether its devices are resistors of one string."""
+        return len(self.devices) > 1 and any(len(string) == len(self.devices) for string in self.strings)
 
     @property
     def shares_centroid(self) -> bool:
         """Whether it is drawn so that its devices are equal: several, and not the sections of one string."""
-        return len(self.devices) > 1 and not self.chained
+        return len(self.devices) > 1 and not self.strings and self.type != PARALLEL
 
     @property
     def turns(self) -> bool:
@@ -107,7 +122,8 @@ def group_passives(
                 f"differ in flavour, w, l or body, or are plates in series (equal w and l, with m for the ratio, share "
                 f"one): {split}"
             )
-        groups += [_group(technology, part, bulks[part[0].id] or substrate) for part in parts]
+        found = [_group(technology, part, bulks[part[0].id] or substrate) for part in parts]
+        groups += [replace(group, matched=True) for group in found]
         taken.update(wanted.devices)
     rest = [device for device in circuit.devices if device.id in bulks and device.id not in taken]
     pairs = {name for group in constraints.symmetry for pair in group.pairs for name in pair}
@@ -115,16 +131,19 @@ def group_passives(
     banks, reasons = _ratio_banks(circuit, technology, [each for each in rest if each.id not in alone], bulks)
     groups += banks
     notes += reasons
-    in_banks = {device.id for bank in banks for device in bank.devices}
+    in_banks = {device.id for bank in banks for device in (*bank.devices, *bank.guards)}
     rest = [device for device in rest if device.id not in in_banks]
     bodies = {device.id: f"{bulks[device.id]} {_base_net(device)}" for device in rest}
     for part in _alike([device for device in rest if device.id not in alone], bodies):
         strings = _strings(circuit, part)
-        for bank in (bank for string in strings for bank in _banks(string)):
-            groups.append(replace(_group(technology, bank, bulks[bank[0].id]), chained=True))
-        other = [device for device in part if all(device not in string for string in strings)]
-        most = part[0].kind.together
-        groups += [_group(technology, other[i : i + most], bulks[part[0].id]) for i in range(0, len(other), most)]
+        for bank in (bank for string in strings for bank in _banks(technology, string)):
+            groups.append(_with_strings(_group(technology, bank, bulks[bank[0].id]), [bank]))
+        in_strings = {device.id for string in strings for device in string}
+        other = [device for device in part if device.id not in in_strings]
+        groups += [_group(technology, bank, bulks[part[0].id]) for bank in _in_banks(other)]
+    for part in _in_parallel([device for device in alone.values() if device.id not in pairs]):
+        groups.append(replace(_group(technology, part, bulks[part[0].id]), type=PARALLEL))
+        alone = {name: device for name, device in alone.items() if device not in part}
     images = _images(circuit, constraints)
     groups += [_group(technology, [images.get(name, device)], bulks[name]) for name, device in alone.items()]
     return tuple(groups), tuple(notes)
@@ -155,20 +174,21 @@ def _alike(devices: Sequence[Device], bulks: Mapping[str, str]) -> list[list[Dev
 def _ratio_banks(
     circuit: Circuit, technology: Technology, free: Sequence[Device], bulks: Mapping[str, str]
 ) -> tuple[list[PassiveGroup], list[str]]:
-    """Return banks of resistors whose ratio counts and whose lengths differ, and which have no common bar, in words.
+    """Return banks of resistors whose ratio counts, and which of them have no common bar, in words.
 
-    The sections of a string stay together: nothing outside sees the ratio of one to another.
+    Resistors in series are one resistor of the ratio: their bars lie in the order of the string. Dummies of the netlist
+    that are bars of the unit are dummies of the bank.
     """
-    sections = {each.id for part in _alike(free, bulks) for string in _strings(circuit, part) for each in string}
-    own, banks, notes = {device.id: device for device in free if device.id not in sections}, [], []
+    own, banks, notes = {device.id: device for device in free}, [], []
+    idle = [device for device in free if _is_idle(device)]
     for module in (each for each in find_roles(circuit).groups if each.type == "resistor_ratio"):
         alike: dict[tuple[object, ...], list[Device]] = {}
         for device in (own[name] for name in module.devices if name in own):
             alike.setdefault((device.model, bulks[device.id], _dbu(technology, device.w)), []).append(device)
-        for (_, bulk, width), members in alike.items():
+        for (model, bulk, width), members in alike.items():
+            if len(members) == 1:
+                continue
             lengths = [_dbu(technology, device.l) for device in members]
-            if len(set(lengths)) == 1:
-                continue  # as all equal resistors
             spec = technology.passive(members[0].model)
             shares = [length for length, device in zip(lengths, members, strict=True) for _ in range(device.m)]
             unit = unit_bar(technology, spec, int(str(width)), shares)
@@ -178,11 +198,83 @@ def _ratio_banks(
                     "limits of the process makes up all their lengths: each has bars of its own length"
                 )
                 continue
-            count = -(-len(members) // MOST_IN_RATIO)
-            ends = [len(members) * number // count for number in range(count + 1)]
-            parts = (members[low:high] for low, high in pairwise(ends))
-            banks += [replace(_group(technology, part, str(bulk)), unit=unit) for part in parts]
+            parts = _bank_parts(circuit, technology, members, unit)
+            like = (model, bulk, width, unit)
+            guards = [d for d in idle if (d.model, bulks[d.id], *(_dbu(technology, s) for s in (d.w, d.l))) == like]
+            share = min(-(-len(guards) // len(parts)), max(2, sum(shares) // unit // len(parts) // 2))
+            for number, chains in enumerate(parts):
+                bank = _group(technology, [each for chain in chains for each in chain], str(bulk))
+                taken = tuple(guards[share * number : share * (number + 1)])
+                idle = [device for device in idle if device not in taken]
+                banks.append(replace(_with_strings(bank, chains), unit=unit, guards=taken))
     return banks, notes
+
+
+def _is_idle(device: Device) -> bool:
+    """Return whether a device is a single bar with both ends on its body's net, which only guards others."""
+    nets = set(device.terminals.values())
+    return device.type == "resistor" and device.m == 1 and len(nets) == 1
+
+
+def _bank_parts(
+    circuit: Circuit, technology: Technology, members: Sequence[Device], unit: int
+) -> list[list[list[Device]]]:
+    """Return resistors in a ratio in as few banks as their rails and a fair aspect allow, each as strings of resistors.
+
+    Every string has its share of resistors in each bank.
+
+    Args:
+        circuit: The whole circuit.
+        technology: The process.
+        members: Of one flavour and width.
+        unit: Length of each bar. [dbu]
+    """
+    chains = _strings(circuit, members)
+    inside = {device.id for chain in chains for device in chain}
+    chains += [[device] for device in members if device.id not in inside]
+    bars = sum(_dbu(technology, device.l) // unit * device.m for device in members)
+    count = max(-(-len(chains) // MOST_IN_RATIO), min(max(map(len, chains)), _rows(technology, members[0], unit, bars)))
+    parts: list[list[list[Device]]] = [[] for _ in range(count)]
+    for chain in chains:
+        if len(chain) >= count:
+            cuts = [len(chain) * number // count for number in range(count + 1)]
+            for part, (low, high) in zip(parts, pairwise(cuts), strict=True):
+                part.append(chain[low:high])
+    short = [chain for chain in chains if len(chain) < count]
+    for number, chain in enumerate(short):
+        parts[number * count // len(short)].append(chain)
+    return [part for part in parts if part]
+
+
+def _rows(technology: Technology, device: Device, unit: int, bars: int) -> int:
+    """Return how many banks of bars like those of ``device`` have an aspect of ``MAX_ASPECT`` at most. [dbu]"""
+    width = _dbu(technology, device.w)
+    pitch = width + technology.passive(device.model).dimensions.get("body_space", width)
+    return int(-(-bars * pitch // (MAX_ASPECT * (unit + technology.to_dbu(HEADS_UM)))))
+
+
+def _with_strings(group: PassiveGroup, chains: Sequence[Sequence[Device]]) -> PassiveGroup:
+    """Return a bank whose resistors are some strings, each in its order, and single ones."""
+    strings = tuple(tuple(device.id for device in chain) for chain in chains if len(chain) > 1)
+    return replace(group, strings=strings)
+
+
+def _in_banks(devices: Sequence[Device]) -> list[list[Device]]:
+    """Return equal devices in parts for one block each: dummies of the netlist together, few of the others."""
+    idle = [device for device in devices if _is_idle(device)]
+    others = [device for device in devices if device not in idle]
+    cuts = ((idle, MOST_IDLE), (others, devices[0].kind.together if devices else 1))
+    return [part[i : i + most] for part, most in cuts for i in range(0, len(part), most)]
+
+
+def _in_parallel(devices: Sequence[Device]) -> list[list[Device]]:
+    """Return the equal capacitors that are on the same nets, in parts for one block each."""
+    alike: dict[tuple[object, ...], list[Device]] = {}
+    for device in devices:
+        if device.type in {"capacitor", "mos_capacitor"} and device.params.get("series", 1) == 1:
+            key = (device.model, device.w, device.l, *sorted(device.terminals.items()))
+            alike.setdefault(key, []).append(device)
+    return [part for part in alike.values() if len(part) > 1]
 
 
 def _dbu(technology: Technology, length_m: float) -> int:
@@ -213,9 +305,11 @@ def _strings(circuit: Circuit, part: Sequence[Device]) -> list[list[Device]]:
     return found
 
 
-def _banks(string: list[Device]) -> list[list[Device]]:
-    """Return a string in parts of about equal length, each for one bank."""
-    count = -(-len(string) // (string[0].kind.together // 2))
+def _banks(technology: Technology, string: list[Device]) -> list[list[Device]]:
+    """Return a string in parts of about equal length, each for one bank, as few as a fair aspect allows."""
+    unit = _dbu(technology, string[0].l)
+    folded = bars_of(technology, technology.passive(string[0].model), _dbu(technology, string[0].w), unit)
+    count = _rows(technology, string[0], unit // folded, len(string) * folded)
     cuts = [len(string) * number // count for number in range(count + 1)]
     return [string[low:high] for low, high in pairwise(cuts)]
 
@@ -247,7 +341,7 @@ def _group(technology: Technology, members: list[Device], bulk: str) -> PassiveG
     kind = members[0].type
     return PassiveGroup(
         name=named_after(members[0].id, "_".join([kind, *sorted((each.id for each in members), key=natural)])[:60]),
-        type=ARRAYS[kind] if len(members) > 1 else "single",
+        type=ARRAYS.get(kind, PARALLEL) if len(members) > 1 else "single",
         spec=technology.passive(members[0].model),
         devices=tuple(members),
         bulk_net=bulk,
@@ -267,12 +361,14 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
     Raises:
         GeometryError: If the process does not allow a size.
     """
-    chained = group.chained and len(group.devices) > 1
-    nets = _along(group.devices) if chained else [device.terminals for device in group.devices]
-    devices = tuple(
-        (device.id, _size(technology, group, device), each) for device, each in zip(group.devices, nets, strict=True)
-    )
-    spec = BlockSpec(group.name, group.spec, devices, group.bulk_net, dummies, chained)
+    nets = {device.id: device.terminals for device in group.devices}
+    for string in group.strings:
+        along = _along([device for device in group.devices if device.id in string])
+        nets.update(zip(string, along, strict=True))
+    devices = tuple((device.id, _size(technology, group, device), nets[device.id]) for device in group.devices)
+    guards = tuple(device.id for device in group.guards)
+    spec = BlockSpec(group.name, group.spec, devices, group.bulk_net, dummies, group.strings, guards)
+    spec = replace(spec, parallel=group.type == PARALLEL)
     return draw_block(layout, technology, spec)
 
 

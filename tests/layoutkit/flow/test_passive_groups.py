@@ -1,5 +1,6 @@
 """Capacitors and resistors in the flow: matched groups, plates in series, MOS capacitors, and what is refused."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import klayout.db as kdb
@@ -76,12 +77,81 @@ M1 d tap vss vss nmos W=2u L=0.5u
 """
 
 
-def test_resistors_in_series_lie_in_the_order_of_their_string(tmp_path):
-    """Tap feeds a gate, so that a string ends there and the one resistor on its other side is no part of one."""
-    groups, _ = group_passives(mapped(tmp_path, STRINGS).circuit, load("sky130A"), Constraints())
-    found = [("".join(device.id[2:] for device in group.devices), group.chained) for group in groups]
-    assert found == [("123", True), ("56", True), ("789", True), ("4", False)]
+def poly_bars(report, technology, model):
+    """Return the names of the bars of a layout from left to right, "" for those that the netlist lacks."""
+    process, layout = load(technology), kdb.Layout()
+    layout.read(report["files"]["gds"])
+    top = layout.top_cell()
+    poly = kdb.Region(top.begin_shapes_rec(process.layer(layout, process.passive(model).parts["body"]))).merged()
+    texts = kdb.Texts(top.begin_shapes_rec(process.layer(layout, process.role("device_text"))))
+    found = []
+    for polygon in poly.each():
+        names = [each.string for each in texts.each() if polygon.inside(kdb.Point(each.x, each.y))]
+        found.append((polygon.bbox().left, polygon.bbox().height(), names[0] if names else ""))
+    return [(name, height) for _, height, name in sorted(found)]
+
+
+def test_strings_in_a_ratio_are_interleaved_in_one_bank(tmp_path):
+    """Tap feeds a gate: the ratio of what is on its two sides counts, not that of one section to another."""
+    ((group,), notes) = group_passives(mapped(tmp_path, STRINGS).circuit, load("sky130A"), Constraints())
+    assert (group.unit, notes) == (10_000, ())
+    assert sorted(map(sorted, group.strings)) == [["XR1", "XR2", "XR3"], ["XR5", "XR6", "XR7", "XR8", "XR9"]]
     request = LayoutRequest(netlist_text=STRINGS, technology="sky130A", workspace=str(tmp_path), last_stage="lvs")
+    report = build_layout(request)
+    assert (report["drc"]["passed"], report["lvs"]["matched"]) == (True, True)
+    bars = poly_bars(report, "sky130A", "res_high_po")
+    bars = [(name, height) for name, height in bars if height > 10_000]
+    assert len({height for _, height in bars}) == 1
+    assert [bars[0][0], bars[-1][0]] == ["", ""]
+    assert len(bars) == 3 + 6 * 6 + 2
+    places = [number for number, (name, _) in enumerate(bars) if name in {"XR5", "XR6", "XR7", "XR8", "XR9"}]
+    assert abs(sum(places) / len(places) - (len(bars) - 1) / 2) < 1  # about the middle of the bank
+
+
+DIVIDER = "* two strings of units with the user's dummies\n.subckt divider in fb vss\n" + "\n".join(
+    [
+        *(f"XRA{i} {'in' if i == 0 else f'a{i}'} {'fb' if i == 9 else f'a{i + 1}'} vss RES" for i in range(10)),
+        *(f"XRB{i} {'fb' if i == 0 else f'b{i}'} {'vss' if i == 4 else f'b{i + 1}'} vss RES" for i in range(5)),
+        *(f"XRD{i} vss vss vss RES" for i in range(4)),
+        "M1 in fb vss vss nmos W=2u L=0.5u",
+        ".ends\n",
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("technology", "card"),
+    [
+        ("sky130A", "sky130_fd_pr__res_high_po w=0.35 l=10"),
+        ("gf180mcuD", "ppolyf_u r_width=1u r_length=10u"),
+        ("sg13g2", "rppd w=0.5u l=10u"),
+    ],
+)
+def test_the_dummies_of_the_netlist_are_those_of_the_bank(tmp_path, technology, card):
+    text = DIVIDER.replace("RES", card)
+    report = build_layout(
+        LayoutRequest(netlist_text=text, technology=technology, workspace=str(tmp_path), last_stage="lvs")
+    )
+    assert (report["drc"]["passed"], report["lvs"]["matched"]) == (True, True)
+    model = {"sky130A": "res_high_po", "gf180mcuD": "ppolyf_u", "sg13g2": "rppd"}[technology]
+    names = [name for name, height in poly_bars(report, technology, model) if height > 10_000]
+    assert {names[0], names[1], names[-1], names[-2]} == {"XRD0", "XRD1", "XRD2", "XRD3"}
+    assert sorted(names[2:-2]) == sorted([*(f"XRA{i}" for i in range(10)), *(f"XRB{i}" for i in range(5))])
+
+
+def test_a_string_that_nothing_senses_lies_in_its_order(tmp_path):
+    """It is cut where one row of bars would be too long, and no section needs to match another."""
+    nets = ["a", *(f"n{i}" for i in range(1, 120)), "c"]
+    cards = [
+        f"XR{i:03} {one} {two} vss sky130_fd_pr__res_high_po w=0.35 l=10" for i, (one, two) in enumerate(pairwise(nets))
+    ]
+    text = "\n".join([".subckt strings a c vss", *cards, "M1 c a vss vss nmos W=2u L=0.5u", ".ends", ""])
+    groups, _ = group_passives(mapped(tmp_path, text).circuit, load("sky130A"), Constraints())
+    assert [(len(group.devices), group.chained, group.unit) for group in groups] == [(60, True, 0), (60, True, 0)]
+    for group in groups:
+        numbers = [int(device.id[2:]) for device in group.devices]
+        assert {abs(one - other) for one, other in pairwise(numbers)} == {1}
+    request = LayoutRequest(netlist_text=text, technology="sky130A", workspace=str(tmp_path), last_stage="lvs")
     report = build_layout(request)
     assert (report["drc"]["passed"], report["lvs"]["matched"]) == (True, True)
 
@@ -202,3 +272,54 @@ def test_resistors_in_a_ratio_without_a_common_bar_keep_their_own_and_say_so(tmp
     assert [[device.id for device in group.devices] for group in groups] == [["XR1"], ["XR2"]]
     assert len(notes) == 1
     assert "XR1, XR2 are in a ratio, but no bar" in notes[0]
+
+
+PARALLEL = """* compensation and decoupling, each of several capacitors in parallel
+.subckt parallel a b vdd vss
+M1 a b vss vss nmos W=2u L=0.5u
+M2 a b vdd vdd pmos W=2u L=0.5u
+{cards}
+.ends
+"""
+
+
+@pytest.mark.parametrize(
+    ("technology", "card"),
+    [
+        ("sky130A", "sky130_fd_pr__cap_mim_m3_1 w=10 l=10"),
+        ("gf180mcuD", "cap_mim_2f0fF c_width=10u c_length=10u"),
+        ("sg13g2", "cap_cmim w=10u l=10u"),
+    ],
+)
+def test_equal_capacitors_in_parallel_are_plates_over_one_bottom_plate_without_dummies(tmp_path, technology, card):
+    cards = [f"XC{i} a b {card}" for i in range(4)] + [f"XD{i} vdd vss {card}" for i in range(3)]
+    text = PARALLEL.format(cards="\n".join(cards))
+    report = build_layout(
+        LayoutRequest(netlist_text=text, technology=technology, workspace=str(tmp_path), last_stage="metrics")
+    )
+    assert (report["drc"]["passed"], report["lvs"]["matched"]) == (True, True)
+    modules = {frozenset(module["devices"]) for module in report["modules"]}
+    assert {frozenset({"XC0", "XC1", "XC2", "XC3"}), frozenset({"XD0", "XD1", "XD2"})} <= modules
+    reference = Path(report["files"]["reference_netlist"]).read_text()
+    assert "dummy" not in reference
+
+
+@pytest.mark.parametrize(
+    ("technology", "card"),
+    [
+        ("sky130A", "vdd vss vss sky130_fd_pr__cap_var_lvt w=80 l=20"),
+        ("gf180mcuD", "vdd vss cap_nmos_03v3 c_width=50u c_length=50u"),
+    ],
+)
+def test_a_large_mos_capacitor_is_rows_with_taps_between_them(tmp_path, technology, card):
+    """Rows of one ring reach no farther than its taps, which would leave one long row."""
+    text = PARALLEL.format(cards=f"XC1 {card}\nXC2 {card}")
+    report = build_layout(
+        LayoutRequest(netlist_text=text, technology=technology, workspace=str(tmp_path), last_stage="metrics")
+    )
+    assert (report["drc"]["passed"], report["lvs"]["matched"]) == (True, True)
+    layout = kdb.Layout()
+    layout.read(report["files"]["gds"])
+    (cell,) = [each for each in layout.each_cell() if each.name.startswith("mos_capacitor_XC1_XC2")]
+    box = cell.bbox()
+    assert max(box.width(), box.height()) < 4 * min(box.width(), box.height())
