@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from layoutkit.draw.module import Gate, Instance, Module, Pin
+from layoutkit.draw.module import DrawnDummy, Gate, Instance, Module, Pin
 from layoutkit.draw.resistor_bank import BankPlan, ResistorSpec
 from layoutkit.draw.ring import TapRing, draw_tap_ring
 from layoutkit.draw.sketch import Area, Sketch
@@ -215,4 +215,11 @@ class _Drawing:
             mirrored_in_y=self.sketch.is_mirror_image_of_itself(upside_down=True),
             joined=False,
             warnings=tuple(warning for resistor in self.spec.resistors for warning in resistor.warnings),
+            dummies=self._dummies(),
         )
+
+    def _dummies(self) -> tuple[DrawnDummy, ...]:
+        """Return the bars that the netlist lacks."""
+        net, count = self.spec.bulk_net, sum(not (bar.resistor or bar.unit) for bar in self.plan.bars)
+        bar = DrawnDummy(self.flavour.name, net, net, net, net, self.sizes.width, self.sizes.length, count)
+        return (bar,) if count else ()

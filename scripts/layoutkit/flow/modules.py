@@ -288,6 +288,8 @@ def dummy_devices(
         params = {"w": width, "l": length, "nf": 1, "m": units}
         if not spec.kind.is_mos:
             nets = dict.fromkeys(spec.kind.terminals, dummy.first)
+            if body := getattr(spec, "body_terminal", ""):
+                nets[body] = dummy.bulk
             del params["nf"]
         devices.append(Device(next(names), spec.type, spec.name, params, nets))
         if in_well:
