@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from layoutkit.circuit.orientation import carries_both_ways
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -28,11 +30,17 @@ def port_uses(circuit: Circuit, supplies: Supplies) -> dict[str, PortUse]:
     """Return the use of each port.
 
     A port that leads to gates or bases only is an input; one that drains of both kinds drive, and no source, an output.
+    A channel that carries current both ways is drain and source at both ends.
     """
     found = {}
+    both_ways = carries_both_ways(circuit)
     types = {device.id: device.type for device in circuit.devices}
     for port in circuit.ports:
-        ends = {(types[end.device], end.terminal) for end in circuit.nets[port]}
+        ends = {
+            (types[end.device], terminal)
+            for end in circuit.nets[port]
+            for terminal in ("ds" if end.device in both_ways and end.terminal in {"d", "s"} else (end.terminal,))
+        }
         use: Use = "power" if port in supplies.power else "ground" if port in supplies.ground else "signal"
         direction: Direction = "inout"
         if use == "signal" and ends and ends <= _CONTROLS:
