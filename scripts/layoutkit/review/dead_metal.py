@@ -145,13 +145,18 @@ class DeadMetal:
             for chain in chains:
                 name, box = chain[0][0], box_around(box for _, box in chain)
                 length = sum(max(box.width(), box.height()) for _, box in chain)
-                others = subject.layer(subject.technology.conductor(name).layer) - subject.shapes(net, name)
-                about = (others & kdb.Region(box)).is_empty() or how != "meander"  # else it goes around something
+                if length <= max(least, subject.technology.to_dbu(_LOOP_UM) if how[0] == "o" else 0):
+                    continue
                 free = (region_of(box for _, box in chain) - own).area() * 2 > sum(box.area() for _, box in chain)
-                if about and free and length > max(least, subject.technology.to_dbu(_LOOP_UM) if how[0] == "o" else 0):
+                if free and (how != "meander" or self._is_alone(net, name, box)):
                     area = sum(box.area() for _, box in chain)
                     found.append(Stub(name, box, length, int(area), (0, 0), how))
         return found
+
+    def _is_alone(self, net: str, name: str, box: kdb.Box) -> bool:
+        """Return whether a conductor has no other net in a box that a wire could go around."""
+        layer = self.subject.layer(self.subject.technology.conductor(name).layer)
+        return ((layer & kdb.Region(box)) - self.subject.shapes(net, name)).is_empty()
 
     def _plates(self, net: str) -> Iterator[tuple[str, kdb.Region]]:
         """Yield the plates of capacitors on a net, with the conductors that they are or lie on."""
@@ -289,7 +294,8 @@ class _Pieces:
     def _doubled(self, number: int) -> bool:
         """Return whether another conductor of the net lies along a rectangle, so that both carry the current."""
         name, box = self.boxes[number]
-        over = (kdb.Region(box) & region_of(b for other, b in self.boxes if other != name and b.overlaps(box))).area()
+        others = (shapes.each_overlapping(box) for other, shapes in self.shapes.items() if other != name)
+        over = (kdb.Region(box) & region_of(shape.box for found in others for shape in found)).area()
         return over * 2 > box.area()
 
     def _joined(self, ends: set[int], without: frozenset[int]) -> bool:
