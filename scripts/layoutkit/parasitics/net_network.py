@@ -107,8 +107,9 @@ class _Reduction:
             self.network.add_terminal(node, self.wires.new_node(nearest), shares)
 
     def _first(self) -> int | None:
-        """Return the node of the first terminal that carries current, else of the first one."""
-        order = sorted(self.nodes, key=lambda terminal: (terminal[1] in _SENSING, terminal))
+        """Return the node of the lowest terminal that carries current, else of the lowest one: names decide nothing."""
+        places = {terminal: self.wires.places[node] for terminal, node in self.nodes.items()}
+        order = sorted(self.nodes, key=lambda each: (each[1] in _SENSING, places[each].y, places[each].x, each))
         if not order:
             return None
         self.start = ".".join(order[0])
