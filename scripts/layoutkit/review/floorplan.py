@@ -190,7 +190,7 @@ class Floorplan:
         return any(not low <= point.y <= high for _, point, _ in self.subject.labels.get(net, ()))
 
     def ports(self) -> Iterator[Finding]:
-        """Yield the ports inside the cell, on another side than asked, or without a pin shape."""
+        """Yield the ports inside the cell or on another side than asked; LVS finds those without a shape."""
         subject = self.subject
         asked = {} if subject.asked is None else subject.asked.sides
         core = self.box.enlarged(-subject.technology.to_dbu(_EDGE_UM), -subject.technology.to_dbu(_EDGE_UM))
@@ -211,23 +211,28 @@ class Floorplan:
                 f"port {net} ends {subject.um(inside):.3g} um inside the cell",
                 "lead the port to the edge", nets=[net], most="should",
             )  # fmt: skip
-            if net in asked and self._side(labels) != asked[net]:
+            sides = self._sides(box, [point for _, point, _ in labels])
+            if net in asked and asked[net] not in sides:
                 yield from subject.finding(
-                    "rails.port", 1.0, where, f"port {net} lies at the {self._side(labels)}, asked at the {asked[net]}",
+                    "rails.port", 1.0, where, f"port {net} lies at the {sides[0]}, asked at the {asked[net]}",
                     "move the port to the side that was asked for", nets=[net],
                 )  # fmt: skip
-            if subject.extraction.pins_drawn and not any(on_pin for *_, on_pin in labels):
-                yield from subject.finding(
-                    "rails.port", 1.0, where, f"port {net} has no pin shape", "draw the pin", nets=[net], most="should"
-                )
 
-    def _side(self, labels: Sequence[tuple[str, kdb.Point, bool]]) -> str:
-        point = labels[0][1]
-        away = {
-            "left": point.x - self.box.left, "right": self.box.right - point.x,
-            "bottom": point.y - self.box.bottom, "top": self.box.top - point.y,
-        }  # fmt: skip
-        return min(away, key=lambda side: (away[side], side))
+    def _sides(self, box: kdb.Box, places: Sequence[kdb.Point]) -> list[str]:
+        """Return the side nearest to the labels of a port first, then all that its metal reaches."""
+        reach = self.subject.technology.to_dbu(_EDGE_UM)
+        boxes = [kdb.Box(place, place) for place in places] + [box]
+        away = [
+            {
+                "left": each.left - self.box.left,
+                "right": self.box.right - each.right,
+                "bottom": each.bottom - self.box.bottom,
+                "top": self.box.top - each.top,
+            }
+            for each in boxes
+        ]
+        nearest = [min(each, key=lambda side: (each[side], side)) for each in away[:-1]]
+        return [*nearest, *(side for side, gap in away[-1].items() if gap <= reach)]
 
 
 def _in_series(stage: Sequence[PlacedDevice], supplies: Supplies) -> Iterator[tuple[PlacedDevice, PlacedDevice]]:

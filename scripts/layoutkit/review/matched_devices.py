@@ -25,6 +25,8 @@ _STRICT = frozenset({"differential_pair", "current_mirror", "bipolar_array", "re
 _PASSIVES = frozenset({"resistor_pair", "capacitor_pair", "resistor_ratio", "capacitor_ratio"})
 _WELL_REACH_UM = 3.0
 """Distance from a well edge within which it shifts the threshold (well proximity effect). [um]"""
+_POLY_REACH_UM = 1.0
+"""Distance within which poly beside a gate shifts how it is etched. [um]"""
 MOST_PARTS = 16  # of a ratio that is drawn in equal units
 
 
@@ -159,12 +161,17 @@ class Matching:
 
     def _surround(self, group: MatchedDevices, hull: kdb.Box) -> list[Finding]:
         """Return how much the surroundings of the devices differ: distances to diffusion ends, well edges."""
-        figures: dict[str, list[float]] = {"ends of the diffusion": [], "well edge": []}
+        figures: dict[str, list[float]] = {
+            "ends of the diffusion": [],
+            "well edge": [],
+            "neighbouring poly": [],
+        }
         for placed in group.devices:
             around = [(finger.around, finger.l_um) for finger in placed.fingers if finger.around is not None]
             figures["ends of the diffusion"].append(sum(each.stress(length) for each, length in around) / len(around))
             wells = [min(each.well_um or _WELL_REACH_UM, _WELL_REACH_UM) for each, _ in around]
             figures["well edge"].append(sum(wells) / len(wells))
+            figures["neighbouring poly"].append(self._neighbours(placed))
         spread = {name: (max(each) - min(each)) / max(each) if max(each) else 0.0 for name, each in figures.items()}
         worst = max(spread, key=lambda name: spread[name])
         return self.subject.finding(
@@ -185,6 +192,29 @@ class Matching:
                 for polygon in region.each():
                     found.insert(kdb.PolygonWithProperties(polygon, number))
         return found
+
+    @cached_property
+    def _poly(self) -> kdb.Shapes:
+        shapes = kdb.Shapes()
+        shapes.insert(self.subject.role("poly"))
+        return shapes
+
+    def _neighbours(self, placed: PlacedDevice) -> float:
+        """Return the mean distance from the channels of a device to the poly at both sides, within reach. [dbu]"""
+        reach, found = self.subject.technology.to_dbu(_POLY_REACH_UM), []
+        for finger, box in zip(placed.fingers, placed.boxes, strict=True):
+            middle, flat = box.center(), not (finger.around and finger.around.vertical)
+            low, high = (box.left, box.right) if flat else (box.bottom, box.top)
+            for start, end in ((low - reach, low - 1), (high + 1, high + reach)):
+                strip = kdb.Box(start, middle.y, end, middle.y) if flat else kdb.Box(middle.x, start, middle.x, end)
+                gaps = [reach]
+                for shape in self._poly.each_touching(strip):
+                    for piece in (kdb.Region(shape.polygon) & kdb.Region(strip.enlarged(1, 1))).each():
+                        near = piece.bbox()
+                        ends = (near.left, near.right) if flat else (near.bottom, near.top)
+                        gaps.append(max(0, low - ends[1]) if start < low else max(0, ends[0] - high))
+                found.append(min(gaps))
+        return sum(found) / len(found)
 
     def covered(self, group: MatchedDevices) -> list[Finding]:
         """Return whether foreign wires cover the gates of a group, more of one device than of another."""

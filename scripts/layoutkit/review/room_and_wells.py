@@ -42,6 +42,7 @@ class RoomAndWells:
         yield from self.rings()
         yield from self.lone_dummies()
         yield from self.well_tap()
+        yield from self.domains()
 
     def room(self) -> Iterator[Finding]:
         """Yield how the room of the layout is used."""
@@ -122,13 +123,10 @@ class RoomAndWells:
         subject = self.subject
         alone: dict[str, list[tuple[kdb.Box, PlacedDevice]]] = defaultdict(list)
         for net in subject.nets:
-            for layer in ("n_tap", "p_tap"):
-                for ring in subject.shapes(net, layer).each():
-                    for number in range(ring.holes()):
-                        hole = kdb.Polygon(list(ring.each_point_hole(number)))
-                        inside = [p for p in subject.placed if hole.inside(p.box.center()) and not subject.is_idle(p)]
-                        if len(inside) == 1:
-                            alone[f"{net} {layer}"].append((ring.bbox(), inside[0]))
+            for layer, box, hole in self._rings(net):
+                inside = [p for p in subject.placed if hole.inside(p.box.center()) and not subject.is_idle(p)]
+                if len(inside) == 1:
+                    alone[f"{net} {layer}"].append((box, inside[0]))
         near = subject.technology.to_dbu(_NEIGHBOUR_UM)
         for name, rings in sorted(alone.items()):
             beside = [
@@ -145,6 +143,35 @@ class RoomAndWells:
                     f"{names_of([placed for _, placed in beside])} have rings of their own, all of {net}",
                     "one ring and one well around all of them",
                     devices=[placed for _, placed in beside],
+                    nets=[net],
+                )
+
+    def _rings(self, net: str) -> Iterator[tuple[str, kdb.Box, kdb.Polygon]]:
+        """Yield the rings of taps of a net: layer, box and what each encloses."""
+        for layer in ("n_tap", "p_tap"):
+            for ring in self.subject.shapes(net, layer).each():
+                for number in range(ring.holes()):
+                    yield layer, ring.bbox(), kdb.Polygon(list(ring.each_point_hole(number)))
+
+    def domains(self) -> Iterator[Finding]:
+        """Yield the supply domains, where there are several, whose transistors no ring of their own encloses."""
+        subject = self.subject
+        domains: dict[str, dict[str, list[PlacedDevice]]] = defaultdict(lambda: defaultdict(list))
+        for placed in subject.placed:
+            bulk = placed.device.terminals.get("b")
+            if placed.device.is_mos and bulk in subject.supplies:
+                domains[placed.device.type][str(bulk)].append(placed)
+        for wells in domains.values():
+            for net, devices in wells.items() if len(wells) > 1 else ():
+                holes = [hole for _, _, hole in self._rings(net)]
+                bare = [placed for placed in devices if not any(hole.inside(placed.box.center()) for hole in holes)]
+                yield from subject.finding(
+                    "well-tap.domain",
+                    len(bare),
+                    box_around(placed.box for placed in bare),
+                    f"no ring of {net} encloses {names_of(bare)}, which lie beside another supply domain",
+                    "a ring of taps around each domain",
+                    devices=bare,
                     nets=[net],
                 )
 

@@ -80,7 +80,7 @@ class Symmetry:
             "axis",
             subject.um(worst),
             box_around(placed.box for placed in devices),
-            f"{names} miss {line} by up to {subject.um(worst):.3g} um",
+            f"{names} miss {line}, or are unlike each other, by up to {subject.um(worst):.3g} um",
             "mirror the two halves about one axis, and centre what belongs to both",
             devices=every,
             most="must" if strict else "should",  # a tail off the axis, or a switch, unbalances no more than wires
@@ -235,9 +235,17 @@ def _axis(pairs: Sequence[tuple[PlacedDevice, PlacedDevice]], alone: Sequence[Pl
     errors: list[tuple[float, tuple[PlacedDevice, ...]]] = []
     for (a, b), middle in zip(pairs, middles, strict=True):
         sideways, along_it = abs(middle - place), abs(a.centre[along] - b.centre[along])
-        errors.append((max(sideways, along_it), (a, b)))
+        errors.append((max(sideways, along_it, _unlike(a, b)), (a, b)))
     errors += [(abs(placed.centre[across] - place), (placed,)) for placed in alone]
     return Axis(upright, place, errors)
+
+
+def _unlike(one: PlacedDevice, other: PlacedDevice) -> int:
+    """Return by how much the channels, bars or plates of two devices differ in their sides. [dbu]"""
+    sizes = [sorted((box.width(), box.height()) for box in placed.boxes) for placed in (one, other)]
+    if len(sizes[0]) != len(sizes[1]):
+        return max(abs(one.box.width() - other.box.width()), abs(one.box.height() - other.box.height()), _FAR + 1)
+    return int(max(abs(a - b) for ends in zip(*sizes, strict=True) for a, b in zip(*ends, strict=True)))
 
 
 def _badness(axis: Axis) -> tuple[int, float]:

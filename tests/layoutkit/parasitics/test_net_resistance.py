@@ -26,7 +26,7 @@ def network(shapes, port, terminals, channels=()):
         points = {place: 1 / len(fed) for place in fed if isinstance(place, Place)}
         boxes = {str(crossed[place].bbox()): 1 / len(fed) for place in fed if isinstance(place, int)}
         feeds[name, "t"] = Feeds(1, points, boxes)
-    places = [port, *(place for each in feeds.values() for place in each.points)]
+    places = [*([] if port is None else [port]), *(place for each in feeds.values() for place in each.points)]
     return net_network("n", WireExtractor(SKY).extract(regions, crossed, places), feeds, port)
 
 
@@ -42,6 +42,12 @@ def met1(x, y):
 def test_a_straight_wire_has_its_squares():
     found = ohms({"met1": [(0, 0, 10000, 200)]}, met1(0, 100), {"end": [met1(10000, 100)], "mid": [met1(4000, 100)]})
     assert found == pytest.approx({"end": 50 * SHEET["met1"], "mid": 20 * SHEET["met1"]}, rel=1e-3)
+
+
+@pytest.mark.parametrize(("low", "high"), [("a", "b"), ("b", "a")])
+def test_without_a_port_resistances_start_at_the_lowest_terminal_whatever_its_name(low, high):
+    found = network({"met1": [(0, 0, 200, 5000)]}, None, {high: [met1(100, 4900)], low: [met1(100, 100)]})
+    assert found.start == f"{low}.t"
 
 
 def test_an_l_has_the_squares_of_its_legs_and_half_a_square_in_its_corner():

@@ -201,6 +201,18 @@ def test_distance_to_a_well(figure, expected):
     assert severities(planted.review(), "group-unlike", "well edge") == expected
 
 
+@both("group-unlike.surround", "should")
+def test_poly_beside_one_gate(figure, expected):
+    """At both sides of the second gate poly lies 1 um away; at the first one nearer by the share."""
+    planted = wired(pair(gap=3))
+    gates = [(SIDE, SIDE + 1), (3 * SIDE + 4, 3 * SIDE + 5)]
+    for number, (left, right) in enumerate(gates):
+        away = 1.0 - (figure if number == 0 else 0)
+        for x in (left - away - 0.1, right + away):
+            planted.box("Poly2", x, 11.5, x + 0.1, 12.5)
+    assert severities(planted.review(), "group-unlike", "neighbouring poly") == expected
+
+
 @both("foreign-over-gates", "must")
 def test_foreign_wire_over_gates(figure, expected):
     planted = pair()
@@ -234,6 +246,13 @@ def test_a_wire_that_covers_both_gates_alike_is_no_finding():
 @both("axis", "must")
 def test_pair_off_its_axis(figure, expected):
     assert severities(wired(pair(dy=figure)).review(), "axis") == expected
+
+
+def test_halves_that_are_unlike():
+    """Two fingers of half the width, about the same axis, are not the image of one finger."""
+    review = wired(pair(w=2, fingers=2, dx=0.0)).review()
+    (found,) = (each for each in review.findings if each.id == "axis")
+    assert (found.severity, found.measured > 1) == ("must", True)
 
 
 @pytest.mark.parametrize(("dy", "expected"), [(0.004, set()), (0.006, {"should"})])

@@ -1,0 +1,181 @@
+"""Rails, ports, order of stages, cells that repeat, wells: on both sides of each limit."""
+
+from pathlib import Path
+
+import klayout.db as kdb
+import pytest
+from planted_layout import WIRE, Planted, both, pair, severities, wired
+
+from layoutkit.circuit import read_netlist
+from layoutkit.errors import LayoutkitError
+from layoutkit.extract.extractor import extract
+from layoutkit.lvs.compare import compare
+from layoutkit.review.design_review import review_layout
+from layoutkit.technology import load
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "skills" / "layout-review" / "assets"
+
+# ---- rails and ports
+
+
+def inverter(low=-6.0, high=20.0, edge=None):
+    """Return an inverter between two rails; ``edge`` draws the boundary that far below the ground rail."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "out in vss vss")
+    planted.mos("M2", "pmos", 4.0, 11, 4, 0.5, "out in vdd vdd")
+    for net, track in (("vss", low), ("vdd", high)):
+        planted.comb(net, track, left=-8, right=12, width=1)
+    planted.comb("out", 7.0)
+    planted.comb("in", 8.5)
+    if edge is not None:
+        planted.box("PR_bndry", -8, low - 0.5 - edge, 12, high + 0.5)
+    return planted
+
+
+@pytest.mark.parametrize(("track", "expected"), [(20.3, set()), (20.7, {"should"})])
+def test_a_signal_outside_of_the_rails(track, expected):
+    """The power rail ends at 20.5 um; the wire of the input is 0.28 um wide and reaches there to be turned around."""
+    planted = inverter()
+    x = 30.0
+    planted.box("Metal3", planted.ends["in"][0][0], 8.5 - WIRE / 2, x, 8.5 + WIRE / 2, "in")
+    planted.via3("in", x - 0.2, 8.5)
+    planted.box("Metal4", x - 0.34, 8.3, x - 0.06, track + WIRE / 2, "in")
+    assert severities(planted.review(), "rails", "outside the rails") == expected
+
+
+@pytest.mark.parametrize(("edge", "expected"), [(0.45, set()), (0.55, {"should"})])
+def test_a_rail_inside_the_cell(edge, expected):
+    assert severities(inverter(edge=edge).review(), "rails", "rail of vss") == expected
+
+
+@pytest.mark.parametrize(
+    ("side", "expected"), [("left", set()), ("right", set()), ("top", set()), ("bottom", {"must"})]
+)
+def test_a_port_at_a_side_that_was_asked_for(side, expected):
+    """The power rail reaches three sides."""
+    review = inverter().review(constraints={"port_sides": [{"port": "vdd", "side": side}]})
+    assert severities(review, "rails", "asked at the") == expected
+
+
+def test_a_port_without_its_shape_is_no_match_so_that_nobody_signs():
+    """The example of the skill, drawn in a process with shapes of pins."""
+    technology, layout = load("sky130A"), kdb.Layout()
+    layout.read(str(EXAMPLE / "pair.gds"))
+    cell, circuit = layout.top_cell(), read_netlist(str(EXAMPLE / "pair.spice"), identify_modules=False)
+    (place,) = (label for net in extract(layout, cell, technology).nets.values() for label in net.labels
+                if label.text == "outn")  # fmt: skip
+    shapes = cell.shapes(technology.layer(layout, technology.conductor(place.conductor).pin_layer))
+    point = kdb.DPoint(*place.place).to_itype(layout.dbu)
+    for shape in [each for each in shapes.each() if each.bbox().contains(point)]:
+        shape.delete()
+    with pytest.raises(LayoutkitError, match="Port outn of the netlist has no pin"):
+        review_layout(compare(extract(layout, cell, technology), circuit), circuit)
+
+
+# ---- the order of stages
+
+
+@both("flow-order.ports", "should")
+def test_an_output_beside_an_input(figure, expected):
+    """Both labels lie at the left edge of a cell that is 200 um long."""
+    planted = pair()
+    planted.mos("M4", "pmos", 0, 22, 4, 1, "x x vdd vdd")
+    planted.mos("M5", "pmos", 8, 22, 4, 1, "outn x vdd vdd")
+    planted.cards[0] = planted.cards[0].replace("outp", "x")
+    planted.ends["x"] += planted.ends.pop("outp")
+    for net, track in {"x": 29.0, "tail": 7.0, "bias": -3.0, "vss": -5.0, "vdd": 34.0, "inn": 14.5}.items():
+        planted.comb(net, track, port=net not in {"x", "tail"})
+    planted.comb("inp", 16.0, left=-30)
+    planted.comb("outn", 16.0 + 200 * figure, left=-30)
+    planted.box("PR_bndry", -30, -6, 170, 36)
+    assert severities(planted.review(), "flow-order", "from input inp") == expected
+
+
+@both("flow-order.bias", "should")
+def test_a_bias_far_from_what_it_biases(figure, expected):
+    """A diode and a source on one gate net, so far apart as the figure says of a cell that is 200 um long."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 1, "b b vss vss")
+    planted.mos("M2", "nmos", 1 + 200 * figure, 0, 2, 1, "out b vss vss")
+    for net, track in (("b", 6.0), ("out", 8.0), ("vss", -4.0)):
+        planted.comb(net, track)
+    planted.box("PR_bndry", -5, -6, 195, 10)
+    assert severities(planted.review(), "flow-order", "biases") == expected
+
+
+# ---- what repeats
+
+
+def chain(places, turned=()):
+    """Return equal cells of two transistors that drive each other in their order, each at its x."""
+    planted, cards = Planted(), []
+    for number, x in enumerate(places):
+        names = (f"n{number}", f"m{number}", f"n{number + 1}")
+        planted.mos(f"A{number}", "nmos", x, 0, 2, 0.5, f"{names[1]} {names[0]} vss vss", turned=number in turned)
+        planted.mos(f"B{number}", "nmos", x + 5, 0, 2, 0.5, f"{names[2]} {names[1]} vss vss", turned=number in turned)
+        cards.append(f"X{number} {names[0]} {names[2]} vss cell")
+    for track, net in enumerate(net for net in planted.ends if net != "vss"):
+        planted.comb(net, 6.0 + 0.6 * track, port=net[0] == "n")
+    planted.comb("vss", -8)
+    text = f".subckt TOP {' '.join(planted.ports)}\n" + "\n".join(cards) + "\n.ends\n"
+    text += ".subckt cell i o vss\nMA m i vss vss nfet_03v3 W=2u L=0.5u\nMB o m vss vss nfet_03v3 W=2u L=0.5u\n.ends\n"
+    return planted.review(text)
+
+
+@pytest.mark.parametrize(
+    ("places", "words", "expected"),
+    [
+        ((0, 12, 24, 36, 48), "", set()),
+        ((0, 24, 48, 36, 12), "", set()),  # a chain that lies folded
+        ((0, 36, 12, 48, 24), "beside the one that drives them", {"should"}),
+        ((0, 12, 24, 36, 48.006), "miss one pitch", {"should"}),
+        ((0, 12, 24, 36, 48.004), "", set()),
+    ],
+)
+def test_cells_of_a_chain(places, words, expected):
+    assert severities(chain(places), "repeated", words) == expected
+
+
+@pytest.mark.parametrize(("turned", "expected"), [((), set()), ((1,), {"must"})])
+def test_a_cell_that_is_turned(turned, expected):
+    assert severities(chain((0, 12, 24), turned), "repeated", "turned by 90 degrees") == expected
+
+
+# ---- wells
+
+
+def rings(*boxes, planted):
+    for left, bottom, right, top in boxes:
+        for box in (
+            (left, bottom, right, bottom + 0.3),
+            (left, top - 0.3, right, top),
+            (left, bottom, left + 0.3, top),
+            (right - 0.3, bottom, right, top),
+        ):
+            planted.box("COMP", *box)
+            planted.box("Nplus", *box)
+
+
+@pytest.mark.parametrize("ringed", [0, 1, 2])
+def test_a_ring_for_each_domain(ringed):
+    """Two p transistors in wells of two supplies: each needs a ring of taps of its own."""
+    planted = Planted()
+    for number in range(2):
+        x = 20.0 * number
+        planted.mos(f"MP{number}", "pmos", x, 11, 4, 0.5, f"o{number} i{number} vdd{number} vdd{number}")
+        planted.mos(f"MN{number}", "nmos", x + 8, 0, 2, 0.5, f"o{number} i{number} vss vss")
+        planted.box("Nwell", x - 3, 8, x + 6, 18)
+        if number < ringed:
+            rings((x - 2, 9, x + 5, 17.5), planted=planted)
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 20.0 + 0.7 * track)
+    found = [each for each in planted.review().findings if each.id == "well-tap" and "no ring of" in each.why]
+    assert [each.nets for each in found] == [(f"vdd{number}",) for number in range(ringed, 2)]
+
+
+def test_one_domain_needs_no_ring():
+    assert severities(inverter().review(), "well-tap", "no ring of") == set()
+
+
+def test_the_pair_has_no_finding_of_its_floorplan():
+    assert severities(wired(pair()).review(), "flow-order") == set()
