@@ -128,11 +128,13 @@ class Growth:
         """Whether all around the pair agrees: no element lacks an image, and the two sides are joined but not parallel.
 
         An element across them joins them, or a net of both that nothing else is on: two of many current sources on one
-        bias net are no images. Sides are parallel that differ in inner nets only, as the two stacks of one gate.
+        bias net are no images. Sides are parallel that differ in inner nets only, as the two stacks of one gate. Two
+        equal passive devices are one if the circuit has no others.
         """
-        if self.unmatched or len(self.pairs) < 2 or not self.net_pairs:
-            return False
         passive = not any(element.on("g") for element in (self._graph.elements[a] for a, _ in self.pairs))
+        joined = len(self.pairs) + len(self.centred) > 1 or (passive and len(self._graph.elements) == 2)
+        if self.unmatched or not joined or not self.net_pairs:
+            return False
         if not (self.centred or passive or any(map(self._is_own, (*self._shared, *self._axis)))):
             return False
         gates = any(
@@ -267,14 +269,19 @@ class Growth:
         """Pair elements of one kind on two nets that are images: those that agree best, where that leaves no choice."""
         ours, theirs = ([i for i in side if self._free(i)] for side in (ours, theirs))
         both = set(ours) & set(theirs)
-        across = [index for index in ours if index in both]
-        ours, theirs = ([i for i in side if i not in both] for side in (ours, theirs))
         depth = self._depth[nets[0]]
-        for n in range(0, len(across), 2):
-            a, b = across[n], across[n : n + 2][-1]
-            found = self._facing(a, b)
-            if found is not None and self._free(a) and self._free(b):
-                self._commit(a, b, found, depth)
+        across: dict[tuple[tuple[str, str], ...], list[int]] = defaultdict(list)
+        for index in ours:
+            if index in both:
+                rest = tuple(end for end in self._graph.elements[index].ends if end[1] not in nets)
+                across[rest].append(index)
+        for rest, row in across.items():
+            facing = tuple((role, self.images.get(net, net)) for role, net in rest)
+            for a, b in _folded(row) if facing == rest else zip(row, across.get(facing, ())):
+                found = self._facing(a, b)
+                if found is not None and self._free(a) and self._free(b):
+                    self._commit(a, b, found, depth)
+        ours, theirs = ([i for i in side if i not in both] for side in (ours, theirs))
         while ours and theirs:
             choices = self._choices(level, gates, ours, theirs, depth)
             before = len(self.pairs)
@@ -397,9 +404,13 @@ class Growth:
             if index in taken or index in self._partner or not all(each in own for _, each in element.ends):
                 continue
             twins = self._twins(index, taken)
-            if len(twins) == 1:
-                self._partner[index], self._partner[twins[0]] = twins[0], index
-                self.pairs.append((index, twins[0]))
+            if twins:
+                for one, other in _folded(sorted((index, *twins))):
+                    self._partner[one], self._partner[other] = other, one
+                    if one == other:
+                        self.centred.append(one)
+                    else:
+                        self.pairs.append((one, other))
             elif not twins and role == "d" and element.on("g") == net:
                 others = [other for other, end in self._graph.on_net[net] if end == "g" and other != index]
                 if others and all(self._partner.get(other, other) != other for other in others):
@@ -420,3 +431,9 @@ class Growth:
             and other not in taken
             and other not in self._partner
         ]
+
+
+def _folded(row: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of a row about its middle: first and last, and so on; the middle one of an odd row with itself."""
+    for place in range((len(row) + 1) // 2):
+        yield row[place], row[-1 - place]
