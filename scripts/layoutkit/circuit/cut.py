@@ -28,8 +28,7 @@ def cut_groups(groups: Sequence[RecognisedModule]) -> tuple[tuple[RecognisedModu
     The policy: the group that loses most by a split keeps its devices. A cross-coupled pair goes before a mirror, since
     both its halves must see the same wires; a mirror before a pair, whose loads may be two mirrors side by side; large
     mirrors before small ones; pairs before inverters; and what is only placed side by side comes last. A mirror goes on
-    without the outputs that it loses. A pair is whole or none. Outputs of another gate length are drawn apart, and all
-    outputs of one reference on one gate are one module, whatever lies below their sources.
+    without the outputs that it loses. A pair is whole or none. Outputs of another gate length are drawn apart.
     """
     return _Cut(groups).result()
 
@@ -84,11 +83,7 @@ class _Cut:
         outputs = [name for name in properties["outputs"] if name in free]
         first = self._modules.get(self._owner.get(reference, ""))
         if first is not None and first.type == "current_mirror" and first.properties["reference"] == reference:
-            if outputs and "joined_by" not in properties and "joined_by" not in first.properties:
-                self._keep(_with_outputs(first, group, free))
-                self._words.append(f"{group.id} is drawn in one module with {first.id}: they have one reference")
-            else:
-                self._words.append(f"{group.id} is drawn as {first.id} and {' '.join(outputs)}: their gates differ")
+            self._words.append(f"{group.id} is drawn as {first.id} and {' '.join(outputs)}: their gates differ")
             return
         lost = [name for name in group.devices if name not in free]
         ratios = [ratio for ratio in properties["ratios"].values() if ratio]
@@ -116,20 +111,3 @@ def _restricted(group: RecognisedModule, kept: AbstractSet[str]) -> RecognisedMo
     bottoms = [properties["reference"], *properties["outputs"]]
     devices = (*bottoms, *(cascodes if len(cascodes) > 1 else ()))
     return replace(group, devices=devices, properties=properties)
-
-
-def _with_outputs(first: RecognisedModule, second: RecognisedModule, free: AbstractSet[str]) -> RecognisedModule:
-    """Return a mirror with the free outputs of another one of the same reference, and their cascodes."""
-    properties = dict(first.properties)
-    outputs = [name for name in second.properties["outputs"] if name in free]
-    cascodes = [name for name in second.properties.get("cascodes", ()) if name in free]
-    properties["outputs"] = [*properties["outputs"], *outputs]
-    more = {name: ratio for name, ratio in second.properties["ratios"].items() if name in free}
-    properties["ratios"] = {**properties["ratios"], **more}
-    for key in ("feet", "closed_by"):
-        if key in second.properties:
-            properties[key] = second.properties[key]
-    tops = [*properties.get("cascodes", ()), *cascodes]
-    if tops:
-        properties["cascodes"] = tops
-    return replace(first, devices=(properties["reference"], *properties["outputs"], *tops), properties=properties)

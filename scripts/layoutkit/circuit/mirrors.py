@@ -9,7 +9,7 @@ r"""Find current mirrors and current sources on one gate net, with what lies bel
 
 Members of a mirror have one type, one model and one gate net, and their feet end on one net (see ``channels.py``).
 Outputs of another gate length than the reference are listed in ``unequal_length``; they are members only where no
-output has its length. The reference is the member whose drain the gate is on, directly, through a cascode or through a
+output has its length, and where the reference does not bias cascodes. The reference is the member whose drain the gate is on, directly, through a cascode or through a
 switch. Without one, an amplifier or a port drives the gate, and the structure must say that the members are current
 sources.
 """
@@ -74,6 +74,7 @@ class Mirrors:
         self._references: dict[tuple[str, str, str], list[Device]] = defaultdict(list)  # type, model, gate
         self._with_reference: set[tuple[str, str, str]] = set()
         self._closing: dict[str, dict[str, list[Device]]] = {}
+        self._apart: list[tuple[str, str]] = []
 
     def _families(self) -> dict[tuple[str, str, str], list[_Family]]:
         members: dict[tuple[str, str, str], dict[str, list[Device]]] = defaultdict(lambda: defaultdict(list))
@@ -145,19 +146,33 @@ class Mirrors:
             and self._channels.is_switch(closer, by_port=True)
         ):
             extra["closed_by"] = closer.id
-        if any(gate_length(each) == gate_length(reference) for each in (*alike, *other)):
+        members = (*alike, *other)
+        if not any(gate_length(each) == gate_length(reference) for each in members):
+            if members and self._biases_cascodes(family):
+                names = ", ".join(each.id for each in members)
+                self._apart.append((names, f"has the gate of {reference.id}, which biases cascodes, but another length"))
+                return []
+        else:
             equal = [[each for each in part if gate_length(each) == gate_length(reference)] for part in (alike, other)]
-            unequal = [each.id for each in (*alike, *other) if gate_length(each) != gate_length(reference)]
+            unequal = [each.id for each in members if gate_length(each) != gate_length(reference)]
             alike, other = equal
             extra |= {"unequal_length": unequal} if unequal else {}
-        found = []
-        if alike:
-            found.append(self._mirror(reference, alike, "degenerated" if foot.kinds else "simple", extra, closer))
-        if other:
-            kinds = {kind for each in (reference, *other) for kind in self._channels.foot(each).kinds}
-            topology = "self_biased" if kinds & {"resistor", "junction"} else "degenerated"
-            found.append(self._mirror(reference, other, topology, extra, closer))
-        return found
+        outputs = [*alike, *other]
+        if not outputs:
+            return []
+        kinds = {kind for each in (reference, *outputs) for kind in self._channels.foot(each).kinds}
+        topology = "self_biased" if other and kinds & {"resistor", "junction"} else "degenerated"
+        return [self._mirror(reference, outputs, topology if other or foot.kinds else "simple", extra, closer)]
+
+    def _biases_cascodes(self, family: _Family) -> bool:
+        """Whether the gate of a family is also that of transistors that stand on others of their type."""
+        kind, own = family.members[0].type, {each.id for each in family.members}
+        tops = [each for each in self._channels.gates[family.gate] if each.type == kind and each.id not in own]
+        return any(
+            below.type == kind and below.terminals["g"] != family.gate
+            for top in tops
+            for below in self._channels.drains.get(top.terminals["s"], ())
+        )
 
     def _reference(self, family: _Family) -> tuple[Device | None, Device | None]:
         """Return the reference of a family, and the transistor between its drain and the gate if there is one."""
@@ -411,7 +426,7 @@ class Mirrors:
 
     def left_out(self) -> list[tuple[str, str]]:
         """Return what has the gate of a mirror and is not in it, each with the reason in words."""
-        found = []
+        found = list(self._apart)
         for key, references in self._references.items():
             roots = {self._root(each): each for each in references}
             for family in self._by_gate[key]:

@@ -48,9 +48,27 @@ CIRCUITS = {
         M4 b b vdd vdd pch w=2u l=2u
         """,
         {
-            ("current_mirror", "M1 M5", "M1", "simple"),
-            ("current_mirror", "M1 M2", "M1", "self_biased"),
+            ("current_mirror", "M1 M2 M5", "M1", "self_biased"),
             ("current_mirror", "M3 M4", "M4", "simple"),
+        },
+    ),
+    "diode that biases cascodes, with a start-up transistor of another gate length": (
+        """
+        M1 i i vss vss nch w=1u l=2u
+        M2 k i vss vss nch w=1u l=2u
+        M3 k k vdd vdd pch w=1u l=8u
+        M4 x up vdd vdd pch w=4u l=1u
+        M5 y up vdd vdd pch w=4u l=1u
+        M6 o k x vdd pch w=8u l=1u
+        M7 out k y vdd pch w=8u l=1u
+        M8 start k vdd vdd pch w=4u l=0.5u m=4
+        M9 vss start k k pch w=4u l=0.5u
+        R1 start vss 900k
+        """,
+        {
+            ("current_mirror", "M1 M2", "M1", "simple"),
+            ("load_pair", "M4 M5"),
+            ("cascode_pair", "M6 M7"),
         },
     ),
     "mirror on the emitters of a bandgap core": (

@@ -68,11 +68,11 @@ def test_no_device_is_in_two_modules_and_every_overlap_is_explained(tmp_path):
     assert any(loads.id in line for line in roles.cut)
 
 
-def test_all_outputs_of_one_reference_are_one_module(tmp_path):
+def test_all_outputs_of_one_reference_are_one_group(tmp_path):
     """A self-biased reference: M2 has a resistor below its source, M5 none; all three have one gate."""
     roles = find_roles(circuit_of(tmp_path, SELF_BIASED))
     groups = {group.devices: group.properties for group in roles.groups if group.type == "current_mirror"}
-    assert set(groups) == {("M1", "M5"), ("M1", "M2"), ("M4", "M3")}
-    assert groups["M1", "M2"]["topology"] == "self_biased"
-    assert groups["M1", "M2"]["ratios"] == {"M2": 4.0}
-    assert {module.devices for module in roles.modules} == {("M1", "M5", "M2"), ("M4", "M3")}
+    assert set(groups) == {("M1", "M5", "M2"), ("M4", "M3")}
+    assert groups["M1", "M5", "M2"]["topology"] == "self_biased"
+    assert groups["M1", "M5", "M2"]["ratios"] == {"M5": 1.0, "M2": 4.0}
+    assert {module.devices for module in roles.modules} == set(groups)
