@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 MOST_VISITS = 3_000_000  # links looked at, some seconds; beyond that names decide among all that look alike
 _DEEPEST = 100  # choices within choices
+KEPT = "_canonical_order"  # where a circuit holds its order once it is found
 _POLAR = frozenset({"capacitor"})  # its ends are alike for LVS, but one of them is the plate next to the substrate
 
 
@@ -55,13 +56,17 @@ def canonical_order(
 ) -> CanonicalOrder:
     """Return the devices and nets of a circuit in an order that does not depend on names or on the order of cards.
 
-    Drain and source count alike, and so do the ends of a resistor. A port counts as one, by whatever name.
+    Drain and source count alike, and so do the ends of a resistor. A port counts as one, by whatever name. The plain
+    order is computed once for each ``Circuit`` object.
 
     Args:
         circuit: The circuit.
         with_instances: Whether devices of one instance of a subcircuit differ from those of another one or of none.
         before: Numbers of devices and nets that decide where an automorphism exchanges them; None for their names.
     """
+    kept: CanonicalOrder | None = vars(circuit).get(KEPT)
+    if kept is not None and not with_instances and before is None:
+        return kept
     nets = list(circuit.nets)
     cells = [Cell("", _ends(device)) for device in circuit.devices]
     cells += [Cell("", tuple(box.nets.items())) for box in circuit.black_boxes]
@@ -86,7 +91,10 @@ def canonical_order(
     of_nets, of_devices, of_boxes = (
         tuple(names[vertex] for vertex in order if first <= vertex < last) for first, last in pairwise(ends)
     )
-    return CanonicalOrder(of_devices, of_nets, of_boxes)
+    found = CanonicalOrder(of_devices, of_nets, of_boxes)
+    if before is None and not (with_instances and circuit.subcircuits):
+        vars(circuit)[KEPT] = found
+    return found
 
 
 def _label(device: Device) -> tuple[str, ...]:

@@ -99,6 +99,11 @@ class Channels:
                 found[net].append(device)
         return found
 
+    @cached_property
+    def source_types(self) -> dict[str, set[str]]:
+        """Net to the types of the transistors whose sources are on it."""
+        return {net: {device.type for device in devices} for net, devices in self.sources.items()}
+
     def drives_one_type(self, net: str) -> bool:
         """Whether all gates on a net are those of transistors of one type; a diode makes the net, and counts last."""
         if net not in self._gate_types:

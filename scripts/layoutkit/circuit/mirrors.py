@@ -9,9 +9,9 @@ r"""Find current mirrors and current sources on one gate net, with what lies bel
 
 Members of a mirror have one type, one model and one gate net, and their feet end on one net (see ``channels.py``).
 Outputs of another gate length than the reference are listed in ``unequal_length``; they are members only where no
-output has its length, and where the reference does not bias cascodes. The reference is the member whose drain the gate is on, directly, through a cascode or through a
-switch. Without one, an amplifier or a port drives the gate, and the structure must say that the members are current
-sources.
+output has its length, and where the reference does not bias cascodes. The reference is the member whose drain the gate
+is on, directly, through a cascode or through a switch. Without one, an amplifier or a port drives the gate, and the
+structure must say that the members are current sources.
 """
 
 from __future__ import annotations
@@ -150,7 +150,8 @@ class Mirrors:
         if not any(gate_length(each) == gate_length(reference) for each in members):
             if members and self._biases_cascodes(family):
                 names = ", ".join(each.id for each in members)
-                self._apart.append((names, f"has the gate of {reference.id}, which biases cascodes, but another length"))
+                reason = f"has the gate of {reference.id}, which biases cascodes, but another length"
+                self._apart.append((names, reason))
                 return []
         else:
             equal = [[each for each in part if gate_length(each) == gate_length(reference)] for part in (alike, other)]

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from layoutkit.circuit.canonical import canonical_order
-from layoutkit.circuit.channels import Channels, gate_length
+from layoutkit.circuit.canonical import canonical_order, natural
+from layoutkit.circuit.channels import gate_length
 from layoutkit.circuit.symmetry import is_capacitor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
-    from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
-    from layoutkit.circuit.supplies import Supplies
+    from layoutkit.circuit.channels import Channels
+    from layoutkit.circuit.circuit import Device, RecognisedModule
 
 DEVICES_A_LINE = 5
 """Devices of a circuit for which one line is told."""
@@ -44,20 +44,17 @@ class _Line(NamedTuple):
 
 
 def near_misses(
-    circuit: Circuit,
-    supplies: Supplies,
-    groups: Sequence[RecognisedModule],
-    left_out: Iterable[tuple[str, str]] = (),
+    channels: Channels, groups: Sequence[RecognisedModule], left_out: Iterable[tuple[str, str]] = ()
 ) -> tuple[str, ...]:
     """Return what looks like part of a group and is in none, each with the reason, the most tempting first.
 
     Args:
-        circuit: Oriented.
-        supplies: Its supplies.
+        channels: The channels of the circuit.
         groups: What was found in it.
         left_out: Devices that have the gate of a mirror and are not in it, in words, each with the reason.
     """
-    search = _Search(circuit, supplies, groups)
+    circuit = channels.circuit
+    search = _Search(channels, groups)
     lines = [
         _Line(9, frozenset(names.split(", ")), f"{names} {reason}")
         for names, reason in left_out
@@ -83,10 +80,12 @@ def near_misses(
 class _Search:
     """The search in one circuit."""
 
-    def __init__(self, circuit: Circuit, supplies: Supplies, groups: Sequence[RecognisedModule]) -> None:
-        self._channels = Channels(circuit, supplies)
-        self._circuit = circuit
-        self._supplies = supplies
+    def __init__(self, channels: Channels, groups: Sequence[RecognisedModule]) -> None:
+        self._channels = channels
+        self._circuit = channels.circuit
+        self._devices = sorted(channels.circuit.devices, key=lambda device: natural(device.id))  # order of the text
+        self._mos = [device for device in self._devices if device.id in channels.mos]
+        self._supplies = channels.supplies
         self._groups: dict[str, list[RecognisedModule]] = defaultdict(list)
         self._logic = {name for group in groups if group.type == "inverter" for name in group.devices}
         self._stage: dict[str, tuple[str, int]] = {}  # device to its array of equal stages and its place there
@@ -102,7 +101,7 @@ class _Search:
     def alike(self) -> list[_Line]:
         """Return the transistors of one model and length that match only in parts."""
         kinds: dict[Hashable, list[Device]] = defaultdict(list)
-        for device in self._circuit.devices:
+        for device in self._devices:
             if device.is_mos and "l" in device.params:
                 kinds[device.type, device.model.lower(), gate_length(device)].append(device)
         parts = [part for devices in kinds.values() for part in self._split(devices)]
@@ -185,15 +184,18 @@ class _Search:
         """Return the transistors that follow a mirror or pair on its rail with another model or length."""
         found: dict[tuple[str, tuple[str, ...], str, str], list[str]] = defaultdict(list)
         leading: dict[tuple[str, str, str], tuple[str, ...]] = {}
-        for device in self._channels.mos.values():
+        on_rail: dict[tuple[str, str, str], list[Device]] = defaultdict(list)  # type, source and drain
+        for device in self._mos:
+            on_rail[device.type, device.terminals["s"], device.terminals["d"]].append(device)
+        for device in self._mos:
             gate, source = device.terminals["g"], device.terminals["s"]
-            drivers = self._channels.drains.get(gate, ()) if source in self._supplies else ()
-            for driver in drivers:
+            drivers = on_rail[device.type, source, gate] if source in self._supplies else ()
+            for driver in drivers[:_MOST_NAMED]:
                 own = {group.id for group in self._groups.get(device.id, ())}
                 groups = [group for group in self._groups.get(driver.id, ()) if group.id not in own]
                 alike = device.model.lower() == driver.model.lower() and gate_length(device) == gate_length(driver)
                 diode = driver.terminals["g"] == gate and not groups
-                if not self._on(driver.id, device.type, source) or alike or diode or self._channels.is_switch(driver):
+                if alike or diode or self._channels.is_switch(driver):
                     continue
                 end = groups[0].id if groups else driver.id, device.type, source
                 if end not in leading:
@@ -223,7 +225,7 @@ class _Search:
 
     def dummies(self) -> list[_Line]:
         """Return the transistors that are tied off, in one line."""
-        tied = [device.id for device in self._circuit.devices if device.is_mos and self._is_tied(device)]
+        tied = [device.id for device in self._devices if device.is_mos and self._is_tied(device)]
         if len(tied) < 2:
             return []
         return [
@@ -243,7 +245,7 @@ class _Search:
         """Return the transistors on one gate and source whose models or lengths differ."""
         found = []
         shared: dict[tuple[str, str, str], list[Device]] = defaultdict(list)
-        for device in self._channels.mos.values():
+        for device in self._mos:
             shared[device.type, device.terminals["g"], device.terminals["s"]].append(device)
         for (_, gate, source), each in shared.items():
             devices = each[:_MOST_NAMED]
@@ -258,7 +260,7 @@ class _Search:
     def stacked(self) -> list[_Line]:
         """Return the transistors that alone stand on another one of their type with another model or length."""
         found: dict[str, list[tuple[str, str]]] = defaultdict(list)
-        for upper in self._channels.mos.values():
+        for upper in self._mos:
             net = upper.terminals["s"]
             below = self._channels.drains.get(net, ())
             if len(below) != 1 or len(self._channels.sources[net]) != 1 or net in self._supplies:
@@ -283,7 +285,7 @@ class _Search:
     def passives(self) -> list[_Line]:
         """Return the resistors and capacitors of one model that are in no group together."""
         kinds: dict[tuple[object, ...], list[Device]] = defaultdict(list)
-        for device in self._circuit.devices:
+        for device in self._devices:
             if device.type in ("resistor", "capacitor"):
                 kinds[device.type, device.model.lower(), device.params.get("w")].append(device)
         found = []

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutkit.circuit.channels import Channels, gate_length
 from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
 from layoutkit.circuit.mirrors import FEWEST_SOURCES, Group, Mirrors
+from layoutkit.circuit.near_misses import near_misses
 from layoutkit.circuit.ratios import ResistorRatios, bipolar_arrays, capacitor_ratios
 from layoutkit.circuit.stages import inverters, ring_stages
 from layoutkit.circuit.supplies import find_supplies
@@ -77,12 +78,12 @@ class Findings(NamedTuple):
 
     Attributes:
         groups: By type, and then in the order of the netlist.
-        left_out: Devices that look like part of a group and are in none, each with the reason in words.
+        not_matched: What looks like part of a group and is in none, with the reason, in words.
         symmetry: What is symmetric about one axis, the largest structure first.
     """
 
     groups: tuple[RecognisedModule, ...]
-    left_out: tuple[tuple[str, str], ...]
+    not_matched: tuple[str, ...]
     symmetry: tuple[SymmetricStructure, ...]
 
 
@@ -97,7 +98,7 @@ def recognise(circuit: Circuit) -> tuple[RecognisedModule, ...]:
 
 
 def find_groups(circuit: Circuit) -> Findings:
-    """Return the groups of an oriented circuit and what is left out of them."""
+    """Return the groups of an oriented circuit, its symmetry and what is in none."""
     return _Recognition(circuit).found()
 
 
@@ -148,7 +149,8 @@ class _Recognition:
             *(ratio for ratio in ratios if frozenset(ratio.devices) not in known),
         ):
             self._add(group)
-        return Findings(self._modules(), tuple(mirrors.left_out()), self._symmetry.structures)
+        modules = self._modules()
+        return Findings(modules, near_misses(self._channels, modules, mirrors.left_out()), self._symmetry.structures)
 
     def _modules(self) -> tuple[RecognisedModule, ...]:
         guarded = self._dummies()

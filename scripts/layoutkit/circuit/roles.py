@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.clocks import clock_ports
 from layoutkit.circuit.cut import cut_groups
-from layoutkit.circuit.near_misses import near_misses
 from layoutkit.circuit.port_uses import differential_inputs, port_uses, ports_on_gates
 from layoutkit.circuit.ranked_names import is_ranked, plain, ranked
 from layoutkit.circuit.recognise import find_groups
@@ -73,7 +72,7 @@ def find_roles(circuit: Circuit) -> Roles:
             groups,
             modules,
             cut,
-            near_misses(circuit, supplies, groups, found.left_out),
+            found.not_matched,
             found.symmetry,
             ports=port_uses(circuit, supplies),
             inputs=inputs,

@@ -80,8 +80,9 @@ def _ends_as_stage(channels: Channels, device: Device, current_sources: Collecti
 
 def _is_fed_from_outside(channels: Channels, net: str) -> bool:
     """Whether a port feeds sources of one type alone, such as the regulated supply of a ring."""
-    alone = not channels.drains.get(net) and not channels.gates.get(net) and not channels.others.get(net)
-    return net in channels.ports and alone and len({each.type for each in channels.sources.get(net, ())}) == 1
+    if net not in channels.ports or channels.drains.get(net) or channels.gates.get(net) or channels.others.get(net):
+        return False
+    return len(channels.source_types.get(net, ())) == 1
 
 
 def _is_gate_of_logic(channels: Channels, output: str, core: Sequence[Device]) -> bool:

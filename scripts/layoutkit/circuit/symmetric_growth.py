@@ -277,7 +277,7 @@ class Growth:
                 across[rest].append(index)
         for rest, row in across.items():
             facing = tuple((role, self.images.get(net, net)) for role, net in rest)
-            for a, b in _folded(row) if facing == rest else zip(row, across.get(facing, ())):
+            for a, b in _folded(row) if facing == rest else zip(row, across.get(facing, ()), strict=False):
                 found = self._facing(a, b)
                 if found is not None and self._free(a) and self._free(b):
                     self._commit(a, b, found, depth)
@@ -393,12 +393,18 @@ class Growth:
                 new = [net for net in element.channel if net not in self._graph.supplies and net not in seen]
                 front += new
                 seen.update(new)
-        for net in sorted(self._shared | seen):
-            self._add_on_axis(net, taken)
-
-    def _add_on_axis(self, net: str, taken: Mapping[int, int]) -> None:
-        """Pair parallel twins on a net of the axis; centre the reference of a mirror whose outputs are all here."""
         own = self._shared | set(self._axis) | set(self._graph.supplies.power) | set(self._graph.supplies.ground)
+        for net in sorted(self._shared | seen):
+            self._add_on_axis(net, own, taken)
+
+    def _add_on_axis(self, net: str, own: AbstractSet[str], taken: Mapping[int, int]) -> None:
+        """Pair parallel twins on a net of the axis; centre the reference of a mirror whose outputs are all here.
+
+        Args:
+            net: The net.
+            own: Nets that are images of themselves.
+            taken: Numbers of the elements of all structures.
+        """
         for index, role in self._graph.on_net[net]:
             element = self._graph.elements[index]
             if index in taken or index in self._partner or not all(each in own for _, each in element.ends):
@@ -434,6 +440,6 @@ class Growth:
 
 
 def _folded(row: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of a row about its middle: first and last, and so on; the middle one of an odd row with itself."""
+    """Yield the pairs of a row about its middle, first and last at first; the middle one of an odd row with itself."""
     for place in range((len(row) + 1) // 2):
         yield row[place], row[-1 - place]

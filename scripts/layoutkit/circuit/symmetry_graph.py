@@ -92,6 +92,8 @@ class SymmetryGraph:
         self.number = {element.name: index for index, element in enumerate(self.elements)}
         self.on_net: dict[str, list[tuple[int, str]]] = defaultdict(list)
         self._around: dict[str, Counter[Any]] = {}
+        self._on_ends: dict[str, list[int]] = {}
+        self._lead_on: dict[str, list[int]] = {}
         for index, element in enumerate(self.elements):
             for role, net in element.ends:
                 if net not in supplies:
@@ -146,25 +148,33 @@ class SymmetryGraph:
         drain, source = self.elements[index].on("d"), self.elements[index].on("s")
         if not drain or source in self.supplies:
             return False
-        if all(role in CONTROLS for other, role in self.on_net[drain] if other != index):
-            # an output, unless it charges a capacitor
+        if all(other == index for other in self._ends(drain)):  # an output, unless it charges a capacitor
             stored = any(self._is_capacitor(other) for other, _ in self.on_net[source])
-            return stored or not self._conducting(source, index)
-        beyond = [other for other in self._conducting(drain, index) if self._conducting(self._far(other, drain), other)]
-        return not self._conducting(source, index) or not (beyond or drain in self.ports or drain in self.supplies)
+            return stored or not self._conducts(source, index)
+        beyond = any(other != index for other in self._leading(drain))
+        return not self._conducts(source, index) or not (beyond or drain in self.ports or drain in self.supplies)
 
     def _is_capacitor(self, index: int) -> bool:
         return not {*self.elements[index].key[:2]}.isdisjoint(("capacitor", "mos_capacitor"))
 
-    def _conducting(self, net: str, but: int) -> list[int]:
-        """Return the other elements that may carry direct current to or from a net; one stands for a supply's."""
+    def _ends(self, net: str) -> list[int]:
+        """Return the elements on a net with another terminal than a gate or base."""
+        if net not in self._on_ends:
+            self._on_ends[net] = [index for index, role in self.on_net[net] if role not in CONTROLS]
+        return self._on_ends[net]
+
+    def _conducts(self, net: str, but: int) -> bool:
+        """Whether another element may carry direct current to or from a net; a supply always does."""
         if net in self.supplies:
-            return [but]
-        return [
-            index
-            for index, role in self.on_net[net]
-            if index != but and role not in CONTROLS and not self._is_capacitor(index)
-        ]
+            return True
+        return any(index != but and not self._is_capacitor(index) for index in self._ends(net))
+
+    def _leading(self, net: str) -> list[int]:
+        """Return the elements that carry direct current from a net on to others."""
+        if net not in self._lead_on:
+            carrying = (index for index in self._ends(net) if not self._is_capacitor(index))
+            self._lead_on[net] = [index for index in carrying if self._conducts(self._far(index, net), index)]
+        return self._lead_on[net]
 
     def _far(self, index: int, net: str) -> str:
         return next((other for other in self.elements[index].channel if other != net), net)
