@@ -27,8 +27,8 @@ _MOS_NAMES = {
     )
     for polarity in "np"
 }
-# On a MOS card the type letter alone is enough: "n", "p33", "N_18_MM", "nm", "ne5", "mp", "amp_n".
-_MOS_LETTERS = {polarity: re.compile(rf"^m?{polarity}[a-z]?\d*(?=_|$)|_{polarity}\d*$") for polarity in "np"}
+# On a MOS card the type letter alone is enough: "n", "p33", "N_18_MM", "nm", "ne5", "nel", "mp", "amp_n".
+_MOS_LETTERS = {polarity: re.compile(rf"^m?{polarity}[a-z]?l?\d*(?=_|$)|_{polarity}\d*$") for polarity in "np"}
 _FLAVOURS = (
     ("native", re.compile(r"nvt|native|zvt|(?:^|_)na(?:_|$)")),
     ("lvt", re.compile(r"lvt")),

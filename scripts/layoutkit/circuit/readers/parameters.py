@@ -39,7 +39,7 @@ class Scope:
         self._layers: list[tuple[Mapping[str, str], Scope]] = []
         self._values: dict[str, float] = {}
         self._open: dict[str, tuple[str, ...]] = {}
-        self._active: set[str] = set()
+        self._active: dict[str, None] = {}  # in the order in which they depend on each other
 
     def define(self, params: Mapping[str, str], evaluated_in: Scope | None = None) -> None:
         """Set parameters to expressions that are evaluated in ``evaluated_in`` (default: in this scope).
@@ -68,17 +68,22 @@ class Scope:
                 if name not in self._fallback:
                     raise
                 found = (self._fallback[name], self)
-        if name in self._active:
+        if name in self._active:  # "w={w}" passes the value from outside on
+            try:
+                if next(reversed(self._active)) == name:
+                    return self._lookup_outside(name)
+            except KeyError:
+                pass
             raise NetlistError(f"parameter '{name}' depends on itself")
         text, scope = found
-        self._active.add(name)
+        self._active[name] = None
         try:
             self._values[name] = scope.value(text)
         except OpenParametersError as error:
             self._open[name] = error.names
             raise
         finally:
-            self._active.discard(name)
+            del self._active[name]
         return self._values[name]
 
     def _expression(self, name: str) -> tuple[str, Scope] | None:

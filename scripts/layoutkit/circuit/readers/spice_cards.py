@@ -88,7 +88,7 @@ def read_card(statement: Statement, definition: Subcircuit, scope: Scope, names:
         if len(words) < 2:
             raise NetlistError(f"'{name}' names no subcircuit")
         model, nodes, params = words[-1], words[1:-1], dict(statement.params)
-        kind = known.of(model) or UNKNOWN
+        kind = known.of(model) or (known.by_shape(model, nodes, params) if letter == "x" else None) or UNKNOWN
     elif letter in _IDEAL_NODES:
         is_wire = letter == "v" and len(words) > 2 and _is_zero(words[3:], statement.params, scope)
         kind, model, nodes, params = WIRE if is_wire else SOURCE, "", words[1 : 1 + _IDEAL_NODES[letter]], {}
@@ -112,6 +112,12 @@ class _Kinds:
         if {listed, stated} in ({"nmos", "pmos"}, {"npn", "pnp"}):
             raise NetlistError(f"the .model card of {model} makes it a {stated}, and the process has it as a {listed}")
         return listed or stated or classify_model(model, on_mos_card=on_mos_card) or self._names.target_kind(model)
+
+    def by_shape(self, model: str, nodes: list[str], params: Mapping[str, str]) -> str | None:
+        """Return the kind of a cell that nobody defines, of four nodes, a width and a length: a MOS transistor by its name."""
+        if len(nodes) != len(KINDS["nmos"].terminals) or not {"w", "l"} <= params.keys():
+            return None
+        return self.of(model, on_mos_card=True)
 
     def undrawn(self, words: list[str], params: Mapping[str, str]) -> str:
         """Return the model of a card if the process has it without a drawing; else nothing."""
