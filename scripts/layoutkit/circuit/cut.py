@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,11 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import RecognisedModule
 
 _WIDEST_DRIVEN = 10  # ratio of two transistors on one amplifier above which one of them carries the output current
+_OF_TWO = frozenset(
+    {"differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair", "symmetric_pair"}
+    | {"resistor_pair", "capacitor_pair", "inverter"}
+)
+"""Types of modules that consist of two devices."""
 _ORDER = (
     ("cross_coupled_pair",),
     ("current_mirror",),
@@ -39,7 +45,7 @@ class _Cut:
     def __init__(self, groups: Sequence[RecognisedModule]) -> None:
         self._groups = groups
         self._owner: dict[str, str] = {}  # device to the id of its module
-        self._modules: dict[str, RecognisedModule] = {}
+        self._modules: dict[str, list[RecognisedModule]] = defaultdict(list)  # of each group
         self._words: list[str] = []
 
     def result(self) -> tuple[tuple[RecognisedModule, ...], tuple[str, ...]]:
@@ -56,19 +62,28 @@ class _Cut:
                 self._mirror(group)
             else:
                 self._whole(group)
-        modules = (self._modules[group.id] for group in self._groups if group.id in self._modules)
-        return tuple(modules), tuple(self._words)
+        return tuple(module for group in self._groups for module in self._modules[group.id]), tuple(self._words)
 
-    def _keep(self, module: RecognisedModule) -> None:
-        self._modules[module.id] = module
+    def _keep(self, module: RecognisedModule, of: str = "") -> None:
+        self._modules[of or module.id].append(module)
         self._owner.update(dict.fromkeys(module.devices, module.id))
 
     def _whole(self, group: RecognisedModule) -> None:
         owners = dict.fromkeys(self._owner[name] for name in group.devices if name in self._owner)
         if owners:
             self._words.append(f"{group.id} ({' '.join(group.devices)}) is drawn as parts of {' and '.join(owners)}")
+        elif group.type in _OF_TWO and len(group.devices) > 2:
+            self._in_pairs(group)
         else:
             self._keep(group)
+
+    def _in_pairs(self, group: RecognisedModule) -> None:
+        """Keep the pairs of a group whose halves are several devices in parallel."""
+        half = len(group.devices) // 2
+        pairs = list(zip(group.devices[:half], group.devices[half:], strict=False))
+        for number, pair in enumerate(pairs, start=1):
+            self._keep(replace(group, id=f"{group.id}_{number}", devices=pair), of=group.id)
+        self._words.append(f"{group.id} ({' '.join(group.devices)}) is drawn as {half} equal pairs")
 
     def _mirror(self, group: RecognisedModule) -> None:
         properties = group.properties
@@ -81,7 +96,7 @@ class _Cut:
             self._words.append(f"{names}: not drawn with {group.id}, the gate length is not that of {reference}")
         free = {name for name in group.devices if name not in self._owner and name not in apart}
         outputs = [name for name in properties["outputs"] if name in free]
-        first = self._modules.get(self._owner.get(reference, ""))
+        first = next((each for each in self._modules[self._owner.get(reference, "")]), None)
         if first is not None and first.type == "current_mirror" and first.properties["reference"] == reference:
             self._words.append(f"{group.id} is drawn as {first.id} and {' '.join(outputs)}: their gates differ")
             return

@@ -135,7 +135,7 @@ class _Recognition:
         mirrored = {name for mirror in self._found["current_mirror"] for name in mirror.devices}
         for inverter in inverters(self._channels, self._taken, mirrored):
             self._add(inverter)
-        pairs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
+        pairs = [self._halves(pair) for pair in self._found["differential_pair"]]
         arrays = bipolar_arrays(self._channels, self._order)
         gates = [(one.terminals["g"], other.terminals["g"]) for one, other in pairs]
         ratios = [
@@ -163,8 +163,13 @@ class _Recognition:
                 modules.append(RecognisedModule(f"{module_type.stem}_{number}", name, group.devices, properties))
         return tuple(modules)
 
-    def _pair(self, names: Sequence[str]) -> tuple[Device, Device]:
-        return self._circuit.device(names[0]), self._circuit.device(names[1])
+    def _halves(self, pair: Group) -> tuple[Device, Device]:
+        """Return the transistors of a pair, of several in parallel the first."""
+        return self._circuit.device(pair.devices[0]), self._circuit.device(pair.devices[len(pair.devices) // 2])
+
+    def _in_parallel(self, device: Device) -> tuple[str, ...]:
+        """Return the equal devices in parallel with a device, and itself."""
+        return self._symmetry.members.get(device.id, (device.id,))
 
     def _free(self) -> list[Device]:
         return [device for device in self._mos if device.id not in self._taken]
@@ -175,7 +180,9 @@ class _Recognition:
         self._found[group.type].append(group)
 
     def _add_pair(self, kind: str, first: Device, second: Device, properties: dict[str, Any]) -> None:
-        self._add(Group(kind, (first.id, second.id), properties))
+        own, others = self._in_parallel(first), self._in_parallel(second)
+        together = (first.id, second.id) if second.id in own or first.id in others else (*own, *others)
+        self._add(Group(kind, together, properties))
 
     def _dummies(self) -> dict[tuple[str, tuple[str, ...]], list[str]]:
         """Return the user's dummies by the group that they guard: the first matched one with their unit and body.
@@ -218,7 +225,11 @@ class _Recognition:
             net = device.terminals
             partners = by_drain_gate.get((device.type, device.model.lower(), net["g"], net["d"]), ())
             own = by_drain_gate[device.type, device.model.lower(), net["d"], net["g"]]
-            if net["d"] == net["g"] or len(partners) != 1 or len(own) != 1 or device.id in self._taken:
+            if net["d"] == net["g"] or not partners or device.id in self._taken:
+                continue
+            if {each.id for each in own} - {*self._in_parallel(device)} or device is not own[0]:
+                continue
+            if {each.id for each in partners} - {*self._in_parallel(partners[0])}:
                 continue
             if net["d"] in self._supplies or net["g"] in self._supplies:
                 continue
@@ -273,8 +284,12 @@ class _Recognition:
         )
 
     def _images(self) -> Iterator[tuple[str, str, str]]:
+        """Yield kind and devices of each pair of images, of several in parallel the first ones."""
+        members = self._symmetry.members
         for structure in self._symmetry.structures:
-            yield from structure.pairs
+            for kind, one, other in structure.pairs:
+                if (one in members and other in members) or {one, other} == {*members.get(one, members.get(other, ()))}:
+                    yield kind, one, other
 
     def _symmetric_pairs(self) -> None:
         """Add the other images as pairs.
@@ -288,7 +303,7 @@ class _Recognition:
         driven = {self._circuit.device(name).terminals["d"] for pair in pairs for name in pair.devices}
         for kind, one, other in self._images():
             names = {one, other}
-            first, second = self._pair((one, other))
+            first, second = self._circuit.device(one), self._circuit.device(other)
             direct = kind == "cross_coupled_pair" and first.terminals["d"] == second.terminals["g"]
             if kind not in MODULE_TYPES or kind == "differential_pair" or direct or names <= inverting:
                 continue
@@ -314,7 +329,7 @@ class _Recognition:
         known = {frozenset(group.devices) for groups in self._found.values() for group in groups}
         cascoded = {name for mirror in self._found["current_mirror"] for name in mirror.properties.get("cascodes", ())}
         for pair in self._found["differential_pair"]:
-            inputs = self._pair(pair.devices)
+            inputs = self._halves(pair)
             above = [self._channels.sources.get(each.terminals["d"], ()) for each in inputs]
             rows = [[top for top in tops if top.type == inputs[0].type] for tops in above]
             if any(len(row) != 1 for row in rows) or not pair.properties["matched"]:

@@ -277,7 +277,7 @@ class Growth:
                 across[rest].append(index)
         for rest, row in across.items():
             facing = tuple((role, self.images.get(net, net)) for role, net in rest)
-            for a, b in _folded(row) if facing == rest else zip(row, across.get(facing, ()), strict=False):
+            for a, b in zip(row, row if facing == rest else across.get(facing, ()), strict=False):
                 found = self._facing(a, b)
                 if found is not None and self._free(a) and self._free(b):
                     self._commit(a, b, found, depth)
@@ -373,7 +373,7 @@ class Growth:
         return elements[a].ends == elements[c].ends and elements[b].ends == elements[d].ends
 
     def centre(self, taken: Mapping[int, int]) -> None:
-        """Add what lies on the axis: tails with their cascodes and switches, parallel twins, a reference of its pairs.
+        """Add what lies on the axis: tails with their cascodes and switches, parallel units, a reference of its pairs.
 
         Args:
             taken: Numbers of the elements of all structures.
@@ -386,8 +386,6 @@ class Growth:
                     continue
                 if any(self.images.get(each, each) != each for each in element.channel):
                     continue
-                if self._twins(index, taken):
-                    continue
                 self._partner[index] = index
                 self.centred.append(index)
                 new = [net for net in element.channel if net not in self._graph.supplies and net not in seen]
@@ -398,7 +396,7 @@ class Growth:
             self._add_on_axis(net, own, taken)
 
     def _add_on_axis(self, net: str, own: AbstractSet[str], taken: Mapping[int, int]) -> None:
-        """Pair parallel twins on a net of the axis; centre the reference of a mirror whose outputs are all here.
+        """Centre parallel units on a net of the axis, and the reference of a mirror whose outputs are all here.
 
         Args:
             net: The net.
@@ -409,37 +407,11 @@ class Growth:
             element = self._graph.elements[index]
             if index in taken or index in self._partner or not all(each in own for _, each in element.ends):
                 continue
-            twins = self._twins(index, taken)
-            if twins:
-                for one, other in _folded(sorted((index, *twins))):
-                    self._partner[one], self._partner[other] = other, one
-                    if one == other:
-                        self.centred.append(one)
-                    else:
-                        self.pairs.append((one, other))
-            elif not twins and role == "d" and element.on("g") == net:
+            if len(self._graph.members.get(element.name, ())) > 1:
+                self._partner[index] = index
+                self.centred.append(index)
+            elif role == "d" and element.on("g") == net:
                 others = [other for other, end in self._graph.on_net[net] if end == "g" and other != index]
                 if others and all(self._partner.get(other, other) != other for other in others):
                     self._partner[index] = index
                     self.centred.append(index)
-
-    def _twins(self, index: int, taken: Mapping[int, int]) -> list[int]:
-        """Return the free elements that are parallel to one: drawn alike, on the same nets."""
-        element = self._graph.elements[index]
-        net = next(net for _, net in element.ends if net not in self._graph.supplies)
-        found = dict.fromkeys(other for other, _ in self._graph.on_net[net] if other != index)
-        alike = (element.key, element.ends, element.body)
-        return [
-            other
-            for other in found
-            if alike
-            == (self._graph.elements[other].key, self._graph.elements[other].ends, self._graph.elements[other].body)
-            and other not in taken
-            and other not in self._partner
-        ]
-
-
-def _folded(row: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of a row about its middle, first and last at first; the middle one of an odd row with itself."""
-    for place in range((len(row) + 1) // 2):
-        yield row[place], row[-1 - place]

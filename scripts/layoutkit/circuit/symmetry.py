@@ -50,11 +50,14 @@ class Symmetry(NamedTuple):
 
     Attributes:
         structures: The largest first; no device or net is in two pairs.
-        inputs: The pairs of transistors that are the only two above one tail, also those that are no images.
+        inputs: The pairs of transistors that are the only two above one tail, also those that are no images; of equal
+            ones in parallel the first.
+        members: The first of equal devices in parallel to all of them.
     """
 
     structures: tuple[SymmetricStructure, ...]
     inputs: tuple[tuple[str, str], ...]
+    members: Mapping[str, tuple[str, ...]]
 
 
 def find_symmetry(circuit: Circuit, supplies: Supplies) -> Symmetry:
@@ -62,7 +65,7 @@ def find_symmetry(circuit: Circuit, supplies: Supplies) -> Symmetry:
     search = _Search(circuit, supplies)
     search.add(list(seeds_of(search.graph)))
     inputs = ((one.name, other.name) for one, other in Candidates(search.graph).only_two_above_a_tail())
-    return Symmetry(search.structures(), tuple(inputs))
+    return Symmetry(search.structures(), tuple(inputs), search.graph.members)
 
 
 class _Search:
@@ -154,12 +157,35 @@ class _Search:
         found = []
         for growth in self._accepted:
             side = self._right_first(growth, [order.get(names[index], 0) for index in growth.pairs[0]])
-            images = [_turned((names[a], names[b]), side) for a, b in growth.pairs if names[a] in order]
+            images = [
+                _turned(pair, side)
+                for a, b in growth.pairs
+                if names[a] in order
+                for pair in zip(self.graph.members[names[a]], self.graph.members[names[b]], strict=True)
+            ]
+            rows = [
+                tuple(self._about_middle(self.graph.members[names[index]]))
+                for index in growth.centred
+                if names[index] in order
+            ]
+            images += [pair for row in rows for pair in row if len(pair) == 2]
             pairs = tuple((self._kind(self._circuit.device(a), self._circuit.device(b)), a, b) for a, b in images)
-            centred = tuple(names[index] for index in growth.centred if names[index] in order)
+            centred = tuple(pair[0] for row in rows for pair in row if len(pair) == 1)
             nets = tuple(_turned(pair, side) for pair in growth.from_inputs())
             found.append(SymmetricStructure(pairs, centred, nets, growth.unmatched))
         return tuple(found)
+
+    def _about_middle(self, row: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        """Yield the pairs of parallel units on the axis about their middle, the outer ones first; the middle one alone.
+
+        More than two transistors are the fingers of one, which is drawn whole.
+        """
+        if len(row) > 2 and self._circuit.device(row[0]).is_mos:
+            yield from ((name,) for name in row)
+            return
+        for place in range((len(row) + 1) // 2):
+            one, other = row[place], row[-1 - place]
+            yield (one,) if one == other else (one, other)
 
     def _right_first(self, growth: Growth, places: Sequence[int]) -> bool:
         """Whether the first half is the right one: that with the outputs of mirrors, or else the one listed later."""

@@ -21,11 +21,11 @@ CONTROLS = frozenset({"g", "b"})
 
 
 class Element(NamedTuple):
-    """A device or an unknown cell as a node of the graph.
+    """A device, equal devices in parallel, or an unknown cell as a node of the graph.
 
     Attributes:
-        name: Id of the device.
-        key: How it is drawn, and what its ends are.
+        name: Id of the device, of several in parallel the first.
+        key: How it is drawn, what its ends are, and how many are in parallel.
         ends: Role and net of each terminal but the body; roles of exchangeable ends are ``e``.
         body: Net of the body; empty if that is on the source.
     """
@@ -62,7 +62,9 @@ def same_size(first: Device, second: Device) -> bool:
 
 
 class SymmetryGraph:
-    """The graph of one circuit, in its canonical order. Dummies, which are off for good, are no elements.
+    """The graph of one circuit, in its canonical order, with equal devices in parallel folded into one element.
+
+    Dummies, which are off for good or have all terminals on one net, are no elements.
 
     Args:
         circuit: The circuit, oriented.
@@ -80,14 +82,16 @@ class SymmetryGraph:
         )
         loose = {net for net, count in ends.items() if count == 1} - self.ports
         both_ways = carries_both_ways(circuit)
-        self.elements: list[Element] = []
+        folded: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
         for device in map(circuit.device, canonical_order(circuit).devices):
             if device.type == "tap" or (device.is_mos and is_off(device, supplies)):
                 continue
             leads_on = not loose & {device.terminals[end] for end in device.kind.ends}
             element = _element(device, device.id in both_ways and leads_on)
-            if any(net not in supplies for _, net in element.ends):
-                self.elements.append(element)
+            if any(net not in supplies for _, net in element.ends) and len({net for _, net in element.ends}) > 1:
+                folded[element.key, tuple(sorted(element.ends)), element.body].append(element)
+        self.members = {alike[0].name: tuple(each.name for each in alike) for alike in folded.values()}
+        self.elements = [first._replace(key=(*first.key, 1 + len(more))) for first, *more in folded.values()]
         self.elements += map(_unknown, circuit.black_boxes)
         self.number = {element.name: index for index, element in enumerate(self.elements)}
         self.on_net: dict[str, list[tuple[int, str]]] = defaultdict(list)
