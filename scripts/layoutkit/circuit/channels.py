@@ -104,6 +104,18 @@ class Channels:
         """Net to the types of the transistors whose sources are on it."""
         return {net: {device.type for device in devices} for net, devices in self.sources.items()}
 
+    def top_of(self, device: Device) -> Device:
+        """Return the upper end of the transistors in series on one gate that begin with a transistor: one long channel."""
+        seen = {device.id}
+        while True:
+            above = self.sources.get(device.terminals["d"], ())
+            if len(above) != 1 or len(self.drains[device.terminals["d"]]) != 1 or above[0].id in seen:
+                return device
+            if (above[0].type, above[0].terminals["g"]) != (device.type, device.terminals["g"]):
+                return device
+            device = above[0]
+            seen.add(device.id)
+
     def drives_one_type(self, net: str) -> bool:
         """Whether all gates on a net are those of transistors of one type; a diode makes the net, and counts last."""
         if net not in self._gate_types:

@@ -55,7 +55,7 @@ class _Cut:
 
         def place(group: RecognisedModule) -> tuple[int, bool, int]:
             aside = group.properties.get("topology") in {"self_biased", "switched"}
-            return rank.get(group.type, last), aside, -len(group.devices)
+            return rank.get(group.type, last), aside, -len(group.devices) - len(group.properties.get("cascodes", ()))
 
         for group in sorted(self._groups, key=place):
             if group.type == "current_mirror":
@@ -70,7 +70,9 @@ class _Cut:
 
     def _whole(self, group: RecognisedModule) -> None:
         owners = dict.fromkeys(self._owner[name] for name in group.devices if name in self._owner)
-        if owners:
+        if "of" in group.properties and not owners:
+            self._words.append(f"{group.id} ({' '.join(group.devices)}) is drawn as single devices")
+        elif owners:
             self._words.append(f"{group.id} ({' '.join(group.devices)}) is drawn as parts of {' and '.join(owners)}")
         elif group.type in _OF_TWO and len(group.devices) > 2:
             self._in_pairs(group)
@@ -87,6 +89,7 @@ class _Cut:
 
     def _mirror(self, group: RecognisedModule) -> None:
         properties = group.properties
+        group = replace(group, devices=(*group.devices, *properties.get("cascodes", ())))
         reference, apart = properties["reference"], set[str]()
         if "cascodes" in properties and not properties["cascoded_reference"]:
             apart = set(properties["cascodes"])

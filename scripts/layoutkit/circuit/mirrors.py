@@ -177,7 +177,7 @@ class Mirrors:
 
     def _reference(self, family: _Family) -> tuple[Device | None, Device | None]:
         """Return the reference of a family, and the transistor between its drain and the gate if there is one."""
-        diodes = [member for member in family.members if member.terminals["d"] == family.gate]
+        diodes = [member for member in family.members if self._channels.top_of(member).terminals["d"] == family.gate]
         if diodes:
             return min(
                 diodes, key=lambda each: (len(self._channels.foot(each).kinds), electrical_width(each) or 0)
@@ -399,6 +399,8 @@ class Mirrors:
             first = next((each for each in tops if each.terminals["s"] == reference.terminals["d"]), None)
             if closer is not None and "closed_by" not in extra:
                 topology = "stacked" if closer.terminals["g"] == reference.terminals["g"] else "wide_swing"
+            elif tops[0].terminals["g"] == reference.terminals["g"]:
+                topology = "stacked"
             else:
                 own = first is not None and first.terminals["d"] == first.terminals["g"]
                 topology = "cascode" if own else "biased_cascode"

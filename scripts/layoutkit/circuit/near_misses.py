@@ -95,7 +95,7 @@ class _Search:
                 self._stage.update({name: (group.id, place) for place, stage in stages for name in stage})
         for group in groups:
             if group.type not in _LOOSE:
-                for name in group.devices:
+                for name in (*group.devices, *group.properties.get("cascodes", ())):
                     self._groups[name].append(group)
 
     def alike(self) -> list[_Line]:

@@ -154,14 +154,30 @@ class _Recognition:
 
     def _modules(self) -> tuple[RecognisedModule, ...]:
         guarded = self._dummies()
+        for mirror in self._found["current_mirror"]:
+            for names in self._rows(mirror):
+                gate = self._circuit.device(names[0]).terminals["g"]
+                properties = {"matched": True, "common_gate": gate, "of": mirror.properties["reference"]}
+                self._found["cascode_pair"].append(Group("cascode_pair", names, properties))
         modules = []
         for name, module_type in MODULE_TYPES.items():
             groups = sorted(self._found[name], key=lambda group: [self._order[d] for d in group.devices])
             for number, group in enumerate(groups, start=1):
                 dummies = guarded.get((name, group.devices), [])
                 properties = {**group.properties, **({"dummies": dummies} if dummies else {})}
-                modules.append(RecognisedModule(f"{module_type.stem}_{number}", name, group.devices, properties))
+                tops = set(properties["cascodes"] if name == "current_mirror" and "cascodes" in properties else ())
+                devices = tuple(each for each in group.devices if each not in tops)
+                modules.append(RecognisedModule(f"{module_type.stem}_{number}", name, devices, properties))
         return tuple(modules)
+
+    def _rows(self, mirror: Group) -> list[tuple[str, ...]]:
+        """Return the cascodes of a mirror by their gates; those on the gate of the mirror are parts of its branches."""
+        rows: dict[str, list[str]] = defaultdict(list)
+        for name in mirror.properties.get("cascodes", ()):
+            gate = self._circuit.device(name).terminals["g"]
+            if gate != mirror.properties["common_gate"]:
+                rows[gate].append(name)
+        return [tuple(names) for names in rows.values() if len(names) > 1]
 
     def _halves(self, pair: Group) -> tuple[Device, Device]:
         """Return the transistors of a pair, of several in parallel the first."""
@@ -309,10 +325,11 @@ class _Recognition:
                 continue
             if names <= self._channels.in_logic_gates:
                 continue
-            diodes = kind == "load_pair" and all(d.terminals["d"] == d.terminals["g"] for d in (first, second))
-            loads = diodes and {first.terminals["d"], second.terminals["d"]} <= driven
+            diodes = first.is_mos and all(map(self._is_diode, (first, second)))
+            loads = diodes and {first.terminals["g"], second.terminals["g"]} <= driven
             if (names & self._taken or diodes) and not loads:
                 continue
+            kind = "load_pair" if loads else kind
             properties: dict[str, Any] = {"matched": True}
             for terminal, name in (("g", "common_gate"), ("s", "common_source")) if first.is_mos else ():
                 if first.terminals[terminal] == second.terminals[terminal]:
@@ -320,6 +337,12 @@ class _Recognition:
             if not first.is_mos:
                 properties["facing"] = [list(nets) for nets in facing_nets(first, second, self._image_of)]
             self._add_pair(kind, first, second, properties)
+
+    def _is_diode(self, device: Device) -> bool:
+        """Whether a transistor, or the lowest of several in series on one gate, has its gate on the drain at the top."""
+        below = self._channels.drains.get(device.terminals["s"], ())
+        lowest = not any(each.terminals["g"] == device.terminals["g"] for each in below)
+        return lowest and self._channels.top_of(device).terminals["d"] == device.terminals["g"]
 
     def _cascodes_of_pairs(self) -> None:
         """Add the equal transistors on the drains of an input pair, on one gate or on those of the pair.

@@ -306,7 +306,8 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
             for devices in by_kind.values():
                 if len(devices) > 1:
                     key = frozenset(placed.index for placed in devices)
-                    group = MatchedDevices(kind.words, module.type in _STRICT, tuple(devices), relatives)
+                    strict = module.type in _STRICT and "of" not in module.properties  # no cascodes of a mirror
+                    group = MatchedDevices(kind.words, strict, tuple(devices), relatives)
                     if key not in found or (group.strict and not found[key].strict):
                         found[key] = group
     return [found[key] for key in sorted(found, key=sorted)]

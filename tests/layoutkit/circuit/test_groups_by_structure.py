@@ -265,7 +265,8 @@ CIRCUITS = {
         .replace("\n        A", "\n        MA")
         .replace("\n        S", "\n        MS"),
         {
-            ("current_mirror", "M1 M2 M3 MC1 MC2 MC3", None, "driven"),
+            ("current_mirror", "M1 M2 M3", None, "driven"),
+            ("cascode_pair", "MC1 MC2 MC3"),
             ("differential_pair", "MA1 MA2"),
             ("current_mirror", "MA3 MA4", "MA3", "simple"),
             ("bipolar_array", "Q1 Q2"),
@@ -339,7 +340,8 @@ CIRCUITS = {
         """,
         {
             ("differential_pair", "M1 M2"),
-            ("current_mirror", "M3 M4 M5 M6 M7 M8", "M5", "wide_swing"),
+            ("current_mirror", "M3 M4 M5 M6", "M5", "wide_swing"),
+            ("cascode_pair", "M7 M8"),
             ("cascode_pair", "M10 M9"),
         },
     ),
@@ -352,7 +354,7 @@ CIRCUITS = {
         M5 i i m vss nch w=4u l=1u
         M6 o i n vss nch w=4u l=1u
         """,
-        {("current_mirror", "M1 M2 M3 M4 M5 M6", "M1", "cascode")},
+        {("current_mirror", "M1 M2", "M1", "cascode"), ("cascode_pair", "M3 M4"), ("cascode_pair", "M5 M6")},
     ),
     "two sources in a loop of an amplifier": (
         """

@@ -208,7 +208,7 @@ def test_a_mirror_has_its_reference_first_and_its_ratios(spice):
     assert any(line.startswith("MD has the gate of mirror MR") for line in roles.not_matched)
 
 
-def test_a_cascode_mirror_has_four_devices(spice):
+def test_a_cascode_mirror_is_a_mirror_and_a_row_of_cascodes(spice):
     circuit = spice(
         sub("""
         M1 a a vss vss nmos w=2u l=1u
@@ -217,8 +217,9 @@ def test_a_cascode_mirror_has_four_devices(spice):
         M4 out bias b vss nmos w=2u l=1u
         """)
     )
-    (mirror,) = recognise(circuit)
-    assert (mirror.devices, mirror.properties["topology"]) == (("M1", "M2", "M3", "M4"), "cascode")
+    mirror, row = recognise(circuit)
+    assert (mirror.devices, mirror.properties["topology"]) == (("M1", "M2"), "cascode")
+    assert (row.type, row.devices) == ("cascode_pair", ("M3", "M4"))
 
 
 def test_two_outputs_under_one_cascode_are_no_cascode_mirror_with_that_device_twice(spice):
@@ -256,8 +257,9 @@ def test_cascodes_with_a_bias_of_their_own_belong_to_the_mirror(spice):
             "bias vc out vss",
         )
     )
-    (mirror,) = recognise(circuit)
-    assert (mirror.devices, mirror.properties["topology"]) == (("M1", "M2", "M3", "M4"), "biased_cascode")
+    mirror, row = recognise(circuit)
+    assert (mirror.devices, mirror.properties["topology"]) == (("M1", "M2"), "biased_cascode")
+    assert (row.type, row.devices) == ("cascode_pair", ("M3", "M4"))
     assert mirror.properties["ratios"] == {"M2": 2.0}
 
 
@@ -270,8 +272,9 @@ def test_a_wide_swing_mirror_is_driven_through_its_cascode(spice):
         M4 out vip b vss nmos w=2u l=1u
         """)
     )
-    (mirror,) = recognise(circuit)
-    assert (mirror.devices, mirror.properties["topology"]) == (("M1", "M2", "M3", "M4"), "wide_swing")
+    mirror, row = recognise(circuit)
+    assert (mirror.devices, mirror.properties["topology"]) == (("M1", "M2"), "wide_swing")
+    assert (row.type, row.devices) == ("cascode_pair", ("M3", "M4"))
 
 
 def test_a_branch_without_a_cascode_leaves_the_others_in_their_mirror(spice):
@@ -284,8 +287,9 @@ def test_a_branch_without_a_cascode_leaves_the_others_in_their_mirror(spice):
         M5 out vip b vss nmos w=2u l=0.5u m=5
         """)
     )
-    (mirror,) = recognise(circuit)
-    assert (mirror.devices, mirror.properties["topology"]) == (("M1", "M2", "M3", "M4", "M5"), "wide_swing")
+    mirror, row = recognise(circuit)
+    assert (mirror.devices, mirror.properties["topology"]) == (("M1", "M2", "M3"), "wide_swing")
+    assert (row.type, row.devices) == ("cascode_pair", ("M4", "M5"))
 
 
 def test_a_stacked_mirror_shares_its_gates(spice):
@@ -298,7 +302,20 @@ def test_a_stacked_mirror_shares_its_gates(spice):
         """)
     )
     (mirror,) = recognise(circuit)
-    assert (set(mirror.devices), mirror.properties["topology"]) == ({"M1", "M2", "M3", "M4"}, "stacked")
+    assert (mirror.devices, mirror.properties["topology"]) == (("M1", "M2"), "stacked")
+    assert mirror.properties["cascodes"] == ["M3", "M4"]
+
+
+def test_a_transistor_of_several_in_series_on_one_gate_is_one_diode(spice):
+    """Long channels that are written as short ones in series: the lowest ones are the mirror."""
+    body = "\n".join(
+        f"M{n}{side} {out if n == 4 else f'{side}{n}'} bias {f'{side}{n - 1}' if n > 1 else 'vss'} vss nmos w=2u l=0.5u"
+        for side, out in (("A", "bias"), ("B", "out"))
+        for n in range(1, 5)
+    )
+    (mirror,) = recognise(spice(sub(body, "bias out vss")))
+    assert (mirror.devices, mirror.properties["reference"]) == (("M1A", "M1B"), "M1A")
+    assert (mirror.properties["topology"], len(mirror.properties["cascodes"])) == ("stacked", 6)
 
 
 def test_current_sources_that_an_amplifier_drives_are_a_mirror(spice):
