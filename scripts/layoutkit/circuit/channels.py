@@ -158,13 +158,13 @@ class Channels:
             by_port: Whether a gate that only something outside drives counts, too.
         """
         gate = device.terminals["g"]
-        if self._passes(device):
+        if self.passes(device):
             return True
         if gate in self._on[device.type] or self.is_logic(gate):
             return True
         return by_port and gate in self._outside and not self.is_driven(gate)
 
-    def _passes(self, device: Device) -> bool:
+    def passes(self, device: Device) -> bool:
         """Whether a transistor is half of a transmission gate."""
         ends = self._ends_of(device)
         return ends in self._both_types and not any(net in self.supplies for net in ends)
@@ -194,7 +194,7 @@ class Channels:
                 pulled[device.type].add(device.terminals["d"])
             return bool(pulled["nmos"] & pulled["pmos"])
         drivers = self.channel_ends(net)
-        if len(drivers) <= _MOST_IN_A_GATE and drivers and all(self._passes(device) for device in drivers):
+        if len(drivers) <= _MOST_IN_A_GATE and drivers and all(self.passes(device) for device in drivers):
             fars = {end for device in drivers for end in self._ends_of(device)} - {net}
             return not self.others.get(net) and all(self.is_logic(far) for far in fars)
         down, up = (_gates_of(self._pulled_by(net, kind)) for kind in ("nmos", "pmos"))

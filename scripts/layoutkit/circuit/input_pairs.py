@@ -206,6 +206,7 @@ class Candidates:
             others = by_nets.get((key, body, gate, drain), [])
             crossed = len(members) == len(others) == 1 and not {drain, gate} & self._rails
             crossed = crossed and self._graph.number[members[0].name] < self._graph.number[others[0].name]
+            crossed = crossed and (members[0].on("s") in self._rails) == (others[0].on("s") in self._rails)
             if crossed and self._driven_beside(drain, gate) == self._driven_beside(gate, drain):
                 yield Seed(members[0].name, others[0].name, sure=True)
 

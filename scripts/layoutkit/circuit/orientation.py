@@ -105,6 +105,7 @@ class _Drains:
     def __init__(self, circuit: Circuit) -> None:
         supplies = find_supplies(circuit)
         self._circuit = circuit
+        self._power, self._ground = frozenset(supplies.power), frozenset(supplies.ground)
         self._potentials = {kind: _potentials(circuit, supplies, kind) for kind in ("nmos", "pmos")}
         self._places: dict[tuple[str, str], tuple[object, ...]] = {}
         self._local = {name: nets for instance in circuit.subcircuits for name, nets in instance.devices.items()}
@@ -194,9 +195,17 @@ class _Drains:
         return all(device.is_mos and device.terminals["g"] in self._ports - {net} for device in devices)
 
     def _crossed(self, device: Device, end: str) -> bool:
-        """Whether the gate of an equal transistor is on an end, and an end of that one on the gate of this one."""
+        """Whether the gate of an equal transistor is on an end, and an end of that one on the gate of this one.
+
+        The other ends of both are on one supply, or on none: what leads to power and what leads to ground do not cross.
+        """
+        gate, net = device.terminals["g"], device.terminals
+        far = self._kind(net["s"] if end == net["d"] else net["d"])
         others = self._by_gate.get((end, *self._key(device, "g")[1:]), ())
-        return any(device.terminals["g"] in ends for ends in others)
+        return any(gate in ends and far == self._kind(ends[ends[0] == gate]) for ends in others)
+
+    def _kind(self, net: str) -> str:
+        return "power" if net in self._power else "ground" if net in self._ground else ""
 
     def _rise(self, device: Device, end: str, other: str) -> float:
         """Return by how much the other end is nearer to the rail of the drains."""

@@ -2,7 +2,7 @@ r"""Recognising the groups that belong together in an analog layout.
 
 Each kind of group has a room of its own: mirrors and current sources (``mirrors.py``), input pairs
 (``input_pairs.py``), what is symmetric about those (``symmetry.py``), inverters and equal stages (``stages.py``),
-ratios of resistors and capacitors and arrays of bipolar transistors (``ratios.py``). A device may be in several groups:
+equal switches (``switches.py``), ratios of resistors and capacitors and arrays of bipolar transistors (``ratios.py``). A device may be in several groups:
 the two diodes that load a pair are also the references of two mirrors. What is drawn as one module is decided in
 ``roles.py``.
 Every search runs over devices indexed by the nets they share, so its cost grows with the devices, not with their pairs.
@@ -29,8 +29,9 @@ from layoutkit.circuit.near_misses import near_misses
 from layoutkit.circuit.ratios import ResistorRatios, bipolar_arrays, capacitor_ratios
 from layoutkit.circuit.stages import inverters, ring_stages
 from layoutkit.circuit.supplies import find_supplies
+from layoutkit.circuit.switches import switch_groups
 from layoutkit.circuit.symmetry import SymmetricStructure, facing_nets, find_symmetry, is_capacitor
-from layoutkit.circuit.symmetry_graph import drawing, same_size
+from layoutkit.circuit.symmetry_graph import same_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -131,10 +132,13 @@ class _Recognition:
         for mirror in self._found["current_mirror"]:
             for first, second in mirrors.cascode_pairs(mirror, self._taken):
                 self._add_pair("cascode_pair", first, second, {"matched": True, "common_gate": first.terminals["g"]})
-        self._switches_of_mirrors()
         mirrored = {name for mirror in self._found["current_mirror"] for name in mirror.devices}
         for inverter in inverters(self._channels, self._taken, mirrored):
             self._add(inverter)
+        for group in switch_groups(
+            self._channels, self._found["current_mirror"], self._found["inverter"], frozenset(self._taken)
+        ):
+            self._add(group)
         pairs = [self._halves(pair) for pair in self._found["differential_pair"]]
         arrays = bipolar_arrays(self._channels, self._order)
         gates = [(one.terminals["g"], other.terminals["g"]) for one, other in pairs]
@@ -243,6 +247,10 @@ class _Recognition:
             own = by_drain_gate[device.type, device.model.lower(), net["d"], net["g"]]
             if net["d"] == net["g"] or not partners or device.id in self._taken:
                 continue
+            if device.both_ways or partners[0].both_ways:
+                continue  # nothing tells which end is the drain
+            if (net["s"] in self._supplies) != (partners[0].terminals["s"] in self._supplies):
+                continue  # the one drives the other
             if {each.id for each in own} - {*self._in_parallel(device)} or device is not own[0]:
                 continue
             if {each.id for each in partners} - {*self._in_parallel(partners[0])}:
@@ -376,15 +384,6 @@ class _Recognition:
         devices = [device for device in devices if not self._channels.is_logic(device.terminals["d"])]
         found = {(device.terminals["s"], device.type) for device in devices}
         return {(net, kind) for net, kind in found if net not in self._supplies}
-
-    def _switches_of_mirrors(self) -> None:
-        """Find equal switches below the sources of one mirror, among them those that are always on."""
-        for mirror in list(self._found["current_mirror"]):
-            feet = [name for names in mirror.properties.get("feet", {}).values() for name in names]
-            switches = [self._channels.mos[name] for name in dict.fromkeys(feet) if name in self._channels.mos]
-            if len(switches) > 1 and len({drawing(each) for each in switches}) == 1:
-                names = tuple(each.id for each in switches)
-                self._add(Group("switch_pair", names, {"matched": True, "of": mirror.properties["reference"]}))
 
 
 def _unit(device: Device) -> tuple[Any, ...]:

@@ -80,7 +80,7 @@ def _ends_as_stage(channels: Channels, device: Device, current_sources: Collecti
 
 def _is_fed_from_outside(channels: Channels, net: str) -> bool:
     """Whether a port feeds sources of one type alone, such as the regulated supply of a ring."""
-    if net not in channels.ports or channels.drains.get(net) or channels.gates.get(net) or channels.others.get(net):
+    if net not in channels.ports or channels.drains.get(net) or channels.others.get(net):
         return False
     return len(channels.source_types.get(net, ())) == 1
 

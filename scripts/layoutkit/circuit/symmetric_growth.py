@@ -115,7 +115,13 @@ class Growth:
     @property
     def score(self) -> float:
         """How much of the circuit it explains."""
-        return len(self.pairs) + 0.1 * len(self.centred) - 0.25 * self.unmatched
+        return len(self.pairs) + 0.1 * len(self.centred) - 0.25 * self.unmatched - 0.5 * self._disagreeing
+
+    @property
+    def _disagreeing(self) -> int:
+        """How many pairs have gates on two nets that are no images of each other, as in a buffer."""
+        ends = (zip(self._graph.elements[a].ends, self._graph.elements[b].ends, strict=True) for a, b in self.pairs)
+        return sum(role in CONTROLS and x != y and self.images.get(x) != y for pair in ends for (role, x), (_, y) in pair)
 
     def from_inputs(self) -> tuple[tuple[str, str], ...]:
         """Return the pairs of nets, those at the gates of the first pair first."""
@@ -261,7 +267,8 @@ class Growth:
     def _groups(self, net: str, level: int) -> dict[tuple[Any, ...], list[int]]:
         found: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         for index, role in self._graph.on_net[net]:
-            if self._free(index) and (level > _ATTACHED or role not in CONTROLS):
+            late = role in CONTROLS or self._graph.is_capacitor(index)  # no current tells the ends of a capacitor
+            if self._free(index) and (level > _ATTACHED or not late):
                 found[(role, self._graph.elements[index].key)].append(index)
         return found
 

@@ -153,12 +153,13 @@ class SymmetryGraph:
         if not drain or source in self.supplies:
             return False
         if all(other == index for other in self._ends(drain)):  # an output, unless it charges a capacitor
-            stored = any(self._is_capacitor(other) for other, _ in self.on_net[source])
+            stored = any(self.is_capacitor(other) for other, _ in self.on_net[source])
             return stored or not self._conducts(source, index)
         beyond = any(other != index for other in self._leading(drain))
         return not self._conducts(source, index) or not (beyond or drain in self.ports or drain in self.supplies)
 
-    def _is_capacitor(self, index: int) -> bool:
+    def is_capacitor(self, index: int) -> bool:
+        """Whether an element is a capacitor, also one of a transistor with drain and source on one net."""
         return not {*self.elements[index].key[:2]}.isdisjoint(("capacitor", "mos_capacitor"))
 
     def _ends(self, net: str) -> list[int]:
@@ -171,12 +172,12 @@ class SymmetryGraph:
         """Whether another element may carry direct current to or from a net; a supply always does."""
         if net in self.supplies:
             return True
-        return any(index != but and not self._is_capacitor(index) for index in self._ends(net))
+        return any(index != but and not self.is_capacitor(index) for index in self._ends(net))
 
     def _leading(self, net: str) -> list[int]:
         """Return the elements that carry direct current from a net on to others."""
         if net not in self._lead_on:
-            carrying = (index for index in self._ends(net) if not self._is_capacitor(index))
+            carrying = (index for index in self._ends(net) if not self.is_capacitor(index))
             self._lead_on[net] = [index for index in carrying if self._conducts(self._far(index, net), index)]
         return self._lead_on[net]
 

@@ -1,0 +1,97 @@
+r"""Find equal switches: below the sources of a mirror, steering one current into two nets, and ladders of transistors.
+
+      M1|--|M2            current            in --M1-- net --M3-- net --M5--
+        |  |             __|__                     |          |          |
+       S1  S2          S1|   |S2                   M2         M4         M6
+        |  |          b--|   |--not b              |          |          |
+       rail           out     dump                out        out        out
+    below a mirror     steering          one ladder, all gates on one net
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.circuit.mirrors import Group
+from layoutkit.circuit.symmetry_graph import drawing
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from layoutkit.circuit.channels import Channels
+    from layoutkit.circuit.circuit import Device
+
+FEWEST_IN_LADDER = 4  # transistors; fewer in series on one gate are one long channel
+_MOST_ON_A_NET = 64  # channel ends
+
+
+def switch_groups(
+    channels: Channels, mirrors: Iterable[Group], inverters: Iterable[Group], taken: Collection[str]
+) -> Iterator[Group]:
+    """Yield the groups of equal switches.
+
+    Args:
+        channels: The channels of the circuit.
+        mirrors: Its mirrors.
+        inverters: Its inverters, which say which signals are complements of each other.
+        taken: Transistors that are part of other groups.
+    """
+    yield from _below_mirrors(channels, mirrors)
+    yield from _ladders(channels, taken)
+    yield from _steering(channels, inverters, taken)
+
+
+def _below_mirrors(channels: Channels, mirrors: Iterable[Group]) -> Iterator[Group]:
+    """Yield the equal switches below the sources of one mirror, among them those that are always on."""
+    for mirror in mirrors:
+        feet = [name for names in mirror.properties.get("feet", {}).values() for name in names]
+        switches = [channels.mos[name] for name in dict.fromkeys(feet) if name in channels.mos]
+        if len(switches) > 1 and len({drawing(each) for each in switches}) == 1:
+            yield _group(switches, {"of": mirror.properties["reference"]})
+
+
+def _steering(channels: Channels, inverters: Iterable[Group], taken: Collection[str]) -> Iterator[Group]:
+    """Yield the two equal transistors on one net that a signal and its complement switch."""
+    complement = {each.properties["output"]: each.properties["input"] for each in inverters}
+    for net in dict.fromkeys((*channels.drains, *channels.sources)):
+        ends = channels.channel_ends(net)
+        if net in channels.supplies or len(ends) > _MOST_ON_A_NET:
+            continue
+        on_gate: dict[str, list[Device]] = defaultdict(list)
+        for device in ends:
+            to_rail = any(device.terminals[end] in channels.supplies for end in ("d", "s"))
+            if not (to_rail or device.id in taken or channels.passes(device)):
+                on_gate[device.terminals["g"]].append(device)
+        for gate, (device, *more) in on_gate.items():
+            others = on_gate.get(complement.get(gate, ""), ())
+            if not more and len(others) == 1 and drawing(device) == drawing(others[0]):
+                yield _group((others[0], device), {"common_net": net})
+
+
+def _ladders(channels: Channels, taken: Collection[str]) -> Iterator[Group]:
+    """Yield the equal transistors on one gate whose channels form one network off the supplies, as a divider of currents."""
+    alike: dict[Any, list[Device]] = defaultdict(list)
+    for device in channels.mos.values():
+        ends = {device.terminals["d"], device.terminals["s"]}
+        if device.both_ways and device.id not in taken and not any(net in channels.supplies for net in ends):
+            alike[device.terminals["g"], drawing(device)].append(device)
+    for devices in alike.values():
+        on: dict[str, list[Device]] = defaultdict(list)
+        for device in devices:
+            for end in ("d", "s"):
+                on[device.terminals[end]].append(device)
+        left = {device.id: device for device in devices}
+        while left:
+            found = [left.pop(next(iter(left)))]
+            for device in found:  # which grows
+                for end in ("d", "s"):
+                    found += [left.pop(other.id) for other in on[device.terminals[end]] if other.id in left]
+            branches = any(len(on[device.terminals[end]]) > 2 for device in found for end in ("d", "s"))
+            if len(found) >= FEWEST_IN_LADDER and branches:
+                names = {device.id for device in found}
+                yield _group([device for device in devices if device.id in names], {})
+
+
+def _group(devices: Iterable[Device], properties: dict[str, Any]) -> Group:
+    return Group("switch_pair", tuple(device.id for device in devices), {"matched": True, **properties})
