@@ -105,7 +105,7 @@ class Channels:
         return {net: {device.type for device in devices} for net, devices in self.sources.items()}
 
     def top_of(self, device: Device) -> Device:
-        """Return the upper end of the transistors in series on one gate that begin with a transistor: one long channel."""
+        """Return the last of the transistors in series on one gate above a transistor, which are one long channel."""
         seen = {device.id}
         while True:
             above = self.sources.get(device.terminals["d"], ())

@@ -99,7 +99,7 @@ class _Drains:
     """Decides which end of each transistor is its drain.
 
     Where equal transistors on one of its nets say more, they count: a switch that pulls one output of a pair to the
-    rail does not turn that half.
+    rail does not turn that half. The sources below cascodes of their size do not count.
     """
 
     def __init__(self, circuit: Circuit) -> None:
@@ -114,11 +114,20 @@ class _Drains:
         self._ports = frozenset(circuit.ports)
         self._gates: dict[tuple[object, ...], list[str]] = defaultdict(list)  # on an end, to those of equal transistors
         self._by_gate: dict[tuple[object, ...], list[tuple[str, str]]] = defaultdict(list)
+        mos = [device for device in circuit.devices if device.is_mos]
+        between = {(frozenset((d.terminals["d"], d.terminals["s"])), self._key(d, "g")[1:]) for d in mos}
+        self._closed_over = {
+            device.terminals["g"]
+            for device in mos
+            if (far := self._far_from_rail(device)) is not None
+            and (frozenset((far, device.terminals["g"])), self._key(device, "g")[1:]) in between
+        }
         for device in circuit.devices:
             if device.is_mos:
                 self._by_gate[self._key(device, "g")].append((device.terminals["d"], device.terminals["s"]))
                 for end, other in (("d", "s"), ("s", "d")):
-                    self._rises[self._key(device, end)] += self._rise(device, end, other)
+                    if not self._is_source(device):
+                        self._rises[self._key(device, end)] += self._rise(device, end, other)
                     self._gates[self._key(device, end)].append(device.terminals["g"])
         self.both_ways = self._both_ways(supplies)
 
@@ -170,8 +179,9 @@ class _Drains:
         if len(crossed) == 1 and net["g"] != crossed[0]:
             return crossed[0]
         rise = self._rise(device, "s", "d")
-        besides_s = self._rises[self._key(device, "s")] - rise
-        besides_d = self._rises[self._key(device, "d")] + rise
+        own = 0.0 if self._is_source(device) else rise
+        besides_s = self._rises[self._key(device, "s")] - own
+        besides_d = self._rises[self._key(device, "d")] + own
         rise += sum(each for each in (besides_s, -besides_d) if abs(each) > _CLEARER * abs(rise))
         if abs(rise) > _EQUAL:
             return net["d"] if rise > 0 else net["s"]
@@ -203,6 +213,15 @@ class _Drains:
         far = self._kind(net["s"] if end == net["d"] else net["d"])
         others = self._by_gate.get((end, *self._key(device, "g")[1:]), ())
         return any(gate in ends and far == self._kind(ends[ends[0] == gate]) for ends in others)
+
+    def _is_source(self, device: Device) -> bool:
+        """Whether a transistor on its rail has the gate of a mirror that is closed over a cascode of its size."""
+        return device.terminals["g"] in self._closed_over and self._far_from_rail(device) is not None
+
+    def _far_from_rail(self, device: Device) -> str | None:
+        """Return the net of the end that is not on the rail of a transistor's sources; None where none is on it."""
+        net, rail = device.terminals, self._ground if device.type == "nmos" else self._power
+        return net["d"] if net["s"] in rail else net["s"] if net["d"] in rail else None
 
     def _kind(self, net: str) -> str:
         return "power" if net in self._power else "ground" if net in self._ground else ""

@@ -1,10 +1,10 @@
 r"""Recognising the groups that belong together in an analog layout.
 
 Each kind of group has a room of its own: mirrors and current sources (``mirrors.py``), input pairs
-(``input_pairs.py``), what is symmetric about those (``symmetry.py``), inverters and equal stages (``stages.py``),
-equal switches (``switches.py``), ratios of resistors and capacitors and arrays of bipolar transistors (``ratios.py``). A device may be in several groups:
-the two diodes that load a pair are also the references of two mirrors. What is drawn as one module is decided in
-``roles.py``.
+(``input_pairs.py``), what is symmetric about those (``symmetry.py``), inverters and equal stages (``stages.py``), equal
+switches (``switches.py``), ratios of resistors and capacitors and arrays of bipolar transistors (``ratios.py``). A
+device may be in several groups: the two diodes that load a pair are also the references of two mirrors. What is drawn
+as one module is decided in ``roles.py``.
 Every search runs over devices indexed by the nets they share, so its cost grows with the devices, not with their pairs.
 
         d1   d2          iref    out           d1    d2
@@ -34,7 +34,7 @@ from layoutkit.circuit.symmetry import SymmetricStructure, facing_nets, find_sym
 from layoutkit.circuit.symmetry_graph import same_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True)
@@ -337,17 +337,16 @@ class _Recognition:
             loads = diodes and {first.terminals["g"], second.terminals["g"]} <= driven
             if (names & self._taken or diodes) and not loads:
                 continue
-            kind = "load_pair" if loads else kind
             properties: dict[str, Any] = {"matched": True}
             for terminal, name in (("g", "common_gate"), ("s", "common_source")) if first.is_mos else ():
                 if first.terminals[terminal] == second.terminals[terminal]:
                     properties[name] = first.terminals[terminal]
             if not first.is_mos:
                 properties["facing"] = [list(nets) for nets in facing_nets(first, second, self._image_of)]
-            self._add_pair(kind, first, second, properties)
+            self._add_pair("load_pair" if loads else kind, first, second, properties)
 
     def _is_diode(self, device: Device) -> bool:
-        """Whether a transistor, or the lowest of several in series on one gate, has its gate on the drain at the top."""
+        """Whether a transistor, or the lowest of several in series on one gate, is connected as a diode."""
         below = self._channels.drains.get(device.terminals["s"], ())
         lowest = not any(each.terminals["g"] == device.terminals["g"] for each in below)
         return lowest and self._channels.top_of(device).terminals["d"] == device.terminals["g"]

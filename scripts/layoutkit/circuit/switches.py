@@ -1,11 +1,11 @@
 r"""Find equal switches: below the sources of a mirror, steering one current into two nets, and ladders of transistors.
 
-      M1|--|M2            current            in --M1-- net --M3-- net --M5--
-        |  |             __|__                     |          |          |
-       S1  S2          S1|   |S2                   M2         M4         M6
-        |  |          b--|   |--not b              |          |          |
-       rail           out     dump                out        out        out
-    below a mirror     steering          one ladder, all gates on one net
+  M1|--|M2            current            in --M1-- net --M3-- net --M5--
+    |  |             __|__                     |          |          |
+   S1  S2          S1|   |S2                   M2         M4         M6
+    |  |          b--|   |--not b              |          |          |
+   rail           out     dump                out        out        out
+below a mirror     steering          one ladder, all gates on one net
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def _steering(channels: Channels, inverters: Iterable[Group], taken: Collection[
     complement = {each.properties["output"]: each.properties["input"] for each in inverters}
     for net in dict.fromkeys((*channels.drains, *channels.sources)):
         ends = channels.channel_ends(net)
-        if net in channels.supplies or len(ends) > _MOST_ON_A_NET:
-            continue
+        if net in channels.supplies or channels.gates.get(net) or len(ends) > _MOST_ON_A_NET:
+            continue  # a voltage, not a current, is switched where a gate is on the net
         on_gate: dict[str, list[Device]] = defaultdict(list)
         for device in ends:
             to_rail = any(device.terminals[end] in channels.supplies for end in ("d", "s"))
@@ -70,7 +70,7 @@ def _steering(channels: Channels, inverters: Iterable[Group], taken: Collection[
 
 
 def _ladders(channels: Channels, taken: Collection[str]) -> Iterator[Group]:
-    """Yield the equal transistors on one gate whose channels form one network off the supplies, as a divider of currents."""
+    """Yield the equal transistors on one gate whose channels form one network, as a divider of currents."""
     alike: dict[Any, list[Device]] = defaultdict(list)
     for device in channels.mos.values():
         ends = {device.terminals["d"], device.terminals["s"]}

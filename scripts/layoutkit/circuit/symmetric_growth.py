@@ -115,13 +115,17 @@ class Growth:
     @property
     def score(self) -> float:
         """How much of the circuit it explains."""
-        return len(self.pairs) + 0.1 * len(self.centred) - 0.25 * self.unmatched - 0.5 * self._disagreeing
+        passive = sum(not self._graph.elements[a].on("g") for a, _ in self.pairs)
+        worth = len(self.pairs) - 0.6 * passive + 0.1 * len(self.centred)
+        return worth - 0.25 * self.unmatched - 0.5 * self._disagreeing
 
     @property
     def _disagreeing(self) -> int:
         """How many pairs have gates on two nets that are no images of each other, as in a buffer."""
         ends = (zip(self._graph.elements[a].ends, self._graph.elements[b].ends, strict=True) for a, b in self.pairs)
-        return sum(role in CONTROLS and x != y and self.images.get(x) != y for pair in ends for (role, x), (_, y) in pair)
+        return sum(
+            role in CONTROLS and x != y and self.images.get(x) != y for pair in ends for (role, x), (_, y) in pair
+        )
 
     def from_inputs(self) -> tuple[tuple[str, str], ...]:
         """Return the pairs of nets, those at the gates of the first pair first."""

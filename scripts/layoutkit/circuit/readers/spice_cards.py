@@ -114,7 +114,7 @@ class _Kinds:
         return listed or stated or classify_model(model, on_mos_card=on_mos_card) or self._names.target_kind(model)
 
     def by_shape(self, model: str, nodes: list[str], params: Mapping[str, str]) -> str | None:
-        """Return the kind of a cell that nobody defines, of four nodes, a width and a length: a MOS transistor by its name."""
+        """Return the MOS type that the name of an undefined cell of four nodes, a width and a length says."""
         if len(nodes) != len(KINDS["nmos"].terminals) or not {"w", "l"} <= params.keys():
             return None
         return self.of(model, on_mos_card=True)
