@@ -139,10 +139,10 @@ class Growth:
 
         An element across them joins them, or a net of both that nothing else is on: two of many current sources on one
         bias net are no images. Sides are parallel that differ in inner nets only, as the two stacks of one gate. Two
-        equal passive devices are one if the circuit has no others.
+        equal passive devices on nets of their own are one if the circuit has no others.
         """
         passive = not any(element.on("g") for element in (self._graph.elements[a] for a, _ in self.pairs))
-        joined = len(self.pairs) + len(self.centred) > 1 or (passive and len(self._graph.elements) == 2)
+        joined = len(self.pairs) + len(self.centred) > 1 or (passive and len(self._graph.elements) == 2 and not self._axis)
         if self.unmatched or not joined or not self.net_pairs:
             return False
         if not (self.centred or passive or any(map(self._is_own, (*self._shared, *self._axis)))):
