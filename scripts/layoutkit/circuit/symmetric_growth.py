@@ -142,8 +142,9 @@ class Growth:
         equal passive devices on nets of their own are one if the circuit has no others.
         """
         passive = not any(element.on("g") for element in (self._graph.elements[a] for a, _ in self.pairs))
-        joined = len(self.pairs) + len(self.centred) > 1 or (passive and len(self._graph.elements) == 2 and not self._axis)
-        if self.unmatched or not joined or not self.net_pairs:
+        alone = passive and len(self._graph.elements) == 2 and not self._axis
+        joined = len(self.pairs) + len(self.centred) > 1
+        if self.unmatched or not (joined or alone) or not self.net_pairs:
             return False
         if not (self.centred or passive or any(map(self._is_own, (*self._shared, *self._axis)))):
             return False
