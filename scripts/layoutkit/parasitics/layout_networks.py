@@ -12,26 +12,28 @@ from layoutkit.parasitics.net_resistance import CONTACT, POLY, WireExtractor
 from layoutkit.parasitics.terminal_feeds import Place, channels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from layoutkit.extract.extracted import Extraction, LayoutNet
     from layoutkit.parasitics.layout_circuit import FeedsOfNet, LayoutCircuit
 
 
 def layout_networks(
-    found: LayoutCircuit, only: Collection[int] | None = None
+    found: LayoutCircuit, only: Collection[int] | None = None, feeds: Mapping[int, FeedsOfNet] | None = None
 ) -> tuple[dict[int, NetNetwork], set[str]]:
     """Return the network of each net, by its number, and what could not be computed.
 
     Args:
         found: The layout.
         only: Numbers of the nets; None for all.
+        feeds: What feeds the terminals of each net, under names that say which of them a net without a port is measured
+            from, the first; None for the names of the netlist.
     """
     extraction = found.extraction
     wires = WireExtractor(extraction.technology)
     channels = kdb.Shapes()
     channels.insert(channels_of(extraction))
-    feeds = found.feeds
+    feeds = found.feeds if feeds is None else feeds
     networks, unchecked = {}, set()
     for number, net in sorted(extraction.nets.items()):
         if only is not None and number not in only:

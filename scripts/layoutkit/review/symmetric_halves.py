@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -106,7 +108,14 @@ class Symmetry:
             return
         numbers = {subject.number[net] for pair in wanted for net in pair}
         unlike = {subject.number[net] for pair in wanted if not self._drawn_as_images(*pair) for net in pair}
-        networks, unchecked = layout_networks(subject.found, unlike)
+        feeds = {
+            number: {
+                (self._places.get(name, name), end): each for (name, end), each in subject.found.feeds[number].items()
+            }
+            for number in unlike
+        }
+        networks, unchecked = layout_networks(subject.found, unlike, feeds)
+        unchecked = {self._with_names(reason) for reason in unchecked}
         capacitance = capacitances(self._near(numbers), subject.technology, _DEPTH)
         self.unjudged += [Unjudged("net-pair", reason) for reason in sorted({*unchecked, *capacitance.unchecked})]
         coupling: dict[int, dict[str, float]] = {number: {} for number in numbers}
@@ -127,7 +136,7 @@ class Symmetry:
         judged = tuple(
             replace(
                 group,
-                pairs=tuple((self._place(a), self._place(b)) for a, b in group.pairs),
+                pairs=tuple((self._places.get(a, a), self._places.get(b, b)) for a, b in group.pairs),
                 net_pairs=tuple(in_order(pair) for pair in group.net_pairs if pair in wanted),
             )
             for group in structure.symmetry
@@ -139,15 +148,29 @@ class Symmetry:
                 yield from self._unequal("resistance", pair.resistance_percent, pair.nets, box)
 
     def _carrying(self, nodes: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
-        """Return the nodes of terminals that carry a direct current: what leads to a gate costs no voltage.
+        """Return the nodes of terminals that carry a direct current: what leads to a gate costs no voltage."""
+        return {
+            (name, self._end(self._names.get(name, name), end)): node
+            for (name, end), node in nodes.items()
+            if end != "g"
+        }
 
-        Devices are called by their places, since the first one of them is where resistances may be measured from.
-        """
-        return {(self._place(name), self._end(name, end)): node for (name, end), node in nodes.items() if end != "g"}
+    @cached_property
+    def _places(self) -> dict[str, str]:
+        """What devices are called by their places and those of their images, so that images are measured alike."""
+        found: dict[str, str] = {}
+        for placed in self.subject.placed:
+            pair = min([placed.index, *(image.index for image in self.subject.images(placed))])
+            found |= dict.fromkeys((placed.key, *placed.names), f"{pair:06d}/{int(placed.index != pair)}")
+        return found
 
-    def _place(self, name: str) -> str:
-        placed = self.subject.by_key.get(name) or self.subject.by_name.get(name)
-        return name if placed is None else f"{placed.index:06d}"
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        return {self._places[placed.key]: placed.key for placed in self.subject.placed}
+
+    def _with_names(self, reason: str) -> str:
+        """Return a reason with the names of devices instead of their places."""
+        return re.sub(r"\d{6,}/\d", lambda found: self._names.get(found[0], found[0]), reason)
 
     def _drawn_as_images(self, one: str, other: str) -> bool:
         """Return whether the wires of two nets, and where devices meet them, are each other's image, as R is then."""
