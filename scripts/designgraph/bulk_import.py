@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from designgraph import graph as edit
 from designgraph.bulk_file import Parts
-from designgraph.graph import Graph
+from designgraph.graph import new_graph, node_json, outgoing, properties_of, type_of
 from designgraph.graph_errors import InvalidTypeError
 from designgraph.values import MAX_ID_LENGTH, is_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from designgraph.graph import Relation
-    from designgraph.journal import Change
+    from designgraph.graph import Graph, Relation
     from designgraph.service import KnowledgeGraph
 
     _Triple = tuple[str, str, str]
@@ -113,21 +113,25 @@ def import_nodes(
     resolved: list[_Resolved] = []
     count = {"nodesCreated": 0, "nodesUpdated": 0, "relationsCreated": 0, "relationsDeleted": 0, "unchanged": 0}
 
-    def plan(graphs: dict[str, Graph]) -> list[Change]:
-        graph = graphs.get(graph_id, Graph())
+    def work(graphs: dict[str, Graph]) -> bool:
+        graph = graphs.get(graph_id) or new_graph()
         resolved[:] = [_Resolved(source, prefix, graph)]
-        wanted = knowledge.checked_changes(graph_id, Parts(resolved[0].nodes(), resolved[0].relations()))[1:]
+        wanted = knowledge.checked_graph(graph_id, Parts(resolved[0].nodes(), resolved[0].relations()))
+        _check_types(graph, wanted)
         outdated = resolved[0].outdated_relations()
+        for relation in outdated:
+            edit.remove_relation(graph, *relation)
         count.update(dict.fromkeys(count, 0), relationsDeleted=len(outdated))
-        removals: list[Change] = [["no_relation", *relation] for relation in outdated]
-        return removals + [made for change in wanted if (made := _merged(graph, change, count)) is not None]
+        _merge(graph, wanted, count)
+        graphs[graph_id] = graph
+        return any(number for name, number in count.items() if name != "unchanged")
 
     if replace:
-        resolved.append(_Resolved(source, prefix, Graph()))
+        resolved.append(_Resolved(source, prefix, new_graph()))
         answer = knowledge.init(graph_id, resolved[0].nodes(), resolved[0].relations())
         count.update(nodesCreated=answer.pop("nodes"), relationsCreated=answer.pop("relations"))
     else:
-        knowledge.store.change(graph_id, plan)
+        knowledge.store.change(work)
         answer = knowledge.with_warnings({"graphId": graph_id})
     renamed = resolved[0].ids.renamed()
     return {
@@ -193,10 +197,10 @@ class _Resolved:
         )
         self.stale = [
             node_id
-            for node_id in graph.ids()
-            if graph.nodes[node_id].type in source.owned_types
+            for node_id in sorted(graph)
+            if type_of(graph, node_id) in source.owned_types
             and node_id not in self._nodes
-            and graph.nodes[node_id].properties.get(source.owner) == root
+            and properties_of(graph, node_id).get(source.owner) == root
         ]
 
     def id_of(self, name: Name) -> str:
@@ -213,12 +217,12 @@ class _Resolved:
 
     def outdated_relations(self) -> list[Relation]:
         """Return the relations in the graph that belong to the source and that it no longer has."""
-        source, existing = self._source, self._graph.nodes
+        source = self._source
         return [
             relation
             for node_id, node in self._nodes.items()
-            if node["type"] in source.owned_types and node_id in existing
-            for relation in sorted(existing[node_id].outgoing)
+            if node["type"] in source.owned_types and node_id in self._graph
+            for relation in outgoing(self._graph, node_id)
             if relation[2].startswith(source.owned_relations) and relation not in self._relations
         ]
 
@@ -232,37 +236,39 @@ class _Resolved:
         def numbered(number: int) -> str:
             return self.ids.of(node.name._replace(name=f"{node.name.name}_{number}"))
 
-        nodes, number = self._graph.nodes, 1
-        while (earlier := nodes.get(numbered(number))) is not None:
-            if numbered(number + 1) not in nodes and earlier.properties == node.properties:
+        graph, number = self._graph, 1
+        while (earlier := numbered(number)) in graph:
+            if numbered(number + 1) not in graph and properties_of(graph, earlier) == node.properties:
                 break
             number += 1
         return numbered(number)
 
 
-def _merged(graph: Graph, change: Change, count: dict[str, int]) -> Change | None:
-    """Return the change that gives ``graph`` what ``change`` would add; ``None`` if the graph has it already."""
-    if change[0] == "relation":
-        relation: Relation = (change[1], change[2], change[3])
-        start = graph.nodes.get(relation[0])
-        if start is not None and relation in start.outgoing:
-            count["unchanged"] += 1
-            return None
-        count["relationsCreated"] += 1
-        return change
-    _, node_id, node_type, properties = change
-    node = graph.nodes.get(node_id)
-    if node is None:
-        count["nodesCreated"] += 1
-        return change
-    if node.type != node_type:
-        raise InvalidTypeError(
-            f"node '{node_id}' exists with type {node.type}, not {node_type}; delete it or use another id",
-            {"id": node_id, "type": node.type},
-        )
-    merged = {**node.properties, **properties}
-    if merged == node.properties:
-        count["unchanged"] += 1
-        return None
-    count["nodesUpdated"] += 1
-    return ["properties", node_id, merged]
+def _check_types(graph: Graph, wanted: Graph) -> None:
+    for node_id in wanted:
+        if node_id in graph and type_of(graph, node_id) != type_of(wanted, node_id):
+            kind, other = type_of(graph, node_id), type_of(wanted, node_id)
+            raise InvalidTypeError(
+                f"node '{node_id}' exists with type {kind}, not {other}; delete it or use another id",
+                {"id": node_id, "type": kind},
+            )
+
+
+def _merge(graph: Graph, wanted: Graph, count: dict[str, int]) -> None:
+    """Bring the nodes and relations of ``wanted`` into ``graph``, and count what that changes."""
+    for node_id in wanted:
+        new = node_json(wanted, node_id)
+        if node_id not in graph:
+            edit.add_node(graph, node_id, new["type"], new["properties"])
+            count["nodesCreated"] += 1
+            continue
+        before = properties_of(graph, node_id)
+        merged = {**before, **new["properties"]}
+        count["unchanged" if merged == before else "nodesUpdated"] += 1
+        if merged != before:
+            edit.set_properties(graph, node_id, merged)
+    for relation in wanted.edges(keys=True):
+        is_new = not graph.has_edge(*relation)
+        count["relationsCreated" if is_new else "unchanged"] += 1
+        if is_new:
+            edit.add_relation(graph, *relation)

@@ -6,15 +6,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from designgraph.graph import relation_json
+from designgraph.graph import new_graph, node_json, properties_of, relation_json, relations, type_of
 from designgraph.graph_errors import GraphError
 from designgraph.values import encode
 from sturdy.atomic_files import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    import networkx as nx
 
     from designgraph.graph import Graph
     from designgraph.service import KnowledgeGraph
@@ -46,8 +44,8 @@ def as_text(graph: Graph, graph_id: str, form: str) -> str:
 def to_json(graph: Graph) -> dict[str, Any]:
     """Return ``{nodes, relations}``, sorted."""
     return {
-        "nodes": [graph.nodes[node_id].to_json() for node_id in graph.ids()],
-        "relations": [relation_json(relation) for relation in graph.relations()],
+        "nodes": [node_json(graph, node_id) for node_id in sorted(graph)],
+        "relations": [relation_json(relation) for relation in relations(graph)],
     }
 
 
@@ -57,25 +55,17 @@ def to_node_link(graph: Graph, graph_id: str) -> dict[str, Any]:
         "directed": True,
         "multigraph": True,
         "graph": {"id": graph_id},
-        "nodes": [graph.nodes[node_id].to_json() for node_id in graph.ids()],
-        "edges": [{"source": source, "target": target, "key": kind} for source, target, kind in graph.relations()],
+        "nodes": [node_json(graph, node_id) for node_id in sorted(graph)],
+        "edges": [{"source": source, "target": target, "key": kind} for source, target, kind in relations(graph)],
     }
 
 
-def to_networkx(graph: Graph) -> nx.MultiDiGraph[str]:
-    """Return the graph as a networkx MultiDiGraph; node attributes ``type`` and ``properties``, edges keyed by type.
-
-    Raises:
-        ImportError: If networkx is not installed; nothing else in this package needs it.
-    """
-    import networkx as nx
-
-    made: nx.MultiDiGraph[str] = nx.MultiDiGraph()
-    for node_id in graph.ids():
-        node = graph.nodes[node_id]
-        made.add_node(node_id, type=node.type, properties=node.properties)
-    for source, target, kind in graph.relations():
-        made.add_edge(source, target, key=kind)
+def to_networkx(graph: Graph) -> Graph:
+    """Return a copy of the graph with the node attributes ``type`` and ``properties`` (a dict), edges keyed by type."""
+    made = new_graph()
+    for node_id in sorted(graph):
+        made.add_node(node_id, type=type_of(graph, node_id), properties=properties_of(graph, node_id))
+    made.add_edges_from((*relation, {}) for relation in relations(graph))
     return made
 
 
@@ -94,11 +84,10 @@ def _lines(document: dict[str, Any]) -> str:
 def _graphml(graph: Graph, graph_id: str) -> Iterator[str]:
     yield _GRAPHML
     yield f'  <graph id="{graph_id}" edgedefault="directed">\n'
-    for node_id in graph.ids():
-        node = graph.nodes[node_id]
-        yield f'    <node id="{node_id}"><data key="type">{node.type}</data>'
-        yield f'<data key="properties">{xml_text(node.text)}</data></node>\n'
-    for source, target, kind in graph.relations():
+    for node_id, node in sorted(graph.nodes.items()):
+        yield f'    <node id="{node_id}"><data key="type">{node["type"]}</data>'
+        yield f'<data key="properties">{xml_text(node["text"])}</data></node>\n'
+    for source, target, kind in relations(graph):
         yield f'    <edge source="{source}" target="{target}"><data key="relation">{kind}</data></edge>\n'
     yield "  </graph>\n</graphml>\n"
 

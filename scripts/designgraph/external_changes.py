@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from designgraph.graph import Graph
+from designgraph.graph import add_node, add_relation, new_graph
 from designgraph.graph_errors import GraphError, unreadable
 from designgraph.snapshot import FORMAT, VERSION, Snapshot, State, content_digest
 from designgraph.values import check_id, checked_properties, is_id
@@ -12,6 +12,8 @@ from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from designgraph.graph import Graph
 
 SHOWN = 5
 
@@ -103,7 +105,7 @@ def _read_state(state: Any, faults: list[Fault]) -> State:
 
 
 def _read_graph(written: Any, path: str, faults: list[Fault]) -> Graph:
-    graph = Graph()
+    graph = new_graph()
     if not isinstance(written, dict):
         faults.append(Fault(path, "must be an object with 'nodes' and 'relations'"))
         return graph
@@ -125,7 +127,7 @@ def _read_node(graph: Graph, item: Any, path: str, faults: list[Fault]) -> None:
     _check_fields(item, {"id", "type", "properties"}, path, faults)
     try:
         node_id, node_type = check_id(item.get("id"), "id"), check_id(item.get("type"), "type")
-        graph.add_node(node_id, node_type, checked_properties(item.get("properties", {})))
+        add_node(graph, node_id, node_type, checked_properties(item.get("properties", {})))
     except GraphError as error:
         faults.append(Fault(path, str(error)))
 
@@ -138,14 +140,14 @@ def _read_relation(graph: Graph, item: Any, path: str, faults: list[Fault]) -> N
     try:
         ends = check_id(item.get("from"), "from"), check_id(item.get("to"), "to")
         relation_type = check_id(item.get("type"), "type")
-        missing = [end for end in dict.fromkeys(ends) if end not in graph.nodes]
+        missing = [end for end in dict.fromkeys(ends) if end not in graph]
         if missing:
             text = f"relation '{ends[0]}' -> '{ends[1]}' of type {relation_type}: " + " and ".join(
                 f"node '{end}' does not exist" for end in missing
             )
             faults.append(Fault(path, text, "dangling_relation", ends))
             return
-        graph.add_relation(*ends, relation_type)
+        add_relation(graph, *ends, relation_type)
     except GraphError as error:
         faults.append(Fault(path, str(error)))
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from designgraph.graph import relation_json
+from designgraph.graph import node_json, properties_of, relation_json, type_of
 from designgraph.graph_errors import GraphError
 from designgraph.values import is_id
 
 if TYPE_CHECKING:
-    from designgraph.graph import Graph, Node, Relation
+    from designgraph.graph import Graph, Relation
 
 DEFAULT_LIMIT = 1000
 MAX_LIMIT = 10_000
@@ -45,17 +45,17 @@ class Page:
         if wrong:
             raise GraphError(f"fields must be id, type, properties or properties.NAME, got {', '.join(wrong)}")
 
-    def view(self, node: Node) -> dict[str, Any]:
+    def view(self, graph: Graph, node_id: str) -> dict[str, Any]:
         """Return the requested fields of a node."""
         if self.fields is None:
-            return node.to_json()
-        shown: dict[str, Any] = {"id": node.id}
+            return node_json(graph, node_id)
+        shown: dict[str, Any] = {"id": node_id}
         if "type" in self.fields:
-            shown["type"] = node.type
+            shown["type"] = type_of(graph, node_id)
         if "properties" in self.fields:
-            shown["properties"] = node.properties
+            shown["properties"] = properties_of(graph, node_id)
         elif wanted := [name.partition(".")[2] for name in self.fields if name.startswith("properties.")]:
-            properties = node.properties
+            properties = properties_of(graph, node_id)
             shown["properties"] = {name: properties[name] for name in wanted if name in properties}
         return shown
 
@@ -64,12 +64,14 @@ def page_of_nodes(graph: Graph, node_type: str | None, page: Page) -> dict[str, 
     """Return ``{nodes, total}``, with ``nextCursor`` if there are more nodes."""
     if page.cursor and not is_id(page.cursor):
         raise _bad_cursor(page.cursor)
-    total = len(graph.nodes) if node_type is None else sum(node.type == node_type for node in graph.nodes.values())
-    rest = (graph.nodes[node_id] for node_id in graph.ids_after(page.cursor))
-    found = list(islice((n for n in rest if node_type is None or n.type == node_type), page.limit + 1))
-    answer: dict[str, Any] = {"nodes": [page.view(node) for node in found[: page.limit]], "total": total}
+    ids = sorted(node_id for node_id, kind in graph.nodes(data="type") if node_type in (None, kind))
+    found = ids[bisect_right(ids, page.cursor) :]
+    answer: dict[str, Any] = {
+        "nodes": [page.view(graph, node_id) for node_id in found[: page.limit]],
+        "total": len(ids),
+    }
     if len(found) > page.limit:
-        answer["nextCursor"] = found[page.limit - 1].id
+        answer["nextCursor"] = found[page.limit - 1]
     return answer
 
 
@@ -95,7 +97,7 @@ def page_of_walk(graph: Graph, distances: dict[str, int], walked: list[Relation]
     nodes: list[dict[str, Any]] = []
     relations: list[dict[str, str]] = []
     for node_id in waiting:
-        nodes.append({**page.view(graph.nodes[node_id]), "distance": distances[node_id]})
+        nodes.append({**page.view(graph, node_id), "distance": distances[node_id]})
         relations += map(relation_json, by_later.get(node_id, ()))
         if len(nodes) >= page.limit or len(relations) >= RELATIONS_PER_NODE * page.limit:
             break

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from designgraph import graph as edit
 from designgraph.bulk_file import Parts, read_parts
-from designgraph.graph import Graph, relation_json
+from designgraph.graph import new_graph, node_json, reach, relation_json
 from designgraph.graph_errors import GraphError, ManyFaultsError
 from designgraph.paging import Page, page_of_nodes, page_of_walk
 from designgraph.store import Store
@@ -19,9 +20,9 @@ from designgraph.type_rule import TypeRule, type_rule
 from designgraph.values import check_id, checked_properties
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from designgraph.journal import Change
+    from designgraph.graph import Graph
 
 DIRECTIONS = ("out", "in", "both")
 MAX_DEPTH = 1000
@@ -83,25 +84,18 @@ class KnowledgeGraph:
                 text = "give either input_path or nodes and relations, not both"
                 raise GraphError(text, {"param_name": "input_path", "provided_value": input_path})
             parts = read_parts(input_path)
-        changes = self.checked_changes(graph_id, parts)
-        del parts
-        before = [0, 0]
+        made = self.checked_graph(graph_id, parts)
+        replaced = {"nodes": 0, "relations": 0}
 
-        def plan(graphs: dict[str, Graph]) -> list[Change]:
-            old = graphs.get(graph_id, Graph())
-            before[:] = [len(old.nodes), old.relation_count]
-            return changes
+        def work(graphs: dict[str, Graph]) -> bool:
+            if graph_id in graphs:
+                replaced.update(nodes=len(graphs[graph_id]), relations=graphs[graph_id].number_of_edges())
+            graphs[graph_id] = made
+            return True
 
-        self.store.change(graph_id, plan)
-        made = sum(change[0] == "node" for change in changes)
-        return self.with_warnings(
-            {
-                "graphId": graph_id,
-                "nodes": made,
-                "relations": len(changes) - 1 - made,
-                "replaced": {"nodes": before[0], "relations": before[1]},
-            }
-        )
+        self.store.change(work)
+        size = {"nodes": len(made), "relations": made.number_of_edges()}
+        return self.with_warnings({"graphId": graph_id, **size, "replaced": replaced})
 
     def create_node(
         self, graph_id: str, node_id: str, node_type: str, properties: Mapping[str, Any] | None = None
@@ -115,7 +109,7 @@ class KnowledgeGraph:
         check_id(node_id, "id")
         self.types(graph_id).check_node(node_type)
         kept = checked_properties({} if properties is None else properties)
-        self.store.change(graph_id, lambda _: [["node", node_id, node_type, kept]])
+        self._change(graph_id, lambda graph: edit.add_node(graph, node_id, node_type, kept))
         return self.with_warnings({"graphId": graph_id, "id": node_id, "type": node_type, "properties": kept})
 
     def create_relation(self, graph_id: str, from_id: str, to_id: str, relation_type: str) -> dict[str, Any]:
@@ -126,7 +120,7 @@ class KnowledgeGraph:
         """
         self._check_ends(graph_id, from_id, to_id)
         self.types(graph_id).check_relation(relation_type)
-        self.store.change(graph_id, lambda _: [["relation", from_id, to_id, relation_type]])
+        self._change(graph_id, lambda graph: edit.add_relation(graph, from_id, to_id, relation_type))
         return self.with_warnings({"graphId": graph_id, **relation_json((from_id, to_id, relation_type))})
 
     def delete_node(self, graph_id: str, node_id: str) -> dict[str, Any]:
@@ -139,11 +133,11 @@ class KnowledgeGraph:
         check_id(node_id, "id")
         deleted: dict[str, Any] = {}
 
-        def plan(graphs: dict[str, Graph]) -> list[Change]:
-            deleted.update(graphs.get(graph_id, Graph()).node(node_id).to_json())
-            return [["no_node", node_id]]
+        def work(graph: Graph) -> None:
+            deleted.update(node_json(graph, node_id))
+            edit.remove_node(graph, node_id)
 
-        self.store.change(graph_id, plan)
+        self._change(graph_id, work)
         return self.with_warnings({"graphId": graph_id, **deleted})
 
     def delete_relation(self, graph_id: str, from_id: str, to_id: str, relation_type: str) -> dict[str, Any]:
@@ -153,7 +147,7 @@ class KnowledgeGraph:
             GraphError: INVALID_ID, RELATION_NOT_FOUND.
         """
         self._check_ends(graph_id, from_id, to_id)
-        self.store.change(graph_id, lambda _: [["no_relation", from_id, to_id, relation_type]])
+        self._change(graph_id, lambda graph: edit.remove_relation(graph, from_id, to_id, relation_type))
         return self.with_warnings({"graphId": graph_id, **relation_json((from_id, to_id, relation_type))})
 
     def update_node(self, graph_id: str, node_id: str, properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,12 +161,12 @@ class KnowledgeGraph:
         kept = checked_properties(properties)
         answer: dict[str, Any] = {}
 
-        def plan(graphs: dict[str, Graph]) -> list[Change]:
-            node = graphs.get(graph_id, Graph()).node(node_id)
-            answer.update(id=node_id, type=node.type, properties=kept, previous=node.properties)
-            return [["properties", node_id, kept]]
+        def work(graph: Graph) -> None:
+            before = node_json(graph, node_id)
+            answer.update({**before, "properties": kept, "previous": before["properties"]})
+            edit.set_properties(graph, node_id, kept)
 
-        self.store.change(graph_id, plan)
+        self._change(graph_id, work)
         return self.with_warnings({"graphId": graph_id, **answer})
 
     def query(
@@ -205,8 +199,8 @@ class KnowledgeGraph:
         rule = self.types(graph_id)
         wanted = None if relation_types is None else {rule.check_relation(name) for name in relation_types}
         with self.store.reading() as graphs:
-            graph = graphs.get(graph_id, Graph())
-            distances, walked = graph.reach(node_id, depth, direction=direction, types=wanted)
+            graph = graphs.get(graph_id) or new_graph()
+            distances, walked = reach(graph, node_id, depth, direction=direction, types=wanted)
             found = page_of_walk(graph, distances, walked, page or Page())
         return self.with_warnings(
             {"graphId": graph_id, "nodeId": node_id, "depth": depth, "direction": direction, **found}
@@ -225,8 +219,8 @@ class KnowledgeGraph:
         """
         check_id(graph_id, "graphId")
         with self.store.reading() as graphs:
-            graph = graphs.get(graph_id, Graph())
-            if node_type is not None and not any(node.type == node_type for node in graph.nodes.values()):
+            graph = graphs.get(graph_id) or new_graph()
+            if node_type is not None and node_type not in dict(graph.nodes(data="type")).values():
                 self.types(graph_id).check_node(node_type)
             found = page_of_nodes(graph, node_type, page or Page())
             known = sorted(graphs)
@@ -263,26 +257,36 @@ class KnowledgeGraph:
         for value, what in ((graph_id, "graphId"), (from_id, "fromId"), (to_id, "toId")):
             check_id(value, what)
 
-    def checked_changes(self, graph_id: str, parts: Parts) -> list[Change]:
-        """Return the changes that create a graph with these nodes and relations.
+    def _change(self, graph_id: str, work: Callable[[Graph], None]) -> None:
+        """Change one graph, which is created if it does not exist."""
+
+        def change(graphs: dict[str, Graph]) -> bool:
+            graph = graphs[graph_id] if graph_id in graphs else new_graph()
+            work(graph)
+            graphs[graph_id] = graph
+            return True
+
+        self.store.change(change)
+
+    def checked_graph(self, graph_id: str, parts: Parts) -> Graph:
+        """Return a new graph with these nodes and relations.
 
         Raises:
             GraphError: With all faults of the nodes and relations in ``details["errors"]``.
         """
         rule = self.types(graph_id)
-        graph = Graph()
-        changes: list[Change] = [["clear"]]
+        graph = new_graph()
         faults: list[tuple[str, GraphError]] = []
-        sources = (("nodes", parts.nodes, _node_change), ("relations", parts.relations, _relation_change))
+        sources = (("nodes", parts.nodes, _add_node), ("relations", parts.relations, _add_relation))
         for kind, items, read in sources:
             for index, item in enumerate(items):
                 try:
-                    changes.append(read(graph, rule, item))
+                    read(graph, rule, item)
                 except GraphError as error:  # noqa: PERF203 - all faults are reported at once
                     faults.append((parts.place(kind, index), error))
         if faults:
             raise ManyFaultsError(faults)
-        return changes
+        return graph
 
     def with_warnings(self, data: dict[str, Any], notes: Iterable[str] = ()) -> dict[str, Any]:
         """Return ``data``, with the messages about the files as ``warnings`` if there are any."""
@@ -290,22 +294,16 @@ class KnowledgeGraph:
         return {**data, "warnings": warnings} if warnings else data
 
 
-def _node_change(graph: Graph, rule: TypeRule, item: Mapping[str, Any]) -> Change:
-    """Add a node to ``graph`` and return the change that does so."""
+def _add_node(graph: Graph, rule: TypeRule, item: Mapping[str, Any]) -> None:
     _check_fields(item, ("id", "type", "properties"))
     node_id, node_type = check_id(item.get("id"), "id"), rule.check_node(item.get("type"))
-    properties = checked_properties(item.get("properties", {}))
-    graph.add_node(node_id, node_type, properties)
-    return ["node", node_id, node_type, properties]
+    edit.add_node(graph, node_id, node_type, checked_properties(item.get("properties", {})))
 
 
-def _relation_change(graph: Graph, rule: TypeRule, item: Mapping[str, Any]) -> Change:
-    """Add a relation to ``graph`` and return the change that does so."""
+def _add_relation(graph: Graph, rule: TypeRule, item: Mapping[str, Any]) -> None:
     _check_fields(item, ("from", "to", "type"))
     source, target = check_id(item.get("from"), "from"), check_id(item.get("to"), "to")
-    relation_type = rule.check_relation(item.get("type"))
-    graph.add_relation(source, target, relation_type)
-    return ["relation", source, target, relation_type]
+    edit.add_relation(graph, source, target, rule.check_relation(item.get("type")))
 
 
 def _check_fields(item: Mapping[str, Any], known: tuple[str, ...]) -> None:

@@ -16,6 +16,12 @@ import sys
 import time
 from contextlib import suppress
 
+from sturdy.file_lock import lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
 _PART = re.compile(r"\.(.+)\.[0-9a-f]+(-[0-9]+)?\.part")
 _ATTEMPTS = 100
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -25,7 +31,12 @@ _WAITS = 50
 
 
 def replace_file(
-    target: str | os.PathLike[str], data: bytes, *, folder: int | None = None, overwrite: bool = True
+    target: str | os.PathLike[str],
+    data: bytes,
+    *,
+    folder: int | None = None,
+    overwrite: bool = True,
+    mode: int | None = None,
 ) -> None:
     """Write ``data`` to ``target``, so that a reader sees either the old or the complete new file.
 
@@ -34,6 +45,7 @@ def replace_file(
         data: Its new content.
         folder: Descriptor of an open folder in which ``target`` is a plain name; None for a path.
         overwrite: Whether the file may exist.
+        mode: Permissions of the new file; None for those of any new file.
 
     Raises:
         FileExistsError: If it exists and ``overwrite`` is false.
@@ -45,6 +57,8 @@ def replace_file(
     descriptor, part = _new_part(home, name, folder)
     try:
         try:
+            if mode is not None and sys.platform != "win32":
+                os.fchmod(descriptor, mode)
             write_all(descriptor, data)
             sync_data(descriptor)
             if sys.platform != "win32":
@@ -121,6 +135,18 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
         os.close(descriptor)
 
 
+def make_folder(path: Path) -> None:
+    """Create a folder and those above it, and wait until their names are on the disk.
+
+    Raises:
+        OSError: If that fails.
+    """
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        sync_folder(folder.parent)
+
+
 def _new_part(home: str, name: str, folder: int | None) -> tuple[int, str]:
     """Return a new part file, open and locked."""
     for _ in range(_ATTEMPTS):
@@ -179,15 +205,10 @@ def _lock(descriptor: int) -> bool | None:
     """Return whether the open file could be locked; None if the file system has no locks."""
     if sys.platform == "win32":
         return None
-    import fcntl
-
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return lock(descriptor, wait=False)
     except OSError:
         return None
-    return True
 
 
 def _is_open_as(descriptor: int, part: str, folder: int | None) -> bool:

@@ -22,16 +22,8 @@ def path(tmp_path):
 
 @pytest.fixture
 def open_store(path):
-    """Return a function that opens the graph as a new process would; everything is closed at the end."""
-    opened = []
-
-    def make(file=path):
-        opened.append(KnowledgeGraph(file))
-        return opened[-1]
-
-    yield make
-    for graph in opened:
-        graph.store.close()
+    """Return a function that opens the graph as a new process would."""
+    return lambda file=path: KnowledgeGraph(file)
 
 
 @pytest.fixture

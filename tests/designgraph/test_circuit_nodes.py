@@ -75,7 +75,7 @@ def test_every_connection_of_the_circuit_is_there_and_no_other(graph, read, tmp_
     import_circuit(graph, "g", read())
     names = {about["name"]: node for kind in ("Device", "Net") for node, about in nodes_of(graph, kind).items()}
     with graph.store.reading() as graphs:
-        stored = {r for r in graphs["g"].relations() if r[2].startswith("TERMINAL_")}
+        stored = {r for r in graphs["g"].edges(keys=True) if r[2].startswith("TERMINAL_")}
     assert stored == {
         (names[device.id], names[net], f"TERMINAL_{terminal.upper()}")
         for device in read_netlist(tmp_path / "top.sp").devices

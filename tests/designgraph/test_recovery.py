@@ -2,19 +2,10 @@
 
 import json
 import os
-import shutil
 
 import pytest
 
-from designgraph import journal, store
 from designgraph.graph_errors import GraphError, GraphFileError
-from designgraph.service import KnowledgeGraph
-
-
-@pytest.fixture
-def journalled(monkeypatch):
-    """Keep changes in the journal, as a large graph does."""
-    monkeypatch.setattr(store, "SMALL_BYTES", -1)
 
 
 def ids(graph, graph_id="g"):
@@ -26,101 +17,9 @@ def add(graph, *names):
         graph.create_node("g", name, "Signal", {"of": name})
 
 
-def journal_of(path):
-    return path.with_name("graph.json.journal")
-
-
-@pytest.mark.usefixtures("journalled")
-def test_a_journal_cut_at_any_byte_keeps_every_whole_record(path, open_store, tmp_path):
-    writer = open_store()
-    names = ["a", "b", "c"]
-    add(writer, *names)
-    writer.store.close()
-    whole = journal_of(path).read_bytes()
-    ends = [index + 1 for index, byte in enumerate(whole) if byte == ord("\n")]
-    assert len(ends) == 3
-    for cut in range(len(whole) + 1):
-        folder = tmp_path / f"cut{cut}"
-        shutil.copytree(path.parent, folder)
-        os.truncate(folder / "graph.json.journal", cut)
-        kept = names[: sum(end <= cut for end in ends)]
-        graph = KnowledgeGraph(folder / "graph.json")
-        is_torn = cut not in (0, *ends)
-        listed = graph.list_nodes("g")
-        assert [node["id"] for node in listed["nodes"]] == kept
-        assert any("interrupted" in text for text in listed.get("warnings", ())) is is_torn
-        answered = graph.create_node("g", "z", "Signal")
-        assert any("moved from the journal" in text for text in answered.get("warnings", ())) is is_torn
-        assert (folder / "graph.json.torn").exists() is is_torn
-        if is_torn:
-            start = max(end for end in (0, *ends) if end <= cut)
-            assert (folder / "graph.json.torn").read_bytes() == whole[start:cut] + b"\n"
-        graph.store.close()
-        again = KnowledgeGraph(folder / "graph.json")
-        assert ids(again) == [*kept, "z"]
-        assert again.store.take_notices() == []
-        again.store.close()
-        shutil.rmtree(folder)
-
-
-@pytest.mark.usefixtures("journalled")
-def test_a_journal_with_any_byte_changed_is_never_taken_silently(path, open_store, tmp_path):
-    writer = open_store()
-    add(writer, "a", "b", "c")
-    writer.store.close()
-    whole = journal_of(path).read_bytes()
-    for place in range(len(whole)):
-        folder = tmp_path / f"bit{place}"
-        shutil.copytree(path.parent, folder)
-        changed = bytearray(whole)
-        changed[place] ^= 1
-        (folder / "graph.json.journal").write_bytes(changed)
-        graph = KnowledgeGraph(folder / "graph.json")
-        if place == len(whole) - 1:  # without its line end the last record is the rest of an unfinished write
-            listed = graph.list_nodes("g")
-            assert [node["id"] for node in listed["nodes"]] == ["a", "b"]
-            assert listed["warnings"]
-        else:
-            with pytest.raises(GraphFileError, match="is damaged"):
-                graph.list_nodes("g")
-            with pytest.raises(GraphFileError, match="is damaged"):
-                graph.create_node("g", "z", "Signal")
-        assert (folder / "graph.json.journal").read_bytes() == changed
-        graph.store.close()
-        shutil.rmtree(folder)
-
-
-@pytest.mark.usefixtures("journalled")
-def test_pages_that_a_loss_of_power_left_empty_are_a_torn_tail(path, open_store):
-    writer = open_store()
-    add(writer, "a", "b")
-    writer.store.close()
-    a, b = journal_of(path).read_bytes().splitlines(keepends=True)
-    for tail in (b"\0" * 500, b[:60] + b"\0" * 50 + b[110:], b[:100] + b"\0" * 9000):
-        journal_of(path).write_bytes(a + tail)
-        graph = open_store()
-        assert ids(graph) == ["a"]
-        graph.store.close()
-
-
-@pytest.mark.usefixtures("journalled")
-def test_a_record_that_is_missing_doubled_or_out_of_order_is_refused(path, open_store):
-    writer = open_store()
-    add(writer, "a", "b", "c", "d")
-    writer.store.close()
-    a, b, c, d = journal_of(path).read_bytes().splitlines(keepends=True)
-    for lines in ([b, c, d], [a, c, d], [a, b, d], [a, b, b, c, d], [a, c, b, d], [a, b, c, d, a], [d]):
-        journal_of(path).write_bytes(b"".join(lines))
-        with pytest.raises(GraphFileError, match="of another version"):
-            open_store().list_nodes("g")
-    journal_of(path).write_bytes(a + b + c + d)
-    assert ids(open_store()) == ["a", "b", "c", "d"]
-
-
 def test_a_snapshot_cut_anywhere_is_refused_and_left_alone(path, open_store):
     writer = open_store()
     add(writer, "a", "b")
-    writer.store.close()
     whole = path.read_bytes()
     for cut in range(len(whole) - 1):
         path.write_bytes(whole[:cut])
@@ -130,13 +29,11 @@ def test_a_snapshot_cut_anywhere_is_refused_and_left_alone(path, open_store):
         with pytest.raises(GraphFileError, match="cannot be used"):
             graph.create_node("g", "z", "Signal")
         assert path.read_bytes() == whole[:cut]
-        graph.store.close()
 
 
 def test_a_snapshot_with_any_byte_changed_is_refused_or_reported_as_edited(path, open_store):
     writer = open_store()
     add(writer, "a", "b")
-    writer.store.close()
     whole = path.read_bytes()
     before = json.loads(whole)["graphs"]
     reported = 0
@@ -152,8 +49,6 @@ def test_a_snapshot_with_any_byte_changed_is_refused_or_reported_as_edited(path,
             assert warnings or content == before
         except GraphFileError:
             continue
-        finally:
-            graph.store.close()
     assert reported > 0
 
 
@@ -187,37 +82,6 @@ def test_a_file_that_is_only_formatted_otherwise_is_no_edit(path, open_store):
     ):
         path.write_bytes(text.encode())
         assert "warnings" not in open_store().list_nodes("g")
-
-
-@pytest.mark.usefixtures("journalled")
-def test_an_edit_under_a_journal_keeps_the_journals_changes(path, open_store):
-    graph = open_store()
-    add(graph, "a")
-    graph.store.fold()
-    add(graph, "b")
-    assert journal_of(path).stat().st_size > 0
-    edited(path, lambda content: content["nodes"].append({"id": "mine", "type": "Plan", "properties": {}}))
-    assert ids(graph) == ids(open_store()) == ["a", "b", "mine"]
-    add(graph, "c")
-    assert ids(open_store()) == ["a", "b", "c", "mine"]
-
-
-@pytest.mark.usefixtures("journalled")
-def test_an_edit_that_the_journal_does_not_fit_is_refused_and_nothing_is_touched(path, open_store):
-    graph = open_store()
-    add(graph, "a", "b")
-    graph.store.fold()
-    graph.create_relation("g", "a", "b", "DRIVES")
-    edited(path, lambda content: content["nodes"].pop())
-    files = {file: file.read_bytes() for file in path.parent.iterdir()}
-    for reader in (graph, open_store()):
-        with pytest.raises(GraphFileError, match="no longer applies"):
-            reader.list_nodes("g")
-        with pytest.raises(GraphFileError, match="Undo the edit, or move the journal away"):
-            reader.create_node("g", "c", "Signal")
-    assert {file: file.read_bytes() for file in path.parent.iterdir()} == files
-    journal_of(path).unlink()
-    assert ids(graph) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -305,45 +169,17 @@ def test_another_version_from_version_control_is_taken_by_a_warm_reader(path, op
     assert ids(warm) == ["x", "y", "z"]
 
 
-@pytest.mark.usefixtures("journalled")
-def test_another_version_under_a_journal_is_refused(path, open_store):
-    graph = open_store()
-    add(graph, "a")
-    graph.store.fold()
-    old = path.read_bytes()
-    add(graph, "b")
-    graph.store.fold()
-    add(graph, "c")
-    path.write_bytes(old)
-    for reader in (graph, open_store()):
-        with pytest.raises(GraphFileError, match="Restore the version that belongs to the journal"):
-            reader.list_nodes("g")
-
-
-@pytest.mark.usefixtures("journalled")
-def test_records_that_the_snapshot_holds_already_are_passed_over(path, open_store):
-    """A crash between renaming the snapshot and emptying the journal."""
-    graph = open_store()
-    add(graph, "a", "b")
-    records = journal_of(path).read_bytes()
-    graph.store.fold()
-    journal_of(path).write_bytes(records)
-    assert ids(open_store()) == ids(graph) == ["a", "b"]
-    add(graph, "c")
-    assert ids(open_store()) == ["a", "b", "c"]
-
-
 def test_a_leftover_of_an_interrupted_snapshot_does_no_harm(path, open_store):
     graph = open_store()
     add(graph, "a")
-    path.with_name("graph.json.new").write_bytes(b"half")
+    path.with_name(".graph.json.0123456789ab.part").write_bytes(b"half")
     assert ids(open_store()) == ["a"]
     add(graph, "b")
     assert ids(open_store()) == ["a", "b"]
-    assert sorted(file.name for file in path.parent.iterdir()) == ["graph.json", "graph.json.journal"]
+    assert sorted(file.name for file in path.parent.iterdir()) == ["graph.json", "graph.json.lock"]
 
 
-@pytest.mark.parametrize("victim", ["graph.json", "graph.json.journal"])
+@pytest.mark.parametrize("victim", ["graph.json", "graph.json.lock"])
 def test_a_file_deleted_under_a_warm_process_is_noticed(path, open_store, victim):
     warm, other = open_store(), open_store()
     add(warm, "a")
@@ -354,19 +190,6 @@ def test_a_file_deleted_under_a_warm_process_is_noticed(path, open_store, victim
     add(other, "b")
     add(warm, "c")
     assert ids(warm) == ids(other) == ids(open_store()) == [*expected, "b", "c"]
-
-
-@pytest.mark.usefixtures("journalled")
-def test_the_journal_is_folded_when_it_has_grown(path, open_store, monkeypatch):
-    monkeypatch.setattr(store, "JOURNAL_BYTES", 2000)
-    writer, reader = open_store(), open_store()
-    sizes = []
-    for number in range(60):
-        add(writer, f"n{number}")
-        sizes.append(journal_of(path).stat().st_size)
-        assert len(ids(reader)) == number + 1
-    assert max(sizes) < 2000 + max(200, path.stat().st_size // store.JOURNAL_PART)
-    assert sizes.count(0) >= 2
 
 
 def test_a_link_to_the_graph_is_followed_and_stays_a_link(path, open_store, tmp_path):
@@ -387,15 +210,16 @@ def test_the_files_permissions_are_kept(path, open_store):
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-@pytest.mark.parametrize("kind", ["folder", "pipe", "journal pipe"])
+@pytest.mark.parametrize("kind", ["folder", "pipe", ".lock pipe", ".journal pipe"])
 def test_what_is_no_regular_file_is_refused_without_hanging(path, open_store, kind):
     path.parent.mkdir()
     if kind == "folder":
         path.mkdir()
     else:
-        os.mkfifo(path if kind == "pipe" else journal_of(path))
+        os.mkfifo(path.with_name(f"graph.json{kind.removesuffix(' pipe').removesuffix('pipe')}"))
     graph = open_store()
-    for call in (lambda: graph.list_nodes("g"), lambda: graph.create_node("g", "a", "Signal")):
+    calls = [lambda: graph.list_nodes("g"), lambda: graph.create_node("g", "a", "Signal")]
+    for call in calls[kind == ".lock pipe" :]:  # readers take no lock
         with pytest.raises(GraphError, match=r"regular file|Is a directory"):
             call()
 
@@ -405,15 +229,3 @@ def test_a_project_that_cannot_be_written_says_what_to_set(tmp_path, open_store)
     graph = open_store(tmp_path / "file" / "graph.json")
     with pytest.raises(GraphFileError, match="set CHIPFORGE_PROJECT"):
         graph.create_node("g", "a", "Signal")
-
-
-def test_a_record_has_the_form_that_its_document_shows():
-    record, line = journal.make_record(7, "9b1d", "demo", [["node", "clk", "Signal", {}]])
-    mark, body = line.rstrip(b"\n").split(b" ", 1)
-    assert (mark.decode(), len(mark)) == (record.digest, 16)
-    assert json.loads(body) == {
-        "sequence": 7,
-        "after": "9b1d",
-        "graph": "demo",
-        "changes": [["node", "clk", "Signal", {}]],
-    }

@@ -8,7 +8,7 @@ import pytest
 
 import designgraph
 
-HEAVY = ("klayout", "numpy", "yaml", "jsonschema", "networkx", "layoutkit", "skillscript")
+HEAVY = ("klayout", "numpy", "yaml", "jsonschema", "layoutkit", "skillscript")
 SCRIPTS = sorted((Path(__file__).parents[2] / "skills" / "design-knowledge-graph" / "scripts").glob("*.py"))
 
 
@@ -23,6 +23,7 @@ def test_importing_and_using_the_graph_loads_nothing_heavy(tmp_path):
     path = str(tmp_path / "graph.json")
     use = f"from designgraph import open_graph; open_graph({path!r}).create_node('g', 'a', 'Signal', {{}})"
     assert loaded_by(use, HEAVY) == []
+    assert loaded_by("import designgraph, designgraph.service", ("networkx",)) == []  # before a graph is read
 
 
 @pytest.mark.parametrize("script", [s for s in SCRIPTS if s.stem != "graph_worker"], ids=lambda script: script.stem)
@@ -38,7 +39,8 @@ sys.stdout = open(1, "w")
     assert "--graph-id" in done.stdout
     probe = (
         code
-        + "import os; os.write(2, repr([n for n in ('designgraph', 'layoutkit', 'yaml') if n in sys.modules]).encode())"
+        + "import os; heavy = ('designgraph', 'layoutkit', 'yaml', 'networkx')\n"
+        + "os.write(2, repr([name for name in heavy if name in sys.modules]).encode())"
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert done.stderr.endswith("[]")

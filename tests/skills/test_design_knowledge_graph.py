@@ -153,7 +153,7 @@ def test_pictures_are_written_where_requested(uart, tmp_path, form, start):
     assert data["text"] == text if form == "mermaid" else Path(data["output_path"]).read_text(encoding="utf-8") == text
 
 
-@pytest.mark.parametrize("name", ["graph.json", "graph.json.journal"])
+@pytest.mark.parametrize("name", ["graph.json", "graph.json.lock"])
 def test_no_export_overwrites_the_graph_itself(uart, tmp_path, name):
     target = tmp_path / ".chipforge" / "kg" / name
     before = target.read_bytes()

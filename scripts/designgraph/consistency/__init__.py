@@ -35,7 +35,7 @@ def check_graph(knowledge: KnowledgeGraph, graph_id: str, limit: int = MAX_LISTE
     size = {"nodes": 0, "relations": 0}
     try:
         with knowledge.reading(graph_id) as graph:
-            size = {"nodes": len(graph.nodes), "relations": graph.relation_count}
+            size = {"nodes": len(graph), "relations": graph.number_of_edges()}
             subject = Subject(graph, types)
             for rule in rules:
                 KINDS[rule["kind"]](subject, rule, findings)

@@ -7,12 +7,15 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from designgraph.consistency.state_machine import check_machines
+from designgraph.graph import incoming, outgoing, properties_of, relations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    import networkx as nx
+
     from designgraph.consistency.inconsistencies import Findings
-    from designgraph.graph import Graph, Node, Relation
+    from designgraph.graph import Graph, Relation
     from designgraph.type_rule import TypeRule
 
 _WIDTH = re.compile(r"([0-9]{1,9})(?:\s*(?:bits?|位))?")
@@ -25,35 +28,36 @@ class Subject:
     Attributes:
         graph: The graph.
         types: Its type rule.
-        properties: Properties of every node by id.
+        properties: Properties of every node by id, sorted.
+        type: Type of every node by id.
     """
 
     def __init__(self, graph: Graph, types: TypeRule) -> None:
         self.graph = graph
         self.types = types
-        self.properties = {node_id: graph.nodes[node_id].properties for node_id in graph.ids()}
+        self.properties = {node_id: properties_of(graph, node_id) for node_id in sorted(graph)}
+        self.type: dict[str, str] = dict(graph.nodes(data="type"))
 
-    def nodes(self, rule: dict[str, Any]) -> list[Node]:
+    def nodes(self, rule: dict[str, Any]) -> list[str]:
         """Return the nodes that a rule applies to, by its ``types``, ``when`` and ``unless``."""
-        return [node for node in map(self.graph.nodes.__getitem__, self.graph.ids()) if self.is_meant(rule, node)]
+        return [node_id for node_id in self.properties if self.is_meant(rule, node_id)]
 
-    def is_meant(self, rule: dict[str, Any], node: Node) -> bool:
-        """Return whether a rule applies to ``node``."""
-        given = self.properties[node.id]
+    def is_meant(self, rule: dict[str, Any], node_id: str) -> bool:
+        """Return whether a rule applies to a node."""
+        given = self.properties[node_id]
         return (
-            node.type in rule.get("types", (node.type,))
+            self.type[node_id] in rule.get("types", (self.type[node_id],))
             and all(given.get(name) == value for name, value in rule.get("when", {}).items())
             and not any(given.get(name) == value for name, value in rule.get("unless", {}).items())
         )
 
     def pairs(self, rule: dict[str, Any]) -> list[Relation]:
         """Return the relations of a rule between two nodes that it applies to."""
-        nodes = self.graph.nodes
         return [
             relation
-            for node in self.nodes(rule)
-            for relation in sorted(node.outgoing)
-            if is_listed(relation[2], rule["relations"]) and self.is_meant(rule, nodes[relation[1]])
+            for node_id in self.nodes(rule)
+            for relation in outgoing(self.graph, node_id)
+            if is_listed(relation[2], rule["relations"]) and self.is_meant(rule, relation[1])
         ]
 
 
@@ -64,10 +68,11 @@ def is_listed(name: str, patterns: Iterable[str]) -> bool:
 
 def known_types(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
     """Find types that the graph does not know."""
-    for node in subject.nodes(rule):
-        if node.type not in subject.types.node_types and not subject.types.is_open:
-            findings.add(rule, f"node '{node.id}' has the type {node.type}, which the graph does not know", (node.id,))
-        for source, target, kind in sorted(node.outgoing):
+    for node_id in subject.nodes(rule):
+        if subject.type[node_id] not in subject.types.node_types and not subject.types.is_open:
+            text = f"node '{node_id}' has the type {subject.type[node_id]}, which the graph does not know"
+            findings.add(rule, text, (node_id,))
+        for source, target, kind in outgoing(subject.graph, node_id):
             if kind not in subject.types.relation_types and not subject.types.is_open:
                 text = f"relation '{source}' -> '{target}' has the type {kind}, which the graph does not know"
                 findings.add(rule, text, (source, target))
@@ -75,22 +80,21 @@ def known_types(subject: Subject, rule: dict[str, Any], findings: Findings) -> N
 
 def orphan(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
     """Find nodes without any relation."""
-    for node in subject.nodes(rule):
-        if not node.outgoing and not subject.graph.incoming(node) and node.type not in rule.get("except", ()):
-            findings.add(rule, f"{node.type} '{node.id}' has no relation to anything", (node.id,))
+    for node_id in subject.nodes(rule):
+        if not subject.graph.degree(node_id) and subject.type[node_id] not in rule.get("except", ()):
+            findings.add(rule, f"{subject.type[node_id]} '{node_id}' has no relation to anything", (node_id,))
 
 
 def reference(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
     """Find properties that name a node that does not exist, or has another type."""
-    for node in subject.nodes(rule):
-        named = subject.properties[node.id].get(rule["property"])
+    for node_id in subject.nodes(rule):
+        named = subject.properties[node_id].get(rule["property"])
         for name in [named] if isinstance(named, str) else named if isinstance(named, list) else ():
-            other = subject.graph.nodes.get(name) if isinstance(name, str) else None
-            if other is None:
-                findings.add(rule, f"'{node.id}' names {rule['property']} '{name}', which does not exist", (node.id,))
-            elif other.type not in rule.get("to", (other.type,)):
-                text = f"'{node.id}' names {rule['property']} '{name}', which is a {other.type}"
-                findings.add(rule, text, (node.id, other.id))
+            if not isinstance(name, str) or name not in subject.graph:
+                findings.add(rule, f"'{node_id}' names {rule['property']} '{name}', which does not exist", (node_id,))
+            elif subject.type[name] not in rule.get("to", (subject.type[name],)):
+                text = f"'{node_id}' names {rule['property']} '{name}', which is a {subject.type[name]}"
+                findings.add(rule, text, (node_id, name))
 
 
 def equal(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
@@ -145,115 +149,67 @@ def _fits(values: list[Any], pair: list[Any]) -> bool:
 def relates(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
     """Find nodes with too few or too many relations of a kind."""
     direction = rule.get("direction", "both")
-    for node in subject.nodes(rule):
-        ends = [(r[1], r[2]) for r in node.outgoing if direction != "in"]
-        ends += [(r[0], r[2]) for r in subject.graph.incoming(node) if direction != "out"]
+    for node_id in subject.nodes(rule):
+        ends = [(r[1], r[2]) for r in outgoing(subject.graph, node_id) if direction != "in"]
+        ends += [(r[0], r[2]) for r in incoming(subject.graph, node_id) if direction != "out"]
         others = sorted(other for other, kind in ends if is_listed(kind, rule["relations"]))
-        nodes = subject.graph.nodes
-        others = [other for other in others if nodes[other].type in rule.get("other", (nodes[other].type,))]
+        others = [other for other in others if subject.type[other] in rule.get("other", (subject.type[other],))]
         wanted = "/".join(rule["relations"])
         to = f" with a {' or '.join(rule['other'])}" if "other" in rule else ""
-        if len(others) < rule.get("at_least", 0):
-            text = (
-                f"{node.type} '{node.id}' has {len(others)} of the {rule['at_least']} {wanted} relations{to} it needs"
-            )
-            findings.add(rule, text, (node.id, *others))
-        elif len(others) > rule.get("at_most", len(others)):
-            text = f"{node.type} '{node.id}' has {len(others)} {wanted} relations{to}, more than {rule['at_most']}"
-            findings.add(rule, f"{text}: {', '.join(others[:10])}", (node.id, *others))
+        count = len(others)
+        who = f"{subject.type[node_id]} '{node_id}' has {count}"
+        if count < rule.get("at_least", 0):
+            text = f"{who} of the {rule['at_least']} {wanted} relations{to} it needs"
+            findings.add(rule, text, (node_id, *others))
+        elif count > rule.get("at_most", count):
+            text = f"{who} {wanted} relations{to}, more than {rule['at_most']}: {', '.join(others[:10])}"
+            findings.add(rule, text, (node_id, *others))
 
 
 def prop(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
     """Find nodes whose property is missing or has a value that is not allowed."""
     name = rule["property"]
-    for node in subject.nodes(rule):
-        given = subject.properties[node.id]
+    for node_id in subject.nodes(rule):
+        given = subject.properties[node_id]
         if name not in given:
             if rule.get("required"):
-                findings.add(rule, f"{node.type} '{node.id}' has no {name}", (node.id,))
+                findings.add(rule, f"{subject.type[node_id]} '{node_id}' has no {name}", (node_id,))
         elif "one_of" in rule and given[name] not in rule["one_of"]:
             allowed = ", ".join(map(str, rule["one_of"]))
-            findings.add(rule, f"{name} {given[name]!r} of '{node.id}' is not one of {allowed}", (node.id,))
+            findings.add(rule, f"{name} {given[name]!r} of '{node_id}' is not one of {allowed}", (node_id,))
         elif "pattern" in rule and not re.fullmatch(rule["pattern"], str(given[name])):
-            findings.add(rule, f"{name} {given[name]!r} of '{node.id}' does not match {rule['pattern']}", (node.id,))
+            findings.add(rule, f"{name} {given[name]!r} of '{node_id}' does not match {rule['pattern']}", (node_id,))
 
 
 def acyclic(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
     """Find cycles of relations that must not form one."""
+    import networkx as nx
+
     known = subject.types.relation_types
     listed = rule.get("relations", [name for name, about in known.items() if about.get("acyclic")])
-    after = {
-        node_id: sorted({target for _, target, kind in node.outgoing if is_listed(kind, listed)})
-        for node_id, node in subject.graph.nodes.items()
-    }
-    for ring in rings(subject.graph.ids(), after):
+    after = nx.DiGraph((r[0], r[1]) for r in relations(subject.graph) if is_listed(r[2], listed))
+    for ring in rings(after):
         shown = " -> ".join([*ring[:20], "..." if len(ring) > 20 else ring[0]])
         findings.add(rule, f"{len(ring)} node{'s form' if len(ring) > 1 else ' forms'} a cycle: {shown}", tuple(ring))
 
 
-def rings(ids: list[str], after: dict[str, list[str]]) -> list[list[str]]:
-    """Return one cycle of each strongly connected component, which starts at its first id.
+def rings(after: nx.DiGraph[str]) -> list[list[str]]:
+    """Return a shortest cycle through the first node of each strongly connected component, sorted."""
+    import networkx as nx
 
-    Tarjan, "Depth-first search and linear graph algorithms", SIAM J. Comput. 1 (1972), without recursion.
-    """
-    order: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    on_stack: set[str] = set()
     found = []
-    for root in ids:
-        if root in order:
-            continue
-        work = [(root, iter(after[root]))]
-        order[root] = low[root] = len(order)
-        stack.append(root)
-        on_stack.add(root)
-        while work:
-            node, rest = work[-1]
-            other = next(rest, None)
-            if other is None:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == order[node]:
-                    part = _popped(stack, node)
-                    on_stack -= part
-                    if len(part) > 1 or node in after[node]:
-                        found.append(_ring(part, after))
-            elif other not in order:
-                order[other] = low[other] = len(order)
-                stack.append(other)
-                on_stack.add(other)
-                work.append((other, iter(after[other])))
-            elif other in on_stack:
-                low[node] = min(low[node], order[other])
+    for part in nx.strongly_connected_components(after):
+        start = min(part)
+        if after.has_edge(start, start):
+            found.append([start])
+        elif len(part) > 1:
+            within = nx.DiGraph(edge for edge in sorted(after.edges(part)) if edge[1] in part)
+            before = dict(nx.bfs_predecessors(within, start))  # nearest first
+            ring = [next(node for node in before if within.has_edge(node, start))]
+            while ring[-1] != start:
+                ring.append(before[ring[-1]])
+            found.append(ring[::-1])
     return sorted(found)
-
-
-def _popped(stack: list[str], node: str) -> set[str]:
-    """Remove the items from ``node`` on from ``stack``, and return them."""
-    part = {stack.pop()}
-    while node not in part:
-        part.add(stack.pop())
-    return part
-
-
-def _ring(part: set[str], after: dict[str, list[str]]) -> list[str]:
-    """Return a shortest cycle through the first node of a strongly connected component."""
-    start = min(part)
-    before: dict[str, str] = {}
-    waiting = [start]
-    for node in waiting:
-        for other in after[node]:
-            if other == start:
-                ring = [node]
-                while ring[-1] != start:
-                    ring.append(before[ring[-1]])
-                return ring[::-1]
-            if other in part and other not in before:
-                before[other] = node
-                waiting.append(other)
-    raise AssertionError("a strongly connected component has a cycle through each of its nodes")
 
 
 def state_machine(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:

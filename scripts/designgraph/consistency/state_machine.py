@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from designgraph.consistency.conditions import Condition, NotUnderstoodError, case_text, cases
+from designgraph.graph import incoming, outgoing, type_of
 
 if TYPE_CHECKING:
     from designgraph.consistency.inconsistencies import Findings
@@ -74,14 +75,12 @@ def check_machines(graph: Graph, properties: Properties, rule: dict[str, Any], f
 def find_machines(graph: Graph, properties: Properties, rule: dict[str, Any], findings: Findings) -> list[Machine]:
     """Return the state machines of a graph, sorted by name."""
     machines: dict[str, Machine] = {}
-    for node_id in graph.ids():
-        node = graph.nodes[node_id]
-        given = properties[node_id]
-        if node.type == STATE:
+    for node_id, given in properties.items():
+        if type_of(graph, node_id) == STATE:
             _add_state(machines, graph, node_id, given)
-        if node.type != TRANSITION:
+        if type_of(graph, node_id) != TRANSITION:
             continue
-        register = next((source for source, _, kind in sorted(graph.incoming(node)) if kind == RELATION), "")
+        register = next((source for source, _, kind in incoming(graph, node_id) if kind == RELATION), "")
         machine = machines.setdefault(_text(given.get("machine")) or register, Machine(""))
         source, target = _text(given.get("from")), _text(given.get("to"))
         if not target or ("from" not in given and not given.get("initial")):
@@ -113,8 +112,8 @@ def _add_state(machines: dict[str, Machine], graph: Graph, node_id: str, given: 
         machine.initial.add(node_id)
     if given.get("final") is True:
         machine.final.add(node_id)
-    for _, target, kind in sorted(graph.nodes[node_id].outgoing):
-        if kind == RELATION and graph.nodes[target].type == STATE:
+    for _, target, kind in outgoing(graph, node_id):
+        if kind == RELATION and type_of(graph, target) == STATE:
             machine.transitions.append(Transition(node_id, target, None, node_id))
 
 

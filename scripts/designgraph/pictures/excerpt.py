@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from designgraph.graph import outgoing, properties_of, reach, type_of
 from designgraph.graph_errors import GraphError
 
 if TYPE_CHECKING:
@@ -93,18 +94,18 @@ def excerpt(graph: Graph, graph_id: str, rule: TypeRule, selection: Selection) -
         GraphError: If the focus does not have one of the selected types.
     """
     if selection.focus:
-        near, _ = graph.reach(selection.focus, selection.depth, direction="both")
+        near, _ = reach(graph, selection.focus, selection.depth, direction="both")
         wanted = list(near)
     else:
-        wanted = sorted(graph.ids(), key=lambda node_id: (-_degree(graph, node_id), node_id))
+        wanted = sorted(graph, key=lambda node_id: (-graph.degree(node_id), node_id))
     if selection.types is not None:
-        if selection.focus and graph.nodes[selection.focus].type not in selection.types:
+        if selection.focus and type_of(graph, selection.focus) not in selection.types:
             raise GraphError(f"node '{selection.focus}' is not of the types {', '.join(sorted(selection.types))}")
-        wanted = [node_id for node_id in wanted if graph.nodes[node_id].type in selection.types]
+        wanted = [node_id for node_id in wanted if type_of(graph, node_id) in selection.types]
     every = set(wanted)
     chosen = set(wanted[: selection.max_nodes])
-    total_relations = sum(r[1] in every for node_id in every for r in graph.nodes[node_id].outgoing)
-    relations = [r for node_id in sorted(chosen) for r in sorted(graph.nodes[node_id].outgoing) if r[1] in chosen]
+    total_relations = sum(target in every for _, target in graph.out_edges(every))
+    relations = [r for node_id in sorted(chosen) for r in outgoing(graph, node_id) if r[1] in chosen]
     nodes = tuple(_shown(graph, node_id) for node_id in sorted(chosen))
     return Excerpt(
         graph_id,
@@ -115,11 +116,6 @@ def excerpt(graph: Graph, graph_id: str, rule: TypeRule, selection: Selection) -
         len(every),
         total_relations,
     )
-
-
-def _degree(graph: Graph, node_id: str) -> int:
-    node = graph.nodes[node_id]
-    return len(node.outgoing) + len(graph.incoming(node))
 
 
 def colors_of(types: Collection[str], rule: TypeRule) -> dict[str, str]:
@@ -137,9 +133,8 @@ def _color(rule: TypeRule, name: str) -> str:
 
 
 def _shown(graph: Graph, node_id: str) -> Shown:
-    node = graph.nodes[node_id]
-    properties = node.properties
-    return Shown(node.id, node.type, shortened(_note(node_id, properties)), properties)
+    properties = properties_of(graph, node_id)
+    return Shown(node_id, type_of(graph, node_id), shortened(_note(node_id, properties)), properties)
 
 
 def _note(node_id: str, properties: Mapping[str, Any]) -> str:
