@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _HELP = "skillpack.help"
-_DECLARED = re.compile(r"^\s*command:\s*\{?\s*name:\s*([a-z][a-z0-9-]*)", re.MULTILINE)
+_DECLARED = re.compile(r"^\s*(?:command:|-)\s*[{\[]*\s*name:\s*([a-z][a-z0-9-]*)", re.MULTILINE)
 _MOST_READ = 1 << 18  # characters of a declaration
 _UNWRITABLE = {errno.ENOSPC: "the disk is full", errno.EBADF: "standard output is closed"}
 

@@ -11,11 +11,14 @@ gets it as the ``int`` 1. In addition to JSON Schema, a property may have
     ``required`` may be in the missing property or in its object.
 ``x-env``
     The environment variable that, if set, replaces a string property's ``default``.
+``x-si``
+    The unit of a length, ``m`` or ``um``; a text such as ``"4u"`` or ``"180nm"`` is taken for the number then.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from copy import deepcopy
 
 from .accept import accepts, is_type
@@ -25,6 +28,10 @@ from .schema_references import described, resolve
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+_SI = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))\s*([fpnum\u00b5\u03bc])m?", re.ASCII)
+_PREFIXES = {"f": -15, "p": -12, "n": -9, "u": -6, "\u00b5": -6, "\u03bc": -6, "m": -3}
+_PER_UNIT = {"m": 0, "um": 6}  # powers of ten in a metre
 
 
 def validate(value: Any, schema: dict[str, Any]) -> Any:
@@ -54,6 +61,32 @@ def check_schema(schema: Any) -> list[str]:
 
     checker = Draft202012Validator(Draft202012Validator.META_SCHEMA)
     return sorted(f"{error.json_path}: {error.message}" for error in checker.iter_errors(schema))
+
+
+def with_lengths(value: Any, schema: dict[str, Any]) -> Any:
+    """Return ``value`` with the numbers that texts such as ``"4u"`` or ``"0.5um"`` state, where the schema allows them.
+
+    ``x-si`` at the schema of a number allows it and states the number's unit: ``m``, or ``um`` for micrometres. The
+    input is not changed; a text that is no such number stays, for the schema check to refuse.
+    """
+    return _with_lengths(value, schema, schema)
+
+
+def _with_lengths(value: Any, schema: Any, root: dict[str, Any]) -> Any:
+    if not isinstance(schema, dict):
+        return value
+    if isinstance(value, str):
+        unit = described(schema, root).get("x-si")
+        found = _SI.fullmatch(value.strip()) if unit in _PER_UNIT else None
+        return value if found is None else float(f"{found[1]}e{_PREFIXES[found[2]] + _PER_UNIT[unit]}")
+    for part in (resolve(schema, root), *schema.get("allOf", ())):
+        value = _with_lengths(value, part, root)
+    if isinstance(value, dict):
+        others, named = schema.get("additionalProperties"), schema.get("properties", {})
+        return {name: _with_lengths(item, named.get(name, others), root) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_lengths(item, schema.get("items"), root) for item in value]
+    return value
 
 
 def fill_defaults(value: Any, schema: dict[str, Any]) -> Any:

@@ -7,6 +7,8 @@ import textwrap
 
 import pytest
 
+from skillpack.commands._declared import _Meanwhile
+
 DECLARATION = """
     tools:
       - id: tea.make_tea
@@ -94,3 +96,62 @@ def test_the_own_pack_builds_by_a_command(tmp_path):
     done = subprocess.run([sys.executable, "-m", "skillpack", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "missing.sp" in done.stderr
+
+
+PARTY = """
+          - name: tea
+            arguments: [leaf_path]
+          - name: party
+            arguments: [leaf_path]
+            fixed: {minutes: 5}
+            summary: ["{given.minutes} minutes, {given.minutes?with:without} milk", "{given.sugar} is not there"]
+            shows: files.cup
+            then:
+              - {tool: tea.list_teas, needs: [minutes], summary: ["tea: {teas[].name}"]}
+              - {tool: tea.drink_tea, summary: [drunk]}
+"""
+LIST = """
+    from skillscript import main
+
+    def execute(params, context):
+        return {"teas": [{"name": number} for number in range(params["minutes"] + 5)]}
+
+    raise SystemExit(main(__file__, "tea.list_teas", execute))
+"""
+
+
+def test_a_command_runs_several_tools_and_prints_their_summaries(skillpack, tmp_path):
+    """Each gets the parameters that it has; a failure ends the command."""
+    skill = tmp_path / "skills/tea"
+    declaration = textwrap.dedent(DECLARATION).replace(
+        " {name: tea, arguments: [leaf_path], options: {minutes: -m}, shows: files.cup}", PARTY.rstrip()
+    )
+    second = "scripts/list_teas.py\n    input_schema: {type: object, properties: {minutes: {type: integer}}, "
+    declaration = declaration.replace(
+        "scripts/make_tea.py\n    input_schema: {type: object}", f"{second}additionalProperties: false}}"
+    )
+    (skill / "skill.yaml").write_text(declaration)
+    (skill / "scripts/list_teas.py").write_text(textwrap.dedent(LIST))
+    said = skillpack("--help").stdout
+    assert "tea       Of skill tea" in said
+    assert "party     Of skill tea" in said
+    done = skillpack("party", "oolong")
+    assert done.stdout.splitlines() == [
+        "5 minutes, with milk", *(f"tea: {number}" for number in range(8)), "and 2 more", "cup.txt",
+    ]  # fmt: skip
+    assert list(json.loads(skillpack("party", "oolong", "--json").stdout)) == ["tea.make_tea", "tea.list_teas"]
+    failed = skillpack("party", "oolong", "--minutes", "12")
+    assert (failed.returncode, failed.stdout, "too bitter" in failed.stderr) == (2, "", True)
+
+
+def test_on_a_terminal_the_last_line_is_shown_with_a_bar_until_an_empty_line(capfdbinary, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    meanwhile = _Meanwhile(4)
+    for chunk in (b"fill ", b"the pot\nboil\n", b"\nclean\nsigned\n"):
+        meanwhile.feed(chunk)
+    meanwhile.clear()
+    written = capfdbinary.readouterr().err
+    assert written == (
+        b"\r\x1b[K[#####---------------] fill the pot\r\x1b[K[##########----------] boil\r\x1b[K\nclean\nsigned\n"
+    )

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import sys
 from itertools import product
 from pathlib import Path
 
@@ -168,6 +169,34 @@ def test_every_place_tells_the_size_aspect_and_filling_that_are_drawn(run_once, 
     assert f"sides {round(aspect, 3):g} : 1" in page
     if (workspace / "layout.lef").exists():
         assert f"SIZE {width:g} BY {height:g} ;" in (workspace / "layout.lef").read_text(encoding="utf-8")
+
+
+def test_commands_edit_and_check_what_was_built(tmp_path):
+    """A size as in a netlist, one word for each job; a second change keeps the first."""
+
+    def skillpack(*words):
+        command = [sys.executable, "-m", "skillpack", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    (tmp_path / "pair.sp").write_text(
+        ".subckt pair a b c d t vss\nM1 c a t vss nfet_01v8 w=4u l=0.5u nf=2\nM2 d b t vss nfet_01v8 w=4u l=0.5u nf=2\n"
+        "M3 t t vss vss nfet_01v8 w=4u l=1u nf=2\n.ends\n"
+    )
+    built = skillpack("build", "pair.sp", "-t", "sky130", "--to", "ws")
+    assert (built.returncode, built.stdout) == (0, f"{Path('ws/report.html')}\n")
+    for sizes in ('{"M3": {"w": "6u"}}', '{"M3": {"l": "2u"}}'):
+        edited = skillpack("edit", sizes, "--to", "ws")
+        assert edited.returncode == 0, edited.stderr
+    assert edited.stderr.count("out of date") <= 2
+    devices = json.loads((tmp_path / "ws/circuit.json").read_text())["circuit"]["devices"]
+    assert {each["id"]: (each["params"]["w"], each["params"]["l"]) for each in devices} == {
+        "M1": (4e-6, 0.5e-6), "M2": (4e-6, 0.5e-6), "M3": (6e-6, 2e-6),
+    }  # fmt: skip
+    checked = skillpack("check", "ws/layout.gds", "--netlist", "pair.sp")
+    assert [line.split()[0] for line in checked.stdout.splitlines() if line[0] != " "] == ["DRC", "LVS", "review"]
+    assert "DRC     clean in sky130A: 0 violations" in checked.stdout
+    assert "LVS     not matched: 2 of 3 devices" in checked.stdout
+    assert checked.returncode == 1
 
 
 def test_every_file_is_what_its_name_says(finished_layout):

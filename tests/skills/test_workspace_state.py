@@ -261,7 +261,8 @@ def test_a_change_of_the_layout_marks_the_reports_of_before(built):
     for name, content in old.items():
         stem, _, suffix = name.partition(".")
         assert (built / f"{stem}.stale.{suffix}").read_bytes() == content
-        assert any(f"/{name} is out of date" in text for text in data["warnings"]), name
+        assert any(f"/{name}" in text and " out of date" in text for text in data["warnings"]), name
+    assert sum(" out of date" in text for text in data["warnings"]) == 1
     assert data["layout_sha256"] == digest(built / "layout.gds")
     assert (built / "reference.spice").exists()  # it was made from the circuit, which is the same
 
@@ -270,7 +271,7 @@ def test_routing_and_placing_mark_the_reports_of_before(built, tools):
     for tool_id in ("layout.route_signal_nets_basic", "layout.place_modules"):
         done("drc.run_check", workspace=str(built), report_path=str(built / "drc.lyrdb"))
         data = done(tool_id, **tools[tool_id], workspace=str(built))
-        assert any("drc.lyrdb is out of date" in text for text in data["warnings"]), tool_id
+        assert any("drc.lyrdb" in text and "out of date" in text for text in data["warnings"]), tool_id
         assert not (built / "drc.lyrdb").exists()
 
 
@@ -280,7 +281,7 @@ def test_a_layout_edited_by_hand_is_noticed_by_every_tool(built, tools):
         data = done(tool_id, **tools[tool_id], workspace=str(built))
         told = [*data.get("warnings", []), *data.get("notes", [])]
         for name in REPORTS:
-            assert any(f"/{name} is out of date" in text for text in told), (tool_id, name)
+            assert any(f"/{name}" in text and " out of date" in text for text in told), (tool_id, name)
     view = done("layout.render_view", workspace=str(built), report_path=str(built / "drc.lyrdb"))
     assert any("judged another layout" in text for text in view["warnings"])
     assert digest(built / "layout.gds").encode() in (built / "layout.png").read_bytes()
@@ -308,9 +309,10 @@ def test_reports_that_the_user_named_are_followed_too(built, tmp_path):
     done("lvs.run_check", workspace=str(built), report_path=str(outside))
     assert done("drc.run_check", workspace=str(built))["notes"] == []
     told = " ".join(done("layout.create_nmos_pcell", **NMOS, workspace=str(built))["warnings"])
-    assert f"{within} is out of date" in told
+    assert "out of date" in told
+    assert str(within) in told
     assert (built / "mine.stale.lyrdb").exists()
-    assert f"{outside} is out of date" in told
+    assert str(outside) in told
     assert f"{outside} is out of date" in " ".join(done("drc.run_check", workspace=str(built))["notes"])
     done("lvs.run_check", workspace=str(built), report_path=str(outside))
     assert done("drc.run_check", workspace=str(built))["notes"] == []
@@ -330,8 +332,9 @@ def test_another_circuit_makes_the_verdicts_about_it_stale(built, tmp_path):
     info = done("netlist.parse", netlist_path=str(other), workspace=str(built))["parse_info"]
     told = " ".join(info["warnings"])
     for name in ("lvs.lvsdb", "reference.spice", "summary.json"):
-        assert f"/{name} is out of date (it was made from another circuit)" in told
+        assert f"/{name}" in told
         assert not (built / name).exists()
+    assert "are out of date (made from another circuit)" in told
     assert (built / "drc.lyrdb").exists()
 
 
@@ -341,7 +344,7 @@ def test_a_workspace_that_cannot_be_written_to_is_still_judged(built, tmp_path):
     (built / ".lock").mkdir()  # cannot be opened, not even by root
     data = done("drc.run_check", workspace=str(built), report_path=str(tmp_path / "r.lyrdb"))
     assert any("cannot record which reports" in text for text in data["notes"])
-    assert any("summary.json is out of date" in text for text in data["notes"])
+    assert any("summary.json" in text and "out of date" in text for text in data["notes"])
 
 
 def test_a_record_cannot_make_the_pack_rename_files_elsewhere(built, tmp_path):

@@ -23,6 +23,7 @@ from skillscript import (
     validate,
 )
 from skillscript.accept import accepts
+from skillscript.schema import with_lengths
 from sturdy.strict_json import NotJsonError, plain
 from thorough import THOROUGH
 
@@ -279,3 +280,29 @@ def test_every_public_name_is_there():
 )
 def test_the_end_of_a_pattern_is_the_very_end_of_the_text(pattern, text, fits):
     assert (find_faults(text, {"pattern": pattern}) == []) is fits
+
+
+@pytest.mark.parametrize(
+    ("given", "metres", "micrometres"),
+    [("4u", 4e-6, 4.0), ("0.5 um", 0.5e-6, 0.5), ("180n", 1.8e-7, 0.18), (".25µm", 2.5e-7, 0.25), (2, 2, 2)],
+)
+def test_a_length_may_be_a_text_with_a_prefix(given, metres, micrometres):
+    schema = {
+        "type": "object",
+        "$ref": "#/$defs/sized",
+        "properties": {"x": {"items": {"type": "number", "x-si": "um"}}, "name": {"type": "string"}},
+        "$defs": {
+            "sized": {"properties": {"w": {"$ref": "#/$defs/length"}}},
+            "length": {"type": "number", "x-si": "m"},
+        },
+    }
+    value = {"w": given, "x": [given], "name": "4u"}
+    assert with_lengths(value, schema) == {"w": metres, "x": [micrometres], "name": "4u"}
+    assert value["w"] == given
+
+
+@pytest.mark.parametrize("given", ["4", "4x", "u", "", "4 u u", True, "1e-6"])
+def test_what_is_no_length_stays_and_is_refused(given):
+    schema = {"type": "object", "properties": {"w": {"type": "number", "x-si": "m"}}}
+    assert with_lengths({"w": given}, schema) == {"w": given}
+    assert find_faults(with_lengths({"w": given}, schema), schema)

@@ -10,7 +10,7 @@ from skillpack.registry.versions import parse_version
 from skillpack.skills.exceptions import MigrationError, VersionError
 from skillscript.envelope import ErrorCode, SkillError
 from skillscript.faults import invalid_params
-from skillscript.schema import find_faults
+from skillscript.schema import find_faults, with_lengths
 from sturdy.near_names import did_you_mean
 from sturdy.strict_json import NotJsonError, plain
 
@@ -83,6 +83,7 @@ def checked_params(choice: Choice, params: Any) -> dict[str, Any]:
         raise SkillError(ErrorCode.INVALID_PARAM, f"params: {error}") from error
     except MigrationError as error:
         raise SkillError(ErrorCode.INVALID_PARAM, str(error)) from error
+    value = with_lengths(value, dict(tool.input_schema))
     faults = find_faults(value, dict(tool.input_schema))
     if faults:
         raise invalid_params(faults)

@@ -34,6 +34,7 @@ _OURS = (
     "x-path",
     "x-programs",
     "x-short",
+    "x-si",
     "x-whole",
 )  # for this pack's programs, not for a caller
 _ROOT_ONLY = ("$schema", "$id", "examples", "title")

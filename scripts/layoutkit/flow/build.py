@@ -149,8 +149,8 @@ class _Job:
         self.netlist_forms = {kind: form for kind, form in NETLIST_FORMS.items() if form in forms}
 
     def resized(self, asked: LayoutRequest) -> list[str]:
-        """Return the devices that have other sizes in the netlist that is given again, if nothing else differs."""
-        if asked.netlist_path is None and asked.netlist_text is None:
+        """Return the devices that have other sizes in the netlist that is given again, or in ``sizes``."""
+        if asked.netlist_path is None and asked.netlist_text is None and asked.sizes is None:
             return []
         return resized_devices(read_circuit(self.request, self.technology)[0], self.circuit)
 

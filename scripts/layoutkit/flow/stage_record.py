@@ -178,6 +178,9 @@ def resumed(request: LayoutRequest, record: StageRecord) -> tuple[LayoutRequest,
         stage = next((stage for stage, names in OPTIONS.items() if name in names), STAGES[0])
         if asked[name] == usual[name]:
             values[name] = tuple(stored) if isinstance(getattr(request, name), tuple) else stored
+        elif name == "sizes" and first == "place":  # as a netlist with other sizes; what was changed before stays
+            before = stored or {}
+            values[name] = before | {device: {**before.get(device, {}), **now} for device, now in asked[name].items()}
         elif STAGES.index(stage) < STAGES.index(first) and name not in COMPARED and asked[name] != stored:
             was = "the default" if stored == usual[name] else _short(stored)
             faults.append((stage, f"{name} is {_short(asked[name])}, stage {stage} was done with {was}"))

@@ -151,26 +151,33 @@ def next_steps(report: Mapping[str, Any]) -> list[str]:
 
 
 def summary(report: Mapping[str, Any]) -> str:
-    """Return the report as a short page for a terminal."""
-    circuit, left = report["circuit"], report["remaining_stages"]
-    found = faults(report)
-    replaced = report["replaced_devices"]
+    """Return the report as a page of one screen for a terminal: verdicts and findings first."""
+    left, found, replaced = report["remaining_stages"], faults(report), report["replaced_devices"]
     clean = "clean, complete with replaced devices" if replaced else "clean"
     verdict = "NOT CLEAN" if found else f"not finished, {', '.join(left)} are left" if left else clean
-    lines = ["", f"{circuit['name']} in {report['technology']}: {verdict}"]
-    lines.append(f"  circuit   {_counted(circuit['device_count'], 'device')}, {_counted(circuit['net_count'], 'net')}")
-    lines += [f"  replaced  {text}" for text in replaced_lines(replaced)]
-    modules = report.get("modules", ())
-    lines += [f"  module    {m['name']}: {', '.join(m['devices'])}{_matching(m)}" for m in modules]
-    if "matching" in report:
-        lines += lines_of_groups(report["matching"]["groups"])
-    lines += [line for name, text in _LINES.items() if name in report for line in [text(report)]]
-    lines += lines_after_layout(report["post_layout"]) if "post_layout" in report else []
-    lines.append(f"  time      {sum(stage['duration_ms'] for stage in report['stages']) / 1000:.1f} s")
-    lines += [f"  warning   {text}" for text in report["warnings"]]
+    lines = ["", f"{report['circuit']['name']} in {report['technology']}: {verdict}"]
     lines += [f"  FAULT     {text}" for text in found]
-    lines += [f"  {kind:<18} {path}" for kind, path in report["files"].items()]
+    lines += [text(report) for name, text in _VERDICTS.items() if name in report]
+    findings = report["review"]["findings"] if "review" in report else []
+    lines += _few("finding", [f"{each['severity']}: {each['why']}: {each['what_to_do']}" for each in findings])
+    lines += [text(report) for name, text in _FIGURES.items() if name in report]
+    circuit = report["circuit"]
+    lines.append(f"  circuit   {_counted(circuit['device_count'], 'device')}, {_counted(circuit['net_count'], 'net')}")
+    modules = [f"{each['name']}{_matching(each)}" for each in report.get("modules", ())]
+    lines += [*_few("module", modules), *(f"  replaced  {text}" for text in replaced_lines(replaced))]
+    lines += lines_of_groups(report["matching"]["groups"])[:SHOWN] if "matching" in report else []
+    lines += lines_after_layout(report["post_layout"]) if "post_layout" in report else []
+    lines += _few("warning", report["warnings"])
+    lines.append(f"  time      {sum(stage['duration_ms'] for stage in report['stages']) / 1000:.1f} s")
+    files = report["files"]
+    lines += [f"  {kind:<9} {files[kind]}" for kind in ("gds", "png", "summary", "report") if kind in files]
     return "\n".join(lines)
+
+
+def _few(name: str, texts: Sequence[str]) -> list[str]:
+    """Return a line for each of the first texts, and for how many there are more."""
+    more = [f"and {len(texts) - SHOWN} more"] if len(texts) > SHOWN else []
+    return [f"  {name:<9} {text}" for text in (*texts[:SHOWN], *more)]
 
 
 def _size_line(report: Mapping[str, Any]) -> str:
@@ -214,13 +221,11 @@ def _review_line(report: Mapping[str, Any]) -> str:
     return f"  review    {verdict}: {review['must']} must, {review['should']} should be mended{left}"
 
 
-_LINES = {
+_VERDICTS = {"drc": _drc_line, "lvs": _lvs_line, "review": _review_line}
+_FIGURES = {
     "placement": _size_line,
     "routing": lambda report: f"  routing   {report['routing']['routed']} of {report['routing']['total_nets']} nets",
-    "drc": _drc_line,
     "constraints": _plan_line,
-    "lvs": _lvs_line,
-    "review": _review_line,
 }
 """What the page says about a part of the report, in order."""
 
@@ -228,5 +233,5 @@ _LINES = {
 def _matching(module: Mapping[str, Any]) -> str:
     if len(module["devices"]) == 1:
         return ""
-    symmetric = "symmetric" if module["symmetric"] else "not symmetric"
-    return f" ({module['type'].replace('_', ' ')}, {symmetric}, centroid error {module['centroid_error']:g} um)"
+    symmetric = "symmetric" if module["symmetric"] else "metal over it is not its own mirror image"
+    return f" ({module['type'].replace('_', ' ')}, centroids {module['centroid_error']:g} um apart, {symmetric})"

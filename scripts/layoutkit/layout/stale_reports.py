@@ -20,6 +20,7 @@ OF_LAYOUT = (
     "summary.json",
 )  # fmt: skip
 OF_CIRCUIT = ("reference.spice",)
+_AGAIN = ": made from another {}; create it again"
 
 
 def record_reports(folder: Path, paths: Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -40,21 +41,22 @@ def changed_since(folder: Path, name: str) -> list[str] | None:
 
 
 def stale_reports(folder: Path) -> list[str]:
-    """Return one sentence for each report that was made from another layout or circuit than the present one."""
+    """Return sentences that name the reports that were made from another layout or circuit than the present one."""
     present, found = _present(folder), []
+    old: dict[str, list[Path]] = {}
     for path in _reports(folder, read_record(folder / RECORD_FILE)):
         reasons = _changed(sources_of(path), present)
         if reasons:
-            found.append(f"{path} is out of date: it was made from another {' and '.join(reasons)}; create it again")
+            old.setdefault(_AGAIN.format(" and ".join(reasons)), []).append(path)
         elif reasons is None and path.name not in OF_CIRCUIT:
             found.append(f"{path} does not state which layout it was made from; create it again")
-    return found
+    return [*_sentences(old), *found]
 
 
 def mark_stale(folder: Path, *, changed: bool = False) -> list[str]:
     """Rename reports that are out of date (``drc.lyrdb`` to ``drc.stale.lyrdb``).
 
-    Files outside the workspace are not touched. Returns a sentence for each report that is out of date.
+    Files outside the workspace are not touched. Returns sentences that name the reports that are out of date.
 
     Args:
         folder: The workspace's folder.
@@ -62,7 +64,8 @@ def mark_stale(folder: Path, *, changed: bool = False) -> list[str]:
             those of earlier versions, are out of date too.
     """
     record = read_record(folder / RECORD_FILE)
-    present, warnings, kept = _present(folder), [], set()
+    present, kept = _present(folder), set()
+    old: dict[str, list[Path]] = {}
     for path in _reports(folder, record):
         reasons = _changed(sources_of(path), present)
         if reasons is None and not (changed and path.name in OF_LAYOUT):
@@ -70,16 +73,23 @@ def mark_stale(folder: Path, *, changed: bool = False) -> list[str]:
         if reasons == []:
             kept.add(_name_of(path, folder))
             continue
-        reason = f"it was made from another {' and '.join(reasons or ['layout'])}"
+        changes = " and ".join(reasons or ["layout"])
         renamed = _renamed(path) if _lies_within(path, folder) else None
         if renamed is None:
             kept.add(_name_of(path, folder))
-            warnings.append(f"{path} is out of date: {reason}; create it again")
-        else:
-            warnings.append(f"{path} is out of date ({reason}) and is now called {renamed.name}")
+        text = _AGAIN.format(changes) if renamed is None else f" (made from another {changes}); renamed to NAME.stale"
+        old.setdefault(text, []).append(path)
     if record is not None and kept != set(record.reports):
         record.with_reports(kept).write(folder / RECORD_FILE)
-    return warnings
+    return _sentences(old)
+
+
+def _sentences(old: Mapping[str, list[Path]]) -> list[str]:
+    """Return a sentence for all reports that are out of date for one reason, by what it says of them."""
+    return [
+        f"{', '.join(map(str, paths))} {'is' if len(paths) == 1 else 'are'} out of date{text}"
+        for text, paths in old.items()
+    ]
 
 
 def restore_reports(folder: Path) -> None:
