@@ -192,10 +192,12 @@ def test_commands_edit_and_check_what_was_built(tmp_path):
     assert {each["id"]: (each["params"]["w"], each["params"]["l"]) for each in devices} == {
         "M1": (4e-6, 0.5e-6), "M2": (4e-6, 0.5e-6), "M3": (6e-6, 2e-6),
     }  # fmt: skip
-    checked = skillpack("check", "ws/layout.gds", "--netlist", "pair.sp")
+    checked = skillpack("check", "ws/layout.gds", "--netlist", "ws/reference.spice")
     assert [line.split()[0] for line in checked.stdout.splitlines() if line[0] != " "] == ["DRC", "LVS", "review"]
+    checked = skillpack("check", "ws/layout.gds", "--netlist", "pair.sp")
     assert "DRC     clean in sky130A: 0 violations" in checked.stdout
     assert "LVS     not matched: 2 of 3 devices" in checked.stdout
+    assert "review.check_layout was left out, since lvs.run_check found faults" in checked.stdout
     assert checked.returncode == 1
 
 

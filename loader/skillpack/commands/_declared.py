@@ -90,7 +90,8 @@ def _run(tool: ToolDeclaration, declared: Declared, tools: Tools, words: Words) 
             raise invalid_params(request.faults)
         params = {**declared.get("fixed", {}), **request.params}
         for step, how in steps:
-            if any(name not in params for name in how.get("needs", ())):
+            before = results.get(how.get("after", ""))
+            if any(name not in params for name in how.get("needs", ())) or (before and before.exit_code):
                 continue
             own = step.input_schema.get("properties", {})
             values = {name: value for name, value in params.items() if len(steps) == 1 or name in own}
@@ -183,8 +184,10 @@ def _tell(results: Mapping[str, SkillResult], steps: list[tuple[ToolDeclaration,
     """Print the summaries and errors in words, and last the field of the answers that a declaration names."""
     shown: Any = None
     for tool, declared in steps:
-        result = results.get(tool.id)
+        result, before = results.get(tool.id), results.get(declared.get("after", ""))
         if result is None:
+            if before and before.error is None and before.exit_code:
+                click.echo(f"{tool.id} was left out, since {declared['after']} found faults")
             continue
         if result.data is not None:
             click.echo(
