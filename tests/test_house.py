@@ -1,0 +1,118 @@
+"""How large each room may be: code lines (no blanks, comments or docstrings) and modules.
+
+A change that needs more room raises its row here in the same commit, and the message says why. A room that has shrunk
+well below its row lowers it. The numbers are to steer by: do not save lines by writing denser ones.
+"""
+
+import ast
+import io
+import tokenize
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+HOMES = {
+    "skillpack": ROOT / "loader" / "skillpack",
+    **{name: ROOT / "scripts" / name for name in ("skillscript", "layoutkit", "designgraph", "sturdy")},
+}
+SLACK = 1.2
+"""A row may be larger than its room by this factor, or by ``SPARE`` lines."""
+SPARE = 60
+# room: (code lines, modules) at most
+ROOMS = {
+    "designgraph": (2740, 28),
+    "layoutkit": (380, 5),
+    "layoutkit/api": (270, 3),
+    "layoutkit/circuit": (9960, 59),
+    "layoutkit/draw": (6780, 42),
+    "layoutkit/drc": (1820, 17),
+    "layoutkit/explore": (2600, 26),
+    "layoutkit/extract": (3350, 20),
+    "layoutkit/flow": (9850, 66),
+    "layoutkit/layout": (1900, 15),
+    "layoutkit/lvs": (1650, 12),
+    "layoutkit/parasitics": (2100, 20),
+    "layoutkit/pcells": (610, 6),
+    "layoutkit/place": (2340, 16),
+    "layoutkit/review": (3160, 21),
+    "layoutkit/route": (4370, 33),
+    "layoutkit/simulate": (1910, 19),
+    "layoutkit/technology": (2550, 19),
+    "layoutkit/tools": (3540, 33),
+    "layoutkit/view": (1610, 14),
+    "skillpack": (210, 2),
+    "skillpack/commands": (1030, 19),
+    "skillpack/copies": (1560, 14),
+    "skillpack/execution": (1020, 11),
+    "skillpack/hosts": (3290, 29),
+    "skillpack/pipelines": (640, 5),
+    "skillpack/registry": (1310, 10),
+    "skillpack/skills": (1900, 18),
+    "skills/*/scripts": (1310, 44),
+    "skillscript": (2630, 23),
+    "sturdy": (530, 7),
+}
+NOT_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+
+
+def code_lines(text):
+    """Return how many lines hold code: what remains without blank lines, comments and docstrings."""
+    docstrings = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
+                docstrings |= set(range(first.lineno, first.end_lineno + 1))
+    lines = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in NOT_CODE:
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    return len(lines - docstrings)
+
+
+def rooms():
+    """Return the files of each room: a folder of a large package, a small package, the scripts of all skills."""
+    found = {"skills/*/scripts": sorted((ROOT / "skills").glob("*/scripts/*.py"))}
+    for package, home in HOMES.items():
+        for path in sorted(home.rglob("*.py")):
+            inside = path.relative_to(home).parts
+            is_split = package in {"skillpack", "layoutkit"} and len(inside) > 1
+            found.setdefault(f"{package}/{inside[0]}" if is_split else package, []).append(path)
+    return {room: (sum(code_lines(p.read_text("utf-8")) for p in paths), len(paths)) for room, paths in found.items()}
+
+
+SIZES = rooms()
+
+
+def test_every_room_has_a_row_and_every_row_a_room():
+    assert sorted(ROOMS) == sorted(SIZES)
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS))
+def test_a_room_is_not_larger_than_its_row(room):
+    (lines, modules), (most_lines, most_modules) = SIZES[room], ROOMS[room]
+    cure = "remove something, or raise its row here and state the reason in the commit"
+    assert lines <= most_lines, f"{room} has {lines} lines of code: {cure}"
+    assert modules <= most_modules, f"{room} has {modules} modules: {cure}"
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS))
+def test_a_row_is_not_much_larger_than_its_room(room):
+    lines, _ = SIZES[room]
+    assert ROOMS[room][0] <= max(lines * SLACK, lines + SPARE), f"{room} has shrunk to {lines}: lower its row"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("", 0),
+        ('"""Text\nof a module."""\n\n# a comment\nx = 1  # and why\n', 1),
+        ('def f():\n    """Text."""\n    return [\n        1,\n\n    ]\n', 4),
+        ('x = """\ntwo lines\n"""\n', 3),
+        ("class A:\n    '''Text.'''\n\n    y: int\n", 2),
+        ('def f():\n    return 1\n    "no docstring"\n', 3),
+    ],
+)
+def test_code_lines_are_those_without_blanks_comments_and_docstrings(text, count):
+    assert code_lines(text) == count
