@@ -1,6 +1,7 @@
 """The tool review.check_layout through its command line: verdict, limits, files and bad input."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.flow.summary import faults, summary
+from layoutkit.review.review_limits import shipped_limits
 
 SCRIPT = "layout-review/scripts/check_layout.py"
 ASSETS = Path(__file__).resolve().parents[2] / "skills" / "layout-review" / "assets"
@@ -28,6 +30,15 @@ def test_the_example_is_signed_and_every_finding_has_place_figure_reason_and_rem
         assert finding["why"]
         assert finding["what_to_do"]
     assert {each["device"] for each in data["estimated_currents"]} == {"M1", "M2", "M3"}
+
+
+def test_every_limit_is_in_the_table():
+    rows = [line.split("|")[1] for line in (ASSETS.parent / "SKILL.md").read_text().splitlines() if line[:3] == "| `"]
+    named = set()
+    for row in rows:
+        names = re.findall(r"`([^`]+)`", row)
+        named |= {f"{names[0].split('.')[0]}{name}" if name[0] == "." else name for name in names}
+    assert set(shipped_limits()) <= named
 
 
 def test_the_user_overrides_a_limit_and_the_exit_code_says_that_nobody_signs(run_script):

@@ -29,7 +29,7 @@ def test_the_example_has_figures_of_each_net_and_pair_and_writes_both_files(run_
     assert sorted(nets) == ["bias", "inn", "inp", "outn", "outp", "tail", "vss"]
     assert nets["inp"]["total_ff"] == pytest.approx(6.29, rel=0.05)  # Magic 8.3.677 says 6.278
     assert [each["device"] for each in nets["inp"]["terminals"]] == ["M1"]
-    assert nets["tail"]["from"] == "M1.s"
+    assert nets["tail"]["from"] == "M3.d"
     assert {tuple(pair["nets"]) for pair in data["pairs"]} == {("outp", "outn"), ("inp", "inn")}
     assert data["files"]["spice"] == str(tmp_path / "pair.pex.spice")
     assert data["layout_sha256"] in (tmp_path / "pair.pex.spice").read_text()
