@@ -16,7 +16,7 @@ lie over the core (``layoutkit.flow.rail_places``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Literal
 
@@ -44,6 +44,8 @@ LARGEST_PART = 2
 """No port or rail is wider than the longer side of the core divided by this."""
 SLOT_PITCHES = 2
 """Least distance of two ports at one side, in pitches of the tracks."""
+MOST_FRAMED = 1.3
+"""How much wider than the core a frame may be that is symmetric about the axis of ports that mirror each other."""
 
 
 @dataclass(frozen=True)
@@ -169,10 +171,17 @@ def plan_frame(
         metal_in: Returns the metal and keepouts of the modules. If given, rails lie over the modules as far as these
             leave room.
     """
-    planner = _Planner(technology, core, nets, channel, style)
+    planner = _Planner(technology, core, [_near_axis(net, core) for net in nets], channel, style)
     if style == "rails" and metal_in is not None:
         planner.lay_over(metal_in)
     return planner.frame()
+
+
+def _near_axis(net: PortNet, core: kdb.Box) -> PortNet:
+    """Return a port without its axis if a frame that is symmetric about that would leave much of one side empty."""
+    if net.axis is None or 2 * max(net.axis - core.left, core.right - net.axis) <= MOST_FRAMED * core.width():
+        return net
+    return replace(net, axis=None)
 
 
 def label_place(technology: Technology, pin: kdb.Box, *, rail: bool) -> kdb.Point:

@@ -8,6 +8,7 @@ from math import dist
 from statistics import mean
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.review.subject import box_around, centre_of, names_of
 
 if TYPE_CHECKING:
@@ -82,16 +83,25 @@ class Repeated:
         )
 
     def _repeated(self) -> Iterator[list[Cell]]:
-        """Yield the cells that should be equal, each as its devices in one order: instances of a cell, equal stages."""
+        """Yield the cells that should be equal, each as its devices in one order: instances of a cell, equal stages.
+
+        What matches devices outside of its cell, such as the output of a mirror, is no part of it.
+        """
         by_name, cells = self.subject.by_name, defaultdict(list)
+        matched = (module for module in self.subject.roles.modules if MODULE_TYPES[module.type].matched)
+        group = {name: set(module.devices) for module in matched for name in module.devices}
         for instance in self.subject.circuit.subcircuits:
-            names = sorted(instance.devices, key=lambda name: name.rsplit(".", maxsplit=1)[-1])
+            own = [name for name in instance.devices if group.get(name, {name}) <= instance.devices.keys()]
+            names = sorted(own, key=lambda name: name.rsplit(".", maxsplit=1)[-1])
             if len(names) > 1 and all(name in by_name for name in names):
                 cells[instance.cell].append([by_name[name] for name in names])
         known = {id(placed) for found in cells.values() for cell in found for placed in cell}
         for module in self.subject.roles.groups:
             if module.type == "ring_stage":
-                stages = [[by_name[n] for n in stage if n in by_name] for stage in module.properties["stages"]]
+                stages = [
+                    [by_name[name] for name in stage if name in by_name and group.get(name, {name}) <= set(stage)]
+                    for stage in module.properties["stages"]
+                ]
                 new = not any(id(placed) in known for stage in stages for placed in stage)
                 if new and len({len(stage) for stage in stages}) == 1 and len(stages[0]) > 1:
                     cells[module.id] = stages

@@ -281,6 +281,17 @@ def test_ports_whose_pins_mirror_each_other_about_no_axis_lie_beside_each_other_
     assert spaces.is_empty()
 
 
+@pytest.mark.parametrize(("axis", "wide"), [(13000, True), (13100, False)])  # 26 of 20 um is 1.3 times the core
+def test_ports_mirror_each_other_only_where_no_side_becomes_much_wider_for_it(axis, wide):
+    core = kdb.Box(0, 0, 20000, 8000)
+    left, right = kdb.Box(axis - 3400, 2000, axis - 3000, 2400), kdb.Box(axis + 3000, 2000, axis + 3400, 2400)
+    pair = [PortNet("a", (left,), partner="b", axis=axis), PortNet("b", (right,), partner="a", axis=axis)]
+    frame = plan_frame(load("sky130A"), core, pair, 1000)
+    assert (frame.boundary.width() > 26000) is wide
+    (a,), (b,) = frame.of("a"), frame.of("b")
+    assert (a.side != b.side) is wide
+
+
 def replaced_side(net, side):
     return PortNet(net.name, net.pins, partner=net.partner, axis=net.axis, side=side)
 

@@ -258,6 +258,7 @@ def test_a_mirror_across_cells_is_drawn_as_one_and_its_outputs_are_in_no_cell(bu
     assert "current_mirror_1 (M1, X1.M5, X2.M5) is drawn as one group" in text
     assert text in report["warnings"]
     assert text in report["recognition"]["across_cells"]
+    assert "repeated" not in {each["id"] for each in report["review"]["findings"]}  # the rest of the cells is equal
 
 
 def test_flatten_lays_out_every_device_by_itself(build):
