@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,13 +16,15 @@ from skillpack.skills.relevance import MAX_TERMS, Fields, folded, rank, terms_of
 from skillpack.skills.skill_md import DECLARATION_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from skillpack.skills.relevance import Counter
     from skillpack.skills.skill_md import Skill
 
 _EXCERPT = 160
 _MAX_DECLARATION_BYTES = 1 << 18
+_MAX_PAGES = 8
+_MAX_PAGE_BYTES = 1 << 13
 _NOT_FOR = re.compile(r"\b(?:not (?:for|needed)|(?:do not|don't|never) use)\b[^.;\u3002]*")
 # Keys of skill.yaml, and values that are no words of users. To parse the file would cost more than the search.
 _STRUCTURE = re.compile(
@@ -79,6 +82,7 @@ def _fields(skill: Skill) -> Fields:
     """Return the texts to search, without the part of the description that says what the skill is not for."""
     description = _NOT_FOR.sub("", folded(skill.description))
     opening, _, sections = folded(_body(skill)).partition("\n## ")
+    sections += folded("".join(_pages(skill)))
     declaration = _STRUCTURE.sub("", folded(_declaration(skill)))
     return Fields(folded(skill.name), description, sections, declaration, opening)
 
@@ -98,6 +102,15 @@ def _body(skill: Skill) -> str:
         return skill.body
     except (FileNotFoundError, SkillFileError):
         return ""
+
+
+def _pages(skill: Skill) -> Iterator[str]:
+    """Yield the pages of a skill's references: sections of its manual that are read when they are needed."""
+    for path in sorted(glob.glob(os.path.join(glob.escape(skill.dir), "references", "*.md")))[:_MAX_PAGES]:  # noqa: PTH207
+        try:
+            yield read_bounded(path, _MAX_PAGE_BYTES, follow=False).decode("utf-8", "replace")
+        except (FileNotFoundError, FileRefusedError):
+            continue
 
 
 def _excerpt(skill: Skill, counters: Sequence[tuple[Counter, float]]) -> str:
