@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.skills.exceptions import FileRefusedError, SkillFileError
@@ -107,10 +108,8 @@ def _body(skill: Skill) -> str:
 def _pages(skill: Skill) -> Iterator[str]:
     """Yield the pages of a skill's references: sections of its manual that are read when they are needed."""
     for path in sorted(glob.glob(os.path.join(glob.escape(skill.dir), "references", "*.md")))[:_MAX_PAGES]:  # noqa: PTH207
-        try:
+        with suppress(FileNotFoundError, FileRefusedError):
             yield read_bounded(path, _MAX_PAGE_BYTES, follow=False).decode("utf-8", "replace")
-        except (FileNotFoundError, FileRefusedError):
-            continue
 
 
 def _excerpt(skill: Skill, counters: Sequence[tuple[Counter, float]]) -> str:
