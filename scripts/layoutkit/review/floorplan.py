@@ -27,6 +27,21 @@ _EDGE_UM = 0.5  # metal this near to the edge of the cell is at the edge [um]
 _LEAST_AT_RAILS = 6  # transistors from which their share at the right rail is judged
 
 
+def rails_of(subject: Subject, net: str) -> list[tuple[str, kdb.Box]]:
+    """Return the straight horizontal pieces of a supply that are long enough for a rail, and conductors, from below."""
+    core = box_around(placed.box for placed in subject.placed if placed.device.is_mos)
+    found = []
+    for conductor, region in subject.metal(net).items():
+        least = subject.technology.conductor(conductor).width
+        for polygon in region.each():
+            for piece in polygon.decompose_trapezoids(kdb.Polygon.TD_htrapezoids):
+                box = piece.bbox()
+                long = box.width() >= max(_RAIL_LENGTH * core.width(), _RAIL_ASPECT * box.height())
+                if long and min(box.width(), box.height()) >= least:
+                    found.append((conductor, box))
+    return sorted(found, key=lambda each: (each[1].bottom, each[1].top, each[1].left))
+
+
 class Floorplan:
     """The findings on the floorplan of one layout.
 
@@ -46,19 +61,6 @@ class Floorplan:
         yield from self.rails()
         yield from self.ports()
 
-    def _rails(self, net: str) -> list[kdb.Box]:
-        """Return the straight horizontal pieces of a supply that are long enough for a rail, from below."""
-        found = []
-        for conductor, region in self.subject.metal(net).items():
-            least = self.subject.technology.conductor(conductor).width
-            for polygon in region.each():
-                for piece in polygon.decompose_trapezoids(kdb.Polygon.TD_htrapezoids):
-                    box = piece.bbox()
-                    long = box.width() >= max(_RAIL_LENGTH * self.core.width(), _RAIL_ASPECT * box.height())
-                    if long and min(box.width(), box.height()) >= least:
-                        found.append(box)
-        return sorted(found, key=lambda box: (box.bottom, box.top, box.left))
-
     @cached_property
     def _side_of_power(self) -> int:
         """1 if power has the highest rail about the transistors and ground the lowest, -1 the other way, 0 for neither.
@@ -72,7 +74,7 @@ class Floorplan:
     def _side_within(self, area: kdb.Box) -> int:
         ends = []
         for nets in (self.subject.supplies.power, self.subject.supplies.ground):
-            rails = [rail for net in nets if net in self.subject.number for rail in self._rails(net)]
+            rails = [rail for net in nets if net in self.subject.number for _, rail in rails_of(self.subject, net)]
             rails = [rail for rail in rails if area.contains(rail.center())]
             if not rails:
                 return 0
@@ -152,7 +154,7 @@ class Floorplan:
         """Yield signal wires outside the rails, and rails inside the cell."""
         subject = self.subject
         known = [net for net in subject.supplies.power + subject.supplies.ground if net in subject.number]
-        found = {net: rails for net in known if (rails := self._rails(net))}
+        found = {net: rails for net in known if (rails := [rail for _, rail in rails_of(subject, net)])}
         reach = subject.technology.to_dbu(_EDGE_UM)
         if len(found) < 2 or not self._side_of_power:
             return

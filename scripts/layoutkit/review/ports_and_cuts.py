@@ -11,6 +11,7 @@ import klayout.db as kdb
 
 from layoutkit.errors import listed
 from layoutkit.extract.single_cuts import WholeLayout, single_places
+from layoutkit.review.floorplan import rails_of
 from layoutkit.review.subject import box_around, region_of
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class PortsAndCuts:
         """Yield all findings."""
         for net in self.subject.nets:
             yield from self.narrow_port(net)
+            yield from self.narrow_rail(net)
         yield from self.single_cut()
 
     def narrow_port(self, net: str) -> list[Finding]:
@@ -74,6 +76,29 @@ class PortsAndCuts:
             kdb.Box(place, place).enlarged(100, 100),
             f"port {net} is {drawn:.3g} um of {widest[0]} wide and needs {needed:.3g} um for {most:.3g} mA, {of_what}",
             "as wide a port as its rail, or several ports",
+            nets=[net],
+        )
+
+    def narrow_rail(self, net: str) -> list[Finding]:
+        """Return whether the rails of a supply together are too narrow for the straps of a device at full drive."""
+        subject = self.subject
+        straps = [
+            (self._straps_ma(net, feeds), placed)
+            for (placed, terminal), feeds in subject.feeds(net).items()
+            if subject.is_full(placed) and terminal in placed.device.kind.ends
+        ]
+        rails = rails_of(subject, net) if straps and net in subject.supplies else []
+        if not rails:
+            return []
+        carried = [self.technology.conductor(name).current_ma(subject.um(box.height())) or inf for name, box in rails]
+        most, placed = max(straps, key=lambda each: (each[0], each[1].index))
+        return subject.finding(
+            "narrow-port",
+            sum(carried) / most if most else inf,
+            box_around(box for _, box in rails),
+            f"the rails of {net} may carry {sum(carried):.3g} mA, the straps of {placed.id} together {most:.3g} mA",
+            "rails as strong as the straps that they feed",
+            devices=[placed],
             nets=[net],
         )
 

@@ -98,6 +98,18 @@ def test_a_port_for_the_straps_of_a_pass_device(figure, expected):
     assert severities(planted.review(), "narrow-port", "port vin") == expected
 
 
+@both("narrow-port", "must")
+def test_a_rail_for_the_straps_of_a_pass_device(figure, expected):
+    planted, fingers = Planted(), 10
+    planted.mos("M1", "pmos", 0, 0, 2, 4, "vout gate vdd vdd", fingers)
+    planted.mos("M2", "nmos", 60, 0, 2, 4, "x gate vss vss")
+    straps = (fingers // 2 + 1) * GF.conductors[0].current_ma(0.3)
+    for net, track in (("vout", 9), ("gate", 5), ("vss", -12), ("x", 12)):
+        planted.comb(net, track)
+    planted.comb("vdd", -5, width=figure * straps / METAL3.current_ma_um)
+    assert severities(planted.review(), "narrow-port", "rails of vdd") == expected
+
+
 @pytest.mark.parametrize("ports", [1, 2])
 def test_two_ports_count_together(ports):
     half = 0.55 * METAL3.width_um(10)
