@@ -46,12 +46,16 @@ _NOTHING = 1e-15  # currents below this are numerical noise [A]
 
 
 class Current(NamedTuple):
-    """The current of one device [A], and how it is known; ``full`` says whether the device is at full drive."""
+    """The current of one device [A], and how it is known.
+
+    ``full`` says whether the device is at full drive, ``assumed`` whether a bias that is not in the circuit decides.
+    """
 
     ampere: float
     how: str
     stated: bool = False
     full: bool = False
+    assumed: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,7 @@ class _Estimate:
         self.found = {name: Current(ampere, "stated", stated=True) for name, ampere in stated.items()}
         self.supply_v: dict[str, float] = {}
         self.full: dict[str, float] = {}  # current at full drive [A]
+        self.assumed = False  # whether what is found now rests on a bias that is not in the circuit
         self.slow: dict[str, float] = {}  # the same, were it in proportion to 1/L, as it is at a low overdrive [A]
         for device in circuit.devices:
             if device.is_mos:
@@ -151,13 +156,14 @@ class _Estimate:
             self._port_references, self._cascode_biases, self._sources, self._references, self._rest,
         )  # fmt: skip
         for seeds in order:
+            self.assumed = seeds in (self._sources, self._rest)
             proposed = [each for each in seeds() if each[0] not in self.found]
             for name, ampere, how in proposed:  # all of one kind at once: the order of devices decides nothing
                 self._set(name, ampere, how)
             self._follow()
 
     def _set(self, name: str, ampere: float, how: str, *, full: bool = False) -> None:
-        self.found[name] = Current(ampere, how, full=full)
+        self.found[name] = Current(ampere, how, full=full, assumed=self.assumed)
 
     def _usual(self, name: str) -> float:
         """Return the current at the usual overdrive. [A]"""

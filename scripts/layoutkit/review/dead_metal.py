@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
+from layoutkit.review.matched_devices import matched_groups
 from layoutkit.review.subject import box_around, region_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from layoutkit.review.finding import Finding, Unjudged
     from layoutkit.review.subject import Subject
@@ -95,15 +96,28 @@ class DeadMetal:
     def _balances(self, net: str, stub: Stub, least: int) -> bool:
         """Return whether dead metal makes a net as long as another one, or is the image of such metal."""
         image = self._images.get(net)
-        if net in self._equalised:
+        if net in self._equalised or any(stub.whole in self._sizes(other, stub) for other in self._fellows[net]):
             return True
         if image is None:
             return False
         for other in self._dead(image, least):
             if other.conductor == stub.conductor and abs(other.length - stub.length) <= _EQUAL * stub.length:
                 return True
-        sizes = {(p.bbox().width(), p.bbox().height()) for p in self.subject.shapes(image, stub.conductor).each()}
-        return stub.whole in sizes
+        return stub.whole in self._sizes(image, stub)
+
+    def _sizes(self, net: str, stub: Stub) -> set[tuple[int, int]]:
+        return {(p.bbox().width(), p.bbox().height()) for p in self.subject.shapes(net, stub.conductor).each()}
+
+    @cached_property
+    def _fellows(self) -> Mapping[str, set[str]]:
+        """Each net's fellows at the drains, gates and sources of a matched group, whose wires cross it alike."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for group in matched_groups(self.subject):
+            if group.devices[0].device.is_mos:
+                nets = {net for each in group.relatives for end, net in each.device.terminals.items() if end != "b"}
+                for net in nets - {*self.subject.supplies.power, *self.subject.supplies.ground}:
+                    found[net] |= nets & self.subject.number.keys() - {net}
+        return found
 
     def _dead(self, net: str, least: int) -> list[Stub]:
         """Return the metal of a net that leads nowhere, in pieces longer than ``least``. [dbu]"""

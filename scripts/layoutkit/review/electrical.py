@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import klayout.db as kdb
 import numpy as np
@@ -108,6 +108,12 @@ class Electrical:
         sums = {sign: sum(current for *_, own, current in ends if own == sign) for sign in (-1, 1)}
         return max(sums.values())
 
+    def most(self, net: str) -> Literal["must", "should"]:
+        """Return how severe a finding on the current of a net can be: a bias that nobody knows proves no fault."""
+        currents, ends = self.subject.currents.devices, self.currents_of(net)
+        assumed = sum(ampere for placed, *_, ampere in ends if placed.id in currents and currents[placed.id].assumed)
+        return "should" if 2 * assumed > sum(ampere for *_, ampere in ends) else "must"
+
     def supply_drop(self, net: str) -> list[Finding]:
         """Return where the wires of a supply lose too much of it."""
         network = self.networks[net]
@@ -133,6 +139,7 @@ class Electrical:
             "wider rails, more cuts between rail and straps, a shorter way from the port, or a second port",
             devices=weak,
             nets=[net],
+            most=self.most(net),
         )
 
     def _supply_v(self, placed: PlacedDevice) -> float:
@@ -291,4 +298,5 @@ class Electrical:
             "wider metal or more cuts there, or a second way",
             devices=near,
             nets=[net],
+            most=self.most(net),
         )

@@ -27,6 +27,7 @@ _WELL_REACH_UM = 3.0
 """Distance from a well edge within which it shifts the threshold (well proximity effect). [um]"""
 _POLY_REACH_UM = 1.0
 """Distance within which poly beside a gate shifts how it is etched. [um]"""
+_FEWEST_STAGES = 3
 MOST_PARTS = 16  # of a ratio that is drawn in equal units
 
 
@@ -40,12 +41,14 @@ class MatchedDevices:
         devices: By place.
         relatives: The devices of the whole role, such as the cascodes of a mirror, and those that must match one of
             them in another role.
+        spread: Whether each is in a stage or cell of its own, as the sources of a ring of starved stages are.
     """
 
     words: str
     strict: bool
     devices: tuple[PlacedDevice, ...]
     relatives: tuple[PlacedDevice, ...]
+    spread: bool = False
 
 
 class Matching:
@@ -71,6 +74,8 @@ class Matching:
     def apart(self, group: MatchedDevices) -> list[Finding]:
         """Return whether foreign devices lie among the devices of a group, or too much room."""
         subject = self.subject
+        if group.spread:
+            return []
         hull = box_around(placed.box for placed in group.devices)
         foreign = [
             placed
@@ -80,6 +85,17 @@ class Matching:
             and any(hull.contains(box.center()) for box in placed.boxes)
         ]
         names = names_of(group.devices)
+        if foreign and all(_is_tail(each, group) for each in foreign):
+            gap = subject.um(self._widest_gap(group))
+            return subject.finding(
+                "group-apart.tail",
+                gap,
+                hull,
+                f"{names_of(foreign)}, which feeds {group.words} {names}, lies between its devices, {gap:.3g} um apart",
+                "place it beside the pair",
+                devices=[*group.devices, *foreign],
+                most="must" if group.strict else "should",
+            )
         if foreign:
             return subject.finding(
                 "group-apart",
@@ -250,6 +266,12 @@ class Matching:
         )
 
 
+def _is_tail(placed: PlacedDevice, group: MatchedDevices) -> bool:
+    """Return whether a transistor feeds the common source of a group."""
+    sources = {each.device.terminals.get("s") for each in group.devices}
+    return placed.device.is_mos and sources == {placed.device.terminals["d"]}
+
+
 def _is_kin(placed: PlacedDevice, group: MatchedDevices) -> bool:
     """Return whether a transistor is of a group's type and length and the same source: it would fit in."""
     one, other = group.devices[0].device, placed.device
@@ -284,6 +306,19 @@ def _relatives(subject: Subject, members: Sequence[PlacedDevice]) -> list[Placed
     return list(found.values())
 
 
+def _stages_of(subject: Subject, own: set[str]) -> set[str]:
+    """Return the devices of the equal stages or cells that a mirror feeds, where it has one device or more in each."""
+    arrays = [module.properties["stages"] for module in subject.roles.groups if module.type == "ring_stage"]
+    cells: dict[str, list[Sequence[str]]] = {}
+    for instance in subject.circuit.subcircuits:
+        cells.setdefault(instance.cell, []).append(tuple(instance.devices))
+    found: set[str] = set()
+    for array in (*arrays, *cells.values()):
+        if len(array) >= _FEWEST_STAGES and all(own & set(stage) for stage in array):
+            found.update(name for stage in array for name in stage)
+    return found
+
+
 def matched_groups(subject: Subject) -> list[MatchedDevices]:
     """Return the groups of devices that must match, each set of devices once."""
     found: dict[frozenset[int], MatchedDevices] = {}
@@ -297,7 +332,8 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
         kind, own = MODULE_TYPES[module.type], set(module.devices)
         tops = [str(name) for name in module.properties.get("cascodes", ())]
         partners = {name for other in modules if own & set(other.devices) for name in other.devices}
-        relatives = (*_relatives(subject, subject.devices(module.devices)), *subject.devices(partners))
+        stages = _stages_of(subject, own) if module.type == "current_mirror" else set()
+        relatives = (*_relatives(subject, subject.devices(module.devices)), *subject.devices(partners | stages))
         for names in ([name for name in module.devices if name not in tops], tops):
             by_kind: dict[tuple[str, str, str], list[PlacedDevice]] = {}
             for placed in subject.devices(names):
@@ -307,7 +343,7 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
                 if len(devices) > 1:
                     key = frozenset(placed.index for placed in devices)
                     strict = module.type in _STRICT and "of" not in module.properties  # no cascodes of a mirror
-                    group = MatchedDevices(kind.words, strict, tuple(devices), relatives)
+                    group = MatchedDevices(kind.words, strict, tuple(devices), relatives, bool(stages))
                     if key not in found or (group.strict and not found[key].strict):
                         found[key] = group
     return [found[key] for key in sorted(found, key=sorted)]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
 from layoutkit.review.coupling import Coupling
-from layoutkit.review.matched_devices import MOST_PARTS, matched_groups
+from layoutkit.review.matched_devices import MOST_PARTS, MatchedDevices, matched_groups
 from layoutkit.review.repeated_cells import off_pitch
 from layoutkit.review.subject import box_around, names_of, region_of
 
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from layoutkit.review.finding import Finding, Unjudged
-    from layoutkit.review.matched_devices import MatchedDevices
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _BANK_UM = 5.0
 """Gap within which bars and plates are one bank. [um]"""
 _END_UM = 2.0
 """Distance from a bank within which a bar guards its end. [um]"""
+_FEWEST_BARS = 3  # of a resistor that is a bank
+_STRING = "the bars of resistor"
 _MOST_BANKS = 3  # equal capacitors on one net from which on their places are judged
 
 
@@ -48,6 +49,9 @@ class Passives:
             yield from self.banks(group)
             yield from self.bare_ends(group)
             yield from self.spare_units(group)
+        for chain in self._strings():
+            yield from self.banks(chain)
+            yield from self.bare_ends(chain)
         yield from self.strewn()
         yield from self.noisy_wires()
 
@@ -95,7 +99,8 @@ class Passives:
     def banks(self, group: MatchedDevices) -> list[Finding]:
         """Return whether a group lies in several places."""
         boxes = [box for placed in group.devices for box in placed.boxes]
-        banks = self._banks(boxes) if group.strict else 1  # the halves of a pair may lie at both sides of its axis
+        judged = group.strict or group.words == _STRING  # the halves of a pair may lie at both sides of its axis
+        banks = self._banks(boxes) if judged else 1
         return self.subject.finding(
             "passives",
             banks - 1,
@@ -103,7 +108,24 @@ class Passives:
             f"{group.words} {names_of(group.devices)} lies in {banks} places",
             "one bank, the units interleaved",
             devices=group.devices,
+            most="must" if group.strict else "should",
         )
+
+    def _strings(self) -> Iterator[MatchedDevices]:
+        """Yield the resistors of several bars that are in no group, those in series as one."""
+        known = {placed.index for group in self.groups for placed in group.devices}
+        free = [p for p in self.subject.placed if p.device.type == "resistor" and p.index not in known]
+        ends = Counter(net for placed in free for net in _ends(placed))
+        parts = [[placed] for placed in free if not _is_tied(placed)]
+        for net, count in ends.items():
+            if count == 2 and net not in self.subject.supplies and net not in self.subject.circuit.ports:
+                one = [part for part in parts if any(net in _ends(placed) for placed in part)]
+                if len(one) == 2 and len({placed.device.model for part in one for placed in part}) == 1:
+                    parts = [part for part in parts if part not in one] + [one[0] + one[1]]
+        for part in parts:
+            if sum(len(placed.boxes) for placed in part) >= _FEWEST_BARS:
+                devices = tuple(sorted(part, key=lambda placed: placed.index))
+                yield MatchedDevices(_STRING, False, devices, devices)
 
     def _banks(self, boxes: Sequence[kdb.Box]) -> int:
         """Return in how many places boxes lie whose neighbours are no farther apart than in a bank."""
@@ -219,6 +241,11 @@ class Passives:
             )
 
 
+def _ends(placed: PlacedDevice) -> set[str]:
+    """Return the nets at the ends of a resistor or capacitor."""
+    return {placed.device.terminals[end] for end in placed.device.kind.ends}
+
+
 def _is_tied(placed: PlacedDevice) -> bool:
     """Return whether both ends of a resistor or capacitor are on one net."""
-    return len({placed.device.terminals[end] for end in placed.device.kind.ends}) == 1
+    return len(_ends(placed)) == 1

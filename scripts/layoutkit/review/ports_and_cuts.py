@@ -77,6 +77,7 @@ class PortsAndCuts:
             f"port {net} is {drawn:.3g} um of {widest[0]} wide and needs {needed:.3g} um for {most:.3g} mA, {of_what}",
             "as wide a port as its rail, or several ports",
             nets=[net],
+            most=self.electrical.most(net),
         )
 
     def narrow_rail(self, net: str) -> list[Finding]:
@@ -147,6 +148,7 @@ class PortsAndCuts:
                     f"{net} leads {current:.3g} mA through one {each.cut} where two fit, which may carry {most:.3g} mA",
                     "as many cuts as the current needs",
                     nets=[net],
+                    most=self.electrical.most(net),
                 )
                 yield from over
                 if not over:

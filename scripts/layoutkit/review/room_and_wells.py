@@ -54,9 +54,14 @@ class RoomAndWells:
             return
         used, core = self._used()
         share = (used & kdb.Region(core)).area() / core.area()
-        yield from subject.finding(
+        packed = subject.finding(
             "room.used", share, core, f"devices and wells use {100 * share:.3g} % of the core",
             "move the devices together",
+        )  # fmt: skip
+        whole = used.area() / self.box.area()
+        yield from packed or subject.finding(
+            "room.box", whole, self.box, f"devices and wells use {100 * whole:.3g} % of the layout, wires the rest",
+            "lead wires over the devices, rails and ports close to them",
         )  # fmt: skip
         empty = self._largest_empty()
         yield from subject.finding(

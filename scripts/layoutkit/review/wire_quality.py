@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from layoutkit.review.finding import Finding, Unjudged
     from layoutkit.review.subject import PlacedDevice, Subject
 
+_LEAST_FAULT_UM = 10.0
+"""Between terminals nearer than this, a way of three times the length is no fault: vias alone make it so. [um]"""
 _LEAST_TREE_UM = 1.0
 """Nets whose terminals are nearer to each other than this have no length to judge. [um]"""
 
@@ -90,6 +92,7 @@ class Wires:
             "place what it joins side by side, and lead the wire straight",
             devices=list(points),
             nets=[net],
+            most="must" if subject.um(needed) >= _LEAST_FAULT_UM else "should",
         )
 
 

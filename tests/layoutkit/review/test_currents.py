@@ -50,6 +50,7 @@ def test_mirrors_pass_their_reference_on_and_all_else_follows():
     reference = FULL * 4 * USUAL
     wanted = {"MB": 1, "MT": 2, "M1": 1, "M2": 1, "M3": 1, "M4": 1, "M6": 4, "M7": 4}
     assert {name: found[name].ampere / reference for name in wanted} == pytest.approx(wanted)
+    assert not any(each.assumed for each in found.values())
     assert not any(each.full or each.stated for each in found.values())
 
 
@@ -98,6 +99,7 @@ M2 outn inn tail vss nfet_01v8 W=8u L=0.5u
 """
     found = currents(text)
     assert not found["M1"].full
+    assert found["M1"].assumed  # its tail is elsewhere
     assert found["M1"].ampere == pytest.approx(FULL * 16 * USUAL)
 
 

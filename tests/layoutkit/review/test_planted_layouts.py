@@ -194,6 +194,35 @@ def test_a_device_that_must_match_one_of_the_group_is_not_foreign(gate, expected
     assert severities(planted.review(), "group-apart", "M1 lies among current mirror M0, M2") == expected
 
 
+@both("group-apart.tail", "must")
+def test_the_tail_between_a_pair(figure, expected):
+    planted = Planted()
+    width = 1.0 + 2 * SIDE
+    planted.mos("M1", "nmos", 0, 10, 4, 1, "outp inp tail vss")
+    planted.mos("M2", "nmos", width + figure, 10, 4, 1, "outn inn tail vss")
+    planted.mos("M3", "nmos", width + figure / 2 - width / 2, 10, 4, 1, "tail bias vss vss")
+    assert severities(wired(planted).review(), "group-apart", "M3, which feeds") == expected
+
+
+def starved(gates):
+    """Return a ring of three stages, each with its source of a mirror between the transistors of its neighbours."""
+    planted = Planted()
+    planted.mos("M0", "nmos", -8, 0, 2, 1, "ref ref vss vss")
+    for number, gate in enumerate(gates):
+        x, before, after = 16 * number, f"n{(number - 1) % 3}", f"n{number}"
+        planted.mos(f"MS{number}", "nmos", x, 0, 2, 1, f"f{number} {gate} vss vss")
+        planted.mos(f"MN{number}", "nmos", x + 4, 0, 2, 0.5, f"{after} {before} f{number} vss")
+        planted.mos(f"MP{number}", "pmos", x + 9, 0, 2, 0.5, f"{after} {before} vdd vdd")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 8.0 + track, port=net in {"ref", "vss", "vdd", "other", "n0"})
+    return planted
+
+
+@pytest.mark.parametrize(("gates", "expected"), [(("ref",) * 3, set()), (("ref", "other", "ref"), {"must"})])
+def test_a_source_in_each_stage_of_a_ring(gates, expected):
+    assert severities(starved(gates).review(), "group-apart", "among current mirror") == expected
+
+
 @pytest.mark.parametrize(("second", "expected"), [({}, set()), ({"turned": True}, {"must"})])
 def test_orientation(second, expected):
     assert severities(wired(pair(**second)).review(), "group-unlike", "turned by 90 degrees") == expected
@@ -386,6 +415,15 @@ def test_used_room(figure, expected):
     assert severities(planted.review(), "room", "of the core") == expected
 
 
+@both("room.box", "should")
+def test_room_for_wires(figure, expected):
+    """A well of 1000 x 30 um takes nearly all of the core; a plate of metal makes the layout higher."""
+    planted = crowd()
+    planted.box("Nwell", 40, -15, 1040, 15)
+    planted.box("Metal5", -3, -15, 1040, -15 + 30 / figure)
+    assert severities(planted.review(), "room", "of the layout, wires") == expected
+
+
 @both("room.empty", "must", "should")
 def test_empty_room(figure, expected):
     """A field of 100 x 100 um, covered but for a strip that is as wide as it and as high as the figure says."""
@@ -465,6 +503,31 @@ def test_length_of_a_wire(figure, expected):
     planted.label("g", "Metal2", *planted.ends["g"][0])
     found = planted.review()
     assert severities(found, "wire-length", "g has") == expected
+
+
+@pytest.mark.parametrize(("apart", "expected"), [(9.0, {"should"}), (11.0, {"must"})])
+def test_a_way_between_near_terminals(apart, expected):
+    """Four times the length is a fault from 10 um on; nearer, the wires for vias and columns alone make it so."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "a g vss vss")
+    planted.mos("M2", "nmos", apart, 0, 2, 0.5, "b g vss vss")
+    planted.comb("g", planted.ends["g"][0][1] + 3 * apart / 2, port=False)
+    for net, y in (("a", -3.0), ("b", -4.0), ("vss", -6.0)):
+        planted.comb(net, y)
+    planted.label("g", "Metal2", *planted.ends["g"][0])
+    assert severities(planted.review(), "wire-length", "g has") == expected
+
+
+@pytest.mark.parametrize(("length", "expected"), [(9.0, set()), (7.0, {"should"})])
+def test_tracks_that_cross_a_matched_group_alike(length, expected):
+    """The track of one drain goes on as far as that of the other one is long, or ends elsewhere."""
+    planted = pair()
+    for net, track in {"inp": 18.0, "inn": 19.0, "tail": 7.0, "bias": -3.0, "vss": -5.0}.items():
+        planted.comb(net, track, port=net != "tail")
+    for net, track, right in (("outp", 24.0, length), ("outn", 25.0, 9.0)):
+        planted.comb(net, track, left=0.0, right=right)
+    named = [each for each in planted.review().findings if each.id == "dead-metal" and each.nets == ("outp",)]
+    assert {each.severity for each in named} == expected
 
 
 @both("dead-metal.piece", "should")

@@ -45,6 +45,24 @@ def test_a_bar_at_the_end_of_a_bank(away, expected):
     assert severities(planted.review(), "passives", "no dummy bar") == expected
 
 
+@pytest.mark.parametrize(
+    ("gap", "dummies", "places", "bare"),
+    [(2, ENDS, set(), set()), (6, ENDS, {"should"}, set()), (2, ENDS[:1], set(), {"should"})],
+)
+def test_a_resistor_of_several_bars(gap, dummies, places, bare):
+    """Three bars in series set one current: no ratio, but a bank all the same."""
+    planted = Planted()
+    for number, nets in enumerate(("a m", "n m", "n b")):
+        planted.bar(f"R{number}", 2 + 2 * number + (gap - 1) * (number == 2), 0, 1, 10, nets)
+    for x in [0, 7 + gap][: len(dummies)]:
+        planted.box("Poly2", x, -0.8, x + 1, 10.8)
+    for net, track in (("a", -4.0), ("b", 16.0), ("m", 14.0), ("n", -6.0), ("vss", -8.0)):
+        planted.comb(net, track, port=net in {"a", "b", "vss"})
+    review = planted.review()
+    assert severities(review, "passives", "places") == places
+    assert severities(review, "passives", "no dummy bar") == bare
+
+
 @pytest.mark.parametrize(("spare", "expected"), [(2, set()), (3, {"should"})])
 def test_dummies_in_a_bank_of_two(spare, expected):
     planted = divider(EVEN, ENDS[:1])
