@@ -32,7 +32,7 @@ MOST_IN_ROW = 9
 MOST_IN_ORDER = 2 * MOST_IN_ROW
 """Stages of a line whose order is asked for; rows of more take much more area."""
 _STAGES = "equal stages that drive each other"
-_DRAWN_OTHERWISE = frozenset({"inverter", "ring_stage", "resistor_ratio", "capacitor_ratio"})
+_DRAWN_OTHERWISE = frozenset({"inverter", "ring_stage"})
 
 
 def suggest_constraints(circuit: Circuit) -> Constraints:

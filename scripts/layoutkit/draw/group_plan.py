@@ -246,7 +246,7 @@ class _Planner:
     def shapes(self, most: int) -> tuple[GroupPlan, ...]:
         """Return the best plan, and the best of other numbers of rows or other splits whose figures are as good."""
         (candidate, best), *others = self._ranked()
-        if candidate.split == 1:
+        if candidate.split == 1 and not self.wish.guards:  # those of the netlist have its units
             others += [(other, self._told_shape(other, plan, best)) for other, plan in self._with_split_fingers()]
         limit = self._rank(candidate, best)[:_CLASSES]
         mirrored = _mirrors(candidate.pattern)

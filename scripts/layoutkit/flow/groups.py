@@ -49,10 +49,12 @@ MOST_MATCHED = 24
 """Most transistors of a module whose pattern is not stated. Each has straps along its whole row and a riser beside it,
 so the area grows with the square of their number. With 40, wires to some outputs find no way in sky130A."""
 _DIFFER = (
-    "its devices differ in flavour, body or l, a branch has no cascode, or no finger width divides all their widths"
+    "its devices differ in flavour, body or l, a branch has no cascode, or no finger width near theirs divides all w"
 )
 _LARGE = f"a module without a stated pattern holds at most {MOST_MATCHED} devices"
 _HIGH = "the rows of the mirror and as many of its cascodes are too high for the taps around them"
+MOST_CUT = 4
+"""Into how many a finger is cut at most, so that the devices of a group have fingers of one width."""
 PARALLEL = "parallel"
 """Type of a group of devices on the same nets that are drawn as one device; they need not match."""
 _FILLED = 0.75
@@ -386,12 +388,14 @@ def _parts(members: Sequence[tuple[Device, Sizing]], most: int) -> list[list[tup
 def _of_one_width(sized: Sequence[tuple[Device, Sizing]], technology: Technology) -> list[tuple[Device, Sizing]]:
     """Return the devices with the finger width nearest to their narrowest finger that divides all widths.
 
-    They stay as they are if there is none.
+    They stay as they are if there is none, or if it cuts the narrowest finger into more than ``MOST_CUT``: an equal
+    unit is worth a few more fingers, not dozens.
     """
     spec = technology.device(sized[0][0].model)
     totals = [sizing.finger_width * sizing.fingers for _, sizing in sized]
     narrowest = min(sizing.finger_width for _, sizing in sized)
-    width = one_finger_width(totals, narrowest, (spec.min_w, widest_finger(technology, spec)), technology.grid)
+    limits = (max(spec.min_w, -(-narrowest // MOST_CUT)), widest_finger(technology, spec))
+    width = one_finger_width(totals, narrowest, limits, technology.grid)
     if not width:
         return list(sized)
     return [

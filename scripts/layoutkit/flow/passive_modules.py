@@ -188,26 +188,54 @@ def _ratio_banks(
         for (model, bulk, width), members in alike.items():
             if len(members) == 1:
                 continue
-            lengths = [_dbu(technology, device.l) for device in members]
-            spec = technology.passive(members[0].model)
-            shares = [length for length, device in zip(lengths, members, strict=True) for _ in range(device.m)]
-            unit = unit_bar(technology, spec, int(str(width)), shares)
-            if not unit:
-                notes.append(
-                    f"the resistors {listed([each.id for each in members], 12)} are in a ratio, but no bar within the "
-                    "limits of the process makes up all their lengths: each has bars of its own length"
-                )
-                continue
-            parts = _bank_parts(circuit, technology, members, unit)
-            like = (model, bulk, width, unit)
-            guards = [d for d in idle if (d.model, bulks[d.id], *(_dbu(technology, s) for s in (d.w, d.l))) == like]
-            share = min(-(-len(guards) // len(parts)), max(2, sum(shares) // unit // len(parts) // 2))
-            for number, chains in enumerate(parts):
-                bank = _group(technology, [each for chain in chains for each in chain], str(bulk))
-                taken = tuple(guards[share * number : share * (number + 1)])
-                idle = [device for device in idle if device not in taken]
-                banks.append(replace(_with_strings(bank, chains), unit=unit, guards=taken))
+            for devices, unit in _with_common_bar(technology, members, int(str(width))):
+                if not unit:
+                    notes.append(
+                        f"the resistors {listed([each.id for each in devices], 12)} are in a ratio, but no bar within "
+                        "the limits of the process makes up all their lengths: those of one length have a bar of their "
+                        "own"
+                    )
+                    continue
+                like = (model, bulk, width, unit)
+                guards = [d for d in idle if (d.model, bulks[d.id], *(_dbu(technology, s) for s in (d.w, d.l))) == like]
+                made = _ratio_bank(circuit, technology, devices, unit, guards)
+                idle = [d for d in idle if all(d not in bank.guards for bank in made)]
+                banks += [replace(bank, bulk_net=str(bulk)) for bank in made]
     return banks, notes
+
+
+def _with_common_bar(technology: Technology, members: Sequence[Device], width: int) -> list[tuple[list[Device], int]]:
+    """Return resistors with the length of the bar that makes up all of them, else those of each length with theirs.
+
+    The last entry is without a bar where there is no common one. [dbu]
+    """
+
+    def bar(devices: Sequence[Device]) -> int:
+        shares = [_dbu(technology, device.l) for device in devices for _ in range(device.m)]
+        return unit_bar(technology, technology.passive(members[0].model), width, shares)
+
+    if unit := bar(members):
+        return [(list(members), unit)]
+    by_length: dict[int, list[Device]] = {}
+    for device in members:
+        by_length.setdefault(_dbu(technology, device.l), []).append(device)
+    several = [(devices, bar(devices)) for devices in by_length.values() if len(devices) > 1]
+    return [*(each for each in several if each[1]), (list(members), 0)]
+
+
+def _ratio_bank(
+    circuit: Circuit, technology: Technology, members: Sequence[Device], unit: int, guards: Sequence[Device]
+) -> list[PassiveGroup]:
+    """Return the banks of resistors that are made of one bar, with dummies of the netlist shared among them."""
+    parts = _bank_parts(circuit, technology, members, unit)
+    bars = sum(_dbu(technology, device.l) // unit * device.m for device in members)
+    share = min(-(-len(guards) // len(parts)), max(2, bars // len(parts) // 2))
+    banks = []
+    for number, chains in enumerate(parts):
+        bank = _group(technology, [each for chain in chains for each in chain], "")
+        taken = tuple(guards[share * number : share * (number + 1)])
+        banks.append(replace(_with_strings(bank, chains), unit=unit, guards=taken))
+    return banks
 
 
 def _is_idle(device: Device) -> bool:
@@ -221,7 +249,8 @@ def _bank_parts(
 ) -> list[list[list[Device]]]:
     """Return resistors in a ratio in as few banks as their rails and a fair aspect allow, each as strings of resistors.
 
-    Every string has its share of resistors in each bank.
+    Every string has its share of resistors in each bank, and a resistor of many bars is in one: a bank with such may be
+    twice as long.
 
     Args:
         circuit: The whole circuit.
@@ -232,8 +261,9 @@ def _bank_parts(
     chains = _strings(circuit, members)
     inside = {device.id for chain in chains for device in chain}
     chains += [[device] for device in members if device.id not in inside]
-    bars = sum(_dbu(technology, device.l) // unit * device.m for device in members)
-    count = max(-(-len(chains) // MOST_IN_RATIO), min(max(map(len, chains)), _rows(technology, members[0], unit, bars)))
+    bars = {device.id: _dbu(technology, device.l) // unit * device.m for device in members}
+    rows = _rows(technology, members[0], unit, sum(bars.values()))
+    count = max(-(-len(chains) // MOST_IN_RATIO), min(max(map(len, chains)), rows), min(len(chains), -(-rows // 2)))
     parts: list[list[list[Device]]] = [[] for _ in range(count)]
     for chain in chains:
         if len(chain) >= count:
@@ -241,8 +271,9 @@ def _bank_parts(
             for part, (low, high) in zip(parts, pairwise(cuts), strict=True):
                 part.append(chain[low:high])
     short = [chain for chain in chains if len(chain) < count]
-    for number, chain in enumerate(short):
-        parts[number * count // len(short)].append(chain)
+    for chain in sorted(short, key=lambda chain: -sum(bars[device.id] for device in chain)):
+        least = min(parts, key=lambda part: sum(bars[device.id] for chain in part for device in chain))
+        least.append(chain)
     return [part for part in parts if part]
 
 

@@ -158,7 +158,7 @@ def test_every_change_of_fingers_is_told_as_it_is_drawn(tmp_path, technology, ne
 def test_a_mirror_whose_widths_have_no_common_finger_is_split_and_its_ratio_is_told():
     groups, (note,) = groups_of(mos("M1", "i i vss vss", nf=1), mos("M2", "o i vss vss", w=6.01e-6, nf=1))
     assert [g.type for g in groups] == ["single", "single"]
-    assert "no finger width divides all their widths (ratios to M1 by the sizes: M2 1.5025)" in note
+    assert "no finger width near theirs divides all w (ratios to M1 by the sizes: M2 1.5025)" in note
 
 
 @pytest.mark.parametrize(("count", "sizes"), [(MOST_MATCHED, [24]), (25, [12, 13]), (73, [18, 18, 18, 19])])
@@ -275,3 +275,14 @@ def test_five_rows_whose_rails_agree_only_at_an_odd_distance_are_drawn_at_equal_
     rows = sorted({gate.box.center().y for gate in drawn.module.gates})
     assert len(rows) == 5
     assert len({upper - lower for lower, upper in pairwise(rows)}) == 1
+
+
+def test_fingers_are_not_cut_into_dozens_for_one_width():
+    """60 and 26.5 um have 0.5 um in common, with which a mirror of six fingers would have 173."""
+    groups, (note,) = groups_of(
+        mos("M1", "b b vdd vdd", "pfet_01v8", w=60e-6, l=1e-6, nf=4),
+        mos("M2", "o b vdd vdd", "pfet_01v8", w=26.5e-6, l=1e-6, nf=2),
+        ports=("b", "o", "vdd"),
+    )
+    assert [(group.sizing[0].finger_width, group.sizing[0].fingers) for group in groups] == [(15_000, 4), (13_250, 2)]
+    assert "no finger width near theirs divides all w (ratios to M1 by the sizes: M2 0.441667)" in note
