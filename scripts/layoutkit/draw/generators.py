@@ -62,7 +62,7 @@ def draw_block(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> 
 def _resistors(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
     resistors = tuple(resistor(technology, name, block.spec.name, size, nets) for name, size, nets in block.devices)
     ringed = bool(block.bulk_net)
-    dummies = block.dummies if ringed and len(resistors) > 1 else 0
+    dummies = block.dummies if ringed else 0
     dummies = max(dummies, -(-len(block.guards) // 2))
     spec = ResistorSpec(block.name, resistors, block.bulk_net, dummies, ringed, labels=False, strings=block.strings)
     return draw_resistors(layout, technology, replace(spec, guards=block.guards))

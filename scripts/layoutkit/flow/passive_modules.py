@@ -88,8 +88,11 @@ class PassiveGroup:
 
     @property
     def turns(self) -> bool:
-        """Whether its module may be turned by 90 degrees: a device whose value does not depend on its direction."""
-        return len(self.devices) == 1 and self.type == "single" and self.devices[0].type in TURNED
+        """Whether its module may be turned by 90 degrees: a device whose value does not depend on its direction.
+
+        The bars of resistors in a ratio all lie in one direction.
+        """
+        return len(self.devices) == 1 and self.type == "single" and not self.unit and self.devices[0].type in TURNED
 
 
 def group_passives(
@@ -192,8 +195,8 @@ def _ratio_banks(
                 if not unit:
                     notes.append(
                         f"the resistors {listed([each.id for each in devices], 12)} are in a ratio, but no bar within "
-                        "the limits of the process makes up all their lengths: those of one length have a bar of their "
-                        "own"
+                        "the limits of the process makes up all their lengths: those of each length have a bar of "
+                        "their own, with dummies, and lie side by side"
                     )
                     continue
                 like = (model, bulk, width, unit)
@@ -219,8 +222,8 @@ def _with_common_bar(technology: Technology, members: Sequence[Device], width: i
     by_length: dict[int, list[Device]] = {}
     for device in members:
         by_length.setdefault(_dbu(technology, device.l), []).append(device)
-    several = [(devices, bar(devices)) for devices in by_length.values() if len(devices) > 1]
-    return [*(each for each in several if each[1]), (list(members), 0)]
+    own = [(devices, bar(devices)) for devices in by_length.values()]
+    return [*(each for each in own if each[1]), (list(members), 0)]
 
 
 def _ratio_bank(
@@ -386,8 +389,8 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
         layout: Receives its cell.
         technology: The process.
         group: What to draw.
-        dummies: Dummy bars at each end of a bank of several resistors; any number puts one dummy on each side of an
-            array of capacitors or bipolar transistors.
+        dummies: Dummy bars at each end of a bank of several resistors, or of one in a ratio; any number puts one dummy
+            on each side of an array of capacitors or bipolar transistors.
 
     Raises:
         GeometryError: If the process does not allow a size.
@@ -398,7 +401,8 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
         nets.update(zip(string, along, strict=True))
     devices = tuple((device.id, _size(technology, group, device), nets[device.id]) for device in group.devices)
     guards = tuple(device.id for device in group.guards)
-    spec = BlockSpec(group.name, group.spec, devices, group.bulk_net, dummies, group.strings, guards)
+    ends = dummies if len(devices) > 1 or group.unit else 0
+    spec = BlockSpec(group.name, group.spec, devices, group.bulk_net, ends, group.strings, guards)
     spec = replace(spec, parallel=group.type == PARALLEL)
     return draw_block(layout, technology, spec)
 

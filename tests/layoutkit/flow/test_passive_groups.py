@@ -272,6 +272,33 @@ def test_resistors_in_a_ratio_without_a_common_bar_keep_their_own_and_say_so(tmp
     assert [[device.id for device in group.devices] for group in groups] == [["XR1"], ["XR2"]]
     assert len(notes) == 1
     assert "XR1, XR2 are in a ratio, but no bar" in notes[0]
+    assert not any(group.turns for group in groups)  # their bars lie in one direction
+
+
+def test_resistors_of_one_length_are_a_bank_where_a_ratio_has_no_common_bar(tmp_path):
+    """A trimmed string of ten units and one odd bar."""
+    cards = [
+        f"XR{i} {'a' if i == 0 else f'n{i}'} n{i + 1} vss sky130_fd_pr__res_high_po w=0.35 l=10.005" for i in range(9)
+    ]
+    cards += [f"XS{i} n{i + 9} n{i + 10} vss sky130_fd_pr__res_high_po w=0.35 l=10.005" for i in range(9)]
+    cards += ["XT n18 b vss sky130_fd_pr__res_high_po w=0.35 l=17.77", "M1 a n9 vss vss nmos W=2u L=0.5u"]
+    text = "\n".join([".subckt x a b vss", *cards, ".ends", ""])
+    groups, notes = group_passives(mapped(tmp_path, text).circuit, load("sky130A"), Constraints())
+    assert [(len(group.devices), len(group.strings)) for group in groups] == [(18, 2), (1, 0)]
+    assert len(notes) == 1
+
+
+def test_a_bank_that_would_be_very_long_becomes_several_of_one_bar(tmp_path):
+    """Resistors of many wide bars: one row would be 30 times as long as high."""
+    cards = [
+        f"XR{i} n{i} n{i + 1} vss ppolyf_u r_width=3u r_length={length}u"
+        for i, length in enumerate((165, 40, 10, 45, 70))
+    ]
+    taps = [f"M{i} x n{i} vss vss nfet_03v3 W=2u L=0.5u" for i in range(1, 5)]
+    text = "\n".join([".subckt x n0 n5 x vss", *cards, *taps, ".ends", ""])
+    groups, notes = group_passives(mapped(tmp_path, text, "gf180mcuD").circuit, load("gf180mcuD"), Constraints())
+    assert (len(groups), {group.unit for group in groups}, notes) == (3, {5000}, ())
+    assert sorted(device.id for group in groups for device in group.devices) == [f"XR{i}" for i in range(5)]
 
 
 PARALLEL = """* compensation and decoupling, each of several capacitors in parallel
