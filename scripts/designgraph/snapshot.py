@@ -107,7 +107,7 @@ def _body(graphs: dict[str, Graph]) -> bytes:
         # ids and types need no JSON escapes, because the id rule allows none of those characters
         nodes = _lines(
             f'{{"id": "{node_id}", "type": "{node["type"]}", "properties": {node["text"]}}}'
-            for node_id, node in sorted(graph.nodes.items())
+            for node_id, node in sorted(graph.nodes(data=True))
         )
         lines = _lines(f'{{"from": "{f}", "to": "{t}", "type": "{kind}"}}' for f, t, kind in relations(graph))
         parts.append(f'\n    "{graph_id}": {_NODES}{nodes}{_RELATIONS}{lines}{_END}')
