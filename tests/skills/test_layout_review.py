@@ -76,6 +76,21 @@ def test_the_report_of_a_workspace_is_drawn_as_markers(run_script, finished_layo
     assert drawn["data"]["markers_drawn"] == len(envelope["data"]["findings"])
 
 
+def test_an_aspect_that_the_build_was_asked_for_and_missed_is_found(run_script, finished_layout, tmp_path):
+    made = finished_layout((ASSETS / "pair.spice").read_text(), "sky130A")[1]
+    workspace = shutil.copytree(made, tmp_path / "ws")
+    record = json.loads((workspace / "stages.json").read_text())
+
+    def asked(aspect):
+        record["options"]["aspect"] = aspect
+        (workspace / "stages.json").write_text(json.dumps(record))
+        _, envelope = run_script(SCRIPT, "--workspace", workspace)
+        return [each["severity"] for each in envelope["data"]["findings"] if "asked for at most" in each["why"]]
+
+    assert asked(50) == []
+    assert asked(1.0) != []
+
+
 @pytest.mark.parametrize("extra", ["x", "_z"])
 def test_renamed_devices_change_no_finding(run_script, tmp_path, extra):
     """The cards are turned around as well."""

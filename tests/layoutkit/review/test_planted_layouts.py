@@ -12,6 +12,7 @@ from layoutkit.errors import LayoutkitError
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
 from layoutkit.review.design_review import review_layout, unmatched
+from layoutkit.review.review_limits import shipped_limits
 from layoutkit.review.room_and_wells import largest_empty
 
 METAL3 = GF.conductor("Metal3")
@@ -711,5 +712,19 @@ def test_metal_without_a_stated_limit_is_unjudged():
         identify_modules=False,
     )
     result = compare(extract(planted.layout, planted.cell, technology), circuit)
-    reasons = [each.reason for each in review_layout(result, circuit).unjudged if each.id == "electromigration"]
+    review = review_layout(result, circuit)
+    reasons = [each.reason for each in review.unjudged if each.id == "electromigration"]
     assert reasons == ["gf180mcuD states no largest current of Metal1, Metal2, Metal3"]
+    assert not review.would_sign
+
+
+def test_a_supply_without_a_port_is_unjudged_so_that_nobody_signs():
+    planted, signed = source(20), source(20)
+    shapes = planted.cell.shapes(GF.layer(planted.layout, METAL3.label_layer))
+    for shape in [each for each in shapes.each() if each.text_string == "vss"]:
+        shape.delete()
+    planted.ports.remove("vss")
+    limits = {name: {"must": None, "should": None} for name in shipped_limits()}
+    review = planted.review(limits=limits)
+    assert [each.reason for each in review.unjudged if each.matters] == ["vss has no labelled port to measure from"]
+    assert (review.would_sign, signed.review(limits=limits).would_sign) == (False, True)
