@@ -84,6 +84,7 @@ def main() -> None:
     import mcp_server
     import netlists
     import recognition
+    import review
 
     import loader
 
@@ -95,6 +96,7 @@ def main() -> None:
     netlists.measure(min(runs, 3))
     many_jobs.measure()
     recognition.measure()
+    review.measure()
 
 
 if __name__ == "__main__":

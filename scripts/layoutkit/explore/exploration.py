@@ -27,7 +27,7 @@ from layoutkit.explore.front_page import PARAMETERS, front_page
 from layoutkit.explore.jobs import DONE, NOT_RUN, Budget, Job, Limits, Outcome
 from layoutkit.explore.layout_job import FUNCTION, MEASURES
 from layoutkit.explore.netlist_inputs import technology_input
-from layoutkit.explore.objectives import CAPACITANCE, CHANGE, POST_LAYOUT, front_of
+from layoutkit.explore.objectives import CAPACITANCE, CHANGE, POST_LAYOUT, REVIEW, front_of
 from layoutkit.explore.run_jobs import run_jobs
 from layoutkit.explore.run_journal import refuse_earlier_run
 from layoutkit.explore.search_space import TECHNOLOGY, planned_points
@@ -194,7 +194,8 @@ class _Running:
                 continue
             if wanted["measurements"]:
                 parameters["post_layout"] = True
-            build, inputs = dict(parameters), dict(self.search.netlist.texts)
+            reviewed = any(each.name in REVIEW for each in self.search.objectives)
+            build, inputs = {**parameters, "reviewed": reviewed}, dict(self.search.netlist.texts)
             build["netlist_path"] = self.search.netlist.main
             inputs |= technology[1]
             build[TECHNOLOGY] = technology[0]

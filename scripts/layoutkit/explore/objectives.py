@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 CAPACITANCE, POST_LAYOUT, CHANGE = "capacitance", "post_layout", "post_layout_change"
+REVIEW = ("review_must", "review_should")
 OF_A_NAME = {
     CAPACITANCE: ("fF", "capacitance of the wires of net {}", "NET"),
     POST_LAYOUT: ("", "{} as simulated with the parasitics of the layout, in its own unit", "MEASUREMENT"),
@@ -90,12 +91,12 @@ FIGURES: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], float | None]]]
     "review_must": (
         "",
         "findings of the design review that must be mended",
-        lambda report: report["review"]["must"],
+        lambda report: report.get("review", {}).get("must"),
     ),
     "review_should": (
         "",
         "findings of the design review that are worth mending",
-        lambda report: report["review"]["should"],
+        lambda report: report.get("review", {}).get("should"),
     ),
     "mirror_error": (
         "%",

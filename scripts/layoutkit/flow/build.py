@@ -516,7 +516,7 @@ class _Job:
         gates = labelled_gates(cell, technology)
         metrics = compute(cell, technology, gates, matched_pairs=matched_pairs(placed)).to_json()
         matching = matching_data(self.placed_design.whole, self.circuit, self.compared, cell, straps)
-        review = self._review()
+        review = self._review() if self.request.reviewed else {"files": ()}
         post = self._post_layout(matching["groups"]) if self.request.post_layout else {}
         return {
             "metrics": {**metrics, "straps": straps_data(straps)},

@@ -62,6 +62,7 @@ class LayoutRequest:
         last_stage: Stage to stop after; None for the last of all.
         supplies: ``rails`` at the top and bottom, a ``ring`` around the core, or ``ports`` as signals have.
         post_layout: Whether parasitics are extracted and the circuit is simulated before and after layout.
+        reviewed: Whether the design review is made; searches that do not compare its counts do without.
         flatten: Whether every device is laid out by itself; else subcircuits that are used more than once are laid out
             once.
         keep_parasitics: Whether capacitors without a model that are too small to be drawn are refused; else they are
@@ -95,6 +96,7 @@ class LayoutRequest:
     supplies: SupplyStyle = "rails"
     flatten: bool = False
     post_layout: bool = False
+    reviewed: bool = True
     sizes: Mapping[str, Mapping[str, float]] | None = None
     device_map: Mapping[str, str] | None = None
     keep_parasitics: bool = False

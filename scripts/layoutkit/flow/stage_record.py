@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 STAGES = ("parse", "recognise", "place", "route", "currents", "export", "drc", "lvs", "metrics", "view")
 RECORD = "stages.json"
 FORMAT = 1
-NOT_STORED = ("technology", "workspace", "first_stage", "last_stage")
+NOT_STORED = ("technology", "workspace", "first_stage", "last_stage", "reviewed")
 OPTIONS = {
     "recognise": ("dummies", "constraints", "net_priorities", "deep_well_net", "flatten"),
     "place": ("seed", "row_gap", "outline", "aspect", "effort"),

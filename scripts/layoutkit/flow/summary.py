@@ -144,7 +144,9 @@ def next_steps(report: Mapping[str, Any]) -> list[str]:
     if left:
         return [f"Continue with from {left[0]} in the same workspace."]
     steps = ["Mend the faults that the error lists."] if found else []
-    if report["review"]["findings"]:
+    if "review" not in report:
+        steps.append("Have it reviewed with review.check_layout.")
+    elif report["review"]["findings"]:
         steps.append("Mend review.findings.")
     steps.append("Look at files.png or files.report.")
     return steps if found else [*steps, "Then sim.compare_post_layout and export.gds."]

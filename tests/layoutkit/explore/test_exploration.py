@@ -212,6 +212,17 @@ def test_a_figure_that_a_layout_does_not_have_keeps_it_out_of_the_front(tmp_path
     assert "layout 1" in done.stderr
 
 
+def test_the_counts_of_the_review_are_objectives_and_no_layout_is_reviewed_without_them(found, tmp_path):
+    others = [Path(layout["workspace"], "summary.json").read_text() for layout in found[0]["front"]]
+    assert not any("review" in json.loads(each) for each in others)
+    space = {"pattern M1 M2": ["ABBA"]}
+    answer, _, _ = search(tmp_path, space=space, objectives=["review_must", "review_should"], layouts=1)
+    (layout,) = answer["front"]
+    review = json.loads(Path(layout["workspace"], "summary.json").read_text())["review"]
+    figures = [layout["figures"][name] for name in ("review_must", "review_should")]
+    assert figures == [review["must"], review["should"]]
+
+
 def test_a_cluster_makes_the_same_layouts_as_this_machine(found, tmp_path):
     """Its worker has a folder of its own; a smaller budget makes the first layouts of a larger one."""
     pytest.importorskip("distributed", reason="skipped: needs dask.distributed")
