@@ -12,6 +12,8 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from sturdy.file_lock import lock
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -29,10 +31,8 @@ def locked(root: Path) -> Iterator[None]:
     descriptor = os.open(root, os.O_RDONLY) if sys.platform != "win32" else -1
     try:
         if sys.platform != "win32":
-            import fcntl
-
             with suppress(OSError):  # a file system without locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                lock(descriptor)
         _finish_interrupted(root)
         yield
     finally:

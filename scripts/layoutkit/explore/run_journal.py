@@ -16,6 +16,7 @@ from layoutkit.errors import FileError, LayoutConflictError
 from layoutkit.explore.jobs import DONE, FINAL, Outcome
 from layoutkit.layout.files import make_folder
 from layoutkit.layout.provenance import sha256_of
+from sturdy.file_lock import lock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,14 +58,10 @@ class RunJournal:
             raise
 
     def _lock(self) -> None:
-        import fcntl
-
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise LayoutConflictError(
-                f"another program writes {self.path}; wait for it or take another folder"
-            ) from None
+        with contextlib.suppress(OSError):  # a file system without locks
+            if lock(self._file.fileno(), wait=False):
+                return
+        raise LayoutConflictError(f"another program writes {self.path}; wait for it or take another folder")
 
     def _read(self, folder: Path, identity: dict[str, str], resume: bool) -> None:
         self._file.seek(0)

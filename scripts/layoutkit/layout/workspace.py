@@ -11,7 +11,6 @@ layout, such as KLayout, the next tool reports which files are out of date.
 from __future__ import annotations
 
 import os
-import sys
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -36,6 +35,7 @@ from layoutkit.layout.workspace_record import (
 )
 from layoutkit.technology import load
 from sturdy.atomic_files import remove_leftovers
+from sturdy.file_lock import lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -399,15 +399,6 @@ class Workspace:
 
 def _try_lock(descriptor: int) -> bool:
     """Lock the open file unless another process holds the lock; return whether that succeeded."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+    with suppress(OSError):
+        return lock(descriptor, wait=False)
+    return False
