@@ -22,7 +22,7 @@ from layoutkit.flow.deep_wells import KIND
 from layoutkit.flow.end_dummies import EndDummies, chosen_dummies
 from layoutkit.flow.groups import PARALLEL, Group, size, transistors_of
 from layoutkit.flow.hierarchy import SUBCIRCUIT, InstanceGroup
-from layoutkit.flow.instances import array_modules, instance_module
+from layoutkit.flow.instances import array_modules, instance_module, renamed_module
 from layoutkit.flow.module_currents import SHAPES, carrying_modules
 from layoutkit.flow.passive_modules import ARRAYS, PassiveGroup, draw_passives
 
@@ -328,9 +328,52 @@ def _drawn(
 ) -> tuple[list[Module], EndDummies]:
     """Return the modules of a group in all its shapes, the best one first, each with a cell name of its own.
 
-    The second part says how many dummies each end of its rows has.
+    The second part says how many dummies each end of its rows has. Rails and risers lie in the order of the names of
+    their nets. Where that is another one in the group that is its image, they lie in the order of what the nets are at,
+    so that the two have the same geometry.
     """
-    technology, group = design.technology, sized.group
+    group, twins = sized.group, _twins(design)
+    other = _image_of(design, group)
+    if other is None or _order_of_nets(other) == _order_of_nets(group):
+        return _drawn_as_named(layout, design, sized, (paired, twins, ring))
+    numbers: dict[str, str] = {}
+    transistors = []
+    for each in sized.transistors:
+        nets = (each.drain, each.gate, each.source, each.bulk)
+        drain, gate, source, bulk = (numbers.setdefault(net, f"{len(numbers):03}") for net in nets)
+        transistors.append(replace(each, drain=drain, gate=gate, source=source, bulk=bulk))
+    inside = tuple((numbers[a], numbers[b]) for a, b in twins if a in numbers and b in numbers)
+    modules, dummies = _drawn_as_named(layout, design, _Sized(group, tuple(transistors)), (paired, inside, ring))
+    back = {number: net for net, number in numbers.items()}
+    return [renamed_module(each, each.name, {name: name for name in each.devices}, back) for each in modules], dummies
+
+
+def _image_of(design: Design, group: Group) -> Group | None:
+    """Return the matched group whose devices are the images of those of a group; None where there is no other one."""
+    pairs = [pair for each in design.constraints.symmetry for pair in each.pairs]
+    image = dict(pairs) | {right: left for left, right in pairs}
+    names = {image.get(device.id, "") for device in group.devices}
+    if len(names) < len(group.devices) or len(names) == 1 or names.intersection(device.id for device in group.devices):
+        return None
+    groups = (each for each in design.groups if isinstance(each, Group))
+    return next((each for each in groups if {device.id for device in each.devices} == names), None)
+
+
+def _order_of_nets(group: Group) -> list[int]:
+    """Return the place of the net at each terminal of a group in the order of the names."""
+    nets = [device.terminals[terminal] for device in group.devices for terminal in "dgsb"]
+    order = sorted(set(nets))
+    return [order.index(net) for net in nets]
+
+
+def _drawn_as_named(
+    layout: kdb.Layout,
+    design: Design,
+    sized: _Sized,
+    how: tuple[Collection[str], Sequence[tuple[str, str]], RingStyle],
+) -> tuple[list[Module], EndDummies]:
+    """Return the modules of a group as ``_drawn`` does; ``how``: devices with an image, twins, style of rings."""
+    technology, group, (paired, twins, ring) = design.technology, sized.group, how
     if len(sized.transistors) == 1 or group.type == PARALLEL:
         spec = replace(_as_one(sized.transistors, group.name), ring=ring, guards=_guards(technology, group))
         draw = _draw_by_role if sized.transistors[0].id in paired else draw_mos
@@ -342,7 +385,7 @@ def _drawn(
     if group.cascodes:
         lower = tuple(t for t in sized.transistors if t.id not in group.cascodes)
         upper = tuple(t for t in sized.transistors if t.id in group.cascodes)
-        mirror = MirrorSpec(group.name, lower, upper, group.arrangement, labels=False, ring=ring, twins=_twins(design))
+        mirror = MirrorSpec(group.name, lower, upper, group.arrangement, labels=False, ring=ring, twins=tuple(twins))
         mirror = replace(mirror, guards=_guards(technology, group))
         dummies, _ = chosen_dummies(
             technology, group, design.dummies, lambda count: [mirror_plan(technology, replace(mirror, dummies=count))]
@@ -355,7 +398,7 @@ def _drawn(
         labels=False,
         split=group.split,
         ring=ring,
-        twins=_twins(design),
+        twins=tuple(twins),
         guards=_guards(technology, group),
     )
     return _in_rows(layout, design, group, matched)

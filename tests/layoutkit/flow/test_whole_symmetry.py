@@ -1,5 +1,6 @@
 """A circuit that is symmetric as a whole is placed so where that costs little area; the oracle is KLayout's XOR."""
 
+import re
 from dataclasses import replace
 
 import klayout.db as kdb
@@ -210,10 +211,16 @@ M9 zo z vss vss nmos W=4u L=0.5u nf=2
 """
 
 
-def test_two_mirrors_that_face_each_other_are_placed_as_images():
-    placed = place_modules(design_of(FACING, "sky130A"), OPTIONS)
-    boxes = [
-        placed.place_of(module, module.bbox) for module in placed.modules.values() if {"M4", "M6"} & set(module.devices)
-    ]
+@pytest.mark.parametrize("others", [{}, {"x": "a", "y": "b", "z": "c", "zo": "out", r"nf=\d": ""}])
+def test_two_mirrors_that_face_each_other_are_placed_as_images(others):
+    text = FACING
+    for name, other in others.items():  # of nets; devices of one finger are split
+        text = re.sub(rf"\b{name}\b", other, text)
+    placed = place_modules(design_of(text, "sky130A"), OPTIONS)
+    mirrors = [module for module in placed.modules.values() if {"M4", "M6"} & set(module.devices)]
+    boxes = [placed.place_of(module, module.bbox) for module in mirrors]
     assert len(boxes) == 2
+    for layer in placed.layout.layer_indexes():
+        one, other = (kdb.Region(module.cell.begin_shapes_rec(layer)) for module in mirrors)
+        assert (one ^ other).is_empty()
     assert boxes[0].transformed(kdb.Trans(kdb.Trans.M90, 2 * placed.placement.axis_x, 0)) == boxes[1]
