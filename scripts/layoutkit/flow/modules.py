@@ -98,21 +98,31 @@ class Drawn:
 
 
 def changed_fingers(drawn: Sequence[Drawn]) -> list[str]:
-    """Return which transistors are drawn with other fingers than the netlist states, in words."""
-    alike: dict[str, list[str]] = {}
+    """Return which transistors are drawn with other fingers than the netlist states, and why, in words."""
+    alike: dict[tuple[str, str], list[str]] = {}
     for item in drawn:
         if not isinstance(item.group, Group):
             continue
         fingers = Counter(gate.device for gate in item.module.gates)
+        why = _why_changed(item)
         for device in (*item.group.devices, *item.group.guards):
             stated, found, total_um = device.nf * device.m, fingers[device.id], device.w * device.m * 1e6
             if found != stated:
                 change = f"{stated} x {total_um / stated:.4g} um drawn as {found} x {total_um / found:.4g} um"
-                alike.setdefault(change, []).append(device.id)
+                alike.setdefault((why, change), []).append(device.id)
     return [
-        f"fingers differ from the netlist, with the same total width ({change}): {', '.join(names)}"
-        for change, names in alike.items()
+        f"fingers differ from the netlist, with the same total width, {why} ({change}): {', '.join(names)}"
+        for (why, change), names in alike.items()
     ]
+
+
+def _why_changed(item: Drawn) -> str:
+    """Return what other fingers than those of the netlist buy: a pattern or shape, one width, or nearness to taps."""
+    if any(text.startswith("fingers were split") for text in item.module.warnings):
+        return "for the pattern and shape of their group"
+    if isinstance(item.group, Group) and len({round(each.w / each.nf, 12) for each in item.group.devices}) > 1:
+        return "so that all fingers of their group have one width"
+    return "so that taps are near, or as equal transistors are drawn"
 
 
 def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:

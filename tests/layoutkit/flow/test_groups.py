@@ -286,3 +286,20 @@ def test_fingers_are_not_cut_into_dozens_for_one_width():
     )
     assert [(group.sizing[0].finger_width, group.sizing[0].fingers) for group in groups] == [(15_000, 4), (13_250, 2)]
     assert "no finger width near theirs divides all w (ratios to M1 by the sizes: M2 0.441667)" in note
+
+
+def test_a_changed_number_of_fingers_states_what_it_buys(tmp_path):
+    """M2 gets the finger width of M1; M3 is too wide for its taps."""
+    text = """.subckt t b o x g vss
+M1 b b vss vss nmos W=4u L=1u nf=2
+M2 o b vss vss nmos W=8u L=1u nf=2
+M3 x g vss vss nmos W=100u L=1u nf=1
+.ends
+"""
+    request = LayoutRequest(netlist_text=text, technology="sky130A", workspace=str(tmp_path), last_stage="place")
+    changes = [each for each in build_layout(request)["warnings"] if each.startswith("fingers differ")]
+    reasons = {each.partition("): ")[2]: each.partition(", so ")[2].partition(" (")[0] for each in changes}
+    assert reasons == {
+        "M2": "that all fingers of their group have one width",
+        "M3": "that taps are near, or as equal transistors are drawn",
+    }
