@@ -394,15 +394,22 @@ def test_a_port_on_another_side_than_asked(side, expected):
     assert severities(review, "rails", "asked at the") == expected
 
 
-def crowd():
-    """Return eight transistors in a row; nothing else of the layout uses room."""
+def crowd(count=8):
+    """Return transistors in a row; nothing else of the layout uses room."""
     planted = Planted()
-    for number in range(8):
+    for number in range(count):
         planted.mos(f"M{number}", "nmos", 4 * number, 0, 2, 0.5, f"d{number} g{number} vss vss")
         planted.comb(f"d{number}", 5 + 0.6 * number)
         planted.comb(f"g{number}", -5 - 0.6 * number)
     planted.comb("vss", -12)
     return planted
+
+
+@pytest.mark.parametrize(("count", "expected"), [(7, set()), (8, {"must"})])
+def test_room_is_judged_from_eight_devices_on(count, expected):
+    planted = crowd(count)
+    planted.box("PR_bndry", -5, -15, 195, 35)
+    assert severities(planted.review(), "room", "as long as") == expected
 
 
 @both("room.used", "must", "should")
