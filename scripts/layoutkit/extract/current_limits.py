@@ -24,7 +24,7 @@ from layoutkit.extract.single_cuts import WholeLayout, single_places
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from layoutkit.extract.metal_mesh import Mesh
+    from layoutkit.extract.metal_mesh import Link, Mesh
     from layoutkit.technology import Technology
 
 INTO, OUT_OF, PORT = "into", "out of", "port"
@@ -267,23 +267,9 @@ class _Judge:
         amount: float,
     ) -> NetVerdict | None:
         """Return the failure if the metal cannot carry ``amount`` between two groups of cells, None if it can."""
-        source, sink = len(mesh.cells), len(mesh.cells) + 1
-        endless = int(2 * amount * _NANO) + 1
-        edges = [
-            (link.one, link.other, endless if limit is None else int(limit * _NANO))
-            for link, limit in zip(mesh.links, limits, strict=True)
-        ]
-        for node, group in zip((source, sink), ends, strict=True):
-            edges += [(node, end.cell, endless if end.limit is None else ceil(end.limit * _NANO)) for end in group]
-        found, side = minimum_cut(sink + 1, edges, source, sink)
-        flow = found / _NANO
+        flow, crossed = largest_flow(mesh, limits, ends, amount)
         if flow >= amount * (1 - 1e-4):
             return None
-        crossed = [
-            (link, limit)
-            for link, limit in zip(mesh.links, limits, strict=True)
-            if limit is not None and side[link.one] != side[link.other]
-        ]
         return self._failure(name, crossed, flow, amount)
 
     def _failure(self, name: str, crossed: Sequence[Any], flow: float, amount: float) -> NetVerdict:
@@ -349,6 +335,34 @@ class _Judge:
         um, (limit, layer, box) = self.technology.to_um, weakest
         place = tuple(um(side) for side in (box.left, box.bottom, box.right, box.top))
         return NetVerdict(name, "unstated", None, round(limit, 6), layer, place, unchecked=unchecked)
+
+
+def largest_flow(
+    mesh: Mesh, limits: Sequence[float | None], ends: tuple[Sequence[End], Sequence[End]], amount: float
+) -> tuple[float, list[tuple[Link, float]]]:
+    """Return what a mesh carries from one group of cells to another, and the links that limit it. [mA]
+
+    Args:
+        mesh: The metal.
+        limits: What each of its links carries; None for any current. [mA]
+        ends: Where the current enters, and where it leaves.
+        amount: The current; more is not looked for. [mA]
+    """
+    source, sink = len(mesh.cells), len(mesh.cells) + 1
+    endless = int(2 * amount * _NANO) + 1
+    edges = [
+        (link.one, link.other, endless if limit is None else int(limit * _NANO))
+        for link, limit in zip(mesh.links, limits, strict=True)
+    ]
+    for node, group in zip((source, sink), ends, strict=True):
+        edges += [(node, end.cell, endless if end.limit is None else ceil(end.limit * _NANO)) for end in group]
+    found, side = minimum_cut(sink + 1, edges, source, sink)
+    crossed = [
+        (link, limit)
+        for link, limit in zip(mesh.links, limits, strict=True)
+        if limit is not None and side[link.one] != side[link.other]
+    ]
+    return found / _NANO, crossed
 
 
 def _counted(cuts: int) -> str:

@@ -131,13 +131,16 @@ def _place(
 ) -> SinglePlace | None:
     """Return where the cut at ``box`` can be two; None where it cannot."""
     enclosures = (cut.enclose_below, cut.enclose_below_end), (cut.enclose_above, cut.enclose_above_end)
+    reach = cut.size + cut.space + max(max(its) for its in enclosures) + max(level.space for level in levels)
+    window = box.enlarged(reach, reach)
+    close = [_foreign(around.near(level.name, window), metal.near(level.name, window)) for level in levels]
     for pair in _pairs(around.technology, cut, box):
         if not _cuts_apart(around, cut, pair, box):
             continue
         hull = pair[0] + pair[1]
         pads: list[tuple[str, kdb.Box]] = []
-        for level, its in zip(levels, enclosures, strict=True):
-            pad = next((pad for pad in _pads(hull, *its) if _fits(around, metal, level, pad)), None)
+        for level, its, foreign in zip(levels, enclosures, close, strict=True):
+            pad = next((pad for pad in _pads(hull, *its) if _fits(around, metal, level, pad, foreign)), None)
             if pad is None:
                 break
             pads.append((level.name, pad))
@@ -173,8 +176,8 @@ def _cuts_apart(around: WholeLayout, cut: Cut, pair: tuple[kdb.Box, kdb.Box], dr
     return True
 
 
-def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kdb.Box) -> bool:
-    """Return whether ``pad`` can be added to the metal of a net."""
+def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kdb.Box, foreign: kdb.Region) -> bool:
+    """Return whether ``pad`` can be added to the metal of a net; ``foreign`` is that of other nets near it."""
     own = metal.near(conductor.name, pad)
     added = kdb.Region(pad) - own
     if added.is_empty():
@@ -182,8 +185,6 @@ def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kd
     if not pad.inside(around.area) or around.covers_channel(added):
         return False
     space = conductor.space
-    close = pad.enlarged(space, space)
-    foreign = _foreign(around.near(conductor.name, close), metal.near(conductor.name, close))
     if not foreign.is_empty() and not (foreign & added.sized(space, 2)).is_empty():
         return False  # the usual reason, told from the fewest shapes
     wide, most = conductor.wide_width, max(conductor.space, conductor.wide_space or 0)
@@ -207,7 +208,8 @@ def _fits(around: WholeLayout, metal: WholeLayout, conductor: Conductor, pad: kd
 
 def _foreign(whole: kdb.Region, own: kdb.Region) -> kdb.Region:
     """Return what a region has beside shapes of its own."""
-    return whole - own if whole.count() > own.count() else kdb.Region()
+    has_more = whole.count() > own.count() or whole.bbox() != own.bbox()
+    return whole - own if has_more else kdb.Region()
 
 
 def _meets(region: kdb.Region, added: kdb.Region) -> bool:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from math import ceil
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import klayout.db as kdb
 import numpy as np
 
 from layoutkit.errors import listed
-from layoutkit.extract.current_limits import LONGEST_CELL_UM
+from layoutkit.extract.current_limits import LONGEST_CELL_UM, End, largest_flow
 from layoutkit.extract.metal_mesh import capacities, mesh_of
-from layoutkit.extract.minimum_cut import minimum_cut
 from layoutkit.parasitics.layout_networks import layout_networks
 from layoutkit.review.currents import SIGNS, THRESHOLD
 from layoutkit.review.finding import Finding, Unjudged
@@ -242,35 +240,23 @@ class Electrical:
         regions = {name: subject.shapes(net, name) for name, _ in subject.metal_layers}
         first = technology.conductors[0].name
         mesh = mesh_of(technology, regions, longest=technology.to_dbu(LONGEST_CELL_UM))
-        limits, _ = capacities(technology, mesh)
+        limits = [None if limit is None else share * limit for limit in capacities(technology, mesh)[0]]
         sums = {side: sum(current for _, current in found) for side, found in ends.items()}
-        endless = int(4 * max(sums.values()) * _NANO) + 1
-        edges = [
-            (link.one, link.other, endless if limit is None else int(share * limit * _NANO))
-            for link, limit in zip(mesh.links, limits, strict=True)
-        ]
-        nodes = {1: len(mesh.cells), -1: len(mesh.cells) + 1}
+        cells: dict[int, list[End]] = {1: [], -1: []}
         for side, found in ends.items():
             for point, current in found:
                 cell = mesh.at(first, point.x, point.y)
                 if cell is not None:
-                    edges.append((nodes[side], cell, ceil(current * _NANO)))
+                    cells[side].append(End(cell, current, current))
+        ports = subject.labels.get(net, ())
         less = min(sums, key=lambda side: (sums[side], side))
-        for conductor, point, _ in subject.labels.get(net, ()):
-            edges += [(nodes[less], cell, endless) for cell in mesh.across(conductor, point.x, point.y)]
-        amount = max(sums.values()) if subject.labels.get(net) else min(sums.values())
-        flow, reached = minimum_cut(len(mesh.cells) + 2, edges, nodes[1], nodes[-1])
-        missing = amount - flow / _NANO
-        if missing <= amount * 1e-3:
-            return None
-        crossed = [
-            (link, limit)
-            for link, limit in zip(mesh.links, limits, strict=True)
-            if limit is not None and reached[link.one] != reached[link.other]
-        ]
-        strength = sum(limit for _, limit in crossed)
-        if not strength:
-            return None  # what limits are the contacts on the devices, which the devices' models have
+        for conductor, point, _ in ports:
+            cells[less] += [End(cell, None, None) for cell in mesh.across(conductor, point.x, point.y)]
+        amount = max(sums.values()) if ports else min(sums.values())
+        flow, crossed = largest_flow(mesh, limits, (cells[1], cells[-1]), amount)
+        missing, strength = amount - flow, sum(limit for _, limit in crossed) / share
+        if missing <= amount * 1e-3 or not strength:
+            return None  # where nothing is crossed, the contacts on devices limit, which the devices' models have
         box = box_around(kdb.Box(*link.box) for link, _ in crossed)
         return Weakest(share + missing / strength, strength, crossed[0][0].name, box)
 
