@@ -1,6 +1,9 @@
 """The consistency check (S2.6): each kind of finding from a graph that has it, and none from one that has not."""
 
 import json
+import os
+import subprocess
+import sys
 
 import networkx as nx
 import pytest
@@ -395,3 +398,27 @@ def test_thousands_of_faults_of_an_edited_file_are_counted_and_twenty_listed(gra
     path.write_text(json.dumps(document))
     verdict = check_graph(graph, "g")
     assert (len(verdict["findings"]), verdict["counts"]) == (20, {"malformed": 3000})
+
+
+def test_equal_graphs_get_equal_answers_in_every_process(tmp_path):
+    """Python orders sets of strings by a seed that differs from process to process."""
+    states = [{"id": f"Q{number}", "type": "State"} for number in range(9)]
+    code = f"""
+import json
+import os
+import subprocess
+import sys
+from designgraph.consistency import check_graph
+from designgraph.service import KnowledgeGraph
+graph = KnowledgeGraph({str(tmp_path / "graph.json")!r})
+graph.init("g", {states!r})
+print(json.dumps(check_graph(graph, "g")))
+"""
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(answers) == 1
+    assert json.loads(answers.pop())["unchecked"][0]["ids"] == [state["id"] for state in states]

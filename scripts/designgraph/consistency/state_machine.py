@@ -141,7 +141,7 @@ def _check_reachable(machine: Machine, rule: dict[str, Any], findings: Findings)
                 rule,
                 f"{_called(machine)}the initial state is not known, so reachability cannot be checked; set the "
                 "property initial of the state register to a state, or of a transition or State node to true",
-                machine.ids(*states),
+                machine.ids(*sorted(states)),
             )
             return
         initial, assumed = {likely}, " (assumed by its name)"
