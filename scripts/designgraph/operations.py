@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from designgraph.graph_errors import GraphError, sentences
+from designgraph.graph_errors import GraphError, NodeNotFoundError, RelationNotFoundError, sentences
 from designgraph.paging import DEFAULT_LIMIT, Page
 from designgraph.service import KnowledgeGraph, open_graph
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+MAX_NAMED = 20  # graphs in a message
 # The codes of the specification and their meanings; the skill's tools declare them in their output schemas.
 ERROR_CODES = {
     "NODE_EXISTS": "the graph has a node of that id already",
@@ -47,7 +48,17 @@ def perform(operation: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         faults = [f"missing argument {argument}" for argument in missing]
         faults += [f"unknown argument {argument}" for argument in unknown]
         raise GraphError(f"{sentences(faults)}; {name} takes {', '.join((*required, *optional))}")
-    return run(open_graph(), arguments)
+    graph = open_graph()
+    try:
+        return run(graph, arguments)
+    except (NodeNotFoundError, RelationNotFoundError) as error:
+        known = [each["graphId"] for each in graph.list_graphs()["graphs"]]
+        asked = arguments["graphId"]
+        if asked in known:
+            raise
+        there_are = ", ".join(known[:MAX_NAMED]) or "none"
+        text = f"graph '{asked}' does not exist; there are: {there_are}"
+        raise type(error)(text, {"graphId": asked, "available": known[:MAX_NAMED]}) from error
 
 
 def answer(operation: str, **arguments: Any) -> dict[str, Any]:
@@ -125,8 +136,12 @@ _OPERATIONS: dict[str, _Operation] = {
     ),
     "kg.query": (("graphId", "nodeId"), ("depth", "direction", "relationTypes", *_PAGE), _query),
     "kg.list": (
-        ("graphId",),
-        ("type", *_PAGE),
-        lambda graph, given: graph.list_nodes(given["graphId"], given.get("type"), page=_page(given)),
+        (),
+        ("graphId", "type", *_PAGE),
+        lambda graph, given: (
+            graph.list_nodes(given["graphId"], given.get("type"), page=_page(given))
+            if "graphId" in given
+            else graph.list_graphs()
+        ),
     ),
 }

@@ -229,6 +229,15 @@ class KnowledgeGraph:
             notes = [f"graph '{graph_id}' does not exist; there are: {', '.join(known[:50]) or 'none'}"]
         return self.with_warnings({"graphId": graph_id, **found}, notes)
 
+    def list_graphs(self) -> dict[str, Any]:
+        """Return the graphs, sorted by id, with the number of nodes and relations of each."""
+        with self.store.reading() as graphs:
+            found = [
+                {"graphId": name, "nodes": graph.number_of_nodes(), "relations": graph.number_of_edges()}
+                for name, graph in sorted(graphs.items())
+            ]
+        return self.with_warnings({"graphs": found, "total": len(found)})
+
     @contextmanager
     def reading(self, graph_id: str) -> Iterator[Graph]:
         """Context manager that gives one graph, as it is on disk, for reading.

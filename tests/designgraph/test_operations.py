@@ -134,6 +134,31 @@ class TestSeed:
         assert answer("kg_create_node", graphId="Demo", id="clk", type="Plan", properties={})["success"]
         assert done("kg_list")["nodes"] == [CLK, EXAMPLE]
 
+    def test_a_list_without_a_graph_lists_the_graphs(self):
+        answer("kg_init", graphId="second")
+        data = answer("kg_list")["data"]
+        assert data["graphs"] == [
+            {"graphId": "demo", "nodes": 2, "relations": 1}, {"graphId": "second", "nodes": 0, "relations": 0},
+        ]  # fmt: skip
+        assert data["total"] == 2
+
+    @pytest.mark.parametrize(
+        ("operation", "more"),
+        [
+            ("kg_query", {"nodeId": "a"}),
+            ("kg_delete_node", {"id": "a"}),
+            ("kg_update_node", {"id": "a", "properties": {}}),
+            ("kg_create_relation", {"fromId": "a", "toId": "b", "type": "EXAMPLES"}),
+            ("kg_delete_relation", {"fromId": "a", "toId": "b", "type": "EXAMPLES"}),
+        ],
+    )
+    def test_an_unknown_graph_is_called_that(self, operation, more):
+        result = answer(operation, graphId="dmeo", **more)
+        assert (result["code"], result["error"]) == (
+            "RELATION_NOT_FOUND" if operation == "kg_delete_relation" else "NODE_NOT_FOUND",
+            "graph 'dmeo' does not exist; there are: demo",
+        )
+
     def test_a_graph_that_does_not_exist_is_empty_with_a_warning(self):
         data = answer("kg_list", graphId="dmeo")["data"]
         assert (data["nodes"], data["warnings"]) == ([], ["graph 'dmeo' does not exist; there are: demo"])

@@ -1,6 +1,9 @@
 """The main job through its command line: flow.build_layout (S0.1, S0.2, S0.7-S0.10, S0.15)."""
 
+import html
 import json
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -413,3 +416,35 @@ def test_a_netlist_drawn_as_it_names_its_devices_is_complete(build):
     code, envelope = build(DIVIDER.replace("ppolyf_u_1k", "ppolyf_u"), technology="gf180mcuD")
     data = envelope["data"]
     assert (code, data["lvs"]["verdict"], data["replaced_devices"]) == (0, "complete", [])
+
+
+@pytest.mark.parametrize(
+    ("model", "process"),
+    [
+        ("sky130_fd_pr__nfet_01v8", "sky130A"),
+        ("nfet_03v3", "gf180mcuD"),
+        ("sg13_lv_nmos", "sg13g2"),
+        ("nmos", "generic"),
+    ],
+)
+def test_a_netlist_that_names_its_process_is_drawn_and_its_layout_judged_in_it(run_script, tmp_path, model, process):
+    netlist = tmp_path / "one.spice"
+    netlist.write_text(f".subckt one d g s b\nM1 d g s b {model} w=2u l=0.5u\n.ends\n")
+    call = ("--netlist-path", netlist, "--workspace", tmp_path / "ws")
+    assert run_script(SCRIPT, *call, "--until", "export")[1]["data"]["technology"] == process
+    shutil.copy(tmp_path / "ws/layout.gds", tmp_path / "alone.gds")
+    code, envelope = run_script("drc-check/scripts/run_check.py", "--layout-path", tmp_path / "alone.gds")
+    assert (code, envelope["data"]["technology"]) == (0, process)
+
+
+@pytest.mark.parametrize("given", ["path", "text"])
+def test_the_command_on_the_report_page_runs_as_printed_and_gives_the_same_bytes(run_script, tmp_path, given):
+    text = ".subckt one d g s b\nM1 d g s b nfet_03v3 w='2u' l=0.5u\n.ends\n"
+    (tmp_path / "one.spice").write_text(text)
+    netlist = ("--netlist-path", tmp_path / "one.spice") if given == "path" else ("--netlist-text", text)
+    assert run_script(SCRIPT, *netlist, "--workspace", tmp_path / "ws", "--seed", "3")[0] == 0
+    page = (tmp_path / "ws/report.html").read_text(encoding="utf-8")
+    command = html.unescape(re.search(r"How to reproduce.*?<pre>(.*?)</pre>", page, re.DOTALL)[1])
+    words = [sys.executable, "-m", *shlex.split(command)]
+    subprocess.run(words, capture_output=True, check=True, cwd=tmp_path)
+    assert (tmp_path / "workspace/layout.gds").read_bytes() == (tmp_path / "ws/layout.gds").read_bytes()

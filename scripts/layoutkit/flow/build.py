@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.ranked_names import plain
 from layoutkit.errors import FileError, LayoutkitError
-from layoutkit.flow.design import make_design, read_circuit, read_constraints, source_of, supplies_of, with_outline
+from layoutkit.flow.design import (
+    make_design,
+    read_circuit,
+    read_constraints,
+    source_of,
+    supplies_of,
+    technology_of,
+    with_outline,
+)
 from layoutkit.flow.progress import Progress
 from layoutkit.flow.stage_record import (
     STAGES,
@@ -98,7 +106,7 @@ def build_layout(request: LayoutRequest, progress: Callable[[str], None] = lambd
         )
     workspace = Workspace(request.workspace)
     if request.first_stage is None:
-        technology = workspace.technology(request.technology)
+        technology = technology_of(request, workspace)
         job = _Job(request, technology, workspace, StageRecord.begun(technology, request), Progress(progress))
         return job.run(first, last)
     record = read_record(workspace, first)

@@ -96,12 +96,10 @@ def _digest(options: Mapping[str, Any], path: str, text: str) -> str | None:
 
 
 def _command(options: Mapping[str, Any], technology: str) -> str:
-    """Return the command with all options that are not the usual ones."""
+    """Return the command with all options that are not the usual ones; it runs where the files it names are."""
     usual = json.loads(json.dumps(vars(LayoutRequest())))
     params = {"technology": technology, **{name: value for name, value in options.items() if value != usual.get(name)}}
     params["seed"] = options.get("seed", usual["seed"])
-    if "netlist_text" in params:
-        params["netlist_text"] = "..."
     words = [
         "skillpack",
         "run",

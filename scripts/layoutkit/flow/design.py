@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.instances import FinishedCell
     from layoutkit.flow.passive_modules import PassiveGroup
     from layoutkit.flow.port_frame import SupplyStyle
+    from layoutkit.layout.workspace import Workspace
     from layoutkit.place.kept_places import EarlierPlaces
     from layoutkit.technology import Technology
 
@@ -213,6 +214,37 @@ class Design:
         """Return when ``net`` is routed; a smaller number first."""
         usual = PRIORITIES["supply" if net in self.supplies else "signal"]
         return self.constraints.priorities.get(net, usual)
+
+
+def technology_of(request: LayoutRequest, workspace: Workspace) -> Technology:
+    """Return the technology to draw in: the requested one, else that of the workspace's layout.
+
+    Without either it is the one shipped process whose devices the netlist names, else the usual one.
+
+    Raises:
+        LayoutkitError: As ``Workspace.technology``.
+    """
+    from layoutkit.circuit import ModelNames, read_netlist
+    from layoutkit.layout.workspace import DEFAULT_TECHNOLOGY
+    from layoutkit.technology import load, names
+
+    if request.technology is not None or workspace.layout_path.exists():
+        return workspace.technology(request.technology)
+    try:
+        read = read_netlist(
+            request.netlist,
+            top=request.top,
+            identify_modules=False,
+            black_boxes=request.black_boxes,
+            parameters=request.parameters,
+            names=ModelNames(),
+        )
+    except LayoutkitError:  # which ``read_circuit`` reports in terms of the technology
+        return workspace.technology(None)
+    models = {device.model for device in read.devices}
+    processes = [name for name in names() if name != DEFAULT_TECHNOLOGY]
+    named = [name for name in processes if any(map(load(name).device_names.drawn, models))]
+    return workspace.technology(None, named[0] if len(named) == 1 else DEFAULT_TECHNOLOGY)
 
 
 def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circuit, list[str]]:

@@ -189,7 +189,7 @@ def fitting(layout: kdb.Layout, home: Path, usual: str) -> str:
 
     Args:
         layout: The layout.
-        home: Its workspace, for the message.
+        home: Its workspace, or its file, for the message.
         usual: Name for a layout without shapes.
 
     Raises:
@@ -201,7 +201,7 @@ def fitting(layout: kdb.Layout, home: Path, usual: str) -> str:
     best = _best_fits(used)
     if not best or best[0][0] == 0 or (len(best) > 1 and best[0][0] == best[1][0]):
         raise TechnologyError(
-            f"the technology of the layout in {home} is not recorded, and no single one fits its layers best; "
+            f"the technology of the layout {home} is not recorded, and no single one fits its layers best; "
             f"specify technology: {', '.join(names())}, or the path of a technology file",
             details={"param_name": "technology", "workspace": str(home)},
         )

@@ -9,7 +9,7 @@ from layoutkit.errors import FileError
 from layoutkit.layout import files
 from layoutkit.layout.provenance import CIRCUIT, LAYOUT, sha256_of, sources_of
 from layoutkit.layout.workspace import DEFAULT_TECHNOLOGY, Workspace
-from layoutkit.layout.workspace_record import RECORD_FILE
+from layoutkit.layout.workspace_record import RECORD_FILE, fitting
 
 if TYPE_CHECKING:
     import os
@@ -49,11 +49,16 @@ class CurrentLayout:
         self.warnings: list[str] = []
 
     def technology(self) -> Technology:
-        """Return the requested technology, else the one that the layout is drawn in; see ``Workspace.technology``."""
+        """Return the requested technology, else the one that the layout is drawn in; see ``Workspace.technology``.
+
+        Of a layout outside of a workspace it is the shipped one that fits the layers best.
+        """
         from layoutkit.technology import load
 
         if self.workspace is None:
-            return load(self._requested or DEFAULT_TECHNOLOGY)
+            if self._requested is None:
+                self._requested = fitting(files.read_layout(self.path), self.path, DEFAULT_TECHNOLOGY)
+            return load(self._requested)
         return self.workspace.technology(self._requested)
 
     def read(self) -> kdb.Layout:

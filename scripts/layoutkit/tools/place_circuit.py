@@ -38,7 +38,7 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
     """
     from layoutkit.circuit.ranked_names import plain
     from layoutkit.circuit.replaced_devices import replaced_data
-    from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
+    from layoutkit.flow.design import LayoutRequest, make_design, read_circuit, technology_of
     from layoutkit.flow.measured_matching import modules_data
     from layoutkit.flow.modules import changed_fingers
     from layoutkit.flow.placing import matched_pairs, placement_data, shape_warnings
@@ -49,7 +49,7 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
 
     request = LayoutRequest.of(params)
     workspace = Workspace(request.workspace)
-    technology = workspace.technology(request.technology)
+    technology = technology_of(request, workspace)
     circuit, warnings = read_circuit(request, technology)
     design, notes = make_design(request, technology, circuit)
     tried = place_design(design, request)

@@ -410,7 +410,8 @@ def reproduction_section(inputs: ReportInputs) -> str:
         [name, _escaped_value(value)] for name, value in inputs.options.items() if value not in (None, [], ())
     ]
     same = (
-        "<p>The same input gives the same bytes: compare <code>sha256sum layout.gds</code> with the digest below.</p>"
+        "<p>Run this in a folder that holds the files it names. The same input gives the same bytes: compare "
+        "<code>sha256sum workspace/layout.gds</code> with the digest below.</p>"
     )
     return section(
         "reproduce",
