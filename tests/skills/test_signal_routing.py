@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 from pathlib import Path
 
 import klayout.db as kdb
@@ -569,3 +570,27 @@ def test_endpoints_that_are_no_images_are_routed_one_by_one_and_reported(route):
     assert (code, obeyed) == (0, False)
     assert "not mirror images" in reason
     assert any(reason in text for text in envelope["data"]["warnings"])
+
+
+def test_another_width_replaces_the_wires_of_a_finished_net_or_says_why_not(run_once, run_script, tmp_path):
+    ota = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
+    _, _, built = run_once("netlist-to-gds/scripts/build_layout.py", ota, "--technology", "sky130A")
+    workspace = tmp_path / "ws"
+    shutil.copytree(built, workspace)
+
+    def route(name, width):
+        nets = json.dumps([{"net_name": name, "width": width}])
+        return run_script("signal-routing/scripts/route_signal_nets.py", "--nets", nets, "--workspace", workspace)
+
+    before = (workspace / "layout.gds").read_bytes()
+    code, envelope = route("out", 60)
+    assert (code, envelope["error"]["code"]) == (1, "LAYOUT_CONFLICT")
+    assert "no way for net 'out'" in envelope["error"]["message"]
+    assert (workspace / "layout.gds").read_bytes() == before
+    code, envelope = route("out", "0.4u")
+    data = envelope["data"]
+    assert (code, data["drc"]["passed"], data["routed_nets"][0]["success"]) == (0, True, True)
+    assert data["routed_nets"][0]["wire_length"] > 0
+    assert "the wires of net 'out' were replaced, for another width was asked for" in data["warnings"]
+    code, envelope = run_script("lvs-check/scripts/run_check.py", "--workspace", workspace)
+    assert (code, envelope["data"]["matched"]) == (0, True)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.errors import LayoutConflictError
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import klayout.db as kdb
 
+    from layoutkit.flow.contents import Contents
     from layoutkit.flow.routing_job import RoutingJob
     from layoutkit.route.routes import RoutedNet, RoutingResult
     from layoutkit.technology import Technology
@@ -22,6 +25,7 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
     """
     from layoutkit.circuit.constraint_faults import check_constraints
     from layoutkit.circuit.constraints import Constraints
+    from layoutkit.flow.contents import Contents
     from layoutkit.flow.design import read_constraints, source_of
     from layoutkit.flow.net_outcomes import net_outcomes
     from layoutkit.flow.pair_loads import finished_routes
@@ -40,6 +44,7 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
     constraints = read_constraints(params["constraints"]) if "constraints" in params else Constraints()
     check_constraints(constraints, None)
     source = given.read() if given else None
+    widened = [net["net_name"] for net in params.get("nets", ()) if "width" in net and "endpoints" not in net]
     params = with_named_pins(params, process, None if given else workspace, source)
     job = with_constraints(read_job(process, params), constraints)
     if source is not None and given is not None:
@@ -52,7 +57,9 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
         else:
             cell = choose_cell(layout, name)
         check_flat_size(cell)
+        again = _freed(Contents.of(cell, process, workspace), widened) if source is None else []
         routes = finished_routes(layout, cell, job)
+        _check_again(routes.result, again)
         draw_job(layout, cell, job, routes)
         drc = check_routes(layout, cell, process, routes.result)
         cell_name = cell.name
@@ -71,12 +78,45 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
         "technology": process.name,
         "warnings": [
             *job.warnings,
+            *(f"the wires of net '{name}' were replaced, for another width was asked for" for name in again),
             *_unused_currents(job),
             *ignored,
             *(each.text for each in routes.unequal),
             *(saved.warnings if saved else ()),
         ],
     }
+
+
+def _freed(contents: Contents, names: Sequence[str]) -> list[str]:
+    """Delete the wires of nets that are joined already, to be drawn with another width; return these nets.
+
+    Raises:
+        LayoutConflictError: If wires of a net belong to other nets too, or hold the net's label.
+    """
+    from layoutkit.flow.editing import delete_wires
+
+    freed = []
+    for name in names:
+        count, labels, others = delete_wires(contents, name)
+        if labels or others:
+            why = f"they are joined with {', '.join(sorted(others))}" if others else "the label of the net lies on them"
+            raise LayoutConflictError(f"the wires of net '{name}' cannot be replaced by wider ones: {why}")
+        freed += [name] if count else []
+    return freed
+
+
+def _check_again(result: RoutingResult, names: Sequence[str]) -> None:
+    """Check that the nets that had wires have some again; otherwise nothing is changed.
+
+    Raises:
+        LayoutConflictError: If one has not.
+    """
+    failed = [f"'{net.name}' ({net.reason})" for net in result.nets if net.name in names and not net.success]
+    if failed:
+        raise LayoutConflictError(
+            f"with that width there is no way for net {', '.join(failed)}; the wires stay as they are. "
+            "Ask for a smaller width, more routing_layers, or build again with more room (row_gap)"
+        )
 
 
 def _unused_currents(job: RoutingJob) -> list[str]:
