@@ -216,10 +216,13 @@ class Passives:
         for placed in subject.placed:
             spec = technology.passives.get(placed.fingers[0].device)
             ends = set(placed.device.terminals.values())
-            if spec is None or "bottom" not in spec.parts or any(net in subject.supplies for net in ends):
+            if spec is None or "bottom" not in spec.parts:
                 continue
             shield, over, nets = kdb.Region(), kdb.Region(), set()
             plates = region_of(placed.boxes)
+            lower = technology.conductor(spec.parts["bottom"]).name
+            if any(not (subject.shapes(net, lower) & plates).is_empty() for net in ends if net in subject.supplies):
+                continue  # a lower plate on a supply is a shield
             below = names[: names.index(technology.conductor(spec.parts["bottom"]).name)]
             for name in reversed(below):
                 for net in sorted(noisy - ends):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from layoutkit.parasitics.terminal_feeds import Feeds
     from layoutkit.review.electrical import Electrical
     from layoutkit.review.finding import Finding, Unjudged
+    from layoutkit.review.subject import PlacedDevice
     from layoutkit.technology import Cut, Technology
+
+
+_FEWEST_FINGERS = 8  # channels of a block whose way to the rail is judged
 
 
 class PortsAndCuts:
@@ -43,7 +47,57 @@ class PortsAndCuts:
         for net in self.subject.nets:
             yield from self.narrow_port(net)
             yield from self.narrow_rail(net)
+            if net in self.subject.supplies:
+                yield from self.thin_feed(net)
         yield from self.single_cut()
+
+    def thin_feed(self, net: str) -> Iterator[Finding]:
+        """Yield the blocks that hang on the rail of a supply by so few cuts that one that fails is felt."""
+        for cuts, devices in self._blocks(net):
+            fingers = sum(len(placed.boxes) for placed in devices)
+            if fingers >= _FEWEST_FINGERS:
+                yield from self.subject.finding(
+                    "single-cut.feed",
+                    cuts,
+                    box_around(placed.box for placed in devices),
+                    f"{fingers} channels hang on the rail of {net} by {cuts} cut{'s' * (cuts > 1)}",
+                    "lead the supply to the block by several ways, with an array of cuts each",
+                    devices=devices,
+                    nets=[net],
+                )
+
+    def _blocks(self, net: str) -> Iterator[tuple[int, list[PlacedDevice]]]:
+        """Yield the devices that stay joined without the rail of a supply, and the number of cuts to the rail."""
+        subject, first = self.subject, self.technology.conductors[0].name
+        parts = [(name, polygon) for name, region in subject.metal(net).items() for polygon in region.each()]
+        near: dict[str, kdb.Shapes] = defaultdict(kdb.Shapes)
+        for number, (name, polygon) in enumerate(parts):
+            near[name].insert(kdb.PolygonWithProperties(polygon, number))
+
+        def at(name: str, box: kdb.Box) -> list[int]:
+            found = (shape.prop_id for shape in near[name].each_touching(box))
+            return [number for number in found if parts[number][1].touches(box)]
+
+        rail = {number for name, point, _ in subject.labels.get(net, ()) for number in at(name, _spot(point))}
+        if not {parts[number][0] for number in rail} - {first}:
+            return  # no rail, or one of the straps' own metal
+        root, cuts = list(range(len(parts))), []
+        for cut in self.technology.cuts:
+            below, above = self.technology.resolve(cut.below), self.technology.resolve(cut.above)
+            for box in (via.bbox() for via in subject.shapes(net, cut.name).each()):
+                for one, other in ((one, other) for one in at(below, box)[:1] for other in at(above, box)[:1]):
+                    if {one, other} & rail:
+                        cuts += [number for number in (one, other) if number not in rail]
+                    elif root[one] != root[other]:
+                        root = [root[one] if each == root[other] else each for each in root]
+        fed: dict[int, dict[int, PlacedDevice]] = defaultdict(dict)
+        for (placed, terminal), feed in subject.feeds(net).items():
+            if placed.device.is_mos and terminal in placed.device.kind.ends and not subject.is_idle(placed):
+                for place in feed.points:
+                    for number in at(first, _spot(kdb.Point(place.x, place.y)))[:1]:
+                        fed[root[number]][placed.index] = placed
+        count = Counter(root[number] for number in cuts)
+        yield from ((count[block], list(devices.values())) for block, devices in sorted(fed.items()) if count[block])
 
     def narrow_port(self, net: str) -> list[Finding]:
         """Return whether ports are too narrow for the current of their net, or the straps of a device at full drive.
@@ -274,3 +328,8 @@ def extents(region: kdb.Region, point: kdb.Point) -> tuple[int, int]:
         here = [piece.bbox() for piece in (region & kdb.Region(strip)).each() if piece.bbox().contains(point)]
         found.append(max((max(each.width(), each.height()) for each in here), default=0))
     return found[0], found[1]
+
+
+def _spot(point: kdb.Point) -> kdb.Box:
+    """Return the smallest box about a point."""
+    return kdb.Box(point, point).enlarged(1, 1)

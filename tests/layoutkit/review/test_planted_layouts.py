@@ -150,6 +150,21 @@ def test_the_current_of_a_single_cut(figure, expected):
     assert severities(review, "single-cut", "out leads") == expected
 
 
+@pytest.mark.parametrize(("fingers", "cuts", "expected"), [(8, 2, {"should"}), (8, 3, set()), (6, 2, set())])
+def test_the_way_from_the_rail_to_a_block(fingers, cuts, expected):
+    """The sources are joined by a track of Metal3, on which the rail of Metal4 lies with some cuts."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss", fingers)
+    planted.comb("out", 8)
+    planted.comb("in", 6.5)
+    planted.comb("vss", -3, port=False)
+    planted.box("Metal4", -5, -3.5, 20, -2.5, "vss")
+    for number in range(cuts):
+        planted.square("Via3", 1 + number, -3, 0.26)
+    planted.label("vss", "Metal4", -4, -3)
+    assert severities(planted.review(), "single-cut", "hang on the rail of vss") == expected
+
+
 def test_all_single_cuts_are_counted():
     """Each transistor more has as many joints more, however many there are."""
 
