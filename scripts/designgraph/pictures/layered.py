@@ -8,6 +8,7 @@ overlap.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -91,25 +92,13 @@ def _with_loose(drawing: Drawing, loose: list[str], sizes: Mapping[str, tuple[fl
     return Drawing(boxes, drawing.bends, width, y + row_height)
 
 
-def _components(sizes: Mapping[str, object], edges: Sequence[Edge]) -> list[list[str]]:
+def _components(sizes: Iterable[str], edges: Iterable[Edge]) -> list[list[str]]:
     """Return the connected components, the largest first."""
-    near: dict[str, list[str]] = {name: [] for name in sizes}
-    for source, target in edges:
-        near[source].append(target)
-        near[target].append(source)
-    parts = []
-    seen: set[str] = set()
-    for name in sorted(sizes):
-        if name in seen:
-            continue
-        seen.add(name)
-        part = [name]
-        for member in part:
-            new = [other for other in sorted(near[member]) if other not in seen]
-            seen.update(new)
-            part += new
-        parts.append(sorted(set(part)))
-    return sorted(parts, key=lambda part: (-len(part), part))
+    import networkx as nx
+
+    graph = nx.Graph(edges)
+    graph.add_nodes_from(sizes)
+    return sorted(map(sorted, nx.connected_components(graph)), key=lambda part: (-len(part), part))
 
 
 class _Layers:
@@ -200,53 +189,35 @@ class _Layers:
 
 def _without_cycles(names: list[str], edges: list[Edge]) -> set[Edge]:
     """Return the edges that keep their direction: all but the back edges of a depth-first search."""
-    after: dict[str, list[str]] = {name: [] for name in names}
-    entering = dict.fromkeys(names, 0)
-    for source, target in edges:
-        after[source].append(target)
-        entering[target] += 1
-    done: set[str] = set()
-    open_nodes: set[str] = set()
-    forward = set(edges)
-    for root in sorted(names, key=lambda name: (entering[name], name)):
-        if root in done:
-            continue
-        work = [(root, iter(after[root]))]
-        open_nodes.add(root)
-        while work:
-            node, rest = work[-1]
-            other = next(rest, None)
-            if other is None:
-                work.pop()
-                open_nodes.discard(node)
-                done.add(node)
-            elif other in open_nodes:
-                forward.discard((node, other))
-            elif other not in done:
-                open_nodes.add(other)
-                work.append((other, iter(after[other])))
+    import networkx as nx
+
+    entering = Counter(target for _, target in edges)
+    graph = nx.DiGraph()
+    graph.add_nodes_from(sorted(names, key=lambda name: (entering[name], name)))
+    graph.add_edges_from(edges)
+    forward, open_nodes = set(edges), set()
+    for source, target, step in nx.dfs_labeled_edges(graph):
+        if step == "forward":
+            open_nodes.add(target)
+        elif step == "reverse":
+            open_nodes.discard(target)
+        elif target in open_nodes:
+            forward.discard((source, target))
     return forward
 
 
 def _longest_paths(names: list[str], edges: list[Edge]) -> dict[str, int]:
     """Return the layer of each node: one after its last predecessor; for sources, one before the first successor."""
-    before: dict[str, list[str]] = {name: [] for name in names}
-    after: dict[str, list[str]] = {name: [] for name in names}
-    for source, target in edges:
-        before[target].append(source)
-        after[source].append(target)
-    waiting = {name: len(before[name]) for name in names}
-    ready = [name for name in names if not waiting[name]]
-    layer = dict.fromkeys(names, 0)
-    for name in ready:
-        for other in after[name]:
-            layer[other] = max(layer[other], layer[name] + 1)
-            waiting[other] -= 1
-            if not waiting[other]:
-                ready.append(other)
+    import networkx as nx
+
+    graph = nx.DiGraph(edges)
+    graph.add_nodes_from(names)
+    layer: dict[str, int] = {}
+    for name in nx.topological_sort(graph):
+        layer[name] = max((layer[other] + 1 for other in graph.pred[name]), default=0)
     for name in names:
-        if not before[name] and after[name]:
-            layer[name] = min(layer[other] for other in after[name]) - 1
+        if not graph.pred[name] and graph.succ[name]:
+            layer[name] = min(layer[other] for other in graph.succ[name]) - 1
     return layer
 
 
