@@ -168,6 +168,17 @@ def test_beside_each_script_stands_the_name_of_its_tool_over_mcp(skill):
         assert any(f"`{name}`" in line and re.search(rf"\b{script}\b", line) for line in body), (script, name)
 
 
+@pytest.mark.parametrize("skill", SKILLS, ids=lambda s: s.name)
+def test_a_body_first_says_the_way_that_works_everywhere(skill):
+    """In a wheel, a clone and a plugin, in whatever folder."""
+    body = (skill / "SKILL.md").read_text(encoding="utf-8")
+    (tool,) = re.findall(
+        r"^Anywhere: `skillpack run ([\w.]+) --params '\{\.\.\.\}'`; paths start where you are\.$", body, re.MULTILINE
+    )
+    assert tool in {each.id for each in tools_of(skill)}
+    assert body.index("Anywhere: ") < body.index("Run commands in ")
+
+
 def test_every_body_says_how_to_run_its_commands_in_the_same_words():
     """In at most three lines, for a checkout, a copy, an exported copy, a plugin and MCP."""
     bodies = [(skill / "SKILL.md").read_text(encoding="utf-8") for skill in SKILLS]

@@ -61,5 +61,7 @@ def _by_command(roots: tuple[str, ...]) -> str:
     from pathlib import Path
 
     named = [root if root.startswith("@") else str(Path(root).absolute()) for root in roots]
-    command = shlex.join(["skillpack", "show", *[word for root in named for word in ("--skills-dir", root)]])
-    return f"Run `{command} NAME`. Paths in the content start in the skill's folder."
+    dirs = [word for root in named for word in ("--skills-dir", root)]
+    show, run = (shlex.join(["skillpack", name, *dirs]) for name in ("show", "run"))
+    where = "Paths in the content start in the skill's folder."
+    return f"Run `{show} NAME`. {where}\nRun a tool in any folder by `{run} TOOL --params JSON`."

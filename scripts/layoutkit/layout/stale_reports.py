@@ -77,8 +77,9 @@ def mark_stale(folder: Path, *, changed: bool = False) -> list[str]:
         renamed = _renamed(path) if _lies_within(path, folder) else None
         if renamed is None:
             kept.add(_name_of(path, folder))
-        text = _AGAIN.format(changes) if renamed is None else f" (made from another {changes}); renamed to NAME.stale"
-        old.setdefault(text, []).append(path)
+            old.setdefault(_AGAIN.format(changes), []).append(path)
+        else:
+            old.setdefault(f" (made from another {changes})", []).append(path)
     if record is not None and kept != set(record.reports):
         record.with_reports(kept).write(folder / RECORD_FILE)
     return _sentences(old)
@@ -86,10 +87,13 @@ def mark_stale(folder: Path, *, changed: bool = False) -> list[str]:
 
 def _sentences(old: Mapping[str, list[Path]]) -> list[str]:
     """Return a sentence for all reports that are out of date for one reason, by what it says of them."""
-    return [
-        f"{', '.join(map(str, paths))} {'is' if len(paths) == 1 else 'are'} out of date{text}"
-        for text, paths in old.items()
-    ]
+    found = []
+    for text, paths in old.items():
+        verb = "is" if len(paths) == 1 else "are"
+        names = ", ".join(f"{path.stem}.stale{path.suffix}" for path in paths)
+        renamed = f" and {verb} now called {names}" if text.endswith(")") else ""
+        found.append(f"{', '.join(map(str, paths))} {verb} out of date{text}{renamed}")
+    return found
 
 
 def restore_reports(folder: Path) -> None:
