@@ -271,7 +271,7 @@ class Channels:
         net, above = device.terminals["s"], device
         kinds: list[str] = []
         passed: list[str] = []
-        while net not in self.supplies and net not in self._outside and len(kinds) < _LONGEST_FOOT:
+        while net not in self.supplies and not self._is_held(net) and len(kinds) < _LONGEST_FOOT:
             drains, sources = self.drains.get(net, ()), self.sources.get(net, ())
             others = self.others.get(net, ())
             if len(drains) + len(sources) + len(others) > _MOST_IN_A_GATE:
@@ -306,6 +306,15 @@ class Channels:
                 break
             net, above = far, other
         return Foot(net, tuple(dict.fromkeys(kinds)), tuple(passed))
+
+    def _is_held(self, net: str) -> bool:
+        """Whether something outside sets the potential of a net; a port on a resistor to a rail only shows it."""
+        if net not in self._outside:
+            return False
+        others = self.others.get(net, ())
+        ends = {device.terminals[end] for device in others if device.type == "resistor" for end in device.kind.ends}
+        rails = {*self.supplies.power, *self.supplies.ground}
+        return net in self.circuit.black_box_nets or len(others) != 1 or not (ends - {net}) & rails
 
     @staticmethod
     def _below_junction(devices: Sequence[Device], net: str) -> str | None:

@@ -148,10 +148,10 @@ class Mirrors:
             extra["closed_by"] = closer.id
         members = (*alike, *other)
         if not any(gate_length(each) == gate_length(reference) for each in members):
-            if members and self._biases_cascodes(family):
+            if members and (other or self._biases_cascodes(family)):
                 names = ", ".join(each.id for each in members)
-                reason = f"has the gate of {reference.id}, which biases cascodes, but another length"
-                self._apart.append((names, reason))
+                why = "and something else below its source" if other else "and the reference biases cascodes"
+                self._apart.append((names, f"has the gate of {reference.id}, but another length {why}"))
                 return []
         else:
             equal = [[each for each in part if gate_length(each) == gate_length(reference)] for part in (alike, other)]
@@ -238,7 +238,13 @@ class Mirrors:
     def _root(self, device: Device) -> str:
         return self._channels.foot(device).root
 
-    def driven(self, tails: Collection[tuple[str, str]], least: int, taken: Collection[str] = ()) -> list[Group]:
+    def driven(
+        self,
+        tails: Collection[tuple[str, str]],
+        least: int,
+        taken: Collection[str] = (),
+        folded: Collection[tuple[str, str]] = (),
+    ) -> list[Group]:
         """Return current sources at a supply whose gates have no reference: an amplifier or a port drives them.
 
         An amplifier inside the circuit drives at least ``least`` of them, or the structure says that one is a current
@@ -249,6 +255,8 @@ class Mirrors:
                 without an amplifier must be the tail of one, else it must lie under a cascode or feed a reference.
             least: Fewest sources on a gate that an amplifier drives.
             taken: Transistors that are part of other groups.
+            folded: Drain nets of the input pairs, each with the other type: a source there below a cascode, whose bias
+                comes from outside, carries the current of the pair, too.
         """
         found = []
         for key, families in self._by_gate.items():
@@ -273,7 +281,8 @@ class Mirrors:
                 enough = driven and len(alike) >= least
                 if least == 2:
                     enough = enough and self._one_unit(alike) and all(self._feeds_a_branch(each) for each in alike)
-                if enough or any(self._is_tail(each, alike, tails) for each in alike):
+                below_pair = not driven and all(self._is_folded(each, folded) for each in alike)
+                if enough or below_pair or any(self._is_tail(each, alike, tails) for each in alike):
                     self._with_reference.add(key)
                     reference = min(alike, key=lambda each: (len(self._channels.foot(each).kinds),))
                     rest = [each for each in alike if each is not reference]
@@ -281,6 +290,9 @@ class Mirrors:
                     extra = {"unequal_length": unequal} if unequal else {}
                     found.append(self._mirror(reference, rest, "driven", extra, None))
         return found
+
+    def _is_folded(self, device: Device, folded: Collection[tuple[str, str]]) -> bool:
+        return (device.terminals["d"], device.type) in folded and self._above(device, clean=False) is not None
 
     def _is_pulled_beside(self, device: Device) -> bool:
         """Whether another transistor of its type pulls the drain of a transistor to its rail, as beside a switch."""

@@ -123,7 +123,12 @@ class _Recognition:
         for mirror in mirrors.with_reference():
             self._add(mirror)
         self._input_pairs()
-        for source in mirrors.driven(self._tails() or {("", "")}, FEWEST_SOURCES, self._taken):
+        folded = {
+            (device.terminals["d"], "nmos" if device.type == "pmos" else "pmos")
+            for pair in self._found["differential_pair"]
+            for device in self._halves(pair)
+        }
+        for source in mirrors.driven(self._tails() or {("", "")}, FEWEST_SOURCES, self._taken, folded):
             self._add(source)
         self._symmetric_pairs()
         self._cascodes_of_pairs()
