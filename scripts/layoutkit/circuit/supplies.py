@@ -282,6 +282,8 @@ class _Rails:
         rails = {net for net in rails if not self._is_tail(net)} or rails
         if not rails:
             rails = self._under_sources() or self._only_bodies()
+        elif not any(self._ends[net] or self._resistors[net] for net in rails):
+            rails |= self._under_sources()  # wells alone have the name of a supply
         rails |= {net for net in self._tapped(rails) if net in self._ports and self._bodies[net]}
         return {net: self._reason(net) for net in sorted(rails)}
 
@@ -370,16 +372,17 @@ class _Rails:
 
         Most channels of the type end on it, more than of the other type, and current from it reaches a channel of the
         other type or a diode. It is the gate of none of the type. Where a well is a port, too, two channels end on it
-        and it reaches a diode: the rail of plain inverters is then one that the outside controls.
+        and it reaches a diode: the rail of plain inverters is then one that the outside controls. It feeds a block of its
+        own where more channels end on it.
         """
         well_is_port = not self._ports.isdisjoint(self._bodies)
-        aims = self._diodes if well_is_port else self._diodes | self._opposite.keys()
         ends = {
             port: self._ends[port] - self._opposite_ends[port]
             for port in self._ports - self._own_gates - self._others.keys() - self._bodies.keys()
             if self._ends[port] > well_is_port and not self._is_tail(port)
         }
         most = max(ends.values(), default=0)
+        aims = self._diodes if well_is_port and most < REGULATED_BODIES else self._diodes | self._opposite.keys()
         found = {port for port in ends if most > 0 and ends[port] == most and self._reaches(port, aims)}
         return found if len(found) == 1 else set()
 
