@@ -92,12 +92,19 @@ class Channels:
         """Net to the devices other than transistors that carry direct current from it."""
         found: dict[str, list[Device]] = defaultdict(list)
         for device in self.circuit.devices:
-            if device.is_mos or device.type in {"capacitor", "mos_capacitor", "tap"}:
+            if device.is_mos or device.type in {"capacitor", "mos_capacitor", "tap"} or self._blocks(device):
                 continue
             ends = ("c", "e") if device.kind.area_counts or device.type in {"npn", "pnp"} else device.kind.ends
             for net in {device.terminals[end] for end in ends if end in device.terminals}:
                 found[net].append(device)
         return found
+
+    def _blocks(self, device: Device) -> bool:
+        """Whether a diode is reverse-biased for good, as one against the charge of an antenna."""
+        if device.type != "diode":
+            return False
+        anode, cathode = (device.terminals[end] for end in ("p", "n"))
+        return anode in self._rails["nmos"] or cathode in self._rails["pmos"]
 
     @cached_property
     def source_types(self) -> dict[str, set[str]]:

@@ -132,6 +132,7 @@ class _Recognition:
             self._add(source)
         self._symmetric_pairs()
         self._cascodes_of_pairs()
+        self._pairs_on_mirrors()
         for source in mirrors.driven((), 2, self._taken):
             self._add(source)
         for mirror in self._found["current_mirror"]:
@@ -336,7 +337,7 @@ class _Recognition:
             direct = kind == "cross_coupled_pair" and first.terminals["d"] == second.terminals["g"]
             if kind not in MODULE_TYPES or kind == "differential_pair" or direct or names <= inverting:
                 continue
-            if names <= self._channels.in_logic_gates:
+            if names <= self._channels.in_logic_gates or (self._pulls_bias(first) and self._pulls_bias(second)):
                 continue
             diodes = first.is_mos and all(map(self._is_diode, (first, second)))
             loads = diodes and {first.terminals["g"], second.terminals["g"]} <= driven
@@ -349,6 +350,29 @@ class _Recognition:
             if not first.is_mos:
                 properties["facing"] = [list(nets) for nets in facing_nets(first, second, self._image_of)]
             self._add_pair("load_pair" if loads else kind, first, second, properties)
+
+    def _pulls_bias(self, device: Device) -> bool:
+        """Whether a switch pulls the gate of a mirror to a rail, as in power-down: nothing there must match."""
+        net = device.terminals
+        if not device.is_mos or net["s"] not in self._supplies or not self._channels.has_diode(net["d"]):
+            return False
+        return net["g"] != net["d"] and self._channels.is_logic(net["g"])
+
+    def _pairs_on_mirrors(self) -> None:
+        """Add equal transistors on one rail with separate gates whose currents a mirror compares."""
+        for mirror in self._found["current_mirror"]:
+            reference = self._circuit.device(mirror.properties["reference"])
+            for name, ratio in mirror.properties["ratios"].items():
+                nets = [each.terminals["d"] for each in (reference, self._circuit.device(name))]
+                sides = [[d for d in self._channels.drains[net] if d.type != reference.type] for net in nets]
+                if ratio != 1 or nets[0] == nets[1] or [len(side) for side in sides] != [1, 1]:
+                    continue
+                (first,), (second,) = sides
+                one, other = first.terminals, second.terminals
+                alike = same_size(first, second) and one["s"] == other["s"] and one["g"] not in (other["g"], nets[0])
+                free = not {first.id, second.id} & self._taken and one["s"] in self._supplies and other["g"] != nets[1]
+                if alike and free and not any(map(self._channels.is_switch, (first, second))):
+                    self._add_pair("symmetric_pair", first, second, {"matched": True, "common_source": one["s"]})
 
     def _is_diode(self, device: Device) -> bool:
         """Whether a transistor, or the lowest of several in series on one gate, is connected as a diode."""
