@@ -6,6 +6,8 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.parallel_devices import halves
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
@@ -13,11 +15,6 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import RecognisedModule
 
 _WIDEST_DRIVEN = 10  # ratio of two transistors on one amplifier above which one of them carries the output current
-_OF_TWO = frozenset(
-    {"differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair", "symmetric_pair"}
-    | {"resistor_pair", "capacitor_pair", "inverter"}
-)
-"""Types of modules that consist of two devices."""
 _ORDER = (
     ("cross_coupled_pair",),
     ("current_mirror",),
@@ -74,18 +71,19 @@ class _Cut:
             self._words.append(f"{group.id} ({' '.join(group.devices)}) is drawn as single devices")
         elif owners:
             self._words.append(f"{group.id} ({' '.join(group.devices)}) is drawn as parts of {' and '.join(owners)}")
-        elif group.type in _OF_TWO and len(group.devices) > 2:
+        elif "halves" in group.properties:
             self._in_pairs(group)
         else:
             self._keep(group)
 
     def _in_pairs(self, group: RecognisedModule) -> None:
         """Keep the pairs of a group whose halves are several devices in parallel."""
-        half = len(group.devices) // 2
-        pairs = list(zip(group.devices[:half], group.devices[half:], strict=False))
+        pairs = halves(group)
+        properties = {key: value for key, value in group.properties.items() if key != "halves"}
         for number, pair in enumerate(pairs, start=1):
-            self._keep(replace(group, id=f"{group.id}_{number}", devices=pair), of=group.id)
-        self._words.append(f"{group.id} ({' '.join(group.devices)}) is drawn as {half} equal pairs")
+            self._keep(replace(group, id=f"{group.id}_{number}", devices=pair, properties=properties), of=group.id)
+        how = f"{len(pairs)} equal pairs" if pairs else "single devices"
+        self._words.append(f"{group.id} ({' '.join(group.devices)}) is drawn as {how}")
 
     def _mirror(self, group: RecognisedModule) -> None:
         properties = group.properties

@@ -20,6 +20,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.channels import electrical_width, gate_length
+from layoutkit.circuit.parallel_devices import ratio
 from layoutkit.circuit.symmetry_graph import drawing
 
 if TYPE_CHECKING:
@@ -397,7 +398,7 @@ class Mirrors:
         closer: Device | None,
     ) -> Group:
         """Return the group of a mirror with the cascodes on top of it."""
-        ratios = {output.id: _ratio(output, reference) for output in outputs}
+        ratios = {output.id: ratio(output, reference) for output in outputs}
         bottoms = [reference, *outputs]
         tops = self._cascodes(bottoms, closer)
         if topology == "driven" and len(bottoms) == len(tops) == 2:
@@ -419,7 +420,7 @@ class Mirrors:
         elif closer is not None and topology == "simple" and "closed_by" not in extra:
             topology = "wide_swing"
         properties: dict[str, Any] = {
-            "matched": any(ratio is not None for ratio in ratios.values()),
+            "matched": any(each is not None for each in ratios.values()),
             "topology": topology,
             "reference": reference.id,
             "outputs": [output.id for output in outputs],
@@ -451,11 +452,3 @@ class Mirrors:
                     text = f"the source ends on {end}, not on {its}" if end != its else "a port drives what lies below"
                     found.append((names, f"has the gate of mirror {reference.id}, but {text}"))
         return found
-
-
-def _ratio(output: Device, reference: Device) -> float | None:
-    """Return how many times the reference's current an output carries, or ``None`` when their lengths differ."""
-    if gate_length(output) != gate_length(reference):
-        return None
-    own, base = electrical_width(output), electrical_width(reference)
-    return None if own is None or base is None else round(own / base, 6)

@@ -26,6 +26,7 @@ from layoutkit.circuit.channels import Channels, gate_length
 from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
 from layoutkit.circuit.mirrors import FEWEST_SOURCES, Group, Mirrors
 from layoutkit.circuit.near_misses import near_misses
+from layoutkit.circuit.parallel_devices import fingers_of, folded, unfolded
 from layoutkit.circuit.ratios import ResistorRatios, bipolar_arrays, capacitor_ratios
 from layoutkit.circuit.stages import inverters, ring_stages
 from layoutkit.circuit.supplies import find_supplies
@@ -34,7 +35,7 @@ from layoutkit.circuit.symmetry import SymmetricStructure, facing_nets, find_sym
 from layoutkit.circuit.symmetry_graph import same_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 @dataclass(frozen=True)
@@ -107,12 +108,14 @@ class _Recognition:
     """The state of one run: which devices are in matched groups, and what was found."""
 
     def __init__(self, circuit: Circuit) -> None:
-        self._circuit = circuit
+        self._whole = circuit
         self._supplies = find_supplies(circuit)
+        self._symmetry = find_symmetry(circuit, self._supplies)
+        self._fingers = fingers_of(circuit, self._symmetry.members)
+        self._circuit = circuit = folded(circuit, self._fingers)
         self._channels = Channels(circuit, self._supplies)
         self._mos = list(self._channels.mos.values())
         self._order = {device.id: index for index, device in enumerate(circuit.devices)}
-        self._symmetry = find_symmetry(circuit, self._supplies)
         self._taken: set[str] = set()
         self._found: dict[str, list[Group]] = {name: [] for name in MODULE_TYPES}
 
@@ -126,7 +129,7 @@ class _Recognition:
         folded = {
             (device.terminals["d"], "nmos" if device.type == "pmos" else "pmos")
             for pair in self._found["differential_pair"]
-            for device in self._halves(pair)
+            for device in self._pair(pair.devices)
         }
         for source in mirrors.driven(self._tails() or {("", "")}, FEWEST_SOURCES, self._taken, folded):
             self._add(source)
@@ -145,7 +148,7 @@ class _Recognition:
             self._channels, self._found["current_mirror"], self._found["inverter"], frozenset(self._taken)
         ):
             self._add(group)
-        pairs = [self._halves(pair) for pair in self._found["differential_pair"]]
+        pairs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
         arrays = bipolar_arrays(self._channels, self._order)
         gates = [(one.terminals["g"], other.terminals["g"]) for one, other in pairs]
         ratios = [
@@ -159,8 +162,11 @@ class _Recognition:
             *(ratio for ratio in ratios if frozenset(ratio.devices) not in known),
         ):
             self._add(group)
+        self._units_on_the_axis()
         modules = self._modules()
-        return Findings(modules, near_misses(self._channels, modules, mirrors.left_out()), self._symmetry.structures)
+        told = near_misses(self._channels, modules, mirrors.left_out())
+        modules = unfolded(modules, self._whole, self._fingers)
+        return Findings(modules, told, self._symmetry.structures)
 
     def _modules(self) -> tuple[RecognisedModule, ...]:
         guarded = self._dummies()
@@ -189,13 +195,8 @@ class _Recognition:
                 rows[gate].append(name)
         return [tuple(names) for names in rows.values() if len(names) > 1]
 
-    def _halves(self, pair: Group) -> tuple[Device, Device]:
-        """Return the transistors of a pair, of several in parallel the first."""
-        return self._circuit.device(pair.devices[0]), self._circuit.device(pair.devices[len(pair.devices) // 2])
-
-    def _in_parallel(self, device: Device) -> tuple[str, ...]:
-        """Return the equal devices in parallel with a device, and itself."""
-        return self._symmetry.members.get(device.id, (device.id,))
+    def _pair(self, names: Sequence[str]) -> tuple[Device, Device]:
+        return self._circuit.device(names[0]), self._circuit.device(names[1])
 
     def _free(self) -> list[Device]:
         return [device for device in self._mos if device.id not in self._taken]
@@ -206,9 +207,7 @@ class _Recognition:
         self._found[group.type].append(group)
 
     def _add_pair(self, kind: str, first: Device, second: Device, properties: dict[str, Any]) -> None:
-        own, others = self._in_parallel(first), self._in_parallel(second)
-        together = (first.id, second.id) if second.id in own or first.id in others else (*own, *others)
-        self._add(Group(kind, together, properties))
+        self._add(Group(kind, (first.id, second.id), properties))
 
     def _dummies(self) -> dict[tuple[str, tuple[str, ...]], list[str]]:
         """Return the user's dummies by the group that they guard: the first matched one with their unit and body.
@@ -251,16 +250,12 @@ class _Recognition:
             net = device.terminals
             partners = by_drain_gate.get((device.type, device.model.lower(), net["g"], net["d"]), ())
             own = by_drain_gate[device.type, device.model.lower(), net["d"], net["g"]]
-            if net["d"] == net["g"] or not partners or device.id in self._taken:
+            if net["d"] == net["g"] or len(partners) != 1 or len(own) != 1 or device.id in self._taken:
                 continue
             if device.both_ways or partners[0].both_ways:
                 continue  # nothing tells which end is the drain
             if (net["s"] in self._supplies) != (partners[0].terminals["s"] in self._supplies):
                 continue  # the one drives the other
-            if {each.id for each in own} - {*self._in_parallel(device)} or device is not own[0]:
-                continue
-            if {each.id for each in partners} - {*self._in_parallel(partners[0])}:
-                continue
             if net["d"] in self._supplies or net["g"] in self._supplies:
                 continue
             if self._driven_beside(net["d"], net["g"]) != self._driven_beside(net["g"], net["d"]):
@@ -315,11 +310,9 @@ class _Recognition:
 
     def _images(self) -> Iterator[tuple[str, str, str]]:
         """Yield kind and devices of each pair of images, of several in parallel the first ones."""
-        members = self._symmetry.members
+        known = {device.id for device in self._circuit.devices}
         for structure in self._symmetry.structures:
-            for kind, one, other in structure.pairs:
-                if (one in members and other in members) or {one, other} == {*members.get(one, members.get(other, ()))}:
-                    yield kind, one, other
+            yield from (pair for pair in structure.pairs if known.issuperset(pair[1:]))
 
     def _symmetric_pairs(self) -> None:
         """Add the other images as pairs.
@@ -333,7 +326,7 @@ class _Recognition:
         driven = {self._circuit.device(name).terminals["d"] for pair in pairs for name in pair.devices}
         for kind, one, other in self._images():
             names = {one, other}
-            first, second = self._circuit.device(one), self._circuit.device(other)
+            first, second = self._pair((one, other))
             direct = kind == "cross_coupled_pair" and first.terminals["d"] == second.terminals["g"]
             if kind not in MODULE_TYPES or kind == "differential_pair" or direct or names <= inverting:
                 continue
@@ -350,6 +343,18 @@ class _Recognition:
             if not first.is_mos:
                 properties["facing"] = [list(nets) for nets in facing_nets(first, second, self._image_of)]
             self._add_pair("load_pair" if loads else kind, first, second, properties)
+
+    def _units_on_the_axis(self) -> None:
+        """Add two transistors in parallel between two nets that are images: each is the image of the other."""
+        known = {device.id for device in self._circuit.devices}
+        for structure in self._symmetry.structures:
+            for kind, one, other in structure.pairs:
+                first = one if one in known else other
+                if len(known & {one, other}) != 1 or first in self._taken or kind not in MODULE_TYPES:
+                    continue
+                net = self._circuit.device(first).terminals
+                if self._image_of.get(net["d"]) == net["s"]:
+                    self._add(Group(kind, (first,), {"matched": True}))  # which stands for both
 
     def _pulls_bias(self, device: Device) -> bool:
         """Whether a switch pulls the gate of a mirror to a rail, as in power-down: nothing there must match."""
@@ -388,7 +393,7 @@ class _Recognition:
         known = {frozenset(group.devices) for groups in self._found.values() for group in groups}
         cascoded = {name for mirror in self._found["current_mirror"] for name in mirror.properties.get("cascodes", ())}
         for pair in self._found["differential_pair"]:
-            inputs = self._halves(pair)
+            inputs = self._pair(pair.devices)
             above = [self._channels.sources.get(each.terminals["d"], ()) for each in inputs]
             rows = [[top for top in tops if top.type == inputs[0].type] for tops in above]
             if any(len(row) != 1 for row in rows) or not pair.properties["matched"]:

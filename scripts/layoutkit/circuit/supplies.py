@@ -372,8 +372,8 @@ class _Rails:
 
         Most channels of the type end on it, more than of the other type, and current from it reaches a channel of the
         other type or a diode. It is the gate of none of the type. Where a well is a port, too, two channels end on it
-        and it reaches a diode: the rail of plain inverters is then one that the outside controls. It feeds a block of its
-        own where more channels end on it.
+        and it reaches a diode: the rail of plain inverters is then one that the outside controls. It feeds a block of
+        its own where more channels end on it.
         """
         well_is_port = not self._ports.isdisjoint(self._bodies)
         ends = {

@@ -74,13 +74,12 @@ class SymmetryGraph:
     def __init__(self, circuit: Circuit, supplies: Supplies) -> None:
         self.supplies = supplies
         self.ports = frozenset(circuit.ports)
-        ends = Counter(
-            net
-            for device in circuit.devices
-            for terminal, net in device.terminals.items()
-            if terminal not in device.kind.sensing
-        )
-        loose = {net for net, count in ends.items() if count == 1} - self.ports
+        places: dict[str, set[Any]] = defaultdict(set)
+        for device in circuit.devices:
+            for terminal, net in device.terminals.items():
+                if terminal not in device.kind.sensing:
+                    places[net].add((terminal, drawing(device), *device.terminals.values()))
+        loose = {net for net, alike in places.items() if len(alike) == 1} - self.ports
         both_ways = carries_both_ways(circuit)
         folded: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
         for device in map(circuit.device, canonical_order(circuit).devices):

@@ -273,6 +273,92 @@ CIRCUITS = {
             ("resistor_ratio", "R1 R2"),
         },
     ),
+    "ladder of equal transistors, whose currents switches steer": (
+        """
+        MI0 nb0 b0 vss vss nch w=1u l=0.5u
+        MI1 nb0 b0 vdd vdd pch w=2u l=0.5u
+        MI2 nb1 b1 vss vss nch w=1u l=0.5u
+        MI3 nb1 b1 vdd vdd pch w=2u l=0.5u
+        MI4 nb2 b2 vss vss nch w=1u l=0.5u
+        MI5 nb2 b2 vdd vdd pch w=2u l=0.5u
+        M1 i vdd x vss nch w=3u l=0.5u
+        M2 i vdd p vss nch w=3u l=0.5u
+        M3 x vdd q vss nch w=3u l=0.5u
+        M4 x vdd y vss nch w=3u l=0.5u
+        M5 y vdd z vss nch w=3u l=0.5u
+        M6 y vdd r vss nch w=3u l=0.5u
+        M7 z vdd dn vss nch w=3u l=0.5u
+        MS5 r b2 o vss nch w=4u l=0.5u
+        MS6 r nb2 dn vss nch w=4u l=0.5u
+        MS1 p b0 o vss nch w=4u l=0.5u
+        MS2 p nb0 dn vss nch w=4u l=0.5u
+        MS3 q b1 o vss nch w=4u l=0.5u
+        MS4 q nb1 dn vss nch w=4u l=0.5u
+        """,
+        {
+            ("inverter", "MI0 MI1"),
+            ("inverter", "MI2 MI3"),
+            ("inverter", "MI4 MI5"),
+            ("switch_pair", "M1 M2 M3 M4 M5 M6 M7"),
+            ("switch_pair", "MS1 MS2"),
+            ("switch_pair", "MS3 MS4"),
+            ("switch_pair", "MS5 MS6"),
+        },
+    ),
+    "folded cascode on bias ports": (
+        """
+        M0 t up vdd vdd pch w=8u l=1u
+        M1 x inp t vdd pch w=8u l=0.5u
+        M2 y inn t vdd pch w=8u l=0.5u
+        M3 x dn vss vss nch w=6u l=1u
+        M4 y dn vss vss nch w=6u l=1u
+        M5 g cas x vss nch w=6u l=1u
+        M6 out cas y vss nch w=6u l=1u
+        M7 l g vdd vdd pch w=4u l=1u
+        M8 r g vdd vdd pch w=4u l=1u
+        M9 g upb l vdd pch w=4u l=1u
+        M10 out upb r vdd pch w=4u l=1u
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("current_mirror", "M3 M4", None, "driven"),
+            ("cascode_pair", "M5 M6"),
+            ("current_mirror", "M7 M8", "M7", "wide_swing"),
+            ("cascode_pair", "M10 M9"),
+        },
+    ),
+    "mirror whose resistor is on a port": (
+        """
+        M1 i i vss vss nch w=2u l=4u
+        M2 k i o vss nch w=8u l=4u
+        R1 o vss 20k
+        M3 i k vdd vdd pch w=2u l=4u
+        M4 k k vdd vdd pch w=2u l=4u
+        """,
+        {("current_mirror", "M1 M2", "M1", "self_biased"), ("current_mirror", "M3 M4", "M4", "simple")},
+    ),
+    "start-up follower that looks like half of a latch": (
+        """
+        M1 k k vdd vdd pch w=1u l=2u
+        M2 x k vdd vdd pch w=1u l=2u
+        M3 vss x k vdd pch w=1u l=2u
+        M4 i i vss vss nch w=1u l=4u
+        M5 k i s vss nch w=4u l=4u
+        R1 s vss 10k
+        M6 i k vdd vdd pch w=1u l=2u
+        M7 x x vss vss nch w=1u l=9u
+        """,
+        {("current_mirror", "M1 M2 M6", "M1", "simple"), ("current_mirror", "M4 M5", "M4", "self_biased")},
+    ),
+    "transistors with their sources on ground that compare two voltages": (
+        """
+        M1 a inp vss vss nch w=4u l=2u
+        M2 out inn vss vss nch w=4u l=2u
+        M3 a a vdd vdd pch w=4u l=1u
+        M4 out a vdd vdd pch w=4u l=1u
+        """,
+        {("symmetric_pair", "M1 M2"), ("current_mirror", "M3 M4", "M3", "simple")},
+    ),
     "two tails on a bias port": (
         """
         M1 a inp s1 vss nch w=4u l=1u
@@ -652,3 +738,21 @@ def test_what_has_the_gate_of_a_mirror_and_another_root_is_told():
     )
     roles = find_roles(circuit)
     assert any(line.startswith("M3 has the gate of mirror M1") for line in roles.not_matched)
+
+
+@pytest.mark.parametrize("name", CIRCUITS)
+@pytest.mark.parametrize("fingers", [2, 3])
+def test_transistors_written_finger_by_finger_are_the_same_groups(name, fingers):
+    """A netlist from a layout lists each finger as a device, every other one with drain and source exchanged."""
+    circuit = circuit_of(CIRCUITS[name][0], PORTS)
+    whole = [replace(d, params={**d.params, "m": d.m * fingers}) if d.is_mos else d for d in circuit.devices]
+    written, of = [], {}
+    for device in circuit.devices:
+        for number in range(fingers if device.is_mos else 1):
+            finger = replace(device, id=f"{device.id}_{number}") if device.is_mos else device
+            of[finger.id] = device.id
+            written.append(finger.with_ends_exchanged() if device.is_mos and number % 2 else finger)
+    expected = stated(recognise(oriented(replace(circuit, devices=tuple(whole)))))
+    groups = recognise(oriented(replace(circuit, devices=tuple(written))))
+    found = {(entry[0], " ".join(sorted({*entry[1].split()})), *entry[2:]) for entry in stated(groups, of)}
+    assert found == expected

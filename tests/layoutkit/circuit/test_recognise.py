@@ -535,7 +535,9 @@ def have_equal_currents_below(circuit, one, other):
 @given(random_circuits())
 def test_every_pair_really_has_the_connections_it_claims(circuit):
     for module in recognise(circuit):
-        nets = [circuit.device(device).terminals for device in module.devices]
+        sides = module.properties.get("halves", [[device] for device in module.devices])  # several in parallel
+        assert all(circuit.device(d).terminals == circuit.device(side[0]).terminals for side in sides for d in side)
+        nets = [circuit.device(side[0]).terminals for side in sides]
         if module.type == "differential_pair":
             assert not {nets[0]["s"], nets[1]["s"]} & {"vdd", "vss"}
             assert nets[0]["s"] == nets[1]["s"] or have_equal_currents_below(circuit, nets[0]["s"], nets[1]["s"])
