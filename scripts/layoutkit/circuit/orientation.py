@@ -122,13 +122,12 @@ class _Drains:
             if (far := self._far_from_rail(device)) is not None
             and (frozenset((far, device.terminals["g"])), self._key(device, "g")[1:]) in between
         }
-        for device in circuit.devices:
-            if device.is_mos:
-                self._by_gate[self._key(device, "g")].append((device.terminals["d"], device.terminals["s"]))
-                for end, other in (("d", "s"), ("s", "d")):
-                    if not self._is_source(device):
-                        self._rises[self._key(device, end)] += self._rise(device, end, other)
-                    self._gates[self._key(device, end)].append(device.terminals["g"])
+        for device in {(frozenset((d.terminals["d"], d.terminals["s"])), self._key(d, "g")): d for d in mos}.values():
+            self._by_gate[self._key(device, "g")].append((device.terminals["d"], device.terminals["s"]))
+            for end, other in (("d", "s"), ("s", "d")):  # the fingers of a transistor count once
+                if not self._is_source(device):
+                    self._rises[self._key(device, end)] += self._rise(device, end, other)
+                self._gates[self._key(device, end)].append(device.terminals["g"])
         self.both_ways = self._both_ways(supplies)
 
     def _both_ways(self, supplies: Supplies) -> set[str]:
