@@ -332,6 +332,7 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
         kind, own = MODULE_TYPES[module.type], set(module.devices)
         tops = [str(name) for name in module.properties.get("cascodes", ())]
         partners = {name for other in modules if own & set(other.devices) for name in other.devices}
+        partners |= {*module.properties.get("joined_by", ()), module.properties.get("closed_by", "")} - {""}  # switches
         stages = _stages_of(subject, own) if module.type == "current_mirror" else set()
         relatives = (*_relatives(subject, subject.devices(module.devices)), *subject.devices(partners | stages))
         for names in ([name for name in module.devices if name not in tops], tops):

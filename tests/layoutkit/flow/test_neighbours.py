@@ -85,6 +85,7 @@ def test_parts_of_a_mirror_are_neighbours_of_equal_units_in_one_orientation(draw
     outcomes = {tuple(each["names"]): each for each in report["constraints"]["outcomes"]}
     assert outcomes["M1", "M2"]["constraint"] == "proximity[0]"
     assert outcomes["M1", "M2"]["obeyed"], outcomes["M1", "M2"]
+    assert "group-apart" not in {each["id"] for each in report["review"]["findings"]}  # the switch belongs to them
     assert channels(layout, "M1") == channels(layout, "M6") == channels(layout, "M2") == [(500, 1500)] * 8
 
 
