@@ -51,6 +51,27 @@ MP out vb vdd vdd pmos W=4u L=0.5u nf=2
 MB vb vb vdd vdd pmos W=4u L=0.5u nf=2
 .ends
 """
+GUARDED = """.subckt guarded in fb b o vdd vss
+M1 b b vss vss nmos W=2u L=1u m=2
+M2 o b vss vss nmos W=2u L=1u m=4
+M3 o fb vdd vdd pmos W=2u L=0.5u
+MD1 vss vss vss vss nmos W=2u L=1u
+MD2 vss vss vss vss nmos W=2u L=1u
+MD3 vss vss vss vss nmos W=2u L=0.5u
+MD4 vss vss vss vss nmos W=1u L=0.5u
+MD5 vss vss vss vss nmos W=1u L=0.5u
+MC1 vss vdd vss vss nmos W=3u L=2u m=2
+R1 in n1 5k
+R2 n1 n2 5k
+R3 n2 fb 5k
+R4 fb n3 5k
+R5 n3 vss 5k
+R6 vss vss 5k
+R7 vss vss 5k
+C1 o in 200f
+C2 o in 200f
+.ends
+"""
 ENDS = {"M": 4, "R": 2, "C": 2, "Q": 3}
 
 
@@ -122,8 +143,16 @@ def built(text, technology, folder, **options):
         (AMPLIFIER, "sg13g2"),
         (SWITCHES, "sg13g2"),
         (STAGES, "sky130A"),
+        (GUARDED, "sky130A"),
     ],
-    ids=["sky130A amplifier", "gf180mcuD amplifier", "sg13g2 amplifier", "sg13g2 switches", "sky130A shared cells"],
+    ids=[
+        "sky130A amplifier",
+        "gf180mcuD amplifier",
+        "sg13g2 amplifier",
+        "sg13g2 switches",
+        "sky130A shared cells",
+        "sky130A dummies",
+    ],
 )
 def test_names_and_the_order_of_cards_and_terminals_decide_nothing(text, technology, tmp_path):
     expected = built(text, technology, tmp_path / "given")
