@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.canonical import natural
+from layoutkit.circuit.passive_map import shared_nets
 from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import substrate_net
@@ -26,7 +27,7 @@ from layoutkit.flow.groups import PARALLEL
 from layoutkit.technology.passive_sizes import PassiveSize, bars_of, unit_bar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import klayout.db as kdb
 
@@ -40,6 +41,8 @@ ARRAYS = {"resistor": "resistor_bank", "capacitor": "capacitor_array", "pnp": "b
 """Kind of device to what several of them in one block are called."""
 MOST_IN_RATIO = 16
 """Most resistors or strings in a ratio in one bank: each of their nets has a rail along the whole bank."""
+FEWEST_UNITS = 3
+"""Fewest capacitors of equal plates on one net that are an array although nothing matches them."""
 MOST_IDLE = 32
 """Most resistors of the netlist that are dummies in one bank."""
 HEADS_UM = 6.0
@@ -84,7 +87,8 @@ class PassiveGroup:
     @property
     def shares_centroid(self) -> bool:
         """Whether it is drawn so that its devices are equal: several, and not the sections of one string."""
-        return len(self.devices) > 1 and not self.strings and self.type != PARALLEL
+        free = self.type == ARRAYS["capacitor"] and not self.matched
+        return len(self.devices) > 1 and not (self.strings or free or self.type == PARALLEL)
 
     @property
     def turns(self) -> bool:
@@ -144,8 +148,12 @@ def group_passives(
         in_strings = {device.id for string in strings for device in string}
         other = [device for device in part if device.id not in in_strings]
         groups += [_group(technology, bank, bulks[part[0].id]) for bank in _in_banks(other)]
-    for part in _in_parallel([device for device in alone.values() if device.id not in pairs]):
+    placed = {*pairs, *_placed(constraints)}
+    for part in _in_parallel([device for device in alone.values() if device.id not in placed]):
         groups.append(replace(_group(technology, part, bulks[part[0].id]), type=PARALLEL))
+        alone = {name: device for name, device in alone.items() if device not in part}
+    for part in _unit_capacitors([device for device in alone.values() if device.id not in placed]):
+        groups.append(_group(technology, part, bulks[part[0].id]))
         alone = {name: device for name, device in alone.items() if device not in part}
     images = _images(circuit, constraints)
     groups += [_group(technology, [images.get(name, device)], bulks[name]) for name, device in alone.items()]
@@ -293,6 +301,13 @@ def _with_strings(group: PassiveGroup, chains: Sequence[Sequence[Device]]) -> Pa
     return replace(group, strings=strings)
 
 
+def _placed(constraints: Constraints) -> Iterator[str]:
+    """Yield the devices for whose modules the constraints state places, such as the load of each stage of a ring."""
+    for section in (constraints.alignment, constraints.ordering, constraints.abutment):
+        for entry in section:
+            yield from entry.devices
+
+
 def _in_banks(devices: Sequence[Device]) -> list[list[Device]]:
     """Return equal devices in parts for one block each: dummies of the netlist together, few of the others."""
     idle = [device for device in devices if _is_idle(device)]
@@ -309,6 +324,14 @@ def _in_parallel(devices: Sequence[Device]) -> list[list[Device]]:
             key = (device.model, device.w, device.l, *sorted(device.terminals.items()))
             alike.setdefault(key, []).append(device)
     return [part for part in alike.values() if len(part) > 1]
+
+
+def _unit_capacitors(devices: Sequence[Device]) -> list[list[Device]]:
+    """Return the plate capacitors of equal plates that share a net, such as the loads of equal stages, in arrays."""
+    plates = [d for d in devices if d.type == "capacitor" and d.params.get("series", 1) == 1]
+    found = shared_nets(plates, lambda device: (device.model, device.w, device.l), ())
+    parts = [part[i : i + MOST_IN_RATIO] for part in found for i in range(0, len(part), MOST_IN_RATIO)]
+    return [part for part in parts if len(part) >= FEWEST_UNITS]
 
 
 def _dbu(technology: Technology, length_m: float) -> int:
@@ -404,7 +427,10 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
     ends = dummies if len(devices) > 1 or group.unit else 0
     spec = BlockSpec(group.name, group.spec, devices, group.bulk_net, ends, group.strings, guards)
     spec = replace(spec, parallel=group.type == PARALLEL)
-    return draw_block(layout, technology, spec)
+    module = draw_block(layout, technology, spec)
+    if group.type == ARRAYS["capacitor"] and not group.matched:  # whose plates need no common centroid
+        module = replace(module, warnings=tuple(text for text in module.warnings if not text.startswith("no array of")))
+    return module
 
 
 def _size(technology: Technology, group: PassiveGroup, device: Device) -> PassiveSize:

@@ -350,3 +350,26 @@ def test_a_large_mos_capacitor_is_rows_with_taps_between_them(tmp_path, technolo
     (cell,) = [each for each in layout.each_cell() if each.name.startswith("mos_capacitor_XC1_XC2")]
     box = cell.bbox()
     assert max(box.width(), box.height()) < 4 * min(box.width(), box.height())
+
+
+@pytest.mark.parametrize(
+    ("technology", "card"),
+    [
+        ("sky130A", "sky130_fd_pr__cap_mim_m3_1 w=4 l=4"),
+        ("gf180mcuD", "cap_mim_2f0fF c_width=6u c_length=6u"),
+        ("sg13g2", "cap_cmim w=6u l=6u"),
+    ],
+)
+def test_equal_loads_on_one_supply_are_one_array_without_dummies(tmp_path, technology, card):
+    """Followers of unlike widths. Loads that constraints place, as in the stages of a ring, stay in their stages."""
+    cards = [f"M{i} vdd i{i} n{i} vss nmos W={i + 2}u L=0.5u" for i in range(6)]
+    cards += [f"XC{i} n{i} vss {card}" for i in range(6)]
+    text = "\n".join([f".subckt loads {' '.join(f'i{i} n{i}' for i in range(6))} vdd vss", *cards, ".ends", ""])
+    report = build_layout(
+        LayoutRequest(netlist_text=text, technology=technology, workspace=str(tmp_path), last_stage="metrics")
+    )
+    assert (report["drc"]["passed"], report["lvs"]["matched"]) == (True, True)
+    arrays = [set(module["devices"]) for module in report["modules"] if module["type"] == "capacitor_array"]
+    assert arrays == [{f"XC{i}" for i in range(6)}]
+    assert "dummy" not in Path(report["files"]["reference_netlist"]).read_text()
+    assert not any("one centroid" in text for text in report["warnings"])
