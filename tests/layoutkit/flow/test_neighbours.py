@@ -8,15 +8,11 @@ from layoutkit.flow.design import LayoutRequest
 from layoutkit.technology import load
 
 MIRROR = """* a mirror whose gates a switch joins: no one module has both gate nets
-.subckt pump iin mid out far sw vdd vss
-M1 iin iin vss vss sky130_fd_pr__nfet_01v8 W=12u L=0.5u nf=8
-M6 mid iin vss vss sky130_fd_pr__nfet_01v8 W=12u L=0.5u nf=8
-M2 out g vss vss sky130_fd_pr__nfet_01v8 W=12u L=0.5u nf=8
-M3 g sw iin vss sky130_fd_pr__nfet_01v8 W=1u L=0.15u
-M4 far n1 vdd vdd sky130_fd_pr__pfet_01v8 W=6u L=0.5u nf=2
-M5 n1 far vdd vdd sky130_fd_pr__pfet_01v8 W=3u L=0.5u
-R1 n1 out sky130_fd_pr__res_high_po_0p35 L=6u
-R2 far iin sky130_fd_pr__res_high_po_0p35 L=9u
+.subckt pump iin mid out sw vss
+M1 iin iin vss vss sky130_fd_pr__nfet_01v8 W=18u L=0.15u nf=24
+M6 mid iin vss vss sky130_fd_pr__nfet_01v8 W=18u L=0.15u nf=24
+M2 out g vss vss sky130_fd_pr__nfet_01v8 W=18u L=0.15u nf=24
+M3 g sw iin vss sky130_fd_pr__nfet_01v8 W=7.5u L=0.15u nf=10
 .ends
 """
 ORDER = (3, 0, 4, 1, 2)  # of the cards: that of the stages is told by the nets
@@ -86,7 +82,7 @@ def test_parts_of_a_mirror_are_neighbours_of_equal_units_in_one_orientation(draw
     assert outcomes["M1", "M2"]["constraint"] == "proximity[0]"
     assert outcomes["M1", "M2"]["obeyed"], outcomes["M1", "M2"]
     assert "group-apart" not in {each["id"] for each in report["review"]["findings"]}  # the switch belongs to them
-    assert channels(layout, "M1") == channels(layout, "M6") == channels(layout, "M2") == [(500, 1500)] * 8
+    assert channels(layout, "M1") == channels(layout, "M6") == channels(layout, "M2") == [(150, 750)] * 24
 
 
 def test_the_modules_of_stages_lie_in_the_order_in_which_they_drive_each_other(drawn):
