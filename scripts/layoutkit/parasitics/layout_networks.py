@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from layoutkit.extract.extracted import Extraction, LayoutNet
-    from layoutkit.parasitics.layout_circuit import FeedsOfNet, LayoutCircuit
+    from layoutkit.parasitics.layout_circuit import LayoutCircuit
+    from layoutkit.parasitics.net_network import Terminal
 
 
 def layout_networks(
-    found: LayoutCircuit, only: Collection[int] | None = None, feeds: Mapping[int, FeedsOfNet] | None = None
+    found: LayoutCircuit, only: Collection[int] | None = None, starts: Mapping[int, Terminal] | None = None
 ) -> tuple[dict[int, NetNetwork], set[str]]:
     """Return the network of each net, by its number, and what could not be computed.
 
     Args:
         found: The layout.
         only: Numbers of the nets; None for all.
-        feeds: What feeds the terminals of each net, under names that say which of them a net without a port is measured
-            from, the first; None for the names of the netlist.
+        starts: Terminal that a net without a port is measured from, by its number: only from there all is exact.
     """
     extraction = found.extraction
     wires = WireExtractor(extraction.technology)
     channels = kdb.Shapes()
     channels.insert(channels_of(extraction))
-    feeds = found.feeds if feeds is None else feeds
+    feeds = found.feeds
     networks, unchecked = {}, set()
     for number, net in sorted(extraction.nets.items()):
         if only is not None and number not in only:
@@ -45,7 +45,10 @@ def layout_networks(
             terminals = (TerminalResistance(*terminal, None) for terminal in sorted(feeds[number]))
             networks[number] = NetNetwork(terminals=tuple(terminals))
             continue
-        network = _network(found.nets[number], wires, regions, channels, feeds[number], _port(net, extraction))
+        port = _port(net, extraction)
+        places = [place for each in feeds[number].values() for place in each.points] + ([] if port is None else [port])
+        drawn = wires.extract(regions, _without_channels(regions, channels), places)
+        network = net_network(found.nets[number], drawn, feeds[number], port, (starts or {}).get(number))
         unchecked |= {
             f"resistance to {terminal}: only diffusion, a well or the substrate joins it to net {found.nets[number]}"
             for terminal in network.cut_off
@@ -54,20 +57,13 @@ def layout_networks(
     return networks, unchecked
 
 
-def _network(
-    name: str,
-    wires: WireExtractor,
-    regions: dict[str, kdb.Region],
-    channels: kdb.Shapes,
-    feeds: FeedsOfNet,
-    port: Place | None,
-) -> NetNetwork:
+def _without_channels(regions: dict[str, kdb.Region], channels: kdb.Shapes) -> list[kdb.Polygon]:
+    """Take channels out of the poly of a net, keep the contacts on poly only, and return the channels it crosses."""
     near = kdb.Region([shape.polygon for shape in channels.each_touching(regions[POLY].bbox())])
-    crossed = list(near.interacting(regions[POLY]).each())
+    crossed: list[kdb.Polygon] = list(near.interacting(regions[POLY]).each())
     regions[CONTACT] &= regions[POLY]
     regions[POLY] -= near
-    places = [place for each in feeds.values() for place in each.points] + ([] if port is None else [port])
-    return net_network(name, wires.extract(regions, crossed, places), feeds, port)
+    return crossed
 
 
 def _port(net: LayoutNet, extraction: Extraction) -> Place | None:

@@ -54,7 +54,13 @@ class NetNetwork:
         return resistances(conductances, number[one], [number[each] for each in others])
 
 
-def net_network(net: str, wires: WireNetwork, terminals: Mapping[Terminal, Feeds], port: Place | None) -> NetNetwork:
+def net_network(
+    net: str,
+    wires: WireNetwork,
+    terminals: Mapping[Terminal, Feeds],
+    port: Place | None,
+    first: Terminal | None = None,
+) -> NetNetwork:
     """Return the reduced network of a net.
 
     All nodes but the port's and those of terminals are eliminated, which keeps the resistances between these. Of what
@@ -65,12 +71,20 @@ def net_network(net: str, wires: WireNetwork, terminals: Mapping[Terminal, Feeds
         wires: Its wires, which this changes.
         terminals: What feeds each terminal on it.
         port: Where its port is; None where it has none.
+        first: Terminal to measure from where there is no port; None for the lowest one.
     """
-    return _Reduction(net, wires, terminals, port).run()
+    return _Reduction(net, wires, terminals, port, first).run()
 
 
 class _Reduction:
-    def __init__(self, net: str, wires: WireNetwork, terminals: Mapping[Terminal, Feeds], port: Place | None) -> None:
+    def __init__(
+        self,
+        net: str,
+        wires: WireNetwork,
+        terminals: Mapping[Terminal, Feeds],
+        port: Place | None,
+        first: Terminal | None,
+    ) -> None:
         self.net = net
         self.wires = wires
         self.network = wires.network
@@ -79,7 +93,7 @@ class _Reduction:
         for terminal, feeds in sorted(terminals.items()):
             self._add(terminal, feeds)
         self.start = "port"
-        self.origin = self._behind(wires.at[port]) if port is not None else self._first()
+        self.origin = self._behind(wires.at[port]) if port is not None else self._first(first)
 
     def _behind(self, node: int) -> int:
         """Return a new node right beside another one, which may feed several terminals."""
@@ -106,10 +120,12 @@ class _Reduction:
         else:
             self.network.add_terminal(node, self.wires.new_node(nearest), shares)
 
-    def _first(self) -> int | None:
+    def _first(self, wanted: Terminal | None) -> int | None:
         """Return the node of the lowest terminal that carries current, else of the lowest one: names decide nothing."""
         places = {terminal: self.wires.places[node] for terminal, node in self.nodes.items()}
-        order = sorted(self.nodes, key=lambda each: (each[1] in _SENSING, places[each].y, places[each].x, each))
+        order = sorted(
+            self.nodes, key=lambda each: (each != wanted, each[1] in _SENSING, places[each].y, places[each].x, each)
+        )
         if not order:
             return None
         self.start = ".".join(order[0])

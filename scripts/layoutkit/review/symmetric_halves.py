@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import cached_property
 from statistics import median
@@ -108,14 +107,8 @@ class Symmetry:
             return
         numbers = {subject.number[net] for pair in wanted for net in pair}
         unlike = {subject.number[net] for pair in wanted if not self._drawn_as_images(*pair) for net in pair}
-        feeds = {
-            number: {
-                (self._places.get(name, name), end): each for (name, end), each in subject.found.feeds[number].items()
-            }
-            for number in unlike
-        }
-        networks, unchecked = layout_networks(subject.found, unlike, feeds)
-        unchecked = {self._with_names(reason) for reason in unchecked}
+        starts = {number: first for number in unlike if (first := self._first_terminal(number)) is not None}
+        networks, unchecked = layout_networks(subject.found, unlike, starts)
         capacitance = capacitances(self._near(numbers), subject.technology, _DEPTH)
         self.unjudged += [Unjudged("net-pair", reason) for reason in sorted({*unchecked, *capacitance.unchecked})]
         coupling: dict[int, dict[str, float]] = {number: {} for number in numbers}
@@ -150,10 +143,15 @@ class Symmetry:
     def _carrying(self, nodes: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
         """Return the nodes of terminals that carry a direct current: what leads to a gate costs no voltage."""
         return {
-            (name, self._end(self._names.get(name, name), end)): node
+            (self._places.get(name, name), self._end(name, end)): node
             for (name, end), node in nodes.items()
             if end != "g"
         }
+
+    def _first_terminal(self, number: int) -> tuple[str, str] | None:
+        """Return the terminal of a net to measure from: that of a pair, so that images are measured from images."""
+        carrying = (each for each in self.subject.found.feeds[number] if each[1] != "g")
+        return min(carrying, key=lambda each: (self._places.get(each[0], each[0]), self._end(*each)), default=None)
 
     @cached_property
     def _places(self) -> dict[str, str]:
@@ -163,14 +161,6 @@ class Symmetry:
             pair = min([placed.index, *(image.index for image in self.subject.images(placed))])
             found |= dict.fromkeys((placed.key, *placed.names), f"{pair:06d}/{int(placed.index != pair)}")
         return found
-
-    @cached_property
-    def _names(self) -> dict[str, str]:
-        return {self._places[placed.key]: placed.key for placed in self.subject.placed}
-
-    def _with_names(self, reason: str) -> str:
-        """Return a reason with the names of devices instead of their places."""
-        return re.sub(r"\d{6,}/\d", lambda found: self._names.get(found[0], found[0]), reason)
 
     def _drawn_as_images(self, one: str, other: str) -> bool:
         """Return whether the wires of two nets, and where devices meet them, are each other's image, as R is then."""

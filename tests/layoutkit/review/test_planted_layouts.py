@@ -11,6 +11,8 @@ from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.errors import LayoutkitError
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
+from layoutkit.parasitics.layout_circuit import layout_circuit
+from layoutkit.parasitics.layout_networks import layout_networks
 from layoutkit.review.design_review import review_layout, unmatched
 from layoutkit.review.review_limits import shipped_limits
 from layoutkit.review.room_and_wells import largest_empty
@@ -331,6 +333,45 @@ def test_unequal_outputs(figure_name, severity, share):
     findings = [each for each in planted.review().findings if each.nets == ("outn", "outp")]
     found = {each.severity for each in findings if each.why.endswith(f"in {figure_name}")}
     assert (severity in found) is (share > 1)
+
+
+def crossed_pair():
+    """Return two halves of three devices each, drawn unlike, whose outputs are no ports."""
+    planted = Planted()
+    for number, (out, other, gate, places) in enumerate(
+        [("outp", "outn", "inp", (0, 12, 26)), ("outn", "outp", "inn", (50, 61, 76))], 1
+    ):
+        planted.mos(f"M{number}", "nmos", places[0], 10, 4, 0.5, f"{out} {gate} tail vss", 6)
+        planted.mos(f"M{number + 2}", "nmos", places[1], 10, 4, 0.5, f"{out} {other} tail vss", 6)
+        planted.mos(f"M{number + 4}", "pmos", places[2], 10, 4, 0.5, f"{out} load vdd vdd", 6)
+    planted.mos("M7", "nmos", 20, 0, 4, 1, "tail bias vss vss")
+    tracks = {"outp": 24, "outn": 26, "inp": 18, "inn": 19, "load": 20, "tail": 7, "bias": -3, "vss": -5, "vdd": 30}
+    for net in planted.ends:
+        width = 0.28 if net == "outp" else 0.4
+        planted.comb(net, tracks[net], width=width, port=net not in {"tail", "outp", "outn"})
+    return planted
+
+
+def test_what_devices_are_called_and_their_order_decide_nothing():
+    planted = crossed_pair()
+    cards, seen = list(planted.cards), []
+    for names in ("1234567", "5163427", "6254137", "3415267"):
+        planted.cards = [f"M{names[int(card[1]) - 1]}{card[2:]}" for card in cards][:: -1 if names[0] > "4" else 1]
+        findings = planted.review().findings
+        seen.append(sorted((each.id, each.severity, str(each.box), round(each.measured, 6)) for each in findings))
+    assert len(seen[0]) > 5
+    assert all(each == seen[0] for each in seen)
+
+
+def test_a_net_without_a_port_is_measured_from_the_terminal_that_is_asked_for():
+    planted = crossed_pair()
+    text = "\n".join([f"* planted\n.subckt TOP {' '.join(planted.ports)}", *planted.cards, ".ends", ""])
+    circuit = read_netlist(NetlistText(text), identify_modules=False)
+    found = layout_circuit(extract(planted.layout, planted.cell, GF), circuit)
+    number = next(number for number, name in found.nets.items() if name == "outp")
+    for device in ("M1", "M3", "M5"):
+        network = layout_networks(found, {number}, {number: (device, "d")})[0][number]
+        assert (network.start, network.nodes[device, "d"]) == (f"{device}.d", network.own)
 
 
 # ---- floorplan
