@@ -196,6 +196,30 @@ def test_parameters_flow_through_the_hierarchy(spice):
     }
 
 
+def test_a_default_that_names_itself_is_the_value_outside(spice):
+    circuit = spice("""
+        .param w=3u
+        .subckt cell a b vss w={w}
+        M1 a b vss vss nmos w={w} l=1u
+        .ends
+    """)
+    assert sizes(circuit)["M1"][1] == 3000
+    with pytest.raises(NetlistError, match="depends on itself"):
+        spice(".subckt cell a b vss w={w}\nM1 a b vss vss nmos w={w} l=1u\n.ends")
+
+
+def test_an_undefined_cell_with_the_nodes_and_sizes_of_a_transistor_is_one(spice):
+    circuit = spice("""
+        .subckt inv in out vdd vss
+        XP out in vdd vdd pel w=2u l=180n
+        XN out in vss vss ne w=1u l=180n
+        .ends
+    """)
+    assert {d.id: d.type for d in circuit.devices} == {"XP": "pmos", "XN": "nmos"}
+    with pytest.raises(NetlistError, match="Undefined"):  # a cell like any other
+        spice(".subckt a in out vdd vss\nX1 out in vdd vss ne\n.ends")
+
+
 def test_an_instance_multiplier_reaches_every_device_in_it(spice):
     circuit = spice("""
         .subckt cell d g s

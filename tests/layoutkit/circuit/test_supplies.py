@@ -207,3 +207,50 @@ def test_a_supply_that_only_its_name_tells_says_so():
     assert found.reasons["vdd"] == "only by its name"
     assert "name" not in found.reasons["g"]
     assert find_roles(read_netlist(NetlistText(text.format("x")))).supplies.power == ()
+
+
+def test_the_rail_of_a_block_is_found_where_wells_alone_have_the_name_of_a_supply():
+    """A clocked latch whose wells are on vdd! and whose sources are on a port of another name."""
+    text = """.subckt latch clk inp inn x y k vdd! vss
+M0 t clk vss vss nmos W=4u L=0.1u
+M1 a inp t vss nmos W=4u L=0.1u
+M2 b inn t vss nmos W=4u L=0.1u
+M3 x y a vss nmos W=2u L=0.1u
+M4 y x b vss nmos W=2u L=0.1u
+M5 x y k vdd! pmos W=2u L=0.1u
+M6 y x k vdd! pmos W=2u L=0.1u
+M7 x clk k vdd! pmos W=1u L=0.1u
+M8 y clk k vdd! pmos W=1u L=0.1u
+.ends
+"""
+    roles = find_roles(read_netlist(NetlistText(text)))
+    assert "k" in roles.supplies.power
+    groups = {(group.type, frozenset(group.devices)) for group in roles.groups}
+    assert ("cross_coupled_pair", frozenset({"M5", "M6"})) in groups
+
+
+def test_diodes_against_antenna_charge_do_not_drive_a_net():
+    """An enable input with its antenna diodes is a logic signal: what it pulls down in both halves is no pair."""
+    text = """.subckt pair en inp inn o1 o2 vdd vss
+D1 vss en dio
+D2 en vdd dio
+MI1 enb en vss vss nmos W=1u L=0.2u
+MI2 enb en vdd vdd pmos W=2u L=0.2u
+M0 t b vss vss nmos W=4u L=1u
+MB b b vss vss nmos W=4u L=1u
+M1 x inp t vss nmos W=8u L=0.5u
+M2 y inn t vss nmos W=8u L=0.5u
+M3 x x vdd vdd pmos W=4u L=1u
+M4 y y vdd vdd pmos W=4u L=1u
+M5 o1 x vdd vdd pmos W=4u L=1u
+M6 o2 y vdd vdd pmos W=4u L=1u
+M7 x en vdd vdd pmos W=1u L=0.2u
+M8 y en vdd vdd pmos W=1u L=0.2u
+.model dio d
+.ends
+"""
+    roles = find_roles(read_netlist(NetlistText(text)))
+    grouped = {name for group in roles.groups for name in group.devices}
+    assert not grouped & {"M7", "M8"}
+    images = {frozenset(pair[1:]) for structure in roles.symmetry for pair in structure.pairs}
+    assert {frozenset({"M1", "M2"}), frozenset({"M7", "M8"})} <= images
