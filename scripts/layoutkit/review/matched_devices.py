@@ -17,6 +17,7 @@ from layoutkit.review.subject import box_around, gap_between, names_of, region_o
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from layoutkit.circuit.circuit import RecognisedModule
     from layoutkit.review.finding import Finding, Unjudged
     from layoutkit.review.subject import PlacedDevice, Subject
 
@@ -319,6 +320,11 @@ def _stages_of(subject: Subject, own: set[str]) -> set[str]:
     return found
 
 
+def _cascodes(module: RecognisedModule) -> tuple[str, ...]:
+    """Return the cascodes of a mirror, which may be a row of their own."""
+    return tuple(str(name) for name in module.properties.get("cascodes", ()))
+
+
 def matched_groups(subject: Subject) -> list[MatchedDevices]:
     """Return the groups of devices that must match, each set of devices once."""
     found: dict[frozenset[int], MatchedDevices] = {}
@@ -330,8 +336,11 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
     ]
     for module in modules:
         kind, own = MODULE_TYPES[module.type], set(module.devices)
-        tops = [str(name) for name in module.properties.get("cascodes", ())]
-        partners = {name for other in modules if own & set(other.devices) for name in other.devices}
+        tops = [name for name in _cascodes(module) if name in own]
+        partners = {*own, *_cascodes(module)}
+        for other in modules:
+            if own & {*other.devices, *_cascodes(other)}:
+                partners.update(other.devices)
         partners |= {*module.properties.get("joined_by", ()), module.properties.get("closed_by", "")} - {""}  # switches
         stages = _stages_of(subject, own) if module.type == "current_mirror" else set()
         relatives = (*_relatives(subject, subject.devices(module.devices)), *subject.devices(partners | stages))

@@ -222,6 +222,17 @@ def test_the_tail_between_a_pair(figure, expected):
     assert severities(wired(planted).review(), "group-apart", "M3, which feeds") == expected
 
 
+def test_the_cascodes_of_a_mirror_are_not_foreign_to_each_other():
+    """Two rows, mirror and cascodes, each side by side: neither is among the other, nor among itself."""
+    planted = Planted()
+    for number, (top, middle) in enumerate([("ref", "m1"), ("out", "m2")]):
+        planted.mos(f"M{number}", "nmos", 3.2 * number, 0, 4, 1, f"{middle} ref vss vss")
+        planted.mos(f"MC{number}", "nmos", 12 + 3.2 * number, 0, 4, 1, f"{top} vc {middle} vss")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 22.0 + track, port=net not in {"m1", "m2"})
+    assert severities(planted.review(), "group-apart", "among") == set()
+
+
 def starved(gates):
     """Return a ring of three stages, each with its source of a mirror between the transistors of its neighbours."""
     planted = Planted()
