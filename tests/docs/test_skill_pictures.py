@@ -1,4 +1,4 @@
-"""The pictures in the skills' assets show what the tools draw today, and each body says what its pictures mean."""
+"""The pictures in the skills' assets show what the tools draw today, and each manual says what its pictures mean."""
 
 import re
 import struct
@@ -22,13 +22,15 @@ def noted_digest(name):
     return re.search(rb"tEXt%s\0([0-9a-f]{64})" % DIGEST.encode(), (SKILLS / name).read_bytes())[1].decode()
 
 
-def body_of(skill):
-    return (SKILLS / skill / "SKILL.md").read_text(encoding="utf-8")
+def manual_of(skill):
+    """Return the text of a skill's body and of its pages."""
+    pages = (SKILLS / skill / "SKILL.md", *sorted((SKILLS / skill / "references").glob("*.md")))
+    return "\n".join(page.read_text(encoding="utf-8") for page in pages)
 
 
 def meanings(skill):
-    """Return the alternative text of each picture in the body of ``skill``, by the picture's name."""
-    found = [(f"{skill}/{file}", meaning) for meaning, file in EMBEDDED.findall(body_of(skill))]
+    """Return the alternative text of each picture in the manual of ``skill``, by the picture's name."""
+    found = [(f"{skill}/{file.removeprefix('../')}", meaning) for meaning, file in EMBEDDED.findall(manual_of(skill))]
     assert len(found) == len(dict(found))
     return dict(found)
 
@@ -54,7 +56,7 @@ def test_a_picture_shows_what_its_tool_draws_today(name, tmp_path):
         assert patterns & set(re.split(r"[ ,]", drawing.title)) & set(re.split(r"[ :]", meaning))
 
 
-def test_every_picture_is_made_by_the_program_and_explained_once_in_its_body():
+def test_every_picture_is_made_by_the_program_and_explained_once_in_its_manual():
     """In one line of text, so that a reader who does not see the picture learns the same."""
     assert {path.relative_to(SKILLS).as_posix() for path in SKILLS.glob("*/*/*.png")} == set(PICTURES)
     explained = {}
@@ -71,8 +73,8 @@ def test_a_copy_of_a_skill_has_its_pictures_and_a_host_serves_them(skill):
     assert pictures <= {file.path for file in served_files(load_skill(SKILLS / skill / "SKILL.md"))}
 
 
-def test_the_offsets_and_areas_by_which_a_body_compares_patterns_are_those_of_the_tools(tmp_path):
-    rows = ROW.findall(body_of("common-centroid-pair"))
+def test_the_offsets_and_areas_by_which_a_manual_compares_patterns_are_those_of_the_tools(tmp_path):
+    rows = ROW.findall(manual_of("common-centroid-pair"))
     assert {pattern for pattern, *_ in rows} == {"ABBA", "AABB", "AB/BA"}
     for pattern, dummies, offset, area in rows:
         where = {"technology": TECHNOLOGY, "workspace": str(tmp_path)}
