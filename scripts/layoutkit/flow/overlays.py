@@ -138,6 +138,8 @@ def _base_layers(technology: Technology, text: str) -> set[str]:
 def covers(drawn: Sequence[Drawn], technology: Technology, constraints: Constraints) -> list[_Cover]:
     """Return the capacitors that may lie over other modules and are large enough for it, the largest first."""
     critical = critical_devices(constraints)
+    for section in (constraints.proximity, constraints.alignment, constraints.ordering, constraints.abutment):
+        critical |= {name for entry in section for name in entry.devices}  # whose places are stated
     total = sum(item.module.bbox.area() for item in drawn)
     found = []
     for item in drawn:

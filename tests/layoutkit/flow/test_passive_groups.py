@@ -373,3 +373,16 @@ def test_equal_loads_on_one_supply_are_one_array_without_dummies(tmp_path, techn
     assert arrays == [{f"XC{i}" for i in range(6)}]
     assert "dummy" not in Path(report["files"]["reference_netlist"]).read_text()
     assert not any("one centroid" in text for text in report["warnings"])
+
+
+def test_large_capacitors_whose_places_are_stated_lie_beside_the_others(tmp_path):
+    """The loads of a ring lie in the columns of its stages, and decoupling of unlike sizes together."""
+    cards = [f"M{i} n{(i + 1) % 3} n{i} vss vss nmos W=2u L=0.5u" for i in range(3)]
+    cards += [f"MP{i} n{(i + 1) % 3} n{i} vdd vdd pmos W=4u L=0.5u" for i in range(3)]
+    cards += [f"XC{i} n{i} vss cap_cmim w=8u l=8u" for i in range(3)]
+    cards += ["XD1 vdd vss cap_cmim w=12u l=10u", "XD2 vdd vss cap_cmim w=10u l=10u"]
+    text = "\n".join([".subckt ring n0 vdd vss", *cards, ".ends", ""])
+    report = build_layout(
+        LayoutRequest(netlist_text=text, technology="sg13g2", workspace=str(tmp_path), last_stage="metrics")
+    )
+    assert (report["drc"]["passed"], report["lvs"]["matched"]) == (True, True)
