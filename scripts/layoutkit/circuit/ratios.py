@@ -1,7 +1,8 @@
 """Find resistors and capacitors whose ratio counts: dividers, strings with taps, ladders, resistors on equal currents.
 
 Two resistors form a ratio where one current flows through both, because nothing else carries current from the net
-between them, or where the currents of one mirror flow through them, as in a bandgap reference. A resistor that carries
+between them, or where the currents of one mirror flow through them, as in a bandgap reference. So do those from one net
+to both inputs of an amplifier, and equal ones of two ratios on one output, as in a subtractor. A resistor that carries
 no direct current, in series with a gate or a capacitor, belongs to none. Capacitors form a ratio if they consist of
 equal plates and share a net that is no supply.
 """
@@ -16,7 +17,7 @@ from layoutkit.circuit.mirrors import Group
 from layoutkit.circuit.symmetry_graph import drawing
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.circuit.channels import Channels
     from layoutkit.circuit.circuit import Device
@@ -112,10 +113,15 @@ class ResistorRatios:
             first, second = self._on.get(one, []), self._on.get(other, [])
             if self._is_tap(one) and self._is_tap(other) and {*map(drawing, first)} & {*map(drawing, second)}:
                 join([*first, *second])
+            for device in first:  # the amplifier holds its inputs equal, and so the voltages on these
+                far = self._far(device, one)
+                join([device, *(each for each in second if far != other and self._far(each, other) == far)])
         for mirror in mirrors:
             join(self._fed_by(mirror))
         for array in arrays:
             join(self._below_emitters(array))
+        for equal in self._on_outputs():
+            join([device for device in equal if len(joined[device.id]) > 1])
         groups = {id(group): group for group in joined.values()}
         found = []
         for group in groups.values():
@@ -124,6 +130,16 @@ class ResistorRatios:
                 by_model[device.model.lower()].append(device)
             found += [self._group(devices) for devices in by_model.values() if self._has_ratio(devices)]
         return found
+
+    def _on_outputs(self) -> Iterator[list[Device]]:
+        """Yield the equal resistors on one output: those round one amplifier and from it to the next."""
+        for net, devices in self._on.items():
+            if net in self._channels.supplies or not self._channels.channel_ends(net):
+                continue
+            alike: dict[Any, list[Device]] = defaultdict(list)
+            for device in devices if len(devices) <= _MOST_ON_A_PORT else ():
+                alike[drawing(device)].append(device)
+            yield from alike.values()
 
     def _is_tap(self, net: str) -> bool:
         """Whether all current of a resistor on a net flows on through another one, apart from that of switches."""

@@ -388,6 +388,8 @@ class _Recognition:
     def _cascodes_of_pairs(self) -> None:
         """Add the equal transistors on the drains of an input pair, on one gate or on those of the pair.
 
+        With their drains on one net they are loads.
+
         They are images, and hence known, unless the axis lies elsewhere, as between two equal amplifiers.
         """
         known = {frozenset(group.devices) for groups in self._found.values() for group in groups}
@@ -403,7 +405,8 @@ class _Recognition:
             together = gates[0] == gates[1] or gates == [each.terminals["g"] for each in inputs]
             names = {first.id, second.id}
             if together and same_size(first, second) and not (names <= cascoded or names in known or len(names) == 1):
-                self._add_pair("cascode_pair", first, second, {"matched": True})
+                loads = first.terminals["d"] == second.terminals["d"]
+                self._add_pair("load_pair" if loads else "cascode_pair", first, second, {"matched": True})
 
     @cached_property
     def _image_of(self) -> dict[str, str]:

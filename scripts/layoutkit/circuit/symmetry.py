@@ -203,7 +203,9 @@ class _Search:
         if a["g"] == b["g"] and self.graph.is_switch(one.id):
             return "switch_pair"
         if a["g"] == b["g"]:
-            return "load_pair" if a["s"] == b["s"] else "cascode_pair"
+            if a["s"] == b["s"] or a["d"] == b["d"]:
+                return "load_pair"
+            return "switch_pair" if self.graph.is_clock(a["g"]) else "cascode_pair"
         if a["d"] == b["g"] and b["d"] == a["g"]:
             return "cross_coupled_pair"
         if a["d"] == a["g"] and b["d"] == b["g"]:

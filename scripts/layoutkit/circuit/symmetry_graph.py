@@ -140,6 +140,11 @@ class SymmetryGraph:
         """Whether a transistor switches a signal: it does so itself, or its gate is on that of one that does."""
         return name in self.number and self.elements[self.number[name]].on("g") in self._switching
 
+    def is_clock(self, net: str) -> bool:
+        """Whether a net leads to gates of both types and to nothing else: a bias turns on one type only."""
+        types = {self.elements[index].key[1] if role == "g" else role for index, role in self.on_net.get(net, ())}
+        return types == {"nmos", "pmos"}
+
     @cached_property
     def _switching(self) -> set[str]:
         """The gate nets of switches: of what carries current both ways, or direct current to further switches only."""

@@ -267,7 +267,7 @@ _DECLARED = (
         other_names=("res",),
         model_cards=("r", "res", "resistor"),
         model_names=(
-            r"res(?:istor)?\d*|r[npu]+poly\w*|rhim?\w*|rsil|rppd|rhigh|[np]polyf|rm\d+|rnw\w*|rnod\w*|rpod\w*"
+            r"[np]?res(?:istor)?\d*|r[npu]+poly\w*|rhim?\w*|rsil|rppd|rhigh|[np]polyf|rm\d+|rnw\w*|rnod\w*|rpod\w*"
             r"|[np]plus_[us]|tm\d+res"
         ),
         parameters=(*_SIZES, Parameter("r", "ohm"), Parameter("m", spellings=("par",))),

@@ -312,6 +312,7 @@ def test_a_total_width_on_the_grid_never_changes(w, nf):
         ("sky130_fd_pr__cap_var_lvt", "mos_capacitor", None),
         ("nmoscap", "capacitor", "nmos"),
         ("nplus_u", "resistor", None),
+        ("pres", "resistor", None),
         ("npn13G2", "npn", None),
         ("sky130_fd_sc_hd__inv_1", None, None),
         ("sg13g2_nand2_1", None, None),

@@ -552,6 +552,54 @@ CIRCUITS = {
             ("resistor_ratio", "R1 R2"),
         },
     ),
+    "inverting stage and a summing one behind it, of equal resistors": (
+        """
+        R1 fb x 50k
+        R2 x y 50k
+        R3 y z 50k
+        R4 z out 50k
+        R5 b0 z 50k
+        M1 y x t vss nch w=4u l=1u
+        M2 q vcm t vss nch w=4u l=1u
+        M3 t nb vss vss nch w=4u l=1u
+        M4 y q vdd vdd pch w=4u l=1u
+        M5 q q vdd vdd pch w=4u l=1u
+        M6 out z u vss nch w=4u l=1u
+        M7 r vcm u vss nch w=4u l=1u
+        M8 u nb vss vss nch w=4u l=1u
+        M9 out r vdd vdd pch w=4u l=1u
+        M10 r r vdd vdd pch w=4u l=1u
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("differential_pair", "M6 M7"),
+            ("current_mirror", "M3 M8", None, "driven"),
+            ("current_mirror", "M4 M5", "M5", "simple"),
+            ("current_mirror", "M10 M9", "M10", "simple"),
+            ("resistor_ratio", "R1 R2 R3 R4 R5"),
+        },
+    ),
+    "reference whose amplifier feeds both of its inputs through resistors": (
+        """
+        M1 q x t vss nch w=4u l=1u
+        M2 r y t vss nch w=4u l=1u
+        M3 t nb vss vss nch w=6u l=1u
+        M4 q r vdd vdd pch w=4u l=1u
+        M5 r r vdd vdd pch w=4u l=1u
+        M6 ref q vdd vdd pch w=9u l=1u
+        R1 ref x rpoly w=1u l=40u
+        R2 ref y rpoly w=1u l=80u
+        R3 y e rpoly w=1u l=10u
+        Q1 vss vss x pnp m=1
+        Q2 vss vss e pnp m=8
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("current_mirror", "M4 M5", "M5", "simple"),
+            ("bipolar_array", "Q1 Q2"),
+            ("resistor_ratio", "R1 R2 R3"),
+        },
+    ),
     "ladder": (
         "".join(f"RS{i} n{i} n{i + 1} rpoly w=1u l=10u\nRP{i} n{i} b{i} rpoly w=1u l=20u\n" for i in range(3))
         + "RT n3 vss rpoly w=1u l=20u\n",

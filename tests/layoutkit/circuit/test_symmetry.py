@@ -375,6 +375,25 @@ def test_the_kinds_of_pairs(spice):
     assert sets("CC/CD C1/C2") <= kinds["capacitor_pair"]
 
 
+def test_one_gate_is_of_loads_on_a_rail_and_of_switches_on_a_clock(spice):
+    loads = "ML1 vdd vdd x vss n w=2u l=1u\nML2 vdd vdd y vss n w=2u l=1u"
+    clocked = """
+        MC x y vdd vdd p w=3u l=0.5u
+        MD y x vdd vdd p w=3u l=0.5u
+        ME q ck x vdd p w=2u l=0.5u
+        MF qb ck y vdd p w=2u l=0.5u
+        MG q ck vss vss n w=2u l=0.5u
+        MH qb ck vss vss n w=2u l=0.5u
+        MI q qb vss vss n w=3u l=0.5u
+        MJ qb q vss vss n w=3u l=0.5u
+        """
+    for cards, kind, pair in ((loads, "load_pair", "ML1/ML2"), (clocked, "switch_pair", "ME/MF")):
+        circuit = read(spice, "inp inn nb ck q qb vdd vss", TAIL_AND_PAIR + cards)
+        for each, back in ((circuit, None), variant(circuit, 5)):
+            found = {frozenset((back or {}).get(n, n) for n in group.devices): group.type for group in recognise(each)}
+            assert found.get(*sets(pair)) == kind
+
+
 @st.composite
 def halves(draw):
     """A random half of a circuit, each device of a size of its own, and its mirror image below one tail."""
