@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from layoutkit.review.finding import Finding, Unjudged
     from layoutkit.review.subject import PlacedDevice, Subject
 
-_LEAST_FAULT_UM = 10.0
-"""Between terminals nearer than this, a way of three times the length is no fault: vias alone make it so. [um]"""
 _LEAST_TREE_UM = 1.0
 """Nets whose terminals are nearer to each other than this have no length to judge. [um]"""
 
@@ -84,6 +82,7 @@ class Wires:
         if subject.um(needed) < _LEAST_TREE_UM:
             return []
         drawn = outside + inside
+        detour = subject.limits["wire-length.detour"].must
         return subject.finding(
             "wire-length",
             drawn / needed,
@@ -92,7 +91,7 @@ class Wires:
             "place what it joins side by side, and lead the wire straight",
             devices=list(points),
             nets=[net],
-            most="must" if subject.um(needed) >= _LEAST_FAULT_UM else "should",
+            most="should" if detour is None or subject.um(drawn - needed) < detour else "must",
         )
 
 
