@@ -343,7 +343,7 @@ def test_files_that_are_no_constraints_are_refused_without_quoting_them(tmp_path
         ("[" * 100_000, "nested too deeply"),
         ('{"a": NaN}', "NaN is not a JSON number"),
         ("x" * (5 << 20), "bytes, more than"),
-        ('{"symmetry": [], "symmetry": []}', "is given twice"),
+        ('{"symmetry": [], "symmetry": []}', "appears twice"),
         (twice, "not JSON"),
     ):
         (tmp_path / "c.json").write_text(content, encoding="utf-8")
