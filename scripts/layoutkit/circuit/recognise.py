@@ -133,8 +133,9 @@ class _Recognition:
         }
         for source in mirrors.driven(self._tails() or {("", "")}, FEWEST_SOURCES, self._taken, folded):
             self._add(source)
+        self._cascodes_of_pairs(folded=True)
         self._symmetric_pairs()
-        self._cascodes_of_pairs()
+        self._cascodes_of_pairs(folded=False)
         self._pairs_on_mirrors()
         for source in mirrors.driven((), 2, self._taken):
             self._add(source)
@@ -385,19 +386,19 @@ class _Recognition:
         lowest = not any(each.terminals["g"] == device.terminals["g"] for each in below)
         return lowest and self._channels.top_of(device).terminals["d"] == device.terminals["g"]
 
-    def _cascodes_of_pairs(self) -> None:
+    def _cascodes_of_pairs(self, *, folded: bool) -> None:
         """Add the equal transistors on the drains of an input pair, on one gate or on those of the pair.
 
-        With their drains on one net they are loads.
-
-        They are images, and hence known, unless the axis lies elsewhere, as between two equal amplifiers.
+        They are images, and hence known, unless the axis lies elsewhere, as between two equal amplifiers. With their
+        drains on one net they are loads. ``folded`` ones are of the other type.
         """
         known = {frozenset(group.devices) for groups in self._found.values() for group in groups}
+        known |= {frozenset(names) for _, *names in self._images()} if folded else set()
         cascoded = {name for mirror in self._found["current_mirror"] for name in mirror.properties.get("cascodes", ())}
         for pair in self._found["differential_pair"]:
             inputs = self._pair(pair.devices)
             above = [self._channels.sources.get(each.terminals["d"], ()) for each in inputs]
-            rows = [[top for top in tops if top.type == inputs[0].type] for tops in above]
+            rows = [[top for top in tops if (top.type != inputs[0].type) == folded] for tops in above]
             if any(len(row) != 1 for row in rows) or not pair.properties["matched"]:
                 continue
             first, second = (row[0] for row in rows)

@@ -113,6 +113,13 @@ class Growth:
         return len(places - self._partner.keys())
 
     @property
+    def halves(self) -> tuple[set[int], set[int]] | None:
+        """The elements on both sides, if nothing is on the axis between them; else None."""
+        if self.centred or self._axis:
+            return None
+        return {a for a, _ in self.pairs}, {b for _, b in self.pairs}
+
+    @property
     def score(self) -> float:
         """How much of the circuit it explains."""
         passive = sum(not self._graph.elements[a].on("g") for a, _ in self.pairs)
@@ -214,7 +221,8 @@ class Growth:
     def _facing(self, a: int, b: int, *, first: bool = False) -> _Facing | None:
         """Return how two elements face each other; None if they cannot be images.
 
-        The ``first`` pair may have the gate of one on its own drain, as the input pair of a buffer has: channels count.
+        The ``first`` pair may have the gate of one on its own drain, as the input pair of a buffer has, or on a net
+        that has another image in another structure: channels count.
         """
         one, other = self._graph.elements[a], self._graph.elements[b]
         if one.key != other.key or bool(one.body) != bool(other.body):
@@ -247,6 +255,8 @@ class Growth:
                 continue
             said = self._agree(x, y, gates=role in CONTROLS)
             if said is None:
+                if first and role in CONTROLS and not {x, y} & self.images.keys() and self._known.keys() & {x, y}:
+                    continue  # an input that two structures share, such as a reference voltage
                 return None
             if said == 0:
                 if new.get(x, y) != y or new.get(y, x) != x:

@@ -3,7 +3,8 @@
 Every pair that could be one (``input_pairs.py``) is taken for images in turn, and what follows is added
 (``symmetric_growth.py``). The structure that explains the most is taken first; pairs that contradict it stay groups of
 their own where they are one, but are no images. A pair that is only a candidate counts where its structure has no
-element without image and something joins its sides: two equal inverters on two inputs are no pair.
+element without image and something joins its sides: two equal inverters on two inputs are no pair. It goes first where
+each of its sides holds several amplifiers, as one of two equal channels.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ class _Search:
             left -= growth.work
             seen.update((min(pair), max(pair)) for pair in growth.pairs)
         tried += self._clear_ones(rivals, {self.graph.elements[growth.pairs[0][0]].on("s") for _, growth in tried})
-        tried.sort(key=lambda each: (not each[0].sure, -each[1].score))
+        whole = self._wholes(tried)
+        tried.sort(key=lambda each: (not each[0].sure and each[1] not in whole, -each[1].score))
         for seed, growth in tried:
             found = growth
             if self._clashes(growth):
@@ -113,6 +115,23 @@ class _Search:
         for growth in self._accepted:
             growth.centre(self._taken)
             self._take(growth)
+
+    def _wholes(self, tried: Sequence[tuple[Seed, Growth]]) -> list[Growth]:
+        """Return the structures of mere candidates each half of which holds several sure ones, each with its own axis.
+
+        Those have no axis in common, while the halves have one: two equal channels of several amplifiers each.
+        """
+        sure = [{index for pair in growth.pairs for index in pair} for seed, growth in tried if seed.sure]
+        of = {index: number for number, indices in enumerate(sure) for index in indices}
+        found = []
+        for seed, growth in tried:
+            halves = None if seed.sure else growth.halves
+            if halves is not None:
+                numbers = {of[index] for half in halves for index in half if index in of}
+                inside = [sum(sure[number] <= half for number in numbers) for half in halves]
+                if min(inside) > 1 and sum(inside) == len(numbers):
+                    found.append(growth)
+        return found
 
     def _clear_ones(
         self, rivals: Mapping[str, list[tuple[Seed, Growth]]], known: AbstractSet[str]

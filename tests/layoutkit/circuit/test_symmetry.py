@@ -375,6 +375,66 @@ def test_the_kinds_of_pairs(spice):
     assert sets("CC/CD C1/C2") <= kinds["capacitor_pair"]
 
 
+def structures(circuit, back=None):
+    """Return the pairs of each structure as sets, its names as ``back`` gives them."""
+    old = back or {}
+    return {
+        frozenset(frozenset(old.get(n, n) for n in names) for _, *names in each.pairs)
+        for each in find_roles(circuit).symmetry
+    }
+
+
+def test_amplifiers_that_share_an_input_have_an_axis_each(spice):
+    """The voltage that both compare with faces another net in each of them."""
+    cards = "".join(
+        f"MT{i} t{i} nb vss vss n w=6u l=1u\nMA{i} x{i} z{i} t{i} vss n w={size}u l=1u\n"
+        f"MB{i} y{i} vcm t{i} vss n w={size}u l=1u\nMC{i} x{i} x{i} vdd vdd p w=8u l=1u\n"
+        f"MD{i} y{i} x{i} vdd vdd p w=8u l=1u\nME{i} o{i} y{i} vdd vdd p w=30u l=1u\n"
+        f"MF{i} o{i} nb vss vss n w=9u l=1u\n"
+        for i, size in ((1, 4), (2, 5))
+    )
+    circuit = read(spice, "z1 z2 o1 o2 nb vcm vdd vss", cards)
+    expected = {frozenset(sets(f"MA{i}/MB{i} MC{i}/MD{i}")) for i in (1, 2)}
+    for seed in range(3):
+        assert structures(*variant(circuit, seed)) == expected
+    assert structures(circuit) == expected
+
+
+def test_two_equal_channels_of_several_amplifiers_are_images(spice):
+    """The amplifiers have no axis in common, the channels have; within each amplifier pairs stay pairs."""
+    amplifier = """
+        .subckt amp_{k} ref in out b1 b2 c1 vdd vss
+        MT t b1 {r1} {r1} {m1} w=6u l=1u
+        MA x ref t {r1} {m1} w=4u l=0.5u
+        MB y in t {r1} {m1} w=4u l=0.5u
+        MC x b2 {r2} {r2} {m2} w=7u l=1u
+        MD y b2 {r2} {r2} {m2} w=7u l=1u
+        ME z c1 x {r2} {m2} w=5u l=0.5u
+        MF out c1 y {r2} {m2} w=5u l=0.5u
+        MG z z {r1} {r1} {m1} w=3u l=1u
+        MH out z {r1} {r1} {m1} w=3u l=1u
+        .ends
+        """
+    cells = amplifier.format(k="n", m1="n", m2="p", r1="vss", r2="vdd")
+    cells += amplifier.format(k="p", m1="p", m2="n", r1="vdd", r2="vss")
+    channel = "".join(
+        f"XN{i} vrn e{i} gp{i} nb pb cp vdd vss amp_n\nXP{i} vrp d{i} gn{i} pb nb cn vdd vss amp_p\n"
+        f"MP{i} o{i} gp{i} e{i} vdd p w=4u l=0.5u\nMN{i} o{i} gn{i} d{i} vss n w=4u l=0.5u\n"
+        f"MI{i} e{i} pb vdd vdd p w=8u l=1u\nMJ{i} d{i} nb vss vss n w=8u l=1u\n"
+        for i in (1, 2)
+    )
+    ports = "d1 d2 e1 e2 o1 o2 vrn vrp nb pb cn cp vdd vss"
+    lines = "\n".join(line.strip() for line in cells.splitlines())
+    circuit = spice(f"{lines}\n.subckt dut {ports}\n{channel}.ends\n", top="dut")
+    pairs = [f"M{k}1/M{k}2" for k in "PNIJ"] + [f"X{a}1.M{k}/X{a}2.M{k}" for a in "NP" for k in "TABCDEFGH"]
+    for each, back in ((circuit, None), variant(circuit, 4)):
+        assert structures(each, back) == {frozenset(sets(" ".join(pairs)))}
+        groups = {frozenset((back or {}).get(n, n) for n in group.devices): group.type for group in recognise(each)}
+        for name in ("XN1", "XN2", "XP1", "XP2"):
+            assert groups[frozenset((f"{name}.MA", f"{name}.MB"))] == "differential_pair"
+            assert groups[frozenset((f"{name}.ME", f"{name}.MF"))] == "cascode_pair"
+
+
 def test_one_gate_is_of_loads_on_a_rail_and_of_switches_on_a_clock(spice):
     loads = "ML1 vdd vdd x vss n w=2u l=1u\nML2 vdd vdd y vss n w=2u l=1u"
     clocked = """
