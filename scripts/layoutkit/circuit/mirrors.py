@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.channels import electrical_width, gate_length
 from layoutkit.circuit.parallel_devices import ratio
-from layoutkit.circuit.symmetry_graph import drawing
+from layoutkit.circuit.symmetry_graph import drawing, same_size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -269,7 +269,7 @@ class Mirrors:
                 members = [each for each in family.members if each.id not in taken]
                 members = [each for each in members if each.terminals["d"] not in self._supplies]
                 if not (driven and len(members) >= FEWEST_SOURCES):
-                    members = [each for each in members if not self._is_pulled_beside(each)]
+                    members = [each for each in members if not self._is_pulled_beside(each, tails)]
                 drains = {each.terminals["d"] for each in members}
                 if family.root not in self._supplies or len(drains) < 2 or self._channels.is_logic(gate):
                     continue
@@ -295,14 +295,18 @@ class Mirrors:
     def _is_folded(self, device: Device, folded: Collection[tuple[str, str]]) -> bool:
         return (device.terminals["d"], device.type) in folded and self._above(device, clean=False) is not None
 
-    def _is_pulled_beside(self, device: Device) -> bool:
-        """Whether another transistor of its type pulls the drain of a transistor to its rail, as beside a switch."""
+    def _is_pulled_beside(self, device: Device, tails: Collection[tuple[str, str]]) -> bool:
+        """Whether another transistor of its type pulls the drain of a transistor to its rail, as beside a switch.
+
+        On the tail of an input pair an equal one is the other half of its source, which a common mode drives.
+        """
         net = device.terminals
         beside = self._channels.drains[net["d"]]
         if len(beside) > _MOST_ON_A_DRAIN:
             return True
         alike = [each for each in beside if each.type == device.type and each.terminals["s"] == net["s"]]
-        return any(each.terminals["g"] != net["g"] for each in alike)
+        halves = (net["d"], device.type) in tails
+        return any(each.terminals["g"] != net["g"] and not (halves and same_size(each, device)) for each in alike)
 
     @staticmethod
     def _one_unit(members: Iterable[Device]) -> bool:

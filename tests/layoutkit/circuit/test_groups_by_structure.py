@@ -579,6 +579,23 @@ CIRCUITS = {
             ("resistor_ratio", "R1 R2 R3 R4 R5"),
         },
     ),
+    "tail in two halves, one on a bias and one on the common mode": (
+        """
+        M1 n inp t vss nch w=4u l=1u
+        M2 q inn t vss nch w=4u l=1u
+        M3 t bias vss vss nch w=3u l=2u
+        M4 t ctl vss vss nch w=3u l=2u
+        M5 k bias vss vss nch w=3u l=2u
+        M6 k k vdd vdd pch w=6u l=2u
+        M7 n k vdd vdd pch w=6u l=2u
+        M8 q k vdd vdd pch w=6u l=2u
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("current_mirror", "M3 M5", None, "driven"),
+            ("current_mirror", "M6 M7 M8", "M6", "simple"),
+        },
+    ),
     "reference whose amplifier feeds both of its inputs through resistors": (
         """
         M1 q x t vss nch w=4u l=1u
