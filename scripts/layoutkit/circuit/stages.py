@@ -68,13 +68,17 @@ def inverters(channels: Channels, taken: Collection[str], current_sources: Colle
 
 
 def _ends_as_stage(channels: Channels, device: Device, current_sources: Collection[str]) -> bool:
-    """Whether the source of a transistor is on a supply, a current source or a supply from outside that more share."""
+    """Whether the source of a transistor is on a supply, a current source, a diode or a supply from outside.
+
+    More share one from outside.
+    """
     net = device.terminals["s"]
     if net in channels.supplies:
         return True
     below = [each for each in channels.drains.get(net, ()) if each.type == device.type]
     if below:
-        return all(each.id in current_sources and each.terminals["s"] in channels.supplies for each in below)
+        at_rail = all(each.terminals["s"] in channels.supplies for each in below)
+        return at_rail and all(each.id in current_sources or each.terminals["g"] == net for each in below)
     return _is_fed_from_outside(channels, net) and len(channels.sources[net]) > 1
 
 

@@ -579,6 +579,14 @@ CIRCUITS = {
             ("resistor_ratio", "R1 R2 R3 R4 R5"),
         },
     ),
+    "inverter above a diode": (
+        """
+        M1 o inp k vss nch w=1u l=0.2u
+        M2 o inp vdd vdd pch w=2u l=0.2u
+        M3 k k vss vss nch w=1u l=0.2u
+        """,
+        {("inverter", "M1 M2")},
+    ),
     "tail in two halves, one on a bias and one on the common mode": (
         """
         M1 n inp t vss nch w=4u l=1u
