@@ -124,9 +124,15 @@ def _not(rule: Any, value: Any, _schema: dict[str, Any], root: dict[str, Any]) -
     return _is_exact(rule) and not accepts(rule, value, root)
 
 
+def _if(rule: Any, value: Any, schema: dict[str, Any], root: dict[str, Any]) -> bool:
+    if accepts(rule, value, root):
+        return accepts(schema.get("then", True), value, root)
+    return _is_exact(rule) and accepts(schema.get("else", True), value, root)
+
+
 def _is_exact(schema: Any) -> bool:
-    """Return whether ``accepts`` is false only for invalid values: a schema that just requires properties."""
-    return isinstance(schema, dict) and set(schema) == {"required"}
+    """Return whether ``accepts`` is false only for invalid values: a schema that just asks for properties or a type."""
+    return isinstance(schema, dict) and set(schema) in ({"required"}, {"type"})
 
 
 def _bound(kinds: tuple[type, ...], holds: Callable[[Any, Any], bool]) -> Check:
@@ -152,6 +158,9 @@ _CHECKS: dict[str, Check] = {
     "anyOf": lambda rule, value, _schema, root: any(accepts(sub, value, root) for sub in rule),
     "oneOf": _one_of,
     "not": _not,
+    "if": _if,
+    "then": lambda _rule, _value, _schema, _root: True,
+    "else": lambda _rule, _value, _schema, _root: True,
     "allOf": lambda rule, value, _schema, root: all(accepts(sub, value, root) for sub in rule),
     "required": _bound((dict,), lambda value, rule: all(name in value for name in rule)),
     "minProperties": _bound((dict,), lambda value, rule: len(value) >= rule),

@@ -120,4 +120,4 @@ def test_every_option_that_the_page_names_exists(page, command):
     assert lines
     assert shown - {"--method", "--strict", "--verify"} <= offered
     assert named
-    assert named - {"--tool-names", "--schema"} <= offered  # of http, of mcp and of scripts alone
+    assert named - {"--tool-names", "--schema", "--detail"} <= offered  # of http, of mcp, of scripts and of run alone

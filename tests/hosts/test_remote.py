@@ -26,7 +26,7 @@ TOKEN = "a-token-of-some-length"  # noqa: S105
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 OTA = (Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice").read_text(encoding="utf-8")
 TECHNOLOGY = Path(__file__).parents[2] / "scripts/layoutkit/technology/generic.yaml"
-REQUEST = {"netlist_text": OTA, "technology": "sky130A", "workspace": "ota"}
+REQUEST = {"netlist_text": OTA, "technology": "sky130A", "workspace": "ota", "detail": "full"}
 KINDS = ("gds", "png", "reference_netlist", "extracted_netlist", "drc_report", "lvs_report", "summary")
 
 

@@ -25,7 +25,7 @@ def space(given, **options):
 
 
 def test_every_option_of_a_space_is_one_of_a_build_and_the_others_are_named_by_the_search_itself():
-    of_the_search = {"netlist_path", "netlist_text", "technology", "workspace", "first_stage", "last_stage"}
+    of_the_search = {"netlist_path", "netlist_text", "technology", "workspace", "first_stage", "last_stage", "reviewed"}
     assert set(OPTIONS) | set(FIXED) | of_the_search == set(LayoutRequest.__dataclass_fields__)
 
 
