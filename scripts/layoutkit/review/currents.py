@@ -1,10 +1,11 @@
 """Direct currents of the devices of a circuit: stated ones, and estimates where none is stated.
 
-Pass devices, and switches, carry what they can at full drive. The reference of a mirror carries what a resistor or a
-transistor that is always on leaves it, or what a loop of two unequal transistors and a resistor settles at, else the
-current at a usual overdrive; its outputs carry the ratio. All else follows from Kirchhoff's law at the inner nets:
-tails feed their pairs, stacks pass their current on, outputs carry what their stage leaves. A switching gate carries a
-small part of its full drive in the mean.
+Pass devices, and switches, carry what they can at full drive; what may be part of an amplifier as well carries the
+current of one, and sampling switches carry none (``review.switches``). The reference of a mirror carries what a
+resistor or a transistor that is always on leaves it, or what a loop of two unequal transistors and a resistor settles
+at, else the current at a usual overdrive; its outputs carry the ratio. All else follows from Kirchhoff's law at the
+inner nets: tails feed their pairs, stacks pass their current on, outputs carry what their stage leaves. A switching
+gate carries a small part of its full drive in the mean.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.circuit.orientation import carries_both_ways, is_off
 from layoutkit.extract.predicted_offset import OVERDRIVE_V
+from layoutkit.review.switches import Switches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,9 +37,6 @@ SIGNS = {
     "pnp": {"c": 1, "e": -1},
 }
 """Whether current flows from a terminal into its net (1) or the other way."""
-_ANALOG = frozenset({"current_mirror", "differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair"})
-_FOLLOWS = 20
-"""A transistor in series with a current sink follows its gate; one so many times as strong as the sink passes on."""
 _JUNCTION_V = 0.65
 _THERMAL_V = 0.026
 _SLOPE = 1.3  # of a transistor in weak inversion
@@ -65,10 +64,12 @@ class DeviceCurrents:
     Attributes:
         devices: Current of each device; those that are missing carry none that is known.
         supply_v: Voltage of the supply of each transistor. [V]
+        drive: Current at full drive of switches and pass devices, also of those that carry charge alone. [A]
     """
 
     devices: Mapping[str, Current]
     supply_v: Mapping[str, float]
+    drive: Mapping[str, float]
 
 
 def device_currents(
@@ -89,7 +90,7 @@ def device_currents(
     """
     search = _Estimate(circuit, roles, technology, stated, stated_nets or {})
     search.run()
-    return DeviceCurrents(search.found, search.supply_v)
+    return DeviceCurrents(search.found, search.supply_v, search.drive)
 
 
 class _Estimate:
@@ -101,6 +102,9 @@ class _Estimate:
         self.found = {name: Current(ampere, "stated", stated=True) for name, ampere in stated.items()}
         self.supply_v: dict[str, float] = {}
         self.full: dict[str, float] = {}  # current at full drive [A]
+        self.shortest: dict[str, float] = {}  # length [m]
+        self.drive: dict[str, float] = {}
+        self.unsure: set[str] = set()  # may be pass devices, but are taken for sources
         self.assumed = False  # whether what is found now rests on a bias that is not in the circuit
         self.slow: dict[str, float] = {}  # the same, were it in proportion to 1/L, as it is at a low overdrive [A]
         for device in circuit.devices:
@@ -119,13 +123,13 @@ class _Estimate:
                 self.resistors[other].append((one, ohm, device.id))
             if device.id in self.full:
                 self.gates[device.terminals["g"]].append(device)
-        self.mirrored = {name for each in self.mirrors for name in each.devices}
         self.ends: dict[str, list[tuple[Device, int]]] = defaultdict(list)
         for device in circuit.devices:
             if device.id not in self.off:
                 for terminal, sign in _signs(device).items():
                     own = 0 if device.id in self.both_ways else sign
                     self.ends[device.terminals[terminal]].append((device, own))
+        self.switches = Switches(circuit, roles, self.full, self.shortest, self.ends, self.both_ways)
 
     def _add_drive(self, device: Device) -> None:
         spec = self.technology.device_names.drawn(device.model)
@@ -140,15 +144,15 @@ class _Estimate:
             # The velocity of electrons saturates, so that a short transistor is less strong than a long one promises.
             self.full[device.id] = most * (part if device.type == "pmos" else 2 * part / (1 + part))
             self.slow[device.id] = most * part
+            self.shortest[device.id] = shortest * 1e-6
 
     def run(self) -> None:
         """Find the currents of pass devices and switches, then of the bias, then of all that follows."""
         for name, ampere, how in [each for each in self._stated_nets() if each[0] not in self.found]:
             self._set(name, ampere, how)
         for device in self.circuit.devices:
-            if device.id in self.full and device.id not in {*self.found, *self.off} and self._passes(device):
-                what = "switch" if device.id in self.both_ways else "pass device"
-                self._set(device.id, self.full[device.id], f"{what} at full drive", full=True)
+            if device.id in self.full and device.id not in {*self.found, *self.off}:
+                self._pass_or_switch(device)
         self._gates()
         self._follow()
         order = (
@@ -170,22 +174,22 @@ class _Estimate:
         most = (1 - THRESHOLD) * self.supply_v[name]
         return self.slow[name] * float(min(1.0, OVERDRIVE_V / most) ** 1.5)
 
-    def _passes(self, device: Device) -> bool:
-        """Return whether a transistor feeds a port that nothing inside loads with a current of the other direction."""
-        if (
-            any(device.id in group.devices for group in self.roles.groups if group.type in _ANALOG)
-            or device.terminals["d"] == device.terminals["g"]
-        ):
-            return False
-        outer = {*self.circuit.ports, *self.roles.supplies.power, *self.roles.supplies.ground}
-        supplies = self.roles.supplies
-        ends = [device.terminals["d"], device.terminals["s"]]
-        if not set(ends) <= outer or all(end in supplies for end in ends) or device.terminals["g"] in supplies:
-            return False
-        free = [end for end in ends if end not in supplies]
-        others = [other for end in free for other, _ in self.ends[end] if other.id != device.id and other.is_mos]
-        sinks = sum(self.full.get(other.id, 0.0) for other in others if other.id in self.mirrored)
-        return {other.type for other in others} <= {device.type} and self.full[device.id] >= _FOLLOWS * sinks
+    def _pass_or_switch(self, device: Device) -> None:
+        """Set the current of a pass device or switch; what may amplify is left to what follows."""
+        passes, sure, most = self.switches.passes(device), self.switches.is_sure(device), self.full[device.id]
+        likely = passes and not sure and self.switches.is_likely(device)
+        if passes and (sure or likely):
+            self.drive[device.id] = most
+        if self.switches.carries_charge(device):
+            self._set(device.id, 0.0, "sampling switch, carries charge alone")
+        elif passes and sure:
+            what = "switch" if device.id in self.both_ways else "pass device"
+            self._set(device.id, most, f"{what} at full drive", full=True)
+        elif likely:
+            how = "nothing tells what drives its gate, taken for a switch at full drive"
+            self.found[device.id] = Current(most, how, full=True, assumed=True)
+        elif passes:
+            self.unsure.add(device.id)
 
     def _gates(self) -> None:
         """Give the transistors of switching gates, and those that a clock switches, their mean current."""
@@ -288,11 +292,16 @@ class _Estimate:
         for name in self.full:
             net = self.circuit.device(name).terminals
             if name not in self.off and net["s"] in self.roles.supplies and net["g"] in self.circuit.ports:
-                yield name, self._usual(name), f"current source at {OVERDRIVE_V:g} V overdrive"
+                yield name, self._usual(name), f"{self._taken(name)}current source at {OVERDRIVE_V:g} V overdrive"
+
+    def _taken(self, name: str) -> str:
+        return "nothing tells what drives its gate, taken for a " if name in self.unsure else ""
 
     def _rest(self) -> Iterator[tuple[str, float, str]]:
         for name, most in self.full.items():
-            if name in self.both_ways:
+            if name in self.unsure:
+                yield name, self._usual(name), f"{self._taken(name)}transistor at {OVERDRIVE_V:g} V overdrive"
+            elif name in self.both_ways:
                 yield name, SWITCHING * most, f"switch, {SWITCHING:.0%} of full drive"
             elif name not in self.off:
                 yield name, self._usual(name), f"at {OVERDRIVE_V:g} V overdrive"

@@ -46,9 +46,9 @@ class Electrical:
         self.unjudged: list[Unjudged] = []
         self._weakest: dict[str, Weakest | None] = {}
         self._flows: dict[object, tuple[Weakest | None, kdb.Point]] = {}
-        full = {net for placed in subject.placed if subject.is_full(placed) for _, net, _ in self._ends(placed)}
+        switched = {net for placed in subject.placed if subject.drive(placed) for _, net, _ in self._ends(placed)}
         supplies = {net for net in subject.supplies.power + subject.supplies.ground if net in subject.number}
-        wanted = {subject.number[net] for net in supplies | full if net in subject.number}
+        wanted = {subject.number[net] for net in supplies | switched if net in subject.number}
         networks, unchecked = layout_networks(subject.found, wanted)
         self.networks: dict[str, NetNetwork] = {subject.found.nets[number]: each for number, each in networks.items()}
         self.supplies = sorted(supplies)
@@ -77,7 +77,7 @@ class Electrical:
         for net in self.supplies:
             yield from self.supply_drop(net)
         for placed in self.subject.placed:
-            if self.subject.is_full(placed):
+            if self.subject.drive(placed):
                 yield from self.wire_resistance(placed)
         for net in self.subject.nets:
             yield from self.electromigration(net)
@@ -179,10 +179,7 @@ class Electrical:
 
     def wire_resistance(self, placed: PlacedDevice) -> list[Finding]:
         """Return whether the wires of a pass device or switch cost too much beside its on-resistance."""
-        current = self.subject.current(placed)
-        if not current:
-            return []
-        on_ohm = (1 - THRESHOLD) * self._supply_v(placed) / (2 * current)
+        on_ohm = (1 - THRESHOLD) * self._supply_v(placed) / (2 * self.subject.drive(placed))
         ohm, nets = 0.0, []
         for terminal, net, _ in self._ends(placed):
             network = self.networks.get(net)

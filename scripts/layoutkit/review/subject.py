@@ -147,6 +147,10 @@ class Subject:
         """Return whether a device is a pass device or a switch, at full drive."""
         return any(self.currents.devices[n].full for n in placed.names if n in self.currents.devices)
 
+    def drive(self, placed: PlacedDevice) -> float:
+        """Return the current at full drive of a pass device or switch, whatever it carries; else 0. [A]"""
+        return sum(self.currents.drive.get(name, 0.0) for name in placed.names)
+
     def is_idle(self, placed: PlacedDevice) -> bool:
         """Return whether a transistor is off for good, as dummies are."""
         net = placed.device.terminals

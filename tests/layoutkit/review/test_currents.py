@@ -90,6 +90,133 @@ MB x b vss vss nfet_01v8 W=1u L=1u
     assert found.ampere == pytest.approx(0.202e-3 * 100)
 
 
+PULL_UP = """* what pulls up an output; what drives its gate is elsewhere
+.subckt stage out gate vdd vss
+MP out gate vdd vdd pfet_01v8 W={}u L={}u
+MB x b vss vss nfet_01v8 W=1u L=1u
+.ends
+"""
+"""A supply, a load, an output stage or a pass device, by what drives its gate."""
+
+
+@pytest.mark.parametrize(
+    ("width", "length", "gate", "full"),
+    [
+        (40, 0.5, "gate", False),  # load or output stage
+        (160, 0.5, "gate", False),  # a larger one, longer than what only passes a current on
+        (40, 0.15, "gate", False),
+        (60, 0.15, "gate", True),  # as large as no amplifier makes it
+        (10, 0.15, "enb", True),
+        (10, 0.15, "sleep", True),
+    ],
+)
+def test_a_transistor_whose_gate_is_a_port_alone_is_a_pass_device_by_size_or_by_what_its_gate_is_called(
+    width, length, gate, full
+):
+    found = currents(PULL_UP.format(width, length).replace("gate", gate))["MP"]
+    usual = 0.202e-3 * width * 0.15 / length * USUAL
+    assert (found.full, found.assumed) == (full, not full)
+    if full:
+        assert found.ampere == pytest.approx(0.202e-3 * width)
+    else:
+        assert found.ampere == pytest.approx(usual)
+        assert "nothing tells" in found.how
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_parallel_cards_are_one_pass_device(count):
+    """60 um in as many cards."""
+    card = f"out gate vdd vdd pfet_01v8 W={60 / count}u L=0.15u"
+    cards = [f"MP{number} {card}" for number in range(count)]
+    found = currents(
+        "\n".join(["* x", ".subckt x out gate vdd vss", *cards, "MB x b vss vss nfet_01v8 W=1u L=1u", ".ends", ""])
+    )
+    assert {found[f"MP{number}"].full for number in range(count)} == {True}
+
+
+@pytest.mark.parametrize(
+    "driver", ["MI gate en vdd vdd pfet_01v8 W=1u L=0.15u", "MI y gate vdd vdd pfet_01v8 W=1u L=0.15u"]
+)
+def test_what_an_inverter_drives_or_complements_is_a_switch(driver):
+    """The gate is the output of an inverter inside, or an inverter makes its complement of it."""
+    below = driver.replace("MI", "MJ").replace("vdd vdd pfet", "vss vss nfet")
+    text = PULL_UP.format(10, 0.15).replace(".ends", f"{driver}\n{below}\n.ends")
+    assert currents(text)["MP"].full
+
+
+SAMPLER = """* sampling switch
+.subckt sampler vin out {ports} vdd vss
+MN out {gate} vin vss nfet_01v8 W=10u L=0.15u
+C1 out vss cap_mim_m3_1 W=20u L=20u
+MA y out vss vss nfet_01v8 W=4u L=0.5u
+MB y vb vdd vdd pfet_01v8 W=8u L=0.5u
+.ends
+"""
+
+
+@pytest.mark.parametrize("ports", ["clk vb y", "vb y"], ids=["clocked", "nothing on its gate"])
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_switch_onto_a_capacitor_and_a_gate_carries_charge_alone(ports, hidden):
+    text = SAMPLER.format(ports=ports, gate="clk")
+    found = currents(text.replace("vin out ", "vin ") if hidden else text)["MN"]
+    assert (found.ampere, found.full) == (0, False)
+
+
+def test_a_switch_onto_a_capacitor_with_a_load_carries_a_current():
+    """The same switch with a resistor beside the capacitor."""
+    text = SAMPLER.format(ports="clk vb y", gate="clk").replace(
+        "MA y", "R1 out vss res_high_po_0p69 W=0.69u L=69u\nMA y"
+    )
+    found = currents(text)["MN"]
+    assert found.full
+    assert found.ampere == pytest.approx(0.516e-3 * 10)
+
+
+def test_a_large_pass_device_with_a_capacitor_at_its_port_carries_a_current():
+    text = SAMPLER.format(ports="gate vb y", gate="gate").replace("W=10u L=0.15u", "W=180u L=0.15u")
+    assert currents(text)["MN"].full
+
+
+BOOTSTRAPPED = """* its gate is lifted by the capacitor that the input charges
+.subckt sample vin out clk clkb vdd vss
+MS out g vin vss nfet_01v8 W={}u L=0.15u
+M1 low g vin vss nfet_01v8 W=1u L=0.15u
+M2 low clkb vss vss nfet_01v8 W=1u L=0.15u
+M3 high g vdd high pfet_01v8 W=1u L=0.15u
+M4 g c high high pfet_01v8 W=1u L=0.15u
+M5 c clk vdd vdd pfet_01v8 W=1u L=0.15u
+M6 c clk low vss nfet_01v8 W=1u L=0.15u
+M7 c g low vss nfet_01v8 W=1u L=0.15u
+M8 g vdd e vss nfet_01v8 W=1u L=0.15u
+M9 e clkb vss vss nfet_01v8 W=1u L=0.15u
+C1 high {} cap_mim_m3_1 W=20u L=20u
+.ends
+"""
+
+
+@pytest.mark.parametrize("width", [10, 180])
+def test_a_bootstrapped_switch_carries_charge_alone(width):
+    assert currents(BOOTSTRAPPED.format(width, "low"))["MS"].ampere == 0
+
+
+def test_a_switch_whose_gate_a_charge_pump_lifts_carries_a_current():
+    """The capacitor hangs on a clock, not on what the switch carries."""
+    assert currents(BOOTSTRAPPED.format(10, "clk"))["MS"].full
+
+
+def test_a_transistor_between_ports_as_short_as_can_be_is_taken_for_a_switch():
+    """One of the same width that is longer may be half of a pair, or a cascode."""
+    text = """* lone
+.subckt lone a b gate vss
+M1 a gate b vss nfet_01v8 W=10u L={}u
+MB x b vss vss nfet_01v8 W=1u L=1u
+.ends
+"""
+    short, long = (currents(text.format(length))["M1"] for length in (0.15, 0.5))
+    assert (short.full, short.assumed, long.full, long.assumed) == (True, True, False, True)
+    assert long.ampere == pytest.approx(0.516e-3 * 10 * 0.15 / 0.5 * USUAL)
+
+
 def test_a_pair_whose_nets_are_all_ports_is_no_pass_device():
     text = """* pair
 .subckt pair outp outn inp inn tail vss

@@ -87,15 +87,53 @@ def test_wire_resistance(figure, expected):
     assert severities(planted.review(), "wire-resistance") == expected
 
 
+ELECTRICAL = ("electromigration", "narrow-port", "supply-drop", "single-cut")
+
+
+@pytest.mark.parametrize(("gate", "expected"), [("gate", set()), ("enb", {"electromigration", "narrow-port"})])
+def test_an_output_stage_is_no_pass_device(gate, expected):
+    """40 um of PMOS, 0.5 um long: full drive is far more than its wires may carry, the current of a stage less."""
+    planted, fingers, length = Planted(), 4, 0.5
+    planted.mos("M1", "pmos", 0, 0, 10, length, f"vout {gate} vdd vdd", fingers)
+    planted.mos("M2", "nmos", 20, 0, 2, 1, "x vb vss vss")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 14.0 + track)
+    full = GF.device("pmos").saturation_ma_um * 10 * fingers * GF.device("pmos").min_l * GF.dbu_um / length
+    usual = full * (0.2 / (0.75 * SUPPLY)) ** 1.5
+    assert usual < 0.5 * METAL3.current_ma(WIRE) < 2 * METAL3.current_ma(WIRE) < full
+    musts = {each.id for each in planted.review().findings if each.severity == "must"}
+    assert (musts & set(ELECTRICAL)) >= expected
+    assert bool(musts & set(ELECTRICAL)) is bool(expected)
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_sampling_switch_carries_no_direct_current(held):
+    """Without the capacitor at its output, which may be anywhere then, it is at full drive; its wires count anyway."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 5, 0.28, "vout clk vin vss", 4)
+    if held:
+        planted.plate("C1", 20, 8, 5, "ref vout")
+        planted.via3("vout", 21, 9)
+        planted.label("ref", "Metal5", 22.5, 10.5)
+    planted.comb("vout", 9, left=-200, right=21.2)
+    planted.comb("clk", 7)
+    planted.comb("vin", -3, left=-200)
+    planted.comb("vss", -5)
+    review = planted.review()
+    musts = {each.id for each in review.findings if each.severity == "must"}
+    assert bool(musts & set(ELECTRICAL)) is not held
+    assert severities(review, "wire-resistance") == {"must"}
+
+
 @both("narrow-port", "must")
 def test_a_port_for_the_straps_of_a_pass_device(figure, expected):
     """Its channels are so long that its own current is less than what its six straps may carry."""
     planted, fingers = Planted(), 10
-    planted.mos("M1", "nmos", 0, 0, 2, 4, "vout gate vin vss", fingers)
+    planted.mos("M1", "nmos", 0, 0, 2, 4, "vout en vin vss", fingers)
     straps = (fingers // 2 + 1) * GF.conductors[0].current_ma(0.3)
     saturation = GF.device("nmos").saturation_ma_um * 2 * fingers * 0.28 / 4
     assert saturation < 0.8 * straps
-    for net, track in (("vout", 9), ("gate", 5), ("vss", -12)):
+    for net, track in (("vout", 9), ("en", 5), ("vss", -12)):
         planted.comb(net, track)
     planted.comb("vin", -3, left=-10, width=figure * straps / METAL3.current_ma_um)
     assert severities(planted.review(), "narrow-port", "port vin") == expected
@@ -409,11 +447,11 @@ def test_a_stage_upside_down(places, expected):
 @pytest.mark.parametrize(("y", "expected"), [(12, set()), (-2, {"must"})])
 def test_a_power_device_at_the_wrong_rail(y, expected):
     planted = Planted()
-    planted.mos("M1", "pmos", 0, y, 4, 0.28, "vout gate vdd vdd")
+    planted.mos("M1", "pmos", 0, y, 4, 0.28, "vout enb vdd vdd")
     planted.mos("M2", "nmos", 8, 2, 4, 1, "x vb vss vss")
     for net, track in (("vss", -6.0), ("vdd", 20.0)):
         planted.comb(net, track, left=-8, right=16, width=1)
-    for net, track in (("vout", 7.0), ("gate", 8.5), ("x", 10.0), ("vb", -4)):
+    for net, track in (("vout", 7.0), ("enb", 8.5), ("x", 10.0), ("vb", -4)):
         planted.comb(net, track)
     assert severities(planted.review(), "rail-side") == expected
 

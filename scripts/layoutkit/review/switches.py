@@ -1,0 +1,157 @@
+"""Which transistors are switches or pass devices, how sure that is, and which of them carry charge alone.
+
+A transistor between ports, or between a port and a supply, may be one, as well as a current source or half of a pair
+whose bias is elsewhere. It is at full drive where something inside drives its gate, a clock, an enable or gates of
+both types are on it, or where it is as large as no amplifier makes it. A sampling switch leads to capacitors or gates
+alone, or a capacitor that is charged at its input lifts its gate: no direct current flows in it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.clocks import held_at_supply, is_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.circuit.roles import Roles
+
+_ANALOG = frozenset({"current_mirror", "differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair"})
+_FOLLOWS = 20
+"""A transistor in series with a current sink follows its gate; one so many times as strong as the sink passes on."""
+_LARGE = 300  # W/L of a pass device that nothing else tells; transistors that amplify are smaller, or longer
+_SHORT = 1.2  # its length over the shortest one
+
+
+class Switches:
+    """Tells the switches and pass devices of a circuit.
+
+    Args:
+        circuit: In models of the technology, its transistors oriented.
+        roles: Its roles.
+        full: Current of each transistor at full drive. [A]
+        shortest: Shortest length of each transistor. [m]
+        ends: Devices that carry current at each net, and the direction of it.
+        both_ways: Transistors that carry current both ways.
+    """
+
+    def __init__(
+        self, circuit: Circuit, roles: Roles, full: Mapping[str, float], shortest: Mapping[str, float],
+        ends: Mapping[str, Sequence[tuple[Device, int]]], both_ways: Collection[str],
+    ) -> None:  # fmt: skip
+        self.circuit, self.roles, self.full, self.ends, self.both_ways = circuit, roles, full, ends, both_ways
+        self.analog = {name for group in roles.groups if group.type in _ANALOG for name in group.devices}
+        self.mirrored = {name for group in roles.groups if group.type == "current_mirror" for name in group.devices}
+        inverters = (name for group in roles.groups if group.type == "inverter" for name in group.devices)
+        self.inverted = {circuit.device(name).terminals["d"] for name in inverters}
+        self.short: set[str] = set()
+        self.widths: dict[tuple[object, ...], float] = defaultdict(float)  # W/L of short ones in parallel
+        for name in full:
+            device = circuit.device(name)
+            if device.l * device.params.get("stack", 1) <= _SHORT * shortest[name]:
+                self.short.add(name)
+                self.widths[_parallel(device)] += device.w * device.m / device.l
+
+    def passes(self, device: Device) -> bool:
+        """Return whether a transistor feeds a port that nothing inside loads with a current of the other direction."""
+        net, supplies = device.terminals, self.roles.supplies
+        if device.id in self.analog or net["d"] == net["g"] or net["g"] in supplies:
+            return False
+        outer = {*self.circuit.ports, *supplies.power, *supplies.ground}
+        ends = _channel(device)
+        if not set(ends) <= outer or all(end in supplies for end in ends):
+            return False
+        free = [end for end in ends if end not in supplies]
+        others = [other for end in free for other, _ in self.ends[end] if other.id != device.id and other.is_mos]
+        sinks = sum(self.full.get(other.id, 0.0) for other in others if other.id in self.mirrored)
+        return {other.type for other in others} <= {device.type} and self.full[device.id] >= _FOLLOWS * sinks
+
+    def is_sure(self, device: Device) -> bool:
+        """Return whether size or gate tell that a transistor is a pass device or switch, not part of an amplifier."""
+        gate = device.terminals["g"]
+        driven = any(other.type in {"nmos", "pmos", "npn", "pnp"} for other, _ in self.ends.get(gate, ()))
+        return (
+            self._is_large(device)
+            or driven
+            or self._is_clocked(gate)
+            or gate in self.circuit.black_box_nets
+            or (gate in self.circuit.ports and held_at_supply(gate) is not None)
+        )
+
+    def is_likely(self, device: Device) -> bool:
+        """Return whether a transistor looks like a switch: as short as can be, and alike at both ends."""
+        return device.id in self.both_ways and device.id in self.short
+
+    def carries_charge(self, device: Device) -> bool:
+        """Return whether a switch leads to capacitors or gates alone, or is bootstrapped."""
+        ends = _channel(device)
+        if device.id in self.analog or device.terminals["b"] in ends or any(end in self.roles.supplies for end in ends):
+            return False
+        return self._is_bootstrapped(device) or (
+            self._is_switched(device) and any(self._is_held(device, end) for end in ends)
+        )
+
+    def _is_large(self, device: Device) -> bool:
+        return self.widths.get(_parallel(device), 0.0) >= _LARGE
+
+    def _is_clocked(self, net: str) -> bool:
+        return net in self.roles.clocks or net in self.inverted or is_clock(self.circuit, net)
+
+    def _is_switched(self, device: Device) -> bool:
+        return device.id in self.both_ways or self._is_clocked(device.terminals["g"])
+
+    def _is_held(self, device: Device, net: str) -> bool:
+        """Return whether nothing but capacitors, gates and switches is on a net at an end of a switch.
+
+        What is on a port elsewhere is not known: there a capacitor tells, unless the device is as large as those that
+        feed a load. Inside, a net of several switches without a capacitor leads on.
+        """
+        if net in self.circuit.black_box_nets:
+            return False
+        gates = capacitors = leads_on = False
+        for end in self.circuit.nets[net]:
+            other = self.circuit.device(end.device)
+            channel = other.is_mos and end.terminal in other.kind.ends
+            if other.type == "capacitor" or (channel and other.terminals["d"] == other.terminals["s"]):
+                capacitors = True
+            elif other.is_mos and end.terminal == "g":
+                gates = True
+            elif channel and set(_channel(other)) != set(_channel(device)):
+                if not self._is_switched(other):
+                    return False
+                leads_on = True
+            elif not other.is_mos:
+                return False
+        if net in self.circuit.ports:
+            return capacitors and (device.terminals["g"] in self.roles.clocks or not self._is_large(device))
+        return capacitors or (gates and not leads_on)
+
+    def _is_bootstrapped(self, device: Device) -> bool:
+        """Return whether a transistor of the same gate joins an end to a capacitor that a channel joins to the gate."""
+        gate, joined = device.terminals["g"], defaultdict[str, set[str]](set)
+        for other, _ in self.ends.get(gate, ()):
+            if other.is_mos:
+                joined[gate].update(_channel(other))
+        for end in _channel(device):
+            for other, _ in self.ends.get(end, ()):
+                if other.id == device.id or not other.is_mos or other.terminals["g"] != gate:
+                    continue
+                for plate in set(_channel(other)) - {end}:
+                    for place in self.circuit.nets[plate]:
+                        capacitor = self.circuit.device(place.device)
+                        if capacitor.type == "capacitor":
+                            upper = {capacitor.terminals[each] for each in capacitor.kind.ends} - {plate}
+                            if upper & joined[gate] - set(self.roles.supplies.power + self.roles.supplies.ground):
+                                return True
+        return False
+
+
+def _channel(device: Device) -> tuple[str, str]:
+    return device.terminals["d"], device.terminals["s"]
+
+
+def _parallel(device: Device) -> tuple[object, ...]:
+    return device.type, device.terminals["g"], frozenset(_channel(device))
