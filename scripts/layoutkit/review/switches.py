@@ -120,7 +120,8 @@ class Switches:
             elif other.is_mos and end.terminal == "g":
                 gates = True
             elif channel and set(_channel(other)) != set(_channel(device)):
-                if not self._is_switched(other):
+                is_gate = other.type != device.type and other.terminals["g"] == device.terminals["g"]  # of logic
+                if is_gate or not self._is_switched(other):
                     return False
                 leads_on = True
             elif not other.is_mos:

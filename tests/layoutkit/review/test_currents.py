@@ -177,6 +177,23 @@ def test_a_large_pass_device_with_a_capacitor_at_its_port_carries_a_current():
     assert currents(text)["MN"].full
 
 
+def test_a_starved_inverter_onto_a_capacitor_is_no_sampling_switch():
+    text = """* an inverter, then a starved one
+.subckt delay in out vb vbp vdd vss
+MP0 a in vdd vdd pfet_01v8 W=1u L=0.15u
+MN0 a in vss vss nfet_01v8 W=1u L=0.15u
+MP1 out a top vdd pfet_01v8 W=1u L=0.15u
+MN1 out a foot vss nfet_01v8 W=1u L=0.15u
+MP2 top vbp vdd vdd pfet_01v8 W=1u L=1u
+MN2 foot vb vss vss nfet_01v8 W=1u L=1u
+C1 out vss cap_mim_m3_1 W=5u L=5u
+.ends
+"""
+    found = currents(text)
+    assert found["MP1"].ampere > 0
+    assert found["MN1"].ampere > 0
+
+
 BOOTSTRAPPED = """* its gate is lifted by the capacitor that the input charges
 .subckt sample vin out clk clkb vdd vss
 MS out g vin vss nfet_01v8 W={}u L=0.15u
