@@ -1,7 +1,7 @@
 """Direct currents of the devices of a circuit: stated ones, and estimates where none is stated.
 
 Pass devices, and switches, carry what they can at full drive; what may be part of an amplifier as well carries the
-current of one, and sampling switches carry none (``review.switches``). The reference of a mirror carries what a
+current of one, and sampling switches carry none (``review.pass_devices``). The reference of a mirror carries what a
 resistor or a transistor that is always on leaves it, or what a loop of two unequal transistors and a resistor settles
 at, else the current at a usual overdrive; its outputs carry the ratio. All else follows from Kirchhoff's law at the
 inner nets: tails feed their pairs, stacks pass their current on, outputs carry what their stage leaves. A switching
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.circuit.orientation import carries_both_ways, is_off
 from layoutkit.extract.predicted_offset import OVERDRIVE_V
-from layoutkit.review.switches import Switches
+from layoutkit.review.pass_devices import Switches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
