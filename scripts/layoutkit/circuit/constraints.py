@@ -1,7 +1,8 @@
 """Layout constraints of a circuit: one object and its JSON file.
 
 Recognition, a user's file or a model's suggestion fill a ``Constraints``; the placer and the router obey it. The file
-is what ``plan.suggest_constraints`` writes, every section optional::
+is what ``plan.suggest_constraints`` writes, every section optional. Where it states ``supplies`` and none of the first
+six, recognition with these supplies completes it::
 
     {"symmetry": [{"pairs": [["M1", "M2"]], "self_symmetric": ["M5"], "net_pairs": [["inp", "inn"]], "reason": "..."}],
      "matching": [{"devices": ["M1", "M2"], "arrangement": "auto", "reason": "..."}],
@@ -280,6 +281,7 @@ ENTRIES: dict[str, type[Any]] = {
 }
 """Name of each list of constraints to the class of its entries."""
 _ALWAYS = ("symmetry", "matching", "net_priorities")
+_OF_DEVICES = ("symmetry", "matching", "proximity", "alignment", "ordering", "abutment")
 
 
 def _entry(kind: type[Any], entry: Mapping[str, Any]) -> Any:
@@ -309,21 +311,25 @@ class ConstraintFault(NamedTuple):
     value: Any = None
 
 
-def parse_constraints(text: str) -> Constraints:
-    """Return the constraints of a JSON text.
+def parse_data(text: str) -> Any:
+    """Return the JSON data of a file of constraints, whose format is not checked.
 
     Raises:
-        LayoutkitError: If it is not JSON, or has another format; the details list every fault.
+        LayoutkitError: If it is not JSON.
     """
     from layoutkit.circuit.readers.json_reader import parse_json
 
     try:
-        data = parse_json(text)
+        return parse_json(text)
     except LayoutkitError as error:
         reason = short(str(error))
         message = f"the file of constraints is not JSON ({reason}); give a file as plan.suggest_constraints writes it"
         raise LayoutkitError(message, details={"param_name": "constraints"}) from error
-    return Constraints.from_json(data)
+
+
+def leaves_devices_open(data: Mapping[str, Any]) -> bool:
+    """Return whether constraints state supplies, and nothing about how devices are matched or placed."""
+    return "supplies" in data and not any(name in data for name in _OF_DEVICES)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from layoutkit.circuit.constraint_faults import check_constraints
-from layoutkit.circuit.constraints import PRIORITIES, Constraints, NetPriority, Outline, parse_constraints
+from layoutkit.circuit.constraints import (
+    PRIORITIES,
+    Constraints,
+    NetPriority,
+    Outline,
+    leaves_devices_open,
+    parse_data,
+)
 from layoutkit.circuit.repeated import Hierarchy
 from layoutkit.errors import LayoutkitError, NetlistError, listed, sentences
 
@@ -325,23 +332,31 @@ def make_design(
     from layoutkit.flow.deep_wells import isolated_bodies
     from layoutkit.flow.hierarchy import Chip, levels_of, repeated_subcircuits
 
-    stated = None
+    stated, completed = None, False
     if request.constraints is not None:
-        stated = read_constraints(request.constraints)
+        data = constraints_data(request.constraints)
+        stated, completed = Constraints.from_json(data), leaves_devices_open(data)
         check_constraints(stated, circuit)
     circuit = ranked(circuit)
     devices, nets = {each.id: each.id for each in circuit.devices}, {net: net for net in circuit.nets}
     names = {**devices, **nets}
     if stated is not None:
         stated = with_names(stated, names)
+    arranged = None if completed else stated
     supplies = find_roles(circuit).supplies
     deep_wells, notes = isolated_bodies(circuit, technology, with_names(request.deep_well_net, nets))
     chip = Chip(frozenset({*supplies.power, *supplies.ground}), substrate_net(circuit), deep_wells)
     hierarchy, kept_flat = Hierarchy(), tuple[str, ...]()
     if not request.flatten:
-        hierarchy, kept_flat = repeated_subcircuits(circuit, chip, stated, refused or {})
+        hierarchy, kept_flat = repeated_subcircuits(circuit, chip, arranged, refused or {})
     top, levels = levels_of(circuit, hierarchy, chip)
-    whole = stated if stated is not None else suggested_by_level(top, levels, hierarchy)
+    whole = arranged if arranged is not None else suggested_by_level(top, levels, hierarchy)
+    if completed and stated is not None:
+        whole = replace(whole, **{each.name: found for each in fields(stated) if (found := getattr(stated, each.name))})
+        notes = (
+            *notes,
+            "the constraints state supplies and no groups; recognition with these supplies finds the groups",
+        )
     whole = _with_priorities(whole, request, circuit)
     whole = replace(whole, net_priorities=with_names(whole.net_priorities, nets))
     frame = _Frame(request, technology, source_of(request.constraints))
@@ -404,11 +419,21 @@ def read_constraints(given: str | Mapping[str, Any]) -> Constraints:
         FileError: If the file cannot be read.
         LayoutkitError: If it is not JSON or has another format; the details list every fault.
     """
+    return Constraints.from_json(constraints_data(given))
+
+
+def constraints_data(given: str | Mapping[str, Any]) -> Any:
+    """Return constraints as the JSON data that is given or that its file holds; its format is not checked.
+
+    Raises:
+        FileError: If the file cannot be read.
+        LayoutkitError: If it is not JSON.
+    """
     from layoutkit.layout.files import read_bytes
 
     if not isinstance(given, str):
-        return Constraints.from_json(given)
-    return parse_constraints(read_bytes(given, max_bytes=MAX_CONSTRAINTS_BYTES).decode("utf-8-sig", "replace"))
+        return given
+    return parse_data(read_bytes(given, max_bytes=MAX_CONSTRAINTS_BYTES).decode("utf-8-sig", "replace"))
 
 
 def supplies_of(constraints: Constraints | None) -> StatedSupplies | None:

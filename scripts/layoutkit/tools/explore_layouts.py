@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit import given_netlist
+from layoutkit.circuit.constraints import Constraints
 from layoutkit.errors import FileError, LayoutkitError, sentences
 from layoutkit.explore.exploration import FRONT, PAGE, RESULT, Search, explore
 from layoutkit.explore.jobs import Limits
@@ -17,7 +18,7 @@ from layoutkit.explore.netlist_suite import PAGE as BOARD_PAGE
 from layoutkit.explore.objectives import objectives_of
 from layoutkit.explore.scoreboard import slower, worse
 from layoutkit.explore.search_space import Space, option_faults
-from layoutkit.flow.design import read_constraints
+from layoutkit.flow.design import constraints_data
 from layoutkit.layout.files import read_bytes
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def _search(params: Mapping[str, Any], tell: Callable[[str], None]) -> Answer:
         raise LayoutkitError("against compares boards of netlist_folders; give it with those")
     options = dict(params.get("options", {}))
     if "constraints" in params:
-        options["constraints"] = read_constraints(params["constraints"]).to_json()
+        options["constraints"] = constraints_data(params["constraints"])
+        Constraints.from_json(options["constraints"])  # refuses another format here, once
     search = Search(
         netlist=NetlistInputs.of(given_netlist(params)),
         space=Space.of(params.get("space", {}), params.get("technologies", ["generic"]), options),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device, constraint_faults, read_netlist, recognise
 from layoutkit.circuit.constraint_faults import check_constraints
-from layoutkit.circuit.constraints import Constraints, parse_constraints
+from layoutkit.circuit.constraints import Constraints, parse_data
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError
 
@@ -246,7 +246,7 @@ def test_the_schema_of_a_suggestion_is_that_of_the_file():
 
 def test_constraints_come_back_from_json_as_they_were(comparator):
     suggested = suggest_constraints(comparator)
-    assert parse_constraints(json.dumps(suggested.to_json())) == suggested
+    assert Constraints.from_json(parse_data(json.dumps(suggested.to_json()))) == suggested
     everything = {
         "symmetry": [{"pairs": [["a", "b"]], "self_symmetric": ["c"], "net_pairs": [["x", "y"]], "reason": "r"}],
         "matching": [{"devices": ["a", "b"], "arrangement": "ABBA", "reason": "r"}],

@@ -12,7 +12,7 @@ from layoutkit.circuit.constraints import Constraints
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError
 from layoutkit.flow.build import build_layout
-from layoutkit.flow.design import LayoutRequest, read_constraints
+from layoutkit.flow.design import LayoutRequest, make_design, read_circuit, read_constraints
 from layoutkit.flow.placement_outcomes import place_outcomes
 from layoutkit.flow.summary import faults
 from layoutkit.place import Rectangle
@@ -465,6 +465,51 @@ def test_stated_supplies_get_a_rail_and_others_do_not(build, tmp_path):
     assert port(again, "hi") == port(report, "hi")
     # Taken out again, they are found again: nothing stays behind.
     assert port(build(LOADED, {"supplies": {"ground": ["lo"]}}, last_stage="route"), "hi")["use"] == "signal"
+
+
+RAIL_PAIR = """.subckt rail hi lo inp inn out ib
+M1 x inp t lo nmos W=4u L=0.5u nf=2
+M2 out inn t lo nmos W=4u L=0.5u nf=2
+M3 x x hi hi pmos W=4u L=0.5u nf=2
+M4 out x hi hi pmos W=4u L=0.5u nf=2
+M5 t ib lo lo nmos W=4u L=1u
+.ends
+"""
+SUPPLIES = {"supplies": {"power": ["hi"], "ground": ["lo"]}}
+
+
+def recognise(constraints):
+    request = LayoutRequest(netlist_text=RAIL_PAIR, technology="sky130A", constraints=constraints)
+    technology = load("sky130A")
+    design, notes = make_design(request, technology, read_circuit(request, technology)[0])
+    sizes = sorted(tuple(sorted(str(device.id) for device in group.devices)) for group in design.groups)
+    return design, sizes, [note for note in notes if "recognition" in note]
+
+
+@pytest.mark.parametrize("more", [{}, {"net_currents": [{"net": "out", "current": 1e-4}]}])
+def test_supplies_without_groups_are_completed_by_recognition(more):
+    design, drawn, notes = recognise({**SUPPLIES, **more})
+    assert drawn == [("M1", "M2"), ("M3", "M4"), ("M5",)]
+    assert ("M1", "M2") in {pair for group in design.constraints.symmetry for pair in group.pairs}
+    assert design.supplies == {"hi", "lo"}
+    assert design.whole.currents == ({"out": 1e-4} if more else {})
+    assert notes == ["the constraints state supplies and no groups; recognition with these supplies finds the groups"]
+
+
+@pytest.mark.parametrize("stated", [{"matching": [{"devices": ["M3", "M4"]}]}, {"matching": []}, {"symmetry": []}])
+def test_groups_beside_supplies_replace_recognition(stated):
+    design, drawn, notes = recognise({**SUPPLIES, **stated})
+    of_pair = [("M3", "M4")] if stated.get("matching") else [("M3",), ("M4",)]
+    assert drawn == [("M1",), ("M2",), *of_pair, ("M5",)]
+    assert (design.constraints.symmetry, notes) == ((), [])
+
+
+def test_a_completed_build_goes_on_with_the_same_groups(build, tmp_path):
+    first = build(RAIL_PAIR, SUPPLIES, last_stage="place")
+    request = LayoutRequest(workspace=str(tmp_path / "sky130A"), first_stage="route", last_stage="currents")
+    again = build_layout(replace(request, constraints=str(tmp_path / "constraints.json")))
+    assert [path for path in outcomes(again) if path.startswith("matching")] == ["matching[0]", "matching[1]"]
+    assert any("recognition with these supplies" in text for text in first["warnings"])
 
 
 def test_wrong_supplies_are_refused_with_all_other_faults(build):
