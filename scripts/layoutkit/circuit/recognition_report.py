@@ -59,7 +59,7 @@ def symmetry_lines(structures: Sequence[SymmetricStructure]) -> list[str]:
         if each.net_pairs:
             text += f"; nets {listed((f'{left}/{right}' for left, right in each.net_pairs), MOST_NAMED)}"
         if each.unmatched:
-            text += f"; {each.unmatched} devices on these nets have no image"
+            text += f"; {each.unmatched} device{'s have' if each.unmatched > 1 else ' has'} no image on these nets"
         lines.append(text)
     return lines
 

@@ -412,8 +412,10 @@ class _Rails:
         kind = self._type.upper()
         parts = [_NAME] if net in self._named else []
         if self._bodies[net]:
-            count = self._bodies[net]
-            parts.append(f"body of {count} {kind} transistor{'s' * (count > 1)}, {self._ends[net]} of them end on it")
+            count, ends = self._bodies[net], self._ends[net]
+            on_it = f"{ends} of them end{'s' * (ends == 1)} on it"
+            parts.append(f"body of {count} {kind} transistor{'s' * (count > 1)}, {on_it}")
         elif self._ends[net]:
-            parts.append(f"{self._ends[net]} {kind} transistors end on it")
+            ends = self._ends[net]
+            parts.append(f"{ends} {kind} transistor{'s end' if ends > 1 else ' ends'} on it")
         return "; ".join(parts)

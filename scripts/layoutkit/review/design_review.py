@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.errors import listed
 from layoutkit.review.coupling import Coupling
 from layoutkit.review.dead_metal import DeadMetal
 from layoutkit.review.electrical import Electrical
@@ -33,6 +34,13 @@ def unmatched(result: LvsResult) -> Review:
     reason = "the layout does not match the netlist, so that nothing was looked at"
     technology, name = result.extraction.technology, result.extraction.cell_name
     return Review((), (Unjudged("all", reason, matters=True),), (), technology.dbu_um, name)
+
+
+def _not_compared(result: LvsResult) -> list[Unjudged]:
+    """Return the black boxes, which LVS did not compare: nobody signs a layout that is not all of its netlist."""
+    boxes = [f"{box.id} ({box.cell})" for box in result.reference.black_boxes]
+    what = f"LVS is not complete: not drawn and not compared {'is' if len(boxes) == 1 else 'are'} {listed(boxes)}"
+    return [Unjudged("all", what, matters=True)] if boxes else []
 
 
 def review_layout(
@@ -71,6 +79,7 @@ def review_layout(
     ):
         findings += list(reviewer.findings())
         unjudged += reviewer.unjudged
+    unjudged += _not_compared(result)
     findings.sort(key=lambda f: (SEVERITIES.index(f.severity), f.id, f.box.left, f.box.bottom, f.measured, f.nets))
     currents = subject.currents.devices
     estimated = [

@@ -141,11 +141,12 @@ class Floorplan:
         wrong = [p for p in own if sides[p.device.terminals["s"]] * (p.centre[1] - middle) < 0]
         if len(own) < _LEAST_AT_RAILS:
             return []
+        lie = "lies" if len(wrong) == 1 else "lie"
         return subject.finding(
             "rail-side.share",
             len(wrong) / len(own),
             box_around(placed.box for placed in wrong),
-            f"{len(wrong)} of {len(own)} transistors at a rail lie nearer to the other one: {names_of(wrong)}",
+            f"{len(wrong)} of {len(own)} transistors at a rail {lie} nearer to the other one: {names_of(wrong)}",
             "NMOS at the ground rail, PMOS at the power rail",
             devices=wrong,
         )

@@ -51,6 +51,16 @@ class MatchedDevices:
     relatives: tuple[PlacedDevice, ...]
     spread: bool = False
 
+    @property
+    def is_plural(self) -> bool:
+        """Whether the role in words is a plural."""
+        return self.words.startswith(("the bars", "resistors", "capacitors", "equal", "bipolar"))
+
+    @property
+    def has(self) -> str:
+        """The verb that follows the role in words."""
+        return "have" if self.is_plural else "has"
+
 
 class Matching:
     """The findings on matched groups of one layout.
@@ -112,7 +122,7 @@ class Matching:
             "group-apart.gap",
             gap,
             hull,
-            f"{group.words} {names} has {gap:.3g} um between its devices",
+            f"{group.words} {names} {group.has} {gap:.3g} um between {'their' if group.is_plural else 'its'} devices",
             "place them side by side, or interleave them",
             devices=group.devices,
         )
@@ -151,11 +161,13 @@ class Matching:
         fingers = [finger for placed in group.devices for finger in placed.fingers if finger.around is not None]
         turned = Counter(bool(finger.around and finger.around.vertical) for finger in fingers)
         if len(turned) > 1:
+            was = "is" if min(turned.values()) == 1 else "are"
             yield from subject.finding(
                 "group-unlike.orientation",
                 min(turned.values()),
                 hull,
-                f"{min(turned.values())} of {len(fingers)} channels of {group.words} {names} are turned by 90 degrees",
+                f"{min(turned.values())} of {len(fingers)} channels of {group.words} {names} {was} turned "
+                "by 90 degrees",
                 "draw all units in one orientation",
                 devices=group.devices,
             )

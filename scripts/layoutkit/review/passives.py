@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from fractions import Fraction
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -90,7 +91,8 @@ class Passives:
             "passives",
             len(sizes) - 1,
             box_around(placed.box for placed in group.devices),
-            f"{group.words} {names_of(group.devices)} is drawn in {len(sizes)} unlike units: {shown}",
+            f"{group.words} {names_of(group.devices)} {'are' if group.is_plural else 'is'} "
+            f"drawn in {len(sizes)} unlike units: {shown}",
             "equal units, in series and in parallel",
             devices=group.devices,
             most="must" if even else "should",
@@ -100,16 +102,34 @@ class Passives:
         """Return whether a group lies in several places."""
         boxes = [box for placed in group.devices for box in placed.boxes]
         judged = group.strict or group.words == _STRING  # the halves of a pair may lie at both sides of its axis
-        banks = self._banks(boxes) if judged else 1
+        banks = self._banks(boxes) if judged and not self._array(group) else 1
         return self.subject.finding(
             "passives",
             banks - 1,
             box_around(boxes),
-            f"{group.words} {names_of(group.devices)} lies in {banks} places",
+            f"{group.words} {names_of(group.devices)} {'lie' if group.is_plural else 'lies'} in {banks} places",
             "one bank, the units interleaved",
             devices=group.devices,
             most="must" if group.strict else "should",
         )
+
+    def _array(self, group: MatchedDevices) -> list[kdb.Box]:
+        """Return the plates of the array that a group fills at one pitch inside a frame of dummies; none without."""
+        units = [box for placed in group.devices for box in placed.boxes]
+        size, half = (units[0].width(), units[0].height()), self.subject.technology.to_dbu(_BANK_UM)
+        alike = {(box.left, box.bottom): box for box in units}
+        dummies = self.subject.idle_passives(group.devices[0].device.type)
+        idle = {(box.left, box.bottom): box for box in dummies if (box.width(), box.height()) == size}
+        places = region_of(box.enlarged(half, half) for box in (alike | idle).values()).merged()
+        (bank, *others) = [each.bbox() for each in places.each() if any(box.inside(each.bbox()) for box in units)]
+        idle = {at: box for at, box in idle.items() if box.inside(bank)}
+        columns, rows = (sorted({at[axis] for at in alike | idle}) for axis in (0, 1))
+        steps = [{b - a for a, b in pairwise(line)} for line in (columns, rows)]
+        frame = {(x, y) for x in columns for y in rows if x in (columns[0], columns[-1]) or y in (rows[0], rows[-1])}
+        whole = len(alike | idle) == len(columns) * len(rows)
+        if others or not whole or max(map(len, steps)) > 1 or alike.keys() & frame:
+            return []
+        return [*alike.values(), *idle.values()]
 
     def _strings(self) -> Iterator[MatchedDevices]:
         """Yield the resistors of several bars that are in no group, those in series as one."""
@@ -153,7 +173,7 @@ class Passives:
             "passives",
             bare,
             hull,
-            f"{group.words} {names_of(group.devices)} has no dummy bar at {bare} of its 2 ends",
+            f"{group.words} {names_of(group.devices)} {group.has} no dummy bar at {bare} of its 2 ends",
             "a dummy bar at each end of the bank",
             devices=group.devices,
             most="should",
@@ -161,23 +181,18 @@ class Passives:
 
     def spare_units(self, group: MatchedDevices) -> list[Finding]:
         """Return whether more dummies than units lie in and around a bank."""
-        subject = self.subject
-        kind, units = group.devices[0].device.type, sum(len(placed.boxes) for placed in group.devices)
-        reach = subject.technology.to_dbu(_BANK_UM)
-        around = box_around(placed.box for placed in group.devices).enlarged(reach, reach)
-        tied = [
-            box for placed in subject.placed if placed.device.type == kind and _is_tied(placed) for box in placed.boxes
-        ]
-        idle = [finger.place for finger in subject.extraction.dummies if finger.kind.name == kind]
-        spots = [box.center() for box in tied] + [
-            kdb.DPoint(*place).to_itype(subject.technology.dbu_um) for place in idle
-        ]
-        count = sum(around.contains(spot) for spot in spots)
+        subject, boxes = self.subject, [box for placed in group.devices for box in placed.boxes]
+        units, reach = len(boxes), subject.technology.to_dbu(_BANK_UM)
+        array = self._array(group)
+        around = box_around(array) if array else box_around(boxes).enlarged(reach, reach)
+        idle = subject.idle_passives(group.devices[0].device.type)
+        count = sum(box.touches(around) for box in idle)
         return subject.finding(
             "passives",
             max(0, count - units),
             around,
-            f"{group.words} {names_of(group.devices)} has {count} dummies around {units} units",
+            f"{group.words} {names_of(group.devices)} {group.has} {count} dummies around "
+            f"{units} unit{'s' * (units > 1)}",
             "dummies at the edge of the bank only",
             devices=group.devices,
             most="should",

@@ -44,7 +44,8 @@ class Repeated:
         ways = [[f.around is not None and f.around.vertical for p in cell for f in p.fingers[:1]] for cell in cells]
         usual = max(ways, key=ways.count)
         odd = [cell for cell, way in zip(cells, ways, strict=True) if way != usual]
-        return self._found("turned", len(odd), odd or cells, f"{len(odd)} of them are turned by 90 degrees", len(cells))
+        words = f"{len(odd)} of them {'is' if len(odd) == 1 else 'are'} turned by 90 degrees"
+        return self._found("turned", len(odd), odd or cells, words, len(cells))
 
     def unlike(self, cells: Sequence[Cell]) -> list[Finding]:
         """Return whether the cells differ in the places or sizes of their devices."""
@@ -67,7 +68,13 @@ class Repeated:
             return []
         pitch = max(max(each) - min(each) for each in zip(*centres, strict=True)) / (len(centres) - 1)
         jumps = sum(dist(one, other) > _NEXT * pitch for one, other in pairwise(centres))
-        return self._found("order", jumps, cells, f"{jumps} of them do not lie beside the one that drives them", 0)
+        return self._found(
+            "order",
+            jumps,
+            cells,
+            f"{jumps} of them {'does' if jumps == 1 else 'do'} not lie beside the one that drives them",
+            0,
+        )
 
     def _found(self, figure: str, measured: float, wrong: Sequence[Cell], words: str, count: int) -> list[Finding]:
         """Return the finding; ``count``: how many cells must match, below three of which none must."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -37,6 +38,13 @@ class Limit:
     source: str
     at_least: bool = False
 
+    @property
+    def is_inverted(self) -> bool:
+        """Whether what is severe is reached before what is worth mending."""
+        if self.must is None or self.should is None:
+            return False
+        return self.must > self.should if self.at_least else self.must < self.should
+
     def beyond(self, figure: float) -> tuple[Severity, float] | None:
         """Return the severity of a figure and the limit that it is beyond; None if it is within both."""
         for severity in SEVERITIES:
@@ -56,7 +64,7 @@ def limits_with(given: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Limi
     """Return the limits with those that the user states, such as ``{"axis": {"must": 2}}``; null is never.
 
     Raises:
-        LayoutkitError: If a name is no limit; the details list every fault.
+        LayoutkitError: If a name is no limit, or a figure is negative or inverted; the details list every fault.
     """
     limits = dict(shipped_limits())
     faults = [f"{name!r} is no limit{did_you_mean(name, limits)}" for name in given or {} if name not in limits]
@@ -65,4 +73,20 @@ def limits_with(given: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Limi
         raise LayoutkitError(message, details={"param_name": "limits", "errors": faults})
     for name, values in (given or {}).items():
         limits[name] = replace(limits[name], **values)
+        faults += [
+            f"{name}.{severity} is {value}, and must be a figure of 0 or more, or null for never"
+            for severity, value in values.items()
+            if value is not None and not 0 <= value < math.inf
+        ]
+        limit = limits[name]
+        if limit.is_inverted and "should" not in values:  # the stricter must that the user states holds for both
+            limits[name] = replace(limit, should=limit.must)
+        elif limit.is_inverted:
+            shipped, milder = " as shipped" * ("must" not in values), "more" if limit.at_least else "less"
+            faults.append(
+                f"{name}: should is {limit.should:g}, and must is {limit.must:g}{shipped}: state a should of "
+                f"{limit.must:g} or {milder}, or another must"
+            )
+    if faults:
+        raise LayoutkitError(listed(faults), details={"param_name": "limits", "errors": faults})
     return limits

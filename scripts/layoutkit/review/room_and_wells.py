@@ -174,7 +174,8 @@ class RoomAndWells:
                     "well-tap.domain",
                     len(bare),
                     box_around(placed.box for placed in bare),
-                    f"no ring of {net} encloses {names_of(bare)}, which lie beside another supply domain",
+                    f"no ring of {net} encloses {names_of(bare)}, which {'lies' if len(bare) == 1 else 'lie'} "
+                    "beside another supply domain",
                     "a ring of taps around each domain",
                     devices=bare,
                     nets=[net],
@@ -196,7 +197,8 @@ class RoomAndWells:
             "rings.dummies",
             count,
             box_around(lone),
-            f"{count} transistors that are off for good lie beside none that they could guard",
+            f"{count} {'transistors that are' if count > 1 else 'transistor that is'} off for good "
+            f"{'lie beside none that they' if count > 1 else 'lies beside none that it'} could guard",
             "place dummies at the ends of the rows that they belong to, or leave them out",
         )
 

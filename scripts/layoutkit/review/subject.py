@@ -105,13 +105,14 @@ class Subject:
         self.supplies = self.roles.supplies
         self.number = {name: number for number, name in self.found.nets.items()}
         self.cell: kdb.Cell = self.extraction.layout.cell(self.extraction.cell_name)
+        self._bodies = _Bodies(result)
         self.placed = self._placed(result)
         self.by_name = {name: placed for placed in self.placed for name in placed.names}
         self.by_key = {placed.key: placed for placed in self.placed}
         self._shapes: dict[tuple[str, str], kdb.Region] = {}
 
     def _placed(self, result: LvsResult) -> tuple[PlacedDevice, ...]:
-        shapes = _Bodies(result)
+        shapes = self._bodies
         keys = {index: name for name, (index, _) in self.found.sources.items()}
         found = []
         for index, drawn in enumerate(self.extraction.devices):
@@ -176,6 +177,17 @@ class Subject:
         """The channels of dummies: those that extraction leaves out, and those that are off for good."""
         boxes = [finger.around.box for finger in self.extraction.dummies if finger.around is not None]
         return boxes + [box for placed in self.placed if self.is_idle(placed) for box in placed.boxes]
+
+    def idle_passives(self, kind: str) -> list[kdb.Box]:
+        """Return the bars or plates of dummies: left out by extraction, or with one net at both ends."""
+        found = [self._bodies.box(finger) for finger in self.extraction.dummies if finger.kind.name == kind]
+        for placed in self.placed:
+            if (
+                placed.device.type == kind
+                and len({placed.device.terminals[end] for end in placed.device.kind.ends}) == 1
+            ):
+                found += placed.boxes
+        return found
 
     def feeds(self, net: str) -> dict[tuple[PlacedDevice, str], Feeds]:
         """Return where the terminals of devices meet the wires of a net, by device and terminal of the netlist."""

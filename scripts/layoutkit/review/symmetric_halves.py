@@ -61,30 +61,38 @@ class Symmetry:
 
     def axis(self, structure: SymmetryGroup) -> list[Finding]:
         """Return whether devices of a symmetric structure are off their common axis."""
-        subject, by_name = self.subject, self.subject.by_name
+        by_name = self.subject.by_name
         pairs = [(by_name[a], by_name[b]) for a, b in structure.pairs if a in by_name and b in by_name]
         pairs = [pair for pair in pairs if pair[0] is not pair[1]]
         alone = [by_name[name] for name in structure.self_symmetric if name in by_name]
         if len(pairs) + len(alone) < 1 or not pairs:
             return []
         best = min((_axis(pairs, alone, upright=upright) for upright in (True, False)), key=_badness)
-        limit = subject.limits["axis"].should or 0.0
-        off = [(error, devices) for error, devices in best.errors if subject.um(error) > limit]
+        strict = [each for each in best.errors if len(each[1]) > 1 and not self._switches(each[1])]
+        others = [each for each in best.errors if each not in strict]
+        return [*self._off_axis("axis", best, strict), *self._off_axis("axis.tail", best, others)]
+
+    def _off_axis(
+        self, name: str, axis: Axis, errors: Sequence[tuple[float, tuple[PlacedDevice, ...]]]
+    ) -> list[Finding]:
+        """Return whether devices miss their axis by more than the limit of this name."""
+        subject, limit = self.subject, self.subject.limits[name]
+        off = [(error, devices) for error, devices in errors if limit.beyond(subject.um(error))]
         if not off:
             return []
-        strict = [each for each in off if len(each[1]) > 1 and not self._switches(each[1])]
-        worst, devices = max(strict or off, key=lambda each: (each[0], each[1][0].index))
-        every = subject.devices(name for _, members in off for placed in members for name in placed.names)
+        worst, devices = max(off, key=lambda each: (each[0], each[1][0].index))
+        every = subject.devices(part for _, members in off for placed in members for part in placed.names)
         names = ", ".join(sorted("/".join(placed.id for placed in members) for _, members in off))
-        line = f"the {'vertical' if best.upright else 'horizontal'} axis at {subject.um(best.place):.3f} um"
+        line = f"the {'vertical' if axis.upright else 'horizontal'} axis at {subject.um(axis.place):.3f} um"
+        misses, are = ("miss", ", or are unlike each other,") if len(every) > 1 else ("misses", "")
+        by = f"by {'up to ' * (len(off) > 1)}{subject.um(worst):.3g} um"
         return subject.finding(
-            "axis",
+            name,
             subject.um(worst),
             box_around(placed.box for placed in devices),
-            f"{names} miss {line}, or are unlike each other, by up to {subject.um(worst):.3g} um",
+            f"{names} {misses} {line}{are} {by}",
             "mirror the two halves about one axis, and centre what belongs to both",
             devices=every,
-            most="must" if strict else "should",  # a tail off the axis, or a switch, unbalances no more than wires
         )
 
     def _switches(self, devices: Sequence[PlacedDevice]) -> bool:

@@ -1,5 +1,6 @@
 """Each limit judges a layout 10 % inside it and one 10 % outside of it right; what is inside is arithmetic here."""
 
+import math
 from dataclasses import replace
 
 import klayout.db as kdb
@@ -14,7 +15,7 @@ from layoutkit.lvs.compare import compare
 from layoutkit.parasitics.layout_circuit import layout_circuit
 from layoutkit.parasitics.layout_networks import layout_networks
 from layoutkit.review.design_review import review_layout, unmatched
-from layoutkit.review.review_limits import shipped_limits
+from layoutkit.review.review_limits import limits_with, shipped_limits
 from layoutkit.review.room_and_wells import largest_empty
 
 METAL3 = GF.conductor("Metal3")
@@ -359,7 +360,8 @@ def test_pair_off_its_axis(figure, expected):
 def test_halves_that_are_unlike():
     """Two fingers of half the width, about the same axis, are not the image of one finger."""
     review = wired(pair(w=2, fingers=2, dx=0.0)).review()
-    (found,) = (each for each in review.findings if each.id == "axis")
+    found, tail = (each for each in review.findings if each.id == "axis")
+    assert (tail.severity, tail.devices) == ("should", ("M3",))
     assert (found.severity, found.measured > 1) == ("must", True)
 
 
@@ -806,6 +808,66 @@ def test_a_layout_that_is_not_its_netlist_is_unjudged_and_unsigned():
     assert (review.would_sign, review.findings, [each.id for each in review.unjudged]) == (False, (), ["all"])
     with pytest.raises(LayoutkitError, match="is not the circuit"):
         review_layout(result, circuit)
+
+
+def test_each_finding_of_an_axis_has_the_figure_and_the_limit_of_its_own_devices():
+    """The pair is 0.3 um off in height, the tail stands 6 um beside the axis: it unbalances wires only."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 10, 4, 1, "outp inp tail vss")
+    planted.mos("M2", "nmos", 4, 10.3, 4, 1, "outn inn tail vss")
+    planted.mos("M3", "nmos", 8, 0, 4, 1, "tail bias vss vss")
+    planted.mos("M4", "pmos", 0, 22, 4, 1, "outp outp vdd vdd")
+    planted.mos("M5", "pmos", 4, 22, 4, 1, "outn outp vdd vdd")
+    tracks = {"outp": 29.0, "outn": 30.0, "inp": 16.0, "inn": 17.0, "tail": 7.0, "bias": -3.0, "vss": -5.0, "vdd": 34.0}
+    for net, track in tracks.items():
+        planted.comb(net, track, port=net not in {"tail", "outp"})
+    for limits, pair_is in ((None, "should"), ({"axis": {"must": 0.1, "should": 0.05}}, "must")):
+        found = {each.devices: each for each in planted.review(limits=limits).findings if each.id == "axis"}
+        assert {devices: each.severity for devices, each in found.items()} == {("M1", "M2"): pair_is, ("M3",): "should"}
+        assert found["M1", "M2"].measured == pytest.approx(0.3)
+        assert found["M3",].measured == pytest.approx(6.0)
+        assert "M3 misses the vertical axis" in found["M3",].why
+        assert "M1/M2 miss the vertical axis" in found["M1", "M2"].why
+    tail = planted.review(limits={"axis.tail": {"must": 5}}).findings
+    assert {each.severity for each in tail if each.devices == ("M3",)} >= {"must"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "fault"),
+    [
+        ({"axis": {"must": -1}}, "axis.must is -1"),
+        ({"axis": {"should": -0.1}, "coupling": {"must": math.nan}}, "axis.should is -0.1.*coupling.must is nan"),
+        ({"axis": {"must": 0.1, "should": 5}}, "axis: should is 5, and must is 0.1: state a should of 0.1 or less"),
+        ({"axis": {"should": 5}}, "axis: should is 5, and must is 1 as shipped"),
+        ({"room.used": {"must": 0.8, "should": 0.5}}, "room.used: should is 0.5, and must is 0.8.*0.8 or more"),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(limits, fault):
+    with pytest.raises(LayoutkitError, match=fault):
+        limits_with(limits)
+
+
+def test_limits_in_their_order_are_taken():
+    """A must alone that is stricter than the package's should holds for both."""
+    assert all(not each.is_inverted for each in shipped_limits().values())
+    taken = limits_with({"axis": {"must": 0.001}, "room.used": {"must": 0.5, "should": 0.8}, "rings": {"should": None}})
+    assert (taken["axis"].must, taken["axis"].should) == (0.001, 0.001)
+    assert (taken["room.used"].must, taken["room.used"].should, taken["rings"].should) == (0.5, 0.8, None)
+
+
+def test_what_lvs_does_not_compare_keeps_everyone_from_signing():
+    limits = {name: {"must": None, "should": None} for name in shipped_limits()}
+    planted = source(20)
+    cards = "\n".join([f".subckt TOP {' '.join(planted.ports)}", *planted.cards, "XL out vss load", "XI out vss inv"])
+    text = NetlistText(f"* boxes\n{cards}\n.ends\n")
+    circuit = read_netlist(text, identify_modules=False, black_boxes=("load", "inv"))
+    result = compare(extract(planted.layout, planted.cell, GF), circuit)
+    review = review_layout(result, circuit, None, limits)
+    assert result.matched
+    assert [each.reason for each in review.unjudged if each.matters] == [
+        "LVS is not complete: not drawn and not compared are XL (load), XI (inv)"
+    ]
+    assert (review.would_sign, planted.review(limits=limits).would_sign) == (False, True)
 
 
 def test_a_limit_of_null_is_never_reached():

@@ -114,6 +114,26 @@ def test_scattered_unit_capacitors(gap, expected):
 
 
 @pytest.mark.parametrize(
+    ("missing", "places", "dummies"),
+    [(set(), set(), {"should"}), ({(0, 0)}, {"must"}, set()), ("all", {"must"}, set())],
+)
+def test_an_array_in_a_frame_of_dummies_is_one_place(missing, places, dummies):
+    """Two by two units whose rows lie 5.5 um apart; the frame of twelve plates at the same pitch makes one array."""
+    step = (8.0, 10.5)
+    planted = bank([(x * step[0], y * step[1]) for y in (1, 2) for x in (1, 2)])
+    for x, y in ((x, y) for x in range(4) for y in range(4) if {x, y} & {0, 3}):
+        if missing != "all" and (x, y) not in missing:
+            left, low = x * step[0], y * step[1]
+            planted.plate("", left, low, 5, "tied tied")
+            planted.cards.pop()
+            planted.box("Metal5", left - 0.8, low - 0.8, left + 1, low + 1, "tied")
+            planted.square("Via4", left - 0.5, low - 0.5, 0.26)
+    review = planted.review()
+    assert severities(review, "passives", "lie in 2 places") == places
+    assert severities(review, "passives", f"have {12 - len(missing)} dummies around 4 units") == dummies
+
+
+@pytest.mark.parametrize(
     ("places", "expected"),
     [
         ([(0, 0), (20, 0), (40, 0), (60, 0)], set()),

@@ -82,6 +82,15 @@ def test_dummies_as_lone_devices():
     assert found(planted.review(), "rings", "26 transistors") == {"should"}
 
 
+def test_one_dummy_as_a_lone_device():
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "out in vss vss")
+    planted.mos("MD", "nmos", 16, 0, 2, 0.5, "vss vss vss vss")
+    tracks(planted, {"out": 6.0, "in": 7.0, "vss": -4.0})
+    words = "1 transistor that is off for good lies beside none that it could guard"
+    assert found(planted.review(), "rings", words) == {"should"}
+
+
 def test_an_aspect_that_was_asked_for_and_missed():
     """Told 1.6, drawn 2.6."""
     planted = wired(pair())
