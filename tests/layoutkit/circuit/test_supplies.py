@@ -254,3 +254,10 @@ M8 y en vdd vdd pmos W=1u L=0.2u
     assert not grouped & {"M7", "M8"}
     images = {frozenset(pair[1:]) for structure in roles.symmetry for pair in structure.pairs}
     assert {frozenset({"M1", "M2"}), frozenset({"M7", "M8"})} <= images
+
+
+def test_reasons_are_in_the_singular_and_the_plural():
+    text = "M1 o i vss vss nmos W=1u L=1u\nM2 o i vdd vdd pmos W=1u L=1u\nM3 p j vdd vdd pmos W=1u L=1u\n"
+    reasons = find_roles(read_netlist(NetlistText(f".subckt s i j o p vdd vss\n{text}.ends\n"))).supplies.reasons
+    assert reasons["vss"] == "its name; body of 1 NMOS transistor, 1 of them ends on it"
+    assert reasons["vdd"] == "its name; body of 2 PMOS transistors, 2 of them end on it"
