@@ -1,12 +1,14 @@
 """What is found as power and ground, and what the user states in its place, in every tool that reads a netlist."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from layoutkit.circuit import find_roles, read_netlist
 from layoutkit.circuit.circuit import StatedSupplies
 from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.circuit.recognition_report import symmetry_lines
 from layoutkit.errors import LayoutkitError
 from layoutkit.tools.constraint_request import read_circuit, suggested_by_recognition
 from layoutkit.tools.netlist_request import parse, parse_info
@@ -261,3 +263,11 @@ def test_reasons_are_in_the_singular_and_the_plural():
     reasons = find_roles(read_netlist(NetlistText(f".subckt s i j o p vdd vss\n{text}.ends\n"))).supplies.reasons
     assert reasons["vss"] == "its name; body of 1 NMOS transistor, 1 of them ends on it"
     assert reasons["vdd"] == "its name; body of 2 PMOS transistors, 2 of them end on it"
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "1 device has no image"), (2, "2 devices have no image")])
+def test_a_symmetric_structure_names_one_device_without_image_in_the_singular(count, words):
+    structure = SimpleNamespace(pairs=[("pair", "M1", "M2")], centred=(), net_pairs=[("a", "b")], unmatched=count)
+    assert symmetry_lines([structure]) == [
+        f"M1 and M2 mirror each other about one axis; nets a/b; {words} on these nets"
+    ]
