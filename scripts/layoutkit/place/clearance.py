@@ -204,4 +204,20 @@ def _spaces(technology: Technology) -> Mapping[str, int]:
     for passive in technology.passives.values():
         for layer in passive.markers:
             spaces[layer] = max(spaces.get(layer, 0), passive.dimensions.get(f"{layer}_space", 0))
+    return {**spaces, **_by_rules(technology, spaces)}
+
+
+def _by_rules(technology: Technology, known: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the spacing rules of layers that passive devices draw and no generator asks the spacing of. [dbu]"""
+    drawn = {
+        technology.resolve(layer)
+        for passive in technology.passives.values()
+        for layer in (*passive.markers, *passive.core_markers, *passive.parts.values())
+    }
+    spaces: dict[str, int] = {}
+    for rule in technology.rules:
+        if rule.kind == "space" and rule.severity == "error" and rule.value:
+            for layer in drawn.intersection(rule.options.get("layers", [rule.options.get("layer")])):
+                if not known.get(layer):
+                    spaces[layer] = max(spaces.get(layer, 0), rule.value)
     return spaces

@@ -386,3 +386,19 @@ def test_large_capacitors_whose_places_are_stated_lie_beside_the_others(tmp_path
         LayoutRequest(netlist_text=text, technology="sg13g2", workspace=str(tmp_path), last_stage="metrics")
     )
     assert (report["drc"]["passed"], report["lvs"]["matched"]) == (True, True)
+
+
+def test_resistors_without_a_ring_between_them_keep_the_distance_of_all_their_layers(tmp_path):
+    """No supply is recognised, so blocks lie beside each other: Sal.b 0.42 um, EXT.b 0.31 um."""
+    models = ("rppd", "rsil", "rhigh", "rsil", "rppd", "rppd", "rppd")
+    cards = [f"XR{i} n{i} n{(3 * i + 1) % 8} {m} w=1u l={6 + 2 * (i // 2 % 3)}u" for i, m in enumerate(models)]
+    text = "\n".join([".subckt x n0 n1 n2 n3 n4 n5 n6 n7", *cards, ".ends", ""])
+    request = LayoutRequest(netlist_text=text, technology="sg13g2", workspace=str(tmp_path), last_stage="drc")
+    report = build_layout(request)
+    assert report["drc"]["passed"], report["drc"]
+    layout = kdb.Layout()
+    layout.read(report["files"]["gds"])
+    for number, space in ((28, 420), (111, 310)):
+        shapes = kdb.Region(layout.top_cell().begin_shapes_rec(layout.layer(number, 0))).merged()
+        assert shapes.count() > 1
+        assert not shapes.space_check(space).count()

@@ -223,6 +223,17 @@ def test_only_capacitors_keep_the_distance_of_their_plates():
     assert gaps[8 + TOP, BOTTOM] >= 1340
 
 
+@pytest.mark.parametrize(
+    ("technology", "layer", "distance"),
+    [("sg13g2", "SalBlock", 420), ("sg13g2", "EXTBlock", 310), ("sky130A", "npc", 270), ("gf180mcuD", "SAB", 420)],
+)
+def test_resistors_keep_the_distance_of_layers_that_only_a_rule_states(technology, layer, distance):
+    """Sal.b, EXT.b, npc.2 and SB.2."""
+    box = Rectangle(0, 0, 5000, 2000)
+    blocks = [Block(name, "resistor", box, (), {layer: box}) for name in ("a", "b")]
+    assert Clearances(load(technology)).gaps(blocks)[TOP, 4 + BOTTOM] >= distance
+
+
 def test_a_deep_well_keeps_its_distance_to_the_other_wells_of_a_cell_that_has_one_too():
     """sg13g2: nBuLay keeps 2.2 um to wells of other nets (NBL.d). An instance has one at its left, a well beside it."""
     technology = load("sg13g2")
