@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import sys
 
 import click
@@ -25,6 +24,8 @@ def command(skills_dirs: tuple[str, ...], name: str, path: str, max_bytes: int |
         print_json(answer)
     elif answer["success"]:
         data = answer["data"]
+        import base64
+
         binary = data["encoding"] == "base64"
         sys.stdout.buffer.write(base64.b64decode(data["content"]) if binary else data["content"].encode())
         sys.stdout.buffer.flush()
