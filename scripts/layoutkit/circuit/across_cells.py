@@ -35,8 +35,11 @@ if TYPE_CHECKING:
 
 MOST_COPIES = 4
 """Equal cells into which a bias is copied; in more, each cell keeps its own current source."""
-MOST_IN_MIRROR = 24
-"""Transistors of a mirror that is drawn in one module (``flow.groups.MOST_MATCHED``)."""
+MOST_MATCHED = 24
+"""Largest number of transistors in a module whose pattern is not stated.
+
+Each has a rail over all rows and risers to it, so the area grows with the square of their number. With 40, wires
+to some outputs find no way in sky130A."""
 MOST_IN_HALF = 24
 """Devices in one half of a symmetric circuit that is drawn device by device."""
 MOST_IN_RATIO = 128
@@ -184,8 +187,8 @@ class _Policy:
     def _why_mirror_shared(self, module: RecognisedModule, apart: Mapping[str, Sequence[str]]) -> str:
         if self._stages & apart.keys():
             return "the stages of a ring or delay line are equal cells, whose equal wires are worth more"
-        if len(module.devices) > MOST_IN_MIRROR:
-            return f"a module holds at most {MOST_IN_MIRROR} transistors"
+        if len(module.devices) > MOST_MATCHED:
+            return f"a module holds at most {MOST_MATCHED} transistors"
         instances: dict[str, dict[str, None]] = defaultdict(dict)
         for paths in apart.values():
             instances[self._places.cell_of[paths[-1]]][paths[-1]] = None

@@ -254,7 +254,7 @@ class _Recognition:
             if net["d"] == net["g"] or len(partners) != 1 or len(own) != 1 or device.id in self._taken:
                 continue
             if device.both_ways or partners[0].both_ways:
-                continue  # nothing tells which end is the drain
+                continue  # either end may be the drain
             if (net["s"] in self._supplies) != (partners[0].terminals["s"] in self._supplies):
                 continue  # the one drives the other
             if net["d"] in self._supplies or net["g"] in self._supplies:

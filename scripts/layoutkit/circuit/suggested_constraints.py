@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOST_IN_ROW = 9
 """Stages of a ring or delay line that lie side by side."""
 MOST_IN_ORDER = 2 * MOST_IN_ROW
-"""Stages of a line whose order is asked for; rows of more take much more area."""
+"""Largest number of stages for which an order is suggested; longer rows need much more area."""
 _STAGES = "equal stages that drive each other"
 _DRAWN_OTHERWISE = frozenset({"inverter", "ring_stage"})
 
@@ -109,7 +109,7 @@ def _finger(device: Device) -> tuple[object, ...]:
 def _proximity(circuit: Circuit) -> tuple[ProximityGroup, ...]:
     """Return the groups that no one module holds, such as a mirror whose gates differ: their modules are neighbours.
 
-    What lies about one axis needs no more, and banks and arrays of cells are drawn otherwise.
+    Groups on one symmetry axis are left out, since symmetry keeps them together, and so are inverters and ring stages.
     """
     roles = find_roles(circuit)
     owner = {name: each.id for each in roles.modules if MODULE_TYPES[each.type].matched for name in each.devices}

@@ -395,7 +395,7 @@ class Growth:
         return elements[a].ends == elements[c].ends and elements[b].ends == elements[d].ends
 
     def centre(self, taken: Mapping[int, int]) -> None:
-        """Add what lies on the axis: tails with their cascodes and switches, parallel units, a reference of its pairs.
+        """Add the devices on the axis: tails with their cascodes and switches, parallel units, a mirror reference.
 
         Args:
             taken: Numbers of the elements of all structures.

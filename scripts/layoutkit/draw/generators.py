@@ -37,6 +37,7 @@ class BlockSpec:
         strings: Ids of resistors in series in their order, see ``ResistorSpec``.
         guards: Ids of resistors that are dummies, see ``ResistorSpec``.
         parallel: Whether capacitors have equal plates on the same nets and are drawn as one.
+        matched: Whether capacitors match, so that their plates should have one centroid.
     """
 
     name: str
@@ -47,6 +48,7 @@ class BlockSpec:
     strings: tuple[tuple[str, ...], ...] = ()
     guards: tuple[str, ...] = ()
     parallel: bool = False
+    matched: bool = True
 
 
 def draw_block(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
@@ -77,6 +79,8 @@ def _capacitors(layout: kdb.Layout, technology: Technology, block: BlockSpec) ->
     alone = [each.m for each in drawn] == [1, 1]  # two plates mirror each other: dummies make them no more alike
     dummy_net = block.bulk_net if block.dummies and not alone else ""
     array, _ = matched_capacitors(technology, block.name, drawn, dummy_net=dummy_net, labels=False)
+    if not block.matched:  # where the centroids lie does not count
+        array = replace(array, warnings=tuple(text for each in drawn for text in each.warnings))
     return draw_capacitor_array(layout, technology, array)
 
 

@@ -58,7 +58,7 @@ class RunJournal:
             raise
 
     def _lock(self) -> None:
-        with contextlib.suppress(OSError):  # a file system without locks
+        with contextlib.suppress(OSError):  # no lock, no writing: two writers would mix their lines
             if lock(self._file.fileno(), wait=False):
                 return
         raise LayoutConflictError(f"another program writes {self.path}; wait for it or take another folder")

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.across_cells import MOST_MATCHED
 from layoutkit.circuit.canonical import natural
 from layoutkit.circuit.clocks import is_clock
 from layoutkit.circuit.ranked_names import named_after
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
     from layoutkit.technology import DeviceSpec, Technology
 
 
-MOST_MATCHED = 24
-"""Most transistors of a module whose pattern is not stated. Each has straps along its whole row and a riser beside it,
-so the area grows with the square of their number. With 40, wires to some outputs find no way in sky130A."""
 _DIFFER = (
     "its devices differ in flavour, body or l, a branch has no cascode, or no finger width near theirs divides all w"
 )

@@ -359,7 +359,7 @@ def _drawn(
 
 
 def _image_of(design: Design, group: Group) -> Group | None:
-    """Return the matched group whose devices are the images of those of a group; None where there is no other one."""
+    """Return the group that is the mirror image of a matched group; None if no other group is."""
     pairs = [pair for each in design.constraints.symmetry for pair in each.pairs]
     image = dict(pairs) | {right: left for left, right in pairs}
     names = {image.get(device.id, "") for device in group.devices}

@@ -426,11 +426,7 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
     guards = tuple(device.id for device in group.guards)
     ends = dummies if len(devices) > 1 or group.unit else 0
     spec = BlockSpec(group.name, group.spec, devices, group.bulk_net, ends, group.strings, guards)
-    spec = replace(spec, parallel=group.type == PARALLEL)
-    module = draw_block(layout, technology, spec)
-    if group.type == ARRAYS["capacitor"] and not group.matched:  # whose plates need no common centroid
-        module = replace(module, warnings=tuple(text for text in module.warnings if not text.startswith("no array of")))
-    return module
+    return draw_block(layout, technology, replace(spec, parallel=group.type == PARALLEL, matched=group.matched))
 
 
 def _size(technology: Technology, group: PassiveGroup, device: Device) -> PassiveSize:

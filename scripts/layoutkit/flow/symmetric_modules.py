@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.circuit.across_cells import MOST_MATCHED
 from layoutkit.circuit.constraints import Outcome
 from layoutkit.errors import listed
-from layoutkit.flow.groups import MOST_MATCHED, PARALLEL
+from layoutkit.flow.groups import PARALLEL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -43,13 +42,8 @@ class Coupling:
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
         for quiet, loud in product(self.subject.nets, repeat=2):
-            if quiet in self.quiet and loud in self.loud and self._images.get(quiet) != loud:
+            if quiet in self.quiet and loud in self.loud and self.subject.net_images.get(quiet) != loud:
                 yield from self.coupling(quiet, loud)
-
-    @cached_property
-    def _images(self) -> dict[str, str]:
-        pairs = [pair for group in self.subject.structure.symmetry for pair in group.net_pairs]
-        return {one: other for a, b in pairs for one, other in ((a, b), (b, a))}
 
     def coupling(self, quiet: str, loud: str) -> list[Finding]:
         """Return whether a quiet net runs beside a loud one."""

@@ -186,7 +186,7 @@ class _Estimate:
             what = "switch" if device.id in self.both_ways else "pass device"
             self._set(device.id, most, f"{what} at full drive", full=True)
         elif likely:
-            how = "nothing tells what drives its gate, taken for a switch at full drive"
+            how = "its gate is driven from outside of the circuit, assumed to be a switch at full drive"
             self.found[device.id] = Current(most, how, full=True, assumed=True)
         elif passes:
             self.unsure.add(device.id)
@@ -295,7 +295,7 @@ class _Estimate:
                 yield name, self._usual(name), f"{self._taken(name)}current source at {OVERDRIVE_V:g} V overdrive"
 
     def _taken(self, name: str) -> str:
-        return "nothing tells what drives its gate, taken for a " if name in self.unsure else ""
+        return "its gate is driven from outside of the circuit, assumed to be a " if name in self.unsure else ""
 
     def _rest(self) -> Iterator[tuple[str, float, str]]:
         for name, most in self.full.items():

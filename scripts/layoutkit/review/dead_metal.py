@@ -84,18 +84,13 @@ class DeadMetal:
             )
 
     @cached_property
-    def _images(self) -> dict[str, str]:
-        pairs = [pair for group in self.subject.structure.symmetry for pair in group.net_pairs]
-        return {one: other for a, b in pairs for one, other in ((a, b), (b, a)) if other in self.subject.number}
-
-    @cached_property
     def _equalised(self) -> set[str]:
         """The nets whose lengths a constraint makes equal."""
         return {net for group in self.subject.constraints.net_lengths for net in group.nets}
 
     def _balances(self, net: str, stub: Stub, least: int) -> bool:
         """Return whether dead metal makes a net as long as another one, or is the image of such metal."""
-        image = self._images.get(net)
+        image = self.subject.net_images.get(net)
         if net in self._equalised or any(stub.whole in self._sizes(other, stub) for other in self._fellows[net]):
             return True
         if image is None:

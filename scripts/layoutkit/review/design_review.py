@@ -61,13 +61,13 @@ def review_layout(
         LayoutkitError: If the layout does not match its netlist, or a name is no limit.
     """
     subject = Subject(result, circuit, constraints, limits_with(limits))
-    electrical = Electrical(subject)
+    electrical, coupling = Electrical(subject), Coupling(subject)
     findings, unjudged = [], []
     for reviewer in (
         electrical,
         PortsAndCuts(electrical),
         Matching(subject),
-        Passives(subject),
+        Passives(subject, coupling.loud),
         Symmetry(subject),
         Floorplan(subject),
         StageOrder(subject),
@@ -75,7 +75,7 @@ def review_layout(
         RoomAndWells(subject),
         Wires(subject),
         DeadMetal(subject),
-        Coupling(subject),
+        coupling,
     ):
         findings += list(reviewer.findings())
         unjudged += reviewer.unjudged

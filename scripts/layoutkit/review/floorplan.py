@@ -1,4 +1,4 @@
-"""Findings on the floorplan: rails, what lies at them, and ports."""
+"""Findings on the floorplan: supply rails, the devices next to them, and ports."""
 
 from __future__ import annotations
 

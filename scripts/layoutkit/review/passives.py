@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.review.coupling import Coupling
 from layoutkit.review.matched_devices import MOST_PARTS, MatchedDevices, matched_groups
 from layoutkit.review.repeated_cells import off_pitch
 from layoutkit.review.subject import box_around, names_of, region_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from layoutkit.review.finding import Finding, Unjudged
     from layoutkit.review.subject import PlacedDevice, Subject
@@ -34,10 +34,12 @@ class Passives:
 
     Args:
         subject: The layout.
+        loud: Nets that disturb others.
     """
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: Subject, loud: AbstractSet[str]) -> None:
         self.subject = subject
+        self.loud = loud
         self.unjudged: list[Unjudged] = []
         groups = matched_groups(subject)
         self.groups = [each for each in groups if each.devices[0].device.type in {"resistor", "capacitor"}]
@@ -226,7 +228,7 @@ class Passives:
     def noisy_wires(self) -> Iterator[Finding]:
         """Yield the outputs, clocks and supplies that run under a capacitor between signals without a shield."""
         subject, technology = self.subject, self.subject.technology
-        noisy = {*Coupling(subject).loud, *subject.supplies.power} & set(subject.number)
+        noisy = {*self.loud, *subject.supplies.power} & set(subject.number)
         names = [conductor.name for conductor in technology.conductors]
         for placed in subject.placed:
             spec = technology.passives.get(placed.fingers[0].device)

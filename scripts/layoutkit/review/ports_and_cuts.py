@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
@@ -68,36 +68,31 @@ class PortsAndCuts:
 
     def _blocks(self, net: str) -> Iterator[tuple[int, list[PlacedDevice]]]:
         """Yield the devices that stay joined without the rail of a supply, and the number of cuts to the rail."""
-        subject, first = self.subject, self.technology.conductors[0].name
-        parts = [(name, polygon) for name, region in subject.metal(net).items() for polygon in region.each()]
-        near: dict[str, kdb.Shapes] = defaultdict(kdb.Shapes)
-        for number, (name, polygon) in enumerate(parts):
-            near[name].insert(kdb.PolygonWithProperties(polygon, number))
-
-        def at(name: str, box: kdb.Box) -> list[int]:
-            found = (shape.prop_id for shape in near[name].each_touching(box))
-            return [number for number in found if parts[number][1].touches(box)]
-
-        rail = {number for name, point, _ in subject.labels.get(net, ()) for number in at(name, _spot(point))}
-        if not {parts[number][0] for number in rail} - {first}:
+        subject, first, pieces = self.subject, self.technology.conductors[0].name, self._pieces(net)
+        ports = (pieces.at(name, point) for name, point, _ in subject.labels.get(net, ()))
+        rail = {piece for piece in ports if piece is not None}
+        if not {pieces.polygons[piece][0] for piece in rail} - {first}:
             return  # no rail, or one of the straps' own metal
-        root, cuts = list(range(len(parts))), []
-        for cut in self.technology.cuts:
-            below, above = self.technology.resolve(cut.below), self.technology.resolve(cut.above)
-            for box in (via.bbox() for via in subject.shapes(net, cut.name).each()):
-                for one, other in ((one, other) for one in at(below, box)[:1] for other in at(above, box)[:1]):
-                    if {one, other} & rail:
-                        cuts += [number for number in (one, other) if number not in rail]
-                    elif root[one] != root[other]:
-                        root = [root[one] if each == root[other] else each for each in root]
-        fed: dict[int, dict[int, PlacedDevice]] = defaultdict(dict)
+        fed: dict[int | None, dict[int, PlacedDevice]] = defaultdict(dict)
         for (placed, terminal), feed in subject.feeds(net).items():
             if placed.device.is_mos and terminal in placed.device.kind.ends and not subject.is_idle(placed):
                 for place in feed.points:
-                    for number in at(first, _spot(kdb.Point(place.x, place.y)))[:1]:
-                        fed[root[number]][placed.index] = placed
-        count = Counter(root[number] for number in cuts)
-        yield from ((count[block], list(devices.values())) for block, devices in sorted(fed.items()) if count[block])
+                    fed[pieces.at(first, kdb.Point(place.x, place.y))][placed.index] = placed
+        seen = set(rail)
+        for start in range(len(pieces.polygons)):
+            devices: dict[int, PlacedDevice] = {}
+            front, cuts = [start] if start not in seen else [], 0
+            seen.add(start)
+            while front:
+                piece = front.pop()
+                devices |= fed.get(piece, {})
+                for other, _ in pieces.links[piece]:
+                    cuts += other in rail
+                    if other not in seen:
+                        seen.add(other)
+                        front.append(other)
+            if devices and cuts:
+                yield cuts, list(devices.values())
 
     def narrow_port(self, net: str) -> list[Finding]:
         """Return whether ports are too narrow for the current of their net, or the straps of a device at full drive.
@@ -225,18 +220,23 @@ class PortsAndCuts:
         """
         if 1000 * self.electrical.total(net) <= min((self.cuts_ma[each.cut] for each in places), default=inf):
             return {}
-        subject, pieces = self.subject, Pieces(self.technology)
-        for conductor, region in subject.metal(net).items():
-            pieces.add(conductor, region)
+        subject, pieces = self.subject, self._pieces(net)
         for placed, terminal, sign, current in self.electrical.currents_of(net):
             for place, part in subject.feeds(net)[placed, terminal].points.items():
                 way = 1 if net in subject.supplies else sign
                 pieces.feed(place.conductor, kdb.Point(place.x, place.y), 1000 * way * current * part, known=bool(way))
         for conductor, point, _ in subject.labels.get(net, ()):
             pieces.feed(conductor, point, 0.0, known=False)
-        for cut in self.technology.cuts:
-            pieces.join(cut, subject.shapes(net, cut.name))
         return pieces.forced()
+
+    def _pieces(self, net: str) -> Pieces:
+        """Return the metal of a net in pieces, joined by its cuts."""
+        pieces = Pieces(self.technology)
+        for conductor, region in self.subject.metal(net).items():
+            pieces.add(conductor, region)
+        for cut in self.technology.cuts:
+            pieces.join(cut, self.subject.shapes(net, cut.name))
+        return pieces
 
 
 class Pieces:
@@ -328,8 +328,3 @@ def extents(region: kdb.Region, point: kdb.Point) -> tuple[int, int]:
         here = [piece.bbox() for piece in (region & kdb.Region(strip)).each() if piece.bbox().contains(point)]
         found.append(max((max(each.width(), each.height()) for each in here), default=0))
     return found[0], found[1]
-
-
-def _spot(point: kdb.Point) -> kdb.Box:
-    """Return the smallest box about a point."""
-    return kdb.Box(point, point).enlarged(1, 1)

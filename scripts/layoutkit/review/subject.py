@@ -250,6 +250,12 @@ class Subject:
         return found
 
     @cached_property
+    def net_images(self) -> dict[str, str]:
+        """The nets of the layout that are images of each other in a symmetric structure."""
+        pairs = [pair for group in self.structure.symmetry for pair in group.net_pairs]
+        return {one: other for a, b in pairs for one, other in ((a, b), (b, a)) if other in self.number}
+
+    @cached_property
     def metal_box(self) -> kdb.Box:
         """The box around all metal. [dbu]"""
         return box_around(self.layer(layer).bbox() for _, layer in self.metal_layers)
