@@ -154,6 +154,7 @@ def browser(started_browser):
 def built_wheel(once):
     """Return a folder that holds the wheel of this checkout and nothing else; ``UV_FIND_LINKS`` may name it."""
     pytest.importorskip("hatchling.builders.wheel", reason="skipped: needs hatchling")
+    pytest.importorskip("hatch_fancy_pypi_readme", reason="skipped: needs hatch-fancy-pypi-readme")
     return once(lambda folder: build_wheel(folder).name, "wheel")[1]
 
 

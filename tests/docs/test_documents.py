@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -95,16 +96,27 @@ def copied(tmp_path):
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(ROOT)))
 def test_links_lead_to_files(document):
-    """Also links to pages of the repository. The README is shown on the package index, too: its links are absolute."""
+    """Also links to pages of the repository."""
     targets = [t for t in LINK.findall(document.read_text(encoding="utf-8")) if "mailto:" not in t]
     relative = [t for t in targets if "://" not in t]
     absolute = [IN_REPOSITORY.sub("", t) for t in targets if IN_REPOSITORY.match(t)]
     assert [t for t in relative if not (document.parent / t).exists()] == []
     assert [t for t in absolute if not (ROOT / t).exists()] == []
-    if document.name == "README.md" and document.parent == ROOT:
-        assert relative == []
-        assert len(absolute) > len(SKILLS)
-        assert {t for t in targets if not IN_REPOSITORY.match(t)} == {f"{ADDRESS}/releases"}
+
+
+def test_the_readme_is_short_and_its_links_are_absolute_on_a_package_index(built_wheel):
+    """In a clone they are relative."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    here = LINK.findall(text)
+    assert [t for t in here if "://" in t] == [f"{ADDRESS}/releases"]
+    with zipfile.ZipFile(next(built_wheel.glob("*.whl"))) as wheel:
+        (metadata,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+        shown = LINK.findall(wheel.read(metadata).decode())
+    assert [IN_REPOSITORY.sub("", t) for t in shown] == here
+    assert [t for t in shown if t.startswith(RAW_ADDRESS)] == [
+        f"{RAW_ADDRESS}/main/references/images/ota_5t_sky130A.png"
+    ]
 
 
 @pytest.mark.parametrize("skill", SKILLS, ids=lambda s: s.name)
