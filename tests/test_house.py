@@ -45,7 +45,7 @@ ROOMS = {
     "skillpack/commands": (1190, 22),
     "skillpack/copies": (1640, 17),
     "skillpack/execution": (1070, 14),
-    "skillpack/hosts": (3450, 32),
+    "skillpack/hosts": (2990, 27),
     "skillpack/pipelines": (670, 8),
     "skillpack/registry": (1370, 13),
     "skillpack/skills": (2000, 21),

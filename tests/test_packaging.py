@@ -230,13 +230,11 @@ def test_the_wheel_in_a_folder_of_a_project_does_not_take_the_projects_skills_fo
     assert done.stdout.split() == [str(tmp_path / "vendor/skillpack/bundled_skills")] * 2
 
 
-def test_the_server_of_the_wheel_draws_over_stdio_and_needs_its_extra_for_http(wheel_environment, tmp_path):
+def test_the_server_of_the_wheel_needs_its_extra_and_draws_with_it(wheel_environment, tmp_path):
     pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
-    over_http = wheel_environment.run("skillpack", "mcp", "--http", cwd=tmp_path)
-    assert (over_http.returncode, "mcp]" in over_http.stderr) == (2, True), over_http.stderr
+    without = wheel_environment.run("skillpack", "mcp", cwd=tmp_path)
+    assert (without.returncode, "mcp]" in without.stderr) == (2, True), without.stderr
     extra = wheel_environment.with_extras("mcp")
-    loaded = wheel_environment.run("python", "-c", "import skillpack.hosts.mcp.sdk_server", cwd=tmp_path, **extra)
-    assert loaded.returncode == 0, loaded.stderr
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     with subprocess.Popen(
         [wheel_environment.skillpack, "mcp"],
@@ -244,7 +242,7 @@ def test_the_server_of_the_wheel_draws_over_stdio_and_needs_its_extra_for_http(w
         stdout=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
-        env=wheel_environment.environment(),
+        env=wheel_environment.environment(**extra),
     ) as server:
 
         def ask(**message):

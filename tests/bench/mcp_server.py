@@ -133,7 +133,7 @@ def measure(runs: int) -> None:
         pairs = [(start_s(folder), cpu_s(IMPORT, folder)) for _ in range(runs)]
         cost, floor = (statistics.median(column) for column in zip(*pairs, strict=True))
         value = statistics.median(a / b for a, b in pairs)
-        row("MCP start, tools listed / import of the SDK", value, f"{cost:.2f} s", f"{floor:.2f} s", "at most 0.8 s")
+        row("MCP start, tools listed / import of the SDK", value, f"{cost:.2f} s", f"{floor:.2f} s", "at most 1.5 s")
         for size in (10, 10_000):
             make_graph(Path(folder, str(size), ".chipforge", "kg", "graph.json"), size, 2 * size)
             for name, arguments in GRAPH_CALLS.items():
@@ -147,7 +147,7 @@ def measure(runs: int) -> None:
                 cost, floor = (1e3 * statistics.median(column) for column in zip(*pairs, strict=True))
                 value = statistics.median(a / b for a, b in pairs)
                 what = f"MCP graph call, {name}, {size} nodes / smallest tool of the SDK"
-                row(what, value, f"{cost:.2f} ms", f"{floor:.2f} ms", "at most 2 ms")
+                row(what, value, f"{cost:.2f} ms", f"{floor:.2f} ms", "at most 6 ms; a write to 10,000 nodes 100 ms")
 
 
 def main() -> None:

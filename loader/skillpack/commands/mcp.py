@@ -44,20 +44,17 @@ def command(
 ) -> None:
     """Serve the skills and their tools over the Model Context Protocol.
 
-    Without --http the server uses stdin and stdout, as hosts start it. --http needs the extra 'mcp'.
+    Without --http the server uses stdin and stdout, as hosts start it. Needs the extra 'mcp'.
     """
-    from skillpack.hosts.mcp.stdio_transport import run_stdio
+    try:
+        from skillpack.hosts.mcp.sdk_server import run_http, run_stdio
+    except ImportError as error:
+        from skillscript.install import install_command
+
+        fail(f"this needs the package {error.name}, which is not installed: {install_command('mcp')}")
     from skillpack.hosts.mcp.toolbox import Toolbox
 
-    access = None
-    if http:
-        try:
-            from skillpack.hosts.mcp.sdk_server import run_http
-        except ImportError as error:
-            from skillscript.install import install_command
-
-            fail(f"this needs the package {error.name}, which is not installed: {install_command('mcp')}")
-        access = listening.access()
+    access = listening.access() if http else None
     chosen = tuple(dict.fromkeys(name.strip() for name in toolsets.split(","))) if toolsets else ()
     with serving.open_pack(skills_dirs, chosen) as pack:
         pack.max_upload = listening.max_body

@@ -17,6 +17,8 @@ from sturdy.bounded_run import Cancellation
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from anyio import CapacityLimiter
+
     from skillpack.execution.runner import Runner
 
 MAX_WAITING = 64
@@ -117,12 +119,15 @@ class Calls:
             self._changed.notify_all()
 
 
-async def in_thread(work: Callable[[], _Result], cancellation: Cancellation) -> _Result:
+async def in_thread(
+    work: Callable[[], _Result], cancellation: Cancellation, threads: CapacityLimiter | None = None
+) -> _Result:
     """Return what ``work`` returns, done in a thread; ``cancellation`` is cancelled with the caller, which then waits.
 
-    ``work`` must not raise.
+    ``work`` must not raise. It waits for a place among ``threads``, if these are given.
     """
     import anyio
+    import anyio.lowlevel
     import anyio.to_thread
 
     async def cancel_with_caller() -> None:
@@ -133,8 +138,9 @@ async def in_thread(work: Callable[[], _Result], cancellation: Cancellation) -> 
 
     async with anyio.create_task_group() as group:
         group.start_soon(cancel_with_caller)
-        result = await anyio.to_thread.run_sync(work, limiter=anyio.CapacityLimiter(1))
+        result = await anyio.to_thread.run_sync(work, limiter=threads or anyio.CapacityLimiter(1))
         group.cancel_scope.cancel()
+    await anyio.lowlevel.checkpoint_if_cancelled()
     return result
 
 

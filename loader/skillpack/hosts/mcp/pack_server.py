@@ -1,8 +1,7 @@
-"""What the MCP server answers, as plain JSON and independent of the transport: skills and tools of a pack."""
+"""What the MCP server answers, as plain JSON: the skills and tools of a pack."""
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
@@ -12,8 +11,8 @@ from skillpack.execution.runner import Call
 from skillpack.execution.short_answers import in_detail, take_detail
 from skillpack.hosts.calls import Order, StderrLines
 from skillpack.hosts.mcp import skill_resources, skill_tools, upload_tool, work_resources
-from skillpack.hosts.mcp.protocol import INTERNAL_ERROR, INVALID_PARAMS, RequestError
 from skillpack.hosts.mcp.toolbox import Toolbox, answered
+from skillpack.hosts.mcp.work_resources import NotServedError
 from skillpack.hosts.pack import pack_version
 from skillscript.envelope import SkillError, SkillResult
 from sturdy.bounded_run import Cancellation
@@ -30,9 +29,6 @@ INSTRUCTIONS = (
     "Before a task, load the matching skill with skill_request; find one with skill_search; read its files "
     "with skill_read. Files that tools make are resources; answers link to them."
 )
-REPORT_SECONDS = 0.2  # shortest time between two progress reports
-HEARTBEAT_SECONDS = 5.0  # longest time between two, so that a client's timeout restarts
-_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,8 @@ class PackServer:
         style: How tool names are written.
 
     Attributes:
-        methods: The methods that are answered; each takes the parameters of a request.
+        methods: The methods that are answered; each takes the checked parameters of a request and returns its result.
+            They read files and run tools: call them from a thread. NotServedError is an error for the client.
     """
 
     def __init__(self, pack: Pack, calls: Calls, style: NameStyle = "underscored") -> None:
@@ -87,25 +84,6 @@ class PackServer:
         """The extensions of the protocol that are served, with their settings."""
         return {skill_resources.EXTENSION: skill_resources.SETTINGS}
 
-    def answer(self, method: str, params: Mapping[str, Any], asking: Asking) -> dict[str, Any]:
-        """Return the result of a request. It reads files and runs tools: call it from a thread.
-
-        Args:
-            method: One of ``methods``.
-            params: Parameters of the request, checked.
-            asking: What it has besides them.
-
-        Raises:
-            RequestError: If it cannot be answered; an unexpected exception is logged here and not shown to the client.
-        """
-        try:
-            return self.methods[method](params, asking)
-        except RequestError:
-            raise
-        except Exception as error:
-            _LOG.exception("request %s failed", method)
-            raise RequestError(INTERNAL_ERROR, "Internal error; the server's log says more") from error
-
     def list_tools(self, _: Mapping[str, Any], __: Asking) -> dict[str, Any]:
         """Answer ``tools/list``."""
         view = self.pack.view()
@@ -124,7 +102,7 @@ class PackServer:
         name, at, version = called.partition("@")  # parameters for an older version are converted
         tool = toolbox.find(name)
         if tool is None:
-            raise RequestError(INVALID_PARAMS, toolbox.unknown(name))
+            raise NotServedError(toolbox.unknown(name))
         since = time.time()
         try:
             arguments, detail = take_detail(tool, arguments, "short")
@@ -162,22 +140,3 @@ class PackServer:
     def read_directory(self, params: Mapping[str, Any], _: Asking) -> dict[str, Any]:
         """Answer ``resources/directory/read``."""
         return skill_resources.read_directory(self.pack.view(), params["uri"], params.get("cursor"))
-
-
-class Progress:
-    """The progress of a running call: the lines that its tool writes to stderr; without any, how long it has run."""
-
-    def __init__(self, output: StderrLines) -> None:
-        self._output = output
-        self._start = self._last = time.monotonic()
-        self._count = 0
-
-    def due(self, *, ended: bool = False) -> tuple[int, str] | None:
-        """Return the next progress notification, its number and text, or None if there is nothing to report."""
-        lines = self._output.take()
-        now = time.monotonic()
-        if not lines and (ended or now - self._last < HEARTBEAT_SECONDS):
-            return None
-        self._count += 1
-        self._last = now
-        return self._count, "\n".join(lines) if lines else f"running for {now - self._start:.0f} s"

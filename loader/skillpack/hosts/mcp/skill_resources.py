@@ -7,7 +7,7 @@ import binascii
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from skillpack.hosts.mcp import skill_files, work_resources
-from skillpack.hosts.mcp.protocol import INVALID_PARAMS, PREFIX, RequestError
+from skillpack.hosts.mcp.work_resources import NotServedError
 from skillpack.hosts.media_types import media_type
 from skillpack.hosts.work_files import WorkFile
 from skillpack.skills.exceptions import ResourceError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from skillpack.hosts.work_files import WorkFiles
     from skillpack.skills.skill_md import Skill
 
-EXTENSION = f"{PREFIX}skills"
+EXTENSION = "io.modelcontextprotocol/skills"
 SETTINGS = {"directoryRead": True}
 PAGE = 100
 TTL_MS = 5_000  # the catalogue is read again every few seconds
@@ -61,17 +61,17 @@ def read_resource(view: View, files: WorkFiles, uri: str) -> dict[str, Any]:
     """Return one file of a skill, or one that tools work on, as text if it is UTF-8.
 
     Raises:
-        RequestError: If no skill serves a file there.
+        NotServedError: If no skill serves a file there.
     """
     if uri.startswith(work_resources.SCHEME):
         return work_resources.read(files, uri)
     skill, path = _target(view, uri)
     if not path:
-        raise _invalid(f"{uri} is a folder; read {uri}/{SKILL_FILE}, or list it with resources/directory/read")
+        raise NotServedError(f"{uri} is a folder; read {uri}/{SKILL_FILE}, or list it with resources/directory/read")
     try:
         data = skill_files.content(skill, path)
     except ResourceError as error:
-        raise _invalid(f"{uri}: {error}") from error
+        raise NotServedError(f"{uri}: {error}") from error
     contents = {"uri": uri, "mimeType": media_type(path, data)}
     try:
         contents["text"] = data.decode("utf-8")
@@ -96,27 +96,27 @@ def get_skill(view: View, uri: str) -> dict[str, Any]:
     """Return the result of ``skills/get``.
 
     Raises:
-        RequestError: If no skill is served there.
+        NotServedError: If no skill is served there.
     """
     skill, path = _target(view, uri)
     if path != SKILL_FILE:
-        raise _invalid(f"no skill is served at {uri}; a skill is named by the URI of its {SKILL_FILE}")
+        raise NotServedError(f"no skill is served at {uri}; a skill is named by the URI of its {SKILL_FILE}")
     try:
         return _cacheable({"skill": skill_files.entry(skill)}, None)
     except ResourceError as error:
-        raise _invalid(f"the skill at {uri} cannot be served: {error}") from error
+        raise NotServedError(f"the skill at {uri} cannot be served: {error}") from error
 
 
 def read_directory(view: View, uri: str, cursor: str | None) -> dict[str, Any]:
     """Return the result of ``resources/directory/read``: the direct children of a folder of a skill.
 
     Raises:
-        RequestError: If there is no such folder.
+        NotServedError: If there is no such folder.
     """
     skill, folder = _target(view, uri)
     children = skill_files.children(skill, folder)
     if children is None:
-        raise _invalid(f"{uri} is not a directory resource")
+        raise NotServedError(f"{uri} is not a directory resource")
     page, following = _page(children, cursor)
     resources = [
         {
@@ -140,7 +140,7 @@ def _target(view: View, uri: str) -> tuple[Skill, str]:
     target = skill_files.parse_uri(uri)
     skill = view.skills.get(target[0]) if target is not None else None
     if target is None or skill is None or not skill_files.is_served(skill):
-        raise _invalid(f"no skill is served at {uri}")
+        raise NotServedError(f"no skill is served at {uri}")
     return skill, target[1]
 
 
@@ -151,9 +151,9 @@ def _page(items: Sequence[_Item], cursor: str | None) -> tuple[Sequence[_Item], 
         try:
             start = int(base64.b64decode(cursor.encode(), validate=True))
         except (ValueError, binascii.Error) as error:
-            raise _invalid("this cursor does not come from this server") from error
+            raise NotServedError("this cursor does not come from this server") from error
         if not 0 < start <= len(items):
-            raise _invalid("this cursor is no longer valid; list again from the start")
+            raise NotServedError("this cursor is no longer valid; list again from the start")
     end = start + PAGE
     following = base64.b64encode(str(end).encode()).decode() if end < len(items) else None
     return items[start:end], following
@@ -163,8 +163,3 @@ def _cacheable(result: dict[str, Any], following: str | None) -> dict[str, Any]:
     """Return a result with the cache fields of revision 2026-07-28."""
     full = {"resultType": "complete", **result, "ttlMs": TTL_MS, "cacheScope": "private"}
     return full if following is None else {**full, "nextCursor": following}
-
-
-def _invalid(message: str) -> RequestError:
-    """Return the error for a request that names something that does not exist."""
-    return RequestError(INVALID_PARAMS, message)

@@ -6,9 +6,8 @@ import base64
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from skillpack.hosts.mcp.protocol import INVALID_PARAMS, RequestError
 from skillpack.hosts.media_types import media_type, text_of
-from skillpack.skills.exceptions import FileRefusedError
+from skillpack.skills.exceptions import FileRefusedError, SkillpackError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +26,10 @@ TEMPLATE = {
 }
 _PNG = "image/png"
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+class NotServedError(SkillpackError):
+    """A request names something that this server does not have; clients get JSON-RPC's error for invalid parameters."""
 
 
 def file_uri(path: str) -> str:
@@ -66,16 +69,16 @@ def read(files: WorkFiles, uri: str) -> dict[str, Any]:
     """Return one file, as text if it is UTF-8 without NUL.
 
     Raises:
-        RequestError: If the server has no such file, or it is too large for one message.
+        NotServedError: If the server has no such file, or it is too large for one message.
     """
     try:
         path = unquote(uri.removeprefix(SCHEME), errors="strict")
         with files.open(path) as opened:
             content = opened.read(MAX_READ_BYTES)
     except (UnicodeDecodeError, FileNotFoundError) as error:
-        raise RequestError(INVALID_PARAMS, f"this server has no file {uri}; resources/list lists them") from error
+        raise NotServedError(f"this server has no file {uri}; resources/list lists them") from error
     except FileRefusedError as error:
-        raise RequestError(INVALID_PARAMS, f"{uri}: the file {error}") from error
+        raise NotServedError(f"{uri}: the file {error}") from error
     contents = {"uri": uri, "mimeType": media_type(path, content)}
     readable = text_of(content)
     if readable is not None:
