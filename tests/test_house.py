@@ -40,7 +40,7 @@ ROOMS = {
     "layoutkit/simulate": (1910, 19),
     "layoutkit/technology": (2550, 19),
     "layoutkit/tools": (3540, 33),
-    "layoutkit/view": (1610, 14),
+    "layoutkit/view": (1720, 15),
     "skillpack": (220, 5),
     "skillpack/commands": (1190, 22),
     "skillpack/copies": (1640, 17),
@@ -49,7 +49,7 @@ ROOMS = {
     "skillpack/pipelines": (670, 8),
     "skillpack/registry": (1370, 13),
     "skillpack/skills": (2000, 21),
-    "skills/*/scripts": (1380, 44),
+    "skills/*/scripts": (1420, 45),
     "skillscript": (2780, 23),
     "sturdy": (530, 7),
 }

@@ -206,8 +206,8 @@ def _tell(results: Mapping[str, SkillResult], steps: list[tuple[ToolDeclaration,
 def summary_lines(lines: Iterable[str], data: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a summary with the fields of an answer.
 
-    ``{passed?clean:NOT CLEAN}`` chooses a text, ``{findings[].why}`` makes a line of each item, ``MAX_LINES`` at most.
-    A line with a field that is not there is left out.
+    ``{passed?clean:NOT CLEAN}`` chooses a text, ``{findings[].why}`` and ``{words[]}`` make a line of each item,
+    ``MAX_LINES`` at most. A line with a field that is not there is left out.
     """
     for line in lines:
         listed = next((name.partition("[]")[0] for name, _, _ in _FIELD.findall(line) if "[]" in name), None)
@@ -216,7 +216,10 @@ def summary_lines(lines: Iterable[str], data: Mapping[str, Any]) -> Iterator[str
             continue
         items = _field(data, listed) or []
         for item in items[:MAX_LINES]:
-            yield from _filled(line.replace(f"{{{listed}[].", "{"), item)
+            if isinstance(item, dict):
+                yield from _filled(line.replace(f"{{{listed}[].", "{"), item)
+            else:
+                yield line.replace(f"{{{listed}[]}}", str(item))
         if len(items) > MAX_LINES:
             yield f"{line[: len(line) - len(line.lstrip())]}and {len(items) - MAX_LINES} more"
 

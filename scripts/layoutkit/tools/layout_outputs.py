@@ -1,4 +1,4 @@
-"""What is made from the current layout: a GDSII or OASIS file, or a picture."""
+"""What is made from the current layout: a GDSII or OASIS file, a picture, or a comparison with another layout."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from layoutkit.layout.cells import choose_cell
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import klayout.db as kdb
+
     from layoutkit.circuit.port_uses import PortUse
     from layoutkit.layout.export import ExportResult
     from layoutkit.tools.current_layout import CurrentLayout
+    from layoutkit.view.comparison import Side
 
 
 def export(params: Mapping[str, Any], current: CurrentLayout) -> ExportResult:
@@ -120,3 +123,64 @@ def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str,
         "layout_sha256": current.sha256,
         "warnings": [*doubts, *current.warnings],
     }
+
+
+def compare_two(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Compare two layouts as ``params`` (of ``layout.compare_layouts``) request; draw both in one picture.
+
+    Each is a workspace or a layout file. Sizes, figures, verdicts and findings are those of the builds.
+
+    Raises:
+        FileError: If a layout is missing or cannot be read, or the picture cannot be written.
+        LayoutkitError: If there is nothing to draw.
+    """
+    from layoutkit.layout.cells import to_unit
+    from layoutkit.layout.files import check_target
+    from layoutkit.view.comparison import compare, picture, shape_differences
+    from layoutkit.view.render import View, save
+
+    currents = [_layout_at(params[name], params.get("technology")) for name in ("before", "after")]
+    target = params.get("output_path") or str(currents[1].path.with_name("comparison.png"))
+    if not target.lower().endswith(".png"):
+        raise FileError(f"output_path must end in .png, got {target!r}", details={"param_name": "output_path"})
+    path = check_target(target)
+    layouts = [current.read() for current in currents]
+    technology = currents[0].technology()
+    sides, warnings = [], []
+    for current, layout in zip(currents, layouts, strict=True):
+        to_unit(layout, min(each.dbu for each in layouts))
+        side, doubts = _side(current, choose_cell(layout, params.get("cell_name")))
+        sides.append(side)
+        warnings += doubts
+    before, after = sides
+    shapes = shape_differences(before.cell, after.cell, technology)
+    data = {"before": str(currents[0].path), "after": str(currents[1].path), **compare(before, after, shapes)}
+    drawn, marked = picture(
+        before.cell, after.cell, technology, shapes, View(width=params["width"], height=params["height"])
+    )
+    save(drawn, path)
+    return {**data, "image_path": str(path), "places_marked": marked, "warnings": warnings}
+
+
+def _layout_at(path: str, technology: str | None) -> CurrentLayout:
+    """Return the layout of a workspace's folder, or the layout file ``path``."""
+    from layoutkit.tools.current_layout import CurrentLayout
+
+    where = "workspace" if Path(path).is_dir() else "layout_path"
+    return CurrentLayout({where: path, **({} if technology is None else {"technology": technology})})
+
+
+def _side(current: CurrentLayout, cell: kdb.Cell) -> tuple[Side, list[str]]:
+    """Return a layout with what its build said of it, and warnings about what is missing."""
+    from layoutkit.view.comparison import Side
+
+    circuit = {each["id"]: each for each in current.devices() if isinstance(each.get("id"), str)}
+    workspace, summary = current.workspace, {}
+    if workspace is not None and current.path == workspace.layout_path and workspace.path("summary.json").is_file():
+        summary = workspace.read_json("summary.json")
+    if not isinstance(summary, dict) or summary.get("layout_sha256") != current.sha256:
+        missing = (
+            f"{current.path} has no up-to-date summary.json of a build: its verdicts and findings are not compared"
+        )
+        return Side(cell, {}, circuit), [missing]
+    return Side(cell, summary, circuit), []

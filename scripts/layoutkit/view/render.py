@@ -174,7 +174,7 @@ def render(cell: kdb.Cell, technology: Technology | None, view: View, markers: S
         _add_text(shown, text)
     pixels = shown.get_pixels_with_options(frame.width, frame.height, 0, _OVERSAMPLING, 0, frame.window)
     if view.legend:
-        pixels = _pasted(_sheet(frame, title, legend), pixels, frame)
+        pixels = _pasted(_sheet(frame, title, legend), pixels, frame.left, frame.top)
     left, bottom, right, top = (
         round(value, 6) for value in (frame.window.left, frame.window.bottom, frame.window.right, frame.window.top)
     )
@@ -187,6 +187,20 @@ def render(cell: kdb.Cell, technology: Technology | None, view: View, markers: S
         markers_drawn=len(marked),
         region=(left, bottom, right, top),
     )
+
+
+def beside(first: Picture, second: Picture) -> Picture:
+    """Return one picture with ``second`` to the right of ``first``; its region is that of ``first``."""
+    from dataclasses import replace
+
+    from klayout import lay
+
+    height = max(first.height, second.height)
+    whole = lay.PixelBuffer(first.width + second.width, height)
+    whole.fill(0xFF000000 | BACKGROUND)
+    for part, left in ((first, 0), (second, first.width)):
+        whole = _pasted(whole, lay.PixelBuffer.from_png_data(part.png), left, 0)
+    return replace(first, png=whole.to_png_data(), width=whole.width(), height=height)
 
 
 def save(picture: Picture, path: str | os.PathLike[str], sources: Mapping[str, str] | None = None) -> None:
@@ -451,15 +465,15 @@ def _round_length(longest_um: float) -> float:
     return max(factor * power for factor in (1, 2, 5) if factor * power <= longest_um * (1 + 1e-9))
 
 
-def _pasted(sheet: lay.PixelBuffer, part: lay.PixelBuffer, frame: _Frame) -> lay.PixelBuffer:
-    """Return ``sheet`` with ``part`` in the frame.
+def _pasted(sheet: lay.PixelBuffer, part: lay.PixelBuffer, left: int, top: int) -> lay.PixelBuffer:
+    """Return ``sheet`` with ``part`` at a place counted from the upper left corner.
 
     The bytes of a buffer are 8 bytes for its size, then 4 bytes per pixel, starting with the top row.
     """
     from klayout import lay
 
-    whole, piece = bytearray(sheet.to_bytes()), part.to_bytes()
-    for row in range(frame.height):
-        start = 8 + 4 * ((frame.top + row) * sheet.width() + frame.left)
-        whole[start : start + 4 * frame.width] = piece[8 + 4 * row * frame.width : 8 + 4 * (row + 1) * frame.width]
+    whole, piece, width = bytearray(sheet.to_bytes()), part.to_bytes(), part.width()
+    for row in range(part.height()):
+        start = 8 + 4 * ((top + row) * sheet.width() + left)
+        whole[start : start + 4 * width] = piece[8 + 4 * row * width : 8 + 4 * (row + 1) * width]
     return lay.PixelBuffer.from_bytes(bytes(whole))
