@@ -256,6 +256,13 @@ def test_a_reference_that_leads_in_a_circle_or_too_far_ends_in_the_type():
     assert json.dumps(lean_input(CHAIN)).count("next") <= MAX_REFERENCES + 2
 
 
+def test_a_circle_through_the_alternatives_of_a_property_ends_in_the_type():
+    inner = {"anyOf": [{"properties": {"a": {"$ref": "#"}}}]}
+    shown = lean_input({"type": "object", "additionalProperties": False, "properties": {"a": inner}})
+    Draft202012Validator.check_schema(shown)
+    assert accepts(shown, {"a": {"a": {"a": {}}}})
+
+
 def test_alternatives_at_the_top_are_listed_as_plain_properties():
     shown = lean_input(ODD["closed alternatives"][0])
     assert shown["properties"]["a"] == {"anyOf": [{"type": "string"}, {"type": "integer"}]}

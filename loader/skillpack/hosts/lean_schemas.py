@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MAX_SCHEMAS = 2000  # examined per tool; of deeper parts of a larger schema only the type is listed
 MAX_REFERENCES = 32  # in a chain, each to the next
+MAX_DEPTH = 24  # schemas inside each other; of deeper ones only the type is listed
 MIN_LISTED_LENGTH = 2  # a smaller lower limit on a text or a list only says that it is not empty
 MAX_LISTED_LENGTH = 64  # a larger upper limit on a text does not help a model
 MAX_LISTED_BOUND = 99  # larger bounds only keep numbers finite
@@ -88,6 +89,7 @@ class _Shortening:
         self._root = root
         self._rare = rare
         self._room = MAX_SCHEMAS
+        self._depth = 0
 
     def parts(self, schema: Any) -> tuple[list[Schema], frozenset[str]]:
         """Return the schemas that all apply where ``schema`` does, and the references that lead to them."""
@@ -170,10 +172,17 @@ class _Shortening:
             above: The references that led to it.
             name: The property that it describes, or "".
         """
+        self._depth += 1
+        try:
+            return self._shortened(schema, above, name)
+        finally:
+            self._depth -= 1
+
+    def _shortened(self, schema: Any, above: frozenset[str], name: str) -> dict[str, Any]:
         self._room -= 1
         parts, followed = self.parts(schema)
         short = _described(parts, name)
-        if self._is_far(followed, above) or _is_passed_on(parts):
+        if self._depth > MAX_DEPTH or self._is_far(followed, above) or _is_passed_on(parts):
             passed = _typed(self.types(schema))
             if passed.get("type") == "array":
                 passed["items"] = _typed(self.types(next((part["items"] for part in parts if "items" in part), True)))
