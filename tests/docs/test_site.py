@@ -33,6 +33,7 @@ RUN_BY = {
     "references/writing-skills.md": "test_site.py",
     "references/pipelines.md": "test_registry_pages.py",
     "references/registry.md": "test_registry_pages.py",
+    "references/editors": "test_tutorials.py",
     "references/tutorials": "test_tutorials.py",
     "references/zh/tutorials": "test_tutorials.py",
     "skills/technology-files/references/technology-format.md": "test_documents.py",

@@ -21,6 +21,7 @@ from patience import WATCHDOG_S
 ROOT = Path(__file__).parents[2]
 TUTORIALS = ROOT / "references" / "tutorials"
 TRANSLATED = ROOT / "references" / "zh" / "tutorials"
+EDITORS = sorted((ROOT / "references" / "editors").glob("*.md"))
 PAGES = sorted(TUTORIALS.glob("*.md"))
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"`([\w./-]+)`[:\uff1a]$")  # also the colon of Chinese
@@ -143,6 +144,25 @@ def test_a_person_adds_a_process_and_draws_in_it(followed):
     built = data_of(folder / "build.json")
     assert (built["technology"], built["drc"]["passed"], built["lvs"]["matched"]) == ("my_process", True, True)
     assert (folder / "klayout" / "tech" / "my_process" / "my_process.lyp").is_file()
+
+
+# What each page draws, with the pairs and mirrors that its schematic has.
+DRAWN = {
+    "ade": {name: [{"M1", "M2"}, {"M3", "M4"}, {"M5", "M6"}] for name in ("from_ade", "from_cdl")},
+    "kicad": {"ota_layout": [{"M1", "M2"}, {"M3", "M4"}, {"M5", "M6"}]},
+    "spectre": {"bias_layout": [{"MR", "MO1", "MO2"}]},
+    "xschem": {"ota_layout": [{"XM1", "XM2"}, {"XM3", "XM4"}, {"XM5", "XM6"}]},
+}
+
+
+@pytest.mark.parametrize("page", EDITORS, ids=lambda page: page.stem)
+def test_what_a_schematic_editor_exports_is_laid_out_with_its_pairs(page, tmp_path):
+    follow(page, tmp_path)
+    for name, groups in DRAWN[page.stem].items():
+        summary = json.loads((tmp_path / name / "summary.json").read_text(encoding="utf-8"))
+        assert (summary["drc"]["passed"], summary["lvs"]["matched"], summary["routing"]["failed"]) == (True, True, [])
+        found = [{id_.replace("MM", "M") for id_ in group["devices"]} for group in summary["recognition"]["groups"]]
+        assert sorted(map(sorted, found)) == sorted(map(sorted, groups))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
