@@ -49,7 +49,7 @@ ROOMS = {
     "skillpack/pipelines": (670, 8),
     "skillpack/registry": (1370, 13),
     "skillpack/skills": (2000, 21),
-    "skills/*/scripts": (1420, 45),
+    "skills/*/scripts": (710, 45),
     "skillscript": (2780, 23),
     "sturdy": (530, 7),
 }

@@ -1,9 +1,7 @@
-"""The lines with which every script starts: its requirements (PEP 723), and an envelope where they are not met."""
+"""The lines with which every script starts: its requirements (PEP 723), and what to run where they are not met."""
 
 import ast
-import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -19,6 +17,7 @@ SCRIPTS = sorted((ROOT / "skills").glob("*/scripts/*.py"))
 HEADER = '# /// script\n# requires-python = ">=3.10"\n# dependencies = ["{}"]\n# ///\n"""'
 EXTRAS = {"explore_layouts.py": "[explore]", "suggest_constraints.py": "[models]"}
 OLD = ("3.6", "3.7", "3.8", "3.9")
+MOST_LINES = 6  # of a script for starting it: the import, where it fails, and the call of main
 
 
 def start_lines(source):
@@ -28,21 +27,18 @@ def start_lines(source):
     return lines[block.handlers[0].lineno - 1 : block.end_lineno]
 
 
-def answer(python, *arguments, **options):
-    """Return the error that a Python answers for a script, having checked the envelope around it."""
-    done = subprocess.run([python, *map(str, arguments)], capture_output=True, text=True, check=False, **options)
-    assert (done.returncode, done.stderr) == (3, "")
-    envelope = json.loads(done.stdout)
-    assert (envelope["ok"], envelope["data"], envelope["duration_ms"]) == (False, None, 0)
-    error = envelope["error"]
-    assert (error["code"], error["details"]["missing"]) == ("SERVICE_UNAVAILABLE", "skillscript")
-    assert error["message"].endswith(f"run: {error['details']['command']}")
-    return error
+def reason(python, script, **options):
+    """Return the one line on standard error of a script that does not start."""
+    done = subprocess.run([python, "-I", "-S", script], capture_output=True, text=True, check=False, **options)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    return line
 
 
 def test_every_script_and_that_of_a_new_skill_start_alike():
     sources = {path.name: path.read_text(encoding="utf-8") for path in SCRIPTS}
     expected = start_lines(_script("layout.x"))
+    assert len(expected) + 4 <= MOST_LINES
     for name, source in [*sources.items(), ("new", _script("layout.x"))]:
         assert start_lines(source) == expected, name
         assert source.startswith(HEADER.format("analog-layout-skills" + EXTRAS.get(name, ""))), name
@@ -51,8 +47,8 @@ def test_every_script_and_that_of_a_new_skill_start_alike():
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: f"{path.parts[-3]}/{path.stem}")
-def test_an_old_python_reads_a_script_as_far_as_its_answer(script):
-    """Python 3.6 knows the grammar; before the answer there is nothing that it cannot import."""
+def test_an_old_python_reads_a_script_as_far_as_its_import(script):
+    """Python 3.6 knows the grammar; before that there is nothing that it cannot import."""
     tree = ast.parse(script.read_text(encoding="utf-8"), feature_version=(3, 6))
     before = tree.body[: next(n for n, node in enumerate(tree.body) if isinstance(node, ast.Try))]
     imported = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
@@ -68,63 +64,11 @@ def copied(tmp_path):
     return copy / "scripts/create_nmos_pcell.py"
 
 
-def programs(folder, *names):
-    """Return an environment whose PATH has these programs and no others."""
-    folder.mkdir()
-    for name in names:
-        (folder / name).write_text("#!/bin/sh\n")
-        (folder / name).chmod(0o755)
-    return {**os.environ, "PATH": str(folder)}
-
-
-def test_with_uv_the_command_is_the_same_call_by_uv(copied, tmp_path):
-    skill, environment = copied.parents[1], programs(tmp_path / "bin", "uv")
-    call = ["scripts/create_nmos_pcell.py", "--device-id", "M 1", "--nets", '{"d": "a"}']
-    error = answer(sys.executable, "-I", "-S", *call, cwd=skill, env=environment)
-    assert shlex.split(error["details"]["command"]) == ["uv", "run", *call]
-    in_clone = ROOT / "skills/mos-pcell" / call[0]
-    error = answer(sys.executable, "-I", "-S", in_clone, *call[1:], cwd=skill, env=environment)
-    expected = ["uv", "run", "--project", str(ROOT), "python", str(in_clone), *call[1:]]
-    assert shlex.split(error["details"]["command"]) == expected
-    shutil.rmtree(skill)
-    skill.symlink_to(ROOT / "skills/mos-pcell")
-    error = answer(sys.executable, "-I", "-S", *call, cwd=skill, env=environment)
-    assert shlex.split(error["details"]["command"]) == ["uv", "run", "--project", str(ROOT), "python", *call]
-
-
-# Runs a script as a Python of another kind would: argv is the Python's version, its library and the script.
-DISGUISED = """
-import runpy, sys, sysconfig
-_, version, library, script = sys.argv
-sys.version_info = tuple(map(int, version.split(".")))
-sys.prefix = sys.base_prefix
-sysconfig.get_path = lambda name: library
-sys.argv = [script]
-runpy.run_path(script, run_name="__main__")
-"""
-OWN = "~/.analog-layout-skills"
-
-
-@pytest.mark.parametrize(("version", "managed"), [("3.10", False), ("3.12", True), ("3.9", False)])
-def test_without_uv_the_command_suits_the_python(copied, tmp_path, version, managed):
-    if managed:
-        (tmp_path / "EXTERNALLY-MANAGED").touch()
-    for script, package, run in [
-        (copied, "analog-layout-skills", ["uv", "run"]),
-        (
-            ROOT / "skills/mos-pcell/scripts/create_nmos_pcell.py",
-            f"-e {ROOT}",
-            ["uv", "run", "--project", ROOT, "python"],
-        ),
-    ]:
-        arguments = ["-I", "-S", "-c", DISGUISED, version, tmp_path, script]
-        command = answer(sys.executable, *arguments, env={**os.environ, "PATH": str(tmp_path)})["details"]["command"]
-        python = shlex.quote(sys.executable)
-        if managed or version == "3.9":
-            uv = shlex.join(map(str, [*run, script]))
-            assert command == f"{python} -m venv {OWN} && PATH={OWN}/bin:$PATH && pip install uv && {uv}"
-        else:
-            assert command == f"{python} -m pip install {package}"
+def test_a_script_without_the_package_says_in_one_line_what_to_run(copied):
+    for script in (copied, ROOT / "skills/mos-pcell/scripts/create_nmos_pcell.py"):
+        assert reason(sys.executable, script) == (
+            f"No module named 'skillscript': run `uv run {str(script)!r}`, or first `pip install -e .` in the clone"
+        )
 
 
 def python_of(version):
@@ -138,21 +82,28 @@ def python_of(version):
 
 
 @pytest.mark.parametrize("version", OLD)
-def test_an_old_python_answers_an_envelope(copied, version):
+def test_an_old_python_says_in_one_line_what_to_run(copied, version):
     """Also where the package lies beside the script, as in an exported skill."""
     found = python_of(version)
     if found is None:
         pytest.skip(f"skipped: needs python{version}")
-    assert f"Python {version}." in answer(found, copied)["message"]
+    assert "No module named" in reason(found, copied)
     shutil.copytree(ROOT / "scripts/skillscript", copied.parent / "skillscript")
-    assert f"Python {version}." in answer(found, copied)["message"]
+    done = subprocess.run([found, str(copied)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    assert "needs Python 3.10 or newer: run `uv run" in done.stderr
 
 
 @pytest.mark.parametrize(
-    "package", ["import no_such_module", "from json import no_such_name", "raise ImportError('broken')"]
+    ("package", "problem"),
+    [
+        ("import no_such_module", "No module named 'no_such_module'"),
+        ("from json import no_such_name", "cannot import name 'no_such_name'"),
+        ("raise ImportError('broken')", "broken"),
+    ],
 )
-def test_another_failed_import_is_not_taken_for_a_missing_package(copied, package):
+def test_another_failed_import_is_not_taken_for_a_missing_package(copied, package, problem):
     (copied.parent / "skillscript.py").write_text(package)
     done = subprocess.run([sys.executable, str(copied)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "ImportError" in done.stderr or "ModuleNotFoundError" in done.stderr
+    assert done.stderr.startswith(problem)
