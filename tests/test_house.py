@@ -43,7 +43,7 @@ ROOMS = {
     "layoutkit/view": (1720, 15),
     "skillpack": (220, 5),
     "skillpack/commands": (1190, 22),
-    "skillpack/copies": (1640, 17),
+    "skillpack/copies": (1300, 13),
     "skillpack/execution": (1070, 14),
     "skillpack/hosts": (2990, 27),
     "skillpack/pipelines": (670, 8),

@@ -1,9 +1,7 @@
 """``skillpack export``: self-contained copies of skills, of this pack and of others, and what is refused."""
 
-import functools
 import hashlib
 import json
-import modulefinder
 import os
 import shlex
 import stat
@@ -11,7 +9,6 @@ import subprocess
 import sys
 import zipfile
 from importlib.metadata import distributions, version
-from modulefinder import ModuleFinder
 from pathlib import Path
 
 import pytest
@@ -95,56 +92,27 @@ def seen(path):
 # --- what a copy has
 
 
-@functools.cache
-def compiled(text):
-    return compile(text, "a module", "exec")
-
-
-@functools.cache
-def imports_in(code):
-    """Return what ``ModuleFinder`` reads in compiled code."""
-    return [*ModuleFinder().scan_opcodes(code)]
-
-
-class CachedFinder(ModuleFinder):
-    """``ModuleFinder`` that compiles and reads equal modules of several copies only once."""
-
-    def load_module(self, fqname, fp, pathname, file_info):
-        if file_info[2] != modulefinder._PY_SOURCE:
-            return super().load_module(fqname, fp, pathname, file_info)
-        module = self.add_module(fqname)
-        module.__file__, module.__code__ = pathname, compiled(fp.read())
-        self.scan_code(module.__code__, module)
-        return module
-
-    def scan_opcodes(self, co):
-        return imports_in(co)
-
-
 @pytest.mark.parametrize("name", SKILLS)
-def test_every_module_in_a_copy_is_reached_by_an_import_of_its_scripts(name, exported):
-    copy, home = exported[name]
-    finder = CachedFinder([str(home / "scripts")])
-    for script in sorted((home / "scripts").glob("*.py")):
-        finder.run_script(str(script))
-    unreached = modules_in(copy) - set(finder.modules) - {"layoutkit.flow.one_try"}  # a program that the flow starts
-    # The package for KLayout's window contains the modules of the device generators as files, and workers of a cluster
-    # are compared by a hash of the whole engine.
-    as_files = {
-        "technology-files": ("layoutkit.pcells", "layoutkit.draw", "layoutkit.technology"),
-        "layout-exploration": ("layoutkit.",),
-    }
-    assert not [module for module in unreached if not module.startswith(as_files.get(name, ("nothing",)))]
+def test_a_copy_has_every_file_of_each_package_and_no_other_package(name, copies):
+    found = {}
+    for path in copies[name].files:
+        folder, _, rest = path.removeprefix("scripts/").partition("/")
+        if path.startswith("scripts/") and rest and not folder.endswith(".dist-info"):
+            found.setdefault(folder, set()).add(rest)
+    assert set(found) - {"skillscript", "sturdy", "layoutkit", "designgraph"} == set()
+    for package, files in found.items():
+        listed = ["git", "ls-files", f"scripts/{package}"]
+        tracked = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+        assert {f"scripts/{package}/{file}" for file in files} | {f"scripts/{package}/py.typed"} >= set(tracked)
+        assert not any("__pycache__" in file for file in files)
 
 
-def test_a_copy_has_only_what_its_scripts_import(copies):
-    rooms = {module.rpartition(".")[0] for module in modules_in(copies["layout-metrics"])}
-    assert rooms.isdisjoint({"designgraph", "skillpack", "layoutkit.route", "layoutkit.flow", "layoutkit.draw"})
-    kg = copies["design-knowledge-graph"]
-    assert "designgraph.types" not in modules_in(kg)
-    assert {"scripts/designgraph/types.json", "scripts/designgraph/pictures/page.js"} <= set(kg.files)
-    assert "skillscript.model_client" in modules_in(copies["constraint-planning"])
-    assert "skillscript.model_client" not in modules_in(copies["mos-pcell"])
+def test_a_copy_has_the_packages_that_its_scripts_import_and_those_that_these_import(copies):
+    def packages(name):
+        return {module.partition(".")[0] for module in modules_in(copies[name])}
+
+    assert packages("layout-metrics") == {"skillscript", "sturdy", "layoutkit"}
+    assert packages("design-knowledge-graph") == {"skillscript", "sturdy", "layoutkit", "designgraph"}
 
 
 def test_a_header_lists_what_the_script_reaches_and_no_accelerator(copies):
@@ -352,15 +320,6 @@ def test_modules_named_by_strings_are_found(own_skill):
     )
     names = modules_in(copy_of(own_skill(script=script)))
     assert {"designgraph.values", "layoutkit.errors", "layoutkit.technology.dimensions"} <= names
-
-
-def test_a_package_that_is_also_a_function_comes_with_the_function(own_skill):
-    """``layoutkit.circuit(...)`` is found where ``layoutkit`` says; the package alone needs no more than itself."""
-    called = SCRIPT.replace("    return {}", "    import layoutkit\n    return layoutkit.circuit(params).request")
-    room = SCRIPT.replace("    return {}", "    from layoutkit.circuit import read_netlist\n    return {}")
-    home = "layoutkit.api.functions"
-    assert home in modules_in(copy_of(own_skill(script=called)))
-    assert home not in modules_in(copy_of(own_skill(script=room)))
 
 
 def test_an_import_for_type_checkers_is_not_followed(own_skill):
@@ -606,7 +565,7 @@ def other_pack(tmp_path, monkeypatch):
         "otherpack/skills/own/SKILL.md": "---\nname: own\ndescription: Does something.\n---\n# Own\n",
         "otherpack/skills/own/scripts/run.py": header_of("other-pack") + "import otherpack.words\n" + SCRIPT,
         "other_pack-3.4.dist-info/METADATA": "Metadata-Version: 2.1\nName: other-pack\nVersion: 3.4\n"
-        "Requires-Dist: analog-layout-skills\nRequires-Dist: click>=8.1\nRequires-Dist: numpy>=1.26\n",
+        "Requires-Dist: analog-layout-skills\nRequires-Dist: click>=8.1\nRequires-Dist: imported-nowhere>=1\n",
     }
     files["other_pack-3.4.dist-info/RECORD"] = "".join(f"{path},,\n" for path in files)
     for path, text in files.items():
@@ -620,21 +579,21 @@ def other_pack(tmp_path, monkeypatch):
 
 def forget():
     """Forget which distributions are installed."""
-    from skillpack.copies import module_index, requirements
+    from skillpack.copies import packages, requirements
 
     for remembered in (requirements.distribution, requirements.required_by, requirements._owners):
         remembered.cache_clear()
-    for remembered in (module_index.modules_of, module_index.own_distribution):
+    for remembered in (packages.packages_of, packages.own_distribution):
         remembered.cache_clear()
 
 
 def test_the_distribution_that_ships_a_skill_is_copied_with_what_it_imports(other_pack):
     copy = copy_of(other_pack)
     assert {"otherpack", "otherpack.words", "layoutkit.errors", "skillscript"} <= modules_in(copy)
-    assert "otherpack.unused" not in modules_in(copy)
+    assert not any("SKILL.md" in path for path in copy.files if path.startswith("scripts/"))
     header = copy.files["scripts/run.py"].decode().split("# ///\n")[0]
     assert '"click>=8.1"' in header
-    assert "numpy" not in header
+    assert "imported-nowhere" not in header
     assert "other-pack" not in header
     assert "scripts/run.py.lock" in copy.files
 
@@ -715,7 +674,7 @@ def test_a_copy_names_the_command_that_makes_it_run(pack, tmp_path):
     assert error["details"]["command"] == shlex.join(["uv", "run", str(program), *arguments])
     assert error["message"].endswith(error["details"]["command"])
     code, error = answer(*arguments, path=nothing)
-    needed = shlex.join(["jsonschema>=4.20", "klayout>=0.30.10", "pyyaml>=6.0"])
+    needed = shlex.join(["jsonschema>=4.20", "klayout>=0.30.10", "numpy>=1.26", "pyyaml>=6.0"])
     own = "~/.analog-layout-skills/bin/python"  # -S hides pip
     assert error["details"]["command"] == (
         f"{sys.executable} -m venv ~/.analog-layout-skills && {own} -m pip install {needed}"

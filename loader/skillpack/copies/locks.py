@@ -6,7 +6,7 @@ import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillpack.copies.module_index import own_distribution
+from skillpack.copies.packages import own_distribution
 from skillpack.copies.requirements import parse_requirement, required_by
 from skillpack.copies.script_header import parse_toml, with_header
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from skillpack.copies.closure import closure_of
 from skillpack.copies.locks import DEFAULT_PYTHON, LOCK_FILE, read_lock
-from skillpack.copies.module_index import modules_of, own_distribution, project_folder
+from skillpack.copies.packages import files_of, needed_by, own_distribution, packages_of, project_folder
 from skillpack.copies.requirements import (
     distribution,
     everything_required,
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from packaging.requirements import Requirement
 
-    from skillpack.copies.closure import Closure
+    from skillpack.copies.packages import Needed
 
 _IS_PROGRAM = re.compile(rb"^(# /// script\s*$|if __name__ == )", re.MULTILINE)
 _RUNS_HANDLERS = "skillscript.handler"
@@ -102,19 +101,19 @@ def _add_program(result: Programs, skill_dir: Path, program: str, path: str, too
     try:
         source = _text_of(skill_dir / path)
         place = _Place(skill_dir, skill_dir / path, read_header(source))
-        found = closure_of(skill_dir, skill_dir / path, place.modules, [_RUNS_HANDLERS] if tool else [])
+        found = needed_by(skill_dir, skill_dir / path, place.packages, ["skillscript"] if tool else [])
         _add(result, program, place, found)
         needs = place.needs(found)
         if tool:
             if place.header is not None:
                 result.files[path] = with_header(source, *needs).encode()
             source = _STARTER.format(tool=tool, module=_RUNS_HANDLERS, handler=path, up=program.count("/"))
-        _add_header(result, skill_dir, program, source, needs, has_modules=bool(found.files))
+        _add_header(result, skill_dir, program, source, needs, has_modules=bool(found.packages))
     except CopyError as error:
         result.faults.append(f"{path}: {error}")
 
 
-def _add(result: Programs, program: str, place: _Place, found: Closure) -> None:
+def _add(result: Programs, program: str, place: _Place, found: Needed) -> None:
     """Add the modules beside one program, and what is wrong with it."""
     faults = [*found.faults, *place.undeclared(found), *place.header_faults()]
     result.faults += [f"{program}: {fault}" for fault in faults]
@@ -123,8 +122,9 @@ def _add(result: Programs, program: str, place: _Place, found: Closure) -> None:
     result.distributions |= taken
     for name, content in [item for distributed in taken for item in _about(distributed).items()]:
         result.files[f"{folder}/{name}".lstrip("/")] = content
-    for name, path in found.files.items():
-        result.files[f"{folder}/{name}".lstrip("/")] = path.read_bytes()
+    for package in found.packages.values():
+        for name, path in files_of(package).items():
+            result.files[f"{folder}/{name}".lstrip("/")] = path.read_bytes()
 
 
 def _add_header(
@@ -168,16 +168,15 @@ class _Place:
             if not requirement.specifier.contains(version, prereleases=True):
                 raise CopyError(f"its header needs {requirement}, but {requirement.name} {version} is installed here")
         self.copied.setdefault(own, ())
-        self.modules: dict[str, Path] = {}
+        self.packages: dict[str, Path] = {}
         for name in self.copied:
-            self.modules |= modules_of(name)
+            self.packages |= packages_of(name)
 
-    def taken(self, found: Closure) -> set[str]:
-        """Return the distributions whose modules the program needs."""
-        files = set(found.files.values())
-        return {name for name in self.copied if not files.isdisjoint(modules_of(name).values())}
+    def taken(self, found: Needed) -> set[str]:
+        """Return the distributions whose packages the program needs."""
+        return {name for name in self.copied if not found.packages.keys().isdisjoint(packages_of(name))}
 
-    def needs(self, found: Closure) -> Needs:
+    def needs(self, found: Needed) -> Needs:
         """Return the header of the copied program: what it needs from elsewhere."""
         kept = [item for item in self.declared if item.name not in self.copied]
         names = {item.name for item in kept}
@@ -188,7 +187,7 @@ class _Place:
         texts = {str(item) for item in kept} | {str(item) for item in more if item.name not in names}
         return Needs(python, tuple(sorted(texts)), self._kept_tables())
 
-    def _python(self, found: Closure) -> str:
+    def _python(self, found: Needed) -> str:
         """Return the Pythons that the header allows and that the modules beside the program run on."""
         python = (self.header and self.header.requires_python) or DEFAULT_PYTHON
         try:
@@ -213,7 +212,7 @@ class _Place:
         through = sorted(item.name for item in required if not everything_required(item.name).isdisjoint(owners))
         return [item for item in required if item.name == next(iter([*direct, *through]), None)]
 
-    def undeclared(self, found: Closure) -> list[str]:
+    def undeclared(self, found: Needed) -> list[str]:
         """Return the libraries that the skill's own code needs and that nothing declares."""
         if any(distribution(item.name) is None for item in self.declared):
             return []  # a distribution that is not installed here may provide any module

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import normalize
 
-from skillpack.copies.module_index import own_distribution, project_folder
+from skillpack.copies.packages import own_distribution, project_folder
 from skillpack.copies.programs import Programs, copied_programs, is_program
 from skillpack.copies.requirements import distribution
 from skillpack.skills.exceptions import CopyError, FileRefusedError
