@@ -74,6 +74,15 @@ def test_a_skill_is_found_by_its_tools(write_skill, tmp_path):
         assert [skill["name"] for skill in loader.search(query)["data"]["skills"]] == ["a"]
 
 
+def test_the_request_that_is_most_like_the_query_counts_however_many_there_are(write_skill, tmp_path):
+    """The words of ``a`` stand apart in its requests; ``b`` has one with all of them, and many others."""
+    write_skill("a", files={"skill.yaml": "asks:\n- wide wire\n- short pin\ntools: []\n"})
+    others = "".join(f"- something else number {number}\n" for number in range(40))
+    write_skill("b", files={"skill.yaml": f"asks:\n- wide pin\n{others}tools: []\n"})
+    found = SkillLoader(tmp_path / "skills").search("a wide pin")["data"]["skills"]
+    assert [skill["name"] for skill in found] == ["b", "a"]
+
+
 def test_a_rare_word_counts_more_than_a_common_one(names):
     find = names(
         ("a", "draw layout", "x"), ("b", "draw layout", "x"), ("c", "draw layout", "x"), ("d", "check parasitics", "x")

@@ -50,6 +50,8 @@ class Fields(NamedTuple):
         sections: The sections of its manual. Their examples, formats and errors also name what other skills are for.
         declaration: What its tools are called, and the intents that they serve.
         opening: The manual before its first section: title, words of users, table of tasks.
+        asks: Requests of users that it serves. Not their sum counts, but the one that is most like the query, so that
+            a text does not lose by serving many.
     """
 
     name: str
@@ -57,11 +59,18 @@ class Fields(NamedTuple):
     sections: str = ""
     declaration: str = ""
     opening: str = ""
+    asks: tuple[str, ...] = ()
+
+    def weighed(self) -> tuple[str, ...]:
+        """Return the fields that ``WEIGHTS`` weighs."""
+        return self.name, self.description, self.sections, self.declaration, self.opening
 
 
-# In the order of the fields.
+# In the order of the fields, without the requests.
 WEIGHTS = (4.0, 3.0, 0.3, 3.0, 2.0)
 LENGTH_SHARES = (0.0, 0.5, 0.75, 0.4, 0.4)  # how much the length of a field reduces its weight (b)
+ASK_WEIGHT = 0.6
+_ASK_CHARACTERS = 6  # of a word, about; a request is compared by its length in words
 
 
 class Term(NamedTuple):
@@ -96,15 +105,38 @@ class Ranking(NamedTuple):
 def rank(texts: Sequence[Fields], terms: Sequence[Term]) -> Ranking:
     """Return the BM25F scores of ``texts`` in their order."""
     counters = [term.counter() for term in terms]
-    hits = [[[count(field) for count in counters] for field in fields] for fields in texts]
+    hits = [[[count(field) for count in counters] for field in fields.weighed()] for fields in texts]
     having = [0] * len(terms)
     for rows in hits:
         for index, column in enumerate(zip(*rows, strict=True)):
             having[index] += any(column)
     rarities = [_rarity(number, len(texts)) for number in having]
-    lengths = [[len(field) for field in fields] for fields in texts]
+    lengths = [[len(field) for field in fields.weighed()] for fields in texts]
     means = [max(1.0, sum(column) / len(texts)) for column in zip(*lengths, strict=True)]
-    return Ranking([_score(*pair, means, rarities) for pair in zip(hits, lengths, strict=True)], rarities)
+    asked = _likeness(texts, counters)
+    scores = [_score(*pair, means, rarities) for pair in zip(hits, lengths, strict=True)]
+    return Ranking([score + ASK_WEIGHT * likest for score, likest in zip(scores, asked, strict=True)], rarities)
+
+
+def _likeness(texts: Sequence[Fields], counters: Sequence[Counter]) -> list[float]:
+    """Return for each text how much the request that is most like the query has in common with it."""
+    found = [
+        [(len(ask), [index for index, count in enumerate(counters) if count(ask)]) for ask in fields.asks]
+        for fields in texts
+    ]
+    total = sum(map(len, found))
+    having = [sum(index in terms for asks in found for _, terms in asks) for index in range(len(counters))]
+    rarities = [_rarity(number, total) for number in having]
+    return [
+        max(
+            (
+                sum(rarities[index] for index in terms) / math.sqrt(_ASK_CHARACTERS + length / _ASK_CHARACTERS)
+                for length, terms in asks
+            ),
+            default=0.0,
+        )
+        for asks in found
+    ]
 
 
 def _score(

@@ -35,6 +35,9 @@ _STRUCTURE = re.compile(
 )
 
 
+_ASKS = re.compile(r"^asks:\n((?:- .*\n?)+)", re.MULTILINE)
+
+
 class Match(NamedTuple):
     """A skill that fits a query.
 
@@ -84,8 +87,10 @@ def _fields(skill: Skill) -> Fields:
     description = _NOT_FOR.sub("", folded(skill.description))
     opening, _, sections = folded(_body(skill)).partition("\n## ")
     sections += folded("".join(_pages(skill)))
-    declaration = _STRUCTURE.sub("", folded(_declaration(skill)))
-    return Fields(folded(skill.name), description, sections, declaration, opening)
+    declared = folded(_declaration(skill))
+    asks = tuple(line[2:] for block in _ASKS.findall(declared) for line in block.splitlines())
+    declaration = _STRUCTURE.sub("", _ASKS.sub("", declared))
+    return Fields(folded(skill.name), description, sections, declaration, opening, asks)
 
 
 def _declaration(skill: Skill) -> str:
