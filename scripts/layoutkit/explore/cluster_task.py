@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.explore.job_process import JobProcess
 from layoutkit.explore.jobs import Job, Limits, regular_files, with_files
 from layoutkit.explore.package_identity import identity
+from layoutkit.explore.run_journal import described
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,18 +34,21 @@ def worker_identity() -> dict[str, str]:
 
 
 def run_job(job: Mapping[str, Any], limits: Mapping[str, Any], expected: Mapping[str, str]) -> dict[str, Any]:
-    """Return ``outcome`` and ``contents`` (bytes by path) of one job, or ``foreign``: the version of this worker.
+    """Return ``worker`` (its address), ``outcome`` and ``contents`` (bytes by path) of one job.
 
     Args:
         job: The job as JSON data.
         limits: Its limits as JSON data.
-        expected: Version of the client; another one does not begin the work.
+        expected: Version of the client; Dask may have restarted this worker with another one since it was asked.
+
+    Raises:
+        ValueError: If this worker runs another version.
     """
     from distributed import get_worker
 
     worker = get_worker()
     if identity() != expected:
-        return {"worker": worker.address, "foreign": identity()}
+        raise ValueError(f"{worker.address} runs {described(identity())}; the client runs {described(expected)}")
     within = Limits(**limits)
     with tempfile.TemporaryDirectory(prefix="layout-job-") as home:
         folder = Path(home, "files")

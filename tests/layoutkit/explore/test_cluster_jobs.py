@@ -13,7 +13,7 @@ import pytest
 from clusters import Cluster
 from extras import extra
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
-from layoutkit.explore import cluster_workplace, layout_job, run_journal
+from layoutkit.explore import dask_cluster, layout_job, run_journal
 from layoutkit.explore.dask_cluster import DaskCluster
 from layoutkit.explore.jobs import Budget, Job, Limits
 from layoutkit.explore.local_processes import LocalProcesses
@@ -120,8 +120,11 @@ def test_the_job_of_a_worker_that_is_killed_is_done_by_another_and_counted_once(
     assert len(log.read_text().splitlines()) == 4  # one was begun twice
 
 
-def test_a_worker_that_hangs_loses_its_jobs(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_workplace, "GRACE_S", 0.5)
+def test_a_worker_that_hangs_loses_its_jobs(tmp_path, monkeypatch):
+    """Dask drops a worker that it has not heard of for its ``worker-ttl``."""
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL", "3s")
+    cluster = Cluster(tmp_path)
+    cluster.worker()
     second = cluster.worker()
     jobs, log, go = three_marks(tmp_path)
 
@@ -132,9 +135,9 @@ def test_a_worker_that_hangs_loses_its_jobs(cluster, tmp_path, monkeypatch):
         go.touch()
 
     try:
-        found = run(when_both_work(), tmp_path / "run", cluster, budget=Budget(each=Limits(seconds=3)))
+        found = run(when_both_work(), tmp_path / "run", cluster)
     finally:
-        cluster.end(second)
+        cluster.close()
     assert [each.status for each in found] == ["done"] * 3
     counted_once(tmp_path / "run", jobs)
 
@@ -276,10 +279,10 @@ def _certificate(folder):
 
 
 def test_what_a_worker_sends_is_written_into_the_folder_only(tmp_path):
-    cluster_workplace._write({"more/a": b"1", "../b": b"2", "/b": b"3"}, tmp_path / "job")
+    dask_cluster._write({"more/a": b"1", "../b": b"2", "/b": b"3"}, tmp_path / "job")
     assert [path.name for path in sorted(tmp_path.rglob("*"))] == ["job", "more", "a"]
     with pytest.raises(FileError, match="what is done is kept"):
-        cluster_workplace._write({"b": b"1"}, tmp_path / "job/more/a")
+        dask_cluster._write({"b": b"1"}, tmp_path / "job/more/a")
 
 
 def test_addresses_and_certificates_that_do_not_fit_are_refused(monkeypatch, tmp_path):
