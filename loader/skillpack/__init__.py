@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from skillpack.pipelines.pipeline import check_pipeline, load_pipeline
     from skillpack.pipelines.pipeline_run import RunOptions, run_pipeline
     from skillpack.registry.declaration import ToolDeclaration, ToolFault, Tools, find_tools
-    from skillpack.registry.definitions import SkillDefinition, SkillInfo, SkillRegistry, global_registry, skill
+    from skillpack.registry.definitions import SkillDefinition
     from skillpack.registry.migrations import Migration, SkillVersionManager
+    from skillpack.registry.skill_registry import SkillInfo, SkillRegistry, global_registry, skill
     from skillpack.skills.catalog import Catalog, Shadowed, Skipped, scan
     from skillpack.skills.exceptions import SkillNotFoundError, SkillpackError, SkillVersionNotFoundError
     from skillpack.skills.layer1 import Budget, Layer1
@@ -79,10 +80,10 @@ _HOMES = {
     "Shadowed": "skills.catalog",
     "Skill": "skills.skill_md",
     "SkillDefinition": "registry.definitions",
-    "SkillInfo": "registry.definitions",
+    "SkillInfo": "registry.skill_registry",
     "SkillLoader": "skills.loader",
     "SkillNotFoundError": "skills.exceptions",
-    "SkillRegistry": "registry.definitions",
+    "SkillRegistry": "registry.skill_registry",
     "SkillVersionManager": "registry.migrations",
     "SkillVersionNotFoundError": "skills.exceptions",
     "SkillpackError": "skills.exceptions",
@@ -94,13 +95,13 @@ _HOMES = {
     "check_pipeline": "pipelines.pipeline",
     "default_roots": "skills.roots",
     "find_tools": "registry.declaration",
-    "global_registry": "registry.definitions",
+    "global_registry": "registry.skill_registry",
     "load_pipeline": "pipelines.pipeline",
     "load_skill": "skills.skill_md",
     "read_resource": "skills.resources",
     "run_pipeline": "pipelines.pipeline_run",
     "scan": "skills.catalog",
-    "skill": "registry.definitions",
+    "skill": "registry.skill_registry",
     "validate": "skills.validation",
 }
 

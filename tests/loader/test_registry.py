@@ -5,7 +5,8 @@ import json
 import pytest
 
 from skillpack import find_tools, scan
-from skillpack.registry.definitions import SkillDefinition, SkillInfo, SkillRegistry
+from skillpack.registry.definitions import SkillDefinition
+from skillpack.registry.skill_registry import SkillInfo, SkillRegistry
 from skillpack.skills.exceptions import SkillNotFoundError, SkillVersionNotFoundError, VersionError
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from skillpack import find_tools, scan
-from skillpack.registry.definitions import SkillRegistry
+from skillpack.registry.skill_registry import SkillRegistry
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,7 @@ def examine(catalog: Catalog, tools: Tools) -> dict[str, Any]:
         catalog: Result of a scan.
         tools: The tools of the skills in it.
     """
-    from skillpack.registry.definitions import SkillRegistry
+    from skillpack.registry.skill_registry import SkillRegistry
 
     return {
         "ok": not catalog.errors and not tools.faults,

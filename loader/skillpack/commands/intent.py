@@ -30,7 +30,7 @@ def command(skills_dirs: tuple[str, ...], intent: str, context: str | None, limi
     The order is by cost, then user preference, then how much of the context that a tool needs is available.
     Exit code: 1 if no tool serves INTENT.
     """
-    from skillpack.registry.definitions import SkillRegistry
+    from skillpack.registry.skill_registry import SkillRegistry
     from skillpack.skills.plain_text import one_line
     from skillscript.envelope import SkillError
 

@@ -19,7 +19,7 @@ def command(skills_dirs: tuple[str, ...], tool: str | None, as_json: bool) -> No
 
     Exit code: 1 if a dependency of a tool is missing, has another version or is cyclic.
     """
-    from skillpack.registry.definitions import SkillRegistry
+    from skillpack.registry.skill_registry import SkillRegistry
     from skillpack.skills.exceptions import RegistryError
     from skillpack.skills.plain_text import one_line
 

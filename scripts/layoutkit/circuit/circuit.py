@@ -394,4 +394,5 @@ def _size_fault(device: Device, size: str, value: float) -> str:
         return f"{size} of {device.id} must be above 0, got {value:g}"
     if size in INTEGER_PARAMS and value != int(value):
         return f"{size} of {device.id} must be a whole number, got {value:g}"
-    return "; ".join(f"{device.id}: {text}" for text in stated_faults(replace(device, params={size: value})))
+    changed = replace(device, params={size: value})
+    return "; ".join(f"{device.id}: {text}" for text in stated_faults(changed.params, changed.m, changed.nf))

@@ -279,7 +279,7 @@ class _Mapping:
             mapped.append(found)
             units, side_um = self._units(found, draft)
             total += units
-            faults += [f"'{device.id}': {text}" for text in drawn_faults(found, units, side_um)]
+            faults += [f"'{device.id}': {text}" for text in drawn_faults(units, side_um, _area_um2(found))]
         if not faults and (fault := circuit_fault(total)):
             faults.append(fault)
         if faults:
@@ -482,3 +482,10 @@ def _shown_change(field: str, before: str | float | None, after: str | float) ->
 
 def _um(metres: float) -> str:
     return f"{metres * 1e6:.6g}"
+
+
+def _area_um2(device: Device) -> float | None:
+    """Return the area of all bars or plates of a mapped device; None for a transistor. [um^2]"""
+    if device.is_mos:
+        return None
+    return device.w * device.l * 1e12 * device.m * int(device.params.get("series", 1))

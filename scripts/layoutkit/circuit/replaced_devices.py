@@ -119,7 +119,7 @@ class ModelNames:
             UnsupportedOperationError: If there are any.
         """
         if users and self._technology is not None:
-            raise refusal(self._technology, users)
+            raise refusal(self._technology.name, self._technology.device_names, users)
 
     def kind(self, model: str) -> str | None:
         """Return the kind of the process's device of this name; None where the process has none."""
@@ -207,7 +207,9 @@ class ModelNames:
             return
         present = sorted({device.model for device in circuit.devices})
         kinds = dict.fromkeys(device.type for device in circuit.devices)
-        allowed = {kind: [entry["name"] for entry in drawn_alternatives(technology, kind)] for kind in kinds}
+        allowed = {
+            kind: [entry["name"] for entry in drawn_alternatives(technology.device_names, kind)] for kind in kinds
+        }
         choice = "; ".join(f"{kind}: {', '.join(names) or 'none'}" for kind, names in allowed.items())
         raise LayoutkitError(
             f"device_map: {'; '.join(faults[:SHOWN])}{_more(len(faults))}. Models of the netlist: "
@@ -233,7 +235,7 @@ def refuse_undrawn(technology: Technology, devices: Iterable[Device]) -> None:
         users.setdefault(device.model, []).append(device.id)
     undrawn = {model: ids for model, ids in users.items() if technology.device_names.undrawn(model) is not None}
     if undrawn:
-        raise refusal(technology, undrawn)
+        raise refusal(technology.name, technology.device_names, undrawn)
 
 
 def _as(device: Device, target: DeviceSpec | PassiveSpec) -> Device:

@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.draw.row_metal import Metal
-    from layoutkit.draw.wires import Rail
+
+
+class Rail(NamedTuple):
+    """A horizontal wire over or beside a row. [dbu]"""
+
+    net: str
+    level: int
+    low: int
+    high: int
+
 
 DrawnRail = tuple[str, int, Area]
 """Net, level and area of a rail. [dbu]"""

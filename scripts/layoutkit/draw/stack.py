@@ -38,14 +38,14 @@ from layoutkit.draw.ring import (
     row_covers,
     tap_distance,
 )
-from layoutkit.draw.risers import Joined, Risers, Twins, needed_width
+from layoutkit.draw.risers import Joined, Rail, Risers, Twins, needed_width
 from layoutkit.draw.row import Row, is_palindrome, plan_row
 from layoutkit.draw.row_metal import Metal, hull
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.draw.strap_currents import wider_spread
 from layoutkit.draw.trunks import Trunks, heavy_nets, plan_trunks
-from layoutkit.draw.wires import RAIL_ROWS, Bulk, Loads, Rail, RowTwins, Side, WiredRow, level_name
+from layoutkit.draw.wires import RAIL_ROWS, Bulk, Loads, RowTwins, Side, WiredRow, level_name
 from layoutkit.errors import FarFromTapsError, GeometryError
 from layoutkit.layout.cells import fresh_cell
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from layoutkit.draw.risers import Rail
 from layoutkit.draw.row import head_width
 from layoutkit.draw.row_metal import hull
 from layoutkit.draw.sketch import Area
@@ -73,15 +74,6 @@ class HeadMove(NamedTuple):
     distance: int
     outwards: bool
     inner: int = 0
-
-
-class Rail(NamedTuple):
-    """A horizontal wire over or beside a row. [dbu]"""
-
-    net: str
-    level: int
-    low: int
-    high: int
 
 
 class RailContacts(NamedTuple):

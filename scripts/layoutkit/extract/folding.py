@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from layoutkit.extract.extracted import Finger
     from layoutkit.technology.device_kinds import DeviceKind
 
 Net = TypeVar("Net", int, str)
@@ -50,6 +49,14 @@ class Connected(Protocol):
     @property
     def nets(self) -> Mapping[str, Any]:
         """Its nets by terminal."""
+
+
+class Named(Connected, Protocol):
+    """A device that may bear a text."""
+
+    @property
+    def text(self) -> str | None:
+        """The text on it."""
 
 
 class Measured(Connected, Protocol):
@@ -174,7 +181,7 @@ def off_transistors(devices: Sequence[Connected]) -> set[int]:
     }
 
 
-def unnamed_off_fingers(fingers: Sequence[Finger]) -> set[int]:
+def unnamed_off_fingers(fingers: Sequence[Named]) -> set[int]:
     """Return the indexes of the channels that are off and bear no device text, where other channels bear one."""
     if not any(finger.text for finger in fingers):
         return set()

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from layoutkit.technology.device_specs import DeviceSpec, PassiveSpec
-    from layoutkit.technology.technology import Technology
 
 OTHER = "other"
 """The type of an undrawn device that no kind describes, such as a bond pad."""
@@ -123,19 +122,21 @@ class DeviceNames:
     Case, the process's prefix, and the ``__model`` and bin number of a model card do not distinguish names.
     """
 
-    def __init__(self, technology: Technology) -> None:
-        listed = technology.names
+    def __init__(
+        self, listed: ListedNames, devices: Mapping[str, DeviceSpec], passives: Mapping[str, PassiveSpec], dbu_um: float
+    ) -> None:
+        self.specs: tuple[DeviceSpec | PassiveSpec, ...] = (*devices.values(), *passives.values())
         self._prefix = listed.prefix.lower()
         self._drawn: dict[str, DeviceSpec | PassiveSpec] = {}
-        for spec in technology.devices.values():
+        for spec in devices.values():
             self._drawn.update({self.plain(name): spec for name in (spec.name, spec.model)})
         self._widths: dict[str, int | None] = {}
-        for passive in technology.passives.values():
-            widths = {passive.name: None, **passive.models(technology.dbu_um)}
+        for passive in passives.values():
+            widths = {passive.name: None, **passive.models(dbu_um)}
             self._drawn.update({self.plain(name): passive for name in widths})
             self._widths.update({self.plain(name): width for name, width in widths.items()})
         for name, target in listed.other_names.items():
-            self._drawn.setdefault(self.plain(name), technology.any_device(target))
+            self._drawn.setdefault(self.plain(name), devices[target] if target in devices else passives[target])
         self._variants = listed.variants
         self._cells = tuple(pattern.lower() for pattern in listed.cells)
         self._undrawn: dict[str, UndrawnDevice] = {}
@@ -204,20 +205,20 @@ def values_of(spec: DeviceSpec | PassiveSpec | UndrawnDevice) -> dict[str, float
     return {name: value for name, value in found.items() if value}
 
 
-def drawn_alternatives(technology: Technology, kind: str) -> list[dict[str, Any]]:
+def drawn_alternatives(names: DeviceNames, kind: str) -> list[dict[str, Any]]:
     """Return the devices of a kind that can be drawn, each with its rating, as JSON data."""
-    every: list[DeviceSpec | PassiveSpec] = [*technology.devices.values(), *technology.passives.values()]
-    return [{"name": spec.name, **values_of(spec)} for spec in every if spec.type == kind]
+    return [{"name": spec.name, **values_of(spec)} for spec in names.specs if spec.type == kind]
 
 
-def refusal(technology: Technology, users: Mapping[str, Sequence[str]]) -> UnsupportedOperationError:
+def refusal(technology: str, names: DeviceNames, users: Mapping[str, Sequence[str]]) -> UnsupportedOperationError:
     """Return the error that refuses devices of the process without a drawing, all at once.
 
     Args:
-        technology: The process.
+        technology: Name of the process.
+        names: Its devices.
         users: Model name -> ids of the devices of that model.
     """
-    entries = {model: technology.device_names.undrawn(model) for model in sorted(users)}
+    entries = {model: names.undrawn(model) for model in sorted(users)}
     found = {model: entry for model, entry in entries.items() if entry is not None}
     shown = "; ".join(
         f"{model} ({', '.join(users[model][:5])}{' and more' if len(users[model]) > 5 else ''}): "
@@ -226,7 +227,7 @@ def refusal(technology: Technology, users: Mapping[str, Sequence[str]]) -> Unsup
     )
     more = f"; and {len(found) - _SHOWN} more models" if len(found) > _SHOWN else ""
     kinds = list(dict.fromkeys(entry.type for entry in found.values()))
-    drawn = {kind: drawn_alternatives(technology, kind) for kind in kinds}
+    drawn = {kind: drawn_alternatives(names, kind) for kind in kinds}
     instead = "; ".join(f"{kind}: {_listed(found_here)}" for kind, found_here in drawn.items() if found_here)
     nothing = [kind for kind in kinds if not drawn[kind]]
     cures = [
@@ -239,11 +240,11 @@ def refusal(technology: Technology, users: Mapping[str, Sequence[str]]) -> Unsup
         else "",
     ]
     return UnsupportedOperationError(
-        f"{technology.name} has no drawing of these devices of the process: {shown}{more}. "
+        f"{technology} has no drawing of these devices of the process: {shown}{more}. "
         + ". ".join(cure[0].upper() + cure[1:] for cure in cures if cure),
         details={
             "param_name": "device_map",
-            "technology": technology.name,
+            "technology": technology,
             "undrawn": {
                 model: {
                     "type": entry.type,

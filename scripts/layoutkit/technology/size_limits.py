@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from layoutkit.errors import GeometryError
 
 if TYPE_CHECKING:
-    from layoutkit.circuit.circuit import Device
+    from collections.abc import Mapping
 
 MAX_FINGERS = 10_000
 """Fingers of one transistor in all its units, and units in parallel of any device."""
@@ -38,35 +38,41 @@ _SIDES = ("w", "l")
 _COUNTS = ("m", "nf", "nfin", "stack", "series", "s")
 
 
-def stated_faults(device: Device) -> list[str]:
-    """Return what is beyond the limits in the sizes of a device as its netlist states them, in words."""
-    texts = [text for name, value in device.params.items() if (text := _stated_fault(name, value))]
-    if not texts and (units := device.m * device.nf) > MAX_FINGERS:
-        texts = [f"m={device.m} and nf={device.nf} make {units} fingers or units; at most {MAX_FINGERS} are allowed"]
+def stated_faults(params: Mapping[str, float], m: int, nf: int) -> list[str]:
+    """Return what is beyond the limits in the parameters of a device as its netlist states them, in words.
+
+    Args:
+        params: Its parameters by name.
+        m: How many units in parallel these make.
+        nf: How many fingers each has.
+    """
+    texts = [text for name, value in params.items() if (text := _stated_fault(name, value))]
+    if not texts and (units := m * nf) > MAX_FINGERS:
+        texts = [f"m={m} and nf={nf} make {units} fingers or units; at most {MAX_FINGERS} are allowed"]
     return texts
 
 
-def drawn_faults(device: Device, units: int, side_um: float) -> list[str]:
+def drawn_faults(units: int, side_um: float, area_um2: float | None) -> list[str]:
     """Return what is beyond the limits in a device as it is to be drawn, in words.
 
     Args:
-        device: Device of a technology.
         units: How many fingers, bars or plates it is drawn in.
         side_um: Gate length, or the longest side of a bar or plate. [um]
+        area_um2: Area of all bars or plates; None for a transistor. [um^2]
     """
-    most, what = (MAX_FINGERS, "fingers") if device.is_mos else (MAX_UNITS, "bars, plates or units")
+    most, what = (MAX_FINGERS, "fingers") if area_um2 is None else (MAX_UNITS, "bars, plates or units")
     texts = []
     if units > most:
         texts.append(
             f"it would be drawn in {_shown(units)} {what}; at most {most} are drawn; is its size or value right?"
         )
     if side_um > MAX_SIDE_UM:
-        what = "gate is" if device.is_mos else "bars or plates are"
+        what = "gate is" if area_um2 is None else "bars or plates are"
         texts.append(f"its {what} {side_um:g} um long; at most {MAX_SIDE_UM:g} um are drawn")
-    if not texts and not device.is_mos and (area := _area(device)) > MAX_AREA_UM2:
+    if not texts and area_um2 is not None and area_um2 > MAX_AREA_UM2:
         texts.append(
-            f"its bars or plates would cover {area * 1e-6:.4g} mm^2; at most {MAX_AREA_UM2 * 1e-6:g} mm^2 are drawn; "
-            f"is its size or value right? {SPICE_UNITS}"
+            f"its bars or plates would cover {area_um2 * 1e-6:.4g} mm^2; at most {MAX_AREA_UM2 * 1e-6:g} mm^2 are "
+            f"drawn; is its size or value right? {SPICE_UNITS}"
         )
     return texts
 
@@ -90,11 +96,6 @@ def check_value(what: str, value: float, unit: str) -> None:
             f"a {what} must be positive{most}, got {value:g} {unit}",
             details={"provided_value": value if math.isfinite(value) else str(value), "maximum": MAX_VALUE},
         )
-
-
-def _area(device: Device) -> float:
-    """Return the area of all bars or plates of a mapped passive device. [um^2]"""
-    return device.w * device.l * 1e12 * device.m * int(device.params.get("series", 1))
 
 
 def _stated_fault(name: str, value: float) -> str:

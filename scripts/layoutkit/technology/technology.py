@@ -238,7 +238,7 @@ class Technology:
     @cached_property
     def device_names(self) -> DeviceNames:
         """The names of all devices of the process."""
-        return DeviceNames(self)
+        return DeviceNames(self.names, self.devices, self.passives, self.dbu_um)
 
     @property
     def measured_layers(self) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from layoutkit.technology.technology import (
     Silicon,
     Technology,
 )
+from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -145,11 +146,9 @@ def _not_yaml(path: Path, error: Exception) -> TechnologyError:
 
 
 def _from_json(text: str) -> Any:
-    import json
-
     try:
-        data = json.loads(text)
-    except json.JSONDecodeError:  # YAML may open with a brace too
+        data = load_json(text)
+    except ValueError:  # YAML may open with a brace too
         return read_yaml(text)
     check_numbers(data)
     return data

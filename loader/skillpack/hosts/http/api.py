@@ -43,7 +43,7 @@ from skillpack.hosts.http.openapi import (
 from skillpack.hosts.http.redaction import without_paths
 from skillpack.hosts.listening import serve
 from skillpack.hosts.pack import pack_version
-from skillpack.registry.definitions import SkillRegistry
+from skillpack.registry.skill_registry import SkillRegistry
 from skillscript.envelope import ErrorCode, SkillError, to_json
 from skillscript.faults import MAX_REPORTED, Fault, fault_details, joined
 from skillscript.schema import find_faults

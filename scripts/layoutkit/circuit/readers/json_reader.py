@@ -178,7 +178,9 @@ class _Expansion:
         for device in cell.devices:
             terminals = {terminal: nets.get(net, path + net) for terminal, net in device.terminals.items()}
             self.devices.append(replace(device, id=path + device.id, terminals=terminals))
-            self._faults += [(f"device '{path}{device.id}'", text) for text in stated_faults(device)]
+            self._faults += [
+                (f"device '{path}{device.id}'", text) for text in stated_faults(device.params, device.m, device.nf)
+            ]
         for instance in cell.instances:
             self._instance(instance, path, nets, ancestors)
 

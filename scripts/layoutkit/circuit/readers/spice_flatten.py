@@ -227,7 +227,7 @@ class Flattener:
         nets = [self._net(node, instance) for node in card.nodes]
         terminals = dict(zip(KINDS[card.kind].all_terminals, nets, strict=False))
         device = Device(device_id, card.kind, card.model, params, terminals, junctions)
-        for text in stated_faults(device):
+        for text in stated_faults(device.params, device.m, device.nf):
             self._findings.fault(where, f"'{device_id}': {text}")
         self.devices.append(device)
         self._units += device.m * device.nf
