@@ -7,12 +7,14 @@ commands run in their order. A translation has the same blocks, so what runs for
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 import layoutkit
 from forked import BIN, programs
@@ -163,6 +165,23 @@ def test_what_a_schematic_editor_exports_is_laid_out_with_its_pairs(page, tmp_pa
         assert (summary["drc"]["passed"], summary["lvs"]["matched"], summary["routing"]["failed"]) == (True, True, [])
         found = [{id_.replace("MM", "M") for id_ in group["devices"]} for group in summary["recognition"]["groups"]]
         assert sorted(map(sorted, found)) == sorted(map(sorted, groups))
+
+
+def test_the_workflow_for_continuous_integration_builds_checks_and_keeps_a_layout(tmp_path):
+    """Its own steps run in their order in a checkout with the netlist; the steps of others are not run."""
+    (block,) = blocks(ROOT / "references" / "ci.md")
+    steps = yaml.safe_load(block.text)["jobs"]["layout"]["steps"]
+    (tmp_path / "blocks").mkdir()
+    shutil.copy(ROOT / "skills" / "netlist-to-gds" / "assets" / "ota_5t.spice", tmp_path / "blocks" / "ota.spice")
+    summary = tmp_path / "summary.md"
+    page = tmp_path / "steps.md"
+    own = [step["run"] for step in steps if "run" in step and step["name"] != "Install"]
+    page.write_text("".join(f"```bash\nexport GITHUB_STEP_SUMMARY={summary}\n{line}\n```\n" for line in own))
+    follow(page, tmp_path)
+    assert len(own) == 2
+    assert "an engineer would sign" in summary.read_text(encoding="utf-8")
+    (kept,) = (step["with"]["path"] for step in steps if "upload-artifact" in step.get("uses", ""))
+    assert {"layout.gds", "layout.png", "report.html"} <= {file.name for file in (tmp_path / kept).rglob("*")}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
