@@ -39,7 +39,7 @@ SPECIALISTS = {
     "skillpack": {
         "__main__.py": {"click"},
         "registry/signature_schema.py": {"docstring_parser", "pydantic"},
-        "skills/strict_yaml.py": {"yaml"},
+        "untrusted/strict_yaml.py": {"yaml"},
         "skills/strict_frontmatter.py": {"frontmatter"},
     },
     "skillscript": {"explain.py": {"jsonschema"}},

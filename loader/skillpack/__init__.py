@@ -6,6 +6,8 @@ lists skills does not load JSON Schema, the servers or the command line.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from skillpack.authoring.skill_rules import Finding
+    from skillpack.authoring.validation import Report, validate
     from skillpack.execution.runner import Call, Runner
     from skillpack.execution.worker_pool import WorkerPool
     from skillpack.pipelines.pipeline import check_pipeline, load_pipeline
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from skillpack.skills.resources import Resource, read_resource
     from skillpack.skills.roots import default_roots
     from skillpack.skills.skill_md import Skill, load_skill
-    from skillpack.skills.skill_rules import Finding
-    from skillpack.skills.validation import Report, validate
     from sturdy.bounded_run import Cancellation
 
 __all__ = [
@@ -70,10 +70,10 @@ _HOMES = {
     "Call": "execution.runner",
     "Cancellation": "sturdy.bounded_run",
     "Catalog": "skills.catalog",
-    "Finding": "skills.skill_rules",
+    "Finding": "authoring.skill_rules",
     "Layer1": "skills.layer1",
     "Migration": "registry.migrations",
-    "Report": "skills.validation",
+    "Report": "authoring.validation",
     "Resource": "skills.resources",
     "RunOptions": "pipelines.pipeline_run",
     "Runner": "execution.runner",
@@ -102,7 +102,7 @@ _HOMES = {
     "run_pipeline": "pipelines.pipeline_run",
     "scan": "skills.catalog",
     "skill": "registry.skill_registry",
-    "validate": "skills.validation",
+    "validate": "authoring.validation",
 }
 
 

@@ -20,7 +20,7 @@ from skillpack import Runner, find_tools, scan
 from skillpack.execution.worker_pool import WorkerPool
 from skillpack.pipelines.pipeline import check_pipeline, load_pipeline, make_pipeline
 from skillpack.pipelines.pipeline_run import RunOptions, run_pipeline
-from skillpack.skills.strict_yaml import load_typed_mapping
+from skillpack.untrusted.strict_yaml import load_typed_mapping
 
 pytestmark = pytest.mark.usefixtures("forked_tools")
 ROOT = Path(__file__).parents[2]

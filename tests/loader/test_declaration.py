@@ -10,7 +10,7 @@ import skillpack
 from skillpack import SkillLoader, SkillRegistry, find_tools, scan
 from skillpack.hosts.pack import Pack
 from skillpack.registry.schema_check import never_ends, schema_problems
-from skillpack.skills.strict_yaml import load_typed_mapping
+from skillpack.untrusted.strict_yaml import load_typed_mapping
 
 ENTRY = {
     "id": "a.run",

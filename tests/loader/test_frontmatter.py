@@ -14,11 +14,8 @@ from skillpack.skills.strict_frontmatter import (
     MAX_FRONTMATTER_CHARACTERS,
     StrictHandler,
     parse,
-    simple_fields,
     write,
 )
-from skillpack.skills.strict_yaml import load_text_mapping
-from thorough import THOROUGH
 
 FIELDS = {"name": "a", "description": "b"}
 HEAD = "---\nname: a\ndescription: b\n---\n"
@@ -172,100 +169,6 @@ def test_any_text_is_parsed_or_refused_and_never_anything_else(text):
     data = ("---\n" + text + "\n---\nbody").encode("utf-8", "surrogatepass")
     with contextlib.suppress(SkillFileError):
         assert isinstance(parse(data).fields, dict)
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        "name: pdf\ndescription: Process PDF files - extract text, merge (or split) [documents] & more; 画, 50%?\n",
-        "name: \"pdf\"\ndescription: 'Use when: asked # twice'\n\nlicense: Apache-2.0",
-        "description: null\nname:   http://x:y",
-        "name: \"a \\\"b\\\" \\\\ c\"\ndescription: 'it''s'\nlicense:\n",
-        'name: a\nmetadata:\n  author: b\n  version: "1.0"\n\n  note:\nlicense: MIT\n',
-        "description: >-\n  Draws a pair.\n  Use when: asked # twice\nname: a\n",
-        "name: a\ndescription: |\n    one\n    two \n\nlicense: MIT\n",
-    ],
-)
-def test_frontmatter_of_one_line_texts_is_read_without_yaml(header):
-    """What makes a first scan fast; YAML agrees."""
-    assert simple_fields(header) == load_text_mapping(header)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        *(
-            "a:b",
-            "a: b: c",
-            "a: b #c",
-            "a: b:",
-            "a: - b",
-            "a: [b]",
-            "a: *b",
-            "a: |",
-            'a: "b\\n"',
-            "a:\tb",
-            "a: |+\n b\n",
-        ),
-        *(
-            "a: b\na: c",
-            "a: b\n  c",
-            " a: b",
-            "# a",
-            "a: b\u00a0",
-            "a: b\x7f",
-            "...",
-            "a: ~",
-            "a: ''b",
-            "a: ''\n  b: c",
-        ),
-        *(
-            "a:\n  b",
-            "a:\n  b: c\n   d: e",
-            "a:\n  b:\n    c: d",
-            "a:\n  b: c\n  b: d",
-            "a: >\n  b\n   c\n",
-            "a: |\n  b",
-        ),
-        *(
-            "a: |\n  b\n\n  c\n",
-            "a:\n  b: |\n    c\n",
-            "a: |\n  b\x7f\n",
-            "a: >\n  b\n c\n",
-            "a:\n- b",
-            "a: |2\n   b\n",
-        ),
-        "x" * 65 + ": b",
-    ],
-)
-def test_what_yaml_may_read_otherwise_is_left_to_yaml(line):
-    assert simple_fields(line) is None
-
-
-PIECES = st.sampled_from(
-    [
-        *("a", "B", "9", "_", "é", "画", ":", "'", '"', "\\", *"-?,[]{}&*!|>%@`~=#", "\t", " ", "  ", ": ", " #"),
-        *("null", "Null", "true", "1.10", "...", "---", "http://x", "<<", "\u00a0", "\u2028", "\x85", "\ufeff"),
-        *("\u200b", "\x7f", "\U0001f600", "\ue000"),
-    ]
-)
-VALUES = st.lists(PIECES, max_size=6).map("".join)
-KEYS = st.sampled_from(["name", "description", "a-b", "A_9", "null", "y", "<<"])
-LINES = st.one_of(
-    st.builds("{}{}{}".format, KEYS, st.sampled_from([": ", ":  ", ":", ":\t"]), VALUES),
-    st.builds('{}: "{}"{}'.format, KEYS, VALUES, st.sampled_from(["", " ", "x"])),
-    st.builds("{}: '{}'{}".format, KEYS, VALUES, st.sampled_from(["", " ", "x"])),
-    VALUES,
-    st.builds("{}:{}".format, KEYS, st.sampled_from(["", " ", " >", " >-", " |", " |-", " |+"])),
-)
-INDENTED = st.builds("{}{}".format, st.sampled_from(["", "", " ", "  ", "  ", "   "]), LINES)
-
-
-@settings(max_examples=1500 if THOROUGH else 400)
-@given(st.lists(st.one_of(LINES, INDENTED), max_size=5).map("\n".join))
-def test_reading_without_yaml_never_differs_from_yaml(header):
-    fields = simple_fields(header)
-    assert fields is None or fields == load_text_mapping(header)
 
 
 TEXTS = st.text(st.characters(blacklist_categories=("Cs", "Cc"), blacklist_characters="\u2028\u2029\ufffe\uffff"))

@@ -15,12 +15,12 @@ import forked
 from patience import WATCHDOG_S
 from skillpack import SkillLoader
 from skillpack.__main__ import command
+from skillpack.authoring.scaffold import Plan, write_skill
 from skillpack.copies import folder_swap, installation
 from skillpack.copies.host_folders import PROJECT, USER, host_folders
 from skillpack.copies.installation import install, uninstall, update
 from skillpack.copies.installed_skill import installed_skill
 from skillpack.skills.exceptions import InstallError, RootError
-from skillpack.skills.scaffold import Plan, write_skill
 
 NAMES = ("alpha", "beta")
 

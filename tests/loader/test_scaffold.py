@@ -13,9 +13,9 @@ import pytest
 
 import forked
 from skillpack import SkillLoader, find_tools
+from skillpack.authoring.scaffold import Plan, default_tool, write_skill
+from skillpack.authoring.validation import validate
 from skillpack.skills.exceptions import ScaffoldError
-from skillpack.skills.scaffold import Plan, default_tool, write_skill
-from skillpack.skills.validation import validate
 
 
 def skillpack(*arguments, cwd):

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from forked import skillpack
+from skillpack.authoring.skill_rules import HOSTS
+from skillpack.authoring.validation import validate
 from skillpack.skills.exceptions import RootError
-from skillpack.skills.skill_rules import HOSTS
-from skillpack.skills.validation import validate
 
 ROOT = Path(__file__).parents[2]
 
@@ -261,7 +261,8 @@ def test_the_command_refuses_what_is_not_there(arguments, tmp_path):
 
 def test_every_rule_is_documented():
     source = "".join(
-        (ROOT / "loader" / "skillpack" / "skills" / f"{name}.py").read_text() for name in ("validation", "skill_rules")
+        (ROOT / "loader" / "skillpack" / "authoring" / f"{name}.py").read_text()
+        for name in ("validation", "skill_rules")
     )
     rules = {
         re.sub(r"^\{key\}", "name", rule) for rule in re.findall(r'(?:error|warning|info)\(\s*f?"([a-z{}-]+)"', source)

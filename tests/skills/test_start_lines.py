@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from skillpack.skills.scaffold import _script
+from skillpack.authoring.scaffold import _script
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "skills").glob("*/scripts/*.py"))

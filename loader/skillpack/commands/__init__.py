@@ -46,8 +46,8 @@ def warn_about_unnamed(loader: SkillLoader) -> None:
     """Print a warning on stderr for each skill that takes its name from its folder."""
     for skill in loader.skills.values():
         if skill.is_unnamed:
-            from skillpack.skills.plain_text import one_line
-            from skillpack.skills.skill_rules import UNNAMED
+            from skillpack.authoring.skill_rules import UNNAMED
+            from skillpack.untrusted.plain_text import one_line
 
             click.echo(f"skillpack: warning: {one_line(skill.path)}: {UNNAMED}", err=True)
 
@@ -89,7 +89,7 @@ def json_argument(name: str, text: str) -> Any:
         SkillError: INVALID_PARAM if it cannot be read or is not JSON.
     """
     from skillpack.skills.exceptions import FileRefusedError
-    from skillpack.skills.file_access import read_bounded
+    from skillpack.untrusted.file_access import read_bounded
     from skillscript.envelope import SkillError
     from sturdy.strict_json import MAX_BYTES, NotJsonError, parse_json
 
@@ -121,7 +121,7 @@ def exit_unless(answer: dict[str, Any], *, printed: bool) -> None:
 
 def fail(message: str) -> NoReturn:
     """Print a message on stderr and exit with code 2."""
-    from skillpack.skills.plain_text import written_out
+    from skillpack.untrusted.plain_text import written_out
 
     text = "\n".join(map(written_out, message.split("\n")))
     click.echo(f"skillpack: {text}", err=True)

@@ -104,7 +104,7 @@ def _act(
 
 def _report(outcomes: list[Outcome]) -> None:
     """Print what was done, one line per skill and folder."""
-    from skillpack.skills.plain_text import written_out
+    from skillpack.untrusted.plain_text import written_out
 
     for outcome in outcomes:
         version = f" {outcome.version}" if outcome.version else ""
@@ -122,7 +122,7 @@ def _list(folders: list[HostFolder], names: tuple[str, ...], *, as_json: bool) -
     """Print what is installed in folders."""
     from skillpack.copies.folder_swap import locked
     from skillpack.copies.installed_skill import installed_skills
-    from skillpack.skills.plain_text import written_out
+    from skillpack.untrusted.plain_text import written_out
 
     for place in folders:
         with suppress(OSError), locked(place.folder):  # restores what an interruption left

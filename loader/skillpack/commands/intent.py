@@ -31,7 +31,7 @@ def command(skills_dirs: tuple[str, ...], intent: str, context: str | None, limi
     Exit code: 1 if no tool serves INTENT.
     """
     from skillpack.registry.skill_registry import SkillRegistry
-    from skillpack.skills.plain_text import one_line
+    from skillpack.untrusted.plain_text import one_line
     from skillscript.envelope import SkillError
 
     try:

@@ -94,7 +94,7 @@ def _located(loader: SkillLoader, file: str) -> str:
     skill, _, inner = file.partition("/")
     if not Path(file).exists() and inner and skill in loader.skills:
         from skillpack.skills.exceptions import PipelineError
-        from skillpack.skills.file_access import inside
+        from skillpack.untrusted.file_access import inside
 
         path = str(Path(loader.skills[skill].dir) / inner)
         if not inside(loader.skills[skill].dir, path):

@@ -21,7 +21,7 @@ def command(skills_dirs: tuple[str, ...], tool: str | None, as_json: bool) -> No
     """
     from skillpack.registry.skill_registry import SkillRegistry
     from skillpack.skills.exceptions import RegistryError
-    from skillpack.skills.plain_text import one_line
+    from skillpack.untrusted.plain_text import one_line
 
     tools = open_tools(open_loader(skills_dirs))
     registry = SkillRegistry.from_tools(tools)

@@ -6,8 +6,8 @@ import sys
 
 import click
 
+from skillpack.authoring.skill_rules import HOSTS
 from skillpack.commands import EXIT_FINDINGS, JSON, SKILLS_DIR, print_json, roots_of
-from skillpack.skills.skill_rules import HOSTS
 
 
 @click.command("validate")
@@ -33,7 +33,7 @@ def command(
 
     Exit code: 0 without errors, 1 with errors, 2 if a path does not exist.
     """
-    from skillpack.skills.validation import report_text, validate
+    from skillpack.authoring.validation import report_text, validate
 
     reports = [validate(path, hosts) for path in paths or roots_of(skills_dirs)]
     if as_json:

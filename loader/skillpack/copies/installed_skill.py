@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.copies.skill_copy import MANIFEST, MAX_FILE_BYTES, manifest_in
 from skillpack.skills.exceptions import FileRefusedError
-from skillpack.skills.file_access import read_bounded
+from skillpack.untrusted.file_access import read_bounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,8 +22,8 @@ from skillpack.copies.requirements import (
 )
 from skillpack.copies.script_header import ScriptHeader, read_header, with_header
 from skillpack.skills.exceptions import CopyError
-from skillpack.skills.file_access import inside
 from skillpack.skills.roots import bundled_root
+from skillpack.untrusted.file_access import inside
 from skillscript.install import install_command
 
 if TYPE_CHECKING:

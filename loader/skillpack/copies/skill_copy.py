@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import normalize
 
+from skillpack.authoring.skill_rules import name_problem
 from skillpack.copies.packages import own_distribution, project_folder
 from skillpack.copies.programs import Programs, copied_programs, is_program
 from skillpack.copies.requirements import distribution
 from skillpack.skills.exceptions import CopyError, FileRefusedError
-from skillpack.skills.file_access import inside, read_bounded
-from skillpack.skills.plain_text import CONTROL, HIDING
 from skillpack.skills.skill_md import OUTPUT_FOLDERS
-from skillpack.skills.skill_rules import name_problem
+from skillpack.untrusted.file_access import inside, read_bounded
+from skillpack.untrusted.plain_text import CONTROL, HIDING
 from skillscript.schema_references import ReferenceFault, bundle
 from sturdy.strict_json import NotJsonError, parse_json
 

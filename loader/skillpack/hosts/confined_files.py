@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from skillpack.skills.exceptions import FileRefusedError
-from skillpack.skills.file_access import inside
+from skillpack.untrusted.file_access import inside
 from sturdy.atomic_files import replace_file
 
 if TYPE_CHECKING:

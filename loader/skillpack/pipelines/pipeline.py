@@ -16,8 +16,8 @@ from skillpack.pipelines.references import LostReferenceError, Reference, refere
 from skillpack.pipelines.schema_fit import Place, find_place, misfits
 from skillpack.registry.schema_check import schema_problems
 from skillpack.skills.exceptions import FileRefusedError, PipelineError, SkillFileError, YamlError
-from skillpack.skills.file_access import read_bounded
 from skillpack.skills.strict_frontmatter import decode
+from skillpack.untrusted.file_access import read_bounded
 from skillscript.envelope import SkillError
 from skillscript.schema import find_faults
 from sturdy.near_names import did_you_mean
@@ -91,7 +91,7 @@ def load_pipeline(path: str | Path) -> Pipeline:
     Raises:
         PipelineError: If it cannot be read or does not have the shape of a pipeline.
     """
-    from skillpack.skills.strict_yaml import load_typed_mapping
+    from skillpack.untrusted.strict_yaml import load_typed_mapping
 
     try:
         return make_pipeline(plain(load_typed_mapping(decode(read_bounded(str(path), MAX_PIPELINE_BYTES)))))

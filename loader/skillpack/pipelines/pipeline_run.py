@@ -13,7 +13,7 @@ from skillpack.execution.tool_choice import choose
 from skillpack.pipelines.pipeline import check_pipeline
 from skillpack.pipelines.references import LostReferenceError, resolve
 from skillpack.skills.exceptions import FileRefusedError, PipelineError
-from skillpack.skills.file_access import read_bounded
+from skillpack.untrusted.file_access import read_bounded
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
 from skillscript.schema import find_faults, validate
 from sturdy.atomic_files import replace_file

@@ -17,9 +17,9 @@ from skillpack.registry.migrations import Migration
 from skillpack.registry.schema_check import schema_problems
 from skillpack.registry.versions import check_requirement, parse_version
 from skillpack.skills.exceptions import FileRefusedError, MigrationError, SkillFileError, VersionError, YamlError
-from skillpack.skills.file_access import inside, read_bounded
 from skillpack.skills.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE
 from skillpack.skills.strict_frontmatter import decode
+from skillpack.untrusted.file_access import inside, read_bounded
 from skillscript.faults import joined, sentences
 from skillscript.schema import find_faults
 from skillscript.schema_references import ReferenceFault, bundle
@@ -268,7 +268,7 @@ def _read_declaration(skill: Skill, path: str) -> dict[str, Any]:
     """Return the content of skill.yaml or skill.json."""
     if Path(path).is_symlink() and not inside(skill.dir, path):
         raise SkillFileError("is a link to a file outside its skill")
-    from skillpack.skills.strict_yaml import load_typed_mapping
+    from skillpack.untrusted.strict_yaml import load_typed_mapping
 
     content = read_bounded(path, MAX_DECLARATION_BYTES)
     declared = _parsed_json(content) if path.endswith(".json") else load_typed_mapping(decode(content))

@@ -96,8 +96,6 @@ def layer1(
     listed = list(skills)
     if not listed:
         return Layer1("", 0, 0, 0)
-    if budget is None and style == "compact":  # in one go, as hosts with thousands of skills want it
-        return Layer1("\n".join([f"- {skill.name}: {skill.summary}" for skill in listed]), len(listed), len(listed), 0)
     form = _FORMS[style](listed, how)
     whole = form.assemble(form.descriptions, "")
     if budget is None or budget.cost(whole) <= budget.parts:
@@ -167,7 +165,7 @@ def _quarter_tokens(text: str) -> int:
 
 def _writable(path: str) -> str:
     """Return a path with the characters replaced that XML does not allow: control characters, undecodable bytes."""
-    from skillpack.skills.plain_text import CONTROL
+    from skillpack.untrusted.plain_text import CONTROL
 
     return CONTROL.sub("\ufffd", path.encode("utf-8", "replace").decode("utf-8"))
 

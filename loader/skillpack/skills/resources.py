@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillpack.skills.exceptions import FileRefusedError, ResourceError
-from skillpack.skills.file_access import inside, read_bounded
+from skillpack.untrusted.file_access import inside, read_bounded
 
 if TYPE_CHECKING:
     from skillpack.skills.skill_md import Skill

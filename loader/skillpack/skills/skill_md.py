@@ -10,12 +10,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.skills.exceptions import FileRefusedError, SkillFileError
-from skillpack.skills.file_access import inside, read_bounded
+from skillpack.untrusted.file_access import inside, read_bounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from skillpack.skills.skill_rules import Finding
+    from skillpack.authoring.skill_rules import Finding
 
 SKILL_FILE = "SKILL.md"
 DECLARATION_FILE = "skill.yaml"
@@ -57,14 +57,14 @@ class Skill(NamedTuple):
         text = self.description
         if text.isprintable() and "  " not in text:  # true for nearly all descriptions, and ten times as fast
             return text
-        from skillpack.skills.plain_text import one_line
+        from skillpack.untrusted.plain_text import one_line
 
         return one_line(text)
 
     @property
     def findings(self) -> list[Finding]:
         """Return the findings on the frontmatter; none of them makes the skill unusable."""
-        from skillpack.skills.skill_rules import UNNAMED, YAML_READERS, field_findings, warning
+        from skillpack.authoring.skill_rules import UNNAMED, YAML_READERS, field_findings, warning
 
         found = field_findings(self.fields, os.path.basename(self.dir))
         unnamed = [warning("name-missing", UNNAMED)] if self.is_unnamed else []
@@ -151,8 +151,8 @@ def read_skill(path: str, folder: str, *, is_link: bool) -> Skill:
         FileNotFoundError: If there is no such file.
         SkillFileError: If it cannot be used; the message gives the reason.
     """
-    from skillpack.skills.plain_text import CONTROL, HIDING
     from skillpack.skills.strict_frontmatter import parse
+    from skillpack.untrusted.plain_text import CONTROL, HIDING
 
     document = parse(read_skill_file(path, folder, is_link=is_link))
     given = document.fields.get("name", "")

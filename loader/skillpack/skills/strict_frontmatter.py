@@ -14,7 +14,7 @@ import frontmatter
 from frontmatter.default_handlers import YAMLHandler
 
 from skillpack.skills.exceptions import SkillFileError, YamlError
-from skillpack.skills.strict_yaml import NULLS, dump_mapping, load_text_mapping
+from skillpack.untrusted.strict_yaml import dump_mapping, load_text_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,15 +23,6 @@ MAX_FILE_BYTES = 1 << 20
 MAX_FRONTMATTER_CHARACTERS = 1 << 16
 _OPENING = re.compile(r"---[ \t]*\n")
 _CLOSING = re.compile(r"^---[ \t]*$", re.MULTILINE)
-_SIMPLE_LINE = re.compile(
-    r"""(\ *)([A-Za-z][A-Za-z0-9_-]{0,63}):  # indentation and key
-    (?:\ +(?:(\w|\w.*[^ ])                 # text,
-        |"((?:[^"\\]|\\["\\])*)"            # text in quotes, of one kind or the other,
-        |'((?:[^']|'')*)'
-        |([>|]-?)))?                        # or the beginning of a block
-    \ *""",
-    re.VERBOSE,
-)
 _OPENING_KEY = re.compile(r"[A-Za-z_][\w-]*:[ \t]*")
 _PLAIN_VALUE = re.compile(r"""([A-Za-z_][\w-]*):[ \t]+([^\s'"|>\[{&*!%@`#][^\n]*)""")
 
@@ -174,9 +165,6 @@ def read_fields(header: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     Raises:
         SkillFileError: If the YAML is not acceptable after these repairs.
     """
-    fields = simple_fields(header)
-    if fields is not None:
-        return fields, ()
     try:
         return load_text_mapping(header), ()
     except YamlError as error:
@@ -188,64 +176,6 @@ def read_fields(header: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         except YamlError:
             raise _refusal(error) from error
     return fields, tuple(f"the value of {key!r} contains ': ' and should be quoted" for key in keys)
-
-
-def simple_fields(header: str) -> dict[str, Any] | None:
-    """Return the fields of a header in which each line is ``key: text``, as YAML reads them; None for any other header.
-
-    Mappings of such lines and blocks of evenly indented lines are read, too. This covers most frontmatter in a fraction
-    of the time of YAML; see decision 0003. Anything that YAML could read differently (indicators, comments, other
-    escapes and indentation, duplicate keys) is left to YAML.
-    """
-    fields: dict[str, Any] = {}
-    mapping, indent, opened = fields, "", ""  # current mapping, its indentation, a key that may start a mapping
-    lines = header.split("\n")
-    index = 0
-    while index < len(lines):
-        line = lines[index]
-        index += 1
-        if not line:
-            continue
-        match = _SIMPLE_LINE.fullmatch(line)
-        if match is None or not line.isprintable():
-            return None
-        lead, key, *written, block = match.groups()
-        if lead != indent:
-            if not lead:
-                mapping = fields
-            elif opened:
-                mapping = fields[opened] = {}
-            else:
-                return None
-            indent = lead
-        value = _one_line(*written)
-        if block:
-            end = next((at for at in range(index, len(lines)) if lines[at][:1] != " "), index)
-            value = None if indent else _block(block, lines[index:end])
-            index = end
-        if value is None or key in mapping:
-            return None
-        mapping[key] = value
-        opened = key if not indent and [*written, block] == [None] * 4 else ""
-    return fields
-
-
-def _one_line(plain: str | None, double: str | None, single: str | None) -> str | None:
-    """Return the text of a one-line value in one of these notations, or None if only YAML can read it."""
-    if plain is not None:
-        return None if ": " in plain or " #" in plain or plain[-1] == ":" else "" if plain in NULLS else plain
-    if double is not None:
-        return re.sub(r"\\(.)", r"\1", double) if "\\" in double else double
-    return "" if single is None else single.replace("''", "'")
-
-
-def _block(style: str, lines: list[str]) -> str | None:
-    """Return the text of a block scalar whose lines have the same indentation, or None for any other."""
-    texts = [line.lstrip(" ") for line in lines]
-    leads = {len(line) - len(text) for line, text in zip(lines, texts, strict=True)}
-    if len(leads) != 1 or not all(texts) or not all(map(str.isprintable, texts)):
-        return None
-    return (" " if style[0] == ">" else "\n").join(texts) + ("" if style[1:] else "\n")
 
 
 def _refusal(error: YamlError) -> SkillFileError:

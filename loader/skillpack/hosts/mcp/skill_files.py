@@ -12,13 +12,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+from skillpack.authoring.skill_rules import MAX_NAME, NAME
 from skillpack.skills.exceptions import FileRefusedError, ResourceError, SkillFileError, YamlError
-from skillpack.skills.file_access import inside, is_text_name, read_bounded
 from skillpack.skills.resources import read_resource
 from skillpack.skills.skill_md import OUTPUT_FOLDERS, SKILL_FILE
-from skillpack.skills.skill_rules import MAX_NAME, NAME
 from skillpack.skills.strict_frontmatter import MAX_FILE_BYTES, decode, split
-from skillpack.skills.strict_yaml import load_typed_mapping
+from skillpack.untrusted.file_access import inside, is_text_name, read_bounded
+from skillpack.untrusted.strict_yaml import load_typed_mapping
 from skillscript.file_state import file_state
 
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from skillpack.search.relevance import MAX_TERMS, Fields, folded, rank, terms_of
 from skillpack.skills.exceptions import FileRefusedError, SkillFileError
-from skillpack.skills.file_access import read_bounded
-from skillpack.skills.relevance import MAX_TERMS, Fields, folded, rank, terms_of
 from skillpack.skills.skill_md import DECLARATION_FILE
+from skillpack.untrusted.file_access import read_bounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from skillpack.skills.relevance import Counter
+    from skillpack.search.relevance import Counter
     from skillpack.skills.skill_md import Skill
 
 _EXCERPT = 160

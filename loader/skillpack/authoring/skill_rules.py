@@ -214,7 +214,7 @@ def host_field_findings(fields: Mapping[str, Any]) -> Iterator[Finding]:
 def type_findings(header: str) -> Iterator[Finding]:
     """Yield the values that typed YAML does not read as text; none for a header that had to be repaired."""
     from skillpack.skills.exceptions import YamlError
-    from skillpack.skills.strict_yaml import load_typed_mapping
+    from skillpack.untrusted.strict_yaml import load_typed_mapping
 
     try:
         typed = load_typed_mapping(header)

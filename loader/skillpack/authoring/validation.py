@@ -9,12 +9,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillpack.skills.catalog import scan
-from skillpack.skills.exceptions import RootError, SkillFileError
-from skillpack.skills.layer1 import estimate_tokens
-from skillpack.skills.plain_text import HIDING, written_out
-from skillpack.skills.skill_md import OUTPUT_FOLDERS, RESOURCE_FOLDERS, SKILL_FILE, read_skill_file
-from skillpack.skills.skill_rules import (
+from skillpack.authoring.skill_rules import (
     HOSTS,
     LEVELS,
     YAML_READERS,
@@ -28,7 +23,12 @@ from skillpack.skills.skill_rules import (
     type_findings,
     warning,
 )
+from skillpack.skills.catalog import scan
+from skillpack.skills.exceptions import RootError, SkillFileError
+from skillpack.skills.layer1 import estimate_tokens
+from skillpack.skills.skill_md import OUTPUT_FOLDERS, RESOURCE_FOLDERS, SKILL_FILE, read_skill_file
 from skillpack.skills.strict_frontmatter import decode, parse, split
+from skillpack.untrusted.plain_text import HIDING, written_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -226,7 +226,7 @@ def _has(folder: str, path: str) -> bool:
 
 def _link_findings(folder: str) -> Iterator[Finding]:
     """Yield a warning for each symbolic link to outside the skill: it is neither served nor copied."""
-    from skillpack.skills.file_access import inside
+    from skillpack.untrusted.file_access import inside
 
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
