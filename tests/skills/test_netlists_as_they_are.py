@@ -44,12 +44,20 @@ def test_an_open_odd_tapped_netlist_becomes_a_layout_that_matches_it(run_script,
     assert (code, other["data"]["matched"]) == (1, False)
 
 
-@pytest.mark.parametrize("script", [BUILD, PARSE, PLACE, PLAN, LVS])
-def test_every_reader_of_netlists_names_all_open_parameters(run_script, amplifier, tmp_path, script):
+@pytest.mark.parametrize("script", [BUILD, PLACE, LVS])
+def test_every_tool_that_needs_sizes_names_all_open_parameters(run_script, amplifier, tmp_path, script):
     code, envelope = run_script(script, "--netlist-path", amplifier, "--workspace", tmp_path / "ws")
     assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
     assert envelope["error"]["details"]["missing_parameters"] == ["w0", "l0"]
     assert not (tmp_path / "ws" / "layout.gds").exists()
+
+
+@pytest.mark.parametrize("script", [PARSE, PLAN])
+def test_a_circuit_with_open_parameters_is_understood_with_a_warning(run_script, amplifier, script):
+    code, envelope = run_script(script, "--netlist-path", amplifier)
+    assert code == 0
+    told = envelope["data"].get("parse_info", envelope["data"])["warnings"]
+    assert [text for text in told if text.endswith("parameters sets values: w0, l0")]
 
 
 def test_parameters_reach_the_constraints_and_a_misspelt_one_is_refused(run_script, amplifier):

@@ -54,6 +54,8 @@ class Device:
             ``m`` or of the model does not.
         exchanged: Whether the netlist calls the drain source and the source drain; netlists are written in that order.
         both_ways: Whether this transistor carries current both ways, as ``orientation.oriented`` marks it; None before.
+        unknown: Parameters whose values the netlist leaves open. ``params`` has stand-ins for them, which only tell
+            equal sizes from others and are shown nowhere.
     """
 
     id: str
@@ -64,6 +66,7 @@ class Device:
     junctions: Mapping[str, float] = field(default_factory=dict)
     exchanged: bool = field(default=False, compare=False)
     both_ways: bool | None = field(default=None, compare=False)
+    unknown: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", dict(self.params))
@@ -150,7 +153,7 @@ class Device:
             "id": self.id,
             "type": self.type,
             "model": self.model,
-            "params": {key: _plain_number(key, value) for key, value in sorted(stated.items())},
+            "params": {k: _plain_number(k, value) for k, value in sorted(stated.items()) if k not in self.unknown},
             "terminals": dict(self.terminals),
         }
 

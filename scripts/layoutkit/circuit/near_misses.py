@@ -343,8 +343,9 @@ def _by(devices: Iterable[Device], key: Callable[[Device], Hashable]) -> list[li
 
 
 def _size(device: Device, with_width: bool) -> str:
-    width = device.params.get("w")
-    length = f"L {device.params['l'] * 1e6:g} um" if "l" in device.params else device.model
+    known = {name: value for name, value in device.params.items() if name not in device.unknown}
+    width = known.get("w")
+    length = f"L {known['l'] * 1e6:g} um" if "l" in known else device.model
     return f"W {width * 1e6:g} um, {length}" if with_width and width is not None else length
 
 
@@ -353,6 +354,8 @@ def _other_size(device: Device, other: Device) -> str:
     if device.model.lower() != other.model.lower():
         return f"the models are {device.model} and {other.model}"
     lengths = [each.params.get("l", 0.0) * 1e6 for each in (device, other)]
+    if "l" in (*device.unknown, *other.unknown):
+        return "the lengths are given by different expressions"
     return f"the lengths are {lengths[0]:g} and {lengths[1]:g} um"
 
 

@@ -94,11 +94,16 @@ def _unfolded(
 
 
 def ratio(output: Device, reference: Device) -> float | None:
-    """Return how many times the reference's current an output carries, or ``None`` when their lengths differ."""
+    """Return how many times the reference's current an output carries.
+
+    It is None when their lengths differ, or their widths do and the netlist leaves one open.
+    """
     if gate_length(output) != gate_length(reference):
         return None
     own, base = electrical_width(output), electrical_width(reference)
-    return None if own is None or base is None else round(own / base, 6)
+    if own is None or base is None or (own != base and {*output.unknown, *reference.unknown} & {"w", "nf", "m"}):
+        return None
+    return round(own / base, 6)
 
 
 def halves(module: RecognisedModule) -> list[tuple[Any, ...]]:

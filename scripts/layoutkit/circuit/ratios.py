@@ -259,7 +259,7 @@ class ResistorRatios:
         known = [value for value in values.values() if value]
         least = min(known) if known else 0.0
         properties: dict[str, Any] = {"matched": len(widths) == 1}
-        if least and len(known) == len(members):
+        if least and len(known) == len(members) and not any(device.unknown for device in members):
             properties["resistance_ratios"] = {name: round((value or 0) / least, 4) for name, value in values.items()}
         return Group("resistor_ratio", tuple(device.id for device in members), properties)
 

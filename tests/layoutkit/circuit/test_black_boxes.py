@@ -7,6 +7,7 @@ import pytest
 from layoutkit.circuit import ModelNames, read_netlist, write_spice
 from layoutkit.circuit.circuit import BlackBox
 from layoutkit.circuit.readers.json_reader import circuit_from_json
+from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.errors import NetlistError
 from layoutkit.flow.design import LayoutRequest, read_circuit
 from layoutkit.technology import load
@@ -140,3 +141,42 @@ def test_black_boxes_survive_spice(tmp_path):
 def test_a_circuit_without_black_boxes_has_no_instances_in_json(tmp_path):
     text = SPICE.replace("XU in far elsewhere\n", "").replace("XB out inner BOX\n", "")
     assert "instances" not in read_netlist(written(tmp_path, text), top="top").to_json()
+
+
+# A mirror whose first two widths are one expression, in two instances of a cell whose parameter differs.
+OPEN = """.subckt cell g d vss k=1
+M1 d g vss vss nch w='k*wu' l=lu
+.ends
+.subckt top ref a b vss
+M1 ref ref vss vss nch w=wu l=lu
+X1 ref a vss cell k=1
+X2 ref b vss cell k=3
+.ends
+"""
+
+
+def test_sizes_that_nothing_defines_are_left_out_of_the_answer_and_tell_equal_devices_from_others():
+    circuit = read_netlist(NetlistText(OPEN), keep_unknown=True)
+    (mirror,) = circuit.modules
+    assert set(mirror.devices) == {"M1", "X1.M1", "X2.M1"}
+    assert [value for name, value in mirror.properties["ratios"].items() if name == "X2.M1"] == [None]
+    shown = circuit.to_json()
+    assert all("w" not in device["params"] and "l" not in device["params"] for device in shown["devices"])
+    (warning,) = [text for text in circuit.warnings if "does not define" in text]
+    assert warning.endswith(": wu, lu")
+    first, second, third = (circuit.device(name) for name in ("M1", "X1.M1", "X2.M1"))
+    assert len({first.l, second.l, third.l}) == 1
+    assert third.w not in (first.w, second.w)
+
+
+def test_a_netlist_with_open_sizes_is_not_drawn():
+    with pytest.raises(NetlistError, match="parameter 'wu' is not defined"):
+        read_netlist(NetlistText(OPEN))
+
+
+def test_a_capacitor_card_of_four_nodes_is_a_device_that_nothing_defines():
+    text = ".subckt tank a b t vss\nC1 a t b vss some_varactor w=2u l=1u\nM1 a b vss vss nmos w=1u l=1u\n.ends\n"
+    (box,) = read_netlist(NetlistText(text), keep_unknown=True).black_boxes
+    assert (box.cell, list(box.nets.values())) == ("some_varactor", ["a", "t", "b", "vss"])
+    with pytest.raises(NetlistError, match="some_varactor"):
+        read_netlist(NetlistText(text))

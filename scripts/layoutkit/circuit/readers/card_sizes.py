@@ -57,6 +57,10 @@ _OF_BIPOLARS = re.compile(r"[ap][bc]|selft|bn")
 _OF_PASSIVES = {"resistor": ("b", "s", "series"), "capacitor": ("series",), "mos_capacitor": ("series",)}
 """Kind to the parameters that ``passive_map`` reads besides those of the kind's declaration."""
 _MAY_BE_ZERO = frozenset({"b", "area", "a", "perimeter", "p", "pj", "perim"})
+UNKNOWN_SIZES = (
+    "the netlist does not define parameters, and the sizes that they give are unknown; equal expressions are taken for "
+    "equal sizes, and parameters sets values"
+)
 NOT_UNDERSTOOD = "parameters that are not understood are left out; see that none of them changes the device"
 
 
@@ -67,9 +71,16 @@ class SizeReader:
         scale: Factor of ``.option scale``, which simulators apply to all lengths, also those with a unit.
         findings: Receives a warning for every decision.
         names: What the names of models mean, and in which unit their process states lengths.
+        keep_unknown: Whether a size that depends on undefined parameters is only told, and gets a stand-in: equal
+            expressions get equal ones, others different ones.
     """
 
-    def __init__(self, scale: float, findings: Findings, names: ModelNames) -> None:
+    def __init__(self, scale: float, findings: Findings, names: ModelNames, *, keep_unknown: bool = False) -> None:
+        self.unknown: list[str] = []
+        """The parameters of the last card that have stand-ins."""
+        self._keep_unknown = keep_unknown
+        self._stand_ins: dict[tuple[object, ...], float] = {}
+        self._undefined: set[str] = set()
         self._scale = scale
         self._names = names
         self._model = ""
@@ -84,7 +95,7 @@ class SizeReader:
             OpenParametersError: If they use parameters that are not defined; the error names all of them.
             NetlistError: If a parameter that is drawn has no value or an impossible one.
         """
-        self._missing = []
+        self._missing, self.unknown = [], []
         self._model = card.model
         # Layout extractors write capacitances below 0, which ``without_parasitics`` leaves out.
         self._any_sign = {"r", "c"} if card.model == "capacitor" else {"r"}
@@ -210,6 +221,8 @@ class SizeReader:
         try:
             value = scope.value(text)
         except OpenParametersError as error:
+            if self._keep_unknown:
+                return self._stand_in(key, text, error, whole=whole or key in INTEGER_PARAMS)
             self._missing.extend(error.names)
             return 1.0  # never used: the card is refused when all of its parameters have been looked at
         except NetlistError as error:
@@ -225,6 +238,17 @@ class SizeReader:
                 raise NetlistError(f"'{device_id}': {key} must be an integer from 1 to {MAX_FINGERS}, got {value:g}")
             return round(value)
         return value
+
+    def _stand_in(self, key: str, text: str, error: OpenParametersError, *, whole: bool) -> float:
+        for name in error.names:
+            if name not in self._undefined:
+                self._undefined.add(name)
+                self._findings.warn(UNKNOWN_SIZES, name)
+        self.unknown.append(key)
+        if whole:
+            return 1
+        number = self._stand_ins.setdefault((text, error.names, error.at_one), 1 + len(self._stand_ins) / 16)
+        return number * 1e-6 if key in _LENGTHS else number
 
     def _metres(self, value: float, device_id: str, key: str, text: str) -> float:
         """Return a width or length in metres, as its unit or its size says.

@@ -16,10 +16,15 @@ MAX_SHOWN_USERS = 5
 
 
 class OpenParametersError(NetlistError):
-    """An expression uses parameters that nothing defines; ``names`` are all of them."""
+    """An expression uses parameters that nothing defines.
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self.names = tuple(dict.fromkeys(names))
+    Attributes:
+        names: All of them.
+        at_one: The value of the expression if each of them were 1; None where it has none.
+    """
+
+    def __init__(self, names: Iterable[str], at_one: float | None = None) -> None:
+        self.names, self.at_one = tuple(dict.fromkeys(names)), at_one
         super().__init__(listed(f"parameter '{name}' is not defined" for name in self.names))
 
 
@@ -113,15 +118,16 @@ class Scope:
                 missing.append(name)
             except OpenParametersError as error:
                 missing.extend(error.names)
-            return 1.0  # any number: the evaluation goes on only to find other undefined names
+            return 1.0  # the evaluation goes on to find other undefined names
 
+        result: float | None = None
         try:
             result = evaluate(text.strip("'"), lookup)
         except NetlistError:
             if not missing:
                 raise
-        if missing:
-            raise OpenParametersError(missing)
+        if missing or result is None:
+            raise OpenParametersError(missing, result)
         return result
 
 

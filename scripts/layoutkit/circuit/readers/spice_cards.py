@@ -206,6 +206,8 @@ def _passive(
     values = [word for word in rest if _has_value(word, scope)]
     valued = frozenset(values)
     names = [word for word in rest if word not in valued]
+    if len(names) == 3 and not values:  # decks write a device of more terminals, such as a varactor, on this card
+        return UNKNOWN, names[-1], [*nodes, *names[:-1]], params
     if len(names) > 1:  # a third node before the model name
         nodes, names = [*nodes, names[0]], names[1:]
     elif "sub" in params and len(nodes) == 2:

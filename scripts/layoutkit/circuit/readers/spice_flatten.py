@@ -55,7 +55,7 @@ class Flattener:
         findings: Receives faults and warnings.
         given: Parameters that the caller gives. They win over the deck's global ones and over the defaults of its top.
         black_boxes: Empty or undefined subcircuits whose instances are kept as black boxes.
-        keep_unknown: Whether those of all others are kept, too.
+        keep_unknown: Whether those of all others are kept, too, and devices whose sizes nothing defines.
         names: What the names of models mean in the process at hand.
     """
 
@@ -77,7 +77,7 @@ class Flattener:
         self.black_boxes: list[BlackBox] = []
         self.instances: list[SubcircuitInstance] = []
         self.empty: dict[str, list[str]] = {}
-        self._sizes = SizeReader(deck.scale, findings, self._names)
+        self._sizes = SizeReader(deck.scale, findings, self._names, keep_unknown=keep_unknown)
         self._globals = Scope()
         self._globals.define(deck.main.params)
         self._globals.define(given)
@@ -222,11 +222,12 @@ class Flattener:
             raise _fatal(f"the netlist has more than {MAX_DEVICES} devices")
         device_id = instance.path + card.name
         params = self._sizes.params(card, device_id, instance.scope)
+        unknown = tuple(self._sizes.unknown)
         junctions = self._sizes.junctions(card, device_id, instance.scope, params)
         params["m"] = int(params["m"]) * instance.multiplier
         nets = [self._net(node, instance) for node in card.nodes]
         terminals = dict(zip(KINDS[card.kind].all_terminals, nets, strict=False))
-        device = Device(device_id, card.kind, card.model, params, terminals, junctions)
+        device = Device(device_id, card.kind, card.model, params, terminals, junctions, unknown=unknown)
         for text in stated_faults(device.params, device.m, device.nf):
             self._findings.fault(where, f"'{device_id}': {text}")
         self.devices.append(device)
