@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 DISTRIBUTION = "analog-layout-skills"
 # What the package itself requires, by the name of the import.
-_REQUIRED = frozenset({"click", "jsonschema", "klayout", "networkx", "numpy", "referencing", "yaml"})
+_REQUIRED = frozenset({"click", "jinja2", "jsonschema", "klayout", "networkx", "numpy", "referencing", "yaml"})
 
 
 def install_command(extra: str = "") -> str:

@@ -11,7 +11,6 @@ import json
 from pathlib import Path
 
 from .envelope import ErrorCode, SkillError
-from .install import missing_library
 from .tool import skill_dir_of
 
 TYPE_CHECKING = False
@@ -38,7 +37,7 @@ def render_file(script_file: str, name: str, variables: Mapping[str, Any]) -> st
         variables: Its variables.
 
     Raises:
-        SkillError: SERVICE_UNAVAILABLE if Jinja is not installed; INVALID_PARAM if the prompt would be longer than
+        SkillError: INVALID_PARAM if the prompt would be longer than
             ``MAX_PROMPT_CHARACTERS``; INTERNAL_ERROR if the template is missing, larger than
             ``MAX_TEMPLATE_BYTES``, wrong or uses an undefined variable.
     """
@@ -62,11 +61,9 @@ def render(template: str, variables: Mapping[str, Any], name: str = "template") 
     Raises:
         SkillError: As ``render_file``.
     """
-    try:
-        from jinja2 import StrictUndefined, TemplateError
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-    except ImportError as error:
-        raise missing_library("jinja2", "prompt templates") from error
+    from jinja2 import StrictUndefined, TemplateError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
     environment = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
     )

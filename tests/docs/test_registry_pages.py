@@ -96,7 +96,6 @@ def test_the_python_of_the_registry_page_runs_as_printed(root):
 
 def test_the_tool_that_asks_a_model_gets_its_answer(tmp_path, monkeypatch):
     pytest.importorskip("httpx", reason="skipped: needs the extra models")
-    pytest.importorskip("jinja2", reason="skipped: needs the extra models")
     example = next(block for block in blocks(PAGES[0], "python") if "ask_model" in block)
     (tmp_path / "assets").mkdir()
     (tmp_path / "assets/quiz.jinja").write_text("A quiz about {{ topic }}", encoding="utf-8")

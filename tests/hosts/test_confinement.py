@@ -189,7 +189,6 @@ def test_a_record_from_someone_else_shows_no_file_outside(project, runners):
 
 def test_a_confined_tool_reads_the_files_of_its_skill(project, runners, monkeypatch):
     """A prompt template and a schema; nobody answers at the model's address."""
-    pytest.importorskip("jinja2", reason="skipped: needs the extra models")
     pytest.importorskip("httpx", reason="skipped: needs the extra models")
     monkeypatch.setenv("SKILL_MODEL_URL", "http://127.0.0.1:9/")
     monkeypatch.setenv("SKILL_MODEL_PRIMARY", "test")

@@ -203,17 +203,21 @@ def test_a_copy_of_a_copy_is_the_copy(exported):
 @pytest.mark.parametrize(
     ("header", "expected"),
     [
-        ("", ["jsonschema>=4.20", "pyyaml>=6.0"]),
-        (header_of(), ["jsonschema>=4.20", "pyyaml>=6.0"]),
-        (header_of("analog-layout-skills"), ["jsonschema>=4.20", "pyyaml>=6.0"]),
-        (header_of("Analog_Layout.Skills>=0.1", "requests>=2"), ["jsonschema>=4.20", "pyyaml>=6.0", "requests>=2"]),
+        ("", ["jinja2>=3.1", "jsonschema>=4.20", "pyyaml>=6.0"]),
+        (header_of(), ["jinja2>=3.1", "jsonschema>=4.20", "pyyaml>=6.0"]),
+        (header_of("analog-layout-skills"), ["jinja2>=3.1", "jsonschema>=4.20", "pyyaml>=6.0"]),
+        (
+            header_of("Analog_Layout.Skills>=0.1", "requests>=2"),
+            ["jinja2>=3.1", "jsonschema>=4.20", "pyyaml>=6.0", "requests>=2"],
+        ),
         (
             header_of("click>=8; python_version < '4'"),
-            ['click>=8; python_version < "4"', "jsonschema>=4.20", "pyyaml>=6.0"],
+            ['click>=8; python_version < "4"', "jinja2>=3.1", "jsonschema>=4.20", "pyyaml>=6.0"],
         ),
         (
             header_of("numpy<2; python_version < '3.11'", "numpy>=2; python_version >= '3.11'"),
             [
+                "jinja2>=3.1",
                 "jsonschema>=4.20",
                 'numpy<2; python_version < "3.11"',
                 'numpy>=2; python_version >= "3.11"',
@@ -229,7 +233,7 @@ def test_a_skill_of_another_pack_takes_its_dependencies_from_its_header(own_skil
     assert listed == expected
     assert text.endswith(SCRIPT)
     locked = "scripts/run.py.lock" in copy.files
-    assert locked == (expected == ["jsonschema>=4.20", "pyyaml>=6.0"])
+    assert locked == (expected == ["jinja2>=3.1", "jsonschema>=4.20", "pyyaml>=6.0"])
     assert locked or any("has no lock" in note for note in copy.notes)
     assert copy.version
 
@@ -641,7 +645,7 @@ def test_a_header_of_a_skills_own_keeps_its_lock(own_skill):
     assert copy.files["scripts/more.py"].decode() == script
     kept = copy_of(own_skill({"scripts/more.py": script, "scripts/more.py.lock": "version = 1\n"}))
     assert kept.files["scripts/more.py.lock"] == b"version = 1\n"
-    complete = header_of("jsonschema>=4.20", "pyyaml>=6.0")
+    complete = header_of("jinja2>=3.1", "jsonschema>=4.20", "pyyaml>=6.0")
     kept = copy_of(own_skill({"scripts/run.py.lock": "version = 1\n"}, header=complete))
     assert kept.files["scripts/run.py.lock"] == b"version = 1\n"
 
@@ -674,7 +678,7 @@ def test_a_copy_names_the_command_that_makes_it_run(pack, tmp_path):
     assert error["details"]["command"] == shlex.join(["uv", "run", str(program), *arguments])
     assert error["message"].endswith(error["details"]["command"])
     code, error = answer(*arguments, path=nothing)
-    needed = shlex.join(["jsonschema>=4.20", "klayout>=0.30.10", "numpy>=1.26", "pyyaml>=6.0"])
+    needed = shlex.join(["jinja2>=3.1", "jsonschema>=4.20", "klayout>=0.30.10", "numpy>=1.26", "pyyaml>=6.0"])
     own = "~/.analog-layout-skills/bin/python"  # -S hides pip
     assert error["details"]["command"] == (
         f"{sys.executable} -m venv ~/.analog-layout-skills && {own} -m pip install {needed}"
@@ -688,7 +692,9 @@ def test_a_copy_names_the_command_that_makes_it_run(pack, tmp_path):
 
 def test_a_library_that_only_the_header_of_a_copy_names_is_reported_too(own_skill, tmp_path):
     script = SCRIPT.replace("    return {}", "    import requests_of_nobody")
-    header = header_of("requests-of-nobody", "jsonschema>=4.20", "pyyaml>=6.0")  # all that is needed, in another form
+    header = header_of(
+        "requests-of-nobody", "jinja2>=3.1", "jsonschema>=4.20", "pyyaml>=6.0"
+    )  # all that is needed, in another form
     written = export_skill(own_skill(header=header, script=script), tmp_path / "out")
     done = subprocess.run(
         [sys.executable, str(written.path / "scripts" / "run.py")], capture_output=True, text=True, check=False

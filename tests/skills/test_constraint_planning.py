@@ -122,10 +122,10 @@ def test_a_model_that_is_wanted_but_not_configured_is_reported(run_script):
 
 
 def test_without_the_libraries_the_answer_says_what_to_install(ask, tmp_path):
-    (tmp_path / "jinja2.py").write_text("raise ImportError('hidden')")
+    (tmp_path / "httpx.py").write_text("raise ImportError('hidden')")
     code, envelope = ask(says(GOOD), PYTHONPATH=str(tmp_path))
     assert (code, envelope["error"]["code"]) == (3, "SERVICE_UNAVAILABLE")
-    assert envelope["error"]["details"] == {"missing": "jinja2", "command": install_command("models")}
+    assert envelope["error"]["details"] == {"missing": "httpx", "command": install_command("models")}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Prompt templates: variables of the call, nothing undefined, nothing unsafe (S1.5)."""
 
-import sys
-
 import pytest
 
 from skillscript.envelope import SkillError
@@ -61,10 +59,3 @@ def test_a_template_is_a_file_of_the_skill(tmp_path):
     for name, reason in (("assets/none.jinja", "cannot be read"), ("assets/bad.jinja", "is not UTF-8")):
         with pytest.raises(SkillError, match=reason):
             render_file(script, name, {})
-
-
-def test_without_jinja_the_answer_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(SkillError, match=r"run: .* install .*\[models\]") as caught:
-        render("x", {})
-    assert caught.value.code == "SERVICE_UNAVAILABLE"

@@ -317,7 +317,6 @@ def no_model(monkeypatch):
 @pytest.fixture
 def model(monkeypatch):
     """Serve a model on this machine; it answers with the text that the test puts into the list."""
-    pytest.importorskip("jinja2")
     pytest.importorskip("httpx")
     says = []
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from base64 import b64encode
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
 
 from layoutkit.errors import LayoutkitError
 from layoutkit.view.html_parts import table
@@ -59,10 +60,10 @@ class Netlist:
             for device in circuit.devices[:MAX_ROWS]
         ]
         parts = [
-            f"<p>{escape(title)}</p>",
+            Markup("<p>{}</p>").format(title),
             table("Matched groups", ("group", "devices"), groups),
             table("Devices", ("device", "model", "parameters", "nets"), devices),
-            f"<p>and {left_out} more devices</p>" if left_out > 0 else "",
+            Markup("<p>and {} more devices</p>").format(left_out) if left_out > 0 else "",
         ]
         return "".join(parts)
 
@@ -219,7 +220,7 @@ def _verdict_table(
     lvs: Mapping[str, Any] | None,
     faults: Iterable[str],
     figures: Sequence[tuple[str, str]] = (),
-) -> str:
+) -> Markup:
     """Return DRC and LVS verdicts, figures and faults as a table."""
     clean = "clean" if drc["passed"] else f"{drc['total_violations']} violations"
     rules = f"{clean}, {drc['rules_checked']} rules checked, {len(drc['rules_unchecked'])} unchecked"
@@ -230,6 +231,7 @@ def _verdict_table(
     return table("Verdict", ("check", "result"), rows)
 
 
-def _picture(png: bytes) -> str:
+def _picture(png: bytes) -> Markup:
     data = b64encode(png).decode()
-    return f'<img alt="picture of the layout" style="max-width: 100%" src="data:image/png;base64,{data}">'
+    picture = Markup('<img alt="picture of the layout" style="max-width: 100%" src="data:image/png;base64,{}">')
+    return picture.format(data)

@@ -36,6 +36,8 @@ from layoutkit.layout.files import make_folder, write_json, write_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from markupsafe import Markup
+
     from layoutkit.explore.jobs import Where
     from layoutkit.explore.netlist_inputs import NetlistInputs
     from layoutkit.explore.objectives import Objective
@@ -143,7 +145,7 @@ class _Running:
         self.netlist = Path(os.path.abspath(search.folder)) / search.netlist.main  # noqa: PTH100 - links stay
         self.sampling = ""
         self.unfinished: set[str] = set()
-        self.pictures: dict[str, str] = {}
+        self.pictures: dict[str, Markup] = {}
         self.next_page_at = 0.0
 
     def run(self) -> dict[str, Any]:

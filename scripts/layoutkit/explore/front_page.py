@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from hashlib import sha256
-from html import escape
+from collections import Counter
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from layoutkit.explore.front_plots import COLOURS, scatter
-from layoutkit.view.html_parts import Html, section, table
+from layoutkit.view.html_parts import digest, rendered, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ SIDE = 480
 
 
 def front_page(
-    result: Mapping[str, Any], folder: Path, unfinished: int = 0, pictures: dict[str, str] | None = None
+    result: Mapping[str, Any], folder: Path, unfinished: int = 0, pictures: dict[str, Markup] | None = None
 ) -> str:
     """Return the page as HTML text.
 
@@ -42,122 +43,68 @@ def front_page(
     pictures = {} if pictures is None else pictures
     layouts, objectives = result["layouts"], result["objectives"]
     front = [each for each in layouts if each["status"] == "front"]
-    netlist = Path(result["netlist"]).name
-    title = f"Layouts of {netlist}: {len(front)} in the front of {len(layouts)}"
     style = STYLE.read_text(encoding="utf-8")
-    digest = b64encode(sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'"
-    cards = [_card(each, result, folder, pictures) for each in front]
-    sections = [
-        section("plots", "Plots", _legend(result), *_plots(layouts, objectives, result["axes"]["technology"])),
-        section("front", "Front", _front_note(objectives, front), *cards),
-        section("all", "All layouts", _all_layouts(layouts, objectives)),
-        section("space", "Space", _space(result)),
-        section("reproduce", "Reproduce", _reproduction(result)),
-    ]
-    names = ("plots", "front", "all", "space", "reproduce")
-    links = "".join(f'<a href="#{name}">{name.capitalize()}</a>' for name in names)
-    return "\n".join(
-        [
-            '<!doctype html>\n<html lang="en" data-ready="true">\n<head>\n<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>",
-            f'<a class="skip" href="#front">To the front</a>\n<header><h1>{escape(title)}</h1>',
-            f"{_unfinished(unfinished)}{_counts(layouts)}",
-            f'<nav aria-label="Sections">{links}</nav></header>\n<main>',
-            *sections,
-            "</main>\n</body>\n</html>\n",
-        ]
+    page = rendered(
+        "front_page.html",
+        result=result,
+        netlist=Path(result["netlist"]).name,
+        front=front,
+        unfinished=unfinished,
+        counts=dict(sorted(Counter(each["status"] for each in layouts).items())),
+        technologies=[Path(name).stem for name in result["axes"]["technology"]],
+        colours=COLOURS,
+        plots=_plots(layouts, objectives, result["axes"]["technology"]),
+        max_plots=MAX_PLOTS,
+        max_pictures=MAX_PICTURES,
+        cards=[_card(each, result, folder, pictures) for each in front],
+        all_layouts=_all_layouts(layouts, objectives),
+        axes=table("Axes", ["axis", "values"], [[k, ", ".join(map(_text, v))] for k, v in result["axes"].items()]),
+        options=table(
+            "Options of all layouts", ["option", "value"], [[k, _text(v)] for k, v in result["options"].items()]
+        ),
+        parameters=PARAMETERS,
+        style=style,
+        style_digest=digest(style),
     )
-
-
-def _unfinished(count: int) -> str:
-    if not count:
-        return ""
-    layouts = "1 layout is" if count == 1 else f"{count} layouts are"
-    return (
-        f'<p role="status"><b>{layouts} not finished yet.</b> While the search runs, this file is written anew every '
-        "few seconds: reload it. If the search was stopped, the same call with --resume continues it.</p>"
-    )
-
-
-def _counts(layouts: Sequence[Mapping[str, Any]]) -> str:
-    counts: dict[str, int] = {}
-    for each in layouts:
-        counts[each["status"]] = counts.get(each["status"], 0) + 1
-    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{count}</dd></div>" for name, count in sorted(counts.items()))
-    return f'<dl class="tiles">{items}</dl>'
-
-
-def _legend(result: Mapping[str, Any]) -> str:
-    """Return what the points mean."""
-    swatches = "".join(
-        f'<span class="name"><span class="swatch t{min(number, COLOURS - 1)}"></span>{escape(Path(name).stem)}</span> '
-        for number, name in enumerate(result["axes"]["technology"])
-    )
-    return (
-        '<p class="note">Filled points: the front, with numbers of layouts where there is room. Hollow points: layouts '
-        "that another one beats or equals. Each point leads to the description of its layout. Layouts with faults are "
-        f"not drawn; they are listed under All layouts. {swatches}</p>"
-    )
+    return str(page)
 
 
 def _plots(
     layouts: Sequence[Mapping[str, Any]], objectives: Sequence[Mapping[str, Any]], technologies: Sequence[str]
-) -> list[str]:
+) -> list[Markup]:
     """Return a plot for each two objectives; with one objective, over the number of the layout."""
     drawn = [each for each in layouts if each["status"] in ("front", "beaten")]
-    if not drawn:
-        return ['<p class="note">No layout is clean and has all figures.</p>']
     pairs = list(combinations(objectives, 2))
     if not pairs:
         number = {"name": "number", "unit": "", "goal": "min"}
         drawn = [{**each, "figures": {**each["figures"], "number": each["number"]}} for each in drawn]
         pairs = [(number, objectives[0])]
-    plots = "".join(f"<figure>{scatter(drawn, pair, technologies)}</figure>" for pair in pairs[:MAX_PLOTS])
-    more = f'<p class="note">{len(pairs) - MAX_PLOTS} more pairs are not drawn.</p>' if len(pairs) > MAX_PLOTS else ""
-    return [f'<div class="plots">{plots}</div>', more]
+    return [scatter(drawn, pair, technologies) for pair in pairs] if drawn else []
 
 
-def _front_note(objectives: Sequence[Mapping[str, Any]], front: Sequence[Mapping[str, Any]]) -> str:
-    goals = ", ".join(f"{'largest' if each['goal'] == 'max' else 'smallest'} {each['name']}" for each in objectives)
-    more = f" The first {MAX_PICTURES} have pictures." if len(front) > MAX_PICTURES else ""
-    return (
-        f'<p class="note">Wanted: {escape(goals)}. No other layout is at least as good in all of these and better in '
-        f"one.{more}</p>"
-    )
-
-
-def _card(layout: Mapping[str, Any], result: Mapping[str, Any], folder: Path, pictures: dict[str, str]) -> str:
-    """Return the description of one layout of the front."""
-    number, home = layout["number"], escape(layout["folder"])
+def _card(
+    layout: Mapping[str, Any], result: Mapping[str, Any], folder: Path, pictures: dict[str, Markup]
+) -> dict[str, Any]:
+    """Return the parts of the description of one layout of the front."""
+    number = layout["number"]
     wanted = {each["name"]: each for each in result["objectives"]}
     rows = [
-        [Html(f"<b>{escape(name)}</b>") if name in wanted else name, value, wanted.get(name, {}).get("unit", "")]
+        [Markup("<b>{}</b>").format(name) if name in wanted else name, value, wanted.get(name, {}).get("unit", "")]
         for name, value in sorted(layout["figures"].items(), key=lambda item: item[0] not in wanted)
         if value is not None
     ]
-    values = table(f"Figures of layout {number}", ["figure", "value", "unit"], rows)
-    point = table(
-        f"Point of layout {number}", ["axis", "value"], [[name, _text(v)] for name, v in _varied(layout, result)]
-    )
-    picture = ""
+    picture = Markup("")
     if number in result["front"][:MAX_PICTURES]:
         picture = pictures[layout["folder"]] = pictures.get(layout["folder"]) or _picture(layout, folder)
-    parameters = escape(json.dumps(layout["parameters"], indent=1))
-    files = {"report": "report.html", "layout.gds": "layout.gds", "picture": "layout.png"}
-    links = " ".join(f'<a href="{home}/{file}">{name}</a>' for name, file in files.items())
-    return "\n".join(
-        [
-            f'<article id="layout-{number}" tabindex="-1"><h3>Layout {number}</h3>{picture}<div class="facts">',
-            f"<p>{links}</p>",
-            values,
-            point,
-            f"<details><summary>Parameters of flow.build_layout</summary><pre>{parameters}</pre></details>",
-            f'<p class="small">layout_sha256 {escape(layout["layout_sha256"])}</p></div></article>',
-        ]
-    )
+    return {
+        "layout": layout,
+        "picture": picture,
+        "figures": table(f"Figures of layout {number}", ["figure", "value", "unit"], rows),
+        "point": table(
+            f"Point of layout {number}", ["axis", "value"], [[name, _text(v)] for name, v in _varied(layout, result)]
+        ),
+        "parameters": json.dumps(layout["parameters"], indent=1),
+    }
 
 
 def _varied(layout: Mapping[str, Any], result: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -170,7 +117,7 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _picture(layout: Mapping[str, Any], folder: Path) -> str:
+def _picture(layout: Mapping[str, Any], folder: Path) -> Markup:
     """Return a small picture of a layout, with its box in words."""
     from layoutkit.layout.workspace import Workspace
     from layoutkit.view.render import View, render
@@ -184,44 +131,21 @@ def _picture(layout: Mapping[str, Any], folder: Path) -> str:
     view = View(width=width, height=height, legend=False, labels=False)
     data = b64encode(render(cell, workspace.technology(None), view).png).decode()
     words = f"Layout {layout['number']}, {box.width():g} by {box.height():g} micrometres"
-    return f'<img src="data:image/png;base64,{data}" width="{width}" height="{height}" alt="{escape(words)}">'
+    picture = Markup('<img src="data:image/png;base64,{}" width="{}" height="{}" alt="{}">')
+    return picture.format(data, width, height, words)
 
 
-def _all_layouts(layouts: Sequence[Mapping[str, Any]], objectives: Sequence[Mapping[str, Any]]) -> str:
+def _all_layouts(layouts: Sequence[Mapping[str, Any]], objectives: Sequence[Mapping[str, Any]]) -> Markup:
     """Return a table of all layouts with what became of them."""
     names = [each["name"] for each in objectives]
     rows = []
     for each in layouts:
         kind = {"front": "good", "beaten": "plain"}.get(each["status"], "bad")
-        target = "" if each["status"] == "front" else f' id="layout-{each["number"]}"'
-        status = Html(f'<span class="{kind}"{target}>{escape(each["status"])}</span>')
-        report = Html(f'<a href="{escape(each["folder"])}/report.html">report</a>' if "folder" in each else "")
+        target = Markup("") if each["status"] == "front" else Markup(' id="layout-{}"').format(each["number"])
+        status = Markup('<span class="{}"{}>{}</span>').format(kind, target, each["status"])
+        report = Markup('<a href="{}/report.html">report</a>').format(each["folder"]) if "folder" in each else ""
         figures = [each.get("figures", {}).get(name) for name in names]
         point = ", ".join(f"{name} {_text(value)}" for name, value in each["point"].items())
         rows.append([str(each["number"]), status, *figures, report, each.get("reason", ""), point])
     heads = [f"{each['name']}{' ' + each['unit'] if each['unit'] else ''}" for each in objectives]
     return table("All layouts", ["layout", "status", *heads, "report", "reason", "point"], rows)
-
-
-def _space(result: Mapping[str, Any]) -> str:
-    how = {
-        "all": "all of them were tried",
-        "sobol": f"tried in the order of a Sobol sequence with seed {result['seed']}",
-    }[result["sampling"]]
-    note = f'<p class="note">{result["space_size"]} points; {how}.</p>'
-    rows = [[name, ", ".join(map(_text, values))] for name, values in result["axes"].items()]
-    options = table(
-        "Options of all layouts", ["option", "value"], [[k, _text(v)] for k, v in result["options"].items()]
-    )
-    return note + table("Axes", ["axis", "values"], rows) + (options if result["options"] else "")
-
-
-def _reproduction(result: Mapping[str, Any]) -> str:
-    first = next((each["number"] for each in result["layouts"] if each["status"] == "front"), 1)
-    command = f"skillpack run flow.build_layout --params @{PARAMETERS}/{first}.json"
-    return (
-        "<p>The same parameters give the same bytes of layout.gds, in any workspace. Each layout has its file in the "
-        f"folder {PARAMETERS} beside this page:</p><pre>{command}"
-        '</pre><p class="note">A file names the copy of the netlist beside this page. Add a workspace to it, or the '
-        "layout is made in ./workspace.</p>"
-    )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from html import escape
 from math import floor, log10
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from layoutkit.view.html_parts import rendered
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from markupsafe import Markup
 
 WIDTH, HEIGHT = 460, 340
 LEFT, RIGHT, TOP, BOTTOM = 64, 14, 12, 46
@@ -54,7 +57,7 @@ class Axis(NamedTuple):
 
 def scatter(
     layouts: Sequence[Mapping[str, Any]], objectives: Sequence[Mapping[str, Any]], technologies: Sequence[str]
-) -> str:
+) -> Markup:
     """Return one plot of two objectives.
 
     Args:
@@ -63,28 +66,38 @@ def scatter(
         technologies: In the order of their colours.
     """
     across, up = (Axis.of(each, [layout["figures"][each["name"]] for layout in layouts]) for each in objectives)
-    title = f"{up.title} over {across.title}"
-    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="group" aria-label="{escape(title)}">', *_frame(across, up)]
-    ordered = sorted(layouts, key=lambda each: each["status"] == "front")  # the front lies on top
-    points, front = [], {}
-    for layout in ordered:
-        x = _x(across.share(layout["figures"][across.figure]))
-        y = _y(up.share(layout["figures"][up.figure]))
-        points.append((x, y))
-        colour = min(technologies.index(layout["point"]["technology"]), COLOURS - 1)
-        kind = "front" if layout["status"] == "front" else "other"
+    points = []
+    for layout in sorted(layouts, key=lambda each: each["status"] == "front"):  # the front lies on top
         words = ", ".join(f"{axis.title} {layout['figures'][axis.figure]:g}" for axis in (across, up))
-        name = f"layout {layout['number']} ({layout['status']}): {words}"
-        parts.append(
-            f'<a href="#layout-{layout["number"]}" aria-label="{escape(name)}"><title>{escape(name)}</title>'
-            f'<circle class="{kind} t{colour}" cx="{x:.1f}" cy="{y:.1f}" r="{6 if kind == "front" else 4}"/></a>'
+        points.append(
+            {
+                "number": layout["number"],
+                "is_front": layout["status"] == "front",
+                "x": _x(across.share(layout["figures"][across.figure])),
+                "y": _y(up.share(layout["figures"][up.figure])),
+                "colour": min(technologies.index(layout["point"]["technology"]), COLOURS - 1),
+                "words": f"layout {layout['number']} ({layout['status']}): {words}",
+            }
         )
-        if kind == "front":
-            front[layout["number"]] = (x, y)
-    return "\n".join([*parts, *_numbers(front, points), "</svg>"])
+    front = {each["number"]: (each["x"], each["y"]) for each in points if each["is_front"]}
+    return rendered(
+        "front_plot.html",
+        width=WIDTH,
+        height=HEIGHT,
+        left=LEFT,
+        top=TOP,
+        right=WIDTH - RIGHT,
+        bottom=HEIGHT - BOTTOM,
+        across=across,
+        up=up,
+        across_ticks=[(_x(across.share(value)), f"{value:g}") for value in across.ticks()],
+        up_ticks=[(_y(up.share(value)), f"{value:g}") for value in up.ticks()],
+        points=points,
+        numbers=_numbers(front, [(each["x"], each["y"]) for each in points]),
+    )
 
 
-def _numbers(front: Mapping[int, tuple[float, float]], points: Sequence[tuple[float, float]]) -> list[str]:
+def _numbers(front: Mapping[int, tuple[float, float]], points: Sequence[tuple[float, float]]) -> list[dict[str, Any]]:
     """Return the numbers of the front's points, none over another, each as near to its point as there is room.
 
     A number that is not beside its point is joined to it by a line. One that finds no room is left out.
@@ -93,7 +106,8 @@ def _numbers(front: Mapping[int, tuple[float, float]], points: Sequence[tuple[fl
         front: Point by number of the layout.
         points: All points, which the numbers cover only where they must.
     """
-    parts, taken = [], list[_Box]()
+    found: list[dict[str, Any]] = []
+    taken: list[_Box] = []
     circles = [_Box(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in points]
     for number, (x, y) in sorted(front.items(), key=lambda item: (item[1], item[0])):
         width = DIGIT * len(str(number))
@@ -104,12 +118,10 @@ def _numbers(front: Mapping[int, tuple[float, float]], points: Sequence[tuple[fl
         if box is None:
             continue
         taken.append(box)
-        middle, base = (box.left + box.right) / 2, box.bottom - 2
-        if boxes.index(box) >= len(DIRECTIONS):
-            end_x, end_y = min(max(x, box.left), box.right), min(max(y, box.top), box.bottom)
-            parts.append(f'<line class="leader" x1="{x:.1f}" y1="{y:.1f}" x2="{end_x:.1f}" y2="{end_y:.1f}"/>')
-        parts.append(f'<text class="number" x="{middle:.1f}" y="{base:.1f}" text-anchor="middle">{number}</text>')
-    return parts
+        end = (min(max(x, box.left), box.right), min(max(y, box.top), box.bottom))
+        line = ((x, y), end) if boxes.index(box) >= len(DIRECTIONS) else None
+        found.append({"number": number, "x": (box.left + box.right) / 2, "y": box.bottom - 2, "line": line})
+    return found
 
 
 class _Box(NamedTuple):
@@ -133,26 +145,6 @@ class _Box(NamedTuple):
     def is_inside(self) -> bool:
         """Return whether it lies within the frame of the plot."""
         return self.left >= LEFT and self.right <= WIDTH and self.top >= 0 and self.bottom <= HEIGHT - BOTTOM
-
-
-def _frame(across: Axis, up: Axis) -> list[str]:
-    """Return grid, tick labels and titles."""
-    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
-    parts = []
-    for value in across.ticks():
-        x = _x(across.share(value))
-        parts.append(f'<line class="grid" x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{bottom}"/>')
-        parts.append(f'<text class="tick" x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{value:g}</text>')
-    for value in up.ticks():
-        y = _y(up.share(value))
-        parts.append(f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="tick" x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>')
-    middle = (LEFT + right) / 2
-    parts.append(
-        f'<text class="title" x="{middle:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{escape(across.title)}</text>'
-    )
-    turned = f'transform="translate(14 {(TOP + bottom) / 2:.1f}) rotate(-90)"'
-    return [*parts, f'<text class="title" {turned} text-anchor="middle">{escape(up.title)}</text>']
 
 
 def _x(share: float) -> float:

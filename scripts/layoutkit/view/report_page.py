@@ -8,12 +8,12 @@ two builds of the same input.
 from __future__ import annotations
 
 from base64 import b64encode
-from hashlib import sha256
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.view.html_parts import safe_json
+from markupsafe import Markup
+
+from layoutkit.view.html_parts import digest, rendered, safe_json
 from layoutkit.view.placed_findings import findings_of
 from layoutkit.view.report_figures import figures_section
 from layoutkit.view.report_sections import (
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from layoutkit.view.report_inputs import ReportInputs
 
-TIMES = "<!--times-->"
+TIMES = Markup("<!--times-->")
 _FOLDER = Path(__file__).parent
 _TITLES = {
     "layout": "Layout",
@@ -65,38 +65,34 @@ def report_page(inputs: ReportInputs) -> str:
     shown = [name for name in _TITLES if name in {"layout", "times"} or any(f'id="{name}"' in s for s in sections)]
     sign, kind, verdict = _verdict(inputs)
     script, style = ((_FOLDER / f"report_page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
-    cell, technology = inputs.circuit["name"], report["technology"]
-    parts = {
-        "title": escape(f"{cell} in {technology}: {verdict}"),
-        "cell": escape(cell),
-        "technology": escape(technology),
-        "verdict": escape(verdict),
-        "verdict_class": kind,
-        "verdict_sign": sign,
-        "links": "".join(f'<a href="#{name}">{_TITLES[name]}</a>' for name in shown),
-        "tiles": _tiles(inputs),
-        "alt": escape(_description(inputs)),
-        "findings": _findings_list(findings, inputs.faults),
-        "picture": f"data:image/png;base64,{b64encode(inputs.picture).decode()}",
-        "sections": "\n".join(section for section in sections if section),
-        "footer": escape(_footer(inputs)),
-        "data": safe_json({**inputs.drawing, **inputs.nets, "findings": findings}),
-        "script": script,
-        "style": style,
-        "script_digest": _digest(script),
-        "style_digest": _digest(style),
-    }
-    head, *rest = (_FOLDER / "report_page.html").read_text(encoding="utf-8").split("{{")
-    return head + "".join(parts[name] + after for name, after in (part.split("}}", 1) for part in rest))
+    page = rendered(
+        "report_page.html",
+        cell=inputs.circuit["name"],
+        technology=report["technology"],
+        verdict=verdict,
+        verdict_class=kind,
+        verdict_sign=sign,
+        links={name: _TITLES[name] for name in shown},
+        tiles=_tiles(inputs),
+        alt=_description(inputs),
+        findings=findings,
+        faults=len(inputs.faults),
+        counted=_count,
+        picture=b64encode(inputs.picture).decode(),
+        sections=[section for section in sections if section],
+        footer=_footer(inputs),
+        data=safe_json({**inputs.drawing, **inputs.nets, "findings": findings}),
+        script=script,
+        style=style,
+        script_digest=digest(script),
+        style_digest=digest(style),
+    )
+    return str(page)
 
 
 def with_times(page: str, stages: Sequence[Mapping[str, Any]]) -> str:
     """Return the page with the times of the stages of this build, in one line of their own."""
-    return page.replace(TIMES, times_section(stages), 1)
-
-
-def _digest(text: str) -> str:
-    return b64encode(sha256(text.encode()).digest()).decode()
+    return str(page).replace(str(TIMES), times_section(stages), 1)
 
 
 def _verdict(inputs: ReportInputs) -> tuple[str, str, str]:
@@ -117,8 +113,8 @@ def _description(inputs: ReportInputs) -> str:
     return f"Layout of {inputs.circuit['name']}, {size}, {len(inputs.circuit['devices'])} devices"
 
 
-def _tiles(inputs: ReportInputs) -> str:
-    """Return the main figures."""
+def _tiles(inputs: ReportInputs) -> list[tuple[str, str, str]]:
+    """Return the main figures: name, value and a remark."""
     report = inputs.report
     sizes, placement = report.get("metrics", {}).get("metrics", {}), report.get("placement", {})
     found: list[tuple[str, str, str]] = []
@@ -155,33 +151,7 @@ def _tiles(inputs: ReportInputs) -> str:
     if "constraints" in report:
         plan = report["constraints"]
         found.append(("Constraints", f"{plan['obeyed']} obeyed", f"{plan['not_obeyed']} not"))
-    items = "".join(
-        f"<div><dt>{escape(a)}</dt><dd>{escape(b)}<small>{escape(c)}</small></dd></div>" for a, b, c in found
-    )
-    return f'<dl class="tiles">{items}</dl>'
-
-
-def _findings_list(findings: Sequence[Mapping[str, Any]], faults: Sequence[str]) -> str:
-    """Return the findings as a list; those with a place are buttons that zoom there."""
-    items = []
-    for number, finding in enumerate(findings):
-        text = f"<b>{escape(finding['rule'])}</b>{escape(finding['text'])}"
-        kind = "fault" if finding["fault"] else "remark"
-        inner = (
-            f'<button type="button" class="{kind}" data-finding="{number}">{text}</button>'
-            if "box" in finding
-            else text
-        )
-        items.append(f"<li>{inner}</li>")
-    count = sum(finding["fault"] for finding in findings)
-    head = (
-        f'<p class="bad">{_count(len(faults), "fault")}, {_count(count, "finding")}</p>'
-        if faults
-        else '<p class="good">No faults.</p>'
-    )
-    remarks = len(findings) - count
-    head += f'<p class="small">{_count(remarks, "remark")}</p>' if remarks else ""
-    return f'{head}<ul class="findings">{"".join(items)}</ul>' if items else head
+    return found
 
 
 def _count(number: int, word: str) -> str:

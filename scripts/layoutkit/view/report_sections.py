@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from layoutkit.circuit.replaced_devices import in_words
 from layoutkit.view.html_parts import (
     Cell,
-    Html,
     bullets,
     buttons,
     device_button,
     net_button,
+    remark,
     section,
     table,
     verdict,
@@ -139,7 +141,7 @@ def recognition_section(inputs: ReportInputs) -> str:
         "carry current both ways": found["carry_both_ways"],
     }
     ends: list[list[Cell]] = [[head, buttons(map(device_button, names))] for head, names in marked.items() if names]
-    note = (
+    note = Markup(
         '<p class="note">Found from structure; names are hints. To correct it, state <code>supplies</code>, '
         "<code>matching</code> or <code>symmetry</code> in the constraints.</p>"
     )
@@ -149,7 +151,7 @@ def recognition_section(inputs: ReportInputs) -> str:
         note,
         table("Supplies", ("net", "taken for", "why"), supplies),
         table("Groups", ("group", "what", "devices"), groups),
-        *(f"<h3>{head}</h3>{bullets(lines)}" for head, lines in lists.items() if lines),
+        *(Markup("<h3>{}</h3>{}").format(head, bullets(lines)) for head, lines in lists.items() if lines),
         table("Drain and source", ("transistors", "devices"), ends) if ends else "",
     )
 
@@ -165,7 +167,7 @@ def constraints_section(inputs: ReportInputs) -> str:
          ", ".join(each["names"]), each["reason"]]
         for each in outcomes
     ]  # fmt: skip
-    text = f"<p>From {Html(_escaped(data['source'])).text}: {data['obeyed']} obeyed, {data['not_obeyed']} not.</p>"
+    text = Markup("<p>From {}: {} obeyed, {} not.</p>").format(data["source"], data["obeyed"], data["not_obeyed"])
     return section(
         "constraints", "Constraints", text, table("Constraints", ("obeyed", "constraint", "names", "why"), rows)
     )
@@ -189,7 +191,7 @@ def post_layout_section(inputs: ReportInputs) -> str:
     ]
     models = simulation.get("models", {}).get("source", "")
     generic = " The models are those of no real process." if models == "generic" else ""
-    note = f'<p class="note">One test bench on the netlist and on the extracted layout.{generic}</p>'
+    note = remark(f"One test bench on the netlist and on the extracted layout.{generic}")
     return section(
         "post-layout",
         "After layout",
@@ -199,12 +201,6 @@ def post_layout_section(inputs: ReportInputs) -> str:
         table("Pairs of nets", ("nets", "mismatch of C [%]", "mismatch of R [%]"), pairs),
         bullets(dict.fromkeys([*simulation.get("unchecked", ()), *parasitics.get("unchecked", ())])),
     )
-
-
-def _escaped(text: str) -> str:
-    from html import escape
-
-    return escape(text)
 
 
 def matching_section(inputs: ReportInputs) -> str:
@@ -227,10 +223,9 @@ def matching_section(inputs: ReportInputs) -> str:
         "symmetric", "differ in", "not modelled",
     )  # fmt: skip
     unmeasured = [f"{', '.join(each['devices'])}: not found {each['missing']}" for each in matching["unmeasured"]]
-    note = (
-        '<p class="note">The sum of stress, straps and junctions as drawn, as far as they are modelled; a part in '
-        "brackets is known and not counted. What the last column names is in no figure. Random mismatch comes on "
-        "top.</p>"
+    note = remark(
+        "The sum of stress, straps and junctions as drawn, as far as they are modelled; a part in "
+        "brackets is known and not counted. What the last column names is in no figure. Random mismatch comes on top."
     )
     return section("matching", "Matching", note, table("Matched groups", heads, rows), bullets(unmeasured))
 
@@ -257,7 +252,7 @@ def _signed(value: float | None, unit: str) -> str:
 def checks_section(inputs: ReportInputs) -> str:
     """Return the verdicts of DRC, LVS, currents and routing, and what was not checked."""
     report = inputs.report
-    parts = [_verdicts(report), "<h3>Not checked</h3>", _unchecked(report)]
+    parts = [_verdicts(report), Markup("<h3>Not checked</h3>"), _unchecked(report)]
     drc = report.get("drc")
     if drc is not None and drc["violations"]:
         parts.append(
@@ -281,7 +276,7 @@ def checks_section(inputs: ReportInputs) -> str:
         )
     parts += [_currents(report), _failed_nets(report)]
     if report.get("warnings"):
-        parts += ["<h3>Warnings</h3>", bullets(report["warnings"])]
+        parts += [Markup("<h3>Warnings</h3>"), bullets(report["warnings"])]
     return section("checks", "Checks", *parts)
 
 
@@ -354,7 +349,9 @@ def _unchecked(report: Report) -> str:
     found += [f"review, {each['id']}: {each['reason']}" for each in report.get("review", {}).get("unjudged", ())]
     found += [text for part in report.get("post_layout", {}).values() for text in part.get("unchecked", ())]
     found += [f"stage {name} was not run" for name in report.get("remaining_stages", ())]
-    return bullets(found) or '<p class="good">Nothing: every rule was checked and every drawn layer was read.</p>'
+    return bullets(found) or Markup(
+        '<p class="good">Nothing: every rule was checked and every drawn layer was read.</p>'
+    )
 
 
 def _currents(report: Report) -> str:
@@ -367,9 +364,7 @@ def _currents(report: Report) -> str:
         for each in currents["nets"]
     ]  # fmt: skip
     heads = ("net", "verdict", "needed [mA]", "carries [mA]", "weakest at", "no limit known for")
-    note = (
-        f'<p class="note">Limits from {_escaped(str(currents["limits_from"]))}; {currents["temperature_c"]} degC.</p>'
-    )
+    note = remark(f"Limits from {currents['limits_from']}; {currents['temperature_c']} degC.")
     return table("Direct current that the metal carries", heads, rows) + note
 
 
@@ -386,12 +381,11 @@ def times_section(stages: Sequence[Mapping[str, Any]]) -> str:
     """Return the time of each stage of a build; the only part of the page that differs between two equal builds."""
     longest = max((stage["duration_ms"] for stage in stages), default=0) or 1
 
-    def bar(stage: Mapping[str, Any]) -> Html:
-        share = 100 * stage["duration_ms"] / longest
-        return Html(
+    def bar(stage: Mapping[str, Any]) -> Markup:
+        return Markup(
             '<svg class="time" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-            f'<rect width="{share:.1f}" height="8" rx="1"/></svg>'
-        )
+            '<rect width="{:.1f}" height="8" rx="1"/></svg>'
+        ).format(100 * stage["duration_ms"] / longest)
 
     rows = [[s["name"], s["duration_ms"], s.get("cpu_ms"), s.get("peak_mb"), bar(s)] for s in stages]
     total = ["all", sum(s["duration_ms"] for s in stages), sum(s.get("cpu_ms") or 0 for s in stages), None, ""]
@@ -405,11 +399,11 @@ def reproduction_section(inputs: ReportInputs) -> str:
     report = inputs.report
     listed: list[list[Cell]] = [["technology", report["technology"]]]
     listed += [[name, value] for name, value in inputs.versions.items()]
-    listed += [[name, Html(f"<code>{_escaped(str(value))}</code>")] for name, value in inputs.digests.items() if value]
+    listed += [[name, Markup("<code>{}</code>").format(value)] for name, value in inputs.digests.items() if value]
     options: list[list[Cell]] = [
         [name, _escaped_value(value)] for name, value in inputs.options.items() if value not in (None, [], ())
     ]
-    same = (
+    same = Markup(
         "<p>Run this in a folder that holds the files it names. The same input gives the same bytes: compare "
         "<code>sha256sum workspace/layout.gds</code> with the digest below.</p>"
     )
@@ -417,7 +411,7 @@ def reproduction_section(inputs: ReportInputs) -> str:
         "reproduce",
         "How to reproduce",
         same,
-        f"<pre>{_escaped(inputs.command)}</pre>",
+        Markup("<pre>{}</pre>").format(inputs.command),
         table("Versions and digests (SHA-256)", ("what", "value"), listed),
         table("Options of the build", ("option", "value"), options),
     )
