@@ -56,6 +56,22 @@ ROOMS = {
     "skillscript": (2780, 23),
     "sturdy": (530, 7),
 }
+# Modules of over 500 lines and functions of over 60 without their docstring; flow, place, route and draw come later.
+LATER = {f"layoutkit/{room}" for room in ("flow", "place", "route", "draw")}
+LONGEST_MODULE, LONGEST_FUNCTION = 500, 60
+LONG = {
+    "extract/minimum_cut.py: _dinic": "a flat loop, compiled",
+    "extract/passive_devices.py": "504 lines",
+    "tools/route_in_layout.py: route_in_layout": "the order of its steps is the idea",
+    "view/report_figures.py: figure_rows": "one row of a table after another",
+}
+# Public names of classes that stand for several things: none may be added.
+SEVERAL = """
+Access Alignment Axis Bar Budget Capacitor Cell Column Deck Endpoint Fault Finding Findings Finger Group Growth Guard
+Instance Kind Limit Link Measured Mirror Mismatch Outcome Part Piece Place Resistor Search Selection Shielding
+Skill State Subject Surroundings Symmetry Try Unit Validation View Wire
+"""
+SHARED_NAMES = frozenset(SEVERAL.split())
 NOT_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
@@ -86,6 +102,45 @@ def rooms():
 
 
 SIZES = rooms()
+
+
+def parsed():
+    """Yield room, path and syntax tree of every module of the packages."""
+    for package, home in HOMES.items():
+        for path in sorted(home.rglob("*.py")):
+            room = f"{package}/{path.relative_to(home).parts[0]}"
+            yield room, path, ast.parse(path.read_text("utf-8"))
+
+
+def too_long(path, tree):
+    """Return the module, if it is too long, and its functions that are."""
+    name = f"{path.parent.name}/{path.name}"
+    found = [name] if len(path.read_text("utf-8").splitlines()) > LONGEST_MODULE else []
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            text = len((ast.get_docstring(node) or "").splitlines())
+            if node.end_lineno - node.lineno + 1 - text > LONGEST_FUNCTION:
+                found.append(f"{name}: {node.name}")
+    return found
+
+
+def test_modules_and_functions_are_short_enough_to_read():
+    found = {name for room, *module in parsed() if room not in LATER for name in too_long(*module)}
+    assert found - LONG.keys() == set(), "split what is two ideas"
+    assert LONG.keys() - found == set(), "take what is short now out of LONG"
+
+
+def test_a_long_function_is_found(tmp_path):
+    path = tmp_path / "long.py"
+    path.write_text("def f():\n" + "    x = 1\n" * 60)
+    assert too_long(path, ast.parse(path.read_text())) == [f"{tmp_path.name}/long.py: f"]
+
+
+def test_the_name_of_a_class_stands_for_one_thing():
+    classes = [node.name for _, _, tree in parsed() for node in tree.body if isinstance(node, ast.ClassDef)]
+    several = {name for name in classes if classes.count(name) > 1 and not name.startswith("_")}
+    assert several - SHARED_NAMES == set(), "choose another name"
+    assert SHARED_NAMES - several == set(), "take what is one thing now out of SHARED_NAMES"
 
 
 def test_every_room_has_a_row_and_every_row_a_room():

@@ -51,7 +51,7 @@ _EPILOG = (
 
 
 @dataclass
-class Request:
+class CommandRequest:
     """A request as the command line states it.
 
     Attributes:
@@ -156,7 +156,7 @@ def command_line(tool: Tool, command: Command | None = None) -> argparse.Argumen
 _RESERVED = ("params", "context", "log", "serve", "schema", "pretty", "help")
 
 
-def read_request(parser: argparse.ArgumentParser, tool: Tool, argv: list[str]) -> Request:
+def read_request(parser: argparse.ArgumentParser, tool: Tool, argv: list[str]) -> CommandRequest:
     """Return the request that ``argv`` states, with all its faults in ``faults``."""
     flags = _flags(parser)
     given, extra = parser.parse_known_args(_joined_negatives(argv, flags))
@@ -168,7 +168,7 @@ def read_request(parser: argparse.ArgumentParser, tool: Tool, argv: list[str]) -
             found[name] += value
         else:
             found[name] = value
-    request = Request(params={})
+    request = CommandRequest(params={})
     for option in ("help", "schema", "serve", "pretty"):
         setattr(request, option, bool(found.get(f" {option}")))
     request.faults += _unknown_arguments(extra, flags)
@@ -338,7 +338,7 @@ def _fault(name: str, reason: str, value: Any = None) -> Fault:
     return Fault(flag if name.startswith(" ") else name, f"{flag}: {reason}", value)
 
 
-def _last(name: str, values: Any, request: Request) -> Any:
+def _last(name: str, values: Any, request: CommandRequest) -> Any:
     """Return the value of a flag; a missing value and a second one are faults."""
     if not isinstance(values, list):
         return values
@@ -371,7 +371,7 @@ def _types(schema: Any, root: dict[str, Any]) -> set[str]:
 _EVERY_TYPE = ("string", "number", "integer", "boolean", "array", "object", "null")
 
 
-def _value(name: str, text: Any, types: set[str], request: Request) -> Any:
+def _value(name: str, text: Any, types: set[str], request: CommandRequest) -> Any:
     """Return the value that a flag's ``text`` means, or the text itself if it has none of the ``types``."""
     if not isinstance(text, str) or types == {"string"}:
         return text
@@ -395,7 +395,7 @@ def _number(text: str) -> int | float | str:
         return float(text)
 
 
-def _document(name: str, text: str, request: Request) -> Any:
+def _document(name: str, text: str, request: CommandRequest) -> Any:
     """Return the JSON value that ``text`` is or names: JSON text, ``-`` for standard input, ``@FILE`` or ``FILE``."""
     try:
         if text == "-":

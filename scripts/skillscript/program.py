@@ -9,14 +9,14 @@ from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, to_json
 from .faults import invalid_params
 from .runtime import Stopped, call, error_of, stop_on_signals
 from .standard_streams import print_error, take_stdout
-from .supervisor import Call, split
+from .supervisor import RunningCall, split
 from .tool import load_tool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .arguments import Request
+    from .arguments import CommandRequest
     from .standard_streams import EnvelopeStream
     from .tool import Handler, Tool, Verdict
 
@@ -104,7 +104,7 @@ def _run(tool: Tool, argv: Sequence[str], stdout: EnvelopeStream) -> int:
         return _written(stdout, to_json(schemas, indent=PRETTY), 0)
     log = log_path(request.log)
     if not request.serve:
-        split(stdout, {tool.id: tool}, Call(tool.id, request.params, request.context), log)
+        split(stdout, {tool.id: tool}, RunningCall(tool.id, request.params, request.context), log)
         result = call(tool, request.params, request.context, faults=request.faults, log=log)
     elif request.faults:
         result = SkillResult.failure(invalid_params(request.faults))
@@ -126,7 +126,7 @@ def _written(stdout: EnvelopeStream, text: str, code: int) -> int:
     return EXIT_CODES[ErrorCode.INTERNAL_ERROR]
 
 
-def _summarise(result: SkillResult, request: Request) -> None:
+def _summarise(result: SkillResult, request: CommandRequest) -> None:
     """Report an error on the terminal in words; a program reads the envelope instead."""
     if result.error is not None and sys.stderr is not None and sys.stderr.isatty():
         print_error(f"{result.error.code}: {result.error.message}" + ("\nsee --help" if request.faults else ""))

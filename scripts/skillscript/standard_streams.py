@@ -35,7 +35,7 @@ class EnvelopeStream:
         self._supervisor = descriptor
 
     def announce(self, call: Mapping[str, Any] | None) -> None:
-        """Report to the supervisor that ``call`` (fields of ``supervisor.Call``) begins; ``None``: it is answered."""
+        """Report to the supervisor that ``call`` (a ``RunningCall`` as fields) begins; ``None``: it is answered."""
         if self._supervisor is not None:
             left = memoryview((json.dumps(call) + "\n").encode())
             while left:

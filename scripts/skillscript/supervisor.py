@@ -43,7 +43,7 @@ _INTERNAL_EXIT = 4
 
 
 @dataclass
-class Call:
+class RunningCall:
     """A call that has not been answered yet.
 
     Attributes:
@@ -65,7 +65,7 @@ class Call:
     begun: float = field(default_factory=monotonic)
 
 
-def split(stdout: EnvelopeStream, tools: Mapping[str, Tool], call: Call | None, log: str | None) -> None:
+def split(stdout: EnvelopeStream, tools: Mapping[str, Tool], call: RunningCall | None, log: str | None) -> None:
     """Continue in a child process that this one supervises; the function returns in the child only.
 
     Args:
@@ -116,7 +116,7 @@ class _Supervisor:
         messages: int,
         stdout: EnvelopeStream,
         tools: Mapping[str, Tool],
-        call: Call | None,
+        call: RunningCall | None,
         log: str | None,
     ) -> None:
         self.worker = worker
@@ -201,7 +201,7 @@ class _Supervisor:
         *lines, self._unread = (self._unread + piece).split(b"\n")
         for line in lines:
             said = json.loads(line)
-            self.call = None if said is None else Call(**said)
+            self.call = None if said is None else RunningCall(**said)
             if said is None and self.stopped_by is None:
                 self.kill_at = None
         return bool(piece)
@@ -212,7 +212,7 @@ class _Supervisor:
         except ProcessLookupError:
             return
 
-    def _answer(self, call: Call, status: int) -> int:
+    def _answer(self, call: RunningCall, status: int) -> int:
         """Write the answer in the worker's place and return its exit code."""
         error = self._error(call, status)
         result = SkillResult.failure(error, round((monotonic() - call.begun) * 1000))
@@ -226,7 +226,7 @@ class _Supervisor:
         self.stdout.write_line(to_json(answer))
         return result.exit_code
 
-    def _error(self, call: Call, status: int) -> SkillError:
+    def _error(self, call: RunningCall, status: int) -> SkillError:
         if self.stopped_by == signal.SIGINT:
             return SkillError(ErrorCode.INTERNAL_ERROR, "interrupted before the work was done")
         if self.stopped_by is not None:

@@ -14,7 +14,7 @@ import pytest
 
 from patience import WATCHDOG_S
 from skillpack import Runner, SkillLoader, find_tools
-from skillpack.execution.limits import Limits, is_path, named_paths
+from skillpack.execution.limits import CallLimits, is_path, named_paths
 from skillpack.registry.declaration import ToolDeclaration
 from skillscript.envelope import SkillError
 
@@ -96,7 +96,7 @@ def refused(limits, tool_id, params):
 
 @pytest.mark.parametrize("path", OUTSIDE)
 def test_a_path_outside_is_refused_for_every_parameter_of_every_tool(project, path):
-    limits = Limits(str(project))
+    limits = CallLimits(str(project))
     for tool_id, tool in TOOLS.items():
         for place, rule, _, _ in text_properties(tool.input_schema):
             if rule.get("x-path"):
@@ -106,12 +106,12 @@ def test_a_path_outside_is_refused_for_every_parameter_of_every_tool(project, pa
 
 @pytest.mark.parametrize("path", [*INSIDE, "{}/n.sp"])
 def test_a_path_inside_is_let_through(project, path):
-    assert refused(Limits(str(project)), "netlist.parse", {"netlist_path": path.format(project)}) is None
+    assert refused(CallLimits(str(project)), "netlist.parse", {"netlist_path": path.format(project)}) is None
 
 
 def test_every_fault_is_reported_and_a_default_of_the_environment_counts(project, monkeypatch):
     monkeypatch.setenv("ANALOG_LAYOUT_WORKSPACE", str(project.parent))
-    _, message = refused(Limits(str(project)), "netlist.parse", {"netlist_path": "/etc/passwd"})
+    _, message = refused(CallLimits(str(project)), "netlist.parse", {"netlist_path": "/etc/passwd"})
     assert "netlist_path" in message
     assert "workspace" in message
 
@@ -140,7 +140,7 @@ def test_a_parameter_named_as_a_path_counts_as_one_unless_it_says_otherwise():
 def runners():
     """Runners over the real tools whose processes are shared by the tests below."""
     made = {}
-    yield lambda folder: made.setdefault(folder, Runner(TOOLS, limits=Limits(folder, programs=False)))
+    yield lambda folder: made.setdefault(folder, Runner(TOOLS, limits=CallLimits(folder, programs=False)))
     for runner in made.values():
         runner.close()
 
@@ -208,15 +208,15 @@ def test_a_deck_is_not_run_unless_the_owner_allows_it(tmp_path, monkeypatch, nam
     (tmp_path / "linked.json").symlink_to("deck.drc")
     monkeypatch.chdir(tmp_path)
     params = {"drc_rules_path": name}
-    assert refused(Limits(None, programs=False), "drc.run_check", params)[0] == "UNSUPPORTED_OPERATION"
-    assert refused(Limits(None, programs=True), "drc.run_check", params) is None
+    assert refused(CallLimits(None, programs=False), "drc.run_check", params)[0] == "UNSUPPORTED_OPERATION"
+    assert refused(CallLimits(None, programs=True), "drc.run_check", params) is None
 
 
 def test_programs_in_a_list_are_refused_however_their_suffix_is_written():
     rule = {"type": "array", "items": {"type": "string"}, "x-path": True, "x-programs": [".PY"]}
     tool = ToolDeclaration("a.b", "a", "", {"type": "object", "properties": {"jobs": rule}}, {})
     with pytest.raises(SkillError, match="--allow-decks"):
-        Limits(None, programs=False).check(tool, {"jobs": ["job.txt", "job.py"]})
+        CallLimits(None, programs=False).check(tool, {"jobs": ["job.txt", "job.py"]})
 
 
 FOREIGN_FILES = {

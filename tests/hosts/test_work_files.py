@@ -271,7 +271,7 @@ def test_without_a_folder_of_its_own_a_server_serves_what_calls_wrote(home, tmp_
 
 def test_programs_are_not_taken_and_nothing_is_taken_into_a_folder_of_skills(pack, tmp_path):
     """A skill.yaml names any file as a program: whoever could hand one over would run it."""
-    from skillpack.execution.limits import Limits, program_suffixes
+    from skillpack.execution.limits import CallLimits, program_suffixes
 
     inner = {"properties": {"a": {"items": {"x-programs": [".Lua"]}}, "b": {"x-programs": [".deck"]}}}
     assert program_suffixes([SimpleNamespace(input_schema=inner)]) == (".deck", ".lua")
@@ -281,7 +281,7 @@ def test_programs_are_not_taken_and_nothing_is_taken_into_a_folder_of_skills(pac
     shutil.copytree(next((folder / "skills").glob("*/SKILL.md")).parent, folder / "elsewhere")
     refused = ("a.py", "a.SO", "skills/new/skill.yaml", "Skills/new/run.txt", "skills/x", "elsewhere/run.txt")
     for programs in (False, True):
-        limits = Limits(str(folder), programs=programs)
+        limits = CallLimits(str(folder), programs=programs)
         with Pack([folder / "skills"], limits=limits, files=WorkFiles(str(folder))) as serving:
             assert serving.take_file("notes.txt", b"x", replace=True) is not programs
             for path in refused:

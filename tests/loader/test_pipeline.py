@@ -11,7 +11,7 @@ from patience import WATCHDOG_S
 from skillpack import Runner, find_tools, scan
 from skillpack.pipelines.pipeline import check_pipeline, load_pipeline, make_pipeline
 from skillpack.pipelines.pipeline_run import RunOptions, run_pipeline
-from skillpack.pipelines.schema_fit import Place, find_place, misfits
+from skillpack.pipelines.schema_fit import SchemaPlace, find_place, misfits
 from skillpack.skills.exceptions import PipelineError
 from sturdy.bounded_run import Cancellation
 
@@ -499,14 +499,14 @@ def test_a_missing_file_is_reported(tmp_path):
     ],
 )
 def test_only_what_is_certain_is_a_misfit(given, wanted, fits):
-    source = Place(given, given)
-    target = Place(wanted, wanted if isinstance(wanted, dict) else {})
+    source = SchemaPlace(given, given)
+    target = SchemaPlace(wanted, wanted if isinstance(wanted, dict) else {})
     assert (misfits(source, target) == []) is fits
 
 
 def test_a_place_is_certain_only_when_every_step_to_it_is_required():
     document = schema(["a"], a=schema(["b"], b={"type": "array", "minItems": 1, "items": TEXT}, c=TEXT), d=TEXT)
-    start = Place(document, document)
+    start = SchemaPlace(document, document)
     assert [find_place(start, path).certain for path in (["a", "b", 0], ["a", "b", 1], ["a", "c"], ["d"])] == [
         True,
         False,

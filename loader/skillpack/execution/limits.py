@@ -45,7 +45,7 @@ class NamedPath(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Limits:
+class CallLimits:
     """What the callers of a server's tools may do.
 
     Attributes:

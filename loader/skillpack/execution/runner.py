@@ -6,10 +6,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skillpack.execution.limits import Limits
+from skillpack.execution.limits import CallLimits
 from skillpack.execution.tool_answers import judge
 from skillpack.execution.tool_choice import checked_context, checked_params, checked_timeout, choose
-from skillpack.execution.tool_process import Answer, Request, call_cold, call_warm, can_be_warm, files_of
+from skillpack.execution.tool_process import Answer, ToolRequest, call_cold, call_warm, can_be_warm, files_of
 from skillpack.execution.worker_pool import PoolClosedError, WorkerPool
 from skillpack.registry.declaration import Tools
 from skillscript.call_log import append_record, log_path
@@ -83,14 +83,14 @@ class Runner:
         warm: bool = True,
         pool: WorkerPool | None = None,
         log: str | None = None,
-        limits: Limits | None = None,
+        limits: CallLimits | None = None,
         rescan: bool = True,
     ) -> None:
         self.all_tools = tools if isinstance(tools, Tools) else Tools(tools)
         self.tools = self.all_tools.by_id
         self.timeout = timeout
         self.log = log
-        self.limits = limits or Limits()
+        self.limits = limits or CallLimits()
         self._pool = (pool or WorkerPool()) if warm else None
         self._rescan = rescan
         self._programs: dict[tuple[str, str], tuple[bool, Hashable]] = {}
@@ -139,7 +139,7 @@ class Runner:
             values = checked_params(choice, params)
             self.limits.check(choice.tool, values)
             surroundings = checked_context(context)
-            request = Request(values, surroundings, start + limit, on_stderr, cancellation, self.limits.environment)
+            request = ToolRequest(values, surroundings, start + limit, on_stderr, cancellation, self.limits.environment)
             answer = self._answer(choice.tool, request)
             if answer.outcome is not None:
                 made |= {"stderr": answer.outcome.stderr.decode("utf-8", "replace"), "warm": answer.warm}
@@ -172,7 +172,7 @@ class Runner:
         if path is not None:
             log_call(path, tool_id, params, context, call)
 
-    def _answer(self, tool: ToolDeclaration, request: Request) -> Answer:
+    def _answer(self, tool: ToolDeclaration, request: ToolRequest) -> Answer:
         """Return how the tool's process answered."""
         if not tool.script:
             text = f"tool {tool.id} is declared without a script: it can be listed and validated, not called"

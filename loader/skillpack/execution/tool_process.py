@@ -36,7 +36,7 @@ _HANDLER_PROGRAM = skillscript.__path__[0] + "/handler.py"
 
 
 @dataclass(frozen=True)
-class Request:
+class ToolRequest:
     """A request to a tool.
 
     Attributes:
@@ -100,7 +100,7 @@ def _imports_skillscript(script: str, _state: FileState) -> bool:
         return False
 
 
-def call_cold(tool: ToolDeclaration, request: Request) -> Answer:
+def call_cold(tool: ToolDeclaration, request: ToolRequest) -> Answer:
     """Return the answer of a process started for this request alone.
 
     Raises:
@@ -120,7 +120,7 @@ def call_cold(tool: ToolDeclaration, request: Request) -> Answer:
     return Answer(outcome, warm=False)
 
 
-def call_warm(tool: ToolDeclaration, request: Request, pool: WorkerPool, files: Hashable) -> Answer:
+def call_warm(tool: ToolDeclaration, request: ToolRequest, pool: WorkerPool, files: Hashable) -> Answer:
     """Return the answer of a worker of ``pool``; one that ended while it was idle, or is stale, is replaced.
 
     Args:
@@ -162,12 +162,12 @@ def _program(tool: ToolDeclaration, *, warm: bool = False) -> list[str]:
     return [sys.executable, (tool.worker if warm else "") or tool.script]
 
 
-def _environment(tool: ToolDeclaration, request: Request) -> dict[str, str]:
+def _environment(tool: ToolDeclaration, request: ToolRequest) -> dict[str, str]:
     """Return the environment of the tool's process."""
     return {**tool_environment(tool.environment), **request.environment}
 
 
-def _called(worker: WarmWorker, line: bytes, request: Request) -> Outcome:
+def _called(worker: WarmWorker, line: bytes, request: ToolRequest) -> Outcome:
     """Return how the request ended, which a cancellation ends at once."""
     if request.cancellation is None:
         return worker.call(line, request.deadline, request.on_stderr)
@@ -175,7 +175,7 @@ def _called(worker: WarmWorker, line: bytes, request: Request) -> Outcome:
         return worker.call(line, request.deadline, request.on_stderr)
 
 
-def _request_line(tool: ToolDeclaration, request: Request) -> bytes:
+def _request_line(tool: ToolDeclaration, request: ToolRequest) -> bytes:
     """Return the request as a worker reads it; for a worker of several tools it names the tool."""
     fields: dict[str, Any] = {
         "id": 1,

@@ -90,7 +90,7 @@ class Serving:
 
     def open_pack(self, skills_dirs: tuple[str, ...], toolsets: tuple[str, ...] = ()) -> Pack:
         """Return the pack to serve, with these toolsets or all tools, after entering the working folder."""
-        from skillpack.execution.limits import Limits
+        from skillpack.execution.limits import CallLimits
         from skillpack.hosts.pack import Pack
         from skillpack.hosts.work_files import WorkFiles
         from skillpack.skills.roots import default_roots
@@ -101,7 +101,7 @@ class Serving:
         if self.directory is not None:
             os.chdir(self.directory)
         confined = self.directory is not None and not self.no_confine
-        limits = Limits(os.getcwd() if confined else None, programs=self.allow_decks)  # noqa: PTH109 - compared as text
+        limits = CallLimits(os.getcwd() if confined else None, programs=self.allow_decks)  # noqa: PTH109 - compared as text
         files = WorkFiles(None if self.directory is None else os.curdir)
         pack = Pack(
             roots, timeout=self.timeout, max_workers=self.workers, limits=limits, files=files, toolsets=toolsets

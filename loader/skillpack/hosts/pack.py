@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from skillpack.execution.limits import Limits, program_suffixes
+from skillpack.execution.limits import CallLimits, program_suffixes
 from skillpack.execution.runner import DEFAULT_TIMEOUT_S, Runner
 from skillpack.execution.worker_pool import WorkerPool
 from skillpack.hosts.work_files import WorkFiles
@@ -71,13 +71,13 @@ class Pack:
         *,
         timeout: float = DEFAULT_TIMEOUT_S,
         max_workers: int | None = None,
-        limits: Limits | None = None,
+        limits: CallLimits | None = None,
         files: WorkFiles | None = None,
         toolsets: Sequence[str] = (),
     ) -> None:
         self.roots = tuple(roots)
         self.timeout = timeout
-        self.limits = limits or Limits()
+        self.limits = limits or CallLimits()
         self.files = files or WorkFiles()
         self.toolsets = tuple(toolsets)
         self._loader: SkillLoader | None = None

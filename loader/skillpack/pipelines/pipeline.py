@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillpack.execution.tool_choice import choose
-from skillpack.pipelines.references import LostReferenceError, Reference, references, resolve, with_stand_ins
-from skillpack.pipelines.schema_fit import Place, find_place, misfits
+from skillpack.pipelines.references import LostReferenceError, StepReference, references, resolve, with_stand_ins
+from skillpack.pipelines.schema_fit import SchemaPlace, find_place, misfits
 from skillpack.registry.schema_check import schema_problems
 from skillpack.skills.exceptions import FileRefusedError, PipelineError, SkillFileError, YamlError
 from skillpack.skills.strict_frontmatter import decode
@@ -73,7 +73,7 @@ class Pipeline:
 
 
 @dataclass(frozen=True)
-class Findings:
+class PipelineFindings:
     """What was found in a pipeline before it runs.
 
     Attributes:
@@ -124,7 +124,7 @@ def make_pipeline(document: Any) -> Pipeline:
     )
 
 
-def check_pipeline(pipeline: Pipeline, tools: Tools, inputs: Mapping[str, Any] | None = None) -> Findings:
+def check_pipeline(pipeline: Pipeline, tools: Tools, inputs: Mapping[str, Any] | None = None) -> PipelineFindings:
     """Return everything that is certain to be wrong with a pipeline over ``tools``, without running it.
 
     Args:
@@ -136,7 +136,7 @@ def check_pipeline(pipeline: Pipeline, tools: Tools, inputs: Mapping[str, Any] |
     for step in pipeline.steps:
         checker.check(step)
     checker.check_outputs()
-    return Findings(tuple(checker.problems), tuple(checker.warnings))
+    return PipelineFindings(tuple(checker.problems), tuple(checker.warnings))
 
 
 @cache
@@ -153,7 +153,7 @@ class _Checker:
         self._pipeline = pipeline
         self._inputs = inputs
         self._tools = tools
-        self._answers: dict[str, Place] = {}
+        self._answers: dict[str, SchemaPlace] = {}
         self._later = [step.id for step in pipeline.steps]
         self.problems: list[str] = []
         self.warnings: list[str] = []
@@ -171,14 +171,14 @@ class _Checker:
                 self._source(f"{where}: {path_text(path) or 'params'}", reference)
         self._later.remove(step.id)
         schema = True if tool is None else tool.output_schema
-        self._answers[step.id] = Place(schema, {} if tool is None else tool.output_schema)
+        self._answers[step.id] = SchemaPlace(schema, {} if tool is None else tool.output_schema)
 
     def check_outputs(self) -> None:
         """Find what is wrong with what the pipeline answers."""
         for path, reference in references(dict(self._pipeline.outputs)):
             label = f"outputs.{path_text(path)}"
             source = self._source(label, reference)
-            if source is not None and isinstance(reference, Reference):
+            if source is not None and isinstance(reference, StepReference):
                 self._warn_of_missing(label, source, reference)
 
     def _tool(self, step: Step, where: str) -> ToolDeclaration | None:
@@ -203,7 +203,7 @@ class _Checker:
     def _check_params(self, step: Step, tool: ToolDeclaration, where: str) -> None:
         """Find what is wrong with the literals and references a step gives its tool."""
         schema = dict(tool.input_schema)
-        target = Place(schema, schema)
+        target = SchemaPlace(schema, schema)
         for path, reference in references(dict(step.params)):
             label = f"{where}: {path_text(path) or 'params'}"
             wanted = find_place(target, path)
@@ -219,7 +219,7 @@ class _Checker:
         open_places: list[tuple[str | int, ...]] = []
         default_places: list[tuple[str | int, ...]] = []
 
-        def stand_in(path: tuple[str | int, ...], reference: Reference | None) -> Any:
+        def stand_in(path: tuple[str | int, ...], reference: StepReference | None) -> Any:
             if reference is not None and reference.steps[0] == "inputs" and self._inputs is not None:
                 try:
                     return resolve(reference.written(), {"inputs": self._inputs})
@@ -237,28 +237,28 @@ class _Checker:
                 whose = "the default of a reference: " if _touches(fault.path, default_places) else ""
                 self.problems.append(f"{where}: {whose}{fault.message}")
 
-    def _check_fit(self, label: str, source: Place, wanted: Place, reference: Any) -> None:
+    def _check_fit(self, label: str, source: SchemaPlace, wanted: SchemaPlace, reference: Any) -> None:
         """Find why what a reference leads to does not fit, or may not be there."""
         pointer = reference.pointer
         self.problems += [f"{label}: {pointer} {problem}" for problem in misfits(source, wanted)]
         self._warn_of_missing(label, source, reference)
 
-    def _warn_of_missing(self, label: str, source: Place, reference: Reference) -> None:
+    def _warn_of_missing(self, label: str, source: SchemaPlace, reference: StepReference) -> None:
         if not source.certain and not reference.has_default and not reference.optional:
             pointer = reference.pointer
             self.warnings.append(f"{label}: {pointer} may be missing; give it a default or make it optional")
 
-    def _source(self, label: str, reference: Reference | ValueError) -> Place | None:
+    def _source(self, label: str, reference: StepReference | ValueError) -> SchemaPlace | None:
         """Return the schema of what a reference leads to; None where that is wrong."""
         if isinstance(reference, ValueError):
             self.problems.append(f"{label}: {reference}")
             return None
         kind, name, *rest = reference.steps
         if kind == "inputs":
-            start: Place | None = find_place(Place(self._pipeline.inputs, self._pipeline.inputs), [name])
+            start: SchemaPlace | None = find_place(SchemaPlace(self._pipeline.inputs, self._pipeline.inputs), [name])
             if start is not None and not start.certain:  # a default makes it certain
                 given = isinstance(start.schema, dict) and "default" in start.schema
-                start = Place(start.schema, start.root, given, start.problem)
+                start = SchemaPlace(start.schema, start.root, given, start.problem)
         else:
             start = self._answers.get(name)
         if start is None:

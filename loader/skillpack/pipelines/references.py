@@ -25,7 +25,7 @@ class LostReferenceError(LookupError):
 
 
 @dataclass(frozen=True)
-class Reference:
+class StepReference:
     """One reference.
 
     Attributes:
@@ -48,7 +48,7 @@ class Reference:
         return {FROM: self.pointer, "optional": self.optional, **default}
 
 
-def as_reference(node: Any) -> Reference | None:
+def as_reference(node: Any) -> StepReference | None:
     """Return the reference that a node of a pipeline's parameters is, or None for a literal.
 
     Raises:
@@ -68,10 +68,10 @@ def as_reference(node: Any) -> Reference | None:
     optional = node.get("optional", False)
     if not isinstance(optional, bool):
         raise ValueError(f"'optional' is true or false, got {optional!r}")  # noqa: TRY004 - one kind of fault
-    return Reference(pointer, steps, optional, "default" in node, node.get("default"))
+    return StepReference(pointer, steps, optional, "default" in node, node.get("default"))
 
 
-def references(node: Any, path: Path = ()) -> Iterator[tuple[Path, Reference | ValueError]]:
+def references(node: Any, path: Path = ()) -> Iterator[tuple[Path, StepReference | ValueError]]:
     """Return every reference below ``node`` with its place, a malformed one as the error it is."""
     try:
         reference = as_reference(node)
@@ -88,7 +88,7 @@ def references(node: Any, path: Path = ()) -> Iterator[tuple[Path, Reference | V
             yield from references(item, (*path, index))
 
 
-def with_stand_ins(node: Any, stand_in: Callable[[Path, Reference | None], Any], path: Path = ()) -> Any:
+def with_stand_ins(node: Any, stand_in: Callable[[Path, StepReference | None], Any], path: Path = ()) -> Any:
     """Return ``node`` with what ``stand_in`` answers in the place of each reference; LEFT_OUT leaves a field out.
 
     Args:
@@ -131,7 +131,7 @@ def resolve(node: Any, known: dict[str, Any]) -> Any:
     return node
 
 
-def _follow(reference: Reference, known: dict[str, Any]) -> Any:
+def _follow(reference: StepReference, known: dict[str, Any]) -> Any:
     place: Any = known
     for step in reference.steps:
         if isinstance(place, dict) and step in place:

@@ -20,7 +20,7 @@ _MAX_DEPTH = 16
 
 
 @dataclass(frozen=True)
-class Place:
+class SchemaPlace:
     """A schema inside a document whose ``$defs`` it may refer to.
 
     Attributes:
@@ -41,7 +41,7 @@ class Place:
         return {key: rule for key, rule in schema.items() if key != "$ref"} if isinstance(schema, dict) else {}
 
 
-def find_place(place: Place, path: Sequence[str | int]) -> Place:
+def find_place(place: SchemaPlace, path: Sequence[str | int]) -> SchemaPlace:
     """Return the schema of what lies at ``path`` in values of ``place``."""
     for step in path:
         if place.problem:
@@ -50,7 +50,7 @@ def find_place(place: Place, path: Sequence[str | int]) -> Place:
     return place
 
 
-def _inside(place: Place, step: str | int) -> Place:
+def _inside(place: SchemaPlace, step: str | int) -> SchemaPlace:
     """Return the schema one step further in."""
     schema = place.resolved()
     types = _types(schema)
@@ -59,31 +59,31 @@ def _inside(place: Place, step: str | int) -> Place:
         properties = schema.get("properties", {})
         certain = place.certain and name in schema.get("required", ()) and types == {"object"}
         if name in properties:
-            return Place(properties[name], place.root, certain)
+            return SchemaPlace(properties[name], place.root, certain)
         others = schema.get("additionalProperties", True)
         if others is not False or "array" in types or _has_branches(schema):
-            return Place(True if _has_branches(schema) else others, place.root, certain)
+            return SchemaPlace(True if _has_branches(schema) else others, place.root, certain)
         hint = did_you_mean(name, properties)
-        return Place(True, place.root, certain=False, problem=f"there is no {name!r}{hint}")
+        return SchemaPlace(True, place.root, certain=False, problem=f"there is no {name!r}{hint}")
     if "array" in types:
         return _item(place, schema, name)
     words = " or ".join(TYPE_WORDS[kind] for kind in sorted(types))
-    return Place(True, place.root, certain=False, problem=f"there is no {name!r} in {words}")
+    return SchemaPlace(True, place.root, certain=False, problem=f"there is no {name!r} in {words}")
 
 
-def _item(place: Place, schema: Mapping[str, Any], name: str) -> Place:
+def _item(place: SchemaPlace, schema: Mapping[str, Any], name: str) -> SchemaPlace:
     """Return the schema of an array's item."""
     if not name.isdigit():
-        return Place(True, place.root, certain=False, problem=f"an array has numbered items, not {name!r}")
+        return SchemaPlace(True, place.root, certain=False, problem=f"an array has numbered items, not {name!r}")
     index = int(name)
     leading = schema.get("prefixItems", [])
     if index >= schema.get("maxItems", index + 1):
-        return Place(True, place.root, certain=False, problem=f"the array has at most {schema['maxItems']} items")
+        return SchemaPlace(True, place.root, certain=False, problem=f"the array has at most {schema['maxItems']} items")
     certain = place.certain and index < schema.get("minItems", 0)
-    return Place(leading[index] if index < len(leading) else schema.get("items", True), place.root, certain)
+    return SchemaPlace(leading[index] if index < len(leading) else schema.get("items", True), place.root, certain)
 
 
-def misfits(source: Place, target: Place, depth: int = 0) -> list[str]:
+def misfits(source: SchemaPlace, target: SchemaPlace, depth: int = 0) -> list[str]:
     """Return why no value of ``source`` satisfies ``target``; empty where one may."""
     given, wanted = source.resolved(), target.resolved()
     if target.schema is False:
@@ -91,8 +91,10 @@ def misfits(source: Place, target: Place, depth: int = 0) -> list[str]:
     if depth > _MAX_DEPTH:
         return []
     for keyword in ("anyOf", "oneOf"):
-        tried = [misfits(source, Place(branch, target.root), depth + 1) for branch in wanted.get(keyword, ())]
-        tried_given = [misfits(Place(branch, source.root), target, depth + 1) for branch in given.get(keyword, ())]
+        tried = [misfits(source, SchemaPlace(branch, target.root), depth + 1) for branch in wanted.get(keyword, ())]
+        tried_given = [
+            misfits(SchemaPlace(branch, source.root), target, depth + 1) for branch in given.get(keyword, ())
+        ]
         problems = _no_branch(tried) or _no_branch(tried_given)
         if problems:
             return problems
@@ -100,7 +102,7 @@ def misfits(source: Place, target: Place, depth: int = 0) -> list[str]:
     if not types:
         return [f"is {_words(_types(given))}, but {_words(_types(wanted))} is wanted"]
     return _misfits_of_values(given, wanted) or (
-        _misfits_of_parts(Place(given, source.root), Place(wanted, target.root), types, depth)
+        _misfits_of_parts(SchemaPlace(given, source.root), SchemaPlace(wanted, target.root), types, depth)
     )
 
 
@@ -127,11 +129,11 @@ def _misfits_of_values(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> l
     return []
 
 
-def _misfits_of_parts(given: Place, wanted: Place, types: set[str], depth: int) -> list[str]:
+def _misfits_of_parts(given: SchemaPlace, wanted: SchemaPlace, types: set[str], depth: int) -> list[str]:
     """Return why the items or fields exclude each other, where arrays or objects are all there can be."""
     source, target = given.schema, wanted.schema
     if types == {"array"} and isinstance(source.get("items"), dict) and isinstance(target.get("items"), dict):
-        inner = misfits(Place(source["items"], given.root), Place(target["items"], wanted.root), depth + 1)
+        inner = misfits(SchemaPlace(source["items"], given.root), SchemaPlace(target["items"], wanted.root), depth + 1)
         return [f"its items: {problem}" for problem in inner]
     if types != {"object"}:
         return []
@@ -142,7 +144,7 @@ def _misfits_of_parts(given: Place, wanted: Place, types: set[str], depth: int) 
     if target.get("additionalProperties") is False:
         problems += [f"has {name!r}, which is not allowed" for name in source.get("required", ()) if name not in takes]
     for name in sorted(set(has) & set(takes) & set(source.get("required", ()))):
-        inner = misfits(Place(has[name], given.root), Place(takes[name], wanted.root), depth + 1)
+        inner = misfits(SchemaPlace(has[name], given.root), SchemaPlace(takes[name], wanted.root), depth + 1)
         problems += [f"its {name!r} {problem}" for problem in inner]
     return problems
 

@@ -51,7 +51,7 @@ class Connected(Protocol):
         """Its nets by terminal."""
 
 
-class Named(Connected, Protocol):
+class Labelled(Connected, Protocol):
     """A device that may bear a text."""
 
     @property
@@ -181,7 +181,7 @@ def off_transistors(devices: Sequence[Connected]) -> set[int]:
     }
 
 
-def unnamed_off_fingers(fingers: Sequence[Named]) -> set[int]:
+def unnamed_off_fingers(fingers: Sequence[Labelled]) -> set[int]:
     """Return the indexes of the channels that are off and bear no device text, where other channels bear one."""
     if not any(finger.text for finger in fingers):
         return set()
