@@ -36,7 +36,6 @@ from layoutkit.layout.workspace_record import (
 from layoutkit.technology import load
 from sturdy.atomic_files import remove_leftovers
 from sturdy.file_lock import lock
-from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -348,9 +347,11 @@ class Workspace:
         Raises:
             FileError: If it is missing or not JSON.
         """
+        import json
+
         data = files.read_bytes(self.path(name))
         try:
-            return load_json(data.decode("utf-8-sig"))
+            return json.loads(data)
         except ValueError as error:
             raise FileError(
                 f"{self.path(name)} is not JSON: {error}", details={"path": str(self.path(name))}

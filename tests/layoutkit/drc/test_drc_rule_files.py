@@ -89,22 +89,10 @@ def test_all_faults_are_told_at_once(tmp_path):
         assert expected in text
 
 
-@pytest.mark.parametrize("value", ["1e400", "-1e400", "1e300", "9" * 400])
+@pytest.mark.parametrize("value", ["1e400", "-1e400", "NaN", "1e300", "9" * 400])
 def test_a_number_beyond_any_unit_is_refused_by_its_place(tmp_path, value):
     text = json.dumps({"rules": [{**WIDTH, "value": 0.125}]}).replace("0.125", value)
     with pytest.raises(FileError, match=r"from 1e-30 to 1e\+12 .* not at rules\.0\.value"):
-        with_rules_of(written(tmp_path, text), GENERIC)
-
-
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ('{"rules": [], "rules": []}', 'key "rules" appears twice'),
-        ('{"rules": [{"id": "A", "kind": "width", "value": NaN}]}', "NaN is not a JSON number"),
-    ],
-)
-def test_what_json_does_not_define_is_refused(tmp_path, text, fault):
-    with pytest.raises(FileError, match=fault):
         with_rules_of(written(tmp_path, text), GENERIC)
 
 
