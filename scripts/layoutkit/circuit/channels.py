@@ -57,7 +57,8 @@ class Channels:
         self.circuit = circuit
         self.supplies = supplies
         self.ports = frozenset(circuit.ports)
-        self._outside = self.ports | set(circuit.black_box_nets)
+        sensed = {net for net, places in circuit.nets.items() if all(p.terminal == "g" for p in places)}
+        self._outside = self.ports | set(circuit.black_box_nets) | sensed  # such a net is a port that was forgotten
         self._rails = {"nmos": frozenset(supplies.ground), "pmos": frozenset(supplies.power)}
         self._on = {"nmos": frozenset(supplies.power), "pmos": frozenset(supplies.ground)}
         self.mos = {d.id: d for d in circuit.devices if d.is_mos and not self.is_dummy(d)}

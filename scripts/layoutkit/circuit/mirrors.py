@@ -86,12 +86,25 @@ class Mirrors:
                 members[key][self._channels.foot(device).root].append(device)
         found: dict[tuple[str, str, str], list[_Family]] = {}
         for key, by_root in members.items():
+            self._join_source_port(key[2], by_root)
             found[key] = []
             for root, devices in by_root.items():
                 kept = self._without_cascodes(devices)
                 if kept:
                     found[key].append(_Family(key[2], root, tuple(kept)))
         return found
+
+    def _join_source_port(self, gate: str, by_root: dict[str, list[Device]]) -> None:
+        """Move a diode whose source is a port, which a junction outside holds, to those of its gate at a supply."""
+        held = [
+            root
+            for root, devices in by_root.items()
+            if root in self._channels.ports and root not in self._supplies
+            if len(devices) == len(self._channels.channel_ends(root)) == 1 and devices[0].terminals["d"] == gate
+        ]
+        rails = [root for root in by_root if root in self._supplies]
+        if len(held) == len(rails) == 1 and any("resistor" in self._channels.foot(d).kinds for d in by_root[rails[0]]):
+            by_root[rails[0]] += by_root.pop(held[0])
 
     def _without_cascodes(self, devices: Sequence[Device]) -> list[Device]:
         """Return the devices on one root without those above switches that only ports drive: these may be sources.
@@ -279,7 +292,7 @@ class Mirrors:
                 alike = [each for each in members if gate_length(each) == length]
                 if len({each.terminals["d"] for each in alike}) < 2:
                     continue
-                enough = driven and len(alike) >= least
+                enough = (driven and len(alike) >= least) or self._is_selected(key, family)
                 if least == 2:
                     enough = enough and self._one_unit(alike) and all(self._feeds_a_branch(each) for each in alike)
                 below_pair = not driven and all(self._is_folded(each, folded) for each in alike)
@@ -291,6 +304,21 @@ class Mirrors:
                     extra = {"unequal_length": unequal} if unequal else {}
                     found.append(self._mirror(reference, rest, "driven", extra, None))
         return found
+
+    def _is_selected(self, key: tuple[str, str, str], family: _Family) -> bool:
+        """Whether switches choose one of several references for the gate of a family."""
+        far: set[str] = set()
+        for closer in self._channels.channel_ends(key[2]):
+            if not self._channels.is_switch(closer, by_port=True):
+                return False
+            far |= {net for net in (closer.terminals["d"], closer.terminals["s"]) if net not in self._supplies}
+        diodes = [
+            {each.terminals["g"] for each in other.members if each.terminals["d"] == each.terminals["g"]}
+            for net in far - {key[2]}
+            for other in self._by_gate.get((*key[:2], net), ())
+            if other.root == family.root
+        ]
+        return len(diodes) == len(far) - 1 > 1 and all(diodes)
 
     def _is_folded(self, device: Device, folded: Collection[tuple[str, str]]) -> bool:
         return (device.terminals["d"], device.type) in folded and self._above(device, clean=False) is not None

@@ -4,7 +4,7 @@ Two resistors form a ratio where one current flows through both, because nothing
 between them, or where the currents of one mirror flow through them, as in a bandgap reference. So do those from one net
 to both inputs of an amplifier, and equal ones of two ratios on one output, as in a subtractor. A resistor that carries
 no direct current, in series with a gate or a capacitor, belongs to none. Capacitors form a ratio if they consist of
-equal plates and share a net that is no supply.
+equal plates and share a net that is no supply, or if switches pass charge between them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from layoutkit.circuit.symmetry_graph import drawing
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+    import networkx as nx
+
     from layoutkit.circuit.channels import Channels
     from layoutkit.circuit.circuit import Device
 
 _LEAST_R, _MOST_R = 1.0, 1e9  # ohm
 _MOST_ON_A_PORT = 3  # resistors on a port that is a tap
 _MOST_ON_A_BRANCH = 1024  # nets
+_LEAST_SWITCHED = 3  # capacitors; two are a pair or each other's load
+_MULTIPLE = 0.01  # how far a capacitor may be from a multiple of the least one
 
 
 class ResistorRatios:
@@ -273,49 +277,105 @@ def _squares(device: Device) -> float | None:
 
 
 def capacitor_ratios(channels: Channels, order: Mapping[str, int]) -> list[Group]:
-    """Return the capacitors of equal plates that share a net that is no supply and differ in the other one.
+    """Return the groups of capacitors whose ratio counts.
 
-    Two between the same two nets count if they are written in opposite directions and no net is a supply: each loads
-    one of the nets with its bottom plate.
+    They consist of equal plates, share a net that is no supply and differ in the other one; or two between the same two
+    nets, no supplies, are written in opposite directions, so that each loads one of the nets with its bottom plate; or
+    switches pass charge between them.
     """
-    by_net: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
-    antiparallel: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
-    for device in channels.circuit.devices:
-        if device.type != "capacitor" or not {"w", "l"} <= device.params.keys():
-            continue
-        plate = (device.model.lower(), device.w, device.l)
-        ends = [device.terminals[end] for end in device.kind.ends]
-        if ends[0] == ends[1]:
-            continue
-        for net in ends:
-            if net not in channels.supplies:
-                by_net[plate, net].append(device)
-        if not any(net in channels.supplies for net in ends):
-            antiparallel[plate, frozenset(ends), device.m].append(device)
     found, seen = [], set[frozenset[str]]()
-    for (_, net), devices in by_net.items():
-        others = {device.terminals[end] for device in devices for end in device.kind.ends} - {net}
+    for devices in (*_on_one_net(channels), *_antiparallel(channels), *_switched_capacitors(channels)):
         key = frozenset(device.id for device in devices)
-        if len(devices) == len(channels.circuit.nets[net]) == 2 and net not in channels.ports:
-            continue  # two in series, which hold twice the voltage
-        if not all(channels.is_switch(device, by_port=True) for device in channels.channel_ends(net)):
-            continue  # the output of an amplifier, which compensates or loads it
-        if len(devices) > 1 and len(others) > 1 and key not in seen:
-            seen.add(key)
-            found.append(_capacitors(devices, order))
-    for devices in antiparallel.values():
-        first = {device.terminals[device.kind.ends[0]] for device in devices}
-        key = frozenset(device.id for device in devices)
-        if len(devices) == 2 and len(first) == 2 and not any(key <= each for each in seen):
+        if not any(key <= each for each in seen):
             seen.add(key)
             found.append(_capacitors(devices, order))
     return found
 
 
+def _plates(channels: Channels) -> Iterator[tuple[tuple[str, float, float], list[str], Device]]:
+    """Yield the capacitors of a stated size, each with its plate and the two nets of its ends."""
+    for device in channels.circuit.devices:
+        if device.type == "capacitor" and {"w", "l"} <= device.params.keys():
+            ends = [device.terminals[end] for end in device.kind.ends]
+            if ends[0] != ends[1]:
+                yield (device.model.lower(), device.w, device.l), ends, device
+
+
+def _on_one_net(channels: Channels) -> Iterator[list[Device]]:
+    by_net: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
+    for plate, ends, device in _plates(channels):
+        for net in ends:
+            if net not in channels.supplies:
+                by_net[plate, net].append(device)
+    for (_, net), devices in by_net.items():
+        others = {device.terminals[end] for device in devices for end in device.kind.ends} - {net}
+        if len(devices) == len(channels.circuit.nets[net]) == 2 and net not in channels.ports:
+            continue  # two in series, which hold twice the voltage
+        if not all(channels.is_switch(device, by_port=True) for device in channels.channel_ends(net)):
+            continue  # the output of an amplifier, which compensates or loads it
+        if len(devices) > 1 and len(others) > 1:
+            yield devices
+
+
+def _antiparallel(channels: Channels) -> Iterator[list[Device]]:
+    between: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
+    for plate, ends, device in _plates(channels):
+        if not any(net in channels.supplies for net in ends):
+            between[plate, frozenset(ends), device.m].append(device)
+    for devices in between.values():
+        if len(devices) == 2 and len({device.terminals[device.kind.ends[0]] for device in devices}) == 2:
+            yield devices
+
+
+def _switched_capacitors(channels: Channels) -> list[list[Device]]:
+    """Return the capacitors between which switches pass charge, where all are multiples of the least one.
+
+    Their ratios are the coefficients of the circuit. One with an end on a supply loads or holds a signal only.
+    """
+    import networkx as nx
+
+    links: nx.Graph[str] = nx.Graph()
+    valued: dict[str, tuple[Device, float]] = {}
+    for device in channels.circuit.devices:
+        ends = [device.terminals[end] for end in device.kind.ends] if device.kind.ends else []
+        if len(set(ends)) != 2 or any(net in channels.supplies for net in ends):
+            continue
+        if device.is_mos and channels.is_switch(device, by_port=True):
+            links.add_edge(*(f"net {net}" for net in ends), switch=True)
+        elif device.type == "capacitor" and (value := _farads(device)) and not device.unknown:
+            valued[device.id] = device, value
+            passed = [n for n in ends if all(channels.is_switch(d, by_port=True) for d in channels.channel_ends(n))]
+            links.add_edges_from((device.id, f"net {net}") for net in passed if net not in channels.ports)
+    found = []
+    for part in nx.connected_components(links):
+        members = [valued[name] for name in sorted(part & valued.keys())]
+        models = {device.model.lower() for device, _ in members}
+        if (
+            len(members) < _LEAST_SWITCHED
+            or len(models) > 1
+            or not nx.get_edge_attributes(links.subgraph(part), "switch")
+        ):
+            continue
+        least = min(value for _, value in members)
+        multiples = [value / least for _, value in members]
+        if all(abs(each - round(each)) <= _MULTIPLE * each for each in multiples):
+            found.append([device for device, _ in members])
+    return found
+
+
+def _farads(device: Device) -> float:
+    """Return what a capacitor is proportional to among those of one model: its value, or the area of its plates."""
+    params = device.params
+    one = params["c"] if "c" in params else params.get("w", 0.0) * params.get("l", 0.0)
+    return float(one) * device.m
+
+
 def _capacitors(devices: Sequence[Device], order: Mapping[str, int]) -> Group:
+    """Return a ratio of capacitors; it is matched where all consist of equal plates."""
     members = sorted(devices, key=lambda device: order[device.id])
     units = {device.id: device.m for device in members}
-    return Group("capacitor_ratio", tuple(units), {"matched": True, "units": units})
+    plates = {tuple(device.params.get(name) for name in ("w", "l", "c")) for device in members}
+    return Group("capacitor_ratio", tuple(units), {"matched": len(plates) == 1, "units": units})
 
 
 def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:

@@ -106,11 +106,15 @@ def _both(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return power and ground with the reasons; what is stated stays."""
     likely_power = _Rails(circuit, "pmos", named[0]).found() if power is None else power
+    types = {device.type for device in circuit.devices}
     if ground is None:
         ground = _Rails(circuit, "nmos", named[1], likely_power).found() or _substrate(circuit)
-        ground = ground or _of_loads(circuit, _FED_BY_GROUND, likely_power)
+        if not ground or "nmos" not in types:
+            ground = {**_of_loads(circuit, _FED_BY_GROUND, likely_power), **ground}
     if power is None:
-        power = _Rails(circuit, "pmos", named[0], ground).found() or _of_loads(circuit, _FED_BY_POWER, ground)
+        power = _Rails(circuit, "pmos", named[0], ground).found()
+        if not power or "pmos" not in types:  # its name may tell one of several
+            power = {**_of_loads(circuit, _FED_BY_POWER, ground), **power}
     return dict(power), dict(ground)
 
 

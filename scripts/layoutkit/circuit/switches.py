@@ -43,11 +43,16 @@ def switch_groups(
 
 
 def _below_mirrors(channels: Channels, mirrors: Iterable[Group]) -> Iterator[Group]:
-    """Yield the equal switches below the sources of one mirror, among them those that are always on."""
+    """Yield the equal switches below equal members of one mirror, among them those that are always on.
+
+    Below unequal ones they drop unequal voltages, and have nothing to match.
+    """
     for mirror in mirrors:
-        feet = [name for names in mirror.properties.get("feet", {}).values() for name in names]
-        switches = [channels.mos[name] for name in dict.fromkeys(feet) if name in channels.mos]
-        if len(switches) > 1 and len({drawing(each) for each in switches}) == 1:
+        feet = mirror.properties.get("feet", {})
+        below = dict.fromkeys(name for names in feet.values() for name in names)
+        switches = [channels.mos[name] for name in below if name in channels.mos]
+        members = {drawing(channels.mos[name]) for name, names in feet.items() if names}
+        if len(switches) > 1 and len(members) == len({drawing(each) for each in switches}) == 1:
             yield _group(switches, {"of": mirror.properties["reference"]})
 
 

@@ -12,6 +12,7 @@ from layoutkit.circuit import find_roles, read_netlist
 from layoutkit.circuit.orientation import oriented
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.recognise import recognise
+from layoutkit.circuit.supplies import find_supplies
 
 NMOS = "{} {} {} {} vss nch w=4u l=1u"
 INVERTER = "MP{0} {2} {1} vdd vdd pch w=2u l=0.2u\nMN{0} {2} {1} vss vss nch w=1u l=0.2u\n"
@@ -829,3 +830,88 @@ def test_transistors_written_finger_by_finger_are_the_same_groups(name, fingers)
     groups = recognise(oriented(replace(circuit, devices=tuple(written))))
     found = {(entry[0], " ".join(sorted({*entry[1].split()})), *entry[2:]) for entry in stated(groups, of)}
     assert found == expected
+
+
+def found(text, kind):
+    return {frozenset(each.devices) for each in find_roles(read_netlist(NetlistText(text))).groups if each.type == kind}
+
+
+SELECTED = """.subckt sel a b o1 o2 s sb vdd vss
+MD1 a a vdd vdd pmos w=4u l=2u
+MD2 b b vdd vdd pmos w=4u l=2u
+MI1 a bn vss vss nmos w=2u l=2u
+MI2 b bn vss vss nmos w=2u l=2u
+MB bn bn vss vss nmos w=2u l=2u
+MT1 a s g vdd pmos w=1u l=0.2u
+MT2 g sb a vss nmos w=1u l=0.2u
+MT3 b sb g vdd pmos w=1u l=0.2u
+MT4 g s b vss nmos w=1u l=0.2u
+MO1 o1 g vdd vdd pmos w=4u l=2u
+MO2 o2 g vdd vdd pmos w=4u l=2u
+.ends
+"""
+
+
+def test_sources_for_which_switches_choose_a_reference_are_a_group():
+    """Without the second reference, their gates belong to the first one's mirror behind a switch."""
+    assert frozenset({"MO1", "MO2"}) in found(SELECTED, "current_mirror")
+    single = "\n".join(line for line in SELECTED.splitlines() if not line.startswith(("MT3", "MT4")))
+    assert frozenset({"MD1", "MO1", "MO2"}) in found(single, "current_mirror")
+
+
+def test_a_diode_on_a_junction_outside_matches_the_one_on_a_resistor():
+    """The emitter is a port: its voltage comes to lie on the resistor. A port that drives something else is none."""
+    loop = """.subckt ptat ve out vdd vss
+MN0 n0 n0 ve vss nmos w=5u l=4u
+MN1 p0 n0 vr vss nmos w=5u l=4u
+MP1 p0 p0 vdd vdd pmos w=5u l=4u
+MP0 n0 p0 vdd vdd pmos w=5u l=4u
+MP2 out p0 vdd vdd pmos w=5u l=4u
+R1 vr vss 100k
+.ends
+"""
+    assert frozenset({"MN0", "MN1"}) in found(loop, "current_mirror")
+    driven = loop.replace(".ends", "MX ve out vss vss nmos w=1u l=1u\n.ends")
+    assert frozenset({"MN0", "MN1"}) not in found(driven, "current_mirror")
+
+
+def test_capacitors_between_which_switches_pass_charge_are_a_ratio():
+    """Multiples of one unit; a load to ground is none of them, and neither are capacitors that are no multiples."""
+    filter_ = """.subckt sc vin vout p1 p2 vg vss
+C1 a b 30f
+C2 in vout 60f
+C3 c in 90f
+CL vout vss 30f
+MS1 vin p1 a vss nmos w=1u l=0.2u
+MS2 vg p2 a vss nmos w=1u l=0.2u
+MS3 b p1 in vss nmos w=1u l=0.2u
+MS4 b p2 vg vss nmos w=1u l=0.2u
+MS5 c p1 vin vss nmos w=1u l=0.2u
+M1 vout in vss vss nmos w=5u l=1u
+.ends
+"""
+    assert found(filter_, "capacitor_ratio") == {frozenset({"C1", "C2", "C3"})}
+    assert found(filter_.replace("60f", "71f"), "capacitor_ratio") == set()
+
+
+def test_switches_below_unequal_members_of_a_mirror_are_no_group():
+    mirror = """.subckt m ref out a2 y vdd vss
+M1 ref ref a vss nmos w=1u l=1u
+M2 out ref b vss nmos w={w}u l=1u
+MS1 a vdd vss vss nmos w=1u l=0.2u
+MS2 b vdd vss vss nmos w=1u l=0.2u
+MP y a2 vdd vdd pmos w=2u l=0.2u
+MN y a2 vss vss nmos w=1u l=0.2u
+.ends
+"""
+    assert found(mirror.format(w=1), "switch_pair") == {frozenset({"MS1", "MS2"})}
+    assert found(mirror.format(w=3), "switch_pair") == set()
+
+
+def test_each_net_of_loads_is_power_where_the_name_tells_one_alone():
+    text = ".subckt t a b c d ta tb vcc rail\n" + "".join(
+        f"M{i}1 {o} {i} t{o} 0 nmos w=1u l=1u\nM{i}2 {p} {j} t{o} 0 nmos w=1u l=1u\n"
+        f"R{i}1 {o} {net} 1k\nR{i}2 {p} {net} 1k\nI{i} t{o} 0 1u\n"
+        for i, j, o, p, net in (("a", "b", "x", "y", "vcc"), ("c", "d", "z", "w", "rail"))
+    )
+    assert set(find_supplies(read_netlist(NetlistText(text + ".ends\n"))).power) == {"vcc", "rail"}
