@@ -14,7 +14,7 @@ from .schema_references import resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     Check = Callable[[Any, Any, dict[str, Any], dict[str, Any]], bool]
@@ -46,6 +46,19 @@ def is_type(value: object, name: str) -> bool:
     if name == "integer":
         return kind is int or (kind is float and value.is_integer())  # type: ignore[attr-defined]
     return kind is _PYTHON_TYPES.get(name)
+
+
+EVERY_TYPE = ("string", "number", "integer", "boolean", "array", "object", "null")
+
+
+def types_of(schema: Mapping[str, Any]) -> set[str]:
+    """Return the JSON types that ``type``, or else ``const`` or ``enum``, of one schema allows; all if it has none."""
+    if "type" in schema:
+        return {schema["type"]} if isinstance(schema["type"], str) else set(schema["type"])
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(values, list):
+        return {name for name in EVERY_TYPE for value in values if is_type(value, name)}
+    return set(EVERY_TYPE)
 
 
 _SCALARS = frozenset((str, int, float, bool, type(None)))

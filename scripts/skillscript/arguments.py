@@ -20,7 +20,7 @@ from pathlib import Path
 from sturdy.near_names import did_you_mean
 from sturdy.strict_json import MAX_BYTES, NotJsonError, parse_json
 
-from .accept import is_type
+from .accept import EVERY_TYPE, is_type, types_of
 from .envelope import ErrorCode, SkillError
 from .faults import Fault, show
 from .schema_references import described
@@ -357,18 +357,11 @@ def _types(schema: Any, root: dict[str, Any]) -> set[str]:
     """Return the JSON types a property may have; all of them if its schema does not say."""
     schema = described(schema, root)
     if not isinstance(schema, dict):
-        return set(_EVERY_TYPE)
-    if "type" in schema:
-        rule = schema["type"]
-        return {rule} if isinstance(rule, str) else set(rule)
-    if "enum" in schema:
-        return {name for name in _EVERY_TYPE for item in schema["enum"] if is_type(item, name)}
+        return set(EVERY_TYPE)
     branches = [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
-    found = {name for branch in branches for name in _types(branch, root)}
-    return found or set(_EVERY_TYPE)
-
-
-_EVERY_TYPE = ("string", "number", "integer", "boolean", "array", "object", "null")
+    if branches and not {"type", "enum", "const"} & set(schema):
+        return {name for branch in branches for name in _types(branch, root)}
+    return types_of(schema)
 
 
 def _value(name: str, text: Any, types: set[str], request: CommandRequest) -> Any:

@@ -21,7 +21,7 @@ import os
 import re
 from copy import deepcopy
 
-from .accept import accepts, is_type
+from .accept import accepts, is_type, matches, types_of
 from .faults import Fault, invalid_params
 from .schema_references import described, resolve
 
@@ -72,6 +72,22 @@ def with_lengths(value: Any, schema: dict[str, Any]) -> Any:
     return _with_lengths(value, schema, schema)
 
 
+def part_of(schema: dict[str, Any], step: str | int) -> Any:
+    """Return the schema of what is one step inside the values of ``schema``: of a property, or of an item.
+
+    None where the schema does not say. References are not followed.
+    """
+    if isinstance(step, int):
+        leading = schema.get("prefixItems", ())
+        return leading[step] if step < len(leading) else schema.get("items")
+    if step in schema.get("properties", {}):
+        return schema["properties"][step]
+    patterns = schema.get("patternProperties", {})
+    return next(
+        (rule for pattern, rule in patterns.items() if matches(pattern, step)), schema.get("additionalProperties")
+    )
+
+
 def _with_lengths(value: Any, schema: Any, root: dict[str, Any]) -> Any:
     if not isinstance(schema, dict):
         return value
@@ -82,10 +98,9 @@ def _with_lengths(value: Any, schema: Any, root: dict[str, Any]) -> Any:
     for part in (resolve(schema, root), *schema.get("allOf", ())):
         value = _with_lengths(value, part, root)
     if isinstance(value, dict):
-        others, named = schema.get("additionalProperties"), schema.get("properties", {})
-        return {name: _with_lengths(item, named.get(name, others), root) for name, item in value.items()}
+        return {name: _with_lengths(item, part_of(schema, name), root) for name, item in value.items()}
     if isinstance(value, list):
-        return [_with_lengths(item, schema.get("items"), root) for item in value]
+        return [_with_lengths(item, part_of(schema, index), root) for index, item in enumerate(value)]
     return value
 
 
@@ -111,17 +126,15 @@ def _filled(value: Any, schema: Any, root: dict[str, Any]) -> Any:
     if isinstance(value, dict):
         return _filled_object(value, schema, root)
     if isinstance(value, list):
-        return _filled_array(value, schema, root)
+        return [_filled(item, part_of(schema, index), root) for index, item in enumerate(value)]
     if isinstance(value, float) and _wants_integer(schema) and is_type(value, "integer"):
         return int(value)
     return value
 
 
 def _filled_object(value: dict[str, Any], schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
-    properties = schema.get("properties", {})
-    others = schema.get("additionalProperties")
-    result = {name: _filled(item, properties.get(name, others), root) for name, item in value.items()}
-    for name, rule in properties.items():
+    result = {name: _filled(item, part_of(schema, name), root) for name, item in value.items()}
+    for name, rule in schema.get("properties", {}).items():
         if name in result:
             continue
         sub = described(rule, root)
@@ -135,13 +148,5 @@ def _filled_object(value: dict[str, Any], schema: dict[str, Any], root: dict[str
     return result
 
 
-def _filled_array(value: list[Any], schema: dict[str, Any], root: dict[str, Any]) -> list[Any]:
-    leading = schema.get("prefixItems", [])
-    rest = schema.get("items")
-    return [_filled(item, leading[i] if i < len(leading) else rest, root) for i, item in enumerate(value)]
-
-
 def _wants_integer(schema: dict[str, Any]) -> bool:
-    rule = schema.get("type", ())
-    names = [rule] if isinstance(rule, str) else rule
-    return "integer" in names and "number" not in names
+    return "type" in schema and "integer" in (names := types_of(schema)) and "number" not in names

@@ -219,6 +219,21 @@ def test_programs_in_a_list_are_refused_however_their_suffix_is_written():
         CallLimits(None, programs=False).check(tool, {"jobs": ["job.txt", "job.py"]})
 
 
+@pytest.mark.parametrize(
+    ("rule", "value"),
+    [
+        ({"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string", "x-path": True}]}, [1, "/etc/x"]),
+        ({"type": "object", "patternProperties": {"^f": {"type": "string", "x-path": True}}}, {"from": "/etc/x"}),
+        ({"type": "object", "additionalProperties": True}, {"netlist_path": "/etc/x"}),
+        ({"type": "object"}, {"netlist_path": "/etc/x"}),
+    ],
+)
+def test_a_path_is_found_wherever_a_schema_may_state_it(tmp_path, rule, value):
+    tool = ToolDeclaration("a.b", "a", "", {"type": "object", "properties": {"given": rule}}, {})
+    with pytest.raises(SkillError, match="/etc/x"):
+        CallLimits(str(tmp_path)).check(tool, {"given": value})
+
+
 FOREIGN_FILES = {
     "passwd": f"root:x:0:0:{SECRET}:/root:/bin/bash\n{SECRET}:x:1:1::/:/bin/sh\nx {SECRET}\n",
     "env": f"# {SECRET}\nTOKEN={SECRET}\nexport KEY='{SECRET}'\n{SECRET} is my word for it = all\n",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from skillscript.confinement import REASON, VARIABLE, is_inside
 from skillscript.envelope import ErrorCode, SkillError
 from skillscript.faults import Fault, invalid_params
+from skillscript.schema import part_of
 from skillscript.schema_references import described, resolve
 
 if TYPE_CHECKING:
@@ -146,13 +147,18 @@ def _paths(rule: Any, value: Any, root: dict[str, Any], name: str, where: str, d
     if isinstance(value, str) and value and is_path(rule, name):
         yield NamedPath(where, value, tuple(rule.get("x-programs", ())))
     elif isinstance(value, dict):
-        properties, others = rule.get("properties", {}), rule.get("additionalProperties", {})
         for key, item in value.items():
-            yield from _paths(properties.get(key, others), item, root, key, f"{where}.{key}".lstrip("."), depth + 1)
+            yield from _paths(_inside(rule, key), item, root, key, f"{where}.{key}".lstrip("."), depth + 1)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            inner = {**rule.get("items", {})} if isinstance(rule.get("items", {}), dict) else {}
+            inner = _inside(rule, index)
             for word in ("x-path", "x-programs"):
                 if word in rule:
                     inner.setdefault(word, rule[word])
             yield from _paths(inner, item, root, name, f"{where}[{index}]", depth + 1)
+
+
+def _inside(rule: dict[str, Any], step: str | int) -> dict[str, Any]:
+    """Return a copy of the schema one step inside; {} where anything is allowed, whose names still tell paths."""
+    part = part_of(rule, step)
+    return {**part} if isinstance(part, dict) else {}

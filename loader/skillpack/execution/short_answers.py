@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillscript.envelope import ErrorCode, SkillError
+from skillscript.schema import part_of
 from skillscript.schema_references import described
 
 if TYPE_CHECKING:
@@ -99,13 +100,13 @@ def _short(value: Any, schema: Any, root: Mapping[str, Any], place: tuple[str, .
         return (
             value
             if isinstance(value, str)
-            else [_short(item, rule.get("items"), root, place, left_out) for item in value]
+            else [_short(item, part_of(rule, index), root, place, left_out) for index, item in enumerate(value)]
         )
     if not isinstance(value, dict):
         return value
     kept = {}
     for name, part in value.items():
-        inner = described(rule.get("properties", {}).get(name, rule.get("additionalProperties")), root)
+        inner = described(part_of(rule, name), root)
         mark = inner.get(MARK) if isinstance(inner, dict) and name not in rule.get("required", ()) else None
         if mark is False and part:
             left_out.add((*place, name), whole=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from skillscript.accept import types_of
 from skillscript.faults import TYPE_WORDS
 from skillscript.schema_references import described
 from sturdy.near_names import did_you_mean
@@ -15,7 +16,6 @@ from sturdy.near_names import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_EVERY_TYPE = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 _MAX_DEPTH = 16
 
 
@@ -53,7 +53,7 @@ def find_place(place: SchemaPlace, path: Sequence[str | int]) -> SchemaPlace:
 def _inside(place: SchemaPlace, step: str | int) -> SchemaPlace:
     """Return the schema one step further in."""
     schema = place.resolved()
-    types = _types(schema)
+    types = types_of(schema)
     name = str(step)
     if "object" in types and types != {"array"}:
         properties = schema.get("properties", {})
@@ -100,7 +100,7 @@ def misfits(source: SchemaPlace, target: SchemaPlace, depth: int = 0) -> list[st
             return problems
     types = _shared_types(given, wanted)
     if not types:
-        return [f"is {_words(_types(given))}, but {_words(_types(wanted))} is wanted"]
+        return [f"is {_words(types_of(given))}, but {_words(types_of(wanted))} is wanted"]
     return _misfits_of_values(given, wanted) or (
         _misfits_of_parts(SchemaPlace(given, source.root), SchemaPlace(wanted, target.root), types, depth)
     )
@@ -149,22 +149,9 @@ def _misfits_of_parts(given: SchemaPlace, wanted: SchemaPlace, types: set[str], 
     return problems
 
 
-def _types(schema: Mapping[str, Any]) -> set[str]:
-    """Return the types a schema's values may have."""
-    rule = schema.get("type")
-    if isinstance(rule, str):
-        return {rule}
-    if isinstance(rule, list):
-        return set(rule)
-    values = _values(schema)
-    if values is not None:
-        return {_type_of(value) for value in values}
-    return set(_EVERY_TYPE)
-
-
 def _shared_types(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> set[str]:
     """Return the types both may have; an integer is a number, and a number may be an integer."""
-    has, takes = _types(given), _types(wanted)
+    has, takes = types_of(given), types_of(wanted)
     shared = has & takes
     if has & {"number", "integer"} and takes & {"number", "integer"}:
         shared |= has & {"number", "integer"}
@@ -178,13 +165,8 @@ def _values(schema: Mapping[str, Any]) -> list[Any] | None:
     return values if isinstance(values, list) else None
 
 
-def _type_of(value: Any) -> str:
-    kinds = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
-    return kinds.get(type(value), "null")
-
-
 def _words(types: set[str]) -> str:
-    return " or ".join(TYPE_WORDS[kind] for kind in sorted(types))
+    return " or ".join(TYPE_WORDS[kind] for kind in sorted(types - {"integer"} if "number" in types else types))
 
 
 def _list(values: list[Any]) -> str:
