@@ -20,10 +20,13 @@ from layoutkit.layout.cells import choose_cell
 from layoutkit.layout.workspace import Workspace
 from layoutkit.lvs.compare import compare
 from layoutkit.lvs.lvs_files import write_extracted, write_report
+from layoutkit.lvs.shorts import with_shorts_located
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    import klayout.db as kdb
 
     from layoutkit.circuit import Circuit
     from layoutkit.lvs.lvs_result import LvsResult
@@ -75,6 +78,9 @@ class NetlistComparison:
     def run(self) -> LvsResult:
         """Read the layout, extract its circuit and return the comparison."""
         layout = self.current.read()
+        return with_shorts_located(layout, self._compared(layout), self._compared)
+
+    def _compared(self, layout: kdb.Layout) -> LvsResult:
         cell = choose_cell(layout, self.params.get("cell_name"))
         extraction = extract(layout, cell, self.technology, waived_layers=self.params["waived_layers"])
         return compare(extraction, self.circuit, tolerance=self.params["tolerance"])

@@ -1,5 +1,7 @@
 """LVS matches what is right and tells what is wrong: every failure that the issue lists, each with kind and words."""
 
+from itertools import pairwise
+
 import klayout.db as kdb
 import pytest
 from transistor_sketch import Sketch
@@ -8,6 +10,7 @@ from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
+from layoutkit.lvs.shorts import with_shorts_located
 from layoutkit.technology import load
 
 TECHNOLOGIES = ["generic", "sky130A"]
@@ -151,6 +154,54 @@ def test_a_short_is_found(technology, texts, one, other):
     short = next(m for m in result.mismatches if m.kind == "short")
     assert set(short.reference) == {one, other}
     assert short.layout[0][1] is not None
+
+
+def located(sketch):
+    """Return the comparison of a sketch with its shorts located."""
+    return with_shorts_located(
+        sketch.layout,
+        lvs(sketch),
+        lambda layout: compare(extract(layout, layout.cell(sketch.cell.name), sketch.technology), circuit()),
+    )
+
+
+@technologies
+@pytest.mark.parametrize(("one", "other"), [("inp", "inn"), ("bias", "vdd"), ("out", "inn")])
+def test_a_short_is_told_by_the_shape_that_makes_it_and_nothing_that_follows_from_it(technology, one, other):
+    sketch = drawn(technology)
+    low, high = sorted((sketch.rails[one], sketch.rails[other]))
+    sketch.box(sketch.metal[1], -4900, low - 300, -4600, high)
+    for rail in (low, high):
+        sketch.square(sketch.technology.cuts[1].layer, -4750, rail - 150)
+    (mismatch,) = located(sketch).mismatches
+    assert mismatch.kind == "short"
+    assert set(mismatch.reference) == {one, other}
+    ((_, place),) = mismatch.layout
+    assert abs(place.x + 4.75) <= 0.15  # the middle of the box or of a cut below it
+    assert (low - 300) / 1000 <= place.y <= high / 1000
+
+
+def test_a_second_fault_is_told_beside_a_short():
+    sketch = drawn("generic", M2={"w": 2500})
+    low, high = sorted((sketch.rails["inp"], sketch.rails["inn"]))
+    sketch.box(sketch.metal[1], -4900, low - 300, -4600, high)
+    for rail in (low, high):
+        sketch.square(sketch.technology.cuts[1].layer, -4750, rail - 150)
+    result = located(sketch)
+    assert kinds(result) == ["short", "wrong_parameter"], words(result)
+    assert not result.matched
+
+
+def test_two_labelled_wires_that_overlap_are_told_by_the_place_of_the_overlap():
+    sketch = drawn("generic")
+    order = sorted(sketch.rails, key=sketch.rails.get)
+    one, other = next(pair for pair in pairwise(order) if set(pair) <= set(PORTS))
+    sketch.box(sketch.metal[2], -4100, sketch.rails[one] - 250, -3900, sketch.rails[other] - 200)
+    (mismatch,) = located(sketch).mismatches
+    assert "overlap" in mismatch.message
+    assert set(mismatch.reference) == {one, other}
+    ((_, place),) = mismatch.layout
+    assert (place.x, place.y) == (-4.0, (sketch.rails[other] - 250) / 1000)
 
 
 @technologies

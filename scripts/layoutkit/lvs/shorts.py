@@ -1,0 +1,241 @@
+"""Find the shape that shorts two labelled nets: the layout without it is compared again, and shows what else is wrong.
+
+label a   a's wire     shape     b's wire  label b      Every way from the labels of one net to those of the other
+========='========== . ##### . =========='=========     leads over the shape. So it may over others, which are the
+                                                        net's own: without these, more differs from the netlist.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from layoutkit.errors import listed
+from layoutkit.extract.extracted import Point
+from layoutkit.lvs.mismatch import Mismatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import klayout.db as kdb
+    import networkx as nx
+
+    from layoutkit.extract.extracted import Extraction, Label
+    from layoutkit.lvs.lvs_result import LvsResult
+
+    Compared = Callable[[kdb.Layout], LvsResult]
+
+MOST_SHAPES = 20_000  # of the shorted net
+MOST_TRIED = 12  # layouts that are compared again for one short
+MOST_SHORTS = 5
+
+
+class _Piece(NamedTuple):
+    """A drawn shape of a shorted net: its layer, its place in the order of that layer, and its outline. [dbu]"""
+
+    layer: str
+    number: int
+    shape: kdb.Polygon
+
+
+class _Suspect(NamedTuple):
+    """What may join two nets: one shape, or the place where two of one layer overlap."""
+
+    pieces: tuple[_Piece, ...]
+    overlap: kdb.Region | None = None
+
+
+def with_shorts_located(layout: kdb.Layout, result: LvsResult, compared: Compared) -> LvsResult:
+    """Return the result with each short at the shape that makes it, and beside it what differs without that shape.
+
+    A short whose shape is not found stays as it is, with all that follows from it.
+
+    Args:
+        layout: The layout that was compared.
+        result: Its comparison.
+        compared: Returns the comparison of a changed copy of the layout.
+    """
+    told: list[Mismatch] = []
+    last = result
+    while len(told) < MOST_SHORTS and (found := _located(layout, last, compared)) is not None:
+        mismatch, layout, last = found
+        told.append(mismatch)
+    if not told:
+        return result
+    count = len(told) + last.mismatch_count
+    return replace(result, mismatches=(*told, *last.mismatches), mismatch_count=count)
+
+
+def _located(
+    layout: kdb.Layout, result: LvsResult, compared: Compared
+) -> tuple[Mismatch, kdb.Layout, LvsResult] | None:
+    """Return a short with its shape, the layout without the shape, and that layout's comparison."""
+    for short in result.mismatches:
+        best: tuple[int, _Suspect, kdb.Layout, LvsResult] | None = None
+        for suspect in _suspects(layout, result.extraction, short):
+            changed = _without(layout, result.extraction, suspect)
+            again = compared(changed)
+            apart = not any(
+                each.kind == "short" and set(each.reference) == set(short.reference) for each in again.mismatches
+            )
+            if apart and (best is None or again.mismatch_count < best[0]):
+                best = again.mismatch_count, suspect, changed, again
+            if best is not None and best[0] == 0:
+                break
+        if best is not None and best[0] < result.mismatch_count:
+            return _told(short, best[1], layout.dbu), best[2], best[3]
+    return None
+
+
+def _suspects(layout: kdb.Layout, extraction: Extraction, short: Mismatch) -> Iterator[_Suspect]:
+    """Yield what every way between the labels of a short leads over, at most ``MOST_TRIED``, shapes first."""
+    import networkx as nx
+
+    holders = [_labels(extraction, name) for name in short.reference] if short.kind == "short" else []
+    if len(holders) != 2 or not all(holders):
+        return
+    graph = _graph(layout, extraction, holders[0][0][0])
+    ends = [{piece for _, label in holder for piece in graph if _holds(piece, label, layout.dbu)} for holder in holders]
+    if graph.number_of_nodes() > MOST_SHAPES or not all(ends) or ends[0] & ends[1]:
+        return
+    graph.add_edges_from((name, piece) for name, pieces in zip("ab", ends, strict=True) for piece in pieces)
+    if not nx.has_path(graph, "a", "b"):
+        return
+    way = nx.shortest_path(graph, "a", "b")[1:-1]
+    needed = {piece for piece in way if not nx.has_path(nx.restricted_view(graph, [piece], []), "a", "b")}
+    shapes = [_Suspect((piece,)) for piece in way if piece in needed and piece not in ends[0] | ends[1]]
+    joints = [
+        _Suspect((one, other), overlap)
+        for one, other in pairwise(way)
+        if one.layer == other.layer
+        and not nx.has_path(nx.restricted_view(graph, [], [(one, other)]), "a", "b")
+        and not (overlap := _region(one) & _region(other)).is_empty()
+    ]
+    yield from _spread(shapes, MOST_TRIED - 4)
+    yield from _spread(joints, 4)
+
+
+def _spread(suspects: list[_Suspect], most: int) -> list[_Suspect]:
+    """Return at most so many, evenly over the way."""
+    step = max(1.0, len(suspects) / most)
+    return [suspects[int(number * step)] for number in range(min(most, len(suspects)))]
+
+
+def _labels(extraction: Extraction, name: str) -> list[tuple[int, Label]]:
+    return [
+        (net.id, label)
+        for net in extraction.nets.values()
+        for label in net.labels
+        if label.text.lower() == name.lower()
+    ]
+
+
+def _region(piece: _Piece) -> kdb.Region:
+    import klayout.db as kdb
+
+    return kdb.Region(piece.shape)
+
+
+def _holds(piece: _Piece, label: Label, dbu: float) -> bool:
+    import klayout.db as kdb
+
+    place = kdb.Point(round(label.place.x / dbu), round(label.place.y / dbu))
+    return piece.layer == label.conductor and (piece.shape.inside(place) or piece.shape.touches(kdb.Box(place, place)))
+
+
+def _drawn(layout: kdb.Layout, extraction: Extraction, name: str) -> kdb.RecursiveShapeIterator:
+    """Return the drawn shapes of a conductor or cut, in an order that copies of the layout keep."""
+    technology = extraction.technology
+    layers = {each.name: each.layer for each in technology.conductors} | {
+        each.name: each.layer for each in technology.cuts
+    }
+    layer = layers[name]
+    return layout.cell(extraction.cell_name).begin_shapes_rec(technology.layer(layout, layer))
+
+
+def _graph(layout: kdb.Layout, extraction: Extraction, net: int) -> nx.Graph[_Piece | str]:
+    """Return the drawn metal and cuts of a net; pieces that touch and conduct into each other are joined."""
+    import klayout.db as kdb
+    import networkx as nx
+
+    technology = extraction.technology
+    graph: nx.Graph[_Piece | str] = nx.Graph()
+    by_layer: dict[str, list[_Piece]] = {}
+    for name in (*(each.name for each in technology.conductors), *(each.name for each in technology.cuts)):
+        own = extraction.shapes(net, name)
+        shapes = _drawn(layout, extraction, name)
+        index = 0
+        while not shapes.at_end():
+            polygon = shapes.shape().polygon
+            if polygon is not None and not own.is_empty():
+                polygon = polygon.transformed(shapes.trans())
+                if not (kdb.Region(polygon) & own).is_empty():
+                    by_layer.setdefault(name, []).append(_Piece(name, index, polygon))
+            index += 1
+            shapes.next()
+    graph.add_nodes_from(piece for pieces in by_layer.values() for piece in pieces)
+    joins = [(each.name, each.name) for each in technology.conductors]
+    joins += [(cut.name, side) for cut in technology.cuts for side in (cut.below, cut.above)]
+    for one, other in joins:
+        graph.add_edges_from(_touching(by_layer.get(one, []), by_layer.get(other, [])))
+    return graph
+
+
+def _touching(ones: list[_Piece], others: list[_Piece]) -> Iterator[tuple[_Piece, _Piece]]:
+    """Yield the pairs that touch; both lists are walked from left to right."""
+    ones, others = (sorted(each, key=lambda piece: piece.shape.bbox().left) for each in (ones, others))
+    open_: list[_Piece] = []
+    at = 0
+    for one in ones:
+        box = one.shape.bbox()
+        while at < len(others) and others[at].shape.bbox().left <= box.right:
+            open_.append(others[at])
+            at += 1
+        open_ = [other for other in open_ if other.shape.bbox().right >= box.left]
+        for other in open_:
+            if other is not one and box.touches(other.shape.bbox()) and one.shape.touches(other.shape):
+                yield one, other
+
+
+def _without(layout: kdb.Layout, extraction: Extraction, suspect: _Suspect) -> kdb.Layout:
+    """Return a copy of the layout without a shape, or with two shapes kept apart where they overlap."""
+    import klayout.db as kdb
+
+    changed = layout.dup()
+    rest = None if suspect.overlap is None else suspect.overlap.sized(1)
+    wanted = {piece.number: piece for piece in suspect.pieces}
+    shapes, index, doomed = _drawn(changed, extraction, suspect.pieces[0].layer), 0, []
+    while not shapes.at_end():
+        if index in wanted:
+            doomed.append((shapes.shape().dup(), shapes.trans(), changed.cell(shapes.cell_index()), shapes.layer()))
+        index += 1
+        shapes.next()
+    for shape, transformation, cell, layer in doomed:
+        polygon = shape.polygon.transformed(transformation)
+        cell.shapes(layer).erase(shape)
+        if rest is not None:
+            cell.shapes(layer).insert((kdb.Region(polygon) - rest).transformed(transformation.inverted()))
+    return changed
+
+
+def _told(short: Mismatch, suspect: _Suspect, dbu: float) -> Mismatch:
+    piece = suspect.pieces[0]
+    shape = piece.shape.bbox() if suspect.overlap is None else suspect.overlap.bbox()
+    box = shape.to_dtype(dbu)
+    where = f"({box.left:g}, {box.bottom:g}) to ({box.right:g}, {box.top:g}) um"
+    what = (
+        f"a shape on {piece.layer} from {where}"
+        if suspect.overlap is None
+        else f"shapes on {piece.layer} that overlap from {where}"
+    )
+    centre = box.center()
+    place = Point(round(centre.x, 6), round(centre.y, 6))
+    cause = "delete or cut that shape" if suspect.overlap is None else "move one of the two wires, or cut it there"
+    return Mismatch(
+        "short",
+        f"Nets {listed(short.reference)} are shorted by {what}",
+        cause,
+        short.reference,
+        ((piece.layer, place),),
+    )
