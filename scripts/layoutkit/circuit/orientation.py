@@ -1,14 +1,14 @@
 """Which end of a transistor is its drain: what the current makes of it, not what the netlist calls it.
 
-An end on the body is the source; of two equal transistors that cross, the gate of one is on the drain of the other.
-Otherwise the circuit is taken for a network of resistors between power and ground: one for each channel that is not
-off, resistor, diode and junction. In its solution the source of an NMOS transistor is the lower end, that of a PMOS
-transistor the higher one. Channels of the transistor's own type conduct best, since they lead to the rail of its
-sources: a tail is on the source side, however many transistors of the other type are on it. Unknown cells and ports
-without channels of both types hold their nets weakly at the middle. Where both ends have one potential, the drain is
-the end on the gate; two equal transistors that meet on an unknown cell, or alone on a port with gates on others, have
-their sources there. A transistor for which none of this decides, and each of two that are a transmission gate, carries
-current both ways.
+An end on the body is the source; of two equal transistors that cross, the gate of one is on the drain of the other; an
+end on the gate, no supply, is the drain. Otherwise the circuit is taken for a network of resistors between power and
+ground: one for each channel that is not off, resistor, diode and junction. In its solution the source of an NMOS
+transistor is the lower end, that of a PMOS transistor the higher one. Channels of the transistor's own type conduct
+best, since they lead to the rail of its sources: a tail is on the source side, however many transistors of the other
+type are on it. Unknown cells and ports without channels of both types hold their nets weakly at the middle. Where both
+ends have one potential, two equal transistors that meet on an unknown cell, or alone on a port with gates on others,
+have their sources there. A transistor for which none of this decides, and each of two that are a transmission gate,
+carries current both ways.
 """
 
 from __future__ import annotations
@@ -177,6 +177,8 @@ class _Drains:
         crossed = [end for end in (net["d"], net["s"]) if self._crossed(device, end)]
         if len(crossed) == 1 and net["g"] != crossed[0]:
             return crossed[0]
+        if net["g"] in (net["d"], net["s"]) and not self._kind(net["g"]):
+            return net["g"]  # a diode: with the gate on its source it would be off
         rise = self._rise(device, "s", "d")
         own = 0.0 if self._is_source(device) else rise
         besides_s = self._rises[self._key(device, "s")] - own
@@ -184,7 +186,7 @@ class _Drains:
         rise += sum(each for each in (besides_s, -besides_d) if abs(each) > _CLEARER * abs(rise))
         if abs(rise) > _EQUAL:
             return net["d"] if rise > 0 else net["s"]
-        return net["g"] if net["g"] in (net["d"], net["s"]) else self._fed_from_outside(device)
+        return self._fed_from_outside(device)
 
     def _fed_from_outside(self, device: Device) -> str | None:
         """Return the drain of one of two equal transistors that get their current from an unknown cell or a port."""

@@ -296,3 +296,14 @@ MP nsel sel vdd vdd p w=2u l=0.2u
 """
     circuit = oriented(read_netlist(NetlistText(text)))
     assert {device.id for device in circuit.devices if device.both_ways} == {"M1", "M2"}
+
+
+def test_the_gate_of_a_diode_is_on_its_drain_though_a_switch_pulls_it_to_the_rail():
+    """The switch that turns the mirror off makes the drain the nearer end to ground; the emitter is a port."""
+    text = """.subckt t ve en out vdd vss
+MN0 ve n0 n0 vss nmos w=5u l=4u
+MP0 n0 p0 vdd vdd pmos w=5u l=4u
+MOFF n0 en vss vss nmos w=1u l=0.5u
+.ends
+"""
+    assert read_netlist(NetlistText(text)).device("MN0").terminals["d"] == "n0"
