@@ -33,7 +33,7 @@ ROOMS = {
     "layoutkit/layout": (1900, 15),
     "layoutkit/lvs": (1790, 13),
     "layoutkit/parasitics": (2100, 20),
-    "layoutkit/pcells": (610, 6),
+    "layoutkit/pcells": (590, 6),
     "layoutkit/place": (2340, 16),
     "layoutkit/review": (3280, 19),
     "layoutkit/route": (4370, 33),

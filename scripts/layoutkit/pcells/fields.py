@@ -10,13 +10,37 @@ import klayout.db as kdb
 from layoutkit.errors import GeometryError, sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from layoutkit.draw.module import Module
     from layoutkit.technology import Technology
+
+    Drawing = Callable[[kdb.Layout], Module]
 
 Value = float | int | bool | str
 
 NOTES = "notes"
+CELL = "pcell"
+"""Name of the cell that a generator draws."""
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A device generator behind a PCell.
+
+    Attributes:
+        name: Name of the PCell.
+        description: Description for the dialog.
+        fields: Returns its parameters in a technology.
+        prepared: Returns how to draw it, and what was rounded; raises GeometryError if a value is not allowed.
+        title: Returns the text KLayout shows for one instance.
+    """
+
+    name: str
+    description: str
+    fields: Callable[[Technology], tuple[Field, ...]]
+    prepared: Callable[[Technology, Mapping[str, Value]], tuple[Drawing, tuple[str, ...]]]
+    title: Callable[[Mapping[str, Value]], str]
 
 
 @dataclass(frozen=True)

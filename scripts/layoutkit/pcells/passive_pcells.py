@@ -1,8 +1,9 @@
-"""Resistors, plate and MOS capacitors and diodes as PCells: their parameters, and how they are drawn."""
+"""Resistors, capacitors, diodes and bipolar transistors as PCells: their parameters, and how they are drawn."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from layoutkit.draw.bipolar import KIND, BipolarSpec, bipolar, draw_bipolars
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
@@ -10,18 +11,82 @@ from layoutkit.draw.diode import diode, draw_diode
 from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
-from layoutkit.pcells.fields import Field, integer, named_nets, passive_flavours
-from layoutkit.pcells.transistors import CELL
+from layoutkit.pcells.fields import CELL, Field, Generator, integer, named_nets, passive_flavours
 from layoutkit.technology.passive_sizes import PassiveSize
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from layoutkit.pcells.fields import Value
-    from layoutkit.pcells.transistors import Drawing
-    from layoutkit.technology import Technology
+    import klayout.db as kdb
+
+    from layoutkit.draw.module import Module
+    from layoutkit.pcells.fields import Drawing, Value
+    from layoutkit.technology import PassiveSpec, Technology
 
 _MICROMETRE_M = 1e-6
+
+
+@dataclass(frozen=True)
+class _Passive:
+    """A PCell of one device, whose flavours are those of its kind.
+
+    Attributes:
+        kind: Type of its flavours, and its name.
+        description: For the dialog.
+        noun: Heading of the flavour.
+        sides: Descriptions of ``w`` and ``l``.
+        defaults: Their defaults. [um]
+        count: Description of ``m``.
+        nets: Description of ``nets``, and their defaults.
+        terminals: What ``nets`` name.
+        made: Makes the device.
+        device_id: Its name.
+        drawn: Draws it.
+        title: Format of the text KLayout shows for one instance.
+        before: Parameters between ``l`` and ``m``.
+        after: Parameters behind ``m``.
+    """
+
+    kind: str
+    description: str
+    noun: str
+    sides: tuple[str, str]
+    defaults: Callable[[Technology, PassiveSpec], tuple[float, float]]
+    count: str
+    nets: tuple[str, str]
+    terminals: tuple[str, ...]
+    made: Callable[..., Any]
+    device_id: str
+    drawn: Callable[[kdb.Layout, Technology, Any, Mapping[str, Value]], Module]
+    title: str
+    before: tuple[Field, ...] = ()
+    after: tuple[Field, ...] = ()
+
+    def generator(self) -> Generator:
+        """Return the generator behind the PCell."""
+        return Generator(self.kind, self.description, self._fields, self._prepared, self.title.format_map)
+
+    def _fields(self, technology: Technology) -> tuple[Field, ...]:
+        flavours = passive_flavours(technology, self.kind)
+        width, length = self.defaults(technology, technology.passive(flavours[0]))
+        return (
+            Field("device", self.noun, flavours[0], choices=flavours),
+            Field("w", self.sides[0], width, "um"),
+            Field("l", self.sides[1], length, "um"),
+            *self.before,
+            Field("m", self.count, 1),
+            *self.after,
+            Field("labels", "Write net names on the pins", True),
+            Field("nets", *self.nets),
+        )
+
+    def _prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
+        nets = named_nets(values, self.terminals)
+        size = _size(values, integer(values, "segments") if "segments" in values else 1)
+        device = self.made(technology, self.device_id, str(values["device"]), size, nets)
+        counts = {name: integer(values, name) for name in ("dummies", "columns") if name in values}
+        used = {**values, **counts}
+        return lambda layout: self.drawn(layout, technology, device, used), device.warnings
 
 
 def _size(values: Mapping[str, Value], segments: int = 1) -> PassiveSize:
@@ -30,218 +95,159 @@ def _size(values: Mapping[str, Value], segments: int = 1) -> PassiveSize:
     return PassiveSize(width_m, length_m, integer(values, "m"), segments)
 
 
-class ResistorCell:
-    """Bars of one resistor, in series and parallel."""
+def _at_least(width_um: float, length_um: float) -> Callable[[Technology, PassiveSpec], tuple[float, float]]:
+    """Return sides that are at least what the flavour requires."""
 
-    name = "resistor"
-    description = "Poly resistor with substrate ring and labelled pins"
+    def sides(technology: Technology, spec: PassiveSpec) -> tuple[float, float]:
+        return max(width_um, technology.to_um(spec.min_w)), max(length_um, technology.to_um(spec.min_l))
 
-    def fields(self, technology: Technology) -> tuple[Field, ...]:
-        """Return its parameters."""
-        flavours = passive_flavours(technology, self.name)
-        spec = technology.passive(flavours[0])
-        width = spec.widths[0] if spec.widths else spec.min_w
-        return (
-            Field("device", "Resistor", flavours[0], choices=flavours),
-            Field("w", "Width of a bar", technology.to_um(width), "um"),
-            Field("l", "Resistive length of all bars in series", max(10.0, technology.to_um(spec.min_l)), "um"),
-            Field("segments", "Bars in series", 1),
-            Field("m", "Strings in parallel", 1),
-            Field("dummies", "Dummy bars at each end", 0),
-            Field("ring", "Substrate ring", True),
-            Field("labels", "Write net names on the pins", True),
-            Field("nets", "Nets of the two ends and the substrate", "P N B"),
+    return sides
+
+
+def _square(side_um: float) -> Callable[[Technology, PassiveSpec], tuple[float, float]]:
+    """Return equal sides that are at least what the flavour requires."""
+
+    def sides(technology: Technology, spec: PassiveSpec) -> tuple[float, float]:
+        side = max(side_um, technology.to_um(spec.min_w), technology.to_um(spec.min_l))
+        return side, side
+
+    return sides
+
+
+def _bar(technology: Technology, spec: PassiveSpec) -> tuple[float, float]:
+    width = spec.widths[0] if spec.widths else spec.min_w
+    return technology.to_um(width), max(10.0, technology.to_um(spec.min_l))
+
+
+def _draw_resistor(layout: kdb.Layout, technology: Technology, device: Any, values: Mapping[str, Value]) -> Module:
+    bulk = named_nets(values, ("p", "n", "b"))["b"]
+    dummies, ring, labels = int(values["dummies"]), bool(values["ring"]), bool(values["labels"])
+    spec = ResistorSpec(CELL, (device,), bulk, dummies, ring=ring, labels=labels)
+    return draw_resistors(layout, technology, spec)
+
+
+def _draw_capacitor(layout: kdb.Layout, technology: Technology, device: Any, values: Mapping[str, Value]) -> Module:
+    columns = int(values["columns"]) or None
+    return draw_capacitor(layout, technology, CapacitorSpec(CELL, device, columns, labels=bool(values["labels"])))
+
+
+def _draw_mos_capacitor(layout: kdb.Layout, technology: Technology, device: Any, values: Mapping[str, Value]) -> Module:
+    return draw_mos_capacitor(layout, technology, CELL, device, labels=bool(values["labels"]))
+
+
+def _draw_diode(layout: kdb.Layout, technology: Technology, device: Any, values: Mapping[str, Value]) -> Module:
+    return draw_diode(layout, technology, CELL, device, labels=bool(values["labels"]))
+
+
+_RESISTOR = _Passive(
+    "resistor",
+    "Poly resistor with substrate ring and labelled pins",
+    "Resistor",
+    ("Width of a bar", "Resistive length of all bars in series"),
+    _bar,
+    "Strings in parallel",
+    ("Nets of the two ends and the substrate", "P N B"),
+    ("p", "n", "b"),
+    resistor,
+    "R1",
+    _draw_resistor,
+    "{device} W={w:g} L={l:g} in {segments} m={m}",
+    before=(Field("segments", "Bars in series", 1),),
+    after=(Field("dummies", "Dummy bars at each end", 0), Field("ring", "Substrate ring", True)),
+)
+_CAPACITOR = _Passive(
+    "capacitor",
+    "Plate (MIM) capacitor with labelled pins",
+    "Capacitor",
+    ("Width of one plate", "Length of one plate"),
+    _square(10.0),
+    "Plates in parallel",
+    ("Nets of top and bottom plate", "P N"),
+    ("p", "n"),
+    capacitor,
+    "C1",
+    _draw_capacitor,
+    "{device} {w:g} x {l:g} m={m}",
+    after=(Field("columns", "Plates side by side; 0 for about a square", 0),),
+)
+_MOS_CAPACITOR = _Passive(
+    "mos_capacitor",
+    "MOS capacitor (varactor) with tap ring and labelled pins",
+    "MOS capacitor",
+    ("Width of one gate", "Length of one gate"),
+    _at_least(5.0, 2.0),
+    "Gates in parallel",
+    ("Nets of the gates and of the diffusion", "P N"),
+    ("p", "n"),
+    mos_capacitor,
+    "C1",
+    _draw_mos_capacitor,
+    "{device} W={w:g} L={l:g} m={m}",
+)
+_DIODE = _Passive(
+    "diode",
+    "Junction diode with tap ring and labelled pins",
+    "Diode",
+    ("One side of a rectangle", "Other side of a rectangle"),
+    _square(1.0),
+    "Rectangles in parallel",
+    ("Nets of anode and cathode", "P N"),
+    ("p", "n"),
+    diode,
+    "D1",
+    _draw_diode,
+    "{device} {w:g} x {l:g} m={m}",
+)
+
+
+def _bipolar_fields(technology: Technology) -> tuple[Field, ...]:
+    flavours = passive_flavours(technology, KIND)
+    spec = technology.passive(flavours[0])
+    sides = spec.only_size or spec.usual_size or (spec.min_w, spec.min_l)
+    width, length = (0.0 if spec.only_size else technology.to_um(side) for side in sides)
+    return (
+        Field("device", "Transistor", flavours[0], choices=flavours),
+        Field("w", "Width of an emitter; 0 for that of the flavour", width, "um"),
+        Field("l", "Length of an emitter; 0 for that of the flavour", length, "um"),
+        Field("m", "Units of the first transistor", 1),
+        Field("ratio", "Units of the second transistor; 0 for none", 8),
+        Field("dummies", "Rings of dummies around", 1),
+        Field("labels", "Write net names on the pins", True),
+        Field("nets", "Nets of collector, base, first and second emitter", "C B E1 E2"),
+    )
+
+
+def _prepared_bipolar(technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
+    nets = named_nets(values, ("c", "b", "e1", "e2"))
+    spec = technology.passive(str(values["device"]))
+    size = _size(values)
+    if not (size.w_m or size.l_m):
+        sides = spec.only_size or spec.usual_size or (spec.min_w, spec.min_l)
+        width_m, length_m = (round(side * technology.dbu_um * _MICROMETRE_M, 15) for side in sides)
+        size = PassiveSize(width_m, length_m, size.m)
+    devices = tuple(
+        bipolar(
+            technology,
+            f"Q{number}",
+            spec.name,
+            PassiveSize(size.w_m, size.l_m, count),
+            {"c": nets["c"], "b": nets["b"], "e": nets[f"e{number}"]},
         )
-
-    def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
-        """Return how to draw it, and what was rounded.
-
-        Raises:
-            GeometryError: If a value is not allowed.
-        """
-        nets = named_nets(values, ("p", "n", "b"))
-        device = resistor(technology, "R1", str(values["device"]), _size(values, integer(values, "segments")), nets)
-        spec = ResistorSpec(
-            CELL,
-            (device,),
-            nets["b"],
-            dummies=integer(values, "dummies"),
-            ring=bool(values["ring"]),
-            labels=bool(values["labels"]),
-        )
-        return lambda layout: draw_resistors(layout, technology, spec), device.warnings
-
-    def title(self, values: Mapping[str, Value]) -> str:
-        """Return the text KLayout shows for one instance."""
-        return f"{values['device']} W={values['w']:g} L={values['l']:g} in {values['segments']} m={values['m']}"
+        for number, count in enumerate([size.m, integer(values, "ratio")], 1)
+        if count or number == 1
+    )
+    drawn = BipolarSpec(CELL, devices, integer(values, "dummies"), labels=bool(values["labels"]))
+    return lambda layout: draw_bipolars(layout, technology, drawn), devices[0].warnings
 
 
-class CapacitorCell:
-    """Equal plates in parallel."""
-
-    name = "capacitor"
-    description = "Plate (MIM) capacitor with labelled pins"
-
-    def fields(self, technology: Technology) -> tuple[Field, ...]:
-        """Return its parameters."""
-        flavours = passive_flavours(technology, self.name)
-        spec = technology.passive(flavours[0])
-        side = max(10.0, technology.to_um(spec.min_w), technology.to_um(spec.min_l))
-        return (
-            Field("device", "Capacitor", flavours[0], choices=flavours),
-            Field("w", "Width of one plate", side, "um"),
-            Field("l", "Length of one plate", side, "um"),
-            Field("m", "Plates in parallel", 1),
-            Field("columns", "Plates side by side; 0 for about a square", 0),
-            Field("labels", "Write net names on the pins", True),
-            Field("nets", "Nets of top and bottom plate", "P N"),
-        )
-
-    def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
-        """Return how to draw it, and what was rounded.
-
-        Raises:
-            GeometryError: If a value is not allowed.
-        """
-        device = capacitor(technology, "C1", str(values["device"]), _size(values), named_nets(values, ("p", "n")))
-        spec = CapacitorSpec(CELL, device, integer(values, "columns") or None, labels=bool(values["labels"]))
-        return lambda layout: draw_capacitor(layout, technology, spec), device.warnings
-
-    def title(self, values: Mapping[str, Value]) -> str:
-        """Return the text KLayout shows for one instance."""
-        return f"{values['device']} {values['w']:g} x {values['l']:g} m={values['m']}"
-
-
-class MosCapacitorCell:
-    """Gates over diffusion, all in parallel."""
-
-    name = "mos_capacitor"
-    description = "MOS capacitor (varactor) with tap ring and labelled pins"
-
-    def fields(self, technology: Technology) -> tuple[Field, ...]:
-        """Return its parameters."""
-        flavours = passive_flavours(technology, self.name)
-        spec = technology.passive(flavours[0])
-        return (
-            Field("device", "MOS capacitor", flavours[0], choices=flavours),
-            Field("w", "Width of one gate", max(5.0, technology.to_um(spec.min_w)), "um"),
-            Field("l", "Length of one gate", max(2.0, technology.to_um(spec.min_l)), "um"),
-            Field("m", "Gates in parallel", 1),
-            Field("labels", "Write net names on the pins", True),
-            Field("nets", "Nets of the gates and of the diffusion", "P N"),
-        )
-
-    def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
-        """Return how to draw it, and what was rounded.
-
-        Raises:
-            GeometryError: If a value is not allowed.
-        """
-        nets = named_nets(values, ("p", "n"))
-        device = mos_capacitor(technology, "C1", str(values["device"]), _size(values), nets)
-        labels = bool(values["labels"])
-        return lambda layout: draw_mos_capacitor(layout, technology, CELL, device, labels=labels), device.warnings
-
-    def title(self, values: Mapping[str, Value]) -> str:
-        """Return the text KLayout shows for one instance."""
-        return f"{values['device']} W={values['w']:g} L={values['l']:g} m={values['m']}"
-
-
-class DiodeCell:
-    """Equal rectangles of diffusion in parallel."""
-
-    name = "diode"
-    description = "Junction diode with tap ring and labelled pins"
-
-    def fields(self, technology: Technology) -> tuple[Field, ...]:
-        """Return its parameters."""
-        flavours = passive_flavours(technology, self.name)
-        spec = technology.passive(flavours[0])
-        side = max(1.0, technology.to_um(spec.min_w), technology.to_um(spec.min_l))
-        return (
-            Field("device", "Diode", flavours[0], choices=flavours),
-            Field("w", "One side of a rectangle", side, "um"),
-            Field("l", "Other side of a rectangle", side, "um"),
-            Field("m", "Rectangles in parallel", 1),
-            Field("labels", "Write net names on the pins", True),
-            Field("nets", "Nets of anode and cathode", "P N"),
-        )
-
-    def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
-        """Return how to draw it, and what was rounded.
-
-        Raises:
-            GeometryError: If a value is not allowed.
-        """
-        device = diode(technology, "D1", str(values["device"]), _size(values), named_nets(values, ("p", "n")))
-        labels = bool(values["labels"])
-        return lambda layout: draw_diode(layout, technology, CELL, device, labels=labels), device.warnings
-
-    def title(self, values: Mapping[str, Value]) -> str:
-        """Return the text KLayout shows for one instance."""
-        return f"{values['device']} {values['w']:g} x {values['l']:g} m={values['m']}"
-
-
-class BipolarCell:
-    """Vertical PNPs in one array: one transistor, or two in a ratio."""
-
-    name = KIND
-    description = "Vertical PNPs, one or two in a ratio about one centre, with labelled pins"
-
-    def fields(self, technology: Technology) -> tuple[Field, ...]:
-        """Return its parameters."""
-        flavours = passive_flavours(technology, self.name)
-        spec = technology.passive(flavours[0])
-        width, length = spec.only_size or spec.usual_size or (spec.min_w, spec.min_l)
-        return (
-            Field("device", "Transistor", flavours[0], choices=flavours),
-            Field(
-                "w",
-                "Width of an emitter; 0 for that of the flavour",
-                0.0 if spec.only_size else technology.to_um(width),
-                "um",
-            ),
-            Field(
-                "l",
-                "Length of an emitter; 0 for that of the flavour",
-                0.0 if spec.only_size else technology.to_um(length),
-                "um",
-            ),
-            Field("m", "Units of the first transistor", 1),
-            Field("ratio", "Units of the second transistor; 0 for none", 8),
-            Field("dummies", "Rings of dummies around", 1),
-            Field("labels", "Write net names on the pins", True),
-            Field("nets", "Nets of collector, base, first and second emitter", "C B E1 E2"),
-        )
-
-    def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
-        """Return how to draw it, and what was rounded.
-
-        Raises:
-            GeometryError: If a value is not allowed.
-        """
-        nets = named_nets(values, ("c", "b", "e1", "e2"))
-        spec = technology.passive(str(values["device"]))
-        size = _size(values)
-        if not (size.w_m or size.l_m):
-            sides = spec.only_size or spec.usual_size or (spec.min_w, spec.min_l)
-            width_m, length_m = (round(side * technology.dbu_um * _MICROMETRE_M, 15) for side in sides)
-            size = PassiveSize(width_m, length_m, size.m)
-        counts = [size.m, integer(values, "ratio")]
-        devices = tuple(
-            bipolar(
-                technology,
-                f"Q{number}",
-                spec.name,
-                PassiveSize(size.w_m, size.l_m, count),
-                {"c": nets["c"], "b": nets["b"], "e": nets[f"e{number}"]},
-            )
-            for number, count in enumerate(counts, 1)
-            if count or number == 1
-        )
-        drawn = BipolarSpec(CELL, devices, integer(values, "dummies"), labels=bool(values["labels"]))
-        return lambda layout: draw_bipolars(layout, technology, drawn), devices[0].warnings
-
-    def title(self, values: Mapping[str, Value]) -> str:
-        """Return the text KLayout shows for one instance."""
-        return f"{values['device']} {values['m']}:{values['ratio']}"
+PASSIVES = (
+    *(each.generator() for each in (_RESISTOR, _CAPACITOR, _MOS_CAPACITOR, _DIODE)),
+    Generator(
+        KIND,
+        "Vertical PNPs, one or two in a ratio about one centre, with labelled pins",
+        _bipolar_fields,
+        _prepared_bipolar,
+        "{device} {m}:{ratio}".format_map,
+    ),
+)
+"""The generators of devices that are no field-effect transistors."""

@@ -14,22 +14,21 @@ from __future__ import annotations
 
 import textwrap
 import traceback
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
 from layoutkit.errors import GeometryError, LayoutkitError
 from layoutkit.layout.klayout_files import error_layer
-from layoutkit.pcells.fields import NOTES, Field, checked_values, passive_flavours
-from layoutkit.pcells.passive_pcells import BipolarCell, CapacitorCell, DiodeCell, MosCapacitorCell, ResistorCell
-from layoutkit.pcells.transistors import CELL, Mirror, Mos, Pair
+from layoutkit.pcells.fields import CELL, NOTES, checked_values, passive_flavours
+from layoutkit.pcells.passive_pcells import PASSIVES
+from layoutkit.pcells.transistors import transistor_generators
 from layoutkit.technology import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from layoutkit.draw.module import Module
-    from layoutkit.pcells.fields import Value
+    from layoutkit.pcells.fields import Generator, Value
     from layoutkit.technology import Technology
 
 _LINE = 60
@@ -37,35 +36,11 @@ _MARKER_UM = (20.0, 2.0, 0.4)  # width of the marker, height of a line, width of
 _MAX_WORDS = 600
 
 
-class Generator(Protocol):
-    """A device generator behind a PCell."""
-
-    @property
-    def name(self) -> str:
-        """Name of the PCell."""
-
-    @property
-    def description(self) -> str:
-        """Description for the dialog."""
-
-    def fields(self, technology: Technology) -> tuple[Field, ...]:
-        """Return its parameters."""
-
-    def prepared(
-        self, technology: Technology, values: Mapping[str, Value]
-    ) -> tuple[Callable[[kdb.Layout], Module], tuple[str, ...]]:
-        """Return how to draw it, and what was rounded."""
-
-    def title(self, values: Mapping[str, Value]) -> str:
-        """Return the text KLayout shows for one instance."""
-
-
 def generators(technology: Technology) -> tuple[Generator, ...]:
     """Return what ``technology`` can draw."""
     kinds = sorted({spec.type for spec in technology.devices.values()})
-    transistors: list[Generator] = [made for kind in kinds for made in (Mos(kind), Pair(kind), Mirror(kind))]
-    passives: list[Generator] = [ResistorCell(), CapacitorCell(), MosCapacitorCell(), DiodeCell(), BipolarCell()]
-    return (*transistors, *(made for made in passives if passive_flavours(technology, made.name)))
+    transistors = [made for kind in kinds for made in transistor_generators(kind)]
+    return (*transistors, *(made for made in PASSIVES if passive_flavours(technology, made.name)))
 
 
 class GeneratorPCell(kdb.PCellDeclaration):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror
@@ -11,203 +12,132 @@ from layoutkit.draw.mos import MosSize, MosSpec, compact_rows, draw_mos, transis
 from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.draw.ring import RingStyle
 from layoutkit.errors import GeometryError
-from layoutkit.pcells.fields import Field, flavours, integer, named_nets
+from layoutkit.pcells.fields import CELL, Field, Generator, flavours, integer, named_nets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    import klayout.db as kdb
-
-    from layoutkit.draw.module import Module
     from layoutkit.draw.mos import Transistor
     from layoutkit.draw.ring import RingKind, RingSide
-    from layoutkit.pcells.fields import Value
+    from layoutkit.pcells.fields import Drawing, Value
     from layoutkit.technology import Technology
 
-    Drawing = Callable[[kdb.Layout], Module]
 
-
-CELL = "pcell"
 _MICROMETRE_M = 1e-6
 
 
-@dataclass(frozen=True)
-class Mos:
-    """One transistor."""
-
-    kind: str
-
-    @property
-    def name(self) -> str:
-        """Name of the PCell."""
-        return self.kind
-
-    @property
-    def description(self) -> str:
-        """What it is, for the dialog."""
-        return f"{self.kind.upper()} transistor with taps and labelled pins"
-
-    def fields(self, technology: Technology) -> tuple[Field, ...]:
-        """Return its parameters."""
-        return (
-            *_size_fields(technology, self.kind),
-            *_end_fields(technology, self.kind, f"{_NETS} drain, gate, source, bulk", "D G S B"),
-        )
-
-    def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
-        """Return how to draw it, and what was rounded.
-
-        Raises:
-            GeometryError: If a value is not allowed.
-        """
-        nets = named_nets(values, ("d", "g", "s", "b"))
-        device = _transistor(technology, values, "M1", nets)
-        spec = MosSpec(
-            device, CELL, dummies=integer(values, "dummies"), labels=bool(values["labels"]), ring=_ring(values)
-        )
-        spec = replace(spec, rows=compact_rows(technology, spec))
-        return _in_deep_well(technology, values, lambda layout: draw_mos(layout, technology, spec)), device.warnings
-
-    def title(self, values: Mapping[str, Value]) -> str:
-        """Return the text KLayout shows for one instance."""
-        return f"{values['device']} W={values['w']:g} L={values['l']:g} nf={values['nf']} m={values['m']}"
+def transistor_generators(kind: str) -> tuple[Generator, ...]:
+    """Return the generators of transistors of type ``kind``: one alone, a matched pair, and a current mirror."""
+    upper, size = kind.upper(), "W={w:g} L={l:g} nf={nf}"
+    return (
+        Generator(
+            kind,
+            f"{upper} transistor with taps and labelled pins",
+            partial(_mos_fields, kind),
+            _prepared_mos,
+            f"{{device}} {size} m={{m}}".format_map,
+        ),
+        Generator(
+            f"{kind}_pair",
+            f"Matched pair of {upper} transistors with a common centroid",
+            partial(_pair_fields, kind),
+            _prepared_pair,
+            f"{{device}} pair {{arrangement}} {size}".format_map,
+        ),
+        Generator(
+            f"{kind}_mirror",
+            f"Current mirror of {upper} transistors",
+            partial(_mirror_fields, kind),
+            _prepared_mirror,
+            _mirror_title,
+        ),
+    )
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two matched transistors."""
-
-    kind: str
-
-    @property
-    def name(self) -> str:
-        """Name of the PCell."""
-        return f"{self.kind}_pair"
-
-    @property
-    def description(self) -> str:
-        """What it is, for the dialog."""
-        return f"Matched pair of {self.kind.upper()} transistors with a common centroid"
-
-    def fields(self, technology: Technology) -> tuple[Field, ...]:
-        """Return its parameters."""
-        space = max(technology.dim("active_space"), 500)
-        return (
-            *_size_fields(technology, self.kind, nf=2),
-            Field("arrangement", _ARRANGEMENT, "auto"),
-            Field("axis", "Symmetry axis", "vertical", choices=("vertical", "horizontal")),
-            Field("interdigitate", "Units share diffusion", True),
-            Field("spacing", "Distance of diffusions that are not shared", technology.to_um(space), "um"),
-            *_matched_end_fields(
-                technology, self.kind, f"{_NETS} drain A, gate A, drain B, gate B, source, bulk", "D1 G1 D2 G2 S B"
-            ),
-        )
-
-    def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
-        """Return how to draw it, and what was rounded.
-
-        Raises:
-            GeometryError: If a value is not allowed.
-        """
-        nets = named_nets(values, ("d1", "g1", "d2", "g2", "s", "b"))
-        first, second = (
-            _transistor(
-                technology,
-                values,
-                f"M{number}",
-                {"d": nets[f"d{number}"], "g": nets[f"g{number}"], "s": nets["s"], "b": nets["b"]},
-            )
-            for number in (1, 2)
-        )
-        spec = PairSpec(
-            CELL,
-            first,
-            second,
-            arrangement=str(values["arrangement"]),
-            axis="vertical" if values["axis"] == "vertical" else "horizontal",
-            spacing=technology.to_dbu(float(values["spacing"])),
-            interdigitate=bool(values["interdigitate"]),
-            dummies=integer(values, "dummies"),
-            labels=bool(values["labels"]),
-            ring=_ring(values),
-        )
-        drawing = _in_deep_well(technology, values, lambda layout: draw_pair(layout, technology, spec))
-        return drawing, (*first.warnings, *second.warnings)
-
-    def title(self, values: Mapping[str, Value]) -> str:
-        """Return the text KLayout shows for one instance."""
-        return f"{values['device']} pair {values['arrangement']} W={values['w']:g} L={values['l']:g} nf={values['nf']}"
+def _mos_fields(kind: str, technology: Technology) -> tuple[Field, ...]:
+    return (
+        *_size_fields(technology, kind),
+        *_end_fields(technology, kind, f"{_NETS} drain, gate, source, bulk", "D G S B"),
+    )
 
 
-@dataclass(frozen=True)
-class Mirror:
-    """A current mirror, simple or with a cascode on each transistor."""
+def _prepared_mos(technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
+    device = _transistor(technology, values, "M1", named_nets(values, ("d", "g", "s", "b")))
+    spec = MosSpec(device, CELL, dummies=integer(values, "dummies"), labels=bool(values["labels"]), ring=_ring(values))
+    spec = replace(spec, rows=compact_rows(technology, spec))
+    return _in_deep_well(technology, values, lambda layout: draw_mos(layout, technology, spec)), device.warnings
 
-    kind: str
 
-    @property
-    def name(self) -> str:
-        """Name of the PCell."""
-        return f"{self.kind}_mirror"
+def _pair_fields(kind: str, technology: Technology) -> tuple[Field, ...]:
+    space = max(technology.dim("active_space"), 500)
+    nets = f"{_NETS} drain A, gate A, drain B, gate B, source, bulk"
+    return (
+        *_size_fields(technology, kind, nf=2),
+        Field("arrangement", _ARRANGEMENT, "auto"),
+        Field("axis", "Symmetry axis", "vertical", choices=("vertical", "horizontal")),
+        Field("interdigitate", "Units share diffusion", True),
+        Field("spacing", "Distance of diffusions that are not shared", technology.to_um(space), "um"),
+        *_end_fields(technology, kind, nets, "D1 G1 D2 G2 S B", dummies=2),
+    )
 
-    @property
-    def description(self) -> str:
-        """What it is, for the dialog."""
-        return f"Current mirror of {self.kind.upper()} transistors"
 
-    def fields(self, technology: Technology) -> tuple[Field, ...]:
-        """Return its parameters."""
-        size = [field for field in _size_fields(technology, self.kind, nf=2) if field.name != "m"]
-        return (
-            *size,
-            Field("ratio", "Units of each transistor, the reference first", "1 1"),
-            Field("cascode", "With cascodes in a second row", False),
-            Field("arrangement", _ARRANGEMENT, "auto"),
-            *_matched_end_fields(technology, self.kind, f"{_NETS} gate, source, bulk", "BIAS S B"),
-        )
+def _prepared_pair(technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
+    nets = named_nets(values, ("d1", "g1", "d2", "g2", "s", "b"))
+    shared = {"s": nets["s"], "b": nets["b"]}
+    first, second = (
+        _transistor(technology, values, f"M{number}", {"d": nets[f"d{number}"], "g": nets[f"g{number}"], **shared})
+        for number in (1, 2)
+    )
+    spec = PairSpec(
+        CELL,
+        first,
+        second,
+        arrangement=str(values["arrangement"]),
+        axis="vertical" if values["axis"] == "vertical" else "horizontal",
+        spacing=technology.to_dbu(float(values["spacing"])),
+        interdigitate=bool(values["interdigitate"]),
+        dummies=integer(values, "dummies"),
+        labels=bool(values["labels"]),
+        ring=_ring(values),
+    )
+    drawing = _in_deep_well(technology, values, lambda layout: draw_pair(layout, technology, spec))
+    return drawing, (*first.warnings, *second.warnings)
 
-    def prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
-        """Return how to draw it, and what was rounded.
 
-        Raises:
-            GeometryError: If a value is not allowed.
-        """
-        nets = named_nets(values, ("gate", "s", "b"))
-        units = _units(str(values["ratio"]))
-        cascode = bool(values["cascode"])
-        mirror, cascodes = [], []
-        for number, m in enumerate(units, 1):
-            outer = nets["gate"] if number == 1 else f"OUT{number - 1}"
-            outer = f"{outer}_CAS" if number == 1 and cascode else outer
-            inner = nets["gate"] if number == 1 else f"X{number}"
-            drain = inner if cascode else outer
-            mirror.append(
-                _transistor(
-                    technology,
-                    {**values, "m": m},
-                    f"M{number}",
-                    {"d": drain, "g": nets["gate"], "s": nets["s"], "b": nets["b"]},
-                )
-            )
-            if cascode:
-                terminals = {"d": outer, "g": f"{nets['gate']}_CAS", "s": drain, "b": nets["b"]}
-                cascodes.append(_transistor(technology, {**values, "m": m}, f"C{number}", terminals))
-        spec = MirrorSpec(
-            CELL,
-            tuple(mirror),
-            tuple(cascodes),
-            str(values["arrangement"]),
-            integer(values, "dummies"),
-            bool(values["labels"]),
-            _ring(values),
-        )
-        warnings = tuple(text for device in mirror for text in device.warnings)
-        return _in_deep_well(technology, values, lambda layout: draw_mirror(layout, technology, spec)), warnings
+def _mirror_fields(kind: str, technology: Technology) -> tuple[Field, ...]:
+    size = [field for field in _size_fields(technology, kind, nf=2) if field.name != "m"]
+    return (
+        *size,
+        Field("ratio", "Units of each transistor, the reference first", "1 1"),
+        Field("cascode", "With cascodes in a second row", False),
+        Field("arrangement", _ARRANGEMENT, "auto"),
+        *_end_fields(technology, kind, f"{_NETS} gate, source, bulk", "BIAS S B", dummies=2),
+    )
 
-    def title(self, values: Mapping[str, Value]) -> str:
-        """Return the text KLayout shows for one instance."""
-        ratio = ":".join(str(values["ratio"]).replace(",", " ").replace(":", " ").split())
-        return f"{values['device']} mirror {ratio} W={values['w']:g} L={values['l']:g} nf={values['nf']}"
+
+def _prepared_mirror(technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
+    nets = named_nets(values, ("gate", "s", "b"))
+    cascode = bool(values["cascode"])
+    mirror, cascodes = [], []
+    for number, m in enumerate(_units(str(values["ratio"])), 1):
+        outer = nets["gate"] if number == 1 else f"OUT{number - 1}"
+        outer = f"{outer}_CAS" if number == 1 and cascode else outer
+        inner = nets["gate"] if number == 1 else f"X{number}"
+        drain = inner if cascode else outer
+        terminals = {"d": drain, "g": nets["gate"], "s": nets["s"], "b": nets["b"]}
+        mirror.append(_transistor(technology, {**values, "m": m}, f"M{number}", terminals))
+        if cascode:
+            terminals = {"d": outer, "g": f"{nets['gate']}_CAS", "s": drain, "b": nets["b"]}
+            cascodes.append(_transistor(technology, {**values, "m": m}, f"C{number}", terminals))
+    arrangement, dummies = str(values["arrangement"]), integer(values, "dummies")
+    spec = MirrorSpec(CELL, tuple(mirror), tuple(cascodes), arrangement, dummies, bool(values["labels"]), _ring(values))
+    warnings = tuple(text for device in mirror for text in device.warnings)
+    return _in_deep_well(technology, values, lambda layout: draw_mirror(layout, technology, spec)), warnings
+
+
+def _mirror_title(values: Mapping[str, Value]) -> str:
+    ratio = ":".join(str(values["ratio"]).replace(",", " ").replace(":", " ").split())
+    return f"{values['device']} mirror {ratio} W={values['w']:g} L={values['l']:g} nf={values['nf']}"
 
 
 _ARRANGEMENT = "auto, interdigitated, stacked, or a pattern of units such as ABBA, A2B4A2, AB/BA"
@@ -225,10 +155,6 @@ def _size_fields(technology: Technology, kind: str, nf: int = 1) -> tuple[Field,
         Field("nf", "Fingers of one unit", nf),
         Field("m", "Units in parallel", 1),
     )
-
-
-def _matched_end_fields(technology: Technology, kind: str, nets: str, default: str) -> tuple[Field, ...]:
-    return _end_fields(technology, kind, nets, default, dummies=2)
 
 
 def _end_fields(technology: Technology, kind: str, nets: str, default: str, *, dummies: int = 0) -> tuple[Field, ...]:

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 
 import klayout.db as kdb
 import pytest
@@ -203,7 +204,7 @@ def test_a_fault_of_the_generator_is_shown_too(tech, library, layout, monkeypatc
     def broken(*_):
         raise ZeroDivisionError("x")
 
-    monkeypatch.setattr(type(declaration.generator), "prepared", broken)
+    monkeypatch.setattr(declaration, "generator", replace(declaration.generator, prepared=broken))
     cell = layout.create_cell("C")
     declaration.produce(layout, [], [field.default for field in declaration.fields], cell)
     assert "internal error" in " ".join(texts(layout, cell, tech))
