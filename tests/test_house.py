@@ -27,7 +27,7 @@ ROOMS = {
     "layoutkit/circuit": (9960, 59),
     "layoutkit/draw": (6780, 42),
     "layoutkit/drc": (1820, 17),
-    "layoutkit/explore": (2280, 22),
+    "layoutkit/explore": (2230, 22),
     "layoutkit/extract": (3350, 20),
     "layoutkit/flow": (9890, 66),
     "layoutkit/layout": (1900, 15),

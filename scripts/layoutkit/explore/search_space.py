@@ -17,24 +17,24 @@ those of a smaller budget are the first of a larger one. Decision 0021 compares 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, product
 from math import isfinite, prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.circuit import INTEGER_PARAMS
 from layoutkit.errors import LayoutkitError, MissingProgramError, did_you_mean, sentences
+from layoutkit.file_schema import FileSchema
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.technology import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 Point = dict[str, Any]
 TECHNOLOGY = "technology"
-SIDES = ("left", "right", "bottom", "top")
 SIZE_GRID_M = 1e-8
 """Sizes within a range are rounded to this; the mapping to a technology may ask for more. [m]"""
 MAX_VALUES = 10_000
@@ -44,79 +44,31 @@ _ALL_AT_MOST = 1_000_000
 """A space of more points is never walked through in whole."""
 _WORDS = {"pattern": "devices of a matched group", "side": "a port", "parameter": "a parameter of the netlist"}
 _SIZES = ("w", "l", "nf", "m", "r", "c")
-_PATTERN = re.compile(r"(auto|interdigitated|stacked|([A-Z][0-9]{0,3})+(/([A-Z][0-9]{0,3})+)*)")
-_OUTLINE = re.compile(r"[0-9]{1,6}(\.[0-9]+)?x[0-9]{1,6}(\.[0-9]+)?")
-
-
-class Kind(NamedTuple):
-    """What the values of an axis or an option are: a test, and its words."""
-
-    accepts: Callable[[Any], bool]
-    words: str
-
-
-def _number(value: Any, least: float = 0.0) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value) and value >= least
-
-
-def _whole(value: Any, least: int = 0) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
-def _one_of(*words: str) -> Kind:
-    return Kind(lambda value: value in words, f"one of {', '.join(words)}")
-
-
-def _list_of(accepts: Callable[[Any], bool], words: str) -> Kind:
-    return Kind(lambda value: isinstance(value, list) and all(map(accepts, value)), f"a list of {words}")
-
-
-OPTIONS = {
-    "seed": Kind(_whole, "a whole number from 0"),
-    "aspect": Kind(lambda value: _number(value, 1), "a number from 1"),
-    "outline": Kind(lambda value: _text(value) and _OUTLINE.fullmatch(value) is not None, "a text such as 60x40 [um]"),
-    "effort": Kind(lambda value: _whole(value, 1), "a number of tries (seconds give no layout that can be repeated)"),
-    "dummies": Kind(lambda value: value == "auto" or _whole(value), "auto or a whole number from 0"),
-    "supplies": _one_of("rails", "ring", "ports"),
-    "row_gap": Kind(_number, "a number from 0 [um]"),
-    "flatten": Kind(lambda value: isinstance(value, bool), "true or false"),
-    "width_per": _one_of("auto", "device", "finger"),
-    "deep_well_net": Kind(_text, "the name of a net"),
-}
+_SCHEMA = FileSchema(Path(__file__).with_suffix(".schema.json"))
+OPTIONS: tuple[str, ...] = tuple(_SCHEMA.content["x-varied"])
 """Options of ``flow.build_layout`` that an axis of this name varies."""
-FIXED = {
-    "top": Kind(_text, "the name of a subcircuit"),
-    "parameters": Kind(lambda value: isinstance(value, dict), "an object of values by name"),
-    "device_map": Kind(lambda value: isinstance(value, dict), "an object of devices by model"),
-    "keep_parasitics": Kind(lambda value: isinstance(value, bool), "true or false"),
-    "black_boxes": _list_of(_text, "names of subcircuits"),
-    "waived_layers": _list_of(_text, "layers"),
-    "net_priorities": _list_of(lambda value: isinstance(value, dict), "objects with net and priority"),
-    "constraints": Kind(lambda value: isinstance(value, dict), "an object of constraints"),
-    "post_layout": Kind(lambda value: isinstance(value, bool), "true or false"),
-    "sizes": Kind(
-        lambda value: isinstance(value, dict) and all(isinstance(each, dict) for each in value.values()),
-        'an object such as {"M1": {"w": 2e-6}}',
-    ),
-}
+FIXED: tuple[str, ...] = tuple(_SCHEMA.content["x-fixed"])
 """Further options, which all layouts have in common."""
+
+
+def _fault(kind: str, value: Any) -> str:
+    """Return what a value must be instead, or "" if it is an option or a value of an axis of this kind."""
+    allowed = _SCHEMA.content["$defs"][kind]
+    is_fraction = isinstance(value, float) and "number" not in allowed.get("type", "")  # JSON Schema takes 2.0 for 2
+    return str(allowed["x-error"]) if is_fraction or not _SCHEMA.accepts(value, kind) else ""
 
 
 def option_faults(options: Mapping[str, Any]) -> list[str]:
     """Return what is wrong with options of ``flow.build_layout`` that all layouts have."""
-    known = {**OPTIONS, **FIXED}
+    known = (*OPTIONS, *FIXED)
     faults = []
     for name, value in options.items():
         if name not in known:
             faults.append(
                 f"option {name!r} cannot be given{did_you_mean(name, known) or f'; allowed: {_listed(known)}'}"
             )
-        elif not known[name].accepts(value):
-            faults.append(f"option {name} must be {known[name].words}, got {_short(value)}")
+        elif words := _fault(name, value):
+            faults.append(f"option {name} must be {words}, got {_short(value)}")
     return faults
 
 
@@ -280,11 +232,11 @@ def _values(name: str, stated: Any) -> tuple[tuple[Any, ...], list[str]]:
     return _listed_values(name, kind, stated)
 
 
-def _listed_values(name: str, kind: Kind, values: Sequence[Any]) -> tuple[tuple[Any, ...], list[str]]:
+def _listed_values(name: str, kind: str, values: Sequence[Any]) -> tuple[tuple[Any, ...], list[str]]:
     """Return values without repetitions, and what is wrong with them."""
-    wrong = [value for value in values if not kind.accepts(value)]
+    wrong = [value for value in values if _fault(kind, value)]
     if wrong:
-        return (), [f"{name}: each value must be {kind.words}, got {', '.join(map(_short, wrong[:5]))}"]
+        return (), [f"{name}: each value must be {_fault(kind, wrong[0])}, got {', '.join(map(_short, wrong[:5]))}"]
     found: list[Any] = []
     for value in values:
         if value not in found:
@@ -292,22 +244,15 @@ def _listed_values(name: str, kind: Kind, values: Sequence[Any]) -> tuple[tuple[
     return tuple(found), []
 
 
-def _kind(name: str) -> tuple[Kind | None, str]:
-    """Return what the values of an axis are, or why there is no such axis."""
+def _kind(name: str) -> tuple[str | None, str]:
+    """Return the kind of the values of an axis, as the schema names it, or why there is no such axis."""
     word, *targets = name.split() or [""]
     if not targets and word in OPTIONS:
-        return OPTIONS[word], ""
+        return word, ""
     if word in _SIZES and targets:
-        if word in INTEGER_PARAMS:
-            return Kind(lambda value: _whole(value, 1), "a whole number from 1"), ""
-        return Kind(lambda value: _number(value) and value > 0, "a number above 0 in SI units"), ""
-    if word == "pattern" and len(targets) > 1:
-        accepts = lambda value: _text(value) and _PATTERN.fullmatch(value) is not None  # noqa: E731
-        return Kind(accepts, "auto, interdigitated, stacked or a pattern such as ABBA"), ""
-    if word == "side" and len(targets) == 1:
-        return _one_of(*SIDES), ""
-    if word == "parameter" and len(targets) == 1:
-        return Kind(lambda value: _number(value, -1e300) or _text(value), "a number or an expression"), ""
+        return "count" if word in INTEGER_PARAMS else "size", ""
+    if (word == "pattern" and len(targets) > 1) or (word in ("side", "parameter") and len(targets) == 1):
+        return word, ""
     if word in _WORDS or word in _SIZES:
         return None, f"{name!r} does not say whose: write {word!r} and {_WORDS.get(word, 'devices')}, apart by spaces"
     hint = did_you_mean(word, [*OPTIONS, *_WORDS, *_SIZES])
@@ -315,11 +260,11 @@ def _kind(name: str) -> tuple[Kind | None, str]:
     return None, f"{name!r} cannot be varied{hint}; what can: {can}; technologies have a parameter of their own"
 
 
-def _ranged(name: str, kind: Kind, stated: Mapping[str, Any]) -> tuple[tuple[Any, ...], list[str]]:
+def _ranged(name: str, kind: str, stated: Mapping[str, Any]) -> tuple[tuple[Any, ...], list[str]]:
     """Return the values of an axis given as a range, both ends included."""
     low, high, count = stated.get("from"), stated.get("to"), stated.get("count", 5)
     known = set(stated) <= {"from", "to", "count"}
-    if not (known and _number(low, -1e300) and _number(high, -1e300) and _whole(count, 2) and count <= MAX_VALUES):
+    if not (known and _is_number(low) and _is_number(high) and isinstance(count, int) and 2 <= count <= MAX_VALUES):
         return (), [f"{name}: a range has from and to, numbers, and count, a whole number from 2; got {_short(stated)}"]
     word, *targets = name.split()
     whole = word in ("seed", "effort", "dummies") or (word in INTEGER_PARAMS and bool(targets))
@@ -330,12 +275,11 @@ def _ranged(name: str, kind: Kind, stated: Mapping[str, Any]) -> tuple[tuple[Any
         values = [round(round(value / SIZE_GRID_M) * SIZE_GRID_M, 12) for value in values]
     else:
         values = [float(f"{value:.9g}") for value in values]
-    wrong = [value for value in values if kind is None or not kind.accepts(value)]
-    if wrong:
-        return (), [
-            f"{name}: each value must be {kind.words if kind else '?'}, got {', '.join(map(_short, wrong[:5]))}"
-        ]
-    return tuple(dict.fromkeys(values)), []
+    return _listed_values(name, kind, values)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 def _listed(names: Any) -> str:

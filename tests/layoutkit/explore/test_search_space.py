@@ -1,7 +1,9 @@
 """The space of a search: what it may vary, the builds it stands for, and the order in which points are tried."""
 
 import builtins
+import json
 from itertools import islice, product
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,8 @@ from layoutkit.explore.objectives import FIGURES, front_of, objectives_of
 from layoutkit.explore.search_space import FIXED, OPTIONS, Space, planned_points, sampled_points
 from layoutkit.flow.design import LayoutRequest
 
+ROOT = Path(__file__).parents[3]
+SAID = {"description", "default", "title"}
 PAIR = """
 .subckt stage inp inn outp outn tail vss
 M1 outp inp tail vss nmos W=4u L=1u nf=2
@@ -29,6 +33,29 @@ def test_every_option_of_a_space_is_one_of_a_build_and_the_others_are_named_by_t
     assert set(OPTIONS) | set(FIXED) | of_the_search == set(LayoutRequest.__dataclass_fields__)
 
 
+def constraints_in(schema):
+    """Return a schema without what says nothing about values."""
+    if not isinstance(schema, dict):
+        return [*map(constraints_in, schema)] if isinstance(schema, list) else schema
+    kept = {key: rule for key, rule in schema.items() if key not in SAID and not key.startswith("x-")}
+    parts = {name: constraints_in(part) for name, part in kept.pop("properties", {}).items()}
+    return {**{key: constraints_in(rule) for key, rule in kept.items()}, **({"properties": parts} if parts else {})}
+
+
+@pytest.mark.parametrize("name", [*OPTIONS, *FIXED])
+def test_an_option_takes_the_values_that_a_build_takes(name):
+    """A search wants a number of tries, since seconds give no layout that can be repeated, and constraints as data."""
+    own = json.loads((ROOT / "scripts/layoutkit/explore/search_space.schema.json").read_text())["$defs"][name]
+    build = json.loads((ROOT / "skills/netlist-to-gds/schemas/flow.build_layout.input.json").read_text())
+    stated = build["properties"][name]
+    if "$ref" in stated:
+        shared = json.loads((ROOT / "skills/analog-layout.schema.json").read_text())["$defs"]
+        stated = {**shared[stated["$ref"].rpartition("/")[2]], **stated}
+    stated.pop("$ref", None)
+    narrower = {"effort": {"type": "integer", "minimum": 1}, "constraints": {"type": "object"}}
+    assert constraints_in(own) == narrower.get(name, constraints_in(stated))
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -37,7 +64,10 @@ def test_every_option_of_a_space_is_one_of_a_build_and_the_others_are_named_by_t
         ({"technology": ["sky130A"]}, "technologies have a parameter of their own"),
         ({"effort": ["20s"]}, "a number of tries"),
         ({"seed": [True]}, "whole number from 0, got true"),
-        ({"aspect": [0.5]}, "a number from 1, got 0.5"),
+        ({"aspect": [0.5]}, "a number from 1 to 1000, got 0.5"),
+        ({"dummies": [9]}, "auto or a whole number from 0 to 8, got 9"),
+        ({"seed": [1.0]}, "whole number from 0, got 1.0"),
+        ({"seed": {"from": 1, "to": 3, "count": 2.0}}, "count, a whole number from 2"),
         ({"side inp": ["middle"]}, "one of left, right, bottom, top"),
         ({"pattern M1 M2": ["AB-BA"]}, "a pattern such as ABBA"),
         ({"pattern": ["ABBA"]}, "does not say whose"),
