@@ -68,7 +68,7 @@ LONG = {
 # Public names of classes that stand for several things: none may be added.
 SEVERAL = """
 Access Alignment Axis Bar Budget Capacitor Cell Column Deck Endpoint Fault Finding Findings Finger Group Growth Guard
-Instance Kind Limit Link Measured Mirror Mismatch Outcome Part Piece Place Resistor Search Selection Shielding
+Instance Limit Link Measured Mismatch Outcome Part Piece Place Resistor Search Selection Shielding
 Skill State Subject Surroundings Symmetry Try Unit Validation View Wire
 """
 SHARED_NAMES = frozenset(SEVERAL.split())
