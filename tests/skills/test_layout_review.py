@@ -129,3 +129,31 @@ def test_a_file_in_another_database_unit_gets_the_same_review(run_script, tmp_pa
     _, before = run_script(SCRIPT, *EXAMPLE)
     _, after = run_script(SCRIPT, "--layout-path", tmp_path / "other.gds", *EXAMPLE[2:])
     assert after["data"]["findings"] == before["data"]["findings"]
+
+
+@pytest.mark.parametrize("models", [("nch", "nch"), ("nch", "nch_lvt"), ("lvtnfet", "lvtnfet")])
+def test_the_netlist_that_a_layout_was_built_from_is_reviewed_whatever_its_models(run_script, finished_layout, models):
+    cards = [line for line in (ASSETS / "pair.spice").read_text().splitlines() if line.startswith("M")]
+    every = [models[0], models[0], models[1]]
+    cards = [card.replace("nfet_01v8", model) for card, model in zip(cards, every, strict=True)]
+    foreign = "\n".join([".subckt pair inp inn outp outn bias vss", *cards, ".ends pair", ""])
+    workspace = finished_layout(foreign, "sg13g2")[1]
+    netlist = workspace.parent / f"foreign_{'_'.join(models)}.spice"
+    netlist.write_text(foreign)
+    _, own = run_script(SCRIPT, "--workspace", workspace)
+    _, original = run_script(SCRIPT, "--workspace", workspace, "--netlist-path", netlist)
+    assert original["ok"], original["error"]
+    assert original["data"]["findings"] == own["data"]["findings"]
+
+
+def test_constraints_of_the_build_are_left_out_and_unjudged_where_another_netlist_has_no_such_devices(
+    run_script, finished_layout, tmp_path
+):
+    text = (ASSETS / "pair.spice").read_text()
+    workspace = shutil.copytree(finished_layout(text, "sky130A")[1], tmp_path / "ws")
+    used = json.loads((workspace / "used_constraints.json").read_text())
+    assert used
+    (tmp_path / "renamed.spice").write_text(text.replace("\nM", "\nMx"))
+    code, envelope = run_script(SCRIPT, "--workspace", workspace, "--netlist-path", tmp_path / "renamed.spice")
+    assert code in {0, 1}
+    assert "what the layout was asked for was left out" in str(envelope["data"]["unjudged"])

@@ -158,12 +158,17 @@ def reference_of(circuit: Circuit, technology: Technology) -> Reference:
         ports=circuit.ports,
         nets=frozenset(circuit.nets) | {net for device in devices for net in device.nets.values()},
         black_boxes=circuit.black_boxes,
-        replaced=tuple(replaced_data(_with_defaults(circuit, specs, technology), technology)),
+        replaced=tuple(replaced_data(with_defaults(circuit, technology), technology)),
     )
 
 
-def _with_defaults(circuit: Circuit, specs: Mapping[str, DeviceSpec | PassiveSpec], technology: Technology) -> Circuit:
-    """Return the circuit with the devices that name only their kind as replaced by the default of that kind."""
+def with_defaults(circuit: Circuit, technology: Technology) -> Circuit:
+    """Return the circuit with the devices that name only their kind as replaced by the default of that kind.
+
+    Raises:
+        NetlistError: If a model is none of the technology's.
+    """
+    specs = _specs(circuit, technology)
     plain = {each.id for each in circuit.devices if technology.device_names.drawn(each.model) is None}
     if not plain:
         return circuit

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraint_faults import check_constraints
+from layoutkit.errors import LayoutkitError, NetlistError
 from layoutkit.extract.extractor import extract
 from layoutkit.flow.design import LayoutRequest, read_constraints, with_outline
 from layoutkit.flow.stage_record import RECORD, STAGES, read_record
 from layoutkit.layout.cells import choose_cell, to_unit
 from layoutkit.lvs.compare import compare
+from layoutkit.lvs.reference import reference_of, with_defaults
 from layoutkit.review.design_review import review_layout
+from layoutkit.review.finding import Unjudged
 from layoutkit.review.review_limits import limits_with
 from layoutkit.tools.netlist_comparison import NetlistComparison
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from layoutkit.circuit import Circuit
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.review.finding import Review
     from layoutkit.tools.current_layout import CurrentLayout
@@ -35,20 +39,28 @@ class LayoutReview:
         params: Input of ``review.check_layout``.
         current: The layout to review.
         comparison: The netlist.
+        circuit: The same in devices of the technology.
     """
 
     params: Mapping[str, Any]
     current: CurrentLayout
     comparison: NetlistComparison
+    circuit: Circuit
 
     @classmethod
     def read(cls, params: Mapping[str, Any], current: CurrentLayout) -> LayoutReview:
-        """Return the request.
+        """Return the request. A netlist with models or sizes that only a mapping understands is mapped as for a build.
 
         Raises:
             LayoutkitError: If the netlist, the constraints or the limits cannot be used, or no report can be written.
         """
-        request = cls(params, current, NetlistComparison({**_READING, **params}, current))
+        comparison = NetlistComparison({**_READING, **params}, current)
+        try:
+            reference_of(comparison.circuit, comparison.technology)
+        except NetlistError:
+            comparison = NetlistComparison({**_READING, **params, "map_devices": True}, current)
+        circuit = with_defaults(comparison.circuit, comparison.technology)
+        request = cls(params, current, comparison, circuit)
         if "report_path" in params:
             current.check_target(params["report_path"])
         limits_with(params.get("limits"))
@@ -66,9 +78,10 @@ class LayoutReview:
         technology = self.comparison.technology
         to_unit(layout, technology.dbu_um)
         extraction = extract(layout, cell, technology, waived_layers=self.params["waived_layers"])
-        circuit = self.comparison.circuit
-        result = compare(extraction, circuit)
-        return review_layout(result, circuit, self._constraints(), self.params.get("limits"))
+        constraints, unfit = self._constraints()
+        result = compare(extraction, self.circuit)
+        review = review_layout(result, self.circuit, constraints, self.params.get("limits"))
+        return replace(review, unjudged=(*review.unjudged, *unfit))
 
     def write(self, review: Review) -> dict[str, str]:
         """Write the findings for KLayout's marker browser; return all files by what they are."""
@@ -82,20 +95,28 @@ class LayoutReview:
             self.current.add_reports(path)
         return files
 
-    def _constraints(self) -> Constraints | None:
-        """Return the constraints: those given, else those that the workspace's layout was made with; None for none."""
+    def _constraints(self) -> tuple[Constraints | None, tuple[Unjudged, ...]]:
+        """Return the constraints: those given, else those that the workspace's layout was made with; None for none.
+
+        Those of the workspace are left out, and unjudged, where the netlist is another one than it was made from.
+        """
         given, used = self.params.get("constraints"), self.current.path.parent / _USED_CONSTRAINTS
-        if given is None and self._of_workspace and used.is_file():
-            given = str(used)
-        if given is None:
-            return None
-        constraints = read_constraints(given)
-        check_constraints(constraints, self.comparison.circuit)
+        if given is not None:
+            constraints = read_constraints(given)
+            check_constraints(constraints, self.circuit)
+            return constraints, ()
+        if not (self._of_workspace and used.is_file()):
+            return None, ()
+        constraints = read_constraints(str(used))
+        try:
+            check_constraints(constraints, self.circuit)
+        except LayoutkitError as fault:
+            return None, (Unjudged("all", f"what the layout was asked for was left out: {fault}"),)
         workspace = self.current.workspace
-        if "constraints" in self.params or workspace is None or not workspace.path(RECORD).is_file():
-            return constraints
+        if workspace is None or not workspace.path(RECORD).is_file():
+            return constraints, ()
         asked = read_record(workspace, STAGES[-1]).options
-        return with_outline(constraints, LayoutRequest(outline=asked.get("outline"), aspect=asked.get("aspect")))
+        return with_outline(constraints, LayoutRequest(outline=asked.get("outline"), aspect=asked.get("aspect"))), ()
 
     @property
     def _of_workspace(self) -> bool:
