@@ -35,7 +35,7 @@ ROOMS = {
     "layoutkit/parasitics": (2100, 20),
     "layoutkit/pcells": (590, 6),
     "layoutkit/place": (2340, 16),
-    "layoutkit/review": (3280, 19),
+    "layoutkit/review": (3400, 19),
     "layoutkit/route": (4370, 33),
     "layoutkit/simulate": (1910, 19),
     "layoutkit/technology": (2550, 19),

@@ -67,6 +67,41 @@ def canonical_order(
     kept: CanonicalOrder | None = vars(circuit).get(KEPT)
     if kept is not None and not with_instances and before is None:
         return kept
+    names, links, labels = _graph(circuit)
+    if with_instances:
+        _add_instances(circuit, links, names, labels)
+    numbers = {label: number for number, label in enumerate(sorted(set(labels)))}
+    given = before or {}
+    wishes = sorted(range(len(names)), key=lambda at: (given.get(names[at], 0), natural(names[at]), at))
+    wish = [0] * len(names)
+    for number, vertex in enumerate(wishes):
+        wish[vertex] = number
+    order = _Search().order(links, [numbers[label] for label in labels], wish)
+    nets, cells = len(circuit.nets), len(circuit.devices) + len(circuit.black_boxes)
+    ends = (0, nets, nets + len(circuit.devices), nets + cells)
+    of_nets, of_devices, of_boxes = (
+        tuple(names[vertex] for vertex in order if first <= vertex < last) for first, last in pairwise(ends)
+    )
+    found = CanonicalOrder(of_devices, of_nets, of_boxes)
+    if before is None and not (with_instances and circuit.subcircuits):
+        vars(circuit)[KEPT] = found
+    return found
+
+
+def classes_alike(circuit: Circuit) -> tuple[dict[str, int], dict[str, int]]:
+    """Return a number for each device and for each net: those that look alike from everywhere have the same number."""
+    names, links, labels = _graph(circuit)
+    numbers = {label: number for number, label in enumerate(sorted(set(labels)))}
+    classes = ColourClasses(links, [numbers[label] for label in labels])
+    classes.refine()
+    nets = len(circuit.nets)
+    return dict(zip(names[nets:], classes.start[nets:], strict=True)), dict(
+        zip(names[:nets], classes.start[:nets], strict=True)
+    )
+
+
+def _graph(circuit: Circuit) -> tuple[list[str], Links, list[tuple[str, ...]]]:
+    """Return the nets, devices and black boxes of a circuit: names, links, and what each is, whatever its name."""
     nets = list(circuit.nets)
     cells = [Cell("", _ends(device)) for device in circuit.devices]
     cells += [Cell("", tuple(box.nets.items())) for box in circuit.black_boxes]
@@ -77,24 +112,7 @@ def canonical_order(
     labels += [("cell", *_label(device)) for device in circuit.devices]
     labels += [("box", box.cell.lower()) for box in circuit.black_boxes]
     names = [*nets, *(device.id for device in circuit.devices), *(box.id for box in circuit.black_boxes)]
-    links = links_of(cells, nets)
-    if with_instances:
-        _add_instances(circuit, links, names, labels)
-    numbers = {label: number for number, label in enumerate(sorted(set(labels)))}
-    given = before or {}
-    wishes = sorted(range(len(names)), key=lambda at: (given.get(names[at], 0), natural(names[at]), at))
-    wish = [0] * len(names)
-    for number, vertex in enumerate(wishes):
-        wish[vertex] = number
-    order = _Search().order(links, [numbers[label] for label in labels], wish)
-    ends = (0, len(nets), len(nets) + len(circuit.devices), len(nets) + len(cells))
-    of_nets, of_devices, of_boxes = (
-        tuple(names[vertex] for vertex in order if first <= vertex < last) for first, last in pairwise(ends)
-    )
-    found = CanonicalOrder(of_devices, of_nets, of_boxes)
-    if before is None and not (with_instances and circuit.subcircuits):
-        vars(circuit)[KEPT] = found
-    return found
+    return names, links_of(cells, nets), labels
 
 
 def _label(device: Device) -> tuple[str, ...]:

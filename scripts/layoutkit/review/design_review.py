@@ -13,7 +13,7 @@ from layoutkit.review.floorplan import Floorplan
 from layoutkit.review.matched_devices import Matching
 from layoutkit.review.passives import Passives
 from layoutkit.review.ports_and_cuts import PortsAndCuts
-from layoutkit.review.repeated_cells import Repeated
+from layoutkit.review.repeated_cells import Repeated, arrays_of
 from layoutkit.review.review_limits import limits_with
 from layoutkit.review.room_and_wells import RoomAndWells
 from layoutkit.review.stage_order import StageOrder
@@ -61,17 +61,17 @@ def review_layout(
         LayoutkitError: If the layout does not match its netlist, or a name is no limit.
     """
     subject = Subject(result, circuit, constraints, limits_with(limits))
-    electrical, coupling = Electrical(subject), Coupling(subject)
+    electrical, coupling, arrays = Electrical(subject), Coupling(subject), arrays_of(subject)
     findings, unjudged = [], []
     for reviewer in (
         electrical,
         PortsAndCuts(electrical),
         Matching(subject),
         Passives(subject, coupling.loud),
-        Symmetry(subject),
+        Symmetry(subject, arrays),
         Floorplan(subject),
         StageOrder(subject),
-        Repeated(subject),
+        Repeated(subject, arrays),
         RoomAndWells(subject),
         Wires(subject),
         DeadMetal(subject),

@@ -27,19 +27,29 @@ _EDGE_UM = 0.5  # metal this near to the edge of the cell is at the edge [um]
 _LEAST_AT_RAILS = 6  # transistors from which their share at the right rail is judged
 
 
-def rails_of(subject: Subject, net: str) -> list[tuple[str, kdb.Box]]:
-    """Return the straight horizontal pieces of a supply that are long enough for a rail, and conductors, from below."""
-    core = box_around(placed.box for placed in subject.placed if placed.device.is_mos)
+def rails_of(subject: Subject, net: str, *, upright: bool = False) -> list[tuple[str, kdb.Box]]:
+    """Return the straight pieces of a supply that are long enough for a rail, and conductors, from below (the left).
+
+    They are horizontal, or vertical if ``upright``.
+    """
+    core = _turned(box_around(placed.box for placed in subject.placed if placed.device.is_mos), upright=upright)
+    cut = kdb.Polygon.TD_vtrapezoids if upright else kdb.Polygon.TD_htrapezoids
     found = []
     for conductor, region in subject.metal(net).items():
         least = subject.technology.conductor(conductor).width
         for polygon in region.each():
-            for piece in polygon.decompose_trapezoids(kdb.Polygon.TD_htrapezoids):
-                box = piece.bbox()
+            for piece in polygon.decompose_trapezoids(cut):
+                box = _turned(piece.bbox(), upright=upright)
                 long = box.width() >= max(_RAIL_LENGTH * core.width(), _RAIL_ASPECT * box.height())
                 if long and min(box.width(), box.height()) >= least:
                     found.append((conductor, box))
-    return sorted(found, key=lambda each: (each[1].bottom, each[1].top, each[1].left))
+    found.sort(key=lambda each: (each[1].bottom, each[1].top, each[1].left))
+    return [(conductor, _turned(box, upright=upright)) for conductor, box in found]
+
+
+def _turned(box: kdb.Box, *, upright: bool) -> kdb.Box:
+    """Return a box with x and y exchanged if ``upright``, so that vertical rails are judged as horizontal ones are."""
+    return kdb.Box(box.bottom, box.left, box.top, box.right) if upright else box
 
 
 class Floorplan:
@@ -71,11 +81,12 @@ class Floorplan:
         near = core.enlarged(core.width() // 2, core.height() // 2)
         return next((side for area in (near, self.box) if (side := self._side_within(area))), 0)
 
-    def _side_within(self, area: kdb.Box) -> int:
+    def _side_within(self, area: kdb.Box, *, upright: bool = False) -> int:
         ends = []
         for nets in (self.subject.supplies.power, self.subject.supplies.ground):
-            rails = [rail for net in nets if net in self.subject.number for _, rail in rails_of(self.subject, net)]
-            rails = [rail for rail in rails if area.contains(rail.center())]
+            known = [net for net in nets if net in self.subject.number]
+            rails = [rail for net in known for _, rail in rails_of(self.subject, net, upright=upright)]
+            rails = [_turned(rail, upright=upright) for rail in rails if area.contains(rail.center())]
             if not rails:
                 return 0
             ends.append((min(rail.bottom for rail in rails), max(rail.top for rail in rails)))
@@ -152,45 +163,54 @@ class Floorplan:
         )
 
     def rails(self) -> Iterator[Finding]:
-        """Yield signal wires outside the rails, and rails inside the cell."""
-        subject = self.subject
-        known = [net for net in subject.supplies.power + subject.supplies.ground if net in subject.number]
-        found = {net: rails for net in known if (rails := [rail for _, rail in rails_of(subject, net)])}
-        reach = subject.technology.to_dbu(_EDGE_UM)
-        if len(found) < 2 or not self._side_of_power:
+        """Yield signal wires outside the rails, and rails inside the cell; rails at the sides where none lie across."""
+        subject, found, upright = self.subject, *self._outer_rails()
+        if not (self._side_within(self.box, upright=True) if upright else self._side_of_power):
             return
+        known = subject.supplies.power + subject.supplies.ground
+        reach, cell = subject.technology.to_dbu(_EDGE_UM), _turned(self.box, upright=upright)
         low = min(rails[0].bottom for rails in found.values())
         high = max(rail.top for rails in found.values() for rail in rails)
         for net in subject.nets:
-            if net in known:
-                continue
-            boxes = [region.bbox() for region in subject.metal(net).values()]
+            boxes = [_turned(region.bbox(), upright=upright) for region in subject.metal(net).values()]
             beyond = max((max(low - box.bottom, box.top - high) for box in boxes), default=0)
+            labels = [point.x if upright else point.y for _, point, _ in subject.labels.get(net, ())]
+            leaves = any(not low <= place <= high for place in labels)  # only to its port outside of the rails
             yield from subject.finding(
                 "rails",
-                0.0 if self._has_port_beyond(net, low, high) else subject.um(max(0, beyond)),
-                box_around(boxes),
+                0.0 if net in known or leaves else subject.um(max(0, beyond)),
+                _turned(box_around(boxes), upright=upright),
                 f"{net} runs {subject.um(beyond):.3g} um outside the rails",
                 "keep signals between the rails",
                 nets=[net],
             )
         for net, rails in found.items():
-            away = min(min(abs(r.top - self.box.top), abs(r.bottom - self.box.bottom)) for r in rails)
+            away = min(min(abs(r.top - cell.top), abs(r.bottom - cell.bottom)) for r in rails)
             others = [rail for name, each in found.items() if name != net for rail in each]
             ends = (min(other.bottom for other in others), max(other.top for other in others))
             outermost = rails[0].bottom <= ends[0] or max(rail.top for rail in rails) >= ends[1]
             yield from subject.finding(
                 "rails",
                 subject.um(max(0, away - reach)) if outermost else 0.0,
-                box_around(rails),
+                _turned(box_around(rails), upright=upright),
                 f"the rail of {net} lies {subject.um(away):.3g} um inside the cell",
                 "rails at the edge of the cell",
                 nets=[net],
             )
 
-    def _has_port_beyond(self, net: str, low: int, high: int) -> bool:
-        """Return whether a net leaves the rails only to its port outside of them."""
-        return any(not low <= point.y <= high for _, point, _ in self.subject.labels.get(net, ()))
+    def _outer_rails(self) -> tuple[dict[str, list[kdb.Box]], bool]:
+        """Return the rails of each supply, horizontal or (turned) vertical as the longest are, and which."""
+        supplies = self.subject.supplies
+        known = [net for net in supplies.power + supplies.ground if net in self.subject.number]
+        best: tuple[float, dict[str, list[kdb.Box]], bool] = (0.0, {}, False)
+        for upright in (False, True):
+            every = {net: [_turned(r, upright=upright) for _, r in rails_of(self.subject, net, upright=upright)]
+                     for net in known}  # fmt: skip
+            longest = sorted((max(r.width() for r in rails) for rails in every.values() if rails), reverse=True)
+            share = longest[1] / _turned(self.box, upright=upright).width() if len(longest) > 1 else 0.0
+            if share > best[0]:
+                best = share, {net: rails for net, rails in every.items() if rails}, upright
+        return best[1:]
 
     def ports(self) -> Iterator[Finding]:
         """Yield the ports inside the cell or on another side than asked; LVS finds those without a shape."""

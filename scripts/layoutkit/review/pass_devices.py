@@ -1,9 +1,9 @@
 """Which transistors are switches or pass devices, how sure that is, and which of them carry charge alone.
 
-A transistor between ports, or between a port and a supply, may be one, as well as a current source or half of a pair
-whose bias is elsewhere. It is at full drive where something inside drives its gate, a clock, an enable or gates of
-both types are on it, or where it is as large as no amplifier makes it. A sampling switch leads to capacitors or gates
-alone, or a capacitor that is charged at its input lifts its gate: no direct current flows in it.
+A transistor between ports, or between a supply and a port or a rail inside, may be one, as well as a current source or
+half of a pair whose bias is elsewhere. It is at full drive where something inside drives its gate, a clock, an enable
+or gates of both types are on it, or where it is as large as no amplifier makes it. A sampling switch leads to
+capacitors or gates alone, or a capacitor that is charged at its input lifts its gate: no direct current flows in it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _ANALOG = frozenset({"current_mirror", "differential_pair", "cross_coupled_pair"
 _FOLLOWS = 20
 """A transistor in series with a current sink follows its gate; one so many times as strong as the sink passes on."""
 _LARGE = 300  # W/L of a pass device that nothing else tells; transistors that amplify are smaller, or longer
+_FEWEST_FED = 3  # stages on an inner rail whose bodies are on another one
 _SHORT = 1.2  # its length over the shortest one
 
 
@@ -56,18 +57,31 @@ class Switches:
                 self.widths[_parallel(device)] += device.w * device.m / device.l
 
     def passes(self, device: Device) -> bool:
-        """Return whether a transistor feeds a port that nothing inside loads with a current of the other direction."""
+        """Return whether a transistor feeds a rail inside, or a port that nothing inside loads the other way."""
         net, supplies = device.terminals, self.roles.supplies
-        if device.id in self.analog or net["d"] == net["g"] or net["g"] in supplies:
+        ends = set(_channel(device))
+        if device.id in self.analog or len(ends) < 2 or net["d"] == net["g"] or net["g"] in supplies:
             return False
-        outer = {*self.circuit.ports, *supplies.power, *supplies.ground}
-        ends = _channel(device)
-        if not set(ends) <= outer or all(end in supplies for end in ends):
-            return False
+        if ends <= set(supplies.power) or ends <= set(supplies.ground):
+            return True
         free = [end for end in ends if end not in supplies]
+        if len(free) == 1 and net["g"] not in self.roles.clocks and self._is_rail(device, free[0]):
+            return True
+        if not free or not set(free) <= {*self.circuit.ports, *self.circuit.black_box_nets}:
+            return False
         others = [other for end in free for other, _ in self.ends[end] if other.id != device.id and other.is_mos]
         sinks = sum(self.full.get(other.id, 0.0) for other in others if other.id in self.mirrored)
         return {other.type for other in others} <= {device.type} and self.full[device.id] >= _FOLLOWS * sinks
+
+    def _is_rail(self, device: Device, net: str) -> bool:
+        """Return whether a net feeds a block: several sources of its type, not of an amplifier, are on it.
+
+        They have their bodies on it as well, or are more than a stage has.
+        """
+        fed = [other for other, _ in self.ends[net] if other.type == device.type and other.terminals["s"] == net]
+        fed = [other for other in fed if other.id != device.id and other.id not in self.analog]
+        own_body = [other for other in fed if other.terminals["b"] == net]
+        return len({other.terminals["d"] for other in own_body or fed}) >= (2 if own_body else _FEWEST_FED)
 
     def is_sure(self, device: Device) -> bool:
         """Return whether size or gate tell that a transistor is a pass device or switch, not part of an amplifier."""

@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from dataclasses import replace
 from itertools import pairwise
 from math import dist
 from statistics import mean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from layoutkit.circuit.canonical import classes_alike
+from layoutkit.circuit.orientation import is_off
 from layoutkit.circuit.recognise import MODULE_TYPES
+from layoutkit.review.stage_order import stages_of
 from layoutkit.review.subject import box_around, centre_of, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
+    from layoutkit.circuit.circuit import Circuit
+    from layoutkit.circuit.supplies import Supplies
     from layoutkit.review.finding import Finding, Unjudged
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _ONE_ROW_UM = 1.0  # cells whose middles differ by at most this much across lie in one row [um]
+_FEWEST_SLICES = 3  # equal parts of a circuit from which on they are an array
+_FEWEST_IN_LINE = 4  # equal stages that drive each other; fewer are the buffer of a signal
 _NEXT = 2.1  # pitches to the next cell of a chain, which may lie folded: 1 3 5 4 2
 
 Cell = list["PlacedDevice"]
+
+
+class Array(NamedTuple):
+    """Cells that should be equal.
+
+    Attributes:
+        cells: The devices of each, in one order.
+        keys: What each device is; those that are the same may be exchanged.
+        must: Whether they must match.
+    """
+
+    cells: list[Cell]
+    keys: list[Hashable]
+    must: bool = True
 
 
 class Repeated:
@@ -28,41 +50,47 @@ class Repeated:
 
     Args:
         subject: The layout.
+        arrays: Its cells that should be equal.
     """
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject = subject
+    def __init__(self, subject: Subject, arrays: Sequence[Array]) -> None:
+        self.subject, self.arrays = subject, arrays
         self.unjudged: list[Unjudged] = []
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings; of cells that are unlike each other only that."""
-        for cells in self._repeated():
-            yield from self.turned(cells) or self.unlike(cells) or [*self.pitch(cells), *self.order(cells)]
+        for array in self.arrays:
+            cells = array.cells
+            yield from self.turned(array) or self.unlike(array) or [*self.pitch(cells), *self.order(cells)]
 
-    def turned(self, cells: Sequence[Cell]) -> list[Finding]:
+    def turned(self, array: Array) -> list[Finding]:
         """Return whether some of the cells are turned by 90 degrees."""
+        cells = array.cells
         ways = [[f.around is not None and f.around.vertical for p in cell for f in p.fingers[:1]] for cell in cells]
         usual = max(ways, key=ways.count)
         odd = [cell for cell, way in zip(cells, ways, strict=True) if way != usual]
         words = f"{len(odd)} of them {'is' if len(odd) == 1 else 'are'} turned by 90 degrees"
-        return self._found("turned", len(odd), odd or cells, words, len(cells))
+        return self._found("turned", len(odd), odd or cells, words, must=_must_match(array))
 
-    def unlike(self, cells: Sequence[Cell]) -> list[Finding]:
+    def unlike(self, array: Array) -> list[Finding]:
         """Return whether the cells differ in the places or sizes of their devices."""
-        off = [(_unlike(cells[0], other), other) for other in cells[1:]]
+        first, *others = array.cells
+        off = [(_unlike(first, other, array.keys), other) for other in others]
         worst = self.subject.um(max(error for error, _ in off))
         wrong = [other for error, other in off if error]
-        return self._found("", worst, wrong or cells, f"drawn unlike each other by up to {worst:.3g} um", len(cells))
+        words = f"drawn unlike each other by up to {worst:.3g} um"
+        return self._found("", worst, wrong or array.cells, words, must=_must_match(array))
 
     def pitch(self, cells: Sequence[Cell]) -> list[Finding]:
         """Return whether the cells do not lie at one pitch."""
         subject = self.subject
         off = subject.um(off_pitch([centre_of(cell) for cell in cells], subject.technology.to_dbu(_ONE_ROW_UM)))
-        return self._found("", off, cells, f"they miss one pitch by {off:.3g} um", 0)
+        return self._found("", off, cells, f"they miss one pitch by {off:.3g} um")
 
     def order(self, cells: Sequence[Cell]) -> list[Finding]:
         """Return whether cells of a chain, which lie in one row, lie out of its order."""
-        centres = [centre_of(cell) for cell in _chain(cells, self.subject)]
+        chains = [chain for chain in _chains(cells, self.subject) if len(chain) == len(cells)]
+        centres = [centre_of(cells[number]) for chain in chains for number in chain]
         row = self.subject.technology.to_dbu(_ONE_ROW_UM)
         if len(centres) < 3 or min(max(each) - min(each) for each in zip(*centres, strict=True)) > row:
             return []
@@ -73,11 +101,11 @@ class Repeated:
             jumps,
             cells,
             f"{jumps} of them {'does' if jumps == 1 else 'do'} not lie beside the one that drives them",
-            0,
         )
 
-    def _found(self, figure: str, measured: float, wrong: Sequence[Cell], words: str, count: int) -> list[Finding]:
-        """Return the finding; ``count``: how many cells must match, below three of which none must."""
+    def _found(
+        self, figure: str, measured: float, wrong: Sequence[Cell], words: str, *, must: bool = False
+    ) -> list[Finding]:
         every = [placed for cell in wrong for placed in cell]
         return self.subject.finding(
             f"repeated.{figure}" if figure else "repeated",
@@ -86,69 +114,135 @@ class Repeated:
             f"cells that should be equal ({names_of(every)}): {words}",
             "draw the cell once and repeat it in its order at one pitch",
             devices=every,
-            most="must" if count > 2 else "should",
+            most="must" if must else "should",
         )
 
-    def _repeated(self) -> Iterator[list[Cell]]:
-        """Yield the cells that should be equal, each as its devices in one order: instances of a cell, equal stages.
 
-        What matches devices outside of its cell, such as the output of a mirror, is no part of it.
-        """
-        by_name, cells = self.subject.by_name, defaultdict(list)
-        matched = (module for module in self.subject.roles.modules if MODULE_TYPES[module.type].matched)
-        group = {name: set(module.devices) for module in matched for name in module.devices}
-        for instance in self.subject.circuit.subcircuits:
-            own = [name for name in instance.devices if group.get(name, {name}) <= instance.devices.keys()]
-            names = sorted(own, key=lambda name: name.rsplit(".", maxsplit=1)[-1])
-            if len(names) > 1 and all(name in by_name for name in names):
-                cells[instance.cell].append([by_name[name] for name in names])
-        known = {id(placed) for found in cells.values() for cell in found for placed in cell}
-        for module in self.subject.roles.groups:
-            if module.type == "ring_stage":
-                stages = [
-                    [by_name[name] for name in stage if name in by_name and group.get(name, {name}) <= set(stage)]
-                    for stage in module.properties["stages"]
-                ]
-                new = not any(id(placed) in known for stage in stages for placed in stage)
-                if new and len({len(stage) for stage in stages}) == 1 and len(stages[0]) > 1:
-                    cells[module.id] = stages
-        yield from (found for _, found in sorted(cells.items()) if len(found) > 1)
+def _must_match(array: Array) -> bool:
+    """Return whether cells must match; two never must."""
+    return array.must and len(array.cells) > 2
 
 
-def _chain(cells: Sequence[Cell], subject: Subject) -> list[Cell]:
-    """Return the cells in the order in which each drives the next one; nothing where they are no chain."""
-    gates, drains = (
-        [
-            {p.device.terminals.get(end) for p in cell} - {*subject.supplies.power, *subject.supplies.ground}
+def arrays_of(subject: Subject) -> list[Array]:
+    """Return the cells that should be equal: instances of a cell, equal stages, equal parts of a flat circuit.
+
+    What matches devices outside of its cell, such as the output of a mirror, is no part of it.
+    """
+    circuit, by_name, known = subject.circuit, subject.by_name, set[str]()
+    matched = (module for module in subject.roles.modules if MODULE_TYPES[module.type].matched)
+    group = {name: set(module.devices) for module in matched for name in module.devices}
+    arrays: list[Array] = []
+    found: list[tuple[list[list[tuple[Hashable, str]]], bool]] = []  # cells of keys and names; whether they must match
+    instances: dict[str, list[list[tuple[Hashable, str]]]] = defaultdict(list)
+    for instance in circuit.subcircuits:
+        names = [(name.rsplit(".", maxsplit=1)[-1], name) for name in sorted(instance.devices)]
+        if all(name in by_name for key, name in names if group.get(name, {name}) <= instance.devices.keys()):
+            instances[instance.cell].append(sorted(names))
+    found += [(cells, True) for _, cells in sorted(instances.items())]
+    rings = [each.properties["stages"] for each in subject.roles.groups if each.type == "ring_stage"]
+    found += [([list(enumerate(stage)) for stage in stages], True) for stages in rings]
+    parts = _slices(circuit, subject.supplies)
+    found += [(cells, any(name in group for _, name in cells[0])) for cells in parts]
+    found += [(cells, True) for cells in _lines(subject)]
+    for cells, must in found:
+        own = [
+            [(key, name) for key, name in cell if name in by_name and group.get(name, {name}) <= {n for _, n in cell}]
             for cell in cells
         ]
-        for end in ("g", "d")
+        every = {name for cell in own for _, name in cell}
+        keys = [[key for key, _ in cell] for cell in own]
+        if len(own) > 1 and len(keys[0]) > 1 and all(each == keys[0] for each in keys) and not every & known:
+            known |= every
+            arrays.append(Array([[by_name[name] for _, name in cell] for cell in own], keys[0], must))
+    return arrays
+
+
+def _slices(circuit: Circuit, supplies: Supplies) -> list[list[list[tuple[Hashable, str]]]]:
+    """Return the equal parts of a circuit between nets that all of them are on, such as bits or channels."""
+    idle = {d.id for d in circuit.devices if d.is_mos and (is_off(d, supplies) or d.terminals["d"] == d.terminals["s"])}
+    circuit = replace(circuit, devices=tuple(each for each in circuit.devices if each.id not in idle))
+    devices, nets = classes_alike(circuit)
+    count = Counter(nets.values())
+    inner = {net for net in nets if net not in supplies and count[nets[net]] >= _FEWEST_SLICES}
+    part = {name: frozenset({name}) for name in devices}
+    for net in inner:
+        whole = frozenset[str]().union(*(part[end.device] for end in circuit.nets[net] if end.device in part))
+        part |= dict.fromkeys(whole, whole)
+    found: dict[tuple[Hashable, ...], list[list[tuple[Hashable, str]]]] = defaultdict(list)
+    for whole in dict.fromkeys(part[device.id] for device in circuit.devices):
+        cell: list[tuple[Hashable, str]] = []
+        for name in whole:
+            outer = sorted(f"{end} {net}" for end, net in circuit.device(name).terminals.items() if net not in inner)
+            cell.append(((devices[name], *outer), name))
+        cell.sort(key=lambda each: (str(each[0]), each[1]))
+        found[tuple(key for key, _ in cell)].append(cell)
+    return [cells for cells in found.values() if len(cells) >= _FEWEST_SLICES]
+
+
+def _lines(subject: Subject) -> Iterator[list[list[tuple[Hashable, str]]]]:
+    """Yield the equal stages that drive each other in a line, with what hangs on nothing but their outputs."""
+    alike: dict[tuple[Hashable, ...], list[list[tuple[Hashable, str]]]] = defaultdict(list)
+    hanging: dict[str, list[str]] = defaultdict(list)
+    for device in subject.circuit.devices:
+        outer = {net for net in device.terminals.values() if net not in subject.supplies}
+        if not device.is_mos and len(outer) == 1:
+            hanging[outer.pop()].append(device.id)
+    for stage in stages_of(subject):
+        drains = dict.fromkeys(placed.device.terminals["d"] for placed in stage)
+        names = [placed.id for placed in stage] + [name for net in drains for name in hanging[net]]
+        cell: list[tuple[Hashable, str]] = []
+        for name in names:
+            device = subject.circuit.device(name)
+            on = [f"{end} {net}" for end, net in sorted(device.terminals.items()) if net in subject.supplies]
+            sizes = [f"{param}={value:.9g}" for param, value in sorted(device.params.items())]
+            cell.append(((device.type, device.model, *sizes, *on), name))
+        cell.sort(key=lambda each: (str(each[0]), each[1]))
+        alike[tuple(key for key, _ in cell)].append(cell)
+    for cells in alike.values():
+        for chain in _chains([[subject.by_name[name] for _, name in cell] for cell in cells], subject):
+            if len(chain) >= _FEWEST_IN_LINE:
+                yield [cells[number] for number in chain]
+
+
+def _chains(cells: Sequence[Cell], subject: Subject) -> list[list[int]]:
+    """Return the numbers of cells of which each drives the next one alone, in that order."""
+    gates, drains = (
+        [{p.device.terminals.get(end) for p in cell if p.device.is_mos} for cell in cells] for end in ("g", "d")
     )
-    after: dict[int, list[int]] = {}
-    for number, out in enumerate(drains):
-        after[number] = [other for other, nets in enumerate(gates) if other != number and nets & (out - gates[number])]
-    if any(len(following) > 1 for following in after.values()):
-        return []
-    driven = {other for following in after.values() for other in following}
-    chain = [next((number for number in after if number not in driven), 0)]
-    while (following := after[chain[-1]]) and following[0] not in chain:
-        chain += following
-    return [cells[number] for number in chain] if len(chain) == len(cells) else []
+    own = {*subject.supplies.power, *subject.supplies.ground}
+    after = [
+        [other for other, nets in enumerate(gates) if other != number and nets & (out - gates[number] - own)]
+        for number, out in enumerate(drains)
+    ]
+    driven = Counter(other for following in after for other in following)
+    found, seen = [], set[int]()
+    for start in [number for number in range(len(cells)) if driven[number] != 1] + list(range(len(cells))):
+        chain = [] if start in seen else [start]
+        seen.add(start)
+        while chain and len(after[chain[-1]]) == 1 and driven[(following := after[chain[-1]][0])] == 1:
+            if following in seen:
+                break
+            chain.append(following)
+            seen.add(following)
+        found += [chain] if chain else []
+    return found
 
 
-def _unlike(one: Sequence[PlacedDevice], other: Sequence[PlacedDevice]) -> float:
+def _unlike(one: Sequence[PlacedDevice], other: Sequence[PlacedDevice], keys: Sequence[Hashable]) -> float:
     """Return by how much places and sizes of devices in two cells differ, at the best of four reflections. [dbu]"""
-    if len(one) != len(other):
-        return 0.0
-    here, there = ([placed.centre for placed in own] for own in (one, other))
-    pairs = [(a.box, b.box) for a, b in zip(one, other, strict=True)]
-    sizes = max(max(abs(a.width() - b.width()), abs(a.height() - b.height())) for a, b in pairs)
-    errors = []
+    rank = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+
+    def placed(cell: Sequence[PlacedDevice], x: int, y: int) -> list[tuple[int, float, float, int, int]]:
+        found = zip((rank[key] for key in keys), cell, strict=True)
+        return sorted((n, x * p.centre[0], y * p.centre[1], p.box.width(), p.box.height()) for n, p in found)
+
+    here, errors = placed(one, 1, 1), []
     for x, y in ((1, 1), (-1, 1), (1, -1), (-1, -1)):
-        moved = [(x * a, y * b) for a, b in there]
-        dx, dy = (mean(p[axis] - q[axis] for p, q in zip(here, moved, strict=True)) for axis in (0, 1))
-        errors.append(max(max(abs(p[0] - q[0] - dx), abs(p[1] - q[1] - dy)) for p, q in zip(here, moved, strict=True)))
-    return max(min(errors), sizes)
+        pairs = list(zip(here, placed(other, x, y), strict=True))
+        moved = [mean(a[axis] - b[axis] for a, b in pairs) for axis in (1, 2)]
+        places = max(abs(a[axis] - b[axis] - moved[axis - 1]) for a, b in pairs for axis in (1, 2))
+        errors.append(max(places, *(abs(a[side] - b[side]) for a, b in pairs for side in (3, 4))))
+    return min(errors)
 
 
 def off_pitch(centres: Sequence[tuple[float, float]], row: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 from functools import cached_property
 from statistics import median
@@ -21,10 +22,12 @@ from layoutkit.review.subject import box_around
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from layoutkit.circuit.constraints import SymmetryGroup
     from layoutkit.parasitics.net_shapes import NetShapes
     from layoutkit.review.finding import Finding
+    from layoutkit.review.repeated_cells import Array
     from layoutkit.review.subject import PlacedDevice, Subject
+
+    Pair = tuple[PlacedDevice, PlacedDevice]
 
 
 class Axis(NamedTuple):
@@ -46,27 +49,33 @@ class Symmetry:
 
     Args:
         subject: The layout.
+        arrays: Its cells that should be equal: each has an axis of its own.
     """
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: Subject, arrays: Sequence[Array]) -> None:
         self.subject = subject
+        cells = [cell for array in arrays if len(array.cells) > 2 for cell in array.cells]
+        self._cell = {placed.index: number for number, cell in enumerate(cells) for placed in cell}
         self.unjudged: list[Unjudged] = []
         self._both_ways = carries_both_ways(subject.circuit)
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
+        by_name = self.subject.by_name
         for structure in self.subject.structure.symmetry:
-            yield from self.axis(structure)
+            members: dict[int | None, tuple[list[Pair], list[PlacedDevice]]] = defaultdict(lambda: ([], []))
+            for pair in ((by_name[a], by_name[b]) for a, b in structure.pairs if a in by_name and b in by_name):
+                cells = {self._cell.get(placed.index) for placed in pair}
+                if pair[0] is not pair[1] and len(cells) == 1:
+                    members[cells.pop()][0].append(pair)
+            for placed in (by_name[name] for name in structure.self_symmetric if name in by_name):
+                members[self._cell.get(placed.index)][1].append(placed)
+            for pairs, alone in members.values():
+                yield from self.axis(pairs, alone) if pairs else ()
         yield from self.net_pairs()
 
-    def axis(self, structure: SymmetryGroup) -> list[Finding]:
+    def axis(self, pairs: Sequence[Pair], alone: Sequence[PlacedDevice]) -> list[Finding]:
         """Return whether devices of a symmetric structure are off their common axis."""
-        by_name = self.subject.by_name
-        pairs = [(by_name[a], by_name[b]) for a, b in structure.pairs if a in by_name and b in by_name]
-        pairs = [pair for pair in pairs if pair[0] is not pair[1]]
-        alone = [by_name[name] for name in structure.self_symmetric if name in by_name]
-        if len(pairs) + len(alone) < 1 or not pairs:
-            return []
         best = min((_axis(pairs, alone, upright=upright) for upright in (True, False)), key=_badness)
         strict = [each for each in best.errors if len(each[1]) > 1 and not self._switches(each[1])]
         others = [each for each in best.errors if each not in strict]
@@ -96,7 +105,9 @@ class Symmetry:
         )
 
     def _switches(self, devices: Sequence[PlacedDevice]) -> bool:
-        """Return whether devices at a supply are switches: a port, a supply or an inverter drives their gate."""
+        """Tell switches: both ways, or at a supply with a port, supply or inverter at the gate."""
+        if all(placed.id in self._both_ways for placed in devices):
+            return True
         circuit, nets = self.subject.circuit, [placed.device.terminals for placed in devices]
         if len({net.get("g") for net in nets}) != 1 or any(net.get("s") not in self.subject.supplies for net in nets):
             return False
@@ -248,11 +259,12 @@ class Symmetry:
         )
 
 
-def _axis(pairs: Sequence[tuple[PlacedDevice, PlacedDevice]], alone: Sequence[PlacedDevice], *, upright: bool) -> Axis:
+def _axis(pairs: Sequence[Pair], alone: Sequence[PlacedDevice], *, upright: bool) -> Axis:
     """Return the axis of one direction on which most devices lie."""
     across, along = (0, 1) if upright else (1, 0)
     middles = [(a.centre[across] + b.centre[across]) / 2 for a, b in pairs]
-    place = median([*middles, *(placed.centre[across] for placed in alone)])
+    # One pair defines the axis; where several disagree, what stands alone decides as well.
+    place = middles[0] if len(pairs) == 1 else median([*middles, *(placed.centre[across] for placed in alone)])
     errors: list[tuple[float, tuple[PlacedDevice, ...]]] = []
     for (a, b), middle in zip(pairs, middles, strict=True):
         sideways, along_it = abs(middle - place), abs(a.centre[along] - b.centre[along])

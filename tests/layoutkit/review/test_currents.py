@@ -283,3 +283,47 @@ MB x b vss vss nfet_01v8 W=1u L=1u
 .ends
 """
     assert currents(text, nets={"vout": 2e-3})["MP"].ampere == pytest.approx(2e-3)
+
+
+REGULATOR = """* regulator of a block inside
+.subckt regulator vref ib vdd vss
+MB ib ib vss vss nfet_01v8 W=4u L=1u
+MT tail ib vss vss nfet_01v8 W=8u L=1u
+M1 n1 vreg tail vss nfet_01v8 W=8u L=0.5u
+M2 g vref tail vss nfet_01v8 W=8u L=0.5u
+M3 n1 n1 vdd vdd pfet_01v8 W=6u L=1u
+M4 g n1 vdd vdd pfet_01v8 W=6u L=1u
+MP {fed} g vdd vdd pfet_01v8 W=40u L=0.3u
+{cells}.ends
+"""
+
+
+@pytest.mark.parametrize("body", ["vreg", "vdd"])
+@pytest.mark.parametrize(("cells", "full"), [(0, False), (3, True), (5, True)])
+def test_what_feeds_the_rail_of_a_block_inside_is_a_pass_device(cells, full, body):
+    """An oscillator hangs on the rail; without it the transistor is the output of an amplifier."""
+    ring = "".join(
+        f"MP{n} r{(n + 1) % cells} r{n} vreg {body} pfet_01v8 W=2u L=0.15u\n"
+        f"MN{n} r{(n + 1) % cells} r{n} vss vss nfet_01v8 W=1u L=0.15u\n"
+        for n in range(cells)
+    )
+    found = currents(REGULATOR.format(fed="vreg", cells=ring))["MP"]
+    assert (found.full, found.assumed) == (full, not full)
+    if full:
+        assert found.ampere == pytest.approx(0.202e-3 * 40 * 0.15 / 0.3)
+
+
+def test_a_tail_with_a_pair_in_its_own_well_feeds_no_rail():
+    """The common mode drives the tail's gate."""
+    text = """* pair
+.subckt amp inp inn op on cm vdd vss
+MT tail g vdd vdd pfet_01v8 W=8u L=0.3u
+MG g cm vss vss nfet_01v8 W=2u L=1u
+MD g g vdd vdd pfet_01v8 W=2u L=0.3u
+M1 on inp tail tail pfet_01v8 W=8u L=0.3u
+M2 op inn tail tail pfet_01v8 W=8u L=0.3u
+R1 on vss res_high_po_0p69 W=0.69u L=69u
+R2 op vss res_high_po_0p69 W=0.69u L=69u
+.ends
+"""
+    assert not currents(text)["MT"].full

@@ -32,20 +32,25 @@ def inverter(low=-6.0, high=20.0, edge=None):
     return planted
 
 
+@pytest.mark.parametrize("turn", [kdb.Trans.R0, kdb.Trans.R90, kdb.Trans.R270])
 @pytest.mark.parametrize(("track", "expected"), [(20.3, set()), (20.7, {"should"})])
-def test_a_signal_outside_of_the_rails(track, expected):
+def test_a_signal_outside_of_the_rails(track, expected, turn):
     """The power rail ends at 20.5 um; the wire of the input is 0.28 um wide and reaches there to be turned around."""
     planted = inverter()
     x = 30.0
     planted.box("Metal3", planted.ends["in"][0][0], 8.5 - WIRE / 2, x, 8.5 + WIRE / 2, "in")
     planted.via3("in", x - 0.2, 8.5)
     planted.box("Metal4", x - 0.34, 8.3, x - 0.06, track + WIRE / 2, "in")
+    planted.layout.transform(turn)
     assert severities(planted.review(), "rails", "outside the rails") == expected
 
 
+@pytest.mark.parametrize("turn", [kdb.Trans.R0, kdb.Trans.R90, kdb.Trans.R270])
 @pytest.mark.parametrize(("edge", "expected"), [(0.45, set()), (0.55, {"should"})])
-def test_a_rail_inside_the_cell(edge, expected):
-    assert severities(inverter(edge=edge).review(), "rails", "rail of vss") == expected
+def test_a_rail_inside_the_cell(edge, expected, turn):
+    planted = inverter(edge=edge)
+    planted.layout.transform(turn)
+    assert severities(planted.review(), "rails", "rail of vss") == expected
 
 
 @pytest.mark.parametrize(
@@ -111,7 +116,7 @@ def chain(places, turned=()):
     planted, cards = Planted(), []
     for number, x in enumerate(places):
         names = (f"n{number}", f"m{number}", f"n{number + 1}")
-        planted.mos(f"A{number}", "nmos", x, 0, 2, 0.5, f"{names[1]} {names[0]} vss vss", turned=number in turned)
+        planted.mos(f"MA{number}", "nmos", x, 0, 2, 0.5, f"{names[1]} {names[0]} vss vss", turned=number in turned)
         planted.mos(f"B{number}", "nmos", x + 5, 0, 2, 0.5, f"{names[2]} {names[1]} vss vss", turned=number in turned)
         cards.append(f"X{number} {names[0]} {names[2]} vss cell")
     for track, net in enumerate(net for net in planted.ends if net != "vss"):
@@ -179,3 +184,72 @@ def test_one_domain_needs_no_ring():
 
 def test_the_pair_has_no_finding_of_its_floorplan():
     assert severities(wired(pair()).review(), "flow-order") == set()
+
+
+def delay_line(off, stages=4):
+    """Return starved inverters that drive each other; the load of the third one is twice ``off`` um away."""
+    planted = Planted()
+    for number in range(stages):
+        x, moved = 16.0 * number, off if number == 2 else 0.0
+        planted.mos(f"MA{number}", "nmos", x, 0, 2, 0.5, f"f{number} b vss vss")
+        planted.mos(f"MB{number}", "nmos", x + 4, 0, 2, 0.5, f"n{number + 1} n{number} f{number} vss")
+        planted.mos(f"MC{number}", "pmos", x + 8 + 2 * moved, 12, 4, 0.5, f"n{number + 1} n{number} vdd vdd")
+    for track, net in enumerate(net for net in planted.ends if net not in {"vss", "vdd"}):
+        planted.comb(net, 24.0 + 0.6 * track, port=net[0] != "f")
+    planted.comb("vss", -8)
+    planted.comb("vdd", -10)
+    return planted
+
+
+@pytest.mark.parametrize(("figure", "expected"), [(0.002, set()), (0.01, {"should"}), (0.9, {"must"})])
+def test_equal_stages_of_a_flat_delay_line(figure, expected):
+    """The sources match each other across the stages, so that two transistors are left: each misses by half."""
+    assert severities(delay_line(figure).review(), "repeated") == expected
+
+
+def test_three_stages_in_a_row_are_the_buffer_of_a_signal():
+    assert severities(delay_line(0.9, stages=3).review(), "repeated") == set()
+
+
+def bits(off=0.0, turned=()):
+    """Return three bits of a current-steering converter; a switch of the last one is ``off`` um too high."""
+    planted = Planted()
+    for number in range(3):
+        x, up = 14.0 * number, off if number == 2 else 0.0
+        pair = [(f"b{number}", "op"), (f"c{number}", "on")]
+        for side, (gate, drain) in enumerate(reversed(pair) if number in turned else pair):
+            nets = f"{drain} {gate} t{number} vss"
+            planted.mos(f"MS{number}{side}", "nmos", x + 5 * side, 10 + side * up, 2, 0.5, nets)
+        planted.mos(f"MT{number}", "nmos", x + 2.5, 0, 2, 0.5, f"t{number} vb vss vss")
+    for track, net in enumerate(net for net in planted.ends if net != "vss"):
+        planted.comb(net, 16.0 + 0.6 * track, port=net[0] != "t")
+    planted.comb("vss", -8)
+    return planted
+
+
+@pytest.mark.parametrize(("off", "expected"), [(0.0, set()), (0.9, {"should"}), (1.1, {"must"})])
+def test_each_bit_of_an_array_has_an_axis_of_its_own(off, expected):
+    found = [each for each in bits(off).review().findings if each.id == "axis" and len(each.devices) > 1]
+    assert {each.severity for each in found} == expected
+    assert all({name[:3] for name in each.devices} == {"MS2"} for each in found)
+
+
+@pytest.mark.parametrize(
+    ("off", "turned", "expected"), [(0.0, (), set()), (0.0, (1,), set()), (0.9, (), {"should"}), (1.1, (), {"must"})]
+)
+def test_equal_bits_of_a_flat_netlist(off, turned, expected):
+    """A bit whose halves are exchanged is the mirror image of the others."""
+    assert severities(bits(off, turned).review(), "repeated", "unlike") == expected
+
+
+def test_a_pair_of_switches_off_its_axis_is_no_must():
+    planted = Planted()
+    for number, (x, y) in enumerate(((0, 0), (8, 4))):
+        planted.mos(f"MN{number}", "nmos", x, y, 2, 0.28, f"out s{number} in{number} vss")
+        planted.mos(f"MP{number}", "pmos", x + 4, y + 12, 4, 0.28, f"out r{number} in{number} vdd")
+    for track, net in enumerate(net for net in planted.ends if net not in {"vss", "vdd"}):
+        planted.comb(net, 26.0 + 0.6 * track)
+    planted.comb("vss", -8)
+    planted.comb("vdd", -10)
+    review = planted.review()
+    assert "must" not in severities(review, "axis")

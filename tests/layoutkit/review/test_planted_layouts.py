@@ -365,6 +365,17 @@ def test_halves_that_are_unlike():
     assert (found.severity, found.measured > 1) == ("must", True)
 
 
+@pytest.mark.parametrize("off", [-4.0, 3.0])
+def test_the_pair_defines_the_axis_that_its_tail_misses(off):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 10, 4, 1, "outp inp tail vss")
+    planted.mos("M2", "nmos", 4, 10, 4, 1, "outn inn tail vss")
+    planted.mos("M3", "nmos", 2 + off, 0, 4, 1, "tail bias vss vss")
+    found = [each for each in wired(planted).review().findings if each.id == "axis"]
+    assert [(each.devices, each.severity) for each in found] == [(("M3",), "should")]
+    assert found[0].measured == pytest.approx(abs(off))
+
+
 @pytest.mark.parametrize(("dy", "expected"), [(0.004, set()), (0.006, {"should"})])
 def test_pair_off_the_grid(dy, expected):
     assert severities(wired(pair(dy=dy)).review(), "axis") == expected
