@@ -143,7 +143,7 @@ class _Recognition:
             for first, second in mirrors.cascode_pairs(mirror, self._taken):
                 self._add_pair("cascode_pair", first, second, {"matched": True, "common_gate": first.terminals["g"]})
         mirrored = {name for mirror in self._found["current_mirror"] for name in mirror.devices}
-        for inverter in inverters(self._channels, self._taken, mirrored):
+        for inverter in inverters(self._channels, self._taken, mirrored, self._latch_sources()):
             self._add(inverter)
         for group in switch_groups(
             self._channels, self._found["current_mirror"], self._found["inverter"], frozenset(self._taken)
@@ -322,7 +322,10 @@ class _Recognition:
         or two, also as the references of two mirrors.
         """
         mirrored = {name for group in self._found["current_mirror"] for name in group.devices}
-        inverting = {name for group in inverters(self._channels, self._taken, mirrored) for name in group.devices}
+        latched = self._latch_sources()
+        inverting = {
+            name for group in inverters(self._channels, self._taken, mirrored, latched) for name in group.devices
+        }
         pairs = [*self._found["differential_pair"], *self._found["cross_coupled_pair"]]
         driven = {self._circuit.device(name).terminals["d"] for pair in pairs for name in pair.devices}
         for kind, one, other in self._images():
@@ -331,7 +334,8 @@ class _Recognition:
             direct = kind == "cross_coupled_pair" and first.terminals["d"] == second.terminals["g"]
             if kind not in MODULE_TYPES or kind == "differential_pair" or direct or names <= inverting:
                 continue
-            if names <= self._channels.in_logic_gates or (self._pulls_bias(first) and self._pulls_bias(second)):
+            logic = names <= self._channels.in_logic_gates and not latched.issuperset(self._drains_of(first, second))
+            if logic or (self._pulls_bias(first) and self._pulls_bias(second)):
                 continue
             diodes = first.is_mos and all(map(self._is_diode, (first, second)))
             loads = diodes and {first.terminals["g"], second.terminals["g"]} <= driven
@@ -379,6 +383,18 @@ class _Recognition:
                 free = not {first.id, second.id} & self._taken and one["s"] in self._supplies and other["g"] != nets[1]
                 if alike and free and not any(map(self._channels.is_switch, (first, second))):
                     self._add_pair("symmetric_pair", first, second, {"matched": True, "common_source": one["s"]})
+
+    @staticmethod
+    def _drains_of(*devices: Device) -> set[str]:
+        return {device.terminals.get("d", "") for device in devices}
+
+    def _latch_sources(self) -> set[str]:
+        """Return the nets below cross-coupled pairs: what pulls these to both rails is a stage of the comparator."""
+        return {
+            self._circuit.device(name).terminals["s"]
+            for pair in self._found["cross_coupled_pair"]
+            for name in pair.devices
+        }
 
     def _is_diode(self, device: Device) -> bool:
         """Whether a transistor, or the lowest of several in series on one gate, is connected as a diode."""

@@ -915,3 +915,22 @@ def test_each_net_of_loads_is_power_where_the_name_tells_one_alone():
         for i, j, o, p, net in (("a", "b", "x", "y", "vcc"), ("c", "d", "z", "w", "rail"))
     )
     assert set(find_supplies(read_netlist(NetlistText(text + ".ends\n"))).power) == {"vcc", "rail"}
+
+
+def test_what_drives_the_sources_of_a_latch_is_a_pair_and_no_inverter():
+    """The second stage of a dynamic comparator. Where the latch stands on the rail itself, they are inverters."""
+    stage = """.subckt s xp xn op on vdd vss
+M1 mid xp vss vss nmos w=2u l=0.1u
+M2 midb xn vss vss nmos w=2u l=0.1u
+M3 mid xp vdd vdd pmos w=1u l=0.1u
+M4 midb xn vdd vdd pmos w=1u l=0.1u
+M5 op on mid vss nmos w=4u l=0.1u
+M6 on op midb vss nmos w=4u l=0.1u
+M7 op on vdd vdd pmos w=2u l=0.1u
+M8 on op vdd vdd pmos w=2u l=0.1u
+.ends
+"""
+    assert found(stage, "inverter") == set()
+    assert {frozenset({"M1", "M2"}), frozenset({"M3", "M4"})} <= found(stage, "symmetric_pair")
+    apart = stage.replace("op on mid vss", "op on vss vss").replace("on op midb vss", "on op vss vss")
+    assert {frozenset({"M1", "M3"}), frozenset({"M2", "M4"})} <= found(apart, "inverter")
