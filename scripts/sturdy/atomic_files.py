@@ -54,7 +54,7 @@ def replace_file(
     place = os.fspath(target)
     home, name = os.path.split(place)
     remove_leftovers(home or "." if folder is None else folder, name)
-    descriptor, part = _new_part(home, name, folder)
+    descriptor, part = _new_part(home, name, folder, 0o666 if mode is None else mode)
     try:
         try:
             if mode is not None and sys.platform != "win32":
@@ -147,13 +147,13 @@ def make_folder(path: Path) -> None:
         sync_folder(folder.parent)
 
 
-def _new_part(home: str, name: str, folder: int | None) -> tuple[int, str]:
-    """Return a new part file, open and locked."""
+def _new_part(home: str, name: str, folder: int | None, mode: int) -> tuple[int, str]:
+    """Return a new part file, open and locked; never with wider permissions than ``mode``."""
     for _ in range(_ATTEMPTS):
         # Not tempfile: importing it costs more than the write, and its files have mode 0600.
         part = os.path.join(home, f".{name}.{os.urandom(6).hex()}.part")
         try:
-            descriptor = os.open(part, _NEW, 0o666, dir_fd=folder)
+            descriptor = os.open(part, _NEW, mode, dir_fd=folder)
         except FileExistsError:
             continue
         if _lock(descriptor) is not False and _is_open_as(descriptor, part, folder):

@@ -97,3 +97,19 @@ def test_leftovers_of_all_files_are_removed_and_other_files_kept(tmp_path):
     remove_leftovers(tmp_path)
     assert names(tmp_path) == [".d", ".mine.part", "c.part"]
     remove_leftovers(tmp_path / "absent")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of Windows")
+def test_a_private_file_is_private_before_anything_is_in_it(tmp_path, monkeypatch):
+    """Whoever had opened it in between could read on."""
+    seen = []
+    opened = os.open
+
+    def watched(path, flags, mode=0o777, **more):
+        seen.append(mode)
+        return opened(path, flags, mode, **more)
+
+    monkeypatch.setattr(os, "open", watched)
+    replace_file(tmp_path / "token", b"secret", mode=0o600)
+    assert [mode for mode in seen if mode != 0o777] == [0o600]
+    assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600

@@ -7,7 +7,6 @@ import secrets
 import signal
 import socket
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from skillpack.skills.exceptions import SkillpackError
+from sturdy.atomic_files import replace_file
 
 if TYPE_CHECKING:
     import asyncio
@@ -55,15 +55,9 @@ def new_token(file: str | None) -> tuple[str, str]:
     token = secrets.token_urlsafe(32)
     if file is None:
         return token, f"every request needs the header 'Authorization: Bearer {token}'"
-    beside = f"{file}.{os.getpid()}"
     try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as stream:
-            stream.write(f"{token}\n")
-        Path(beside).replace(file)
+        replace_file(file, f"{token}\n".encode(), mode=0o600)
     except OSError as error:
-        with suppress(OSError):
-            Path(beside).unlink()
         raise HostError(f"the token file {file} cannot be written: {error.strerror}") from error
     return token, f"every request needs the token in {file}"
 
