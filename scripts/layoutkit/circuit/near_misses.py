@@ -1,13 +1,16 @@
 """What looks like part of a group and is in none with its like, each with the reason, in words.
 
-A designer is tempted to match devices that are drawn alike, that share gate and source, or of which one is driven by
-the other from the same rail. What holds against it is told, the most tempting first, in at most one line for every
-``DEVICES_A_LINE`` devices of the circuit.
+A designer is tempted to match devices that are drawn alike, that share a gate or a rail, or of which one is driven by
+the other from the same rail. What holds against it is told in at most one line for every ``DEVICES_A_LINE`` devices of
+the circuit. Where that is too few for all, the lines are told that name the most tempting pairs that none before names.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from heapq import heapify, heappop, heapreplace
+from itertools import combinations
+from math import log2
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.canonical import canonical_order, natural
@@ -15,7 +18,7 @@ from layoutkit.circuit.channels import gate_length
 from layoutkit.circuit.symmetry import is_capacitor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from layoutkit.circuit.channels import Channels
     from layoutkit.circuit.circuit import Device, RecognisedModule
@@ -26,21 +29,22 @@ _LOOSE = frozenset({"inverter", "ring_stage"})
 """Types of groups whose devices need not match one another."""
 _MOST_NAMED = 24
 """Most devices of a part of a line, and most parts of a line, that are named; of others the number is told."""
-_MOST_DUMMIES = 60
 
 
 class _Line(NamedTuple):
     """One line.
 
     Attributes:
-        rank: How tempting it is; a larger number first.
-        names: The devices that it names.
+        rank: How tempting its pairs are; a larger number first.
+        parts: The devices that it names, in the parts that it tells apart.
         text: The line.
+        summary: Whether it is of use only where no other line names its pairs.
     """
 
-    rank: int
-    names: frozenset[str]
+    rank: float
+    parts: tuple[tuple[str, ...], ...]
     text: str
+    summary: bool = False
 
 
 def near_misses(
@@ -53,27 +57,43 @@ def near_misses(
         groups: What was found in it.
         left_out: Devices that have the gate of a mirror and are not in it, in words, each with the reason.
     """
-    circuit = channels.circuit
     search = _Search(channels, groups)
     lines = [
-        _Line(9, frozenset(names.split(", ")), f"{names} {reason}")
+        _Line(9, tuple((name,) for name in names.split(", ")), f"{names} {reason}")
         for names, reason in left_out
         if not search.is_grouped(names)
     ]
-    lines += [*search.stages_behind(), *search.alike(), *search.on_one_gate(), *search.stacked()]
-    lines += [*search.passives(), *search.dummies()]
+    lines += [*search.alike(), *search.on_one_net(), *search.stacked()]
+    lines += [*search.others(), *search.dummies(), *search.of_both_types(), *search.of_one_type()]
+    most = len(channels.circuit.devices) // DEVICES_A_LINE
+    return _most_telling(lines, canonical_order(channels.circuit).device_ranks, most) if lines else ()
+
+
+def _most_telling(lines: Sequence[_Line], ranks: Mapping[str, int], most: int) -> tuple[str, ...]:
+    """Return at most ``most`` lines, each time the one with the most tempting pairs that none before it names.
+
+    Of each part its first device in ``ranks`` counts, so that neither names nor the order of cards decide.
+    """
+    places = [sorted(min(ranks.get(name, 0) for name in part) for part in line.parts) for line in lines]
+    pairs = [set(combinations(place, 2)) for place in places]
+    seen: set[tuple[int, int]] = set()
+
+    def gain(at: int) -> float:
+        return -lines[at].rank * (log2(1 + len(pairs[at] - seen)) + (0 if lines[at].summary else 0.01))
+
+    # Gains only fall: a line that is still the first when its gain is counted anew is the best one.
+    queue = [(gain(at), place, at) for at, place in enumerate(places)]
+    heapify(queue)
     told: list[str] = []
-    most = len(circuit.devices) // DEVICES_A_LINE
-    ranks = canonical_order(circuit).device_ranks if len(lines) > most else {}  # the order of cards decides nothing
-    lines.sort(key=lambda line: (-line.rank, sorted(ranks.get(name, 0) for name in line.names)))
-    naming: dict[str, list[frozenset[str]]] = defaultdict(list)  # device to the devices of each line that names it
-    for line in lines:
-        if len(told) == most:
-            break
-        if not any(line.names <= names for names in naming[min(line.names)]):
-            told.append(line.text)
-            for name in line.names:
-                naming[name].append(line.names)
+    while queue and len(told) < most and queue[0][0]:
+        before, place, at = queue[0]
+        now = gain(at)
+        if now == before:
+            told.append(lines[at].text)
+            seen |= pairs[at]
+            heappop(queue)
+        else:
+            heapreplace(queue, (now, place, at))
     return tuple(told)
 
 
@@ -87,6 +107,7 @@ class _Search:
         self._mos = [device for device in self._devices if device.id in channels.mos]
         self._supplies = channels.supplies
         self._groups: dict[str, list[RecognisedModule]] = defaultdict(list)
+        self._ward = {name: group for group in groups for name in group.properties.get("dummies", ())}
         self._logic = {name for group in groups if group.type == "inverter" for name in group.devices}
         self._stage: dict[str, tuple[str, int]] = {}  # device to its array of equal stages and its place there
         for group in groups:
@@ -104,36 +125,47 @@ class _Search:
         for device in self._devices:
             if device.is_mos and "l" in device.params:
                 kinds[device.type, device.model.lower(), gate_length(device)].append(device)
-        parts = [part for devices in kinds.values() for part in self._split(devices)]
-        return [line for part in parts if (line := self._alike(part)) is not None]
+        return [line for devices in kinds.values() for part in self._split(devices) for line in self._alike(part)]
 
     def _split(self, devices: list[Device]) -> list[list[Device]]:
         """Return devices of one model and length, by width and then by source where they are too many for a line."""
         keys: tuple[Callable[[Device], Hashable], ...] = (lambda d: d.params.get("w"), lambda d: d.terminals["s"])
         parts = [devices]
         for key in keys:
-            parts = [less for part in parts for less in (_by(part, key) if len(part) > _MOST_NAMED else [part])]
+            parts = [
+                less for part in parts for less in (_by(part, key) if len(self._cells(part)) > _MOST_NAMED else [part])
+            ]
         return parts
 
-    def _alike(self, devices: Sequence[Device]) -> _Line | None:
-        tied = [device for device in devices if self._is_tied(device)]
-        active = self._cells([device for device in devices if device.id in self._channels.mos])
-        cells = [*active, *([tied] if tied else [])]
-        if len(cells) < 2:
-            return None
-        differ = [word for word, key in _DIFFERENCES if not _all_share(cells, key)]
-        whole = {tuple(key(cell[0]) for _, key in _DIFFERENCES) for cell in cells}
-        if len(whole) < len(cells):  # some agree in all of these
-            differ.append("drains")
+    def _alike(self, devices: Sequence[Device]) -> list[_Line]:
+        cells = self._with_tied(devices)
+        one_size = len({device.params.get("w") for cell in cells for device in cell}) == 1
+        what = f"have one model and {'size' if one_size else 'length'} ({_size(devices[0], one_size)})"
         near = _common({(end, net) for end, net, _ in _links(cell)} for cell in cells)
         equal = _common(_links(cell) for cell in cells)
-        one_size = len({device.params.get("w") for device in devices}) == 1
-        what = f"model and {'size' if one_size else 'length'} ({_size(devices[0], one_size)})"
-        shown = _some(list(map(self._named, cells)), ", ")
-        text = f"{shown} have one {what}, but are not one group: their {_and(differ)} differ"
         logic = all(self._is_tied(cell[0]) or self._channels.is_switch(cell[0]) for cell in cells)
-        rank = 3 if logic else 4 + 2 * equal + near
-        return _Line(rank, frozenset(device.id for device in devices), text)
+        return self._apart(3 if logic else 4 + 2 * equal + near, cells, what)
+
+    def _with_tied(self, devices: Sequence[Device]) -> list[list[Device]]:
+        """Return transistors in parts that one group holds each, and those that are tied off and guard none in one."""
+        tied = [device for device in devices if self._is_tied(device) and device.id not in self._ward]
+        active = [device for device in devices if not self._channels.is_dummy(device) or is_capacitor(device)]
+        return [*self._cells([each for each in active if each not in tied]), *([tied] if tied else [])]
+
+    def _apart(self, rank: float, cells: Sequence[Sequence[Device]], what: str) -> list[_Line]:
+        """Return the line that tells in what the cells that have something in common differ; none for one group."""
+        if len(cells) < 2 and not any(self._overlapping(cell) for cell in cells):
+            return []
+        differ = [word for word, key in _DIFFERENCES if not _all_share(cells, key)]
+        whole = {tuple(key(cell[0]) for _, key in _DIFFERENCES) for cell in cells}
+        if len(whole) < len(cells) or not differ:  # some agree in all of these
+            differ.append("drains")
+        parts = [tuple(device.id for device in cell) for cell in cells]
+        if len(parts) == 1:
+            parts = [(name,) for name in parts[0]]
+        sized = "lengths" in differ and all(len({gate_length(each) for each in cell}) == 1 for cell in cells)
+        shown = _some([self._named(cell, sized=sized) for cell in cells], ", ")
+        return [_Line(rank, tuple(parts), f"{shown} {what}, but are not one group: their {_and(differ)} differ")]
 
     def _cells(self, devices: Sequence[Device]) -> list[list[Device]]:
         """Return devices in parts that one group holds each."""
@@ -163,98 +195,78 @@ class _Search:
             joined[id(part[name])].append(device)
         return list(joined.values())
 
-    def _named(self, cell: Sequence[Device]) -> str:
-        """Return the names of devices and what they are."""
-        names = _some([device.id for device in cell])
+    def _overlapping(self, cell: Sequence[Device]) -> list[str]:
+        """Return the groups that together hold a cell of which no group holds all; none for other cells."""
+        names = {device.id for device in cell}
+        groups = {group.id: group for device in cell for group in self._groups.get(device.id, ())}
+        if len(cell) < 2 or not groups or any(names <= self._members(group) for group in groups.values()):
+            return []
+        return [each.id for each in groups.values() if len(names & self._members(each)) > 1]
+
+    @staticmethod
+    def _members(group: RecognisedModule) -> set[str]:
+        return {*group.devices, *group.properties.get("cascodes", ())}
+
+    def _named(self, cell: Sequence[Device], *, sized: bool = False) -> str:
+        """Return the names of devices and what they are, with their gate length where ``sized``."""
         first = cell[0]
-        own = next(
-            (group for group in self._groups.get(first.id, ()) if len(cell) == 1 or cell[1].id in group.devices), None
-        )
-        if own is not None:
-            return f"{names} ({own.id})"
-        if not first.is_mos:
-            return names
-        if self._channels.is_dummy(first):
-            return f"{names} ({'dummies' if len(cell) > 1 else 'a dummy'})"
-        if self._channels.is_switch(first):
-            return f"{names} (a switch, gate on {first.terminals['g']})"
-        return f"{names} (gate on {first.terminals['g']})"
-
-    def stages_behind(self) -> list[_Line]:
-        """Return the transistors that follow a mirror or pair on its rail with another model or length."""
-        found: dict[tuple[str, tuple[str, ...], str, str], list[str]] = defaultdict(list)
-        leading: dict[tuple[str, str, str], tuple[str, ...]] = {}
-        on_rail: dict[tuple[str, str, str], list[Device]] = defaultdict(list)  # type, source and drain
-        for device in self._mos:
-            on_rail[device.type, device.terminals["s"], device.terminals["d"]].append(device)
-        for device in self._mos:
-            gate, source = device.terminals["g"], device.terminals["s"]
-            drivers = on_rail[device.type, source, gate] if source in self._supplies else ()
-            for driver in drivers[:_MOST_NAMED]:
-                own = {group.id for group in self._groups.get(device.id, ())}
-                groups = [group for group in self._groups.get(driver.id, ()) if group.id not in own]
-                alike = device.model.lower() == driver.model.lower() and gate_length(device) == gate_length(driver)
-                diode = driver.terminals["g"] == gate and not groups
-                if alike or diode or self._channels.is_switch(driver):
-                    continue
-                end = groups[0].id if groups else driver.id, device.type, source
-                if end not in leading:
-                    inside = groups[0].devices if groups else (driver.id,)
-                    leading[end] = tuple(name for name in inside if self._on(name, device.type, source))[:_MOST_NAMED]
-                group = f" of {groups[0].id}" if groups else ""
-                found[group, leading[end], source, _other_size(device, driver)].append(device.id)
-                break
-        return [
-            _Line(
-                2 if self._logic.issuperset(names) else 8 if group else 5,
-                frozenset((*names, *its)),
-                f"{_some(names)} {'follows' if len(names) == 1 else 'follow'} {' '.join(its)}{group} on {source}, "
-                f"but {'does' if len(names) == 1 else 'do'} not match: {reason}",
-            )
-            for (group, its, source, reason), names in found.items()
-        ]
-
-    def _on(self, name: str, mos_type: str, source: str) -> bool:
-        """Whether a device is a transistor of one type with its source on a net."""
-        device = self._circuit.device(name)
-        return device.type == mos_type and device.terminals["s"] == source
+        names, net = {device.id for device in cell}, first.terminals
+        several = self._overlapping(cell)
+        own = [group for group in self._groups.get(first.id, ()) if names <= self._members(group)]
+        if several:
+            what = f"{'each in ' if len(several) > 1 else ''}{_and(several, 'or')}"
+        elif own:
+            what = f"{'' if first.id in own[0].devices else 'cascodes of '}{own[0].id}"
+        elif not first.is_mos:
+            return _some([device.id for device in cell])
+        elif self._is_tied(first):
+            what = "dummies" if len(cell) > 1 else "a dummy"
+        elif net["d"] == net["s"]:
+            what = "a capacitor"
+        else:
+            what = f"{'a switch, ' if self._channels.is_switch(first) else ''}gate on {net['g']}"
+        return f"{_some([device.id for device in cell])} ({what}{f'; {_size(first, False)}' if sized else ''})"
 
     def is_grouped(self, names: str) -> bool:
         """Whether each of some devices is in a group."""
         return all(self._groups.get(name) for name in names.split(", "))
 
     def dummies(self) -> list[_Line]:
-        """Return the transistors that are tied off, in one line."""
-        tied = [device.id for device in self._devices if device.is_mos and self._is_tied(device)]
-        if len(tied) < 2:
-            return []
-        return [
-            _Line(
-                4,
-                frozenset(tied),
-                f"{_some(tied, most=_MOST_DUMMIES)} are dummies, which conduct nothing and match nothing",
-            )
-        ]
+        """Return the transistors that are tied off and what they guard, in one line."""
+        tied = [device for device in self._devices if device.is_mos and self._is_tied(device)]
+        wards = _by(tied, lambda device: self._ward[device.id].id if device.id in self._ward else "")
+        texts = []
+        parts: list[tuple[str, ...]] = []
+        for dummies in wards:
+            ward = self._ward.get(dummies[0].id)
+            beside = f" of {_some(ward.devices)} ({ward.id})" if ward else ""
+            texts.append(f"{_some([each.id for each in dummies])}{beside}")
+            parts += [tuple(each.id for each in dummies), *([tuple(ward.devices)] if ward else [])]
+        text = f"dummies, which carry no current and match nothing: {_some(texts, ', ')}"
+        return [_Line(4, tuple(parts), text)] if tied and (len(tied) > 1 or self._ward) else []
 
     def _is_tied(self, device: Device) -> bool:
         """Whether a transistor is off for good and no capacitor on a signal."""
         capacitor = is_capacitor(device) and device.terminals["g"] not in self._supplies
         return self._channels.is_dummy(device) and not capacitor
 
-    def on_one_gate(self) -> list[_Line]:
-        """Return the transistors on one gate and source whose models or lengths differ."""
-        found = []
+    def on_one_net(self) -> list[_Line]:
+        """Return the transistors of one type on one gate, or with their sources on one rail, that differ in size."""
         shared: dict[tuple[str, str, str], list[Device]] = defaultdict(list)
-        for device in self._mos:
-            shared[device.type, device.terminals["g"], device.terminals["s"]].append(device)
-        for (_, gate, source), each in shared.items():
-            devices = each[:_MOST_NAMED]
-            if len({(one.model.lower(), gate_length(one)) for one in devices}) > 1 and len(self._cells(devices)) > 1:
-                names = ", ".join(f"{device.id} ({_size(device, True)})" for device in devices)
-                text = (
-                    f"{names} share the gate {gate} and the source {source}, but are not one group: their sizes differ"
-                )
-                found.append(_Line(6, frozenset(device.id for device in devices), text))
+        for device in self._devices:
+            off = device.is_mos and device.id not in self._ward and device.terminals["d"] != device.terminals["s"]
+            for end in "gs" if device.id in self._channels.mos or off else "":
+                net = device.terminals[end]
+                if (end == "s") == (net in self._supplies):
+                    shared[end, device.type, net].append(device)
+        found = []
+        for (end, _, net), devices in shared.items():
+            cells = self._cells(devices)
+            if len(cells) > _MOST_NAMED:
+                cells = [cell for cell in cells if not self._channels.is_switch(cell[0])]
+            if len({(each.model.lower(), gate_length(each)) for cell in cells for each in cell}) > 1:
+                rank, what = (7, "gate") if end == "g" else (6, "source")
+                found += self._apart(rank, cells, f"have the {what} {net}")
         return found
 
     def stacked(self) -> list[_Line]:
@@ -272,7 +284,7 @@ class _Search:
         return [
             _Line(
                 5,
-                frozenset(name for pair in pairs for name in pair),
+                tuple(zip(*pairs, strict=True)),
                 f"{_and([f'{upper} stands on {lower}' for upper, lower in pairs[:_MOST_NAMED]])}, but "
                 f"{'does not match it' if len(pairs) == 1 else 'they do not match'}: {reason}",
             )
@@ -282,28 +294,66 @@ class _Search:
     def _ids(self, device: Device) -> list[str]:
         return [group.id for group in self._groups.get(device.id, ())]
 
-    def passives(self) -> list[_Line]:
-        """Return the resistors and capacitors of one model that are in no group together."""
-        kinds: dict[tuple[object, ...], list[Device]] = defaultdict(list)
-        for device in self._devices:
-            if device.type in ("resistor", "capacitor"):
-                kinds[device.type, device.model.lower(), device.params.get("w")].append(device)
+    def of_one_type(self) -> list[_Line]:
+        """Return all transistors of each type where they are few, which is the shortest way to tell them apart."""
+        found = []
+        for devices in _by([device for device in self._devices if device.is_mos], lambda device: device.type):
+            cells = self._with_tied(devices)
+            if len(cells) <= _MOST_NAMED:
+                lines = self._apart(6, cells, f"are {devices[0].type} transistors")
+                found += [line._replace(summary=True) for line in lines]
+        return found
+
+    def of_both_types(self) -> list[_Line]:
+        """Return the transistors of one size and both types."""
+        sizes: dict[Hashable, list[Device]] = defaultdict(list)
+        for device in self._mos:
+            if not self._channels.is_switch(device):
+                sizes[gate_length(device), device.params.get("w")].append(device)
+        found = []
+        for devices in sizes.values():
+            types = _by(devices, lambda device: device.type)
+            if len(types) > 1 and "w" in devices[0].params:
+                names = [tuple(device.id for device in each) for each in types]
+                shown = _and([f"{_some(part)} ({each[0].type})" for part, each in zip(names, types, strict=True)])
+                text = f"{shown} have one size ({_size(devices[0], True)}), but do not match: their types differ"
+                found.append(_Line(1, tuple(names), text))
+        return found
+
+    def others(self) -> list[_Line]:
+        """Return the resistors, capacitors and bipolar transistors that are in no group together, by their type."""
+        kinds = _by([d for d in self._devices if d.type in _OTHERS], lambda device: device.type)
         found = []
         rails = {*self._supplies.power, *self._supplies.ground}
-        for (kind, *_), devices in kinds.items():
-            cells = self._cells(devices[:_MOST_NAMED])
+        for devices in kinds:
+            cells = self._cells(devices)
             if len(cells) < 2:
                 continue
             nets = [{device.terminals[end] for device in cell for end in device.kind.ends} - rails for cell in cells]
-            joined = any(one & other for i, one in enumerate(nets) for other in nets[:i])
-            why = "no ratio of equal units joins them" if joined else "no signal net joins them"
-            names = frozenset(device.id for cell in cells for device in cell)
-            text = f"{', '.join(map(self._named, cells))} are {kind}s of one kind, but are not one group: {why}"
-            found.append(_Line(5 if joined else 4, names, text))
+            joined = _common(nets)
+            differ = [word for word, key in _OTHERS_DIFFER if not _all_share(cells, key)]
+            why = ["no ratio of equal units joins them" if joined else "no signal net joins them"]
+            why += [f"their {_and(differ)} differ"] if differ else []
+            parts = tuple(tuple(device.id for device in cell) for cell in cells[:_MOST_NAMED])
+            shown = _some(list(map(self._named, cells)), ", ")
+            text = f"{shown} are {_OTHERS[devices[0].type]}, but are not one group: {_and(why)}"
+            found.append(_Line(5 if joined else 4, parts, text))
         return found
 
 
+_OTHERS = {
+    "resistor": "resistors",
+    "capacitor": "capacitors",
+    "npn": "bipolar transistors",
+    "pnp": "bipolar transistors",
+}
+_OTHERS_DIFFER: tuple[tuple[str, Callable[[Device], object]], ...] = (
+    ("models", lambda device: device.model.lower()),
+    ("widths", lambda device: device.params.get("w")),
+)
 _DIFFERENCES: tuple[tuple[str, Callable[[Device], object]], ...] = (
+    ("models", lambda device: device.model.lower()),
+    ("lengths", gate_length),
     ("gates", lambda device: device.terminals["g"]),
     ("sources", lambda device: device.terminals["s"]),
     ("bodies", lambda device: device.terminals.get("b")),
@@ -359,11 +409,11 @@ def _other_size(device: Device, other: Device) -> str:
     return f"the lengths are {lengths[0]:g} and {lengths[1]:g} um"
 
 
-def _some(names: Sequence[str], joint: str = " ", most: int = _MOST_NAMED) -> str:
+def _some(names: Sequence[str], joint: str = " ") -> str:
     """Return names, the first ones where there are more."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return joint.join(names[:most]) + more
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return joint.join(names[:_MOST_NAMED]) + more
 
 
-def _and(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+def _and(words: Sequence[str], last: str = "and") -> str:
+    return f" {last} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
