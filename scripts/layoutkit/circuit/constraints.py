@@ -232,6 +232,13 @@ class Constraints:
         }
         return {**found, "supplies": stated_data(self.supplies[0])} if self.supplies else found
 
+    def devices_in(self, *sections: str) -> set[str]:
+        """Return the devices that the entries of some sections name."""
+        entries = [entry for section in sections for entry in getattr(self, section)]
+        pairs = {name for entry in entries if isinstance(entry, SymmetryGroup) for pair in entry.pairs for name in pair}
+        names = ("self_symmetric", "devices")
+        return pairs | {name for entry in entries for field in names for name in getattr(entry, field, ())}
+
     @cached_property
     def images(self) -> dict[str, str]:
         """Second net of each pair of nets, mapped to its first net, as stated in the first group with the pair."""
@@ -281,7 +288,9 @@ ENTRIES: dict[str, type[Any]] = {
 }
 """Name of each list of constraints to the class of its entries."""
 _ALWAYS = ("symmetry", "matching", "net_priorities")
-_OF_DEVICES = ("symmetry", "matching", "proximity", "alignment", "ordering", "abutment")
+OF_PLACES = ("alignment", "ordering", "abutment")
+"""The sections that state where devices lie, besides what mirrors or surrounds them."""
+_OF_DEVICES = ("symmetry", "matching", "proximity", *OF_PLACES)
 
 
 def _entry(kind: type[Any], entry: Mapping[str, Any]) -> Any:

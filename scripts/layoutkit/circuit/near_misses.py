@@ -59,7 +59,7 @@ def near_misses(
     """
     search = _Search(channels, groups)
     lines = [
-        _Line(9, tuple((name,) for name in names.split(", ")), f"{names} {reason}")
+        _Line(40, tuple((name,) for name in names.split(", ")), f"{names} {reason}")
         for names, reason in left_out
         if not search.is_grouped(names)
     ]
@@ -75,11 +75,12 @@ def _most_telling(lines: Sequence[_Line], ranks: Mapping[str, int], most: int) -
     Of each part its first device in ``ranks`` counts, so that neither names nor the order of cards decide.
     """
     places = [sorted(min(ranks.get(name, 0) for name in part) for part in line.parts) for line in lines]
-    pairs = [set(combinations(place, 2)) for place in places]
+    pairs = [set(combinations(place, 2)) or {(place[0], place[0])} for place in places]
     seen: set[tuple[int, int]] = set()
 
     def gain(at: int) -> float:
-        return -lines[at].rank * (log2(1 + len(pairs[at] - seen)) + (0 if lines[at].summary else 0.01))
+        new = len(pairs[at] - seen)
+        return -lines[at].rank * (log2(max(new, 1)) if lines[at].summary else log2(1 + new) + 0.01)
 
     # Gains only fall: a line that is still the first when its gain is counted anew is the best one.
     queue = [(gain(at), place, at) for at, place in enumerate(places)]

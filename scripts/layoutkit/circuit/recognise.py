@@ -31,7 +31,7 @@ from layoutkit.circuit.ratios import ResistorRatios, bipolar_arrays, capacitor_r
 from layoutkit.circuit.stages import inverters, ring_stages
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.circuit.switches import switch_groups
-from layoutkit.circuit.symmetry import SymmetricStructure, facing_nets, find_symmetry, is_capacitor
+from layoutkit.circuit.symmetry import SymmetricStructure, facing_nets, find_symmetry, is_capacitor, off_end
 from layoutkit.circuit.symmetry_graph import same_size
 
 if TYPE_CHECKING:
@@ -213,24 +213,28 @@ class _Recognition:
     def _dummies(self) -> dict[tuple[str, tuple[str, ...]], list[str]]:
         """Return the user's dummies by the group that they guard: the first matched one with their unit and body.
 
-        Where none has their gate length, it is the first one with their width.
+        One on a net that their other end is on goes before others. Where none has their gate length, it is one with
+        their width.
         """
         tied = [d for d in self._circuit.devices if d.is_mos and self._channels.is_dummy(d) and not is_capacitor(d)]
         guarded: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
         if not tied:
             return guarded
-        units: dict[tuple[Any, ...], tuple[str, tuple[str, ...]]] = {}
+        wards: dict[tuple[Any, ...], dict[tuple[str, tuple[str, ...]], set[str]]] = defaultdict(dict)
         for name, module_type in MODULE_TYPES.items():
             for group in self._found[name] if module_type.matched else ():
                 for device in map(self._circuit.device, group.devices):
                     if device.is_mos:
-                        units.setdefault(_unit(device), (name, group.devices))
-        for unit, ward in list(units.items()):
-            units.setdefault(_any_length(unit), ward)
+                        wards[_unit(device)].setdefault((name, group.devices), set()).update(device.terminals.values())
+        for unit, nets_of in list(wards.items()):
+            for ward, nets in nets_of.items():
+                wards[_any_length(unit)].setdefault(ward, set()).update(nets)
         for device in tied:
-            found = units.get(_unit(device)) or units.get(_any_length(_unit(device)))
-            if found:
-                guarded[found].append(device.id)
+            unit = _unit(device)
+            near = wards.get(unit) or wards.get(_any_length(unit)) or {}
+            end = off_end(device)
+            if near:
+                guarded[next((ward for ward, nets in near.items() if end in nets), next(iter(near)))].append(device.id)
         return guarded
 
     @cached_property

@@ -18,7 +18,7 @@ from layoutkit.circuit.constraints import (
 from layoutkit.circuit.passive_map import shared_nets
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.roles import find_roles
-from layoutkit.circuit.symmetry import decouples, is_tied
+from layoutkit.circuit.symmetry import decouples, is_tied, off_end
 from layoutkit.errors import listed
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _idle_devices(circuit: Circuit) -> tuple[ProximityGroup, ...]:
     guarding = {name for group in roles.groups for name in group.properties.get("dummies", ())}
     for group in roles.groups:
         dummies = [circuit.device(name) for name in group.properties.get("dummies", ())]
-        tied = [device for device in dummies if is_tied(device)]
+        tied = [device for device in dummies if off_end(device) is not None]
         units = {_finger(device) for device in tied}
         wards = [name for name in group.devices if _finger(circuit.device(name)) in units]
         if tied and wards:

@@ -261,6 +261,17 @@ def is_tied(device: Device) -> bool:
     return device.is_mos and len(set(device.terminals.values())) == 1
 
 
+def off_end(device: Device) -> str | None:
+    """Return the net of an end of a dummy of which all else is on the net of its body; None for other devices."""
+    if not device.is_mos:
+        return None
+    net = device.terminals
+    ends = [net["d"], net["s"]]
+    if net["g"] != net["b"] or net["b"] not in ends:
+        return None
+    return ends[ends[0] == net["b"]]
+
+
 def decouples(device: Device, rails: AbstractSet[str]) -> bool:
     """Return whether a device is a capacitor between two of the supplies ``rails``."""
     if is_capacitor(device):

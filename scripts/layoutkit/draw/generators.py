@@ -35,7 +35,7 @@ class BlockSpec:
         bulk_net: Net of the ring around them; empty for none.
         dummies: Dummies at each end of a block of several.
         strings: Ids of resistors in series in their order, see ``ResistorSpec``.
-        guards: Ids of resistors that are dummies, see ``ResistorSpec``.
+        guards: Resistors that are dummies, see ``ResistorSpec``.
         parallel: Whether capacitors have equal plates on the same nets and are drawn as one.
         matched: Whether capacitors match, so that their plates should have one centroid.
     """
@@ -46,7 +46,7 @@ class BlockSpec:
     bulk_net: str = ""
     dummies: int = 0
     strings: tuple[tuple[str, ...], ...] = ()
-    guards: tuple[str, ...] = ()
+    guards: tuple[tuple[str, str], ...] = ()
     parallel: bool = False
     matched: bool = True
 

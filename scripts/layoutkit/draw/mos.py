@@ -79,10 +79,11 @@ class Transistor:
 
 @dataclass(frozen=True)
 class Guard:
-    """A dummy of the netlist, with all terminals on the bulk net, that is drawn at the ends of rows.
+    """A dummy of the netlist, with its gate and at least one end on the bulk net, that is drawn at the ends of rows.
 
     Attributes:
         id: Instance name.
+        end: Net of its other end.
         width: Total channel width. [dbu]
         length: Channel length. [dbu]
     """
@@ -90,6 +91,7 @@ class Guard:
     id: str
     width: int
     length: int
+    end: str
 
 
 @dataclass(frozen=True)
@@ -375,19 +377,24 @@ def with_guards(rows: Sequence[Row], guards: Sequence[Guard], bulk_net: str) -> 
     Args:
         rows: The rows of one module; the fingers of all have one width, of which those of ``guards`` are multiples.
         guards: The dummies.
-        bulk_net: Net of all their terminals.
+        bulk_net: Net of all their terminals, but for the other end of each.
     """
     own = rows[0].fingers[0]
     found = list(rows)
     lengths = sorted({guard.length for guard in guards}, key=lambda length: (abs(length - own.length), length))
     for length in lengths:
-        names = [g.id for g in guards if g.length == length for _ in range(g.width // own.width)]
-        while names:
-            here, names = names[: 2 * len(rows)], names[2 * len(rows) :]
-            here += [""] * (2 * len(rows) - len(here))
+        off = Finger("", bulk_net, bulk_net, bulk_net, own.width, length)
+        alike = [guard for guard in guards if guard.length == length]
+        ends = [replace(off, unit=g.id, right=g.end) for g in alike for _ in range(g.width // own.width)]
+        while ends:
+            here, ends = ends[: 2 * len(rows)], ends[2 * len(rows) :]
+            here += [off] * (2 * len(rows) - len(here))
             for number, row in enumerate(found):
-                off = Finger("", bulk_net, bulk_net, bulk_net, own.width, length)
-                ends = [replace(off, unit=name) for name in here[2 * number : 2 * number + 2]]
+                left, right = here[2 * number : 2 * number + 2]
+                if row.fingers[0].left == left.left:  # what it shares with its neighbour lies inside
+                    left = replace(left, left=left.right, right=left.left)
+                if row.fingers[-1].right != right.left:
+                    right = replace(right, left=right.right, right=right.left)
                 breaks = frozenset(i + 1 for i in row.breaks)
-                found[number] = replace(row, fingers=(ends[0], *row.fingers, ends[1]), breaks=breaks)
+                found[number] = replace(row, fingers=(left, *row.fingers, right), breaks=breaks)
     return tuple(found)

@@ -207,7 +207,7 @@ class _Drawing:
             cell=cell,
             layout=layout,
             pins=tuple(Pin(net, self.tech.conductors[1].name, moved(area)) for net, area in pins),
-            devices=(*(resistor.id for resistor in self.spec.resistors), *self.spec.guards),
+            devices=(*(resistor.id for resistor in self.spec.resistors), *(name for name, _ in self.spec.guards)),
             instances=tuple(instances),
             symmetry_axis_x=(extent.right - extent.left) // 2 if symmetric else None,
             bbox=moved(extent),

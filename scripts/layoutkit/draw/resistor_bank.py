@@ -32,7 +32,7 @@ class ResistorSpec:
         strings: Ids of resistors in series, in their order: the first's ``n`` is the second's ``p``, and so on. The
             bars of a string lie in its order, and a net between two of them joins two bars only. Several strings, and
             resistors in none, are interleaved.
-        guards: Dummies of the netlist, which have both ends on ``bulk_net``: they are some of the dummy bars.
+        guards: Dummies of the netlist, which are some of the dummy bars: each with the net of both its ends.
     """
 
     name: str
@@ -42,7 +42,7 @@ class ResistorSpec:
     ring: bool = True
     labels: bool = True
     strings: tuple[tuple[str, ...], ...] = ()
-    guards: tuple[str, ...] = ()
+    guards: tuple[tuple[str, str], ...] = ()
 
     @property
     def inner_nets(self) -> frozenset[str]:
@@ -154,8 +154,8 @@ class BankPlan:
         spec, pitch = self.spec, self.sizes.pitch
         by_id = {resistor.id: resistor for resistor in spec.resistors}
         count = dict.fromkeys(by_id, 0)
-        names = [*spec.guards, *[""] * (2 * spec.dummies - len(spec.guards))]
-        bars = [Bar(i * pitch, None, name, spec.bulk_net, spec.bulk_net) for i, name in enumerate(names[0::2])]
+        ends = [*spec.guards, *[("", spec.bulk_net)] * (2 * spec.dummies - len(spec.guards))]
+        bars = [Bar(i * pitch, None, name, net, net) for i, (name, net) in enumerate(ends[0::2])]
         for device, place_in_string in self._order():
             resistor, number = by_id[device], count[device]
             count[device] += 1
@@ -164,8 +164,8 @@ class BankPlan:
             turned = place if place_in_string is None else place_in_string
             low, high = (after, before) if turned % 2 else (before, after)
             bars.append(Bar(len(bars) * pitch, resistor, f"{device}_{number + 1}", low, high))
-        for name in names[1::2]:
-            bars.append(Bar(len(bars) * pitch, None, name, spec.bulk_net, spec.bulk_net))
+        for name, net in ends[1::2]:
+            bars.append(Bar(len(bars) * pitch, None, name, net, net))
         return bars
 
     def _order(self) -> list[tuple[str, int | None]]:
@@ -202,7 +202,8 @@ class BankPlan:
     def _tracks(self, *, high: bool) -> list[Track]:
         """Return the rails of one side from the bars outward: links first, then the terminals over the whole bank."""
         sizes = self.rows
-        terminals = {net for r in self.spec.resistors for net in (r.p, r.n)} - self.spec.inner_nets
+        nets = [net for r in self.spec.resistors for net in (r.p, r.n)] + [net for _, net in self.spec.guards]
+        terminals = set(nets) - self.spec.inner_nets
         spans: dict[str, tuple[int, int]] = {}
         for bar in self.bars:
             net = bar.high if high else bar.low
@@ -222,7 +223,7 @@ class BankPlan:
                 tracks.append(track := Track())
             track.rails.append((net, *span))
         whole = self._whole()
-        in_order = dict.fromkeys(net for r in self.spec.resistors for net in (r.p, r.n))  # as in a bank's mirror image
+        in_order = dict.fromkeys(nets)  # as in a bank's mirror image
         tracks += [Track([(net, *whole)]) for net in in_order if net in spans and net in terminals]
         return tracks
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.circuit.across_cells import MOST_MATCHED
 from layoutkit.circuit.canonical import natural
 from layoutkit.circuit.clocks import is_clock
+from layoutkit.circuit.constraints import OF_PLACES
 from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.roles import find_roles
@@ -249,10 +250,7 @@ def _in_parallel(
     Devices that are named in constraints on symmetry or places stay alone.
     """
     loads = device_currents(constraints, circuit)
-    named = {device for group in constraints.symmetry for pair in group.pairs for device in pair}
-    named.update(device for group in constraints.symmetry for device in group.self_symmetric)
-    for section in (constraints.proximity, constraints.alignment, constraints.ordering, constraints.abutment):
-        named.update(device for entry in section for device in entry.devices)
+    named = constraints.devices_in("symmetry", "proximity", *OF_PLACES)
     found: dict[Any, list[tuple[Device, Sizing]]] = {}
     for device, sizing in single:
         free = device.id in loads and device.id not in named

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutkit.circuit.circuit import Device
 from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.roles import find_roles
-from layoutkit.circuit.symmetry import is_tied
+from layoutkit.circuit.symmetry import is_tied, off_end
 from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror, mirror_plan
 from layoutkit.draw.deep_well import isolate
 from layoutkit.draw.group import GroupSpec, drawn_plan, group_plans
@@ -417,7 +417,7 @@ def _drawn_as_named(
 def _guards(technology: Technology, group: Group) -> tuple[Guard, ...]:
     """Return the dummies of the netlist that a group gets, as they are to be drawn."""
     return tuple(
-        Guard(each.id, sizing.finger_width * sizing.fingers, sizing.length)
+        Guard(each.id, sizing.finger_width * sizing.fingers, sizing.length, off_end(each) or group.bulk_net)
         for each in group.guards
         for sizing in [size(each, technology, 1)]
     )

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
+from layoutkit.circuit.constraints import OF_PLACES
 from layoutkit.draw.plate import wide_space
 from layoutkit.flow.groups import PARALLEL
 from layoutkit.flow.passive_modules import PassiveGroup
@@ -137,9 +138,7 @@ def _base_layers(technology: Technology, text: str) -> set[str]:
 
 def covers(drawn: Sequence[Drawn], technology: Technology, constraints: Constraints) -> list[_Cover]:
     """Return the capacitors that may lie over other modules and are large enough for it, the largest first."""
-    critical = critical_devices(constraints)
-    for section in (constraints.proximity, constraints.alignment, constraints.ordering, constraints.abutment):
-        critical |= {name for entry in section for name in entry.devices}  # whose places are stated
+    critical = critical_devices(constraints) | constraints.devices_in("proximity", *OF_PLACES)
     total = sum(item.module.bbox.area() for item in drawn)
     found = []
     for item in drawn:
@@ -157,9 +156,7 @@ def covers(drawn: Sequence[Drawn], technology: Technology, constraints: Constrai
 
 def critical_devices(constraints: Constraints) -> set[str]:
     """Return the devices over which nothing may lie: those that are matched or symmetric."""
-    matched = {device for group in constraints.matching for device in group.devices}
-    pairs = {device for group in constraints.symmetry for pair in group.pairs for device in pair}
-    return matched | pairs | {device for group in constraints.symmetry for device in group.self_symmetric}
+    return constraints.devices_in("matching", "symmetry")
 
 
 def _cover(technology: Technology, module: Module, spec: PassiveSpec) -> _Cover | None:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.canonical import natural
+from layoutkit.circuit.constraints import OF_PLACES
 from layoutkit.circuit.passive_map import shared_nets
 from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.roles import find_roles
@@ -27,7 +28,7 @@ from layoutkit.flow.groups import PARALLEL
 from layoutkit.technology.passive_sizes import PassiveSize, bars_of, unit_bar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import klayout.db as kdb
 
@@ -96,7 +97,8 @@ class PassiveGroup:
 
         The bars of resistors in a ratio all lie in one direction.
         """
-        return len(self.devices) == 1 and self.type == "single" and not self.unit and self.devices[0].type in TURNED
+        alone = len(self.devices) == 1 and not self.guards
+        return alone and self.type == "single" and not self.unit and self.devices[0].type in TURNED
 
 
 def group_passives(
@@ -116,7 +118,10 @@ def group_passives(
         for device in circuit.devices
         if not device.is_mos
     }
-    groups, notes, taken = [], [], set[str]()
+    groups: list[PassiveGroup] = []
+    notes, taken = [], set[str]()
+    named = constraints.devices_in("symmetry", "matching", *OF_PLACES)
+    idle = [device for device in circuit.devices if _is_idle(device) and device.id not in named]
     for wanted in constraints.matching:
         devices = [circuit.device(name) for name in wanted.devices]
         if devices[0].is_mos or devices[0].type not in ARRAYS:
@@ -129,11 +134,21 @@ def group_passives(
                 f"differ in flavour, w, l or body, or are plates in series (equal w and l, with m for the ratio, share "
                 f"one): {split}"
             )
-        found = [_group(technology, part, bulks[part[0].id] or substrate) for part in parts]
-        groups += [replace(group, matched=True) for group in found]
+        for part in parts:
+            guards = tuple(_guards_of(technology, part, (each for each in idle if each.id not in taken), bulks))
+            group = _group(technology, part, bulks[part[0].id] or substrate)
+            groups.append(replace(group, matched=True, guards=guards))
+            taken.update(device.id for device in guards)
         taken.update(wanted.devices)
-    rest = [device for device in circuit.devices if device.id in bulks and device.id not in taken]
     pairs = {name for group in constraints.symmetry for pair in group.pairs for name in pair}
+    beside: dict[str, tuple[Device, ...]] = {}  # the dummies beside each of two images
+    for one, other in (map(circuit.device, pair) for group in constraints.symmetry for pair in group.pairs):
+        if not taken & {one.id, other.id} and one.kind == other.kind:
+            guards = _guards_of(technology, [one, other], (each for each in idle if each.id not in taken), bulks)
+            half = len(guards) // 2
+            beside |= {one.id: tuple(guards[:half]), other.id: tuple(guards[half : 2 * half])}
+            taken.update(device.id for device in guards[: 2 * half])
+    rest = [device for device in circuit.devices if device.id in bulks and device.id not in taken]
     alone = {device.id: device for device in rest if device.kind.together == 1 or device.id in pairs}
     banks, reasons = _ratio_banks(circuit, technology, [each for each in rest if each.id not in alone], bulks)
     groups += banks
@@ -148,7 +163,7 @@ def group_passives(
         in_strings = {device.id for string in strings for device in string}
         other = [device for device in part if device.id not in in_strings]
         groups += [_group(technology, bank, bulks[part[0].id]) for bank in _in_banks(other)]
-    placed = {*pairs, *_placed(constraints)}
+    placed = pairs | constraints.devices_in(*OF_PLACES)
     for part in _in_parallel([device for device in alone.values() if device.id not in placed]):
         groups.append(replace(_group(technology, part, bulks[part[0].id]), type=PARALLEL))
         alone = {name: device for name, device in alone.items() if device not in part}
@@ -156,7 +171,10 @@ def group_passives(
         groups.append(_group(technology, part, bulks[part[0].id]))
         alone = {name: device for name, device in alone.items() if device not in part}
     images = _images(circuit, constraints)
-    groups += [_group(technology, [images.get(name, device)], bulks[name]) for name, device in alone.items()]
+    groups += [
+        replace(_group(technology, [images.get(name, device)], bulks[name]), guards=beside.get(name, ()))
+        for name, device in alone.items()
+    ]
     return tuple(groups), tuple(notes)
 
 
@@ -249,10 +267,23 @@ def _ratio_bank(
     return banks
 
 
+def _guards_of(
+    technology: Technology, part: Sequence[Device], idle: Iterable[Device], bulks: Mapping[str, str]
+) -> list[Device]:
+    """Return the dummies of the netlist that are bars like those of a matched group, at most two or half as many."""
+    first = part[0]
+    if first.type != "resistor":
+        return []
+    width, length = (_dbu(technology, size) for size in (first.w, first.l))
+    folded = bars_of(technology, technology.passive(first.model), width, length)
+    like = (first.model, bulks[first.id], width, length // folded)
+    alike = [d for d in idle if (d.model, bulks[d.id], *(_dbu(technology, size) for size in (d.w, d.l))) == like]
+    return alike[: max(2, folded * sum(device.m for device in part) // 2)]
+
+
 def _is_idle(device: Device) -> bool:
-    """Return whether a device is a single bar with both ends on its body's net, which only guards others."""
-    nets = set(device.terminals.values())
-    return device.type == "resistor" and device.m == 1 and len(nets) == 1
+    """Return whether a device is a single bar with both ends on one net, which only guards others."""
+    return device.type == "resistor" and device.m == 1 and device.terminals["p"] == device.terminals["n"]
 
 
 def _bank_parts(
@@ -299,13 +330,6 @@ def _with_strings(group: PassiveGroup, chains: Sequence[Sequence[Device]]) -> Pa
     """Return a bank whose resistors are some strings, each in its order, and single ones."""
     strings = tuple(tuple(device.id for device in chain) for chain in chains if len(chain) > 1)
     return replace(group, strings=strings)
-
-
-def _placed(constraints: Constraints) -> Iterator[str]:
-    """Yield the devices for whose modules the constraints state places, such as the load of each stage of a ring."""
-    for section in (constraints.alignment, constraints.ordering, constraints.abutment):
-        for entry in section:
-            yield from entry.devices
 
 
 def _in_banks(devices: Sequence[Device]) -> list[list[Device]]:
@@ -423,7 +447,7 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
         along = _along([device for device in group.devices if device.id in string])
         nets.update(zip(string, along, strict=True))
     devices = tuple((device.id, _size(technology, group, device), nets[device.id]) for device in group.devices)
-    guards = tuple(device.id for device in group.guards)
+    guards = tuple((device.id, device.terminals["p"]) for device in group.guards)
     ends = dummies if len(devices) > 1 or group.unit else 0
     spec = BlockSpec(group.name, group.spec, devices, group.bulk_net, ends, group.strings, guards)
     return draw_block(layout, technology, replace(spec, parallel=group.type == PARALLEL, matched=group.matched))

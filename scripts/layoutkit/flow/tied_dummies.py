@@ -1,7 +1,8 @@
-"""Where the dummies of a netlist are drawn: transistors with all terminals on one net, which are always off.
+"""Where the dummies of a netlist are drawn: transistors that are off, with gate and one end on the net of their body.
 
 A dummy goes to the ends of the rows of the matched group that it guards, in place of a dummy that the netlist lacks, if
-it has the flavour and body of the group and fingers of its width, or of a multiple of it. Groups that are each other's
+it has the flavour and body of the group and fingers of its width, or of a multiple of it, and its other end is on the
+net of the body too, or on one of the group's. Groups that are each other's
 mirror images get equal ones, and none gets more dummy fingers than it has fingers. Equal dummies that are left, and
 equal transistors that are capacitors between supplies, are one block of rows with shared diffusions.
 """
@@ -12,8 +13,9 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.constraints import OF_PLACES
 from layoutkit.circuit.roles import find_roles
-from layoutkit.circuit.symmetry import decouples, is_tied
+from layoutkit.circuit.symmetry import decouples, is_tied, off_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -28,16 +30,15 @@ FEWEST = 4
 
 def idle_devices(circuit: Circuit, constraints: Constraints) -> tuple[Device, ...]:
     """Return the transistors that only guard or decouple, without those that constraints match or place."""
-    named = {name for group in constraints.symmetry for pair in group.pairs for name in pair}
-    named.update(name for group in constraints.symmetry for name in group.self_symmetric)
-    for section in (constraints.matching, constraints.alignment, constraints.ordering, constraints.abutment):
-        named.update(name for entry in section for name in entry.devices)
-    supplies = find_roles(circuit).supplies
-    rails = {*supplies.power, *supplies.ground}
+    named = constraints.devices_in("symmetry", "matching", *OF_PLACES)
+    roles = find_roles(circuit)
+    rails = {*roles.supplies.power, *roles.supplies.ground}
+    guards = {name for group in roles.groups for name in group.properties.get("dummies", ()) if name not in named}
     return tuple(
         device
         for device in circuit.devices
-        if device.is_mos and device.id not in named and (is_tied(device) or decouples(device, rails))
+        if (device.id in guards and off_end(device))
+        or (device.is_mos and device.id not in named and (is_tied(device) or decouples(device, rails)))
     )
 
 
@@ -67,18 +68,19 @@ def guarded(
     wards = {
         name: group.devices for group in find_roles(circuit).groups for name in group.properties.get("dummies", ())
     }
-    alike: dict[tuple[tuple[int, ...], int, int], list[Device]] = defaultdict(list)
+    alike: dict[tuple[tuple[int, ...], int, int, str | None], list[Device]] = defaultdict(list)
     left: list[Device] = []
     for device in idle:
         sizing, names = sized(device), wards.get(device.id, ())
         near = {owner[name] for name in (*names, *(image.get(name, name) for name in names)) if name in owner}
         places = tuple(sorted(number for number in near if _fits(device, sizing, groups[number])))
-        if places and is_tied(device):
-            alike[places, sizing.finger_width * sizing.fingers, sizing.length].append(device)
+        end = off_end(device)
+        if places and end is not None:
+            alike[places, sizing.finger_width * sizing.fingers, sizing.length, end].append(device)
         else:
             left.append(device)
     found = list(groups)
-    for (places, width, _), devices in alike.items():
+    for (places, width, *_), devices in alike.items():
         share = len(devices) // len(places)
         for number in places:
             group = found[number]
@@ -96,4 +98,5 @@ def guarded(
 def _fits(device: Device, sizing: Sizing, group: Group) -> bool:
     """Return whether a dummy can be drawn in fingers as wide as those of a group, on its diffusion."""
     same = (device.model, device.terminals["b"]) == (group.devices[0].model, group.bulk_net)
-    return same and sizing.finger_width % group.sizing[0].finger_width == 0
+    nets = {net for each in group.devices for net in each.terminals.values()}
+    return same and off_end(device) in nets and sizing.finger_width % group.sizing[0].finger_width == 0

@@ -402,3 +402,22 @@ def test_resistors_without_a_ring_between_them_keep_the_distance_of_all_their_la
         shapes = kdb.Region(layout.top_cell().begin_shapes_rec(layout.layer(number, 0))).merged()
         assert shapes.count() > 1
         assert not shapes.space_check(space).count()
+
+
+@pytest.mark.parametrize("technology", ["sg13g2", "gf180mcuD"])
+def test_resistor_dummies_on_a_rail_that_is_not_their_body_lie_beside_the_pair(tmp_path, technology):
+    model = {"sg13g2": "rhigh", "gf180mcuD": "ppolyf_u"}[technology]
+    loads = "\n".join(
+        f"R{name} vdd {net} vss {model} w=1u l=10u" for name, net in [(1, "x"), (2, "y"), (3, "vdd"), (4, "vdd")]
+    )
+    pair = "M1 x a t vss nmos W=4u L=1u\nM2 y b t vss nmos W=4u L=1u\nM3 t t vss vss nmos W=4u L=1u"
+    text = f".subckt loaded a b x y t vdd vss\n{pair}\n{loads}\n.ends\n"
+    report = build_layout(
+        LayoutRequest(netlist_text=text, technology=technology, workspace=str(tmp_path), last_stage="metrics")
+    )
+    assert report["drc"]["passed"]
+    assert report["lvs"]["matched"]
+    modules = [set(module["devices"]) for module in report["modules"] if "M1" not in module["devices"]]
+    beside = [devices & {"R3", "R4"} for devices in modules if devices & {"R1", "R2"}]
+    assert set().union(*beside) == {"R3", "R4"}
+    assert len({len(each) for each in beside}) == 1

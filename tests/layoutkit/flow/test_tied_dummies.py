@@ -6,7 +6,9 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.circuit import read_netlist
+from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.suggested_constraints import suggest_constraints
+from layoutkit.circuit.symmetry import off_end
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.technology import load
@@ -127,3 +129,42 @@ def test_what_lies_beside_a_group_is_suggested(tmp_path):
     assert found["dummies of the current mirror"] == {"M1", "M2", "MD1", "MD2"}
     assert found["equal dummies"] == {"MD5", "MD6", "MD7"}
     assert found["decoupling of vdd and vss"] == {"MC1", "MC2"}
+
+
+OFF = """* an amplifier whose loads and tail have dummies with one end on a signal
+.subckt off a b out bias vdd vss
+M1 x a t vss nmos W=4u L=1u
+M2 out b t vss nmos W=4u L=1u
+M3 x x vdd vdd pmos W=4u L=1u
+M4 out x vdd vdd pmos W=4u L=1u
+M5 t bias vss vss nmos W=4u L=1u
+M6 bias bias vss vss nmos W=4u L=1u
+MD1 out vdd vdd vdd pmos W=4u L=1u
+MD2 vdd vdd x vdd pmos W=4u L=1u
+MD3 vss vss t vss nmos W=4u L=1u
+.ends
+"""
+
+
+@pytest.mark.parametrize("technology", ["sky130A", "sg13g2"])
+def test_dummies_that_end_on_a_signal_lie_in_the_rows_of_the_group_on_it(tmp_path, technology):
+    report = built(tmp_path, OFF, technology)
+    modules = [set(module["devices"]) for module in report["modules"]]
+    assert {"M3", "M4", "MD1", "MD2"} in modules
+    (tail,) = [devices for devices in modules if "MD3" in devices]
+    assert tail in ({"M5", "M6", "MD3"}, {"M1", "M2", "MD3"})
+
+
+def test_what_conducts_or_lies_in_another_body_is_no_dummy():
+    text = ".subckt c a o t vdd vss\n{}\n.ends\n"
+    ends = {
+        "M1 o vss vss vss nmos W=1u L=1u": "o",
+        "M1 vss vss o vss nmos W=1u L=1u": "o",
+        "M1 vss vss vss vss nmos W=1u L=1u": "vss",
+        "M1 o a vss vss nmos W=1u L=1u": None,
+        "M1 o vss t vss nmos W=1u L=1u": None,
+        "M1 o vss vss t nmos W=1u L=1u": None,
+    }
+    for card, end in ends.items():
+        (device,) = read_netlist(NetlistText(text.format(card))).devices
+        assert off_end(device) == end, card
