@@ -46,7 +46,7 @@ ROOMS = {
     "skillpack/commands": (1190, 22),
     "skillpack/copies": (1300, 13),
     "skillpack/execution": (1070, 14),
-    "skillpack/hosts": (2990, 27),
+    "skillpack/hosts": (2920, 27),
     "skillpack/pipelines": (670, 8),
     "skillpack/registry": (1370, 13),
     "skillpack/search": (220, 3),

@@ -35,7 +35,7 @@ def run(command, packages="", *arguments, stdin="", **environment):
 
 @pytest.mark.parametrize(
     ("command", "package", "extra"),
-    [("mcp --http", "mcp", "mcp"), ("mcp --http", "anyio", "mcp"), ("http", "fastapi", "http")],
+    [("mcp", "mcp", "mcp"), ("mcp --http", "anyio", "mcp"), ("http", "fastapi", "http")],
 )
 def test_a_missing_extra_is_named_in_one_line(command, package, extra):
     command, *options = command.split()
@@ -43,22 +43,6 @@ def test_a_missing_extra_is_named_in_one_line(command, package, extra):
     assert done.returncode == 2
     assert install_command(extra) in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_stdio_is_served_without_the_sdk_and_what_it_brings():
-    """They take most of the time from the start to the first answer."""
-    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-    requests = [("initialize", hello), ("tools/list", {}), ("skills/list", {})]
-    lines = [
-        json.dumps({"jsonrpc": "2.0", "id": index, "method": method, "params": params})
-        for index, (method, params) in enumerate(requests)
-    ]
-    done = run("mcp", "mcp mcp_types anyio asyncio pydantic starlette jsonschema", stdin="\n".join([*lines, ""]))
-    assert done.returncode == 0, done.stderr
-    answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
-    assert answers[0]["result"]["serverInfo"]["name"] == "skillpack"
-    assert len(answers[1]["result"]["tools"]) > 30
-    assert answers[2]["result"]["skills"]
 
 
 def test_help_needs_no_extra():

@@ -28,6 +28,7 @@ from skillpack.execution.tool_choice import choose
 from skillpack.hosts.calls import Calls, Order
 from skillpack.hosts.guard import Guard, failure, is_json
 from skillpack.hosts.http import file_routes
+from skillpack.hosts.http.file_routes import json_response
 from skillpack.hosts.http.openapi import (
     OUTCOMES,
     REFUSALS,
@@ -44,7 +45,7 @@ from skillpack.hosts.http.redaction import without_paths
 from skillpack.hosts.listening import serve
 from skillpack.hosts.pack import pack_version
 from skillpack.registry.skill_registry import SkillRegistry
-from skillscript.envelope import ErrorCode, SkillError, to_json
+from skillscript.envelope import ErrorCode, SkillError
 from skillscript.faults import MAX_REPORTED, Fault, fault_details, joined
 from skillscript.schema import find_faults
 from sturdy.near_names import did_you_mean
@@ -76,6 +77,7 @@ DESCRIPTION = (
 )
 _VALIDATE = "/skills/validate"
 _OTHER_METHODS = ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"]
+_DONE = {"response_description": "Done."}
 _PAGE = FilePath(__file__).with_name("docs.html")
 _Optional = Annotated[str, Query(json_schema_extra={"minLength": 1})]  # "" where the request does not name it
 
@@ -162,74 +164,51 @@ class PackApi:
 
         async def openapi() -> Response:
             """This document."""
-            return _json(200, described(await self._view()))
+            return json_response(200, described(await self._view()))
 
-        add = app.add_api_route
-        add(_VALIDATE, _post_only, methods=_OTHER_METHODS, include_in_schema=False)
-        for method, path, endpoint, model, statuses in (
-            ("GET", "/skills", self.list_skills, SkillList, ()),
-            ("POST", _VALIDATE, self.validate, Validation, (404, 422)),
-            ("GET", "/skills/{id}", self.get_skill, Skill, (404,)),
-            ("POST", "/skills/{id}/execute", self.execute, dict[str, Any], tuple(OUTCOMES)),
-            ("GET", "/healthz", self.health, Health, ()),
-            ("GET", "/openapi.json", openapi, dict[str, Any], ()),
-        ):
-            add(
-                path,
-                endpoint,
-                methods=[method],
-                operation_id=endpoint.__name__,
-                summary=(endpoint.__doc__ or "").strip(),
-                response_model=model,
-                response_description="Done.",
-                responses=failures(*statuses),
-            )
-            if method == "GET":
-                add(path, endpoint, methods=["HEAD"], include_in_schema=False)
-        self._add_files(app)
-        add("/docs", _docs, methods=["GET", "HEAD"], include_in_schema=False)
-        return app
-
-    def _add_files(self, app: FastAPI) -> None:
-        """Add the routes of the files that tools work on."""
+        app.add_api_route(_VALIDATE, _post_only, methods=_OTHER_METHODS, include_in_schema=False)
         files = file_routes.FileRoutes(self.pack)
-        listed, written = file_routes.FileList, file_routes.WrittenFile
-        answers = file_routes.ANSWERS
-        for method, path, endpoint, model, more in (
-            ("GET", file_routes.FOLDER, files.list_files, listed, {}),
-            ("GET", file_routes.ROUTE, files.read_file, None, {**answers["read"], **failures(404, 412, 416)}),
-            ("PUT", file_routes.ROUTE, files.write_file, written, {**answers["write"], **failures(412, 422)}),
+        read, write = file_routes.ANSWERS["read"], file_routes.ANSWERS["write"]
+        of_file = {"response_model": None, "responses": {**read, **failures(404, 412, 416)}}
+        of_body = {"responses": {**write, **failures(412, 422)}, "openapi_extra": file_routes.BODY}
+        for method, path, endpoint, model, statuses, more in (
+            ("GET", "/skills", self.list_skills, SkillList, (), _DONE),
+            ("POST", _VALIDATE, self.validate, Validation, (404, 422), _DONE),
+            ("GET", "/skills/{id}", self.get_skill, Skill, (404,), _DONE),
+            ("POST", "/skills/{id}/execute", self.execute, dict[str, Any], tuple(OUTCOMES), _DONE),
+            ("GET", "/healthz", self.health, Health, (), _DONE),
+            ("GET", "/openapi.json", openapi, dict[str, Any], (), _DONE),
+            ("GET", file_routes.FOLDER, files.list_files, file_routes.FileList, (), {}),
+            ("GET", file_routes.ROUTE, files.read_file, None, (), of_file),
+            ("PUT", file_routes.ROUTE, files.write_file, file_routes.WrittenFile, (), of_body),
         ):
+            stated: dict[str, Any] = {"response_model": model, "responses": failures(*statuses), **more}
+            summary = (endpoint.__doc__ or "").strip()
             app.add_api_route(
-                path,
-                endpoint,
-                methods=[method],
-                operation_id=endpoint.__name__,
-                summary=(endpoint.__doc__ or "").strip(),
-                response_model=model,
-                responses=more,
-                openapi_extra=file_routes.BODY if method == "PUT" else None,
+                path, endpoint, methods=[method], operation_id=endpoint.__name__, summary=summary, **stated
             )
             if method == "GET":
                 app.add_api_route(path, endpoint, methods=["HEAD"], include_in_schema=False)
+        app.add_api_route("/docs", _docs, methods=["GET", "HEAD"], include_in_schema=False)
+        return app
 
     async def list_skills(self, intent: _Optional = "") -> Response:
         """List all skills, or those that serve an intent."""
         view = await self._view()
-        return _json(200, await anyio.to_thread.run_sync(_listed, view, intent))
+        return json_response(200, await anyio.to_thread.run_sync(_listed, view, intent))
 
     async def get_skill(
         self, tool_id: Annotated[str, Path(alias="id", description="Dotted id.")], version: _Optional = ""
     ) -> Response:
         """Return the definition of one skill, in the latest version or a given one."""
         view = await self._view()
-        return _json(200, _definition(view, _tool(view, tool_id, version)))
+        return json_response(200, _definition(view, _tool(view, tool_id, version)))
 
     async def validate(self, body: ValidateBody) -> Response:
         """Check parameters, or a result, against a skill's schemas; nothing runs."""
         tool = _tool(await self._view(), body.skill_id)
         errors = await anyio.to_thread.run_sync(_faults, tool, body.model_dump(exclude_unset=True))
-        return _json(200, {"valid": not errors, "errors": errors[:MAX_REPORTED]})
+        return json_response(200, {"valid": not errors, "errors": errors[:MAX_REPORTED]})
 
     async def execute(self, request: Request, tool_id: Annotated[str, Path(alias="id")], body: ExecuteBody) -> Response:
         """Call a skill; a client that disconnects has its call killed."""
@@ -250,7 +229,7 @@ class PackApi:
 
     async def health(self) -> Response:
         """Report that the server is up."""
-        return _json(200, {"status": "ok"})
+        return json_response(200, {"status": "ok"})
 
     async def _view(self) -> View:
         return await anyio.to_thread.run_sync(self.pack.view)
@@ -267,7 +246,7 @@ class PackApi:
             headers |= file_routes.link_header(made)
         if error is not None and error.code == ErrorCode.SERVICE_UNAVAILABLE:
             headers["retry-after"] = "1"
-        return _json(200 if error is None else STATUS.get(error.code, 422), envelope, headers)
+        return json_response(200 if error is None else STATUS.get(error.code, 422), envelope, headers)
 
     async def _while_connected(self, request: Request, view: View, order: Order) -> Call | None:
         """Return the finished call, or None if the client disconnected; the tool has been killed then."""
@@ -387,15 +366,9 @@ async def _failed(
     request: Request, status: int, envelope: dict[str, Any], headers: Mapping[str, str] | None = None
 ) -> Response:
     """Answer an envelope of a failure without the folders of this machine."""
-    return _json(status, await anyio.to_thread.run_sync(without_paths, envelope, request.url.path), headers)
+    return json_response(status, await anyio.to_thread.run_sync(without_paths, envelope, request.url.path), headers)
 
 
 async def _broken(_: Request, __: Exception) -> Response:
     """Answer for an unexpected exception, which the server's log shows."""
-    return _json(500, failure("internal error; the server's log says more", ErrorCode.INTERNAL_ERROR))
-
-
-def _json(status: int, value: dict[str, Any], headers: Mapping[str, str] | None = None) -> Response:
-    """Return a JSON response."""
-    body = to_json(value).encode("utf-8", "backslashreplace")
-    return Response(body, status, {**(headers or {}), "cache-control": "no-store"}, "application/json")
+    return json_response(500, failure("internal error; the server's log says more", ErrorCode.INTERNAL_ERROR))

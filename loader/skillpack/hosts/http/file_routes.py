@@ -20,7 +20,7 @@ from skillpack.skills.exceptions import FileRefusedError
 from skillscript.envelope import to_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Iterable, Mapping
 
     from skillpack.hosts.pack import Pack
 
@@ -92,7 +92,7 @@ class FileRoutes:
     async def list_files(self, under: Annotated[str, Query(json_schema_extra={"minLength": 1})] = "") -> Response:
         """List the files that tools work on, below the server's folder or a folder in it."""
         files, is_cut = await anyio.to_thread.run_sync(self.pack.files.listing, under)
-        return _json(200, {"files": [_listed(file) for file in files], "is_cut": is_cut})
+        return json_response(200, {"files": [_listed(file) for file in files], "is_cut": is_cut})
 
     async def read_file(self, request: Request, path: _PathInFolder) -> Response:
         """Return a file, or the range of it that the request names; its ETag is its SHA-256."""
@@ -125,7 +125,7 @@ class FileRoutes:
             raise HTTPException(422 if self.pack.files.takes_uploads else 403, str(error)) from error
         listed = _listed(WorkFile(path, len(content)))
         location = {"location": file_path(path)} if created else {}
-        return _json(201 if created else 200, {**listed, "created": created}, location)
+        return json_response(201 if created else 200, {**listed, "created": created}, location)
 
     def _write(self, path: str, content: bytes, replace: bool, expected: str | None) -> bool:
         with self._writing:  # of two clients with the same If-Match, only one may replace the file
@@ -231,6 +231,7 @@ def _listed(file: WorkFile) -> dict[str, Any]:
     return {"path": file.path, "size": file.size, "media_type": file.media_type or BYTES}
 
 
-def _json(status: int, value: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
+def json_response(status: int, value: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+    """Return a JSON response."""
     body = to_json(value).encode("utf-8", "backslashreplace")
     return Response(body, status, {**(headers or {}), "cache-control": "no-store"}, "application/json")

@@ -13,7 +13,6 @@ from skillpack.hosts.calls import Order, StderrLines
 from skillpack.hosts.mcp import skill_resources, skill_tools, upload_tool, work_resources
 from skillpack.hosts.mcp.toolbox import Toolbox, answered
 from skillpack.hosts.mcp.work_resources import NotServedError
-from skillpack.hosts.pack import pack_version
 from skillscript.envelope import SkillError, SkillResult
 from sturdy.bounded_run import Cancellation
 
@@ -63,35 +62,26 @@ class PackServer:
         self.pack = pack
         self.calls = calls
         self._toolbox = lru_cache(maxsize=2)(partial(Toolbox, style=style))
+        of, files = skill_resources, pack.files
         self.methods: dict[str, Callable[[Mapping[str, Any], Asking], dict[str, Any]]] = {
-            "tools/list": self.list_tools,
-            "tools/call": self.call_tool,
-            "resources/list": self.list_resources,
-            "resources/templates/list": self.list_templates,
-            "resources/read": self.read_resource,
-            "skills/list": self.list_skills,
-            "skills/get": self.get_skill,
-            "resources/directory/read": self.read_directory,
+            "tools/list": lambda _, __: self._list_tools(),
+            "tools/call": self._call_tool,
+            "resources/list": lambda params, _: of.list_resources(pack.view(), files, params.get("cursor")),
+            "resources/templates/list": lambda _, __: of.list_templates(),
+            "resources/read": lambda params, _: of.read_resource(pack.view(), files, params["uri"]),
+            "skills/list": lambda params, _: of.list_skills(pack.view(), params.get("cursor")),
+            "skills/get": lambda params, _: of.get_skill(pack.view(), params["uri"]),
+            "resources/directory/read": lambda params, _: of.read_directory(
+                pack.view(), params["uri"], params.get("cursor")
+            ),
         }
 
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The server's name and version, as clients are given them."""
-        return {"name": "skillpack", "title": "Skills and their tools", "version": pack_version()}
-
-    @property
-    def extensions(self) -> dict[str, Any]:
-        """The extensions of the protocol that are served, with their settings."""
-        return {skill_resources.EXTENSION: skill_resources.SETTINGS}
-
-    def list_tools(self, _: Mapping[str, Any], __: Asking) -> dict[str, Any]:
-        """Answer ``tools/list``."""
+    def _list_tools(self) -> dict[str, Any]:
         view = self.pack.view()
         tools = [*skill_tools.described(view), *upload_tool.described(self.pack), *self._toolbox(view).described]
         return {"tools": tools, "ttlMs": skill_resources.TTL_MS, "cacheScope": "private"}
 
-    def call_tool(self, params: Mapping[str, Any], asking: Asking) -> dict[str, Any]:
-        """Answer ``tools/call``."""
+    def _call_tool(self, params: Mapping[str, Any], asking: Asking) -> dict[str, Any]:
         view = self.pack.view()
         called, arguments = params["name"], params.get("arguments") or {}
         if called in skill_tools.SKILL_TOOLS:
@@ -116,27 +106,3 @@ class PackServer:
         has_links = asking.revision >= work_resources.LINKS_SINCE
         links = work_resources.links(made) if has_links else []
         return answered(tool, in_detail(call, detail), [*links, *work_resources.images(files, made)])
-
-    def list_resources(self, params: Mapping[str, Any], _: Asking) -> dict[str, Any]:
-        """Answer ``resources/list``."""
-        return skill_resources.list_resources(self.pack.view(), self.pack.files, params.get("cursor"))
-
-    def list_templates(self, _: Mapping[str, Any], __: Asking) -> dict[str, Any]:
-        """Answer ``resources/templates/list``."""
-        return skill_resources.list_templates()
-
-    def read_resource(self, params: Mapping[str, Any], _: Asking) -> dict[str, Any]:
-        """Answer ``resources/read``."""
-        return skill_resources.read_resource(self.pack.view(), self.pack.files, params["uri"])
-
-    def list_skills(self, params: Mapping[str, Any], _: Asking) -> dict[str, Any]:
-        """Answer ``skills/list``."""
-        return skill_resources.list_skills(self.pack.view(), params.get("cursor"))
-
-    def get_skill(self, params: Mapping[str, Any], _: Asking) -> dict[str, Any]:
-        """Answer ``skills/get``."""
-        return skill_resources.get_skill(self.pack.view(), params["uri"])
-
-    def read_directory(self, params: Mapping[str, Any], _: Asking) -> dict[str, Any]:
-        """Answer ``resources/directory/read``."""
-        return skill_resources.read_directory(self.pack.view(), params["uri"], params.get("cursor"))

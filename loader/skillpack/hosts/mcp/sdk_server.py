@@ -15,7 +15,9 @@ from mcp.server.lowlevel import Server
 
 from skillpack.hosts.calls import MAX_WAITING, Calls, in_thread
 from skillpack.hosts.mcp.pack_server import INSTRUCTIONS, Asking, PackServer
+from skillpack.hosts.mcp.skill_resources import EXTENSIONS
 from skillpack.hosts.mcp.work_resources import NotServedError
+from skillpack.hosts.pack import pack_version
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -75,12 +77,11 @@ def run_http(pack: Pack, style: NameStyle, access: Access, listening: Listening)
 
 def sdk_server(pack_server: PackServer) -> Server[Any]:
     """Return a server of the SDK that checks requests and gets its answers from the pack's server."""
-    identity = pack_server.identity
     server: Server[Any] = Server(
-        identity["name"], version=identity["version"], title=identity["title"], instructions=INSTRUCTIONS
+        "skillpack", version=pack_version(), title="Skills and their tools", instructions=INSTRUCTIONS
     )
-    server.extensions = pack_server.extensions
-    server.middleware.append(partial(_with_extensions, pack_server))
+    server.extensions = EXTENSIONS
+    server.middleware.append(_with_extensions)
     most = pack_server.calls.max_running + MAX_WAITING + MORE_THREADS
     threads = lru_cache(maxsize=1)(partial(anyio.CapacityLimiter, most))  # made in the event loop
     for method in pack_server.methods:
@@ -115,13 +116,11 @@ def _handler(
     return handle
 
 
-async def _with_extensions(
-    pack_server: PackServer, context: ServerRequestContext[Any, Any], call_next: CallNext
-) -> HandlerResult:
+async def _with_extensions(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
     """Put the extensions into the answer to ``initialize``: the SDK keeps them for revisions that know the field."""
-    result = await call_next(context)
-    if context.method == "initialize" and isinstance(result, dict):
-        return {**result, "capabilities": {**result.get("capabilities", {}), "extensions": pack_server.extensions}}
+    result = await call_next(ctx)
+    if ctx.method == "initialize" and isinstance(result, dict):
+        return {**result, "capabilities": {**result.get("capabilities", {}), "extensions": EXTENSIONS}}
     return result
 
 

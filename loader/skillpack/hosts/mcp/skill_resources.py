@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from skillpack.hosts.work_files import WorkFiles
     from skillpack.skills.skill_md import Skill
 
-EXTENSION = "io.modelcontextprotocol/skills"
-SETTINGS = {"directoryRead": True}
+EXTENSIONS: dict[str, dict[str, Any]] = {"io.modelcontextprotocol/skills": {"directoryRead": True}}
+"""The extensions of the protocol that are served, with their settings."""
 PAGE = 100
 TTL_MS = 5_000  # the catalogue is read again every few seconds
 _Item = TypeVar("_Item")
