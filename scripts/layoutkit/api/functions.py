@@ -220,7 +220,8 @@ def _compared(layout: Layout, netlist: Netlist, waived_layers: tuple[str, ...]) 
     named = ModelNames(layout.technology, netlist.request.get("device_map")).applied(netlist.circuit)
     named = without_parasitics(named, layout.technology)
     mapped = map_circuit(named, Target.from_technology(layout.technology), options).circuit
-    extraction = extract(layout.layout, layout.cell, layout.technology, waived_layers=waived_layers)
+    made = layout.technology.made_for(device.model for device in mapped.devices)
+    extraction = extract(layout.layout, layout.cell, made, waived_layers=waived_layers)
     return compare(extraction, mapped)
 
 

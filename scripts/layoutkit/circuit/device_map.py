@@ -33,7 +33,7 @@ from layoutkit.circuit.circuit import OTHER_SIZE, ReplacedDevice
 from layoutkit.circuit.passive_map import map_passive, with_common_bars, with_common_plates
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.model_names import rated_voltage, threshold_flavour
-from layoutkit.circuit.replaced_devices import refuse_undrawn
+from layoutkit.circuit.replaced_devices import notes_on_options, refuse_undrawn
 from layoutkit.circuit.supplies import substrate_net
 from layoutkit.circuit.taps import join_taps
 from layoutkit.circuit.widths import NarrowFinger, narrow_error, with_total_widths
@@ -162,12 +162,14 @@ def map_circuit(circuit: Circuit, target: Target, options: MapOptions | None = N
         NetlistError: If transistors state no width.
     """
     circuit = join_taps(circuit)
+    options_needed = [] if target.technology is None else notes_on_options(target.technology, circuit.devices)
     mapping = _Mapping(target, options or MapOptions(), substrate_net(circuit))
     mapping.check(circuit.devices)
     circuit = mapping.with_total_widths(circuit)
     mapping.default_length = min((d.l for d in circuit.devices if d.is_mos and "l" in d.params), default=None)
     devices = mapping.with_bulks(mapping.common_units(circuit, mapping.devices(circuit.devices)))
-    warnings = (*circuit.warnings, *mapping.findings.warnings)
+    notes = (note for note in options_needed if note not in circuit.warnings)
+    warnings = (*circuit.warnings, *notes, *mapping.findings.warnings)
     replaced = (*circuit.replaced, *mapping.replaced)
     return MappedCircuit(
         replace(circuit, devices=devices, warnings=warnings, replaced=replaced), tuple(mapping.changes)

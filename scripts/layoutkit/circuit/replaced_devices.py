@@ -13,7 +13,7 @@ from layoutkit.circuit.bipolar_map import SMALLEST_FACTOR, sized
 from layoutkit.circuit.circuit import ReplacedDevice
 from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.model_names import rated_voltage, width_in_name
-from layoutkit.errors import LayoutkitError, NetlistError, did_you_mean
+from layoutkit.errors import LayoutkitError, NetlistError, UnsupportedOperationError, did_you_mean
 from layoutkit.technology.device_names import (
     OTHER,
     UndrawnDevice,
@@ -236,6 +236,42 @@ def refuse_undrawn(technology: Technology, devices: Iterable[Device]) -> None:
     undrawn = {model: ids for model, ids in users.items() if technology.device_names.undrawn(model) is not None}
     if undrawn:
         raise refusal(technology.name, technology.device_names, undrawn)
+
+
+def notes_on_options(technology: Technology, devices: Iterable[Device]) -> list[str]:
+    """Return a sentence on each option of the masks that devices need with another value than the process has.
+
+    Raises:
+        UnsupportedOperationError: If devices need two values of one option; the error names all of them.
+    """
+    users: dict[str, dict[str, dict[str, None]]] = {}
+    for device in devices:
+        spec = technology.device_names.drawn(device.model)
+        for option, value in getattr(spec, "options", {}).items():
+            users.setdefault(option, {}).setdefault(value, {})[device.model] = None
+    mixed = [
+        f"{option} is " + " and ".join(f"{value} for {', '.join(models)}" for value, models in values.items())
+        for option, values in users.items()
+        if len(values) > 1
+    ]
+    if mixed:
+        raise UnsupportedOperationError(
+            f"one set of masks of {technology.name} cannot make all of these devices: {'; '.join(mixed)}. Use devices "
+            "of one value of each option, or replace some on purpose with device_map",
+            details={
+                "param_name": "device_map",
+                "options": {
+                    option: {value: list(models) for value, models in of.items()} for option, of in users.items()
+                },
+            },
+        )
+    return [
+        f"{', '.join(models)}: made with the option {option} {value} of the masks, and {technology.name} as its PDK "
+        f"installs it has {technology.options.get(option)}; order that option"
+        for option, values in users.items()
+        for value, models in values.items()
+        if value != technology.options.get(option)
+    ]
 
 
 def _as(device: Device, target: DeviceSpec | PassiveSpec) -> Device:

@@ -120,6 +120,9 @@ class _Drawing:
                 sketch.box(layer, Area(bar.left, 0, bar.left + self.sizes.width, self.sizes.length))
         for marker, area in self.plan.covers().items():
             sketch.box(marker, area)
+        for area in self.plan.heads():
+            for layer in self.flavour.heads:
+                sketch.box(layer, area)
         role = self.tech.role("poly_contact_marker")
         if role is not None and role not in self.flavour.markers:
             self._draw_contact_markers(role)

@@ -269,9 +269,10 @@ class BankPlan:
         """Return the core layer over all bars, of its minimum area."""
         dims, sizes = self.flavour.dimensions, self.sizes
         beyond, width = dims.get("core_enclosure", 0), self.bars[-1].left + sizes.width - self.bars[0].left
-        lack = -(-dims.get("core_area", 0) // sizes.length) - width
+        over = dims.get("core_overlap", 0)
+        lack = -(-dims.get("core_area", 0) // (sizes.length + 2 * over)) - width
         beyond = max(beyond, -(-lack // (2 * self.tech.grid)) * self.tech.grid)
-        return Area(self.bars[0].left - beyond, 0, self.bars[-1].left + sizes.width + beyond, sizes.length)
+        return Area(self.bars[0].left - beyond, -over, self.bars[-1].left + sizes.width + beyond, sizes.length + over)
 
     def covers(self) -> dict[str, Area]:
         """Return each marker of the flavour over all bars, as wide as it must be."""
@@ -288,6 +289,14 @@ class BankPlan:
             found[marker] = area.enlarged(dx, dy)
         return found
 
+    def heads(self) -> list[Area]:
+        """Return the area of the layers over the lower and the upper row of heads; none where the flavour has none."""
+        if not self.flavour.heads:
+            return []
+        beyond, outline = self.flavour.dimensions.get("head_enclosure", 0), self.outline().enlarged
+        around = outline(beyond, beyond)
+        return [around._replace(top=0), around._replace(bottom=self.sizes.length)]
+
     def ring_inside(self) -> Area:
         """Return the inner edge of the ring: clear of poly, markers, strips and rails."""
         tech, rows, dims = self.tech, self.rows, self.flavour.dimensions
@@ -297,7 +306,7 @@ class BankPlan:
             dims.get("body_to_active", 0), ring.poly_space, ring.gate_contact_space, rows.marker + rows.gate_space
         )
         inner = outline.enlarged(clear, clear)
-        covers = [(area, rows.implant_space + ring.implant) for area in self.covers().values()]
+        covers = [(area, rows.implant_space + ring.implant) for area in (*self.covers().values(), *self.heads())]
         covers.append((self.core(), dims.get("core_to_active", 0)))
         for area, space in covers:
             grown = area.enlarged(space, space)

@@ -12,7 +12,7 @@ from layoutkit.drc.kinds import KINDS
 from layoutkit.drc.regions import LayerRegions, joined_fill
 from layoutkit.drc.rule_cases import cases_of, fields_of, kind_of
 from layoutkit.errors import GeometryError, LayoutkitError, RuleNotFoundError
-from layoutkit.layout.drawn_layers import Coverage, coverage, drawn_layers, waived_layers
+from layoutkit.layout.drawn_layers import Coverage, coverage, drawn_layers, made_for_plates, waived_layers
 from layoutkit.technology.expressions import Numbered, Selection, names, parse, whole_layers
 from sturdy.near_names import near_names
 
@@ -92,6 +92,7 @@ def check_cell(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, optio
         LayoutkitError: If a waived layer is neither a name of the technology nor a number.
     """
     start = perf_counter()
+    technology = made_for_plates(cell, technology)
     region = options.region
     if region is not None and region.empty():
         raise GeometryError("the region to check is empty; give left < right and bottom < top")

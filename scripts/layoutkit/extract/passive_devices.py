@@ -101,9 +101,11 @@ def passive_layers(technology: Technology, layer: Layer) -> PassiveLayers:
         specs = [spec for _, spec in sorted(technology.passives.items()) if spec.type == kind]
         if recipe.shapes is None or recipe.loose is None:
             continue
-        own = {spec.name: recipe.shapes(technology, spec, layer) for spec in specs}
+        made = [spec for spec in specs if technology.makes(spec)]
+        own = {spec.name: kdb.Region() for spec in specs}
+        own |= {spec.name: recipe.shapes(technology, spec, layer) for spec in made}
         found.shapes.update(own)
-        found.plates.update({spec.name: own[spec.name] for spec in specs if "plate" in spec.parts})
+        found.plates.update({spec.name: own[spec.name] for spec in made if "plate" in spec.parts})
         if recipe.tied:
             found.gates = _union((found.gates, *own.values()))
         found.loose[kind] = recipe.loose(technology, specs, own, layer)
@@ -127,12 +129,13 @@ def _loose_bodies(
     technology: Technology, resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region], layer: Layer
 ) -> Loose:
     """Return body that is resistive or marked as a resistor without being a core, and resistive diffusion."""
-    return _unrecognised(resistors, _union(cores.values()), layer) + _resistive_diffusion(technology, layer)
+    known = _union(cores.values()) + _heads_in_core_layers(resistors, cores, layer)
+    return _unrecognised(resistors, known, layer) + _resistive_diffusion(technology, layer)
 
 
-def _unrecognised(resistors: list[PassiveSpec], cores: kdb.Region, layer: Layer) -> Loose:
-    """Return the parts of bodies that are resistive or marked outside all ``cores``, each once, with what covers it."""
-    known, found = cores.dup(), []
+def _unrecognised(resistors: list[PassiveSpec], known: kdb.Region, layer: Layer) -> Loose:
+    """Return the parts of bodies that are resistive or marked outside ``known``, each once, with what covers it."""
+    known, found = known.dup(), []
     covers = {(spec.parts["body"], name) for spec in resistors for name in (spec.parts["core"], *spec.core_markers)}
     for body, name in sorted(covers):
         found.append(((layer(body) & layer(name)) - known, f"{name} covers it outside the core of every resistor"))
@@ -141,6 +144,15 @@ def _unrecognised(resistors: list[PassiveSpec], cores: kdb.Region, layer: Layer)
         loose = (layer(body) & layer(name)).merged().not_interacting(known)
         found.append((loose, f"{name} makes it resistive, but it is not part of a resistor"))
     return [(region, reason) for region, reason in found if not region.is_empty()]
+
+
+def _heads_in_core_layers(resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region], layer: Layer) -> kdb.Region:
+    """Return the heads, below their own layers, over which the core layer of a resistor may reach."""
+    found = kdb.Region()
+    for spec in resistors:
+        for name in () if cores[spec.name].is_empty() else spec.heads:
+            found += (layer(spec.parts["body"]) & layer(name)).merged().interacting(cores[spec.name])
+    return found
 
 
 def _resistive_diffusion(technology: Technology, layer: Layer) -> Loose:
@@ -336,7 +348,7 @@ def extract_passives(
     for name, shapes in passives.shapes.items():
         spec = technology.passives[name]
         recipe = RECIPES[spec.type]
-        if recipe.extractor is not None:
+        if recipe.extractor is not None and technology.makes(spec):
             if name not in passives.plates:  # plates are registered as conductors
                 lvs.register(shapes, f"core.{name}")
             extractor, regions = recipe.extractor(technology, spec, shapes, conducting)

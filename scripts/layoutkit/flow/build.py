@@ -141,7 +141,7 @@ class _Job:
         progress: Progress,
     ) -> None:
         self.request = request
-        self.technology = technology
+        self._process = technology
         self.workspace = workspace
         self.record = record
         self.progress = progress
@@ -224,13 +224,18 @@ class _Job:
     # What the stages make.
 
     @cached_property
+    def technology(self) -> Technology:
+        """The process, with the options of its masks that the circuit's devices need."""
+        return self._process.made_for(device.model for device in self.circuit.devices)
+
+    @cached_property
     def circuit(self) -> Circuit:
         """The circuit, mapped to the technology."""
         from layoutkit.circuit import read_netlist, recognised
         from layoutkit.circuit.circuit import SubcircuitInstance
 
         if not self.record.has("parse"):
-            circuit, self._warnings[:] = read_circuit(self.request, self.technology)
+            circuit, self._warnings[:] = read_circuit(self.request, self._process)
             return circuit
         given, boxes = self.request.constraints, self.request.black_boxes
         read = read_netlist(

@@ -332,6 +332,7 @@ def make_design(
     from layoutkit.flow.deep_wells import isolated_bodies
     from layoutkit.flow.hierarchy import Chip, levels_of, repeated_subcircuits
 
+    technology = technology.made_for(device.model for device in circuit.devices)
     stated, completed = None, False
     if request.constraints is not None:
         data = constraints_data(request.constraints)

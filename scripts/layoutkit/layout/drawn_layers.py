@@ -132,3 +132,24 @@ def _number_of(entry: str, technology: Technology) -> Gds | None:
         return (tree.layer, tree.datatype) if isinstance(tree, Numbered) else technology.spec(entry).gds
     except TechnologyError:
         return None
+
+
+def made_for_plates(cell: kdb.Cell, technology: Technology) -> Technology:
+    """Return the process with the options of its masks that the drawn plates of capacitors need, as far as they tell.
+
+    Plates that lie in the bottom metal of another option only are that option's.
+    """
+
+    def drawn(name: str) -> kdb.Region:
+        return kdb.Region(cell.begin_shapes_rec(technology.layer(cell.layout(), name))).merged()
+
+    specs = [spec for _, spec in sorted(technology.passives.items()) if spec.options and "plate" in spec.parts]
+    specs.sort(key=lambda spec: sum(technology.options.get(name) != spec.options[name] for name in spec.options))
+    for spec in specs:
+        plates = drawn(spec.parts["plate"])
+        if (
+            not plates.is_empty()
+            and not plates.inside(drawn(technology.conductor(spec.parts["bottom"]).layer)).is_empty()
+        ):
+            return technology.made_for([spec.name])
+    return technology

@@ -184,6 +184,7 @@ def _with_inner_names(
     ends have of its capacitance, see ``inner_nets``.
     """
     named = layout.dup()
+    technology = technology.made_for(device.model for device in circuit.devices)
     cell = choose_cell(named, options.cell_name)
     found = layout_circuit(extract(named, cell, technology, waived_layers=options.waived_layers), circuit)
     inner = inner_nets(found.extraction)

@@ -70,6 +70,7 @@ def extract_parasitics(
         NetlistError: If the netlist holds models that the technology does not have.
     """
     options = options or PexOptions()
+    technology = technology.made_for(device.model for device in circuit.devices)
     to_unit(layout, technology.dbu_um)
     cell = choose_cell(layout, options.cell_name)
     extraction = extract(layout, cell, technology, waived_layers=options.waived_layers)

@@ -276,7 +276,7 @@ _DECLARED = (
         in_ring=True,
         together=8,
         file=FileFields(
-            ("body", "core"), layer_lists=("core_markers", "resistive", "excludes"), value="ohm_per_square"
+            ("body", "core"), layer_lists=("core_markers", "heads", "resistive", "excludes"), value="ohm_per_square"
         ),
         lost=_PLATES_LOST,
         stray=_PLATES_STRAY,

@@ -107,6 +107,8 @@ class PassiveSpec:
         usual_size: Width and length of a device whose netlist states none; None where there is only one.
         bend: Resistor: the straight length that a bend counts as in the model: a share of the width, and a length
             [um] in addition; None where the process's netlists state no bends.
+        heads: Resistor: layers drawn over each row of heads, from the end of the core markers on.
+        options: Option of the process's masks -> the value with which they make this device.
     """
 
     name: str
@@ -137,6 +139,8 @@ class PassiveSpec:
     base_growth: tuple[float, int] | None = None
     usual_size: tuple[int, int] | None = None
     bend: tuple[float, float] | None = None
+    heads: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kind(self) -> DeviceKind:

@@ -29,7 +29,7 @@ SCHEMA = FileSchema(Path(__file__).with_name("technology.schema.json"))
 PASSIVE = (
     {"type", "min_l", "min_w"},
     {"model", "default", "terminals", "markers", "widths", "max_l", "max_w", "min_area", "max_area", "dimensions"}
-    | {"other_models"},
+    | {"other_models", "like", "options"},
 )
 
 NO_LENGTHS_OF_CUTS = frozenset(
@@ -93,6 +93,12 @@ class Inspection:
             self._transistor_named(f"matching.{name}", name)
         if "deep_well" in self.data:
             self._deep_well(self._section("deep_well"))
+        for option, values in self._section("option_layers").items():
+            place = f"option_layers.{option}"
+            if option not in self._section("options"):
+                self.add(place, "is no option of the section 'options'")
+            for name in sorted({name for named in values.values() for name in named} - self._names("derived")):
+                self.add(place, f"there is no derived layer '{name}'")
         conductors = [str(entry.get("name")) for entry in self._section("stack").get("conductors", [])]
         resistors = sorted(name for name, entry in devices.items() if entry.get("type") == "resistor")
         parasitics = faults_of_parasitics(self._section("parasitics"), conductors, resistors)
@@ -231,6 +237,13 @@ class Inspection:
         optional |= {"base_growth", "usual_size"} if fields.frames else set()
         optional |= {"bend"} if KINDS[entry["type"]].in_series == "lengths" else set()
         self._keys(place, PASSIVE[0] | needed, PASSIVE[1] | optional)
+        if (
+            self._section("devices").get(entry.get("like", ""), {"like": ""}).get("like") is not None
+            and "like" in entry
+        ):
+            self.add(f"{place}.like", f"must name a device that states its own fields, got {short(entry['like'])}")
+        for name in sorted(entry.get("options", {}).keys() - self._section("options").keys()):
+            self.add(f"{place}.options.{name}", "is no option of the section 'options'")
         parts = [entry[part] for part in fields.layers if part in entry]
         lists = ("markers", *fields.layer_lists)
         self._drawn_on(place, [*parts, *(layer for key in lists for layer in entry.get(key, []))])

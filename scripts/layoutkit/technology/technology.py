@@ -16,7 +16,7 @@ from layoutkit.technology.device_names import DeviceNames, ListedNames
 from layoutkit.technology.parasitic_data import ParasiticData
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import klayout.db as kdb
 
@@ -234,6 +234,10 @@ class Technology:
     """Where its models for ngspice are; None where the file does not say."""
     names: ListedNames = field(default_factory=ListedNames)
     """Other names of drawn devices, and the devices of the process without a drawing."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Option of the masks, such as the resistance of a poly implant -> the value with which they are made."""
+    option_layers: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
+    """Option -> value -> derived layers that are others with that value."""
 
     @cached_property
     def device_names(self) -> DeviceNames:
@@ -339,6 +343,21 @@ class Technology:
         if found is None:
             raise TechnologyError(f"technology {self.name} has no device '{name}'")
         return found
+
+    def makes(self, spec: PassiveSpec) -> bool:
+        """Return whether the masks with these options make a device, rather than one that is drawn like it."""
+        return all(self.options.get(name, value) == value for name, value in spec.options.items())
+
+    def made_for(self, models: Iterable[str]) -> Technology:
+        """Return the process with the options of its masks that devices of these models need."""
+        specs = (self.device_names.drawn(model) for model in models)
+        needed = {k: v for spec in specs if spec is not None for k, v in getattr(spec, "options", {}).items()}
+        others = {option: value for option, value in needed.items() if self.options.get(option) != value}
+        if not others:
+            return self
+        layers = [self.option_layers.get(option, {}).get(value, {}) for option, value in sorted(others.items())]
+        derived = {name: text for named in layers for name, text in named.items()}
+        return replace(self, options={**self.options, **others}, derived={**self.derived, **derived})
 
     def dim(self, name: str, device: DeviceSpec | None = None) -> int:
         """Return a drawing dimension [dbu]; a device may override the technology's."""

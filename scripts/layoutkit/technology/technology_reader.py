@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 SHIPPED = Path(__file__).parent
 RULE_FIELDS = frozenset({"id", "kind", "value", "description", "severity", "source"})
 MAX_FILE_BYTES = 4_000_000
+OF_ITS_OWN = frozenset({"model", "other_models", "default"})
+"""Fields of a device that one that states to be ``like`` it does not take over."""
 SECTIONS = ("technology", "layers", "roles", "stack", "dimensions", "devices")
 LEAST_NAME = 3  # letters of a name that is not given in full
 MAX_SHOWN = 20  # faults in a message; the details hold all
@@ -138,7 +140,24 @@ def _document(path: Path, text: str) -> dict[str, Any]:
         raise TechnologyError(f"technology file {path.name} must hold a mapping")
     if data and not any(section in data for section in SECTIONS):  # a file of another kind, which no message may quote
         raise TechnologyError(f"{path.name} is not a technology file: it has none of {', '.join(SECTIONS)}")
-    return data
+    devices = data.get("devices")
+    return {**data, "devices": _with_fields_alike(devices)} if isinstance(devices, dict) else data
+
+
+def _with_fields_alike(devices: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the devices, each that states ``like`` with the fields of that device that it does not state itself."""
+
+    def whole(entry: Any) -> Any:
+        like = devices.get(entry["like"]) if isinstance(entry, dict) and isinstance(entry.get("like"), str) else None
+        if not isinstance(like, dict) or "like" in like:
+            return entry
+        found = {**{key: value for key, value in like.items() if key not in OF_ITS_OWN}, **entry}
+        for key in ("dimensions", "options"):
+            if isinstance(found.get(key), dict) and isinstance(like.get(key), dict):
+                found[key] = {**like[key], **found[key]}
+        return found
+
+    return {name: whole(entry) for name, entry in devices.items()}
 
 
 def _not_yaml(path: Path, error: Exception) -> TechnologyError:
@@ -192,6 +211,11 @@ def _layer(name: str, entry: Mapping[str, Any]) -> LayerSpec:
         fill=tuple(entry.get("fill", ())),
         slots=tuple(entry.get("slots", ())),
     )
+
+
+def _options(entry: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options of the masks that a file or a device states."""
+    return {str(name): str(value) for name, value in entry.get("options", {}).items()}
 
 
 def _known(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -269,6 +293,8 @@ class _Reader:
                 silicon_labels={well: tuple(layers) for well, layers in data.get("silicon_labels", {}).items()},
                 simulation=read_simulation_models(data.get("simulation")),
                 names=read_names(data.get("device_names", {})),
+                options=_options(data),
+                option_layers=dict(data.get("option_layers", {})),
                 other_layers={
                     name: _layer(name, {"gds": gds, "purpose": purpose})
                     for purpose, named in data.get("other_layers", {}).items()
@@ -422,6 +448,7 @@ class _Reader:
             base_growth=self._growth(entry.get("base_growth"), f"{where}.base_growth"),
             usual_size=self._pair(entry["usual_size"], f"{where}.usual_size") if "usual_size" in entry else None,
             bend=(float(entry["bend"]["widths"]), float(entry["bend"]["length_um"])) if "bend" in entry else None,
+            options=_options(entry),
             **{key: tuple(entry.get(key, ())) for key in fields.layer_lists},
         )
 

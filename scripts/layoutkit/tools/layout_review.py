@@ -75,7 +75,7 @@ class LayoutReview:
         """
         layout = self.current.read()
         cell = choose_cell(layout, self.params.get("cell_name"))
-        technology = self.comparison.technology
+        technology = self.comparison.technology.made_for(device.model for device in self.comparison.circuit.devices)
         to_unit(layout, technology.dbu_um)
         extraction = extract(layout, cell, technology, waived_layers=self.params["waived_layers"])
         constraints, unfit = self._constraints()

@@ -82,7 +82,8 @@ class NetlistComparison:
 
     def _compared(self, layout: kdb.Layout) -> LvsResult:
         cell = choose_cell(layout, self.params.get("cell_name"))
-        extraction = extract(layout, cell, self.technology, waived_layers=self.params["waived_layers"])
+        made = self.technology.made_for(device.model for device in self.circuit.devices)
+        extraction = extract(layout, cell, made, waived_layers=self.params["waived_layers"])
         return compare(extraction, self.circuit, tolerance=self.params["tolerance"])
 
     def write(self, result: LvsResult) -> dict[str, str]:

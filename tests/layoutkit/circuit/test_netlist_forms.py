@@ -88,17 +88,21 @@ CARDS = {
             [f"XR1 p n b {name} r_width=1.41u r_length=20.5u m=2"],
             [f"R1 p n b {name} w=1.41u l=20.5u par=2"],
         )
-        for name in ("ppolyf_u", "npolyf_u")
+        for name in (
+            "ppolyf_u", "npolyf_u", *(f"ppolyf_u_{ohm}{volts}" for ohm in ("1k", "2k", "3k") for volts in ("", "_6p0"))
+        )
     }
     | {
         name: ([f"XQ1 c b e {name} m=2"], [f"Q1 c b e {name} NE=2 m=2"])
         for name in ("pnp_10p00x10p00", "pnp_05p00x05p00", "pnp_10p00x00p42", "pnp_05p00x00p42")
     }
     | {
-        "cap_mim_2f0fF": (
-            ["XC1 p n cap_mim_2f0_m4m5_noshield c_width=12u c_length=7.5u m=2"],
-            ["C1 p n cap_mim_2f0_m4m5_noshield w=12u l=7.5u m=2"],
+        f"cap_mim_{farad}{name}": (
+            [f"XC1 p n cap_mim_{farad}_{metals}_noshield c_width=12u c_length=7.5u m=2"],
+            [f"C1 p n cap_mim_{farad}_{metals}_noshield w=12u l=7.5u m=2"],
         )
+        for farad in ("1f0", "1f5", "2f0")
+        for name, metals in (("fF", "m4m5"), ("_m2m3", "m2m3"), ("_m3m4", "m3m4"))
     }
     | {
         name: ([f"XC1 p n {name} c_width=6u c_length=2u m=3"], [f"C1 p n {name} w=6u l=2u m=3"])
@@ -153,10 +157,11 @@ def one(spec, number=1, nets=None):
 
 
 def all_devices(technology):
-    """Return a circuit of all devices of a process, each on nets of its own so that none folds with another."""
+    """Return a circuit of all devices of one set of masks, each on nets of its own so that none folds with another."""
+    made = [spec for spec in devices_of(technology).values() if spec.kind.is_mos or technology.makes(spec)]
     devices = [
         one(spec, number, {terminal: f"{terminal}{number}" for terminal in "dgspn"} | {"b": "b"})
-        for number, spec in enumerate(devices_of(technology).values())
+        for number, spec in enumerate(made)
     ]
     return Circuit("every", tuple(devices), tuple(dict.fromkeys(n for d in devices for n in d.terminals.values())))
 

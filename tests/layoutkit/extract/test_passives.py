@@ -66,7 +66,8 @@ def erase(module, tech, layer, box):
 
 
 def judged(module, tech, circuit):
-    return compare(extract(module.layout, module.cell, tech), circuit)
+    made = tech.made_for(device.model for device in circuit.devices)
+    return compare(extract(module.layout, module.cell, made), circuit)
 
 
 def bars(module):
