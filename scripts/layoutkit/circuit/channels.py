@@ -14,6 +14,7 @@ from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from layoutkit.circuit.orientation import is_off
 from layoutkit.circuit.symmetry import is_capacitor
 
 if TYPE_CHECKING:
@@ -59,8 +60,7 @@ class Channels:
         self.ports = frozenset(circuit.ports)
         sensed = {net for net, places in circuit.nets.items() if all(p.terminal == "g" for p in places)}
         self._outside = self.ports | set(circuit.black_box_nets) | sensed  # such a net is a port that was forgotten
-        self._rails = {"nmos": frozenset(supplies.ground), "pmos": frozenset(supplies.power)}
-        self._on = {"nmos": frozenset(supplies.power), "pmos": frozenset(supplies.ground)}
+        self._on = {"nmos": frozenset(supplies.outer.power), "pmos": frozenset(supplies.outer.ground)}
         self.mos = {d.id: d for d in circuit.devices if d.is_mos and not self.is_dummy(d)}
         self.gates: dict[str, list[Device]] = defaultdict(list)
         self.drains: dict[str, list[Device]] = defaultdict(list)
@@ -85,8 +85,7 @@ class Channels:
 
     def is_dummy(self, device: Device) -> bool:
         """Whether a transistor is off for good, or has both ends on one net."""
-        net = device.terminals
-        return net["d"] == net["s"] or net["g"] in self._rails[device.type]
+        return device.terminals["d"] == device.terminals["s"] or is_off(device, self.supplies)
 
     @cached_property
     def others(self) -> dict[str, list[Device]]:
@@ -105,7 +104,7 @@ class Channels:
         if device.type != "diode":
             return False
         anode, cathode = (device.terminals[end] for end in ("p", "n"))
-        return anode in self._rails["nmos"] or cathode in self._rails["pmos"]
+        return anode in self.supplies.turning_off["nmos"] or cathode in self.supplies.turning_off["pmos"]
 
     @cached_property
     def source_types(self) -> dict[str, set[str]]:
@@ -257,7 +256,7 @@ class Channels:
                     continue
                 used[device.id] = device
                 below = device.terminals["s"]
-                if below in self._rails[mos_type]:
+                if below in self.supplies.turning_off[mos_type]:
                     continue
                 if not any(each.type == mos_type for each in self.drains.get(below, ())):
                     return []  # it leads to no rail

@@ -104,7 +104,7 @@ class _Judge:
             known = [self._net(where, name) for name in pair]
             if frozenset(pair) not in self._net_pairs:  # two groups may share a pair, as two instances do
                 self._alone(where, pair, self._mirrored)
-            supply = next((name for name in pair if self._supplies and name in self._supplies), None)
+            supply = next((name for name in pair if self._supplies and name in self._supplies.outer), None)
             if all(known) and supply is not None:
                 self._report(where, f"the supply net {supply!r} mirrors no other net", pair)
         self._net_pairs.update(map(frozenset, group.net_pairs))

@@ -14,7 +14,7 @@ carries current both ways.
 from __future__ import annotations
 
 import heapq
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Union
 
@@ -87,8 +87,9 @@ def undecided(circuit: Circuit) -> dict[str, str | None]:
 
 
 def is_off(device: Device, supplies: Supplies) -> bool:
-    """Whether the gate of a transistor is on the supply that turns it off for good."""
-    return device.terminals["g"] in supplies.turning_off[device.type]
+    """Whether the gate of a transistor is on the supply that turns it off for good; a regulated one in its own well."""
+    gate, body = device.terminals["g"], device.terminals["b"]
+    return gate in supplies.turning_off[device.type] and (gate == body or gate not in supplies.regulated)
 
 
 def _exchanged(terminals: Mapping[str, str]) -> dict[str, str]:
@@ -250,9 +251,7 @@ def _connected(circuit: Circuit, net: str, potentials: Mapping[str, float]) -> l
 
 def _potentials(circuit: Circuit, supplies: Supplies, mos_type: str) -> dict[str, float]:
     """Return the potential of each net, from 0 (ground) to 1 (power), where channels of ``mos_type`` conduct best."""
-    fixed = dict.fromkeys(supplies.power, 1.0) | dict.fromkeys(supplies.ground, 0.0)
-    for net in _fed_supplies(circuit, supplies):
-        del fixed[net]
+    fixed = dict.fromkeys(supplies.outer.power, 1.0) | dict.fromkeys(supplies.outer.ground, 0.0)
     rails = {1.0: "power", 0.0: "ground"}
     network: dict[_Node, dict[_Node, float]] = defaultdict(dict)
     for one, other, kind in _edges(circuit, supplies):
@@ -314,19 +313,6 @@ def _held(circuit: Circuit) -> set[str]:
             for end in device.kind.ends:
                 types[device.terminals[end]].add(device.type)
     return {*circuit.black_box_nets, *(port for port in circuit.ports if len(types[port]) < 2)}
-
-
-def _fed_supplies(circuit: Circuit, supplies: Supplies) -> set[str]:
-    """Return the supplies that a channel joins to another one of their polarity with more bodies: regulated rails."""
-    bodies = Counter(device.terminals.get("b", "") for device in circuit.devices)
-    ends = Counter(device.terminals[end] for device in circuit.devices for end in device.kind.ends)
-    fed = set()
-    for device in circuit.devices:
-        if device.is_mos and not is_off(device, supplies):
-            pair = {device.terminals["d"], device.terminals["s"]}
-            if len(pair) == 2 and (pair <= set(supplies.power) or pair <= set(supplies.ground)):
-                fed.add(min(pair, key=lambda net: (bodies[net], ends[net], net)))
-    return fed
 
 
 def _edges(circuit: Circuit, supplies: Supplies) -> Iterable[tuple[str, str, str]]:

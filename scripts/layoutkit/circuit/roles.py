@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.clocks import clock_ports
 from layoutkit.circuit.cut import cut_groups
-from layoutkit.circuit.port_uses import differential_inputs, port_uses, ports_on_gates
+from layoutkit.circuit.port_uses import clock_ports, differential_inputs, port_uses, ports_on_gates
 from layoutkit.circuit.ranked_names import is_ranked, plain, ranked
 from layoutkit.circuit.recognise import find_groups
 from layoutkit.circuit.supplies import find_supplies

@@ -59,7 +59,7 @@ def suggest_constraints(circuit: Circuit) -> Constraints:
 def _symmetry(circuit: Circuit, in_arrays: AbstractSet[str]) -> tuple[SymmetryGroup, ...]:
     """Return a group for each symmetric structure, without capacitors whose plates have a common centroid."""
     mirrors = [set(group.devices) for group in find_roles(circuit).groups if group.type == "current_mirror"]
-    found = []
+    found, supplies = [], find_roles(circuit).supplies
     for structure in find_roles(circuit).symmetry:
         pairs, words = [], []
         for kind, left, right in structure.pairs:
@@ -71,7 +71,10 @@ def _symmetry(circuit: Circuit, in_arrays: AbstractSet[str]) -> tuple[SymmetryGr
             words.append(f"{name} {left}/{right}")
         if pairs:
             reason = listed(words, 12)
-            found.append(SymmetryGroup(tuple(pairs), structure.centred, structure.net_pairs, reason))
+            nets = tuple(
+                pair for pair in structure.net_pairs if not any(net in supplies for net in pair)
+            )  # a rail mirrors no signal
+            found.append(SymmetryGroup(tuple(pairs), structure.centred, nets, reason))
     return tuple(found)
 
 

@@ -68,11 +68,12 @@ class SymmetryGraph:
 
     Args:
         circuit: The circuit, oriented.
-        supplies: Its supplies, which are images of themselves.
+        supplies: Its supplies. They are images of themselves, but for regulated rails: those are signals, and what they
+            feed is not on them.
     """
 
     def __init__(self, circuit: Circuit, supplies: Supplies) -> None:
-        self.supplies = supplies
+        self.supplies = supplies.outer
         self.ports = frozenset(circuit.ports)
         places: dict[str, set[Any]] = defaultdict(set)
         for device in circuit.devices:
@@ -99,7 +100,8 @@ class SymmetryGraph:
         self._lead_on: dict[str, list[int]] = {}
         for index, element in enumerate(self.elements):
             for role, net in element.ends:
-                if net not in supplies:
+                fed = role == "s" and net in supplies.turning_off.get(element.key[1], ())
+                if net not in self.supplies and not fed:
                     self.on_net[net].append((index, role))
 
     @cached_property

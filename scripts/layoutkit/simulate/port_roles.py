@@ -12,8 +12,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from layoutkit.circuit.clocks import held_at_supply
-from layoutkit.circuit.port_uses import ports_on_gates
+from layoutkit.circuit.port_uses import held_at_supply, ports_on_gates
 from layoutkit.circuit.roles import find_roles
 
 if TYPE_CHECKING:

@@ -201,6 +201,92 @@ def test_structure_tells_the_supplies_whatever_the_nets_are_called(kind):
         assert not any("by its name" in reason for reason in found.reasons.values())
 
 
+ERROR_AMPLIFIER = """M1 g ref t sub nmos W=4u L=0.5u
+M2 y {sense} t sub nmos W=4u L=0.5u
+M3 y y in in pmos W=4u L=0.5u
+M4 g y in in pmos W=4u L=0.5u
+M5 t ref sub sub nmos W=2u L=2u
+"""
+CHAIN = """M6 p a {rail} {rail} pmos W=2u L=0.2u
+M7 p a sub sub nmos W=1u L=0.2u
+M8 o p {rail} {rail} pmos W=2u L=0.2u
+M9 o p sub sub nmos W=1u L=0.2u
+"""
+PAIR = """M6 p a {rail} {rail} pmos W=2u L=1u
+M7 q b {rail} {rail} pmos W=2u L=1u
+R8 p c 9k
+R9 c q 9k
+M10 p k sub sub nmos W=1u L=1u
+M11 q k sub sub nmos W=1u L=1u
+"""
+SERIES_DEVICE = "M0 r g in in pmos W=99u L=0.5u nf=9\n"
+LATCH = """M6 p q r r pmos W=2u L=1u
+M7 p q sub sub nmos W=1u L=1u
+M8 q p r r pmos W=2u L=1u
+M9 q p sub sub nmos W=1u L=1u
+"""
+REGULATED = {
+    "an amplifier that senses the rail": SERIES_DEVICE + ERROR_AMPLIFIER.format(sense="r") + CHAIN.format(rail="r"),
+    "an amplifier behind a divider": SERIES_DEVICE
+    + ERROR_AMPLIFIER.format(sense="f")
+    + "R1 r f 9k\nR2 f sub 9k\n"
+    + PAIR.format(rail="r"),
+    "a follower without feedback": "M0 in g r sub nmos W=99u L=0.5u\n"
+    + CHAIN.format(rail="r")
+    + "M3 z a in in pmos W=2u L=1u\n",
+}
+NOT_REGULATED = {
+    "the tail of a pair in a well of its own, which an amplifier drives from the outputs": SERIES_DEVICE
+    + ERROR_AMPLIFIER.format(sense="c")
+    + PAIR.format(rail="r"),
+    "the head of a latch": "M0 r g in in pmos W=9u L=0.5u\nM3 z a in in pmos W=2u L=1u\n" + LATCH,
+}
+
+
+def regulated(cards, supplies=None, **names):
+    """Return the roles of these cards as a circuit, with the names given in place of their own."""
+    text = f".subckt s ref a b k o g in sub\n{cards}.ends\n"
+    lines = (" ".join(names.get(word, word) for word in line.split(" ")) for line in text.split("\n"))
+    return find_roles(read_netlist(NetlistText("\n".join(lines)), supplies=supplies))
+
+
+@pytest.mark.parametrize("kind", REGULATED)
+def test_the_output_of_a_pass_device_is_the_supply_of_what_hangs_on_it(kind):
+    """With inner names that say nothing, and with those of a supply and of a signal exchanged."""
+    for names in ({}, {"r": "z1", "in": "z2"}, {"r": "a1", "in": "z2"}, {"r": "net5", "in": "vin"}):
+        supplies = regulated(REGULATED[kind], **names).supplies
+        rail, source = names.get("r", "r"), names.get("in", "in")
+        assert set(supplies.power) == {rail, source}
+        assert supplies.regulated == {rail}
+        assert supplies.reasons[rail].endswith(f"fed from {source} by M0")
+        assert "fed" not in supplies.reasons[source]
+
+
+@pytest.mark.parametrize("kind", NOT_REGULATED)
+def test_a_tail_and_the_head_of_a_latch_are_no_regulated_rails(kind):
+    assert "r" not in regulated(NOT_REGULATED[kind]).supplies.power
+
+
+@pytest.mark.parametrize("stated", [None, ("in", "r")])
+def test_a_regulated_rail_stays_a_signal_of_its_loop_stated_or_not(stated):
+    roles = regulated(REGULATED["an amplifier that senses the rail"], stated and StatedSupplies(power=stated))
+    assert roles.supplies.power == ("in", "r")
+    groups = {(group.type, frozenset(group.devices)) for group in roles.groups}
+    assert {("differential_pair", frozenset({"M1", "M2"})), ("current_mirror", frozenset({"M3", "M4"}))} <= groups
+    assert sum(kind == "inverter" for kind, _ in groups) == 2
+    (structure,) = roles.symmetry
+    assert {frozenset(pair) for pair in structure.net_pairs} == {frozenset({"r", "ref"}), frozenset({"y", "g"})}
+    assert structure.unmatched == 1  # the pass device; what hangs on the rail is not on the signal
+
+
+def test_the_wires_of_a_regulated_rail_mirror_no_others_and_it_needs_no_pin():
+    cards = REGULATED["an amplifier that senses the rail"]
+    circuit = read_netlist(NetlistText(f".subckt s ref a b k o g in sub\n{cards}.ends\n"))
+    (group,) = suggested_by_recognition(circuit)["symmetry"]
+    assert [sorted(pair) for pair in group["net_pairs"]] == [["g", "y"]]
+    assert not any("no pin" in warning for warning in parse_info(circuit)["warnings"])
+
+
 def test_a_supply_that_only_its_name_tells_says_so():
     """A divider with a follower: nothing but its name makes power of the port at its top."""
     text = ".subckt s {0} g o\nR1 {0} a 1k\nR2 a g 1k\nM1 {0} a o g nmos W=2u L=1u\nM2 o a g g nmos W=2u L=1u\n.ends\n"
