@@ -144,10 +144,10 @@ def group_passives(
     beside: dict[str, tuple[Device, ...]] = {}  # the dummies beside each of two images
     for one, other in (map(circuit.device, pair) for group in constraints.symmetry for pair in group.pairs):
         if not taken & {one.id, other.id} and one.kind == other.kind:
-            guards = _guards_of(technology, [one, other], (each for each in idle if each.id not in taken), bulks)
-            half = len(guards) // 2
-            beside |= {one.id: tuple(guards[:half]), other.id: tuple(guards[half : 2 * half])}
-            taken.update(device.id for device in guards[: 2 * half])
+            around = _guards_of(technology, [one, other], (each for each in idle if each.id not in taken), bulks)
+            half = len(around) // 2
+            beside |= {one.id: tuple(around[:half]), other.id: tuple(around[half : 2 * half])}
+            taken.update(device.id for device in around[: 2 * half])
     rest = [device for device in circuit.devices if device.id in bulks and device.id not in taken]
     alone = {device.id: device for device in rest if device.kind.together == 1 or device.id in pairs}
     banks, reasons = _ratio_banks(circuit, technology, [each for each in rest if each.id not in alone], bulks)
@@ -161,8 +161,8 @@ def group_passives(
         for bank in (bank for string in strings for bank in _banks(technology, string)):
             groups.append(_with_strings(_group(technology, bank, bulks[bank[0].id]), [bank]))
         in_strings = {device.id for string in strings for device in string}
-        other = [device for device in part if device.id not in in_strings]
-        groups += [_group(technology, bank, bulks[part[0].id]) for bank in _in_banks(other)]
+        single = [device for device in part if device.id not in in_strings]
+        groups += [_group(technology, bank, bulks[part[0].id]) for bank in _in_banks(single)]
     placed = pairs | constraints.devices_in(*OF_PLACES)
     for part in _in_parallel([device for device in alone.values() if device.id not in placed]):
         groups.append(replace(_group(technology, part, bulks[part[0].id]), type=PARALLEL))
