@@ -1,7 +1,9 @@
 """Map vertical bipolar transistors to a technology: a flavour, its emitter, and units instead of SPICE's area factor.
 
-The collector of these transistors is the substrate. An emitter of another process becomes the one with the nearest area
-where the model's name states its sides (``W3p40L3p40``, ``05p00x00p42``), else the default.
+The collector of PNPs is the substrate. NPNs that are drawn as the foundry's cell state how many emitters they have
+(``Nx``) and how long these are; ``w`` is then the width of all emitters of one unit. An emitter of another process
+becomes the one with the nearest area where the model's name states its sides (``W3p40L3p40``, ``05p00x00p42``), else
+the default.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import NetlistError
+from layoutkit.technology.passive_sizes import rectangle_sides
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,11 +50,46 @@ def with_units(device: Device) -> Device:
 
 def sized(technology: Any, spec: PassiveSpec, device: Device) -> Device:
     """Return the device with ``w`` and ``l`` of its emitter [m], where its flavour or the usual size says them."""
+    if spec.cell is not None:
+        return _with_emitters(technology, spec, device)
     sides = spec.only_size or (None if {"w", "l"} <= device.params.keys() else spec.usual_size)
     if sides is None:
         return device
     width, length = (round(side * technology.dbu_um * 1e-6, 15) for side in sides)
     return replace(device, params={**device.params, "w": width, "l": length})
+
+
+def _with_emitters(technology: Any, spec: PassiveSpec, device: Device) -> Device:
+    """Return a transistor of ``nf`` emitters, ``w`` the width of all of them and ``l`` the length of one. [m]
+
+    Raises:
+        NetlistError: If the process has no such emitters.
+    """
+    params, metre = device.params, technology.dbu_um * 1e-6
+    least, usual = spec.min_w * metre, spec.usual_size or (spec.min_w, spec.min_l)
+    sides = [params[name] for name in ("w", "l") if name in params]
+    if "area" in params and not sides:
+        found = rectangle_sides(params["area"], params["perimeter"]) if "perimeter" in params else None
+        sides = list(found or (params["area"] / (usual[1] * metre), usual[1] * metre))
+    length = params.get("l", params["el"] * 1e-6 if "el" in params else usual[1] * metre)
+    width = params.get("w", least)
+    if len(sides) == 2:
+        width, length = sorted(sides)
+    count = int(params.get("nf", params.get("nx", max(1, round(width / least)))))
+    faults = []
+    if not 1 <= count <= len(spec.widths):
+        faults.append(f"has {count} emitters, it must have 1 to {len(spec.widths)}")
+    if min(abs(width - least), abs(width - count * least)) > metre:
+        faults.append(f"states emitters {width * 1e6:g} um wide, each of {spec.name} is {least * 1e6:g} um")
+    longest = spec.max_l or spec.min_l
+    if not spec.min_l - 1 < length / metre < longest + 1:
+        allowed = " to ".join(dict.fromkeys(f"{side * metre * 1e6:g}" for side in (spec.min_l, longest)))
+        faults.append(f"has emitters of {length * 1e6:g} um, their length must be {allowed} um")
+    if faults:
+        raise NetlistError(f"'{device.id}' ({device.model}) {'; it '.join(faults)}")
+    drawn = {"w": round(count * least, 15), "l": round(length, 15), "nf": count, "m": device.m}
+    terminals = {name: net for name, net in device.terminals.items() if name != "t"}  # heat, which no layout has
+    return replace(device, params=drawn, terminals=terminals)
 
 
 def map_bipolar(technology: Any, device: Device, report: Report, substrate: str = "") -> Device:
@@ -66,7 +104,8 @@ def map_bipolar(technology: Any, device: Device, report: Report, substrate: str 
     Raises:
         NetlistError: If its collector is not the substrate, or the process has no such emitter.
     """
-    _check_collector(technology, device, substrate)
+    if device.kind.substrate:
+        _check_collector(technology, device, substrate)
     alike = [spec for spec in technology.passives.values() if spec.type == device.type]
     named = technology.device_names.drawn(device.model)
     exact = named if named in alike else None
@@ -74,6 +113,13 @@ def map_bipolar(technology: Any, device: Device, report: Report, substrate: str 
     if exact is None:
         report("model", device.model, spec.name, f"{device.type} {device.model} drawn as {spec.name}")
         device = replace(device, params={"m": device.m})
+    if spec.cell is not None:
+        if "t" in device.terminals:
+            report(
+                "t", device.terminals["t"], "left out", "the thermal node of bipolar transistors is no net of a layout"
+            )
+        drawn = _with_emitters(technology, spec, device)
+        return replace(drawn, model=spec.name)
     stated = sorted(device.params[side] for side in ("w", "l") if side in device.params)
     drawn = sized(technology, spec, device)
     width, length = sorted((drawn.w, drawn.l)) if spec.only_size is None else (drawn.w, drawn.l)

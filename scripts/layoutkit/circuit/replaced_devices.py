@@ -277,7 +277,9 @@ def notes_on_options(technology: Technology, devices: Iterable[Device]) -> list[
 def _as(device: Device, target: DeviceSpec | PassiveSpec) -> Device:
     """Return the device as if the netlist named ``target`` for it; what only its own model states is made explicit."""
     params = dict(device.params)
-    if device.kind.area_counts:  # the emitter is that of the target
+    if device.type == "npn":  # the length of an emitter is that of the target, their number is kept
+        params = {name: params[name] for name in ("nf", "nx", "m") if name in params}
+    elif device.kind.area_counts:  # the emitter is that of the target
         factor = params.get("area", 0.0)
         params = {"m": device.m, **({"area": factor} if factor >= SMALLEST_FACTOR else {})}
     elif (width := width_in_name(device.model)) is not None and device.kind.in_series == "lengths":
@@ -351,7 +353,7 @@ def process_of(model: str) -> Technology | None:
 def _figures(device: Device, origin: _Origin) -> dict[str, Any]:
     """Return model, size, value and rating of a device, as far as its parameters and its process state them."""
     spec, stated = origin.spec, {} if origin.spec is None else values_of(origin.spec)
-    if device.kind.area_counts and spec is not None and not isinstance(spec, UndrawnDevice):
+    if device.type in ("npn", "pnp") and spec is not None and not isinstance(spec, UndrawnDevice):
         device = sized(origin.technology, spec, device)  # type: ignore[arg-type]
     params = dict(device.params)
     if "w" not in params and device.kind.in_series == "lengths" and (width := width_in_name(device.model)):

@@ -270,6 +270,8 @@ def _quantity(device: Device, quantity: str, lengths: str) -> str:
     if quantity in ("w", "l", *MEASURED):
         return _length(device.params[quantity], lengths)
     width, length = (Decimal(repr(float(device.params[name]))).scaleb(6) for name in ("w", "l"))
+    if quantity == "finger_w":
+        return f"{(width / device.nf).normalize():f}{'' if lengths == 'micrometres' else 'u'}"
     if quantity == "total_w":
         return f"{(device.m * width).normalize():f}{'' if lengths == 'micrometres' else 'u'}"
     units = 1 if quantity.startswith("unit_") else device.m

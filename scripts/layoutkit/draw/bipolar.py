@@ -21,77 +21,27 @@ the collector, so that rings in one piece would short every unit in them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from layoutkit.draw.bipolar_array import ArrayDrawing, Bipolar, BipolarSpec
+from layoutkit.draw.bipolar_cell import CellDrawing
 from layoutkit.draw.bipolar_pattern import rows_of, with_dummies
-from layoutkit.draw.bipolar_wires import BipolarWires, Tiles
-from layoutkit.draw.module import DrawnDummy, Gate, Instance, Keepout, Module, Pin
 from layoutkit.draw.passive import rectangle_on_grid, spec_of_kind
-from layoutkit.draw.ring import centred_array
-from layoutkit.draw.sketch import Area, Sketch, spread_squares
 from layoutkit.errors import GeometryError, sentences
-from layoutkit.layout.cells import fresh_cell
-from layoutkit.technology.bipolar_frames import frames_of, layer_of_frame
 from layoutkit.technology.size_limits import MAX_UNITS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import klayout.db as kdb
 
-    from layoutkit.draw.bipolar_pattern import Rows
+    from layoutkit.draw.module import Module
     from layoutkit.technology import PassiveSpec, Technology
     from layoutkit.technology.passive_sizes import PassiveSize
 
-KIND = "pnp"
-_MOST_CONTACTS = 60  # on a side of an emitter
+__all__ = ["KIND", "NPN", "Bipolar", "BipolarSpec", "bipolar", "draw_bipolars"]
 
-
-@dataclass(frozen=True)
-class Bipolar:
-    """A bipolar transistor in database units: ``m`` units in parallel with emitters of ``width`` in x and ``length``.
-
-    Attributes:
-        id: Instance name.
-        spec: Flavour.
-        width: Emitter in x. [dbu]
-        length: Emitter in y. [dbu]
-        m: Units.
-        collector: Net, that of the substrate.
-        base: Net.
-        emitter: Net.
-        warnings: What was rounded, in words.
-    """
-
-    id: str
-    spec: PassiveSpec
-    width: int
-    length: int
-    m: int
-    collector: str
-    base: str
-    emitter: str
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class BipolarSpec:
-    """What to draw in one cell.
-
-    Attributes:
-        name: Name of the cell.
-        devices: Transistors of one flavour and size, on one collector net.
-        dummies: Rings of dummies around the array.
-        pattern: Rows from the top down with ``A`` for the first transistor; empty for a computed common centroid.
-        labels: Whether to write the nets on the pins.
-    """
-
-    name: str
-    devices: tuple[Bipolar, ...]
-    dummies: int = 0
-    pattern: tuple[str, ...] = ()
-    labels: bool = True
+KIND, NPN = "pnp", "npn"
 
 
 def bipolar(
@@ -102,19 +52,21 @@ def bipolar(
     Args:
         tech: Process.
         device_id: Instance name.
-        flavour: ``pnp``, a device of the technology, or its model.
-        size: Sides of one emitter, in either order, and the number of units.
-        nets: Terminal (c, b, e) to net; a terminal left out is called ``<device_id>_<terminal>``.
+        flavour: ``pnp``, ``npn``, a device of the technology, or its model.
+        size: Sides of one emitter, in either order, and the number of units. Of an NPN with several emitters in one
+            unit the width is that of all.
+        nets: Terminal (c, b, e; s of an NPN) to net; a terminal left out is called ``<device_id>_<terminal>``.
 
     Raises:
         GeometryError: If the emitter has another size than the process has, or there are too many units.
         TechnologyError: If the process has no such device.
     """
-    spec = spec_of_kind(tech, flavour, KIND)
+    spec = spec_of_kind(tech, flavour, NPN if tech.passive(flavour).type == NPN else KIND)
     width, length, m, warnings = rectangle_on_grid(tech, device_id, spec, _upright(spec, size, tech.dbu_um))
     given = nets or {}
-    collector, base, emitter = (given.get(name) or f"{device_id}_{name.upper()}" for name in spec.kind.terminals)
-    return Bipolar(device_id, spec, width, length, m, collector, base, emitter, warnings)
+    collector, base, emitter, substrate = (given.get(name) or f"{device_id}_{name.upper()}" for name in "cbes")
+    own = "" if spec.kind.substrate else substrate
+    return Bipolar(device_id, spec, width, length, m, collector, base, emitter, own, warnings)
 
 
 def draw_bipolars(layout: kdb.Layout, tech: Technology, spec: BipolarSpec) -> Module:
@@ -126,7 +78,8 @@ def draw_bipolars(layout: kdb.Layout, tech: Technology, spec: BipolarSpec) -> Mo
     """
     _check(spec)
     rows = rows_of(spec.pattern, [device.m for device in spec.devices])
-    return _Drawing(tech, spec, with_dummies(rows, spec.dummies)).module(layout)
+    drawing = ArrayDrawing if spec.devices[0].spec.cell is None else CellDrawing
+    return drawing(tech, spec, with_dummies(rows, spec.dummies)).module(layout)
 
 
 def _upright(spec: PassiveSpec, size: PassiveSize, dbu_um: float) -> PassiveSize:
@@ -146,9 +99,10 @@ def _check(spec: BipolarSpec) -> None:
     for device in spec.devices[1:]:
         if (device.spec, device.width, device.length) != (first.spec, first.width, first.length):
             faults.append(f"{device.id} has another flavour or emitter than {first.id}; draw it by itself")
-        if device.collector != first.collector:
+        if device.ring != first.ring:
+            what = "rings" if first.substrate else "collectors"
             faults.append(
-                f"the collectors of {first.id} and {device.id} are on {first.collector} and {device.collector}, "
+                f"the {what} of {first.id} and {device.id} are on {first.ring} and {device.ring}, "
                 "but both are the substrate; connect them to one net"
             )
     total = sum(device.m for device in spec.devices)
@@ -156,174 +110,3 @@ def _check(spec: BipolarSpec) -> None:
         faults.append(f"there are {total} units, at most {MAX_UNITS} are drawn")
     if faults:
         raise GeometryError(sentences(faults))
-
-
-class _Drawing:
-    def __init__(self, tech: Technology, spec: BipolarSpec, rows: Rows) -> None:
-        self.tech = tech
-        self.spec = spec
-        self.rows = rows
-        self.device = spec.devices[0]
-        self.flavour = self.device.spec
-        self.frames = frames_of(self.flavour, self.device.width, tech.grid)
-        self.sketch = Sketch()
-        bases = dict.fromkeys(device.base for device in spec.devices)
-        emitters = (device.emitter for device in spec.devices)
-        self.nets = tuple(dict.fromkeys((self.device.collector, *bases, *emitters)))
-        self.wires = BipolarWires(tech, self._tiles(), self.nets)
-
-    def _tiles(self) -> Tiles:
-        """Return the grid of units: its pitch keeps wells, markers and collector rings apart."""
-        well = self.tech.dim("well_space", self.flavour.diffusion_of)
-        ring = self.flavour.dimensions.get("collector_space", self.tech.dim("active_space", self.flavour.diffusion_of))
-        emitter = (self.device.width, self.device.length)
-        pitch = []
-        for axis in (0, 1):
-
-            def size(name: str, axis: int = axis) -> int:
-                return emitter[axis] + 2 * self.frames[name][1][axis]
-
-            wanted = [size("collector") + ring, size("well") + well]
-            for marker in self.flavour.markers:
-                space = self.flavour.dimensions.get(f"{marker}_space", 0)
-                wanted.append(size(marker) + space if space else 0)
-            pitch.append(max(wanted))
-        across = BipolarWires.least_pitch(self.tech, len(self.nets))
-        step = 2 * self.tech.grid
-        x, y = (
-            side + -(-(least - side) // step) * step
-            for side, least in zip(emitter, (max(pitch[0], across), pitch[1]), strict=True)
-        )
-        return Tiles(emitter, (x, y), len(self.rows[0]), len(self.rows), self.frames)
-
-    # ---- silicon
-
-    def _draw_silicon(self) -> None:
-        for column, row in self.wires.tiles.places():
-            emitter = self.wires.tiles.emitter(column, row)
-            self._draw_unit(emitter)
-        self._draw_grid()
-
-    def _draw_unit(self, emitter: Area) -> None:
-        """Draw one emitter with its base, well and collector ring, and the contacts of all."""
-        sketch, tech, tiles = self.sketch, self.tech, self.wires.tiles
-        first, contact = tech.conductors[0], tech.contact
-        sketch.box("active", emitter)
-        sketch.box(first.layer, emitter)
-        for name in self.frames:
-            layer = layer_of_frame(self.flavour, name)
-            if layer is not None and not tiles.is_shared(name):
-                for area in tiles.frame(emitter, name):
-                    sketch.box(layer, area)
-        for area in tiles.frame(emitter, "base"):
-            sketch.box(first.layer, area)
-        inset = max(
-            tech.dim("active_contact_enclosure"), tech.dim("active_contact_enclosure_end"), contact.enclose_above_end
-        )
-        space = max(contact.space, contact.array_space)
-        room = emitter.enlarged(-inset, -inset)
-        for square in spread_squares(room, contact.size, space, tech.grid, _MOST_CONTACTS):
-            sketch.box(contact.layer, square)
-        for name in ("base", "collector"):
-            self._draw_ring_contacts(emitter, name)
-
-    def _draw_ring_contacts(self, emitter: Area, name: str) -> None:
-        """Draw one row of contacts along each side of the ring ``name``."""
-        size, grid = self.tech.contact.size, self.tech.grid
-        least = size + 2 * self.tech.dim("tap_contact_enclosure")
-        inner, outer = (emitter.enlarged(*distance) for distance in self.frames[name])
-        for low, high, across in (
-            (outer.bottom, inner.bottom, False),
-            (inner.top, outer.top, False),
-            (outer.left, inner.left, True),
-            (inner.right, outer.right, True),
-        ):
-            if high - low < least:  # such as the lower and upper sides of the base ring in sg13g2
-                continue
-            at = low + (high - low - size) // (2 * grid) * grid
-            ends = (inner.bottom, inner.top) if across else (inner.left, inner.right)
-            for start in centred_array(*ends, size, self.tech.contact.space, grid):
-                x, y = (at, start) if across else (start, at)
-                self.sketch.box(self.tech.contact.layer, Area(x, y, x + size, y + size))
-
-    def _draw_grid(self) -> None:
-        """Draw what the units share: implant and metal of the collectors, and the markers around them."""
-        tiles = self.wires.tiles
-        for name in self.frames:
-            layer = layer_of_frame(self.flavour, name)
-            if layer is not None and tiles.is_shared(name):
-                for area in tiles.shared(name):
-                    self.sketch.box(layer, area)
-        for area in tiles.shared("collector"):
-            self.sketch.box(self.tech.conductors[0].layer, area)
-
-    # ---- the whole
-
-    def module(self, layout: kdb.Layout) -> Module:
-        self._draw_silicon()
-        units: list[tuple[str, str, Area]] = []
-        numbers: dict[str, int] = {}
-        for column, row in self.wires.tiles.places():
-            index = self.rows[row][column]
-            owner = None if index is None else self.spec.devices[index]
-            emitter = self.wires.tiles.emitter(column, row)
-            device = "" if owner is None else owner.id
-            numbers[device] = numbers.get(device, 0) + 1
-            units.append((device, f"{device or 'dummy'}_{numbers[device]}", emitter))
-            nets = (owner.base, owner.emitter) if owner else (self.device.collector,) * 2
-            self.wires.connect(self.sketch, column, row, *nets)
-        rails = self.wires.rails(self.sketch, self.device.collector)
-        self._draw_texts(rails, units)
-        return self._described(layout, rails, units)
-
-    def _draw_texts(self, rails: Sequence[tuple[str, Area]], units: Sequence[tuple[str, str, Area]]) -> None:
-        rail, layer = self.tech.conductors[1], self.tech.role("device_text")
-        for net, area in rails:
-            if rail.pin_layer:
-                self.sketch.box(rail.pin_layer, area)
-            if self.spec.labels:
-                self.sketch.text(rail.label_layer, net, (area.left + area.right) // 2, (area.bottom + area.top) // 2)
-        for device, _, emitter in units if layer else ():
-            if device:
-                x, y = (emitter.left + emitter.right) // 2, (emitter.bottom + emitter.top) // 2
-                self.sketch.text(str(layer), device, x, y)
-
-    def _described(
-        self, layout: kdb.Layout, rails: Sequence[tuple[str, Area]], units: Sequence[tuple[str, str, Area]]
-    ) -> Module:
-        import klayout.db as kdb
-
-        extent = self.sketch.extent()
-        dx, dy = -extent.left, -extent.bottom
-        cell = fresh_cell(layout, self.spec.name)
-        self.sketch.write(cell, self.tech, dx, dy)
-
-        def moved(area: Area) -> kdb.Box:
-            return kdb.Box(area.left + dx, area.bottom + dy, area.right + dx, area.top + dy)
-
-        ordered = sorted(rails, key=lambda pin: (pin[1].bottom, pin[1].left, pin[0]))
-        real = [(device, unit, emitter) for device, unit, emitter in units if device]
-        return Module(
-            name=self.spec.name,
-            cell=cell,
-            layout=layout,
-            pins=tuple(Pin(net, self.tech.conductors[1].name, moved(area)) for net, area in ordered),
-            devices=tuple(device.id for device in self.spec.devices),
-            instances=tuple(
-                Instance(unit, device, (box.left + box.right) / 2 + dx, (box.bottom + box.top) / 2 + dy, "R0")
-                for device, unit, box in real
-            ),
-            symmetry_axis_x=None,
-            bbox=moved(extent),
-            gates=tuple(Gate(device, unit, moved(emitter)) for device, unit, emitter in units),
-            warnings=tuple(text for device in self.spec.devices for text in device.warnings),
-            keepouts=tuple(Keepout(name, moved(area)) for name, area in self.wires.keepouts())
-            if len(units) > 1
-            else (),
-            dummies=self._dummies(len(units) - len(real)),
-        )
-
-    def _dummies(self, count: int) -> tuple[DrawnDummy, ...]:
-        like, net = self.device, self.device.collector
-        dummy = DrawnDummy(self.flavour.name, net, net, net, net, like.width, like.length, count)
-        return (dummy,) if count else ()

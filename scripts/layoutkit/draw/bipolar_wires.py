@@ -182,6 +182,23 @@ class BipolarWires:
             self._cuts(sketch, self.cut, under, bar)
             self._join(sketch, column, net, bar)
 
+    def bar_over(self, sketch: Sketch, column: int, net: str, pin: Area, *, below: bool) -> None:
+        """Draw a bar across a column over ``pin`` and join it to the strap of ``net``.
+
+        Args:
+            sketch: What is drawn.
+            column: Of the unit.
+            net: Of the pin.
+            pin: Metal that reaches the terminal. [dbu]
+            below: Whether it lies on the first conductor, so that cuts join the bar with it.
+        """
+        left, right = self._unit_width(column)
+        bar = Area(left, pin.bottom, right, pin.top)
+        sketch.box(self.bar.layer, bar)
+        if below:
+            self._cuts(sketch, self.cut, pin, bar)
+        self._join(sketch, column, net, bar)
+
     def _join(self, sketch: Sketch, column: int, net: str, bar: Area) -> None:
         left, right = self._strap(column, net)
         self._cuts(sketch, self.via, bar, Area(left, bar.bottom, right, bar.top), upright=True)

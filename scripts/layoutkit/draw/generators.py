@@ -121,6 +121,7 @@ GENERATORS: dict[str, Callable[[kdb.Layout, Technology, BlockSpec], Module]] = {
     "capacitor": _capacitors,
     "mos_capacitor": _mos_capacitor,
     "diode": _diode,
+    "npn": _bipolars,
     "pnp": _bipolars,
 }
 """Kind of device to the function that draws devices of this kind in one cell."""

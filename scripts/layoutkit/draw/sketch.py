@@ -53,11 +53,20 @@ class Sketch:
 
     def __init__(self) -> None:
         self.boxes: dict[str, list[Area]] = {}
+        self.polygons: dict[str, list[tuple[tuple[int, int], ...]]] = {}
         self.texts: dict[str, list[tuple[str, int, int]]] = {}
 
     def box(self, layer: str, area: Area) -> None:
         """Draw ``area`` on ``layer`` (layer name or role)."""
         self.boxes.setdefault(layer, []).append(area)
+
+    def polygon(self, layer: str, points: tuple[tuple[int, int], ...]) -> None:
+        """Draw a polygon on ``layer``, within what the boxes span; its box where it is one."""
+        xs, ys = sorted({x for x, _ in points}), sorted({y for _, y in points})
+        if len(points) == 4 and len(xs) == len(ys) == 2:
+            self.box(layer, Area(xs[0], ys[0], xs[1], ys[1]))
+        else:
+            self.polygons.setdefault(layer, []).append(points)
 
     def text(self, layer: str, text: str, x: int, y: int) -> None:
         """Write ``text`` on ``layer`` at (x, y)."""
@@ -97,6 +106,10 @@ class Sketch:
             shapes = cell.shapes(tech.layer(layout, layer))
             for left, bottom, right, top in sorted(set(areas)):
                 shapes.insert(kdb.Box(left + dx, bottom + dy, right + dx, top + dy))
+        for layer, polygons in sorted(self.polygons.items()):
+            shapes = cell.shapes(tech.layer(layout, layer))
+            for points in sorted(set(polygons)):
+                shapes.insert(kdb.Polygon([kdb.Point(x + dx, y + dy) for x, y in points]))
         for layer, texts in sorted(self.texts.items()):
             shapes = cell.shapes(tech.layer(layout, layer))
             for text, x, y in sorted(texts):

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.errors import LayoutkitError, TechnologyError
-from layoutkit.extract.passive_devices import PassiveLayers, add_plates, passive_layers, plate_cut_layer
+from layoutkit.extract.passive_devices import PassiveLayers, add_cells, add_plates, passive_layers, plate_cut_layer
 from layoutkit.layout.cells import check_flat_size
 
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ def read_layers(technology: Technology) -> set[tuple[int, int]]:
     for passive in technology.passives.values():
         # What excludes a flavour is read on its cores alone; anywhere else it may mean a device that is not known here.
         read |= {*passive.parts.values(), *passive.markers, *passive.core_markers, *passive.resistive}
+        read |= set() if passive.cell is None else {passive.cell.marker, *passive.cell.shapes(1, passive.min_l)}
     specs = [technology.spec(name) for name in read]
     specs += [technology.spec(name) for spec in specs for name in (*spec.fill, *spec.slots)]
     every = (*technology.layers.values(), *technology.other_layers.values())
@@ -162,7 +163,7 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
     metal = drawn.wiring
     diffusion = drawn.role("active") + drawn.role("tap")
     n_plus, p_plus = drawn.implants("n"), drawn.implants("p")
-    open_diffusion = diffusion - poly
+    open_diffusion = diffusion - poly - metal.passives.cells.windows
     conducting = {
         "n_sd": (open_diffusion & n_plus) - p_plus - nwell,
         "p_sd": (open_diffusion & p_plus & nwell) - n_plus,
@@ -221,6 +222,7 @@ def _wiring(drawn: DrawnLayers) -> Wiring:
     ]
     passives = passive_layers(technology, drawn.layer)
     joins += add_plates(technology, passives, regions)
+    joins += add_cells(technology, passives, regions)
     for name in passives.plates:
         cut = technology.resolve(technology.passives[name].parts["cut"])
         drawn_as[plate_cut_layer(name)] = next(c.name for c in technology.cuts if technology.resolve(c.layer) == cut)

@@ -4,7 +4,7 @@
     capacitor  top conductor --[cut]-- plate (over the bottom conductor)  the cuts on a plate do not reach the bottom
     diode      n+ diffusion in the p substrate, or p+ in a well, that the marker of diodes covers
     MOS cap.   poly over diffusion; source, drain and body are one net, or the diffusion is of the body's type
-    bipolar    emitters with the surroundings of the foundry's cell: ``bipolar_devices``
+    bipolar    emitters with the surroundings of the foundry's cell: ``bipolar_devices``; a whole cell: ``cell_devices``
 
 A shape becomes a device only if all markers of its flavour cover it and none of another flavour does. The core markers
 give the ends of a resistor: the heads are the body outside them, so that a marker over a head cuts the head off. Body
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.extract.bipolar_devices import emitters_of, loose_emitters
+from layoutkit.extract.cell_devices import TERMINALS, CellDevices, cell_devices
 
 if TYPE_CHECKING:
     from layoutkit.technology import PassiveSpec, Technology
@@ -47,6 +48,7 @@ class PassiveLayers:
         gates: Channels of MOS capacitors, which are no transistors.
         marked: All that a core marker of a resistor covers: body there conducts only as a resistor.
         loose: Kind to the shapes that should be such a device but are none.
+        cells: Those that are drawn as the foundry's cell.
     """
 
     shapes: dict[str, kdb.Region] = field(default_factory=dict)
@@ -54,6 +56,7 @@ class PassiveLayers:
     gates: kdb.Region = field(default_factory=kdb.Region)
     marked: kdb.Region = field(default_factory=kdb.Region)
     loose: dict[str, Loose] = field(default_factory=dict)
+    cells: CellDevices = field(default_factory=CellDevices)
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,9 @@ def passive_layers(technology: Technology, layer: Layer) -> PassiveLayers:
         technology: Process.
         layer: Returns the merged shapes of a layer.
     """
-    found = PassiveLayers()
+    found = PassiveLayers(cells=cell_devices(technology, layer))
+    found.shapes.update(found.cells.emitters)
+    found.loose["npn"] = found.cells.loose
     for kind, recipe in RECIPES.items():
         specs = [spec for _, spec in sorted(technology.passives.items()) if spec.type == kind]
         if recipe.shapes is None or recipe.loose is None:
@@ -341,6 +346,22 @@ def add_plates(
     return joins
 
 
+def add_cells(
+    technology: Technology, passives: PassiveLayers, conducting: dict[str, kdb.Region]
+) -> list[tuple[str, str]]:
+    """Add the inside of devices that are drawn as the foundry's cell to ``conducting``; return what its pins join.
+
+    Each terminal is one region over the whole device, joined to nothing but the metal at its pin.
+    """
+    joins = []
+    if not passives.cells.windows.is_empty():
+        for terminal in TERMINALS:
+            inside, pin = f"cell.{terminal}", f"cell_pin.{terminal}"
+            conducting[inside], conducting[pin] = passives.cells.windows.dup(), passives.cells.pins[terminal]
+            joins += [(inside, pin), (pin, technology.conductors[0].name)]
+    return joins
+
+
 def extract_passives(
     lvs: kdb.LayoutVsSchematic, technology: Technology, passives: PassiveLayers, conducting: dict[str, kdb.Region]
 ) -> None:
@@ -419,6 +440,16 @@ def _bipolar_extractor(
     layers = {"C": kdb.Region(), "B": wells, "E": emitters}
     ends = {"tC": conducting["p_body"], "tB": conducting["nwell"], "tE": conducting["p_sd"]}
     return kdb.DeviceExtractorBJT3Transistor(spec.name), {**layers, **ends}
+
+
+def _cell_extractor(
+    _: Technology, spec: PassiveSpec, emitters: kdb.Region, conducting: Mapping[str, kdb.Region]
+) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+    collector, base, emitter = (conducting.get(f"cell.{name}", kdb.Region()) for name in TERMINALS)
+    body = conducting["p_body"]
+    layers = {"C": kdb.Region(), "B": base.interacting(emitters), "E": emitters, "S": body}
+    ends = {"tC": collector, "tB": base, "tE": emitter, "tS": body}
+    return kdb.DeviceExtractorBJT4Transistor(spec.name), {**layers, **ends}
 
 
 def size_of(device: kdb.Device) -> tuple[float, float]:
@@ -500,6 +531,15 @@ RECIPES: dict[str, Recipe] = {
         none_made="The marker of a diode{place} makes no diode of {technology}",
         cause="the marker covers the diffusion in part, or lies on a transistor or on nothing; or the implant, well or"
         " another marker is that of no diode here",
+    ),
+    "npn": Recipe(
+        device_class=lambda _: kdb.DeviceClassBJT4Transistor(),
+        terminals={"C": "c", "B": "b", "E": "e", "S": "s"},
+        extractor=_cell_extractor,
+        part="emitter",
+        none_made="A bipolar transistor{place} is none of {technology}",
+        cause="a layer of it differs from the foundry's cell, or its ring of substrate taps is not whole; draw it with"
+        " layout.create_bipolar_array or use the foundry's cell",
     ),
     "pnp": Recipe(
         device_class=lambda _: kdb.DeviceClassBJT3Transistor(),

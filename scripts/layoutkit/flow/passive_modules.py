@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from layoutkit.technology import PassiveSpec, Technology
 
 
-ARRAYS = {"resistor": "resistor_bank", "capacitor": "capacitor_array", "pnp": "bipolar_array"}
+ARRAYS = {"resistor": "resistor_bank", "capacitor": "capacitor_array", "npn": "bipolar_array", "pnp": "bipolar_array"}
 """Kind of device to what several of them in one block are called."""
 MOST_IN_RATIO = 16
 """Most resistors or strings in a ratio in one bank: each of their nets has a rail along the whole bank."""

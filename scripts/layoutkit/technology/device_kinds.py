@@ -47,6 +47,7 @@ class FileFields:
         edge_value: Optional field with the same number per length of the edge.
         diffusion: Whether ``diffusion_of`` names the transistor whose source and drain diffusion the device is made of.
         frames: Whether ``frames`` states what surrounds an emitter, and ``base_growth`` and ``usual_size`` may.
+        cell: Whether ``cell`` states the foundry's cell, as ``device_cell`` describes; ``usual_size`` may be stated.
     """
 
     layers: tuple[str, ...] = ()
@@ -55,6 +56,7 @@ class FileFields:
     edge_value: str = ""
     diffusion: bool = False
     frames: bool = False
+    cell: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,14 +186,26 @@ _NPN = DeviceKind(
     name="npn",
     noun="bipolar transistor",
     terminals=("c", "b", "e"),
-    optional=("s",),
+    optional=("s", "t"),
     ends=("c", "e"),
     bulk="s",
     letter="Q",
-    terminal_names={"collector": "c", "base": "b", "emitter": "e", "substrate": "s"},
+    terminal_names={"collector": "c", "base": "b", "emitter": "e", "substrate": "s", "thermal": "t"},
     model_cards=("npn",),
     model_names=r"v?npn\w*",
-    parameters=(Parameter("m"),),
+    parameters=(
+        Parameter("w", "m"),
+        Parameter("l", "m", spellings=("le",)),
+        Parameter("nf", spellings=("nx",)),
+        Parameter("el"),
+        Parameter("area", "m2", SIZE_TOLERANCE, ("ae",)),
+        Parameter("perimeter", "m", SIZE_TOLERANCE, ("pe",)),
+        Parameter("m"),
+    ),
+    rectangle=True,
+    file=FileFields(layer_lists=("excludes",), cell=True),
+    lost="it was not drawn, its number of emitters or their length differ, or a layer of its cell is missing",
+    stray="the netlist lacks it",
 )
 _DECLARED = (
     _NMOS,
@@ -285,6 +299,7 @@ _DECLARED = (
     replace(
         _NPN,
         name="pnp",
+        optional=("s",),
         model_cards=("pnp",),
         model_names=r"v?pnp\w*",
         parameters=(

@@ -15,6 +15,7 @@ from layoutkit.technology.matching_data import MatchingData
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from layoutkit.technology.device_cell import DeviceCell
     from layoutkit.technology.device_kinds import DeviceKind
 
 
@@ -109,6 +110,7 @@ class PassiveSpec:
             [um] in addition; None where the process's netlists state no bends.
         heads: Resistor: layers drawn over each row of heads, from the end of the core markers on.
         options: Option of the process's masks -> the value with which they make this device.
+        cell: The foundry's cell that it is drawn as; ``w`` is then the width of all emitters of one unit.
     """
 
     name: str
@@ -141,6 +143,7 @@ class PassiveSpec:
     bend: tuple[float, float] | None = None
     heads: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    cell: DeviceCell | None = None
 
     @property
     def kind(self) -> DeviceKind:

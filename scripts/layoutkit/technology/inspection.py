@@ -234,7 +234,8 @@ class Inspection:
         needed |= {"diffusion_of"} if fields.diffusion else set()
         needed |= {"frames"} if fields.frames else set()
         optional = {*fields.layer_lists, *((fields.edge_value,) if fields.edge_value else ())}
-        optional |= {"base_growth", "usual_size"} if fields.frames else set()
+        needed |= {"cell"} if fields.cell else set()
+        optional |= {"base_growth", "usual_size"} if fields.frames else {"usual_size"} if fields.cell else set()
         optional |= {"bend"} if KINDS[entry["type"]].in_series == "lengths" else set()
         self._keys(place, PASSIVE[0] | needed, PASSIVE[1] | optional)
         if (
@@ -251,6 +252,8 @@ class Inspection:
             self._transistor_named(f"{place}.diffusion_of", entry["diffusion_of"])
         if fields.frames and "frames" in entry:
             self._frames(f"{place}.frames", entry)
+        if fields.cell and isinstance(entry.get("cell"), dict):
+            self._cell(f"{place}.cell", entry["cell"])
         self._limits(place, entry)
         for key in ("min_area", "max_area"):
             if key in entry:
@@ -258,6 +261,17 @@ class Inspection:
         for name, reference in entry.get("dimensions", {}).items():
             judge = self._area if str(name).endswith("_area") else self._length
             judge(f"{place}.dimensions.{name}", reference)
+
+    def _cell(self, place: str, cell: Mapping[str, Any]) -> None:
+        """Check that the layers of a cell exist and that its marker, its emitters and its terminals are drawn."""
+        shapes = ("every", "whole", "single", "several", "columns")
+        named = [name for key in (*shapes, "ring") for name in cell.get(key, {})]
+        self._drawn_on(place, [*named, cell["marker"], cell["emitter"]])
+        for key, part in (("marker", "whole"), ("emitter", "every")):
+            if cell[key] not in cell.get(part, {}):
+                self.add(f"{place}.{part}", f"draws nothing on {cell[key]}, the {key}")
+        for terminal in sorted({"c", "b", "e"} - cell["pins"].keys()):
+            self.add(f"{place}.pins", f"'{terminal}' is missing")
 
     def _frames(self, place: str, entry: Mapping[str, Any]) -> None:
         """Check that every frame is named, and ends beyond where it begins in x and in y."""

@@ -22,7 +22,7 @@ LENGTHS = ("metres", "micrometres")
 AREAS = ("ad", "as")
 MEASURED = (*AREAS, "pd", "ps", "sa", "sb", "sd")
 """Quantities of a transistor that only a layout has; a netlist that was not extracted leaves them out."""
-QUANTITIES = ("w", "l", "nf", "m", "unit_area", "unit_perimeter", *OF_ALL_UNITS, *MEASURED)
+QUANTITIES = ("w", "l", "nf", "finger_w", "m", "unit_area", "unit_perimeter", *OF_ALL_UNITS, *MEASURED)
 _PARAMETER = re.compile(r"(\w+)=\{(\w+)\}(e\d{1,2})?", re.ASCII)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError, did_you_mean
 from layoutkit.technology.bounded_yaml import check_numbers, read_yaml
+from layoutkit.technology.device_cell import read_cell
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS, PASSIVE_KINDS, FileFields, listed_kinds
 from layoutkit.technology.device_names import read_names
 from layoutkit.technology.device_specs import DeepWell, DeviceSpec, PassiveSpec
@@ -424,6 +425,11 @@ class _Reader:
         where = f"devices.{name}"
         fields = KINDS[entry["type"]].file or FileFields()
         model = entry.get("model", name)
+        widths = tuple(self._length(width, f"{where}.widths") for width in entry.get("widths", ()))
+        least = (self._length(entry["min_w"], f"{where}.min_w"), self._length(entry["min_l"], f"{where}.min_l"))
+        cell = read_cell(entry["cell"], least, self._length, f"{where}.cell") if fields.cell else None
+        if cell is not None:
+            widths = tuple(least[0] * count for count in range(1, cell.most + 1))
         return PassiveSpec(
             name=name,
             type=entry["type"],
@@ -434,10 +440,10 @@ class _Reader:
             markers=tuple(entry.get("markers", ())),
             value=float(entry[fields.value]) if fields.value else 0.0,
             edge_value=float(entry.get(fields.edge_value, 0.0)),
-            widths=tuple(self._length(width, f"{where}.widths") for width in entry.get("widths", ())),
-            min_w=self._length(entry["min_w"], f"{where}.min_w"),
-            min_l=self._length(entry["min_l"], f"{where}.min_l"),
-            max_w=self._optional(entry.get("max_w"), f"{where}.max_w"),
+            widths=widths,
+            min_w=least[0],
+            min_l=least[1],
+            max_w=widths[-1] if cell is not None else self._optional(entry.get("max_w"), f"{where}.max_w"),
             max_l=self._optional(entry.get("max_l"), f"{where}.max_l"),
             min_area=self._area(entry.get("min_area", 0), f"{where}.min_area"),
             max_area=self._area(entry["max_area"], f"{where}.max_area") if "max_area" in entry else None,
@@ -449,6 +455,7 @@ class _Reader:
             usual_size=self._pair(entry["usual_size"], f"{where}.usual_size") if "usual_size" in entry else None,
             bend=(float(entry["bend"]["widths"]), float(entry["bend"]["length_um"])) if "bend" in entry else None,
             options=_options(entry),
+            cell=cell,
             **{key: tuple(entry.get(key, ())) for key in fields.layer_lists},
         )
 

@@ -121,7 +121,15 @@ CARDS = {
         name: ([f"XD1 p n {name} w=3u l=1u m=2"], [f"D1 p n {name} w=3u l=1u m=2"])
         for name in ("dantenna", "dpantenna")
     }
-    | {"pnpMPA": (["XQ1 c b e pnpMPA a=1.4p p=5.4u m=2"], ["Q1 c b e pnpMPA a=1.4p p=5.4u m=2"])},
+    | {"pnpMPA": (["XQ1 c b e pnpMPA a=1.4p p=5.4u m=2"], ["Q1 c b e pnpMPA a=1.4p p=5.4u m=2"])}
+    | {
+        name: ([f"XQ1 c b e s {name}{stated} Nx=2 m=3"], [f"Q1 c b e s {name} we={width} le={length} Nx=2 m=3"])
+        for name, stated, width, length in (
+            ("npn13G2", "", "0.07u", "0.9u"),
+            ("npn13G2l", " le=1u", "0.07u", "1u"),
+            ("npn13G2v", " le=1u", "0.12u", "1u"),
+        )
+    },
     "generic": {
         "nmos": (["M1 d g s b nmos_1v8 W=4.2u L=0.75u nf=2 m=3"],) * 2,
         "pmos": (["M1 d g s b pmos_1v8 W=4.2u L=0.75u nf=2 m=3"],) * 2,
@@ -150,6 +158,10 @@ def one(spec, number=1, nets=None):
         params = {name: round(side * 1e-9, 12) for name, side in zip("wl", sides, strict=True)}
         named = dict(zip("cbe", (nets["b"], nets["p"], nets["n"]) if nets else "cbe", strict=True))
         return Device(f"Q{number}", "pnp", spec.name, {**params, "m": 2}, named)
+    if spec.type == "npn":  # two emitters in each of three units
+        params = {"w": round(2e-9 * spec.min_w, 12), "l": round(1e-9 * spec.min_l, 12), "nf": 2, "m": 3}
+        named = dict(zip("cbes", (nets["p"], nets["n"], nets["b"], nets["b"]) if nets else "cbes", strict=True))
+        return Device(f"Q{number}", "npn", spec.name, params, named)
     terminals = "dgsb" if spec.type in ("nmos", "pmos") else "pn" if spec.terminals == 2 else "pnb"
     letter = {"resistor": "R", "capacitor": "C", "mos_capacitor": "C", "diode": "D"}.get(spec.type, "M")
     named = {terminal: (nets or {}).get(terminal, terminal) for terminal in terminals}

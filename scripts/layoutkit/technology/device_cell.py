@@ -1,0 +1,140 @@
+"""The cell of a device that is drawn as the foundry draws it: its shapes, and how they follow from count and length.
+
+::
+
+    y  +------------------ marker ------------------+      ring of substrate taps around the marker
+       |   +-----+   step    +-----+   step  +-----+ |
+       |   |  1  |---------->|  2  |-------->|  3  | |     ``every``: shapes of each emitter
+       |   +-----+           +-----+         +-----+ |     ``whole``: drawn once, points right of the first
+       |  =========================================  |     emitter lie ``step`` farther right for each more
+       +---------------------------------------------+
+
+Coordinates count from the centre of the first emitter at its shortest length. Points above it lie farther up by what a
+longer emitter is longer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Point = tuple[int, int]
+    Points = tuple[Point, ...]
+    Shapes = Mapping[str, tuple[Points, ...]]
+    Length = Callable[[Any, str], int]
+
+
+@dataclass(frozen=True)
+class DeviceCell:
+    """The cell of a device of one to ``most`` emitters side by side. [dbu]
+
+    Attributes:
+        marker: Layer whose one box is the outline of the device without its ring.
+        emitter: Layer of the emitters.
+        size: Width of one emitter, and the shortest length.
+        step: Distance of neighbouring emitters in x.
+        most: Most emitters.
+        every: Layer to the shapes of each emitter.
+        whole: Layer to the shapes that are drawn once.
+        single: The same for a device of one emitter.
+        several: The same for a device of more.
+        columns: Layer to columns of cuts of each emitter: the box that they fill from its lower end, and their pitch.
+        pins: Terminal to the conductor on which it is reached, and where.
+        texts: Texts that the foundry's decks look for, with their places.
+        ring: Layer of the ring around the marker to the distances of its inner and outer edges.
+    """
+
+    marker: str
+    emitter: str
+    size: Point
+    step: int
+    most: int
+    every: Shapes
+    whole: Shapes
+    single: Shapes
+    several: Shapes
+    columns: Mapping[str, tuple[tuple[Points, int], ...]]
+    pins: Mapping[str, tuple[str, Points]]
+    ring: Mapping[str, tuple[int, int]]
+    texts: Mapping[str, Point] = field(default_factory=dict)
+
+    def shapes(self, count: int, length: int) -> dict[str, list[Points]]:
+        """Return layer to polygons of a device of ``count`` emitters of ``length`` [dbu], without its ring."""
+        found: dict[str, list[Points]] = {}
+        for shapes in (self.whole, self.single if count == 1 else self.several):
+            for layer, polygons in shapes.items():
+                found.setdefault(layer, []).extend(self.stretched(points, count, length) for points in polygons)
+        for index in range(count):
+            for layer, polygons in self.every.items():
+                found.setdefault(layer, []).extend(self._moved(points, index, length) for points in polygons)
+            for layer, columns in self.columns.items():
+                for box, pitch in columns:
+                    found.setdefault(layer, []).extend(_cuts(self._moved(box, index, length), pitch))
+        return found
+
+    def outline(self, count: int, length: int) -> Points:
+        """Return lower left and upper right corner of the marker of such a device. [dbu]"""
+        points = self.stretched(self.whole[self.marker][0], count, length)
+        return (min(x for x, _ in points), min(y for _, y in points)), (
+            max(x for x, _ in points),
+            max(y for _, y in points),
+        )
+
+    def emitters(self, count: int, length: int) -> list[Points]:
+        """Return the emitters of such a device as polygons."""
+        return [self._moved(points, index, length) for index in range(count) for points in self.every[self.emitter]]
+
+    def stretched(self, points: Points, count: int, length: int) -> Points:
+        """Return a shape that is drawn once, for so many emitters of ``length``. [dbu]"""
+        wider, longer = (count - 1) * self.step, length - self.size[1]
+        return tuple((x + wider * (x > 0), y + longer * (y > 0)) for x, y in points)
+
+    def _moved(self, points: Points, index: int, length: int) -> Points:
+        longer = length - self.size[1]
+        return tuple((x + index * self.step, y + longer * (y > 0)) for x, y in points)
+
+
+def read_cell(entry: Mapping[str, Any], size: Point, length: Length, where: str) -> DeviceCell:
+    """Return the cell that ``entry`` of a technology file states; ``length`` makes a length in um one in dbu."""
+
+    def points(shape: Any) -> Points:
+        if not isinstance(shape[0], list):
+            left, bottom, right, top = (length(number, where) for number in shape)
+            return (left, bottom), (left, top), (right, top), (right, bottom)
+        return tuple((length(x, where), length(y, where)) for x, y in shape)
+
+    def shapes(key: str) -> dict[str, tuple[Points, ...]]:
+        return {str(layer): tuple(map(points, every)) for layer, every in entry.get(key, {}).items()}
+
+    return DeviceCell(
+        marker=str(entry["marker"]),
+        emitter=str(entry["emitter"]),
+        size=size,
+        step=length(entry["step"], where),
+        most=int(entry["most"]),
+        every=shapes("every"),
+        whole=shapes("whole"),
+        single=shapes("single"),
+        several=shapes("several"),
+        columns={
+            str(layer): tuple((points(each["box"]), length(each["pitch"], where)) for each in columns)
+            for layer, columns in entry.get("columns", {}).items()
+        },
+        pins={name: (str(pin["layer"]), points(pin["box"])) for name, pin in entry["pins"].items()},
+        texts={str(text): points([place])[0] for text, place in entry.get("texts", {}).items()},
+        ring={str(layer): (length(low, where), length(high, where)) for layer, (low, high) in entry["ring"].items()},
+    )
+
+
+def _cuts(column: Points, pitch: int) -> list[Points]:
+    """Return the squares, as wide as the column, that fit into it from its lower end."""
+    (left, bottom), (right, top) = column[0], column[2]
+    size = right - left
+    count = 1 + (top - bottom - size) // pitch
+    return [
+        ((left, y), (left, y + size), (right, y + size), (right, y))
+        for y in range(bottom, bottom + count * pitch, pitch)
+    ]

@@ -1,0 +1,155 @@
+"""Transistors drawn as the foundry's cell: of every size clean and found again, planted errors found."""
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.circuit import read_netlist
+from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit.device_map import Target, map_circuit
+from layoutkit.draw.bipolar import BipolarSpec, bipolar, draw_bipolars
+from layoutkit.drc.check import check
+from layoutkit.errors import GeometryError, NetlistError
+from layoutkit.extract.extractor import extract
+from layoutkit.lvs.compare import compare
+from layoutkit.technology import load
+from layoutkit.technology.passive_sizes import PassiveSize
+
+TECH = load("sg13g2")
+WIDTH_UM = {"npn13G2": 0.07, "npn13G2l": 0.07, "npn13G2v": 0.12}
+SIZES = [("npn13G2", 1, 0.9), ("npn13G2", 10, 0.9), ("npn13G2l", 1, 1.0), ("npn13G2l", 4, 2.5), ("npn13G2l", 2, 1.36)]
+SIZES += [("npn13G2v", 1, 1.0), ("npn13G2v", 8, 5.0), ("npn13G2v", 3, 2.295)]
+
+
+def drawn(flavour, emitters, length_um, counts=(1,), dummies=0, pattern=()):
+    """Return the module and its netlist: transistors of these units with one emitter net and one substrate."""
+    size = {"w": round(WIDTH_UM[flavour] * emitters * 1e-6, 12), "l": length_um * 1e-6}
+    nets = [{"c": f"c{i}", "b": f"b{i}", "e": "e", "s": "sub"} for i, _ in enumerate(counts)]
+    layout = kdb.Layout()
+    layout.dbu = TECH.dbu_um
+    transistors = tuple(
+        bipolar(TECH, f"Q{i}", flavour, PassiveSize(size["w"], size["l"], m), nets[i]) for i, m in enumerate(counts)
+    )
+    module = draw_bipolars(layout, TECH, BipolarSpec("X", transistors, dummies, tuple(pattern)))
+    devices = tuple(
+        Device(f"Q{i}", "npn", flavour, {**size, "nf": emitters, "m": m}, nets[i]) for i, m in enumerate(counts)
+    )
+    return module, Circuit("x", devices, tuple(dict.fromkeys(net for each in nets for net in each.values())))
+
+
+def region(module, layer):
+    return kdb.Region(module.cell.begin_shapes_rec(TECH.layer(module.layout, layer))).merged()
+
+
+def judged(module, netlist):
+    return compare(extract(module.layout, module.cell, TECH), netlist)
+
+
+@pytest.mark.parametrize(("flavour", "emitters", "length"), SIZES)
+def test_every_size_is_clean_and_found_again(flavour, emitters, length):
+    module, netlist = drawn(flavour, emitters, length, (2,))
+    report = check(module.layout, module.cell, TECH)
+    assert (report.complete, [verdict.rule.id for verdict in report.violated]) == (True, [])
+    result = judged(module, netlist)
+    assert [mismatch.message for mismatch in result.mismatches] == []
+    assert (result.matched, result.complete) == (True, True)
+    (device,) = result.extraction.devices
+    assert device.w_um == pytest.approx(2 * length)  # two units; the longer side counts as width
+    assert device.l_um == pytest.approx(WIDTH_UM[flavour] * emitters)
+
+
+def test_emitters_stand_where_the_cell_has_them():
+    """Numbers of the manual of cells: npn13G2 has a pitch of 1.85 um, a base of 0.24 um of Metal1."""
+    module, _ = drawn("npn13G2", 3, 0.9)
+    boxes = sorted((polygon.bbox() for polygon in region(module, "EmWind").each()), key=lambda box: box.left)
+    assert [(box.width(), box.height()) for box in boxes] == [(70, 900)] * 3
+    assert [box.left - boxes[0].left for box in boxes] == [0, 1850, 3700]
+    (marker,) = region(module, "TRANS").each()
+    assert (marker.bbox().width(), marker.bbox().height()) == (4900 + 2 * 1850, 5310)
+
+
+def test_longer_emitters_move_what_lies_above_them_and_hold_more_cuts():
+    low, high = (drawn("npn13G2v", 1, length)[0] for length in (1.0, 1.82))
+    marker = [region(module, "TRANS").bbox().height() for module in (low, high)]
+    assert marker[1] - marker[0] == 820
+    inside = [(region(m, "Via1") & region(m, "EmWiHV").sized(300)).merged().count() for m in (low, high)]
+    assert inside[1] - inside[0] == 2  # 0.41 um each
+
+
+def test_a_pair_has_one_centroid_and_every_unit_a_ring_of_its_own():
+    module, netlist = drawn("npn13G2", 1, 0.9, (2, 2), dummies=1, pattern=("AB", "BA"))
+    assert module.centroid_error() == 0
+    result = judged(module, netlist)
+    assert (result.matched, len(result.extraction.dummies)) == (True, 12)
+    around = kdb.Region([gate.box.enlarged(3000, 3000) for gate in module.gates])
+    assert (region(module, "TRANS").covering(kdb.Region([g.box for g in module.gates]))).count() == 16
+    assert around.count() == 16
+    assert not list(check(module.layout, module.cell, TECH).violated)
+
+
+def erase(module, layer, box):
+    shapes = module.cell.shapes(TECH.layer(module.layout, layer))
+    found = kdb.Region(shapes)
+    shapes.clear()
+    shapes.insert(found - kdb.Region(box))
+
+
+@pytest.mark.parametrize("layer", ["TRANS", "EmWind", "nSD.block", "Activ.mask", "Cont", "pSD", "Via1", "Metal1"])
+def test_a_layer_that_is_missing_is_found(layer):
+    module, netlist = drawn("npn13G2", 2, 0.9)
+    erase(module, layer, region(module, "TRANS").bbox().enlarged(800, 800))
+    assert not judged(module, netlist).matched
+
+
+def test_another_number_of_emitters_is_a_mismatch():
+    module, _ = drawn("npn13G2", 2, 0.9)
+    _, other = drawn("npn13G2", 3, 0.9)
+    assert not judged(module, other).matched
+    assert not judged(*[drawn("npn13G2l", 1, 1.0)[0], drawn("npn13G2l", 1, 1.005)[1]]).matched
+
+
+@pytest.mark.parametrize("turn", range(8))
+def test_a_cell_is_found_in_every_orientation(turn):
+    module, netlist = drawn("npn13G2l", 3, 1.5)
+    module.cell.transform(kdb.Trans(turn % 4, turn > 3, 0, 0))
+    assert judged(module, netlist).matched
+
+
+def test_sizes_that_the_process_lacks_are_refused():
+    for flavour, emitters, length in (("npn13G2", 11, 0.9), ("npn13G2", 1, 1.0), ("npn13G2l", 1, 2.6)):
+        with pytest.raises(GeometryError):
+            drawn(flavour, emitters, length)
+
+
+CARDS = """.subckt x c b e vss t
+XQ1 c b e vss npn13G2 Nx=4
+XQ2 c b e vss npn13G2l Nx=2 El=1.5 m=3
+XQ3 c b e vss t npn13G2v_5t Nx=1 le=2u
+QQ4 c b e vss npn13G2 AE=0.126p PE=2.08u AB=25p PB=23u
+QQ5 c b e vss npn13G2v we=120n le=1u m=2
+.ends
+"""
+
+
+def test_every_dialect_states_emitters_and_their_length(tmp_path):
+    path = tmp_path / "x.spice"
+    path.write_text(CARDS)
+    mapped = map_circuit(read_netlist(str(path)), Target.from_technology(TECH))
+    found = [
+        (d.model, d.nf, round(d.w * 1e6, 6), round(d.l * 1e6, 6), d.m, sorted(d.terminals))
+        for d in mapped.circuit.devices
+    ]
+    nodes = ["b", "c", "e", "s"]
+    assert found == [
+        ("npn13G2", 4, 0.28, 0.9, 1, nodes),
+        ("npn13G2l", 2, 0.14, 1.5, 3, nodes),
+        ("npn13G2v", 1, 0.12, 2.0, 1, nodes),
+        ("npn13G2", 2, 0.14, 0.9, 1, nodes),
+        ("npn13G2v", 1, 0.12, 1.0, 2, nodes),
+    ]
+
+
+def test_wrong_emitters_are_all_reported_at_once(tmp_path):
+    path = tmp_path / "x.spice"
+    path.write_text(".subckt x c b e s\nXQ1 c b e s npn13G2 Nx=11\nXQ2 c b e s npn13G2l Nx=1 El=9\n.ends\n")
+    with pytest.raises(NetlistError, match=r"XQ1.*1 to 10.*XQ2.*1 to 2.5 um"):
+        map_circuit(read_netlist(str(path)), Target.from_technology(TECH))
