@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.draw.bipolar import KIND, BipolarSpec, bipolar, draw_bipolars
+from layoutkit.draw.bipolar import KIND, NPN, BipolarSpec, bipolar, draw_bipolars
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
 from layoutkit.draw.diode import diode, draw_diode
 from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
@@ -200,8 +200,18 @@ _DIODE = _Passive(
 )
 
 
-def _bipolar_fields(technology: Technology) -> tuple[Field, ...]:
-    flavours = passive_flavours(technology, KIND)
+def _npn_fields(technology: Technology) -> tuple[Field, ...]:
+    changed = {
+        "w": Field("w", "Width of all emitters of a unit; 0 for one emitter", 0.0, "um"),
+        "ratio": Field("ratio", "Units of the second transistor; 0 for none", 0),
+        "dummies": Field("dummies", "Rings of dummies around", 0),
+        "nets": Field("nets", "Nets of collector, base, first and second emitter, substrate", "C B E1 E2 S"),
+    }
+    return tuple(changed.get(each.name, each) for each in _bipolar_fields(technology, NPN))
+
+
+def _bipolar_fields(technology: Technology, kind: str = KIND) -> tuple[Field, ...]:
+    flavours = passive_flavours(technology, kind)
     spec = technology.passive(flavours[0])
     sides = spec.only_size or spec.usual_size or (spec.min_w, spec.min_l)
     width, length = (0.0 if spec.only_size else technology.to_um(side) for side in sides)
@@ -218,20 +228,22 @@ def _bipolar_fields(technology: Technology) -> tuple[Field, ...]:
 
 
 def _prepared_bipolar(technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
-    nets = named_nets(values, ("c", "b", "e1", "e2"))
     spec = technology.passive(str(values["device"]))
+    nets = named_nets(values, ("c", "b", "e1", "e2", *(("s",) if spec.cell else ())))
     size = _size(values)
+    sides = spec.only_size or spec.usual_size or (spec.min_w, spec.min_l)
+    width_m, length_m = (round(side * technology.dbu_um * _MICROMETRE_M, 15) for side in sides)
     if not (size.w_m or size.l_m):
-        sides = spec.only_size or spec.usual_size or (spec.min_w, spec.min_l)
-        width_m, length_m = (round(side * technology.dbu_um * _MICROMETRE_M, 15) for side in sides)
         size = PassiveSize(width_m, length_m, size.m)
+    elif spec.cell is not None:
+        size = PassiveSize(size.w_m or width_m, size.l_m or length_m, size.m)
     devices = tuple(
         bipolar(
             technology,
             f"Q{number}",
             spec.name,
             PassiveSize(size.w_m, size.l_m, count),
-            {"c": nets["c"], "b": nets["b"], "e": nets[f"e{number}"]},
+            {"c": nets["c"], "b": nets["b"], "e": nets[f"e{number}"], "s": nets.get("s", "")},
         )
         for number, count in enumerate([size.m, integer(values, "ratio")], 1)
         if count or number == 1
@@ -246,6 +258,13 @@ PASSIVES = (
         KIND,
         "Vertical PNPs, one or two in a ratio about one centre, with labelled pins",
         _bipolar_fields,
+        _prepared_bipolar,
+        "{device} {m}:{ratio}".format_map,
+    ),
+    Generator(
+        NPN,
+        "Bipolar transistors drawn as the foundry's cell, one or two in a ratio about one centre, with labelled pins",
+        _npn_fields,
         _prepared_bipolar,
         "{device} {m}:{ratio}".format_map,
     ),

@@ -35,9 +35,10 @@ def create_bipolar_array(params: Mapping[str, Any]) -> dict[str, Any]:
     devices = []
     for entry in entries:
         nets = dict(known_nets(params, entry["device_id"], entry.get("nets")))
-        substrate = substrate or nets.get("c") or f"{entry['device_id']}_C"
+        shared = "c" if spec.kind.substrate else "s"
+        substrate = substrate or nets.get(shared) or f"{entry['device_id']}_{shared.upper()}"
         size = PassiveSize(width, length, int(entry.get("m", 1)))
-        devices.append(bipolar(tech, entry["device_id"], spec.name, size, {"c": substrate, **nets}))
+        devices.append(bipolar(tech, entry["device_id"], spec.name, size, {shared: substrate, **nets}))
     pattern = tuple(params.get("pattern", ()))
     units = sum(device.m for device in devices)
     dummies = int(params.get("dummies", 1 if units > 1 else 0))
@@ -75,10 +76,19 @@ def _emitter(tech: Technology, spec: PassiveSpec, params: Mapping[str, Any]) -> 
     sides = {name: float(params[name]) for name in ("w", "l") if name in params}
     if len(sides) == 1:
         raise GeometryError("give both w and l, the sides of the emitter, or neither", details={"param_name": "w"})
+    if sides and "emitters" in params:
+        raise GeometryError("give w and l, or emitters, not both", details={"param_name": "emitters"})
     if sides:
         return sides["w"], sides["l"]
     metre = tech.dbu_um * 1e-6
     width, length = spec.only_size or spec.usual_size or (spec.min_w, spec.min_l)
+    if spec.cell is not None:
+        width = spec.min_w * int(params.get("emitters", 1))
+    elif "emitters" in params:
+        raise GeometryError(
+            f"{spec.name} has one emitter in each unit; state the number of units as m",
+            details={"param_name": "emitters"},
+        )
     return round(width * metre, 12), round(length * metre, 12)
 
 
