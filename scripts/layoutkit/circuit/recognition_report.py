@@ -9,6 +9,7 @@ from layoutkit.circuit.orientation import carries_both_ways
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.repeated import find_repeated
 from layoutkit.circuit.roles import find_roles
+from layoutkit.circuit.suggested_constraints import stages_without_order
 from layoutkit.errors import listed
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def recognition_data(circuit: Circuit) -> dict[str, Any]:
             {"id": group.id, "what": MODULE_TYPES[group.type].words, "devices": list(group.devices)}
             for group in roles.groups
         ],
-        "cut": list(roles.cut),
+        "cut": [*roles.cut, *stages_without_order(circuit)],
         "across_cells": list(groups_across_cells(circuit, find_repeated(circuit)).words),
         "symmetry": symmetry_lines(roles.symmetry),
         "not_matched": list(roles.not_matched),

@@ -126,6 +126,30 @@ def _proximity(circuit: Circuit) -> tuple[ProximityGroup, ...]:
     )
 
 
+def stages_without_order(circuit: Circuit) -> list[str]:
+    """Return a sentence for each array of stages for which no order is suggested, because it has too many."""
+    return [
+        f"{group.id}: its {len(stages)} stages get no order, which {MOST_IN_ORDER} stages get at most, since more take "
+        "much more area in order; state ordering to have one, or make each stage an instance of one subcircuit"
+        for group in _flat_stages(circuit)
+        if len(stages := group.properties["stages"]) > MOST_IN_ORDER
+    ]
+
+
+def _flat_stages(circuit: Circuit) -> list[RecognisedModule]:
+    """Return the arrays of equal stages that are neither instances of a subcircuit nor parts of a symmetric circuit."""
+    roles = find_roles(circuit)
+    images = {name for each in roles.symmetry for _, *pair in each.pairs for name in pair}
+    place = {name: each.path for each in circuit.subcircuits for name in each.devices}
+    return [
+        group
+        for group in roles.groups
+        if group.properties.get("stages")
+        and images.isdisjoint(group.devices)
+        and len({place.get(name, "") for name in group.devices}) == 1
+    ]
+
+
 def _lines_of_stages(circuit: Circuit) -> tuple[list[Ordering], list[tuple[str, ...]]]:
     """Return the order of equal stages that drive each other, and the transistors of each, which lie in a column.
 
@@ -134,17 +158,12 @@ def _lines_of_stages(circuit: Circuit) -> tuple[list[Ordering], list[tuple[str, 
     """
     roles = find_roles(circuit)
     matched = {name for each in roles.modules if MODULE_TYPES[each.type].matched for name in each.devices}
-    images = {name for each in roles.symmetry for _, *pair in each.pairs for name in pair}
-    place = {name: each.path for each in circuit.subcircuits for name in each.devices}
     ordering, columns = list[Ordering](), list[tuple[str, ...]]()
-    for group in roles.groups:
-        stages = group.properties.get("stages", ())
-        alone = (
-            len(stages) <= MOST_IN_ORDER
-            and images.isdisjoint(group.devices)
-            and len({place.get(name, "") for name in group.devices}) == 1
-        )
-        lines = [line for line in zip(*stages, strict=False) if alone and matched.isdisjoint(line)]
+    for group in _flat_stages(circuit):
+        stages: Sequence[Sequence[str]] = group.properties["stages"]
+        if len(stages) > MOST_IN_ORDER:
+            continue
+        lines = [line for line in zip(*stages, strict=False) if matched.isdisjoint(line)]
         for line in lines:
             length = -(-len(line) // -(-len(line) // MOST_IN_ROW))
             rows = [

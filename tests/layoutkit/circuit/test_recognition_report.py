@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
+
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.recognition_report import recognition_data
+from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.tools.netlist_request import parse, parse_info
 from layoutkit.view.report_page import report_page
 from report_sample import inputs_of
@@ -63,3 +66,15 @@ def test_the_answer_and_the_page_tell_the_same():
     assert "exchanged in the netlist" in page
     assert 'data-device="M2"' in page
     assert "Html(" not in page
+
+
+@pytest.mark.parametrize(("stages", "said"), [(17, False), (21, True)])
+def test_a_ring_that_is_too_long_for_an_order_says_so(stages, said):
+    nets = [(f"n{place}", f"n{(place + 1) % stages}") for place in range(stages)]
+    cards = [
+        f"MP{i} {o} {n} vdd vdd pmos W=2u L=1u\nMN{i} {o} {n} vss vss nmos W=1u L=1u" for i, (n, o) in enumerate(nets)
+    ]
+    circuit = read_netlist(NetlistText("\n".join([".subckt ring n0 vdd vss", *cards, ".ends", ""])))
+    told = [line for line in recognition_data(circuit)["cut"] if f"its {stages} stages get no order" in line]
+    assert bool(told) == said
+    assert bool(suggest_constraints(circuit).ordering) != said
