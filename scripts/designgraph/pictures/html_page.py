@@ -24,17 +24,17 @@ _FOLDER = Path(__file__).parent
 
 def page(picture: Excerpt) -> str:
     """Return the page as HTML text."""
-    script = (_FOLDER / "page.js").read_text(encoding="utf-8")
-    parts = {
-        "{{title}}": xml_text(f"{picture.graph_id} - design graph"),
-        "{{digest}}": b64encode(sha256(script.encode()).digest()).decode(),
-        "{{style}}": (_FOLDER / "page.css").read_text(encoding="utf-8"),
-        "{{data}}": _safe_json(_data(picture)),
-        "{{script}}": script,
-    }
-    text = (_FOLDER / "page.html").read_text(encoding="utf-8")
-    head, *rest = text.split("{{")
-    return head + "".join(parts["{{" + name + "}}"] + after for name, after in (part.split("}}", 1) for part in rest))
+    from jinja2 import Environment, StrictUndefined
+
+    script, style = ((_FOLDER / f"page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
+    engine = Environment(autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True)
+    return engine.from_string((_FOLDER / "page.html").read_text(encoding="utf-8")).render(
+        title=xml_text(f"{picture.graph_id} - design graph"),
+        digest=b64encode(sha256(script.encode()).digest()).decode(),
+        style=style,
+        data=_safe_json(_data(picture)),
+        script=script,
+    )
 
 
 def _data(picture: Excerpt) -> dict[str, Any]:
