@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _EQUAL = 0.02  # stubs whose lengths differ by at most this much balance each other [1]
 _OWN_UM = 1.0  # so near to its own devices, metal of a net is a mesh over them [um]
+_SHORT_UM = 5.0  # dead pieces up to this length are one finding, as an engineer says it once [um]
 _LOOP_UM = 5.0  # ways up to this length may join two straps of one device twice [um]
 
 
@@ -55,7 +56,7 @@ class DeadMetal:
         subject = self.subject
         least = subject.technology.to_dbu(subject.limits["dead-metal.piece"].should or 0.0)
         whole = sum(region.area() for net in self.signals for region in subject.metal(net).values())
-        dead_area, places = 0, kdb.Box()
+        dead_area, places, short = 0, kdb.Box(), subject.technology.to_dbu(_SHORT_UM)
         for net in self.signals:
             if net in subject.circuit.black_box_nets:
                 continue
@@ -73,6 +74,7 @@ class DeadMetal:
                 f"{subject.um(longest.length):.3g} um of {net} {longest.how}",
                 "cut off what leads nowhere, and lead the wire straight",
                 nets=[net],
+                cause="" if longest.length > short else "short ends",
             )
         if whole:
             yield from subject.finding(

@@ -8,7 +8,7 @@ from layoutkit.errors import listed
 from layoutkit.review.coupling import Coupling
 from layoutkit.review.dead_metal import DeadMetal
 from layoutkit.review.electrical import Electrical
-from layoutkit.review.finding import SEVERITIES, Review, Unjudged
+from layoutkit.review.finding import SEVERITIES, Review, Unjudged, by_cause
 from layoutkit.review.floorplan import Floorplan
 from layoutkit.review.matched_devices import Matching
 from layoutkit.review.passives import Passives
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.lvs.lvs_result import LvsResult
+    from layoutkit.review.finding import Finding
 
 
 def unmatched(result: LvsResult) -> Review:
@@ -62,7 +63,8 @@ def review_layout(
     """
     subject = Subject(result, circuit, constraints, limits_with(limits))
     electrical, coupling, arrays = Electrical(subject), Coupling(subject), arrays_of(subject)
-    findings, unjudged = [], []
+    findings: list[Finding] = []
+    unjudged: list[Unjudged] = []
     for reviewer in (
         electrical,
         PortsAndCuts(electrical),
@@ -80,6 +82,7 @@ def review_layout(
         findings += list(reviewer.findings())
         unjudged += reviewer.unjudged
     unjudged += _not_compared(result)
+    findings = by_cause(findings)
     findings.sort(key=lambda f: (SEVERITIES.index(f.severity), f.id, f.box.left, f.box.bottom, f.measured, f.nets))
     currents = subject.currents.devices
     estimated = [

@@ -101,11 +101,28 @@ class Electrical:
 
     def total(self, net: str) -> float:
         """Return the current of a net: what flows in or out, the larger one. [A]"""
+        sides = self.sides(net)
+        return max(sum(current for *_, side, current in sides if side == each) for each in (-1, 1))
+
+    def sides(self, net: str) -> list[tuple[PlacedDevice, str, int, float]]:
+        """Return the terminals on a net with the side on which the current of each flows: in (1) or out of it (-1).
+
+        All of a supply flow in. Resistors give or take what the others leave, one by one from the largest.
+        """
         ends = self.currents_of(net)
         if net in self.subject.supplies:
-            return sum(current for *_, current in ends)
-        sums = {sign: sum(current for *_, own, current in ends if own == sign) for sign in (-1, 1)}
-        return max(sums.values())
+            return [(placed, terminal, 1, current) for placed, terminal, _, current in ends]
+        found = [end for end in ends if end[2]]
+        left, free = sum(sign * current for *_, sign, current in found), [end for end in ends if not end[2]]
+        whole = sum(current for *_, current in free)
+        if found and free:  # what they carry is an estimate; what is left is not more than that
+            part = min(1.0, abs(left) / whole)
+            return found + [(p, terminal, -1 if left > 0 else 1, part * current) for p, terminal, _, current in free]
+        for placed, terminal, _, current in sorted(free, key=lambda end: (-end[3], end[0].index)):
+            side = -1 if left > 0 else 1
+            left += side * current
+            found.append((placed, terminal, side, current))
+        return found
 
     def most(self, net: str) -> Literal["must", "should"]:
         """Return how severe a finding on the current of a net can be: a bias that nobody knows proves no fault."""
@@ -223,11 +240,9 @@ class Electrical:
     def _ends_of_flow(self, net: str) -> dict[int, list[tuple[kdb.Point, float]]]:
         """Return the contacts at which current enters (1) and leaves (-1) a net, and how much. [mA]"""
         ends: dict[int, list[tuple[kdb.Point, float]]] = {-1: [], 1: []}
-        first, feeds, known = self.technology.conductors[0].name, self.subject.feeds(net), self.currents_of(net)
-        rest = -1 if sum(sign * current for *_, sign, current in known) > 0 else 1  # where resistors take or give
-        for placed, terminal, sign, current in known:
+        first, feeds = self.technology.conductors[0].name, self.subject.feeds(net)
+        for placed, terminal, side, current in self.sides(net):
             for place, part in feeds[placed, terminal].points.items():
-                side = 1 if net in self.subject.supplies else sign or rest
                 if place.conductor == first:
                     ends[side].append((kdb.Point(place.x, place.y), 1000 * current * part))
         return ends
@@ -282,5 +297,6 @@ class Electrical:
             "wider metal or more cuts there, or a second way",
             devices=near,
             nets=[net],
+            cause=weak.layer,
             most=self.most(net),
         )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from layoutkit.errors import listed
 from layoutkit.layout.files import write_bytes
 from layoutkit.layout.provenance import noted
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     import klayout.db as kdb
 
@@ -35,6 +36,7 @@ class Finding:
         unit: Unit of both.
         why: What is wrong, with the figures.
         what_to_do: How it is mended.
+        cause: What findings worth mending have in common that are one finding; empty for one of its own.
     """
 
     id: str
@@ -47,6 +49,7 @@ class Finding:
     unit: str
     why: str
     what_to_do: str
+    cause: str = ""
 
     def to_json(self, dbu_um: float) -> dict[str, Any]:
         """Return the finding as JSON data, its place as left, bottom, right and top. [um]"""
@@ -63,6 +66,28 @@ class Finding:
             "why": self.why,
             "what_to_do": self.what_to_do,
         }
+
+
+def by_cause(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings, of those worth mending of one kind and cause the worst with the names of all others."""
+    found: dict[tuple[object, ...], list[Finding]] = {}
+    for number, each in enumerate(findings):
+        alone = each.severity == "must" or not each.cause
+        found.setdefault((number,) if alone else (each.id, each.cause), []).append(each)
+    return [_merged(group) for group in found.values()]
+
+
+def _merged(findings: Sequence[Finding]) -> Finding:
+    first, *others = sorted(findings, key=lambda each: (-each.measured, each.box.left, each.box.bottom, each.nets))
+    if not others:
+        return first
+    names = dict.fromkeys(name for each in others for name in each.nets or each.devices)
+    return replace(
+        first,
+        devices=tuple(dict.fromkeys(name for each in (first, *others) for name in each.devices)),
+        nets=tuple(sorted({net for each in findings for net in each.nets})),
+        why=f"{first.why}; likewise {listed(names)}",
+    )
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,7 @@ class Floorplan:
                     "NMOS at the ground rail, PMOS at the power rail, in the order in which the current flows",
                     devices=found,
                     most="must" if any(subject.is_full(placed) for placed in found) else "should",
+                    cause="upside down",
                 )
         yield from self._wrong_rails(up)
         middle = (self.box.bottom + self.box.top) / 2

@@ -221,12 +221,12 @@ class PortsAndCuts:
         if 1000 * self.electrical.total(net) <= min((self.cuts_ma[each.cut] for each in places), default=inf):
             return {}
         subject, pieces = self.subject, self._pieces(net)
-        for placed, terminal, sign, current in self.electrical.currents_of(net):
-            for place, part in subject.feeds(net)[placed, terminal].points.items():
-                way = 1 if net in subject.supplies else sign
-                pieces.feed(place.conductor, kdb.Point(place.x, place.y), 1000 * way * current * part, known=bool(way))
+        feeds = subject.feeds(net)
+        for placed, terminal, side, current in self.electrical.sides(net):
+            for place, part in feeds[placed, terminal].points.items():
+                pieces.feed(place.conductor, kdb.Point(place.x, place.y), 1000 * side * current * part)
         for conductor, point, _ in subject.labels.get(net, ()):
-            pieces.feed(conductor, point, 0.0, known=False)
+            pieces.leave(conductor, point)
         return pieces.forced()
 
     def _pieces(self, net: str) -> Pieces:
@@ -261,12 +261,16 @@ class Pieces:
         near = self.shapes[conductor].each_touching(kdb.Box(point, point))
         return next((shape.prop_id for shape in near if self.polygons[shape.prop_id][1].inside(point)), None)
 
-    def feed(self, conductor: str, point: kdb.Point, current: float, *, known: bool) -> None:
-        """Note a current into a piece [mA]; one that is not known leaves what all others bring."""
+    def feed(self, conductor: str, point: kdb.Point, current: float) -> None:
+        """Note a current into a piece. [mA]"""
         piece = self.at(conductor, point)
-        if piece is not None and known:
+        if piece is not None:
             self.current[piece] += current
-        elif piece is not None:
+
+    def leave(self, conductor: str, point: kdb.Point) -> None:
+        """Note a place at which leaves what all others bring."""
+        piece = self.at(conductor, point)
+        if piece is not None:
             self.open.add(piece)
 
     def join(self, cut: Cut, region: kdb.Region) -> None:

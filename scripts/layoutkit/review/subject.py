@@ -288,6 +288,7 @@ class Subject:
         devices: Sequence[PlacedDevice] = (),
         nets: Iterable[str] = (),
         most: str = "must",
+        cause: str = "",
     ) -> list[Finding]:
         """Return the finding of a figure that is beyond its limit, else nothing.
 
@@ -300,6 +301,7 @@ class Subject:
             devices: Devices concerned.
             nets: Nets concerned.
             most: Severity that the finding has at most.
+            cause: That of ``Finding``.
         """
         rule = self.limits[limit]
         beyond = rule.beyond(measured)
@@ -313,7 +315,7 @@ class Subject:
         return [
             Finding(
                 kind, beyond[0], where, names, known, measured, beyond[1], rule.unit,
-                why, what_to_do,
+                why, what_to_do, cause,
             )
         ]  # fmt: skip
 

@@ -256,6 +256,7 @@ class Symmetry:
             f"{one} and {other} are images of each other and differ by {percent:.3g} % in {figure}",
             "wires of equal layers, lengths and neighbours on both sides",
             nets=nets,
+            cause=figure,
         )
 
 

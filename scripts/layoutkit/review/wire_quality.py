@@ -91,6 +91,7 @@ class Wires:
             "place what it joins side by side, and lead the wire straight",
             devices=list(points),
             nets=[net],
+            cause="long wires",
             most="should" if detour is None or subject.um(drawn - needed) < detour else "must",
         )
 
