@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.circuit.orientation import carries_both_ways
 from layoutkit.review.subject import region_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutkit.review.finding import Finding, Unjudged
+    from layoutkit.review.finding import Finding
     from layoutkit.review.subject import Subject
 
 _BESIDE = 2  # wires nearer than this many minimum spaces run side by side
@@ -33,8 +32,6 @@ class Coupling:
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self.unjudged: list[Unjudged] = []
-        self._both_ways = carries_both_ways(subject.circuit)
         own = {*subject.supplies.power, *subject.supplies.ground}
         self.loud = {net for net in self._loud() - own if net in subject.number}
         self.quiet = {net for net in self._quiet() - own - self.loud if net in subject.number}
@@ -66,9 +63,9 @@ class Coupling:
         return subject.finding(
             "coupling",
             subject.um(length),
-            place,
             f"{quiet} runs {subject.um(length):.3g} um beside {loud} at under {_BESIDE} minimum spaces",
             "more distance, or a quiet wire between them",
+            where=place,
             nets=[quiet, loud],
         )
 
@@ -80,7 +77,7 @@ class Coupling:
             if module.type == "inverter":
                 found.update(str(module.properties[each]) for each in ("input", "output"))
         for device in circuit.devices:
-            if device.is_mos and device.id in self._both_ways and device.terminals["g"] in circuit.ports:
+            if device.is_mos and device.id in self.subject.both_ways and device.terminals["g"] in circuit.ports:
                 found.add(device.terminals["g"])
         return found
 
@@ -94,13 +91,13 @@ class Coupling:
 
     def _is_high_impedance(self, net: str) -> bool:
         """Return whether a net drives a gate and only drains, open switches and capacitors hold it."""
-        circuit, gates = self.subject.circuit, 0
+        circuit, both_ways, gates = self.subject.circuit, self.subject.both_ways, 0
         pulls: dict[str, set[str]] = {"nmos": set(), "pmos": set()}
         if net in circuit.black_box_nets or net in circuit.ports:
             return False
         for end in circuit.nets[net]:
             device = circuit.device(end.device)
-            switch = device.id in self._both_ways
+            switch = device.id in both_ways
             if device.is_mos and end.terminal == "g" and net not in {device.terminals["d"], device.terminals["s"]}:
                 gates += 1
             elif device.is_mos and end.terminal in {"d", "s"} and (switch or end.terminal == "d"):
@@ -110,5 +107,5 @@ class Coupling:
                     pulls[device.type].add(device.terminals["g"])
             elif device.type != "capacitor" and end.terminal != "b":
                 return False
-        held = any(pulls.values()) or any(circuit.device(e.device).id in self._both_ways for e in circuit.nets[net])
+        held = any(pulls.values()) or any(e.device in both_ways for e in circuit.nets[net])
         return bool(gates) and held and not pulls["nmos"] & pulls["pmos"]  # one gate on both types is a logic gate

@@ -14,7 +14,7 @@ from layoutkit.review.subject import box_around, region_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from layoutkit.review.finding import Finding, Unjudged
+    from layoutkit.review.finding import Finding
     from layoutkit.review.subject import Subject
 
 _EQUAL = 0.02  # stubs whose lengths differ by at most this much balance each other [1]
@@ -43,7 +43,6 @@ class DeadMetal:
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self.unjudged: list[Unjudged] = []
         self._found: dict[str, list[Stub]] = {}
         self.signals = [net for net in subject.nets if net not in subject.supplies]
 
@@ -70,9 +69,9 @@ class DeadMetal:
             yield from subject.finding(
                 "dead-metal.piece",
                 subject.um(longest.length),
-                longest.box,
                 f"{subject.um(longest.length):.3g} um of {net} {longest.how}",
                 "cut off what leads nowhere, and lead the wire straight",
+                where=longest.box,
                 nets=[net],
                 cause="" if longest.length > short else "short ends",
             )
@@ -80,9 +79,9 @@ class DeadMetal:
             yield from subject.finding(
                 "dead-metal",
                 dead_area / whole,
-                places,
                 f"{100 * dead_area / whole:.3g} % of the area of all signal wires carries nothing",
                 "cut off stubs, combs, loops and meanders",
+                where=places,
             )
 
     @cached_property

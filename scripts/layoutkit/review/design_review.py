@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import listed
@@ -9,17 +10,17 @@ from layoutkit.review.coupling import Coupling
 from layoutkit.review.dead_metal import DeadMetal
 from layoutkit.review.electrical import Electrical
 from layoutkit.review.finding import SEVERITIES, Review, Unjudged, by_cause
-from layoutkit.review.floorplan import Floorplan
+from layoutkit.review.floorplan import floorplan
 from layoutkit.review.matched_devices import Matching
 from layoutkit.review.passives import Passives
 from layoutkit.review.ports_and_cuts import PortsAndCuts
-from layoutkit.review.repeated_cells import Repeated, arrays_of
+from layoutkit.review.repeated_cells import arrays_of, repeated
 from layoutkit.review.review_limits import limits_with
-from layoutkit.review.room_and_wells import RoomAndWells
-from layoutkit.review.stage_order import StageOrder
+from layoutkit.review.room_and_wells import room_and_wells
+from layoutkit.review.stage_order import stage_order
 from layoutkit.review.subject import Subject
 from layoutkit.review.symmetric_halves import Symmetry
-from layoutkit.review.wire_quality import Wires
+from layoutkit.review.wire_quality import wires
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.lvs.lvs_result import LvsResult
-    from layoutkit.review.finding import Finding
 
 
 def unmatched(result: LvsResult) -> Review:
@@ -63,26 +63,21 @@ def review_layout(
     """
     subject = Subject(result, circuit, constraints, limits_with(limits))
     electrical, coupling, arrays = Electrical(subject), Coupling(subject), arrays_of(subject)
-    findings: list[Finding] = []
-    unjudged: list[Unjudged] = []
-    for reviewer in (
-        electrical,
-        PortsAndCuts(electrical),
-        Matching(subject),
-        Passives(subject, coupling.loud),
-        Symmetry(subject, arrays),
-        Floorplan(subject),
-        StageOrder(subject),
-        Repeated(subject, arrays),
-        RoomAndWells(subject),
-        Wires(subject),
-        DeadMetal(subject),
-        coupling,
-    ):
-        findings += list(reviewer.findings())
-        unjudged += reviewer.unjudged
-    unjudged += _not_compared(result)
-    findings = by_cause(findings)
+    found = (
+        electrical.findings(),
+        PortsAndCuts(electrical).findings(),
+        Matching(subject).findings(),
+        Passives(subject, coupling.loud).findings(),
+        Symmetry(subject, arrays).findings(),
+        floorplan(subject),
+        stage_order(subject),
+        repeated(subject, arrays),
+        room_and_wells(subject),
+        wires(subject),
+        DeadMetal(subject).findings(),
+        coupling.findings(),
+    )
+    findings = by_cause(chain.from_iterable(found))
     findings.sort(key=lambda f: (SEVERITIES.index(f.severity), f.id, f.box.left, f.box.bottom, f.measured, f.nets))
     currents = subject.currents.devices
     estimated = [
@@ -91,5 +86,9 @@ def review_layout(
         if name in currents and not currents[name].stated
     ]
     return Review(
-        tuple(findings), tuple(dict.fromkeys(unjudged)), tuple(estimated), subject.technology.dbu_um, subject.cell.name
+        tuple(findings),
+        tuple(dict.fromkeys([*subject.unjudged, *_not_compared(result)])),
+        tuple(estimated),
+        subject.technology.dbu_um,
+        subject.cell.name,
     )

@@ -43,7 +43,6 @@ class Electrical:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.technology = subject.technology
-        self.unjudged: list[Unjudged] = []
         self._weakest: dict[str, Weakest | None] = {}
         self._flows: dict[object, tuple[Weakest | None, kdb.Point]] = {}
         switched = {net for placed in subject.placed if subject.drive(placed) for _, net, _ in self._ends(placed)}
@@ -52,8 +51,8 @@ class Electrical:
         networks, unchecked = layout_networks(subject.found, wanted)
         self.networks: dict[str, NetNetwork] = {subject.found.nets[number]: each for number, each in networks.items()}
         self.supplies = sorted(supplies)
-        self.unjudged += [Unjudged("supply-drop", reason, matters=True) for reason in sorted(unchecked)]
-        self.unjudged += self._unknown()
+        self.subject.unjudged += [Unjudged("supply-drop", reason, matters=True) for reason in sorted(unchecked)]
+        self.subject.unjudged += self._unknown()
 
     def _unknown(self) -> Iterator[Unjudged]:
         """Yield what states no limit of its current, and the transistors whose current is not known."""
@@ -135,7 +134,7 @@ class Electrical:
         network = self.networks[net]
         if network.start != "port":
             if self.currents_of(net):
-                self.unjudged.append(
+                self.subject.unjudged.append(
                     Unjudged("supply-drop", f"{net} has no labelled port to measure from", matters=True)
                 )
             return []
@@ -149,10 +148,10 @@ class Electrical:
         return self.subject.finding(
             "supply-drop",
             volts[worst],
-            worst.box,
             f"{1000 * drops[worst]:.3g} mV of {net} are lost between its port and {worst.id}, "
             f"{100 * volts[worst]:.3g} % of the supply{self._how(worst)}",
             "wider rails, more cuts between rail and straps, a shorter way from the port, or a second port",
+            where=worst.box,
             devices=weak,
             nets=[net],
             most=self.most(net),
@@ -208,7 +207,6 @@ class Electrical:
         return self.subject.finding(
             "wire-resistance",
             ohm / on_ohm,
-            placed.box,
             f"the wires of {placed.id} have {ohm:.3g} ohm, its channel about {on_ohm:.3g} ohm",
             "wider wires and more cuts from the ports, straps on higher metal",
             devices=[placed],
@@ -291,10 +289,10 @@ class Electrical:
         return self.subject.finding(
             "electromigration",
             weak.share,
-            weak.box,
             f"{net} carries {weak.share * weak.limit_ma:.3g} mA through {weak.layer} that may carry "
             f"{weak.limit_ma:.3g} mA; its whole current is {1000 * self.total(net):.3g} mA",
             "wider metal or more cuts there, or a second way",
+            where=weak.box,
             devices=near,
             nets=[net],
             cause=weak.layer,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.circuit.orientation import carries_both_ways
 from layoutkit.review.finding import Unjudged
 from layoutkit.review.stage_order import stages_of
 from layoutkit.review.subject import box_around, names_of
@@ -52,211 +50,208 @@ def _turned(box: kdb.Box, *, upright: bool) -> kdb.Box:
     return kdb.Box(box.bottom, box.left, box.top, box.right) if upright else box
 
 
-class Floorplan:
-    """The findings on the floorplan of one layout.
+def floorplan(subject: Subject) -> Iterator[Finding]:
+    """Yield all findings."""
+    yield from rail_side(subject)
+    yield from rails(subject)
+    yield from ports(subject)
 
-    Args:
-        subject: The layout.
+
+def _side_of_power(subject: Subject) -> int:
+    """1 if power has the highest rail about the transistors and ground the lowest, -1 the other way, 0 for neither.
+
+    Where the pieces near the transistors do not tell, those of the whole layout do.
     """
+    core = box_around(placed.box for placed in subject.placed if placed.device.is_mos)
+    near = core.enlarged(core.width() // 2, core.height() // 2)
+    return next((side for area in (near, subject.box) if (side := _side_within(subject, area))), 0)
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject = subject
-        self.unjudged: list[Unjudged] = []
-        self.box = subject.cell.bbox()
-        self.core = box_around(placed.box for placed in subject.placed if placed.device.is_mos)
 
-    def findings(self) -> Iterator[Finding]:
-        """Yield all findings."""
-        yield from self.rail_side()
-        yield from self.rails()
-        yield from self.ports()
+def _side_within(subject: Subject, area: kdb.Box, *, upright: bool = False) -> int:
+    ends = []
+    for nets in (subject.supplies.power, subject.supplies.ground):
+        known = [net for net in nets if net in subject.number]
+        rails = [rail for net in known for _, rail in rails_of(subject, net, upright=upright)]
+        rails = [_turned(rail, upright=upright) for rail in rails if area.contains(rail.center())]
+        if not rails:
+            return 0
+        ends.append((min(rail.bottom for rail in rails), max(rail.top for rail in rails)))
+    power, ground = ends
+    if power[1] > ground[1] and power[0] > ground[0]:
+        return 1
+    return -1 if power[1] < ground[1] and power[0] < ground[0] else 0
 
-    @cached_property
-    def _side_of_power(self) -> int:
-        """1 if power has the highest rail about the transistors and ground the lowest, -1 the other way, 0 for neither.
 
-        Where the pieces near the transistors do not tell, those of the whole layout do.
-        """
-        core = box_around(placed.box for placed in self.subject.placed if placed.device.is_mos)
-        near = core.enlarged(core.width() // 2, core.height() // 2)
-        return next((side for area in (near, self.box) if (side := self._side_within(area))), 0)
+def rail_side(subject: Subject) -> Iterator[Finding]:
+    """Yield the stages that lie upside down between their rails, and power devices at the wrong rail."""
+    supplies = subject.supplies
+    up = _side_of_power(subject)
+    if not up:
+        if supplies.power and supplies.ground:
+            reason = "power and ground are not at opposite sides of the layout"
+            matters = any(subject.is_full(placed) for placed in subject.placed)
+            subject.unjudged.append(Unjudged("rail-side", reason, matters))
+        return
+    for stage in stages_of(subject):
+        wrong: dict[int, PlacedDevice] = {}
+        most = 0
+        one_way = [placed for placed in stage if placed.id not in subject.both_ways]
+        for above, below in _in_series(one_way, supplies):
+            depth = below.box.bottom - above.box.top if up > 0 else above.box.bottom - below.box.top
+            if depth >= 0:
+                wrong |= {above.index: above, below.index: below}
+                most = max(most, depth + 1)
+        found = list(wrong.values())
+        if found:
+            yield from subject.finding(
+                "rail-side",
+                subject.um(most),
+                f"{names_of(found)}: upside down, what is nearer to ground lies nearer to the power rail",
+                "NMOS at the ground rail, PMOS at the power rail, in the order in which the current flows",
+                devices=found,
+                most="must" if any(subject.is_full(placed) for placed in found) else "should",
+                cause="upside down",
+            )
+    yield from _wrong_rails(subject, up)
+    middle = (subject.box.bottom + subject.box.top) / 2
+    for placed in subject.placed:
+        if subject.is_full(placed):
+            ends = {placed.device.terminals["s"], placed.device.terminals["d"]}
+            if not ends & {*supplies.power, *supplies.ground}:
+                continue
+            own = up if ends & set(supplies.power) else -up
+            yield from subject.finding(
+                "rail-side",
+                subject.um(max(0.0, own * (middle - placed.centre[1]))),
+                f"{placed.id} carries much current and lies at the other rail than the one that feeds it",
+                "place power devices at their rail",
+                devices=[placed],
+            )
 
-    def _side_within(self, area: kdb.Box, *, upright: bool = False) -> int:
-        ends = []
-        for nets in (self.subject.supplies.power, self.subject.supplies.ground):
-            known = [net for net in nets if net in self.subject.number]
-            rails = [rail for net in known for _, rail in rails_of(self.subject, net, upright=upright)]
-            rails = [_turned(rail, upright=upright) for rail in rails if area.contains(rail.center())]
-            if not rails:
-                return 0
-            ends.append((min(rail.bottom for rail in rails), max(rail.top for rail in rails)))
-        power, ground = ends
-        if power[1] > ground[1] and power[0] > ground[0]:
-            return 1
-        return -1 if power[1] < ground[1] and power[0] < ground[0] else 0
 
-    def rail_side(self) -> Iterator[Finding]:
-        """Yield the stages that lie upside down between their rails, and power devices at the wrong rail."""
-        subject, supplies = self.subject, self.subject.supplies
-        up = self._side_of_power
-        if not up:
-            if supplies.power and supplies.ground:
-                reason = "power and ground are not at opposite sides of the layout"
-                matters = any(subject.is_full(placed) for placed in subject.placed)
-                self.unjudged.append(Unjudged("rail-side", reason, matters))
-            return
-        both_ways = carries_both_ways(subject.circuit)
-        for stage in stages_of(subject):
-            wrong: dict[int, PlacedDevice] = {}
-            most = 0
-            one_way = [placed for placed in stage if placed.id not in both_ways]
-            for above, below in _in_series(one_way, supplies):
-                depth = below.box.bottom - above.box.top if up > 0 else above.box.bottom - below.box.top
-                if depth >= 0:
-                    wrong |= {above.index: above, below.index: below}
-                    most = max(most, depth + 1)
-            found = list(wrong.values())
-            if found:
-                yield from subject.finding(
-                    "rail-side",
-                    subject.um(most),
-                    box_around(placed.box for placed in found),
-                    f"{names_of(found)}: upside down, what is nearer to ground lies nearer to the power rail",
-                    "NMOS at the ground rail, PMOS at the power rail, in the order in which the current flows",
-                    devices=found,
-                    most="must" if any(subject.is_full(placed) for placed in found) else "should",
-                    cause="upside down",
-                )
-        yield from self._wrong_rails(up)
-        middle = (self.box.bottom + self.box.top) / 2
-        for placed in subject.placed:
-            if subject.is_full(placed):
-                ends = {placed.device.terminals["s"], placed.device.terminals["d"]}
-                if not ends & {*supplies.power, *supplies.ground}:
-                    continue
-                own = up if ends & set(supplies.power) else -up
-                yield from subject.finding(
-                    "rail-side",
-                    subject.um(max(0.0, own * (middle - placed.centre[1]))),
-                    placed.box,
-                    f"{placed.id} carries much current and lies at the other rail than the one that feeds it",
-                    "place power devices at their rail",
-                    devices=[placed],
-                )
+def _wrong_rails(subject: Subject, up: int) -> list[Finding]:
+    """Return whether many transistors whose source is on a rail lie nearer to the other one."""
+    middle = (subject.box.bottom + subject.box.top) / 2
+    sides = {**dict.fromkeys(subject.supplies.power, up), **dict.fromkeys(subject.supplies.ground, -up)}
+    own = [p for p in subject.placed if p.device.is_mos and p.device.terminals["s"] in sides]
+    own = [placed for placed in own if not subject.is_idle(placed)]
+    wrong = [p for p in own if sides[p.device.terminals["s"]] * (p.centre[1] - middle) < 0]
+    if len(own) < _LEAST_AT_RAILS:
+        return []
+    lie = "lies" if len(wrong) == 1 else "lie"
+    return subject.finding(
+        "rail-side.share",
+        len(wrong) / len(own),
+        f"{len(wrong)} of {len(own)} transistors at a rail {lie} nearer to the other one: {names_of(wrong)}",
+        "NMOS at the ground rail, PMOS at the power rail",
+        devices=wrong,
+    )
 
-    def _wrong_rails(self, up: int) -> list[Finding]:
-        """Return whether many transistors whose source is on a rail lie nearer to the other one."""
-        subject, middle = self.subject, (self.box.bottom + self.box.top) / 2
-        sides = {**dict.fromkeys(subject.supplies.power, up), **dict.fromkeys(subject.supplies.ground, -up)}
-        own = [p for p in subject.placed if p.device.is_mos and p.device.terminals["s"] in sides]
-        own = [placed for placed in own if not subject.is_idle(placed)]
-        wrong = [p for p in own if sides[p.device.terminals["s"]] * (p.centre[1] - middle) < 0]
-        if len(own) < _LEAST_AT_RAILS:
-            return []
-        lie = "lies" if len(wrong) == 1 else "lie"
-        return subject.finding(
-            "rail-side.share",
-            len(wrong) / len(own),
-            box_around(placed.box for placed in wrong),
-            f"{len(wrong)} of {len(own)} transistors at a rail {lie} nearer to the other one: {names_of(wrong)}",
-            "NMOS at the ground rail, PMOS at the power rail",
-            devices=wrong,
+
+def rails(subject: Subject) -> Iterator[Finding]:
+    """Yield signal wires outside the rails, and rails inside the cell; rails at the sides where none lie across."""
+    found, upright = _outer_rails(subject)
+    if not (_side_within(subject, subject.box, upright=True) if upright else _side_of_power(subject)):
+        return
+    known = subject.supplies.power + subject.supplies.ground
+    reach, cell = subject.technology.to_dbu(_EDGE_UM), _turned(subject.box, upright=upright)
+    low = min(rails[0].bottom for rails in found.values())
+    high = max(rail.top for rails in found.values() for rail in rails)
+    for net in subject.nets:
+        boxes = [_turned(region.bbox(), upright=upright) for region in subject.metal(net).values()]
+        beyond = max((max(low - box.bottom, box.top - high) for box in boxes), default=0)
+        labels = [point.x if upright else point.y for _, point, _ in subject.labels.get(net, ())]
+        leaves = any(not low <= place <= high for place in labels)  # only to its port outside of the rails
+        yield from subject.finding(
+            "rails",
+            0.0 if net in known or leaves else subject.um(max(0, beyond)),
+            f"{net} runs {subject.um(beyond):.3g} um outside the rails",
+            "keep signals between the rails",
+            where=_turned(box_around(boxes), upright=upright),
+            nets=[net],
+        )
+    for net, rails in found.items():
+        away = min(min(abs(r.top - cell.top), abs(r.bottom - cell.bottom)) for r in rails)
+        others = [rail for name, each in found.items() if name != net for rail in each]
+        ends = (min(other.bottom for other in others), max(other.top for other in others))
+        outermost = rails[0].bottom <= ends[0] or max(rail.top for rail in rails) >= ends[1]
+        yield from subject.finding(
+            "rails",
+            subject.um(max(0, away - reach)) if outermost else 0.0,
+            f"the rail of {net} lies {subject.um(away):.3g} um inside the cell",
+            "rails at the edge of the cell",
+            where=_turned(box_around(rails), upright=upright),
+            nets=[net],
         )
 
-    def rails(self) -> Iterator[Finding]:
-        """Yield signal wires outside the rails, and rails inside the cell; rails at the sides where none lie across."""
-        subject, found, upright = self.subject, *self._outer_rails()
-        if not (self._side_within(self.box, upright=True) if upright else self._side_of_power):
-            return
-        known = subject.supplies.power + subject.supplies.ground
-        reach, cell = subject.technology.to_dbu(_EDGE_UM), _turned(self.box, upright=upright)
-        low = min(rails[0].bottom for rails in found.values())
-        high = max(rail.top for rails in found.values() for rail in rails)
-        for net in subject.nets:
-            boxes = [_turned(region.bbox(), upright=upright) for region in subject.metal(net).values()]
-            beyond = max((max(low - box.bottom, box.top - high) for box in boxes), default=0)
-            labels = [point.x if upright else point.y for _, point, _ in subject.labels.get(net, ())]
-            leaves = any(not low <= place <= high for place in labels)  # only to its port outside of the rails
-            yield from subject.finding(
-                "rails",
-                0.0 if net in known or leaves else subject.um(max(0, beyond)),
-                _turned(box_around(boxes), upright=upright),
-                f"{net} runs {subject.um(beyond):.3g} um outside the rails",
-                "keep signals between the rails",
-                nets=[net],
-            )
-        for net, rails in found.items():
-            away = min(min(abs(r.top - cell.top), abs(r.bottom - cell.bottom)) for r in rails)
-            others = [rail for name, each in found.items() if name != net for rail in each]
-            ends = (min(other.bottom for other in others), max(other.top for other in others))
-            outermost = rails[0].bottom <= ends[0] or max(rail.top for rail in rails) >= ends[1]
-            yield from subject.finding(
-                "rails",
-                subject.um(max(0, away - reach)) if outermost else 0.0,
-                _turned(box_around(rails), upright=upright),
-                f"the rail of {net} lies {subject.um(away):.3g} um inside the cell",
-                "rails at the edge of the cell",
-                nets=[net],
-            )
 
-    def _outer_rails(self) -> tuple[dict[str, list[kdb.Box]], bool]:
-        """Return the rails of each supply, horizontal or (turned) vertical as the longest are, and which."""
-        supplies = self.subject.supplies
-        known = [net for net in supplies.power + supplies.ground if net in self.subject.number]
-        best: tuple[float, dict[str, list[kdb.Box]], bool] = (0.0, {}, False)
-        for upright in (False, True):
-            every = {net: [_turned(r, upright=upright) for _, r in rails_of(self.subject, net, upright=upright)]
-                     for net in known}  # fmt: skip
-            longest = sorted((max(r.width() for r in rails) for rails in every.values() if rails), reverse=True)
-            share = longest[1] / _turned(self.box, upright=upright).width() if len(longest) > 1 else 0.0
-            if share > best[0]:
-                best = share, {net: rails for net, rails in every.items() if rails}, upright
-        return best[1:]
+def _outer_rails(subject: Subject) -> tuple[dict[str, list[kdb.Box]], bool]:
+    """Return the rails of each supply, horizontal or (turned) vertical as the longest are, and which."""
+    supplies = subject.supplies
+    known = [net for net in supplies.power + supplies.ground if net in subject.number]
+    best: tuple[float, dict[str, list[kdb.Box]], bool] = (0.0, {}, False)
+    for upright in (False, True):
+        every = {net: [_turned(r, upright=upright) for _, r in rails_of(subject, net, upright=upright)]
+                 for net in known}  # fmt: skip
+        longest = sorted((max(r.width() for r in rails) for rails in every.values() if rails), reverse=True)
+        share = longest[1] / _turned(subject.box, upright=upright).width() if len(longest) > 1 else 0.0
+        if share > best[0]:
+            best = share, {net: rails for net, rails in every.items() if rails}, upright
+    return best[1:]
 
-    def ports(self) -> Iterator[Finding]:
-        """Yield the ports inside the cell or on another side than asked; LVS finds those without a shape."""
-        subject = self.subject
-        asked = {} if subject.asked is None else subject.asked.sides
-        core = self.box.enlarged(-subject.technology.to_dbu(_EDGE_UM), -subject.technology.to_dbu(_EDGE_UM))
-        for net, labels in sorted(subject.labels.items()):
-            pieces = [
-                polygon.bbox()
-                for conductor, point, _ in labels
-                for polygon in subject.shapes(net, conductor).each()
-                if polygon.bbox().contains(point)
-            ]
-            box = box_around(pieces)
-            inside = min(
-                box.left - core.left, core.right - box.right, box.bottom - core.bottom, core.top - box.top
-            ) if not box.empty() else 0  # fmt: skip
-            where = kdb.Box(labels[0][1], labels[0][1]).enlarged(100, 100)
-            yield from subject.finding(
-                "rails.port", subject.um(max(0, inside)), where,
-                f"port {net} ends {subject.um(inside):.3g} um inside the cell",
-                "lead the port to the edge", nets=[net], most="should",
-            )  # fmt: skip
-            sides = self._sides(box, [point for _, point, _ in labels])
-            if net in asked and asked[net] not in sides:
-                yield from subject.finding(
-                    "rails.port", 1.0, where, f"port {net} lies at the {sides[0]}, asked at the {asked[net]}",
-                    "move the port to the side that was asked for", nets=[net],
-                )  # fmt: skip
 
-    def _sides(self, box: kdb.Box, places: Sequence[kdb.Point]) -> list[str]:
-        """Return the side nearest to the labels of a port first, then all that its metal reaches."""
-        reach = self.subject.technology.to_dbu(_EDGE_UM)
-        boxes = [kdb.Box(place, place) for place in places] + [box]
-        away = [
-            {
-                "left": each.left - self.box.left,
-                "right": self.box.right - each.right,
-                "bottom": each.bottom - self.box.bottom,
-                "top": self.box.top - each.top,
-            }
-            for each in boxes
+def ports(subject: Subject) -> Iterator[Finding]:
+    """Yield the ports inside the cell or on another side than asked; LVS finds those without a shape."""
+    asked = {} if subject.asked is None else subject.asked.sides
+    core = subject.box.enlarged(-subject.technology.to_dbu(_EDGE_UM), -subject.technology.to_dbu(_EDGE_UM))
+    for net, labels in sorted(subject.labels.items()):
+        pieces = [
+            polygon.bbox()
+            for conductor, point, _ in labels
+            for polygon in subject.shapes(net, conductor).each()
+            if polygon.bbox().contains(point)
         ]
-        nearest = [min(each, key=lambda side: (each[side], side)) for each in away[:-1]]
-        return [*nearest, *(side for side, gap in away[-1].items() if gap <= reach)]
+        box = box_around(pieces)
+        inside = min(
+            box.left - core.left, core.right - box.right, box.bottom - core.bottom, core.top - box.top
+        ) if not box.empty() else 0  # fmt: skip
+        where = kdb.Box(labels[0][1], labels[0][1]).enlarged(100, 100)
+        yield from subject.finding(
+            "rails.port",
+            subject.um(max(0, inside)),
+            f"port {net} ends {subject.um(inside):.3g} um inside the cell",
+            "lead the port to the edge",
+            where=where,
+            nets=[net],
+            most="should",
+        )
+        sides = _sides(subject, box, [point for _, point, _ in labels])
+        if net in asked and asked[net] not in sides:
+            yield from subject.finding(
+                "rails.port",
+                1.0,
+                f"port {net} lies at the {sides[0]}, asked at the {asked[net]}",
+                "move the port to the side that was asked for",
+                where=where,
+                nets=[net],
+            )
+
+
+def _sides(subject: Subject, box: kdb.Box, places: Sequence[kdb.Point]) -> list[str]:
+    """Return the side nearest to the labels of a port first, then all that its metal reaches."""
+    reach = subject.technology.to_dbu(_EDGE_UM)
+    boxes = [kdb.Box(place, place) for place in places] + [box]
+    away = [
+        {
+            "left": each.left - subject.box.left,
+            "right": subject.box.right - each.right,
+            "bottom": each.bottom - subject.box.bottom,
+            "top": subject.box.top - each.top,
+        }
+        for each in boxes
+    ]
+    nearest = [min(each, key=lambda side: (each[side], side)) for each in away[:-1]]
+    return [*nearest, *(side for side, gap in away[-1].items() if gap <= reach)]
 
 
 def _in_series(stage: Sequence[PlacedDevice], supplies: Supplies) -> Iterator[tuple[PlacedDevice, PlacedDevice]]:

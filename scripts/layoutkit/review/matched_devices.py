@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from layoutkit.circuit.circuit import RecognisedModule
-    from layoutkit.review.finding import Finding, Unjudged
+    from layoutkit.review.finding import Finding
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _STRICT = frozenset({"differential_pair", "current_mirror", "bipolar_array", "resistor_ratio", "capacitor_ratio"})
@@ -71,7 +71,6 @@ class Matching:
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self.unjudged: list[Unjudged] = []
         self._kept: dict[str, list[kdb.Box]] = {}
         self.transistors = [each for each in matched_groups(subject) if each.devices[0].device.is_mos]
 
@@ -101,9 +100,9 @@ class Matching:
             return subject.finding(
                 "group-apart.tail",
                 gap,
-                hull,
                 f"{names_of(foreign)}, which feeds {group.words} {names}, lies between its devices, {gap:.3g} um apart",
                 "place it beside the pair",
+                where=hull,
                 devices=[*group.devices, *foreign],
                 most="must" if group.strict else "should",
             )
@@ -111,9 +110,9 @@ class Matching:
             return subject.finding(
                 "group-apart",
                 len(foreign),
-                hull,
                 f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.words} {names}",
                 "draw the group as one block, with nothing but its dummies inside",
+                where=hull,
                 devices=[*group.devices, *foreign],
                 most="must" if group.strict and not all(_is_kin(each, group) for each in foreign) else "should",
             )
@@ -121,9 +120,9 @@ class Matching:
         return subject.finding(
             "group-apart.gap",
             gap,
-            hull,
             f"{group.words} {names} {group.has} {gap:.3g} um between {'their' if group.is_plural else 'its'} devices",
             "place them side by side, or interleave them",
+            where=hull,
             devices=group.devices,
         )
 
@@ -165,10 +164,10 @@ class Matching:
             yield from subject.finding(
                 "group-unlike.orientation",
                 min(turned.values()),
-                hull,
                 f"{min(turned.values())} of {len(fingers)} channels of {group.words} {names} {was} turned "
                 "by 90 degrees",
                 "draw all units in one orientation",
+                where=hull,
                 devices=group.devices,
             )
         widths = sorted({round(finger.w_um, 4) for finger in fingers})
@@ -179,9 +178,9 @@ class Matching:
             yield from subject.finding(
                 "group-unlike.unit",
                 1 - widths[0] / widths[-1],
-                hull,
                 f"the channels of {group.words} {names} are {', '.join(f'{width:g}' for width in widths)} um wide",
                 "divide all devices into equal units",
+                where=hull,
                 devices=group.devices,
                 most="must" if even else "should",
             )
@@ -206,9 +205,9 @@ class Matching:
         return self.subject.finding(
             "group-unlike.surround",
             spread[worst],
-            hull,
             f"{group.words} {names_of(group.devices)}: distances to the {worst} differ by {100 * spread[worst]:.3g} %",
             "dummies at both ends of each row, equal distances to the well edge",
+            where=hull,
             devices=group.devices,
         )
 
@@ -270,10 +269,10 @@ class Matching:
         return subject.finding(
             "foreign-over-gates",
             covered,
-            hull,
             f"wires of {', '.join(sorted(nets))} cover {100 * covered:.3g} % of the gates of {group.words} "
             f"{names_of(group.devices)}, from {100 * min(parts):.3g} to {100 * max(parts):.3g} % of a device",
             "lead the wires around the group, or over all of its devices alike",
+            where=hull,
             devices=group.devices,
             nets=nets,
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
-    from layoutkit.review.finding import Finding, Unjudged
+    from layoutkit.review.finding import Finding
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _BANK_UM = 5.0
@@ -40,7 +40,6 @@ class Passives:
     def __init__(self, subject: Subject, loud: AbstractSet[str]) -> None:
         self.subject = subject
         self.loud = loud
-        self.unjudged: list[Unjudged] = []
         groups = matched_groups(subject)
         self.groups = [each for each in groups if each.devices[0].device.type in {"resistor", "capacitor"}]
 
@@ -73,9 +72,9 @@ class Passives:
         return subject.finding(
             "group-apart",
             len(foreign),
-            hull,
             f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.words} {names_of(group.devices)}",
             "draw the group as one bank, with nothing but its dummies inside",
+            where=hull,
             devices=[*group.devices, *foreign],
             most="must" if group.strict else "should",
         )
@@ -92,7 +91,6 @@ class Passives:
         return self.subject.finding(
             "passives",
             len(sizes) - 1,
-            box_around(placed.box for placed in group.devices),
             f"{group.words} {names_of(group.devices)} {'are' if group.is_plural else 'is'} "
             f"drawn in {len(sizes)} unlike units: {shown}",
             "equal units, in series and in parallel",
@@ -108,9 +106,9 @@ class Passives:
         return self.subject.finding(
             "passives",
             banks - 1,
-            box_around(boxes),
             f"{group.words} {names_of(group.devices)} {'lie' if group.is_plural else 'lies'} in {banks} places",
             "one bank, the units interleaved",
+            where=box_around(boxes),
             devices=group.devices,
             most="must" if group.strict else "should",
         )
@@ -174,9 +172,9 @@ class Passives:
         return subject.finding(
             "passives",
             bare,
-            hull,
             f"{group.words} {names_of(group.devices)} {group.has} no dummy bar at {bare} of its 2 ends",
             "a dummy bar at each end of the bank",
+            where=hull,
             devices=group.devices,
             most="should",
         )
@@ -192,10 +190,10 @@ class Passives:
         return subject.finding(
             "passives",
             max(0, count - units),
-            around,
             f"{group.words} {names_of(group.devices)} {group.has} {count} dummies around "
             f"{units} unit{'s' * (units > 1)}",
             "dummies at the edge of the bank only",
+            where=around,
             devices=group.devices,
             most="should",
         )
@@ -218,9 +216,9 @@ class Passives:
             yield from subject.finding(
                 "passives",
                 banks - 1 if off > subject.technology.grid else 0,
-                box_around(boxes),
                 f"{len(devices)} equal capacitors ({names_of(devices)}) are strewn over {banks} places",
                 "one bank, or one capacitor beside each stage at its pitch",
+                where=box_around(boxes),
                 devices=devices,
                 most="should",
             )
@@ -253,9 +251,9 @@ class Passives:
             yield from subject.finding(
                 "passives.noise",
                 over.merged().area() / plates.area(),
-                over.bbox(),
                 f"wires of {', '.join(sorted(nets))} run under capacitor {placed.id}",
                 "lead them around the capacitor, or shield it by a plate on ground",
+                where=over.bbox(),
                 devices=[placed],
                 nets=nets,
             )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from layoutkit.extract.single_cuts import SinglePlace
     from layoutkit.parasitics.terminal_feeds import Feeds
     from layoutkit.review.electrical import Electrical
-    from layoutkit.review.finding import Finding, Unjudged
+    from layoutkit.review.finding import Finding
     from layoutkit.review.subject import PlacedDevice
     from layoutkit.technology import Cut, Technology
 
@@ -39,7 +39,6 @@ class PortsAndCuts:
         self.electrical = electrical
         self.subject = electrical.subject
         self.technology = electrical.technology
-        self.unjudged: list[Unjudged] = []
         self.cuts_ma = {cut.name: cut.current_ma or inf for cut in self.technology.cuts}
 
     def findings(self) -> Iterator[Finding]:
@@ -59,7 +58,6 @@ class PortsAndCuts:
                 yield from self.subject.finding(
                     "single-cut.feed",
                     cuts,
-                    box_around(placed.box for placed in devices),
                     f"{fingers} channels hang on the rail of {net} by {cuts} cut{'s' * (cuts > 1)}",
                     "lead the supply to the block by several ways, with an array of cuts each",
                     devices=devices,
@@ -122,9 +120,9 @@ class PortsAndCuts:
         return subject.finding(
             "narrow-port",
             drawn / needed,
-            kdb.Box(place, place).enlarged(100, 100),
             f"port {net} is {drawn:.3g} um of {widest[0]} wide and needs {needed:.3g} um for {most:.3g} mA, {of_what}",
             "as wide a port as its rail, or several ports",
+            where=kdb.Box(place, place).enlarged(100, 100),
             nets=[net],
             most=self.electrical.most(net),
         )
@@ -145,9 +143,9 @@ class PortsAndCuts:
         return subject.finding(
             "narrow-port",
             sum(carried) / most if most else inf,
-            box_around(box for _, box in rails),
             f"the rails of {net} may carry {sum(carried):.3g} mA, the straps of {placed.id} together {most:.3g} mA",
             "rails as strong as the straps that they feed",
+            where=box_around(box for _, box in rails),
             devices=[placed],
             nets=[net],
         )
@@ -193,9 +191,9 @@ class PortsAndCuts:
                 over = subject.finding(
                     "single-cut",
                     current / most,
-                    each.box,
                     f"{net} leads {current:.3g} mA through one {each.cut} where two fit, which may carry {most:.3g} mA",
                     "as many cuts as the current needs",
+                    where=each.box,
                     nets=[net],
                     most=self.electrical.most(net),
                 )
@@ -206,9 +204,9 @@ class PortsAndCuts:
         yield from subject.finding(
             "single-cut.count",
             len(plain),
-            box_around(each.box for _, each in plain),
             f"{len(plain)} joint{'s' * (len(plain) > 1)} of {listed(names)} on one cut where two fit",
             "two cuts wherever they fit",
+            where=box_around(each.box for _, each in plain),
             nets=names,
         )
 

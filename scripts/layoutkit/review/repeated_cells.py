@@ -13,14 +13,14 @@ from layoutkit.circuit.canonical import classes_alike
 from layoutkit.circuit.orientation import is_off
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.review.stage_order import stages_of
-from layoutkit.review.subject import box_around, centre_of, names_of
+from layoutkit.review.subject import centre_of, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.circuit.supplies import Supplies
-    from layoutkit.review.finding import Finding, Unjudged
+    from layoutkit.review.finding import Finding
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _ONE_ROW_UM = 1.0  # cells whose middles differ by at most this much across lie in one row [um]
@@ -45,77 +45,69 @@ class Array(NamedTuple):
     must: bool = True
 
 
-class Repeated:
-    """The findings on the repeated cells of one layout.
-
-    Args:
-        subject: The layout.
-        arrays: Its cells that should be equal.
-    """
-
-    def __init__(self, subject: Subject, arrays: Sequence[Array]) -> None:
-        self.subject, self.arrays = subject, arrays
-        self.unjudged: list[Unjudged] = []
-
-    def findings(self) -> Iterator[Finding]:
-        """Yield all findings; of cells that are unlike each other only that."""
-        for array in self.arrays:
-            cells = array.cells
-            yield from self.turned(array) or self.unlike(array) or [*self.pitch(cells), *self.order(cells)]
-
-    def turned(self, array: Array) -> list[Finding]:
-        """Return whether some of the cells are turned by 90 degrees."""
+def repeated(subject: Subject, arrays: Sequence[Array]) -> Iterator[Finding]:
+    """Yield all findings; of cells that are unlike each other only that."""
+    for array in arrays:
         cells = array.cells
-        ways = [[f.around is not None and f.around.vertical for p in cell for f in p.fingers[:1]] for cell in cells]
-        usual = max(ways, key=ways.count)
-        odd = [cell for cell, way in zip(cells, ways, strict=True) if way != usual]
-        words = f"{len(odd)} of them {'is' if len(odd) == 1 else 'are'} turned by 90 degrees"
-        return self._found("turned", len(odd), odd or cells, words, must=_must_match(array))
+        yield from turned(subject, array) or unlike(subject, array) or [*pitch(subject, cells), *order(subject, cells)]
 
-    def unlike(self, array: Array) -> list[Finding]:
-        """Return whether the cells differ in the places or sizes of their devices."""
-        first, *others = array.cells
-        off = [(_unlike(first, other, array.keys), other) for other in others]
-        worst = self.subject.um(max(error for error, _ in off))
-        wrong = [other for error, other in off if error]
-        words = f"drawn unlike each other by up to {worst:.3g} um"
-        return self._found("", worst, wrong or array.cells, words, must=_must_match(array))
 
-    def pitch(self, cells: Sequence[Cell]) -> list[Finding]:
-        """Return whether the cells do not lie at one pitch."""
-        subject = self.subject
-        off = subject.um(off_pitch([centre_of(cell) for cell in cells], subject.technology.to_dbu(_ONE_ROW_UM)))
-        return self._found("", off, cells, f"they miss one pitch by {off:.3g} um")
+def turned(subject: Subject, array: Array) -> list[Finding]:
+    """Return whether some of the cells are turned by 90 degrees."""
+    cells = array.cells
+    ways = [[f.around is not None and f.around.vertical for p in cell for f in p.fingers[:1]] for cell in cells]
+    usual = max(ways, key=ways.count)
+    odd = [cell for cell, way in zip(cells, ways, strict=True) if way != usual]
+    words = f"{len(odd)} of them {'is' if len(odd) == 1 else 'are'} turned by 90 degrees"
+    return _found(subject, "turned", len(odd), odd or cells, words, must=_must_match(array))
 
-    def order(self, cells: Sequence[Cell]) -> list[Finding]:
-        """Return whether cells of a chain, which lie in one row, lie out of its order."""
-        chains = [chain for chain in _chains(cells, self.subject) if len(chain) == len(cells)]
-        centres = [centre_of(cells[number]) for chain in chains for number in chain]
-        row = self.subject.technology.to_dbu(_ONE_ROW_UM)
-        if len(centres) < 3 or min(max(each) - min(each) for each in zip(*centres, strict=True)) > row:
-            return []
-        pitch = max(max(each) - min(each) for each in zip(*centres, strict=True)) / (len(centres) - 1)
-        jumps = sum(dist(one, other) > _NEXT * pitch for one, other in pairwise(centres))
-        return self._found(
-            "order",
-            jumps,
-            cells,
-            f"{jumps} of them {'does' if jumps == 1 else 'do'} not lie beside the one that drives them",
-        )
 
-    def _found(
-        self, figure: str, measured: float, wrong: Sequence[Cell], words: str, *, must: bool = False
-    ) -> list[Finding]:
-        every = [placed for cell in wrong for placed in cell]
-        return self.subject.finding(
-            f"repeated.{figure}" if figure else "repeated",
-            measured,
-            box_around(placed.box for placed in every),
-            f"cells that should be equal ({names_of(every)}): {words}",
-            "draw the cell once and repeat it in its order at one pitch",
-            devices=every,
-            most="must" if must else "should",
-        )
+def unlike(subject: Subject, array: Array) -> list[Finding]:
+    """Return whether the cells differ in the places or sizes of their devices."""
+    first, *others = array.cells
+    off = [(_unlike(first, other, array.keys), other) for other in others]
+    worst = subject.um(max(error for error, _ in off))
+    wrong = [other for error, other in off if error]
+    words = f"drawn unlike each other by up to {worst:.3g} um"
+    return _found(subject, "", worst, wrong or array.cells, words, must=_must_match(array))
+
+
+def pitch(subject: Subject, cells: Sequence[Cell]) -> list[Finding]:
+    """Return whether the cells do not lie at one pitch."""
+    off = subject.um(off_pitch([centre_of(cell) for cell in cells], subject.technology.to_dbu(_ONE_ROW_UM)))
+    return _found(subject, "", off, cells, f"they miss one pitch by {off:.3g} um")
+
+
+def order(subject: Subject, cells: Sequence[Cell]) -> list[Finding]:
+    """Return whether cells of a chain, which lie in one row, lie out of its order."""
+    chains = [chain for chain in _chains(cells, subject) if len(chain) == len(cells)]
+    centres = [centre_of(cells[number]) for chain in chains for number in chain]
+    row = subject.technology.to_dbu(_ONE_ROW_UM)
+    if len(centres) < 3 or min(max(each) - min(each) for each in zip(*centres, strict=True)) > row:
+        return []
+    pitch = max(max(each) - min(each) for each in zip(*centres, strict=True)) / (len(centres) - 1)
+    jumps = sum(dist(one, other) > _NEXT * pitch for one, other in pairwise(centres))
+    return _found(
+        subject,
+        "order",
+        jumps,
+        cells,
+        f"{jumps} of them {'does' if jumps == 1 else 'do'} not lie beside the one that drives them",
+    )
+
+
+def _found(
+    subject: Subject, figure: str, measured: float, wrong: Sequence[Cell], words: str, *, must: bool = False
+) -> list[Finding]:
+    every = [placed for cell in wrong for placed in cell]
+    return subject.finding(
+        f"repeated.{figure}" if figure else "repeated",
+        measured,
+        f"cells that should be equal ({names_of(every)}): {words}",
+        "draw the cell once and repeat it in its order at one pitch",
+        devices=every,
+        most="must" if must else "should",
+    )
 
 
 def _must_match(array: Array) -> bool:

@@ -23,204 +23,210 @@ _BESIDE_UM = 2.0  # from a transistor to its dummies [um]
 _NEIGHBOUR_UM = 5.0  # rings this near to each other could be one [um]
 
 
-class RoomAndWells:
-    """The findings on room and wells of one layout.
+def room_and_wells(subject: Subject) -> Iterator[Finding]:
+    """Yield all findings."""
+    yield from room(subject)
+    yield from shape(subject)
+    yield from rings(subject)
+    yield from lone_dummies(subject)
+    yield from well_tap(subject)
+    yield from domains(subject)
 
-    Args:
-        subject: The layout.
-    """
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject = subject
-        self.unjudged: list[Unjudged] = []
-        self.box = subject.cell.bbox()
+def room(subject: Subject) -> Iterator[Finding]:
+    """Yield how the room of the layout is used."""
+    if len(subject.placed) < _LEAST_DEVICES:
+        return
+    asked = subject.asked.outline if subject.asked is not None else ()
+    if any(each.width or each.height for each in asked):
+        return
+    used, core = _used(subject)
+    share = (used & kdb.Region(core)).area() / core.area()
+    packed = subject.finding(
+        "room.used",
+        share,
+        f"devices and wells use {100 * share:.3g} % of the core",
+        "move the devices together",
+        where=core,
+    )
+    whole = used.area() / subject.box.area()
+    yield from packed or subject.finding(
+        "room.box",
+        whole,
+        f"devices and wells use {100 * whole:.3g} % of the layout, wires the rest",
+        "lead wires over the devices, rails and ports close to them",
+        where=subject.box,
+    )
+    empty = _largest_empty(subject)
+    yield from subject.finding(
+        "room.empty",
+        empty.area() / subject.box.area(),
+        f"an empty rectangle of {subject.um(empty.width()):.3g} x {subject.um(empty.height()):.3g} um, "
+        f"{100 * empty.area() / subject.box.area():.3g} % of the layout",
+        "move the devices together, or fold the large ones so that they fill the gap",
+        where=empty,
+    )
 
-    def findings(self) -> Iterator[Finding]:
-        """Yield all findings."""
-        yield from self.room()
-        yield from self.shape()
-        yield from self.rings()
-        yield from self.lone_dummies()
-        yield from self.well_tap()
-        yield from self.domains()
 
-    def room(self) -> Iterator[Finding]:
-        """Yield how the room of the layout is used."""
-        subject = self.subject
-        if len(subject.placed) < _LEAST_DEVICES:
-            return
-        asked = subject.asked.outline if subject.asked is not None else ()
-        if any(each.width or each.height for each in asked):
-            return
-        used, core = self._used()
-        share = (used & kdb.Region(core)).area() / core.area()
-        packed = subject.finding(
-            "room.used", share, core, f"devices and wells use {100 * share:.3g} % of the core",
-            "move the devices together",
-        )  # fmt: skip
-        whole = used.area() / self.box.area()
-        yield from packed or subject.finding(
-            "room.box", whole, self.box, f"devices and wells use {100 * whole:.3g} % of the layout, wires the rest",
-            "lead wires over the devices, rails and ports close to them",
-        )  # fmt: skip
-        empty = self._largest_empty()
-        yield from subject.finding(
-            "room.empty", empty.area() / self.box.area(), empty,
-            f"an empty rectangle of {subject.um(empty.width()):.3g} x {subject.um(empty.height()):.3g} um, "
-            f"{100 * empty.area() / self.box.area():.3g} % of the layout",
-            "move the devices together, or fold the large ones so that they fill the gap",
-        )  # fmt: skip
-
-    def shape(self) -> list[Finding]:
-        """Return whether the layout misses the outline that was asked for, or is too long where none was."""
-        subject, box = self.subject, self.box
-        sizes = {
-            "width": subject.um(box.width()),
-            "height": subject.um(box.height()),
-            "aspect": longer_side(box) / min(box.width(), box.height()),
-        }
-        asked = {
-            name: getattr(each, name)
-            for each in (subject.asked.outline if subject.asked is not None else ())
-            for name in sizes
-            if getattr(each, name)
-        }
-        if asked:
-            name = max(asked, key=lambda each: sizes[each] / asked[each])
-            return subject.finding(
-                "room.asked", sizes[name] / asked[name], box,
-                f"the layout has {name} {sizes[name]:.3g}, asked for at most {asked[name]:.3g}",
-                "fold large devices, or ask for an outline into which they fit",
-            )  # fmt: skip
-        if len(subject.placed) < _LEAST_DEVICES:
-            return []
+def shape(subject: Subject) -> list[Finding]:
+    """Return whether the layout misses the outline that was asked for, or is too long where none was."""
+    box = subject.box
+    sizes = {
+        "width": subject.um(box.width()),
+        "height": subject.um(box.height()),
+        "aspect": longer_side(box) / min(box.width(), box.height()),
+    }
+    asked = {
+        name: getattr(each, name)
+        for each in (subject.asked.outline if subject.asked is not None else ())
+        for name in sizes
+        if getattr(each, name)
+    }
+    if asked:
+        name = max(asked, key=lambda each: sizes[each] / asked[each])
         return subject.finding(
-            "room.aspect", sizes["aspect"], box, f"the layout is {sizes['aspect']:.3g} times as long as it is wide",
-            "fold large devices, stack the rows",
-        )  # fmt: skip
-
-    def _used(self) -> tuple[kdb.Region, kdb.Box]:
-        """Return the area of wells, diffusion, taps, poly and plates with what rings enclose, and the box around it."""
-        subject = self.subject
-        roles = ("nwell", "pwell", "deep_nwell", "active", "tap", "poly")
-        every = kdb.Region()
-        for role in roles:
-            every += subject.role(role)
-        for spec in subject.technology.passives.values():
-            if "plate" in spec.parts:
-                every += subject.layer(spec.parts["plate"])
-        half = subject.technology.to_dbu(_CLOSE_UM) // 2
-        closed = every.merged().sized(half).merged().sized(-half)
-        filled = kdb.Region([_filled(polygon) for polygon in closed.each()])
-        return filled.merged(), every.bbox()
-
-    def _largest_empty(self) -> kdb.Box:
-        """Return the largest rectangle of the layout without any shape on a mask. [dbu]"""
-        subject = self.subject
-        drawn = kdb.Region()
-        for spec in subject.technology.layers.values():
-            if spec.on_a_mask:
-                drawn += subject.layer(spec.name)
-        return largest_empty(self.box, drawn)
-
-    def rings(self) -> Iterator[Finding]:
-        """Yield the devices with a ring of their own beside another ring of the same net."""
-        subject = self.subject
-        alone: dict[str, list[tuple[kdb.Box, PlacedDevice]]] = defaultdict(list)
-        for net in subject.nets:
-            for layer, box, hole in self._rings(net):
-                inside = [p for p in subject.placed if hole.inside(p.box.center()) and not subject.is_idle(p)]
-                if len(inside) == 1:
-                    alone[f"{net} {layer}"].append((box, inside[0]))
-        near = subject.technology.to_dbu(_NEIGHBOUR_UM)
-        for name, rings in sorted(alone.items()):
-            beside = [
-                (box, placed)
-                for box, placed in rings
-                if any(other is not placed and gap_between(box, its) <= near for its, other in rings)
-            ]
-            net = name.split(" ")[0]
-            if beside:
-                yield from subject.finding(
-                    "rings",
-                    len(beside),
-                    box_around(box for box, _ in beside),
-                    f"{names_of([placed for _, placed in beside])} have rings of their own, all of {net}",
-                    "one ring and one well around all of them",
-                    devices=[placed for _, placed in beside],
-                    nets=[net],
-                )
-
-    def _rings(self, net: str) -> Iterator[tuple[str, kdb.Box, kdb.Polygon]]:
-        """Yield the rings of taps of a net: layer, box and what each encloses."""
-        for layer in ("n_tap", "p_tap"):
-            for ring in self.subject.shapes(net, layer).each():
-                for number in range(ring.holes()):
-                    yield layer, ring.bbox(), kdb.Polygon(list(ring.each_point_hole(number)))
-
-    def domains(self) -> Iterator[Finding]:
-        """Yield the supply domains, where there are several, whose transistors no ring of their own encloses."""
-        subject = self.subject
-        domains: dict[str, dict[str, list[PlacedDevice]]] = defaultdict(lambda: defaultdict(list))
-        for placed in subject.placed:
-            bulk = placed.device.terminals.get("b")
-            if placed.device.is_mos and bulk in subject.supplies:
-                domains[placed.device.type][str(bulk)].append(placed)
-        for wells in domains.values():
-            for net, devices in wells.items() if len(wells) > 1 else ():
-                holes = [hole for _, _, hole in self._rings(net)]
-                bare = [placed for placed in devices if not any(hole.inside(placed.box.center()) for hole in holes)]
-                yield from subject.finding(
-                    "well-tap.domain",
-                    len(bare),
-                    box_around(placed.box for placed in bare),
-                    f"no ring of {net} encloses {names_of(bare)}, which {'lies' if len(bare) == 1 else 'lie'} "
-                    "beside another supply domain",
-                    "a ring of taps around each domain",
-                    devices=bare,
-                    nets=[net],
-                )
-
-    def lone_dummies(self) -> list[Finding]:
-        """Return the transistors that are off for good and lie beside no other transistor: they guard nothing."""
-        subject, reach = self.subject, self.subject.technology.to_dbu(_BESIDE_UM)
-        used = kdb.Shapes()
-        for placed in subject.placed:
-            if placed.device.is_mos and not subject.is_idle(placed):
-                used.insert(region_of(placed.boxes))
-        # A row of dummies beside a transistor guards it, too.
-        rows = region_of(box.enlarged(reach // 2, reach // 2) for box in subject.idle_boxes).merged()
-        near = ((row.bbox(), row.bbox().enlarged(reach // 2, reach // 2)) for row in rows.each())
-        lone = [row for row, around in near if next(used.each_touching(around), None) is None]
-        count = sum(any(box.inside(row) for row in lone) for box in subject.idle_boxes)
-        return subject.finding(
-            "rings.dummies",
-            count,
-            box_around(lone),
-            f"{count} {'transistors that are' if count > 1 else 'transistor that is'} off for good "
-            f"{'lie beside none that they' if count > 1 else 'lies beside none that it'} could guard",
-            "place dummies at the ends of the rows that they belong to, or leave them out",
+            "room.asked",
+            sizes[name] / asked[name],
+            f"the layout has {name} {sizes[name]:.3g}, asked for at most {asked[name]:.3g}",
+            "fold large devices, or ask for an outline into which they fit",
+            where=box,
         )
+    if len(subject.placed) < _LEAST_DEVICES:
+        return []
+    return subject.finding(
+        "room.aspect",
+        sizes["aspect"],
+        f"the layout is {sizes['aspect']:.3g} times as long as it is wide",
+        "fold large devices, stack the rows",
+        where=box,
+    )
 
-    def well_tap(self) -> Iterator[Finding]:
-        """Yield what is too far from a tap, by the process's own rules of latch-up."""
-        subject = self.subject
-        rules = [rule.id for rule in subject.technology.rules if rule.kind == "tap_distance"]
-        if not rules:
-            self.unjudged.append(
-                Unjudged("well-tap", f"{subject.technology.name} states no distance to taps", matters=True)
-            )
-            return
-        options = Options(rule_ids=rules, chosen_rules=True, max_violations=20)
-        report = check_cell(subject.cell.layout(), subject.cell, subject.technology, options).summary()
-        for rule in report["violations"]:
-            place = rule["locations"][0]
-            dbu = subject.technology.dbu_um
-            box = kdb.DBox(*(place.get("box") or (place["x"], place["y"], place["x"], place["y"]))).to_itype(dbu)
+
+def _used(subject: Subject) -> tuple[kdb.Region, kdb.Box]:
+    """Return the area of wells, diffusion, taps, poly and plates with what rings enclose, and the box around it."""
+    roles = ("nwell", "pwell", "deep_nwell", "active", "tap", "poly")
+    every = kdb.Region()
+    for role in roles:
+        every += subject.role(role)
+    for spec in subject.technology.passives.values():
+        if "plate" in spec.parts:
+            every += subject.layer(spec.parts["plate"])
+    half = subject.technology.to_dbu(_CLOSE_UM) // 2
+    closed = every.merged().sized(half).merged().sized(-half)
+    filled = kdb.Region([_filled(polygon) for polygon in closed.each()])
+    return filled.merged(), every.bbox()
+
+
+def _largest_empty(subject: Subject) -> kdb.Box:
+    """Return the largest rectangle of the layout without any shape on a mask. [dbu]"""
+    drawn = kdb.Region()
+    for spec in subject.technology.layers.values():
+        if spec.on_a_mask:
+            drawn += subject.layer(spec.name)
+    return largest_empty(subject.box, drawn)
+
+
+def rings(subject: Subject) -> Iterator[Finding]:
+    """Yield the devices with a ring of their own beside another ring of the same net."""
+    alone: dict[str, list[tuple[kdb.Box, PlacedDevice]]] = defaultdict(list)
+    for net in subject.nets:
+        for layer, box, hole in _rings(subject, net):
+            inside = [p for p in subject.placed if hole.inside(p.box.center()) and not subject.is_idle(p)]
+            if len(inside) == 1:
+                alone[f"{net} {layer}"].append((box, inside[0]))
+    near = subject.technology.to_dbu(_NEIGHBOUR_UM)
+    for name, rings in sorted(alone.items()):
+        beside = [
+            (box, placed)
+            for box, placed in rings
+            if any(other is not placed and gap_between(box, its) <= near for its, other in rings)
+        ]
+        net = name.split(" ")[0]
+        if beside:
             yield from subject.finding(
-                "well-tap", 1.001, box, f"{rule['count']} places break {rule['rule_id']}: {rule['rule_description']}",
-                "add taps",
-            )  # fmt: skip
+                "rings",
+                len(beside),
+                f"{names_of([placed for _, placed in beside])} have rings of their own, all of {net}",
+                "one ring and one well around all of them",
+                where=box_around(box for box, _ in beside),
+                devices=[placed for _, placed in beside],
+                nets=[net],
+            )
+
+
+def _rings(subject: Subject, net: str) -> Iterator[tuple[str, kdb.Box, kdb.Polygon]]:
+    """Yield the rings of taps of a net: layer, box and what each encloses."""
+    for layer in ("n_tap", "p_tap"):
+        for ring in subject.shapes(net, layer).each():
+            for number in range(ring.holes()):
+                yield layer, ring.bbox(), kdb.Polygon(list(ring.each_point_hole(number)))
+
+
+def domains(subject: Subject) -> Iterator[Finding]:
+    """Yield the supply domains, where there are several, whose transistors no ring of their own encloses."""
+    domains: dict[str, dict[str, list[PlacedDevice]]] = defaultdict(lambda: defaultdict(list))
+    for placed in subject.placed:
+        bulk = placed.device.terminals.get("b")
+        if placed.device.is_mos and bulk in subject.supplies:
+            domains[placed.device.type][str(bulk)].append(placed)
+    for wells in domains.values():
+        for net, devices in wells.items() if len(wells) > 1 else ():
+            holes = [hole for _, _, hole in _rings(subject, net)]
+            bare = [placed for placed in devices if not any(hole.inside(placed.box.center()) for hole in holes)]
+            yield from subject.finding(
+                "well-tap.domain",
+                len(bare),
+                f"no ring of {net} encloses {names_of(bare)}, which {'lies' if len(bare) == 1 else 'lie'} "
+                "beside another supply domain",
+                "a ring of taps around each domain",
+                devices=bare,
+                nets=[net],
+            )
+
+
+def lone_dummies(subject: Subject) -> list[Finding]:
+    """Return the transistors that are off for good and lie beside no other transistor: they guard nothing."""
+    reach = subject.technology.to_dbu(_BESIDE_UM)
+    used = kdb.Shapes()
+    for placed in subject.placed:
+        if placed.device.is_mos and not subject.is_idle(placed):
+            used.insert(region_of(placed.boxes))
+    # A row of dummies beside a transistor guards it, too.
+    rows = region_of(box.enlarged(reach // 2, reach // 2) for box in subject.idle_boxes).merged()
+    near = ((row.bbox(), row.bbox().enlarged(reach // 2, reach // 2)) for row in rows.each())
+    lone = [row for row, around in near if next(used.each_touching(around), None) is None]
+    count = sum(any(box.inside(row) for row in lone) for box in subject.idle_boxes)
+    return subject.finding(
+        "rings.dummies",
+        count,
+        f"{count} {'transistors that are' if count > 1 else 'transistor that is'} off for good "
+        f"{'lie beside none that they' if count > 1 else 'lies beside none that it'} could guard",
+        "place dummies at the ends of the rows that they belong to, or leave them out",
+        where=box_around(lone),
+    )
+
+
+def well_tap(subject: Subject) -> Iterator[Finding]:
+    """Yield what is too far from a tap, by the process's own rules of latch-up."""
+    rules = [rule.id for rule in subject.technology.rules if rule.kind == "tap_distance"]
+    if not rules:
+        subject.unjudged.append(
+            Unjudged("well-tap", f"{subject.technology.name} states no distance to taps", matters=True)
+        )
+        return
+    options = Options(rule_ids=rules, chosen_rules=True, max_violations=20)
+    report = check_cell(subject.cell.layout(), subject.cell, subject.technology, options).summary()
+    for rule in report["violations"]:
+        place = rule["locations"][0]
+        dbu = subject.technology.dbu_um
+        box = kdb.DBox(*(place.get("box") or (place["x"], place["y"], place["x"], place["y"]))).to_itype(dbu)
+        yield from subject.finding(
+            "well-tap",
+            1.001,
+            f"{rule['count']} places break {rule['rule_id']}: {rule['rule_description']}",
+            "add taps",
+            where=box,
+        )
 
 
 def _filled(polygon: kdb.Polygon) -> kdb.Polygon:

@@ -21,129 +21,113 @@ if TYPE_CHECKING:
 _SIDE_BY_SIDE = 0.1  # stages nearer to each other than this share of the whole way lie side by side
 
 
-class StageOrder:
-    """The findings on the order of the stages of one layout.
+def stage_order(subject: Subject) -> Iterator[Finding]:
+    """Yield all findings."""
+    yield from flow_order(subject)
+    yield from output_beside_input(subject)
+    yield from far_bias(subject)
 
-    Args:
-        subject: The layout.
-    """
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject = subject
-        self.unjudged: list[Unjudged] = []
-        self.length = longer_side(subject.cell.bbox())
+def flow_order(subject: Subject) -> list[Finding]:
+    """Return whether the stages between input and output lie in another order than the signal passes them."""
+    levels = _levels(subject)
+    if len(levels) < 3:
+        return []
+    middles = [centre_of(levels[level]) for level in sorted(levels)]
+    spans = [max(middle[axis] for middle in middles) - min(middle[axis] for middle in middles) for axis in (0, 1)]
+    along = spans.index(max(spans))
+    steps = [after[along] - before[along] for before, after in pairwise(middles)]
+    steps = [step for step in steps if abs(step) > _SIDE_BY_SIDE * max(spans)]
+    turns = min(sum(step < 0 for step in steps), sum(step > 0 for step in steps))
+    every = [placed for level in sorted(levels) for placed in levels[level]]
+    return subject.finding(
+        "flow-order",
+        turns,
+        f"the {len(levels)} stages of the signal's way lie out of order: {turns} step{'s' * (turns > 1)} back",
+        "place the stages in the order of the signal",
+        devices=every,
+    )
 
-    def findings(self) -> Iterator[Finding]:
-        """Yield all findings."""
-        yield from self.flow_order()
-        yield from self.output_beside_input()
-        yield from self.far_bias()
 
-    def flow_order(self) -> list[Finding]:
-        """Return whether the stages between input and output lie in another order than the signal passes them."""
-        subject, levels = self.subject, self._levels()
-        if len(levels) < 3:
-            return []
-        middles = [centre_of(levels[level]) for level in sorted(levels)]
-        spans = [max(middle[axis] for middle in middles) - min(middle[axis] for middle in middles) for axis in (0, 1)]
-        along = spans.index(max(spans))
-        steps = [after[along] - before[along] for before, after in pairwise(middles)]
-        steps = [step for step in steps if abs(step) > _SIDE_BY_SIDE * max(spans)]
-        turns = min(sum(step < 0 for step in steps), sum(step > 0 for step in steps))
-        every = [placed for level in sorted(levels) for placed in levels[level]]
-        return subject.finding(
-            "flow-order",
-            turns,
-            box_around(placed.box for placed in every),
-            f"the {len(levels)} stages of the signal's way lie out of order: {turns} step{'s' * (turns > 1)} back",
-            "place the stages in the order of the signal",
-            devices=every,
+def output_beside_input(subject: Subject) -> Iterator[Finding]:
+    """Yield the outputs whose port lies beside that of an input."""
+    for net, use in subject.roles.ports.items():
+        places = {
+            port: [(point.x, point.y) for _, point, _ in subject.labels.get(port, ())]
+            for port in (net, *subject.roles.inputs)
+        }
+        gaps = [
+            (dist(one, other), port) for port in subject.roles.inputs for one in places[net] for other in places[port]
+        ]
+        if use.direction != "output" or not gaps or net in subject.roles.inputs:
+            continue
+        gap, port = min(gaps, key=lambda each: (each[0], subject.number[each[1]]))
+        yield from subject.finding(
+            "flow-order.ports",
+            gap / longer_side(subject.box),
+            f"output {net} leaves the cell {subject.um(gap):.3g} um from input {port}",
+            "inputs at one side, outputs at the other",
+            where=box_around(kdb.Box(*place, *place) for name in (net, port) for place in places[name]),
+            nets=[net, port],
         )
 
-    def output_beside_input(self) -> Iterator[Finding]:
-        """Yield the outputs whose port lies beside that of an input."""
-        subject = self.subject
-        for net, use in subject.roles.ports.items():
-            places = {
-                port: [(point.x, point.y) for _, point, _ in subject.labels.get(port, ())]
-                for port in (net, *subject.roles.inputs)
-            }
-            gaps = [
-                (dist(one, other), port)
-                for port in subject.roles.inputs
-                for one in places[net]
-                for other in places[port]
-            ]
-            if use.direction != "output" or not gaps or net in subject.roles.inputs:
-                continue
-            gap, port = min(gaps, key=lambda each: (each[0], subject.number[each[1]]))
-            yield from subject.finding(
-                "flow-order.ports",
-                gap / self.length,
-                box_around(kdb.Box(*place, *place) for name in (net, port) for place in places[name]),
-                f"output {net} leaves the cell {subject.um(gap):.3g} um from input {port}",
-                "inputs at one side, outputs at the other",
-                nets=[net, port],
-            )
 
-    def far_bias(self) -> Iterator[Finding]:
-        """Yield the diodes that bias other transistors and lie far from the nearest of them."""
-        subject = self.subject
-        for placed in subject.placed:
-            net = placed.device.terminals
-            if not placed.device.is_mos or net["d"] != net["g"] or net["g"] in subject.supplies:
-                continue
-            biased = [
-                other
-                for other in subject.placed
-                if other.device.terminals.get("g") == net["g"] and other.device.terminals["d"] != net["g"]
-            ]
-            gap = min((gap_between(placed.box, other.box) for other in biased), default=0.0)
-            yield from subject.finding(
-                "flow-order.bias",
-                gap / self.length,
-                box_around(each.box for each in (placed, *biased)),
-                f"{placed.id} biases {names_of(biased)} from {subject.um(gap):.3g} um away",
-                "place the bias beside what it biases",
-                devices=[placed, *biased],
-                nets=[net["g"]],
-            )
+def far_bias(subject: Subject) -> Iterator[Finding]:
+    """Yield the diodes that bias other transistors and lie far from the nearest of them."""
+    for placed in subject.placed:
+        net = placed.device.terminals
+        if not placed.device.is_mos or net["d"] != net["g"] or net["g"] in subject.supplies:
+            continue
+        biased = [
+            other
+            for other in subject.placed
+            if other.device.terminals.get("g") == net["g"] and other.device.terminals["d"] != net["g"]
+        ]
+        gap = min((gap_between(placed.box, other.box) for other in biased), default=0.0)
+        yield from subject.finding(
+            "flow-order.bias",
+            gap / longer_side(subject.box),
+            f"{placed.id} biases {names_of(biased)} from {subject.um(gap):.3g} um away",
+            "place the bias beside what it biases",
+            devices=[placed, *biased],
+            nets=[net["g"]],
+        )
 
-    def _levels(self) -> dict[int, list[PlacedDevice]]:
-        """Return the transistors by the number of stages between them and an input; none where a signal feeds back."""
-        subject = self.subject
-        stages = stages_of(subject)
-        of = {placed.index: number for number, stage in enumerate(stages) for placed in stage}
-        drains: dict[str, set[int]] = defaultdict(set)
-        for placed in subject.placed:
-            if placed.index in of:
-                for net in (placed.device.terminals["d"], placed.device.terminals["s"]):
-                    drains[net].add(of[placed.index])
-        inputs = set(subject.roles.inputs) or {
-            port for port in subject.circuit.ports if port not in subject.supplies and port not in drains
-        }
-        drives: dict[int, set[int]] = defaultdict(set)
-        depth: dict[int, int] = {}
-        for number, stage in enumerate(stages):
-            for gate in {placed.device.terminals["g"] for placed in stage}:
-                if gate in inputs:
-                    depth[number] = 0
-                for before in drains[gate] - {number} if gate not in subject.supplies else ():
-                    drives[before].add(number)
-        front = deque(sorted(depth))
-        while front:
-            number = front.popleft()
-            for after in sorted(drives[number]):
-                if after not in depth:
-                    depth[after] = depth[number] + 1
-                    front.append(after)
-        if any(depth[after] <= depth[number] for number in depth for after in drives[number]):
-            self.unjudged.append(Unjudged("flow-order", "the stages feed back, so that they have no order"))
-            return {}
-        levels: dict[int, list[PlacedDevice]] = defaultdict(list)
-        for number, level in depth.items():
-            levels[level] += stages[number]
-        return levels
+
+def _levels(subject: Subject) -> dict[int, list[PlacedDevice]]:
+    """Return the transistors by the number of stages between them and an input; none where a signal feeds back."""
+    stages = stages_of(subject)
+    of = {placed.index: number for number, stage in enumerate(stages) for placed in stage}
+    drains: dict[str, set[int]] = defaultdict(set)
+    for placed in subject.placed:
+        if placed.index in of:
+            for net in (placed.device.terminals["d"], placed.device.terminals["s"]):
+                drains[net].add(of[placed.index])
+    inputs = set(subject.roles.inputs) or {
+        port for port in subject.circuit.ports if port not in subject.supplies and port not in drains
+    }
+    drives: dict[int, set[int]] = defaultdict(set)
+    depth: dict[int, int] = {}
+    for number, stage in enumerate(stages):
+        for gate in {placed.device.terminals["g"] for placed in stage}:
+            if gate in inputs:
+                depth[number] = 0
+            for before in drains[gate] - {number} if gate not in subject.supplies else ():
+                drives[before].add(number)
+    front = deque(sorted(depth))
+    while front:
+        number = front.popleft()
+        for after in sorted(drives[number]):
+            if after not in depth:
+                depth[after] = depth[number] + 1
+                front.append(after)
+    if any(depth[after] <= depth[number] for number in depth for after in drives[number]):
+        subject.unjudged.append(Unjudged("flow-order", "the stages feed back, so that they have no order"))
+        return {}
+    levels: dict[int, list[PlacedDevice]] = defaultdict(list)
+    for number, level in depth.items():
+        levels[level] += stages[number]
+    return levels
 
 
 def stages_of(subject: Subject) -> list[list[PlacedDevice]]:

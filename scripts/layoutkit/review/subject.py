@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.circuit.orientation import is_off
+from layoutkit.circuit.orientation import carries_both_ways, is_off
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.extract.passive_devices import plate_layer
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from layoutkit.lvs.lvs_result import LvsResult
     from layoutkit.parasitics.terminal_feeds import Feeds
     from layoutkit.review.currents import DeviceCurrents
+    from layoutkit.review.finding import Unjudged
     from layoutkit.review.review_limits import Limit
     from layoutkit.technology import Technology
 
@@ -109,6 +110,9 @@ class Subject:
         self.placed = self._placed(result)
         self.by_name = {name: placed for placed in self.placed for name in placed.names}
         self.by_key = {placed.key: placed for placed in self.placed}
+        self.box = self.cell.bbox()
+        self.core = box_around(placed.box for placed in self.placed if placed.device.is_mos)
+        self.unjudged: list[Unjudged] = []
         self._shapes: dict[tuple[str, str], kdb.Region] = {}
 
     def _placed(self, result: LvsResult) -> tuple[PlacedDevice, ...]:
@@ -219,6 +223,11 @@ class Subject:
         return (*((each.name, each.layer) for each in conductors), *((each.name, each.layer) for each in cuts))
 
     @cached_property
+    def both_ways(self) -> frozenset[str]:
+        """The transistors that carry current both ways."""
+        return frozenset(carries_both_ways(self.circuit))
+
+    @cached_property
     def nets(self) -> list[str]:
         """The nets of the layout that the netlist has, in the order of the layout: names decide nothing."""
         return sorted((net for net in self.circuit.nets if net in self.number), key=self.number.__getitem__)
@@ -281,10 +290,10 @@ class Subject:
         self,
         limit: str,
         measured: float,
-        where: kdb.Box,
         why: str,
         what_to_do: str,
         *,
+        where: kdb.Box | None = None,
         devices: Sequence[PlacedDevice] = (),
         nets: Iterable[str] = (),
         most: str = "must",
@@ -295,9 +304,9 @@ class Subject:
         Args:
             limit: Name of the limit; the finding's id is its first part.
             measured: The figure.
-            where: Its place. [dbu]
             why: What is wrong.
             what_to_do: How it is mended.
+            where: Its place; None for that of the devices. [dbu]
             devices: Devices concerned.
             nets: Nets concerned.
             most: Severity that the finding has at most.
@@ -312,9 +321,10 @@ class Subject:
         ordered = sorted(devices, key=lambda each: (each.box.left, each.box.bottom, each.index))
         names = tuple(name for each in ordered for name in each.names)
         kind, known = limit.split(".", maxsplit=1)[0], tuple(sorted(nets))
+        place = box_around(each.box for each in devices) if where is None else where
         return [
             Finding(
-                kind, beyond[0], where, names, known, measured, beyond[1], rule.unit,
+                kind, beyond[0], place, names, known, measured, beyond[1], rule.unit,
                 why, what_to_do, cause,
             )
         ]  # fmt: skip

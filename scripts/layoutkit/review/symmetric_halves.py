@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
-from layoutkit.circuit.orientation import carries_both_ways
 from layoutkit.parasitics.capacitance import capacitances
 from layoutkit.parasitics.layout_networks import layout_networks
 from layoutkit.parasitics.net_parasitics import NetParasitics
@@ -56,8 +55,6 @@ class Symmetry:
         self.subject = subject
         cells = [cell for array in arrays if len(array.cells) > 2 for cell in array.cells]
         self._cell = {placed.index: number for number, cell in enumerate(cells) for placed in cell}
-        self.unjudged: list[Unjudged] = []
-        self._both_ways = carries_both_ways(subject.circuit)
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
@@ -98,15 +95,15 @@ class Symmetry:
         return subject.finding(
             name,
             subject.um(worst),
-            box_around(placed.box for placed in devices),
             f"{names} {misses} {line}{are} {by}",
             "mirror the two halves about one axis, and centre what belongs to both",
+            where=box_around(placed.box for placed in devices),
             devices=every,
         )
 
     def _switches(self, devices: Sequence[PlacedDevice]) -> bool:
         """Tell switches: both ways, or at a supply with a port, supply or inverter at the gate."""
-        if all(placed.id in self._both_ways for placed in devices):
+        if all(placed.id in self.subject.both_ways for placed in devices):
             return True
         circuit, nets = self.subject.circuit, [placed.device.terminals for placed in devices]
         if len({net.get("g") for net in nets}) != 1 or any(net.get("s") not in self.subject.supplies for net in nets):
@@ -129,7 +126,7 @@ class Symmetry:
         starts = {number: first for number in unlike if (first := self._first_terminal(number)) is not None}
         networks, unchecked = layout_networks(subject.found, unlike, starts)
         capacitance = capacitances(self._near(numbers), subject.technology, _DEPTH)
-        self.unjudged += [Unjudged("net-pair", reason) for reason in sorted({*unchecked, *capacitance.unchecked})]
+        subject.unjudged += [Unjudged("net-pair", reason) for reason in sorted({*unchecked, *capacitance.unchecked})]
         coupling: dict[int, dict[str, float]] = {number: {} for number in numbers}
         for (one, other), value in capacitance.coupling_fF.items():
             for here, there in ((one, other), (other, one)):
@@ -244,7 +241,7 @@ class Symmetry:
         placed = self.subject.by_key.get(name) or self.subject.by_name.get(name)
         if placed is None or terminal not in placed.device.kind.ends:
             return terminal
-        turns = placed.device.kind.exchangeable and (not placed.device.is_mos or placed.id in self._both_ways)
+        turns = placed.device.kind.exchangeable and (not placed.device.is_mos or placed.id in self.subject.both_ways)
         return "" if turns else terminal
 
     def _unequal(self, figure: str, percent: float, nets: Sequence[str], box: kdb.Box) -> list[Finding]:
@@ -252,9 +249,9 @@ class Symmetry:
         return self.subject.finding(
             f"net-pair.{figure}",
             percent / 100,
-            box,
             f"{one} and {other} are images of each other and differ by {percent:.3g} % in {figure}",
             "wires of equal layers, lengths and neighbours on both sides",
+            where=box,
             nets=nets,
             cause=figure,
         )

@@ -14,86 +14,77 @@ from layoutkit.review.subject import box_around, region_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from layoutkit.review.finding import Finding, Unjudged
+    from layoutkit.review.finding import Finding
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _LEAST_TREE_UM = 1.0
 """Nets whose terminals are nearer to each other than this have no length to judge. [um]"""
 
 
-class Wires:
-    """The findings on the wires of one layout.
+def wires(subject: Subject) -> Iterator[Finding]:
+    """Yield all findings."""
+    for net in subject.nets:
+        if net not in subject.supplies:
+            yield from length(subject, net)
 
-    Args:
-        subject: The layout.
-    """
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject = subject
-        self.unjudged: list[Unjudged] = []
+def _points(subject: Subject, net: str) -> dict[PlacedDevice, list[tuple[int, int]]]:
+    """Return where each device meets a net: the centres of its contacts. [dbu]"""
+    found: dict[PlacedDevice, list[tuple[int, int]]] = defaultdict(list)
+    for (placed, _), feed in subject.feeds(net).items():
+        found[placed] += [(place.x, place.y) for place in feed.points]
+        if feed.channels:
+            found[placed] += _gate_contacts(subject, net, placed)
+    return {placed: points for placed, points in found.items() if points}
 
-    def findings(self) -> Iterator[Finding]:
-        """Yield all findings."""
-        for net in self.subject.nets:
-            if net not in self.subject.supplies:
-                yield from self.length(net)
 
-    def _points(self, net: str) -> dict[PlacedDevice, list[tuple[int, int]]]:
-        """Return where each device meets a net: the centres of its contacts. [dbu]"""
-        found: dict[PlacedDevice, list[tuple[int, int]]] = defaultdict(list)
-        for (placed, _), feed in self.subject.feeds(net).items():
-            found[placed] += [(place.x, place.y) for place in feed.points]
-            if feed.channels:
-                found[placed] += self._gate_contacts(net, placed)
-        return {placed: points for placed, points in found.items() if points}
+def _gate_contacts(subject: Subject, net: str, placed: PlacedDevice) -> list[tuple[int, int]]:
+    """Return the contacts on the poly of a device's gates. [dbu]"""
+    poly = subject.shapes(net, "poly").interacting(region_of(placed.boxes))
+    contacts = subject.shapes(net, "contact") & poly
+    return [(point.x, point.y) for point in (each.bbox().center() for each in contacts.each())]
 
-    def _gate_contacts(self, net: str, placed: PlacedDevice) -> list[tuple[int, int]]:
-        """Return the contacts on the poly of a device's gates. [dbu]"""
-        poly = self.subject.shapes(net, "poly").interacting(region_of(placed.boxes))
-        contacts = self.subject.shapes(net, "contact") & poly
-        return [(point.x, point.y) for point in (each.bbox().center() for each in contacts.each())]
 
-    def length(self, net: str) -> list[Finding]:
-        """Return whether the wires of a net are much longer than they have to be."""
-        subject = self.subject
-        points = self._points(net)
-        if len(points) < 2:
-            return []
-        ends = [(end.center().x, end.center().y) for _, end in subject.ends_of_crossings(net)]
-        places = [*ends, *(point for own in points.values() for point in own)]
-        whole = _spanning_tree(places)
-        inner = sum(_spanning_tree(own) for own in points.values())
-        own_area = kdb.Region()
-        for placed in points:
-            own_area.insert(box_around([placed.box, *(kdb.Box(x, y, x, y) for x, y in points[placed])]))
-        for layer in ("n_tap", "p_tap"):  # the metal on a ring is no way
-            own_area += subject.shapes(net, layer).sized(subject.technology.contact.size)
-        own_area.merge()
-        metal = kdb.Region()
-        for region in subject.metal(net).values():
-            metal += region
-        metal.merge()
-        ports = [point for _, point, _ in subject.labels.get(net, ())]
-        if ports:  # the way to the port counts as needed
-            whole += min(abs(p.x - x) + abs(p.y - y) for p in ports for x, y in places)
-        outside = sum(_wire_length(polygon) for polygon in (metal - own_area).each())
-        inside = min(sum(_wire_length(polygon) for polygon in (metal & own_area).each()), inner)
-        needed = max(whole, inner)
-        if subject.um(needed) < _LEAST_TREE_UM:
-            return []
-        drawn = outside + inside
-        detour = subject.limits["wire-length.detour"].must
-        return subject.finding(
-            "wire-length",
-            drawn / needed,
-            metal.bbox(),
-            f"{net} has {subject.um(drawn):.3g} um of wire and needs {subject.um(needed):.3g} um",
-            "place what it joins side by side, and lead the wire straight",
-            devices=list(points),
-            nets=[net],
-            cause="long wires",
-            most="should" if detour is None or subject.um(drawn - needed) < detour else "must",
-        )
+def length(subject: Subject, net: str) -> list[Finding]:
+    """Return whether the wires of a net are much longer than they have to be."""
+    points = _points(subject, net)
+    if len(points) < 2:
+        return []
+    ends = [(end.center().x, end.center().y) for _, end in subject.ends_of_crossings(net)]
+    places = [*ends, *(point for own in points.values() for point in own)]
+    whole = _spanning_tree(places)
+    inner = sum(_spanning_tree(own) for own in points.values())
+    own_area = kdb.Region()
+    for placed in points:
+        own_area.insert(box_around([placed.box, *(kdb.Box(x, y, x, y) for x, y in points[placed])]))
+    for layer in ("n_tap", "p_tap"):  # the metal on a ring is no way
+        own_area += subject.shapes(net, layer).sized(subject.technology.contact.size)
+    own_area.merge()
+    metal = kdb.Region()
+    for region in subject.metal(net).values():
+        metal += region
+    metal.merge()
+    ports = [point for _, point, _ in subject.labels.get(net, ())]
+    if ports:  # the way to the port counts as needed
+        whole += min(abs(p.x - x) + abs(p.y - y) for p in ports for x, y in places)
+    outside = sum(_wire_length(polygon) for polygon in (metal - own_area).each())
+    inside = min(sum(_wire_length(polygon) for polygon in (metal & own_area).each()), inner)
+    needed = max(whole, inner)
+    if subject.um(needed) < _LEAST_TREE_UM:
+        return []
+    drawn = outside + inside
+    detour = subject.limits["wire-length.detour"].must
+    return subject.finding(
+        "wire-length",
+        drawn / needed,
+        f"{net} has {subject.um(drawn):.3g} um of wire and needs {subject.um(needed):.3g} um",
+        "place what it joins side by side, and lead the wire straight",
+        where=metal.bbox(),
+        devices=list(points),
+        nets=[net],
+        cause="long wires",
+        most="should" if detour is None or subject.um(drawn - needed) < detour else "must",
+    )
 
 
 def _wire_length(polygon: kdb.Polygon) -> float:
