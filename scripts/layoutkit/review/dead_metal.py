@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import klayout.db as kdb
 
 from layoutkit.review.matched_devices import matched_groups
+from layoutkit.review.net_pieces import Pieces
 from layoutkit.review.subject import box_around, region_of
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class DeadMetal:
 
     def _searched(self, net: str, least: int) -> list[Stub]:
         subject, technology = self.subject, self.subject.technology
-        pieces = _Pieces(subject, net)
+        pieces = _Rectangles(subject, net)
         pieces.hold(technology.conductors[0].name, subject.shapes(net, "contact"))
         for conductor, plate in self._plates(net):
             pieces.hold(conductor, plate)
@@ -143,7 +144,7 @@ class DeadMetal:
                     found.append(Stub(name, polygon.bbox(), length, int(polygon.area()), size, "lead nowhere"))
         return found + self._needless(net, pieces, least)
 
-    def _needless(self, net: str, pieces: _Pieces, least: int) -> list[Stub]:
+    def _needless(self, net: str, pieces: _Rectangles, least: int) -> list[Stub]:
         """Return the loops and meanders of a net, apart from the meshes over its own devices."""
         subject, found = self.subject, []
         reach = subject.technology.to_dbu(_OWN_UM)
@@ -179,7 +180,7 @@ class DeadMetal:
                         yield self.subject.technology.conductor(parts[part]).name, region_of(placed.boxes)
 
 
-class _Pieces:
+class _Rectangles(Pieces):
     """The metal of a net as rectangles, each as wide as the wire, and where they meet. [dbu]
 
     A rectangle without contact, port or plate that meets others in one place at most leads nowhere; so does what one
@@ -187,46 +188,22 @@ class _Pieces:
     """
 
     def __init__(self, subject: Subject, net: str) -> None:
-        self.boxes: list[tuple[str, kdb.Box]] = []
+        super().__init__(subject, net, whole=False)
+        self.boxes = [(name, piece.bbox()) for name, piece in self.pieces]
         self.held: dict[int, list[kdb.Box]] = defaultdict(list)
-        self.links: dict[int, list[tuple[int, kdb.Box]]] = defaultdict(list)
-        self.shapes: dict[str, kdb.Shapes] = {}
-        for name, region in subject.metal(net).items():
-            self.shapes[name] = kdb.Shapes()
-            for piece in region.decompose_trapezoids_to_region().each():
-                self.shapes[name].insert(kdb.BoxWithProperties(piece.bbox(), len(self.boxes)))
-                self.boxes.append((name, piece.bbox()))
-        for number, (name, box) in enumerate(self.boxes):
-            for other in self._at(name, box):
-                if other > number:
-                    self._link(number, other, box & self.boxes[other][1])
-        technology = subject.technology
-        for cut in technology.cuts:
-            for via in subject.shapes(net, cut.name).each():
-                ends = [self._at(technology.resolve(level), via.bbox()) for level in (cut.below, cut.above)]
-                for one, other in ((one, other) for one in ends[0] for other in ends[1]):
-                    self._link(one, other, via.bbox())
-
-    def _at(self, name: str, box: kdb.Box) -> list[int]:
-        found = self.shapes[name].each_touching(box) if name in self.shapes else ()
-        return [shape.prop_id for shape in found]
-
-    def _link(self, one: int, other: int, where: kdb.Box) -> None:
-        self.links[one].append((other, where))
-        self.links[other].append((one, where))
 
     def hold(self, conductor: str, places: kdb.Region) -> None:
         """Note places of a conductor that current leaves at."""
         for place in places.each():
-            for number in self._at(conductor, place.bbox()):
+            for number in self.at(conductor, place.bbox()):
                 self.held[number].append(place.bbox())
 
     def hold_port(self, conductor: str, label: kdb.Point, half: int) -> None:
         """Note the place of a port's label, up to the end of its wire where nothing else is on that side of it."""
         place = kdb.Box(label, label).enlarged(half, half)
-        for number in self._at(conductor, place):
+        for number in self.at(conductor, place):
             box = self.boxes[number][1]
-            used = [*self.held[number], *(where for _, where in self.links[number])]
+            used = [*self.held[number], *(link.where for link in self.links[number])]
             if box.width() >= box.height():
                 sides = [
                     kdb.Box(box.left, box.bottom, place.left, box.top),
@@ -247,7 +224,7 @@ class _Pieces:
         waiting = list(range(len(self.boxes)))
         while waiting:
             number = waiting.pop()
-            near = [other for other, _ in self.links[number] if other not in gone]
+            near = [link.other for link in self.links[number] if link.other not in gone]
             if number not in gone and number not in self.held and len(near) < 2:
                 gone.add(number)
                 waiting += near
@@ -262,14 +239,14 @@ class _Pieces:
                 found[name].insert(box)
                 continue
             used = box_around(
-                [*self.held.get(number, ()), *(w for other, w in self.links[number] if other not in gone)]
+                [*self.held.get(number, ()), *(link.where for link in self.links[number] if link.other not in gone)]
             )
             for beyond in _beyond(box, used):
                 found[name].insert(beyond)
         return {name: region.merged() for name, region in found.items()}
 
     def _near(self, number: int, without: frozenset[int] = frozenset()) -> set[int]:
-        return {other for other, _ in self.links[number]} - self.gone - without
+        return {link.other for link in self.links[number]} - self.gone - without
 
     def _is_plain(self, number: int) -> bool:
         """Return whether a rectangle is only a part of a way: nothing ends on it, and it joins two others."""
@@ -339,7 +316,7 @@ class _Pieces:
                 for leg in (one, other):
                     used = [
                         *self.held.get(leg, ()),
-                        *(w for near, w in self.links[leg] if near != middle and near not in self.gone),
+                        *(k.where for k in self.links[leg] if k.other != middle and k.other not in self.gone),
                     ]
                     for box in used:
                         start, end = (box.bottom, box.top) if upright else (box.left, box.right)

@@ -14,7 +14,7 @@ from layoutkit.review.floorplan import floorplan
 from layoutkit.review.matched_devices import Matching
 from layoutkit.review.passives import Passives
 from layoutkit.review.ports_and_cuts import PortsAndCuts
-from layoutkit.review.repeated_cells import arrays_of, repeated
+from layoutkit.review.repeated_cells import arrays_of, cell_numbers, repeated
 from layoutkit.review.review_limits import limits_with
 from layoutkit.review.room_and_wells import room_and_wells
 from layoutkit.review.stage_order import stage_order
@@ -63,12 +63,13 @@ def review_layout(
     """
     subject = Subject(result, circuit, constraints, limits_with(limits))
     electrical, coupling, arrays = Electrical(subject), Coupling(subject), arrays_of(subject)
+    cells = cell_numbers(arrays)
     found = (
         electrical.findings(),
         PortsAndCuts(electrical).findings(),
-        Matching(subject).findings(),
+        Matching(subject, cells).findings(),
         Passives(subject, coupling.loud).findings(),
-        Symmetry(subject, arrays).findings(),
+        Symmetry(subject, cells).findings(),
         floorplan(subject),
         stage_order(subject),
         repeated(subject, arrays),

@@ -15,7 +15,7 @@ from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.review.subject import box_around, gap_between, names_of, region_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.circuit.circuit import RecognisedModule
     from layoutkit.review.finding import Finding
@@ -67,10 +67,11 @@ class Matching:
 
     Args:
         subject: The layout.
+        cells: The cell of an array that a device is in, by its index.
     """
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject = subject
+    def __init__(self, subject: Subject, cells: Mapping[int, int]) -> None:
+        self.subject, self.cells = subject, cells
         self._kept: dict[str, list[kdb.Box]] = {}
         self.transistors = [each for each in matched_groups(subject) if each.devices[0].device.is_mos]
 
@@ -84,8 +85,10 @@ class Matching:
     def apart(self, group: MatchedDevices) -> list[Finding]:
         """Return whether foreign devices lie among the devices of a group, or too much room."""
         subject = self.subject
-        if group.spread:
-            return []
+        cells = {self.cells.get(placed.index) for placed in group.devices}
+        if group.spread or (not group.strict and None not in cells and len(cells) > 1):
+            return []  # what lies in several cells of an array is judged by the cells
+        cause = "" if None in cells else group.words
         hull = box_around(placed.box for placed in group.devices)
         foreign = [
             placed
@@ -105,6 +108,7 @@ class Matching:
                 where=hull,
                 devices=[*group.devices, *foreign],
                 most="must" if group.strict else "should",
+                cause=cause,
             )
         if foreign:
             return subject.finding(
@@ -115,6 +119,7 @@ class Matching:
                 where=hull,
                 devices=[*group.devices, *foreign],
                 most="must" if group.strict and not all(_is_kin(each, group) for each in foreign) else "should",
+                cause=cause,
             )
         gap = subject.um(self._widest_gap(group))
         return subject.finding(
@@ -124,6 +129,7 @@ class Matching:
             "place them side by side, or interleave them",
             where=hull,
             devices=group.devices,
+            cause=cause,
         )
 
     def _widest_gap(self, group: MatchedDevices) -> float:

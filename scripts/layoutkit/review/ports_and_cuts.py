@@ -12,6 +12,7 @@ import klayout.db as kdb
 from layoutkit.errors import listed
 from layoutkit.extract.single_cuts import WholeLayout, single_places
 from layoutkit.review.floorplan import rails_of
+from layoutkit.review.net_pieces import Pieces
 from layoutkit.review.subject import box_around, region_of
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from layoutkit.parasitics.terminal_feeds import Feeds
     from layoutkit.review.electrical import Electrical
     from layoutkit.review.finding import Finding
-    from layoutkit.review.subject import PlacedDevice
-    from layoutkit.technology import Cut, Technology
+    from layoutkit.review.net_pieces import Link
+    from layoutkit.review.subject import PlacedDevice, Subject
 
 
 _FEWEST_FINGERS = 8  # channels of a block whose way to the rail is judged
@@ -66,25 +67,25 @@ class PortsAndCuts:
 
     def _blocks(self, net: str) -> Iterator[tuple[int, list[PlacedDevice]]]:
         """Yield the devices that stay joined without the rail of a supply, and the number of cuts to the rail."""
-        subject, first, pieces = self.subject, self.technology.conductors[0].name, self._pieces(net)
-        ports = (pieces.at(name, point) for name, point, _ in subject.labels.get(net, ()))
+        subject, first, pieces = self.subject, self.technology.conductors[0].name, _CurrentPieces(self.subject, net)
+        ports = (pieces.at_point(name, point) for name, point, _ in subject.labels.get(net, ()))
         rail = {piece for piece in ports if piece is not None}
-        if not {pieces.polygons[piece][0] for piece in rail} - {first}:
+        if not {pieces.pieces[piece][0] for piece in rail} - {first}:
             return  # no rail, or one of the straps' own metal
         fed: dict[int | None, dict[int, PlacedDevice]] = defaultdict(dict)
         for (placed, terminal), feed in subject.feeds(net).items():
             if placed.device.is_mos and terminal in placed.device.kind.ends and not subject.is_idle(placed):
                 for place in feed.points:
-                    fed[pieces.at(first, kdb.Point(place.x, place.y))][placed.index] = placed
+                    fed[pieces.at_point(first, kdb.Point(place.x, place.y))][placed.index] = placed
         seen = set(rail)
-        for start in range(len(pieces.polygons)):
+        for start in range(len(pieces.pieces)):
             devices: dict[int, PlacedDevice] = {}
             front, cuts = [start] if start not in seen else [], 0
             seen.add(start)
             while front:
                 piece = front.pop()
                 devices |= fed.get(piece, {})
-                for other, _ in pieces.links[piece]:
+                for other, *_ in pieces.links[piece]:
                     cuts += other in rail
                     if other not in seen:
                         seen.add(other)
@@ -218,7 +219,7 @@ class PortsAndCuts:
         """
         if 1000 * self.electrical.total(net) <= min((self.cuts_ma[each.cut] for each in places), default=inf):
             return {}
-        subject, pieces = self.subject, self._pieces(net)
+        subject, pieces = self.subject, _CurrentPieces(self.subject, net)
         feeds = subject.feeds(net)
         for placed, terminal, side, current in self.electrical.sides(net):
             for place, part in feeds[placed, terminal].points.items():
@@ -227,71 +228,37 @@ class PortsAndCuts:
             pieces.leave(conductor, point)
         return pieces.forced()
 
-    def _pieces(self, net: str) -> Pieces:
-        """Return the metal of a net in pieces, joined by its cuts."""
-        pieces = Pieces(self.technology)
-        for conductor, region in self.subject.metal(net).items():
-            pieces.add(conductor, region)
-        for cut in self.technology.cuts:
-            pieces.join(cut, self.subject.shapes(net, cut.name))
-        return pieces
 
+class _CurrentPieces(Pieces):
+    """The metal of a net in whole pieces, and what flows into each."""
 
-class Pieces:
-    """The pieces of a net's metal, each of one conductor, joined by cuts."""
-
-    def __init__(self, technology: Technology) -> None:
-        self.technology = technology
-        self.polygons: list[tuple[str, kdb.Polygon]] = []
-        self.shapes: dict[str, kdb.Shapes] = defaultdict(kdb.Shapes)
-        self.links: dict[int, list[tuple[int, tuple[str, str]]]] = defaultdict(list)
-        self.current: dict[int, float] = defaultdict(float)  # what flows into each piece from devices [mA]
+    def __init__(self, subject: Subject, net: str) -> None:
+        super().__init__(subject, net, whole=True)
+        self.current: dict[int, float] = defaultdict(float)  # from devices [mA]
         self.open: set[int] = set()  # pieces at which an unknown current may leave
-
-    def add(self, conductor: str, region: kdb.Region) -> None:
-        """Add the merged shapes of a conductor."""
-        for polygon in region.each():
-            self.shapes[conductor].insert(kdb.BoxWithProperties(polygon.bbox(), len(self.polygons)))
-            self.polygons.append((conductor, polygon))
-
-    def at(self, conductor: str, point: kdb.Point) -> int | None:
-        """Return the piece of a conductor at a point."""
-        near = self.shapes[conductor].each_touching(kdb.Box(point, point))
-        return next((shape.prop_id for shape in near if self.polygons[shape.prop_id][1].inside(point)), None)
 
     def feed(self, conductor: str, point: kdb.Point, current: float) -> None:
         """Note a current into a piece. [mA]"""
-        piece = self.at(conductor, point)
+        piece = self.at_point(conductor, point)
         if piece is not None:
             self.current[piece] += current
 
     def leave(self, conductor: str, point: kdb.Point) -> None:
         """Note a place at which leaves what all others bring."""
-        piece = self.at(conductor, point)
+        piece = self.at_point(conductor, point)
         if piece is not None:
             self.open.add(piece)
-
-    def join(self, cut: Cut, region: kdb.Region) -> None:
-        """Join the pieces below and above the cuts of one kind."""
-        for each in region.each():
-            box = each.bbox()
-            one, other = (
-                self.at(self.technology.resolve(level), box.center()) for level in (cut.below, cut.above)
-            )  # fmt: skip
-            if one is not None and other is not None:
-                self.links[one].append((other, (cut.name, str(box))))
-                self.links[other].append((one, (cut.name, str(box))))
 
     def forced(self) -> dict[tuple[str, str], float]:
         """Return the current of each cut that is the only way between two parts of the net (Tarjan, 1974). [mA]"""
         found: dict[tuple[str, str], float] = {}
         order: dict[int, int] = {}
         low: dict[int, int] = {}
-        for root in range(len(self.polygons)):
+        for root in range(len(self.pieces)):
             if root in order:
                 continue
             order[root] = low[root] = len(order)
-            path: list[tuple[int, tuple[str, str] | None, Iterator[tuple[int, tuple[str, str]]]]]
+            path: list[tuple[int, Link | None, Iterator[Link]]]
             path, part = [(root, None, iter(self.links[root]))], {root: {root}}
             while path:
                 piece, came, ways = path[-1]
@@ -302,19 +269,19 @@ class Pieces:
                         before = path[-1][0]
                         low[before] = min(low[before], low[piece])
                         if low[piece] > order[before]:
-                            found[came] = self._through(part[piece])
+                            found[came.layer, str(came.where)] = self._through(part[piece])
                         part[before] |= part.pop(piece)
-                elif step[0] not in order:
-                    order[step[0]] = low[step[0]] = len(order)
-                    part[step[0]] = {step[0]}
-                    path.append((step[0], step[1], iter(self.links[step[0]])))
-                elif step[1] != came:
-                    low[piece] = min(low[piece], order[step[0]])
+                elif step.other not in order:
+                    order[step.other] = low[step.other] = len(order)
+                    part[step.other] = {step.other}
+                    path.append((step.other, step, iter(self.links[step.other])))
+                elif came is None or (step.layer, step.where) != (came.layer, came.where):
+                    low[piece] = min(low[piece], order[step.other])
         return found
 
     def _through(self, part: Collection[int]) -> float:
         """Return the current between a part of the net and the rest: of the sides where nothing unknown leaves."""
-        rest = [piece for piece in range(len(self.polygons)) if piece not in part]
+        rest = [piece for piece in range(len(self.pieces)) if piece not in part]
         sides = [side for side in (part, rest) if not self.open.intersection(side)]
         return min((abs(sum(self.current[piece] for piece in side)) for side in sides), default=0.0)
 

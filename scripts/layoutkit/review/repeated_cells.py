@@ -38,11 +38,13 @@ class Array(NamedTuple):
         cells: The devices of each, in one order.
         keys: What each device is; those that are the same may be exchanged.
         must: Whether they must match.
+        whole: The same with what matches devices outside of the cell.
     """
 
     cells: list[Cell]
     keys: list[Hashable]
-    must: bool = True
+    must: bool
+    whole: list[Cell]
 
 
 def repeated(subject: Subject, arrays: Sequence[Array]) -> Iterator[Finding]:
@@ -115,13 +117,19 @@ def _must_match(array: Array) -> bool:
     return array.must and len(array.cells) > 2
 
 
+def cell_numbers(arrays: Sequence[Array]) -> dict[int, int]:
+    """Return the cell of each device, by its index, in arrays of more than two cells."""
+    cells = [cell for array in arrays if len(array.whole) > 2 for cell in array.whole]
+    return {placed.index: number for number, cell in enumerate(cells) for placed in cell}
+
+
 def arrays_of(subject: Subject) -> list[Array]:
     """Return the cells that should be equal: instances of a cell, equal stages, equal parts of a flat circuit.
 
     What matches devices outside of its cell, such as the output of a mirror, is no part of it.
     """
     circuit, by_name, known = subject.circuit, subject.by_name, set[str]()
-    matched = (module for module in subject.roles.modules if MODULE_TYPES[module.type].matched)
+    matched = (m for m in subject.roles.modules if MODULE_TYPES[m.type].matched and m.type != "symmetric_pair")
     group = {name: set(module.devices) for module in matched for name in module.devices}
     arrays: list[Array] = []
     found: list[tuple[list[list[tuple[Hashable, str]]], bool]] = []  # cells of keys and names; whether they must match
@@ -145,7 +153,8 @@ def arrays_of(subject: Subject) -> list[Array]:
         keys = [[key for key, _ in cell] for cell in own]
         if len(own) > 1 and len(keys[0]) > 1 and all(each == keys[0] for each in keys) and not every & known:
             known |= every
-            arrays.append(Array([[by_name[name] for _, name in cell] for cell in own], keys[0], must))
+            whole = [[by_name[name] for _, name in cell if name in by_name] for cell in cells]
+            arrays.append(Array([[by_name[name] for _, name in cell] for cell in own], keys[0], must, whole))
     return arrays
 
 

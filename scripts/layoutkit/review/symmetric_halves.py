@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from layoutkit.parasitics.net_shapes import NetShapes
     from layoutkit.review.finding import Finding
-    from layoutkit.review.repeated_cells import Array
     from layoutkit.review.subject import PlacedDevice, Subject
 
     Pair = tuple[PlacedDevice, PlacedDevice]
@@ -48,13 +47,12 @@ class Symmetry:
 
     Args:
         subject: The layout.
-        arrays: Its cells that should be equal: each has an axis of its own.
+        cells: The cell of an array that a device is in, by its index: each has an axis of its own.
     """
 
-    def __init__(self, subject: Subject, arrays: Sequence[Array]) -> None:
+    def __init__(self, subject: Subject, cells: Mapping[int, int]) -> None:
         self.subject = subject
-        cells = [cell for array in arrays if len(array.cells) > 2 for cell in array.cells]
-        self._cell = {placed.index: number for number, cell in enumerate(cells) for placed in cell}
+        self._cell = cells
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
@@ -65,8 +63,8 @@ class Symmetry:
                 cells = {self._cell.get(placed.index) for placed in pair}
                 if pair[0] is not pair[1] and len(cells) == 1:
                     members[cells.pop()][0].append(pair)
-            for placed in (by_name[name] for name in structure.self_symmetric if name in by_name):
-                members[self._cell.get(placed.index)][1].append(placed)
+            alone = [by_name[name] for name in structure.self_symmetric if name in by_name]
+            members[None][1].extend(placed for placed in alone if placed.index not in self._cell)
             for pairs, alone in members.values():
                 yield from self.axis(pairs, alone) if pairs else ()
         yield from self.net_pairs()
