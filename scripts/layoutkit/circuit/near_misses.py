@@ -63,7 +63,7 @@ def near_misses(
         for names, reason in left_out
         if not search.is_grouped(names)
     ]
-    lines += [*search.alike(), *search.on_one_net(), *search.stacked()]
+    lines += [*search.alike(), *search.on_one_net()]
     lines += [*search.others(), *search.dummies(), *search.of_both_types(), *search.of_one_type()]
     most = len(channels.circuit.devices) // DEVICES_A_LINE
     return _most_telling(lines, canonical_order(channels.circuit).device_ranks, most) if lines else ()
@@ -270,31 +270,6 @@ class _Search:
                 found += self._apart(rank, cells, f"have the {what} {net}")
         return found
 
-    def stacked(self) -> list[_Line]:
-        """Return the transistors that alone stand on another one of their type with another model or length."""
-        found: dict[str, list[tuple[str, str]]] = defaultdict(list)
-        for upper in self._mos:
-            net = upper.terminals["s"]
-            below = self._channels.drains.get(net, ())
-            if len(below) != 1 or len(self._channels.sources[net]) != 1 or net in self._supplies:
-                continue
-            lower = below[0]
-            apart = lower.type == upper.type and not {*self._ids(upper)} & {*self._ids(lower)}
-            if apart and (upper.model.lower(), gate_length(upper)) != (lower.model.lower(), gate_length(lower)):
-                found[_other_size(upper, lower)].append((upper.id, lower.id))
-        return [
-            _Line(
-                5,
-                tuple(zip(*pairs, strict=True)),
-                f"{_and([f'{upper} stands on {lower}' for upper, lower in pairs[:_MOST_NAMED]])}, but "
-                f"{'does not match it' if len(pairs) == 1 else 'they do not match'}: {reason}",
-            )
-            for reason, pairs in found.items()
-        ]
-
-    def _ids(self, device: Device) -> list[str]:
-        return [group.id for group in self._groups.get(device.id, ())]
-
     def of_one_type(self) -> list[_Line]:
         """Return all transistors of each type where they are few, which is the shortest way to tell them apart."""
         found = []
@@ -398,16 +373,6 @@ def _size(device: Device, with_width: bool) -> str:
     width = known.get("w")
     length = f"L {known['l'] * 1e6:g} um" if "l" in known else device.model
     return f"W {width * 1e6:g} um, {length}" if with_width and width is not None else length
-
-
-def _other_size(device: Device, other: Device) -> str:
-    """Return in what the model or length of two devices differ, in words."""
-    if device.model.lower() != other.model.lower():
-        return f"the models are {device.model} and {other.model}"
-    lengths = [each.params.get("l", 0.0) * 1e6 for each in (device, other)]
-    if "l" in (*device.unknown, *other.unknown):
-        return "the lengths are given by different expressions"
-    return f"the lengths are {lengths[0]:g} and {lengths[1]:g} um"
 
 
 def _some(names: Sequence[str], joint: str = " ") -> str:
