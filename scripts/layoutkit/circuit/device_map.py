@@ -378,12 +378,16 @@ class _Mapping:
         exact = self._exact(device)
         if exact is not None:
             return exact
-        same_type = [spec for spec in self._target.devices if spec.type == device.type]
+        flavour = threshold_flavour(device.model)
+        same_type = [
+            spec
+            for spec in self._target.devices
+            if spec.type == device.type and (flavour == "native" or threshold_flavour(spec.name) != "native")
+        ]
         needed = rated_voltage(device.model)
         enough = [spec for spec in same_type if not needed or not spec.voltage or spec.voltage >= needed]
         rating = min((spec.voltage for spec in enough), default=max(spec.voltage for spec in same_type))
         rated = [spec for spec in same_type if spec.voltage == rating]
-        flavour = threshold_flavour(device.model)
         alike = [spec for spec in rated if threshold_flavour(spec.name) == flavour]
         regular = [spec for spec in rated if not threshold_flavour(spec.name)]
         chosen = max(alike or regular or rated, key=lambda spec: spec.default)

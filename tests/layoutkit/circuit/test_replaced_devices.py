@@ -49,7 +49,7 @@ PUBLISHED = {
 }
 DRAWN = {
     "sky130A": re.compile(
-        r"[np]fet_01v8(_lvt)?|pfet_01v8_hvt|[np]fet_g5v0d10v5|res_generic_po|res_x?high_po(_\dp\d\d)?|cap_mim_m3_[12]|"
+        r"[np]fet_01v8(_lvt)?|pfet_01v8_hvt|[np]fet_g5v0d10v5|nfet_0(3v3|5v0)_nvt|res_generic_po|res_x?high_po(_\dp\d\d)?|cap_mim_m3_[12]|"
         r"cap_var_[lh]vt|diode_pw2nd_(05v5|05v5_lvt|11v0)|diode_pd2nw_(05v5|05v5_[lh]vt|11v0)|pnp_05v5_W\w+"
     ),
     "gf180mcuD": re.compile(
@@ -104,7 +104,7 @@ def test_generic_names_belong_to_no_process(technology, name):
 
 def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
     text = cell(
-        "XM1 a b c vss sky130_fd_pr__nfet_03v3_nvt w=2 l=0.6",
+        "XM1 a b c vss sky130_fd_pr__nfet_g5v0d16v0 w=2 l=0.6",
         "M2 a b c vss sky130_fd_pr__nfet_20v0__model.7 w=29.41 l=2.95",
         "XR1 a b vss sky130_fd_pr__res_generic_m1 w=1 l=20",
         "R2 a b sky130_fd_pr__res_generic_m4 w=1u l=20u",
@@ -120,7 +120,7 @@ def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
     for device in ("XM1", "M2", "XR1", "R2", "XC1", "XQ1", "XL1", "XU1"):
         assert f"({device})" in message
     assert "XM9" not in message
-    for words in ("3.3 V", "20 V", "0.125 ohm/sq", "nfet_01v8 (1.8 V)", "cap_mim_m3_1 (2 fF/um2)", "device_map"):
+    for words in ("20 V", "0.125 ohm/sq", "nfet_01v8 (1.8 V)", "cap_mim_m3_1 (2 fF/um2)", "device_map"):
         assert words in message
     assert details["param_name"] == "device_map"
     assert details["undrawn"]["sky130_fd_pr__res_generic_m4"] == {
@@ -141,7 +141,7 @@ def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
         ("XD1 a b c diodevdd_2kv m=1", "sg13g2"),
         ("D1 a b c diodevss_4kv", "sg13g2"),
         ("XC1 a b c vss cap_vpp", "sky130A"),
-        ("M1 a b c vss c nfet_05v0_nvt w=2u l=1u", "sky130A"),
+        ("M1 a b c vss c esd_nfet_05v0_nvt w=2u l=1u", "sky130A"),
         ("R1 a b 10k rm1", "gf180mcuD"),
         ("R1 a b rm1 10k", "gf180mcuD"),
         ("R1 a b vss ppolyf_u_1k_dw w=1u l=20u", "gf180mcuD"),
@@ -295,6 +295,11 @@ def test_devices_of_two_options_of_the_masks_are_refused_and_those_of_another_op
         drawn(cell(one, other), "gf180mcuD")
 
 
+def test_native_transistors_take_the_place_of_native_ones_only():
+    cards = ("M1 a b c vss nfet_03v3 w=2u l=2u", "M2 a b c vss nch_33_na w=2u l=2u")
+    assert [d.model for d in drawn(cell(*cards), "sky130A").devices] == ["nfet_g5v0d10v5", "nfet_03v3_nvt"]
+
+
 def test_a_device_map_needs_a_technology():
     with pytest.raises(LayoutkitError, match="give technology") as caught:
         ModelNames(None, {"a": "b"})
@@ -425,7 +430,9 @@ def test_a_model_card_that_exchanges_the_polarity_of_a_device_of_the_process_is_
 
 
 def test_the_example_of_a_replacement_withstands_the_voltage_of_the_device():
-    with pytest.raises(UnsupportedOperationError, match=r'such as \{"sky130_fd_pr__nfet_03v3_nvt": "nfet_g5v0d10v5"\}'):
+    with pytest.raises(
+        UnsupportedOperationError, match=r'such as \{"sky130_fd_pr__esd_nfet_05v0_nvt": "nfet_g5v0d10v5"\}'
+    ):
         read_netlist(
-            NetlistText("X1 d g s b sky130_fd_pr__nfet_03v3_nvt w=1 l=0.5\n"), names=ModelNames(load("sky130A"))
+            NetlistText("X1 d g s b sky130_fd_pr__esd_nfet_05v0_nvt w=1 l=0.5\n"), names=ModelNames(load("sky130A"))
         )
