@@ -35,7 +35,7 @@ ROOMS = {
     "layoutkit/parasitics": (2100, 20),
     "layoutkit/pcells": (600, 6),
     "layoutkit/place": (2340, 16),
-    "layoutkit/review": (3400, 20),
+    "layoutkit/review": (3350, 20),
     "layoutkit/route": (4370, 33),
     "layoutkit/simulate": (1910, 19),
     "layoutkit/technology": (2690, 20),

@@ -64,7 +64,6 @@ class Coupling:
             "coupling",
             subject.um(length),
             f"{quiet} runs {subject.um(length):.3g} um beside {loud} at under {_BESIDE} minimum spaces",
-            "more distance, or a quiet wire between them",
             where=place,
             nets=[quiet, loud],
         )

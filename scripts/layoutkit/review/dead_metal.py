@@ -71,7 +71,6 @@ class DeadMetal:
                 "dead-metal.piece",
                 subject.um(longest.length),
                 f"{subject.um(longest.length):.3g} um of {net} {longest.how}",
-                "cut off what leads nowhere, and lead the wire straight",
                 where=longest.box,
                 nets=[net],
                 cause="" if longest.length > short else "short ends",
@@ -81,7 +80,6 @@ class DeadMetal:
                 "dead-metal",
                 dead_area / whole,
                 f"{100 * dead_area / whole:.3g} % of the area of all signal wires carries nothing",
-                "cut off stubs, combs, loops and meanders",
                 where=places,
             )
 

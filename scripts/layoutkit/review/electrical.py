@@ -150,7 +150,6 @@ class Electrical:
             volts[worst],
             f"{1000 * drops[worst]:.3g} mV of {net} are lost between its port and {worst.id}, "
             f"{100 * volts[worst]:.3g} % of the supply{self._how(worst)}",
-            "wider rails, more cuts between rail and straps, a shorter way from the port, or a second port",
             where=worst.box,
             devices=weak,
             nets=[net],
@@ -208,7 +207,6 @@ class Electrical:
             "wire-resistance",
             ohm / on_ohm,
             f"the wires of {placed.id} have {ohm:.3g} ohm, its channel about {on_ohm:.3g} ohm",
-            "wider wires and more cuts from the ports, straps on higher metal",
             devices=[placed],
             nets=nets,
         )
@@ -291,7 +289,6 @@ class Electrical:
             weak.share,
             f"{net} carries {weak.share * weak.limit_ma:.3g} mA through {weak.layer} that may carry "
             f"{weak.limit_ma:.3g} mA; its whole current is {1000 * self.total(net):.3g} mA",
-            "wider metal or more cuts there, or a second way",
             where=weak.box,
             devices=near,
             nets=[net],

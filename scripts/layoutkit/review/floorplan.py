@@ -107,7 +107,6 @@ def rail_side(subject: Subject) -> Iterator[Finding]:
                 "rail-side",
                 subject.um(most),
                 f"{names_of(found)}: upside down, what is nearer to ground lies nearer to the power rail",
-                "NMOS at the ground rail, PMOS at the power rail, in the order in which the current flows",
                 devices=found,
                 most="must" if any(subject.is_full(placed) for placed in found) else "should",
                 cause="upside down",
@@ -124,7 +123,7 @@ def rail_side(subject: Subject) -> Iterator[Finding]:
                 "rail-side",
                 subject.um(max(0.0, own * (middle - placed.centre[1]))),
                 f"{placed.id} carries much current and lies at the other rail than the one that feeds it",
-                "place power devices at their rail",
+                what_to_do="place power devices at their rail",
                 devices=[placed],
             )
 
@@ -143,7 +142,6 @@ def _wrong_rails(subject: Subject, up: int) -> list[Finding]:
         "rail-side.share",
         len(wrong) / len(own),
         f"{len(wrong)} of {len(own)} transistors at a rail {lie} nearer to the other one: {names_of(wrong)}",
-        "NMOS at the ground rail, PMOS at the power rail",
         devices=wrong,
     )
 
@@ -166,7 +164,6 @@ def rails(subject: Subject) -> Iterator[Finding]:
             "rails",
             0.0 if net in known or leaves else subject.um(max(0, beyond)),
             f"{net} runs {subject.um(beyond):.3g} um outside the rails",
-            "keep signals between the rails",
             where=_turned(box_around(boxes), upright=upright),
             nets=[net],
         )
@@ -179,7 +176,7 @@ def rails(subject: Subject) -> Iterator[Finding]:
             "rails",
             subject.um(max(0, away - reach)) if outermost else 0.0,
             f"the rail of {net} lies {subject.um(away):.3g} um inside the cell",
-            "rails at the edge of the cell",
+            what_to_do="rails at the edge of the cell",
             where=_turned(box_around(rails), upright=upright),
             nets=[net],
         )
@@ -220,7 +217,6 @@ def ports(subject: Subject) -> Iterator[Finding]:
             "rails.port",
             subject.um(max(0, inside)),
             f"port {net} ends {subject.um(inside):.3g} um inside the cell",
-            "lead the port to the edge",
             where=where,
             nets=[net],
             most="should",
@@ -231,7 +227,7 @@ def ports(subject: Subject) -> Iterator[Finding]:
                 "rails.port",
                 1.0,
                 f"port {net} lies at the {sides[0]}, asked at the {asked[net]}",
-                "move the port to the side that was asked for",
+                what_to_do="move the port to the side that was asked for",
                 where=where,
                 nets=[net],
             )

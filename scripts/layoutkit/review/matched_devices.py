@@ -104,7 +104,6 @@ class Matching:
                 "group-apart.tail",
                 gap,
                 f"{names_of(foreign)}, which feeds {group.words} {names}, lies between its devices, {gap:.3g} um apart",
-                "place it beside the pair",
                 where=hull,
                 devices=[*group.devices, *foreign],
                 most="must" if group.strict else "should",
@@ -115,7 +114,6 @@ class Matching:
                 "group-apart",
                 len(foreign),
                 f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.words} {names}",
-                "draw the group as one block, with nothing but its dummies inside",
                 where=hull,
                 devices=[*group.devices, *foreign],
                 most="must" if group.strict and not all(_is_kin(each, group) for each in foreign) else "should",
@@ -126,7 +124,6 @@ class Matching:
             "group-apart.gap",
             gap,
             f"{group.words} {names} {group.has} {gap:.3g} um between {'their' if group.is_plural else 'its'} devices",
-            "place them side by side, or interleave them",
             where=hull,
             devices=group.devices,
             cause=cause,
@@ -172,7 +169,6 @@ class Matching:
                 min(turned.values()),
                 f"{min(turned.values())} of {len(fingers)} channels of {group.words} {names} {was} turned "
                 "by 90 degrees",
-                "draw all units in one orientation",
                 where=hull,
                 devices=group.devices,
             )
@@ -185,7 +181,6 @@ class Matching:
                 "group-unlike.unit",
                 1 - widths[0] / widths[-1],
                 f"the channels of {group.words} {names} are {', '.join(f'{width:g}' for width in widths)} um wide",
-                "divide all devices into equal units",
                 where=hull,
                 devices=group.devices,
                 most="must" if even else "should",
@@ -212,7 +207,6 @@ class Matching:
             "group-unlike.surround",
             spread[worst],
             f"{group.words} {names_of(group.devices)}: distances to the {worst} differ by {100 * spread[worst]:.3g} %",
-            "dummies at both ends of each row, equal distances to the well edge",
             where=hull,
             devices=group.devices,
         )
@@ -277,7 +271,6 @@ class Matching:
             covered,
             f"wires of {', '.join(sorted(nets))} cover {100 * covered:.3g} % of the gates of {group.words} "
             f"{names_of(group.devices)}, from {100 * min(parts):.3g} to {100 * max(parts):.3g} % of a device",
-            "lead the wires around the group, or over all of its devices alike",
             where=hull,
             devices=group.devices,
             nets=nets,

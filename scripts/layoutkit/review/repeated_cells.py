@@ -106,7 +106,6 @@ def _found(
         f"repeated.{figure}" if figure else "repeated",
         measured,
         f"cells that should be equal ({names_of(every)}): {words}",
-        "draw the cell once and repeat it in its order at one pitch",
         devices=every,
         most="must" if must else "should",
     )

@@ -29,6 +29,7 @@ class Limit:
         should: Beyond it an engineer would mend it; None for never.
         unit: Unit of both.
         source: Where they come from.
+        cure: How a finding is mended as a rule.
         at_least: Whether a smaller figure is worse.
     """
 
@@ -36,6 +37,7 @@ class Limit:
     should: float | None
     unit: str
     source: str
+    cure: str = ""
     at_least: bool = False
 
     @property

@@ -42,20 +42,10 @@ def room(subject: Subject) -> Iterator[Finding]:
         return
     used, core = _used(subject)
     share = (used & kdb.Region(core)).area() / core.area()
-    packed = subject.finding(
-        "room.used",
-        share,
-        f"devices and wells use {100 * share:.3g} % of the core",
-        "move the devices together",
-        where=core,
-    )
+    packed = subject.finding("room.used", share, f"devices and wells use {100 * share:.3g} % of the core", where=core)
     whole = used.area() / subject.box.area()
     yield from packed or subject.finding(
-        "room.box",
-        whole,
-        f"devices and wells use {100 * whole:.3g} % of the layout, wires the rest",
-        "lead wires over the devices, rails and ports close to them",
-        where=subject.box,
+        "room.box", whole, f"devices and wells use {100 * whole:.3g} % of the layout, wires the rest", where=subject.box
     )
     empty = _largest_empty(subject)
     yield from subject.finding(
@@ -63,7 +53,6 @@ def room(subject: Subject) -> Iterator[Finding]:
         empty.area() / subject.box.area(),
         f"an empty rectangle of {subject.um(empty.width()):.3g} x {subject.um(empty.height()):.3g} um, "
         f"{100 * empty.area() / subject.box.area():.3g} % of the layout",
-        "move the devices together, or fold the large ones so that they fill the gap",
         where=empty,
     )
 
@@ -88,17 +77,12 @@ def shape(subject: Subject) -> list[Finding]:
             "room.asked",
             sizes[name] / asked[name],
             f"the layout has {name} {sizes[name]:.3g}, asked for at most {asked[name]:.3g}",
-            "fold large devices, or ask for an outline into which they fit",
             where=box,
         )
     if len(subject.placed) < _LEAST_DEVICES:
         return []
     return subject.finding(
-        "room.aspect",
-        sizes["aspect"],
-        f"the layout is {sizes['aspect']:.3g} times as long as it is wide",
-        "fold large devices, stack the rows",
-        where=box,
+        "room.aspect", sizes["aspect"], f"the layout is {sizes['aspect']:.3g} times as long as it is wide", where=box
     )
 
 
@@ -147,7 +131,6 @@ def rings(subject: Subject) -> Iterator[Finding]:
                 "rings",
                 len(beside),
                 f"{names_of([placed for _, placed in beside])} have rings of their own, all of {net}",
-                "one ring and one well around all of them",
                 where=box_around(box for box, _ in beside),
                 devices=[placed for _, placed in beside],
                 nets=[net],
@@ -178,7 +161,6 @@ def domains(subject: Subject) -> Iterator[Finding]:
                 len(bare),
                 f"no ring of {net} encloses {names_of(bare)}, which {'lies' if len(bare) == 1 else 'lie'} "
                 "beside another supply domain",
-                "a ring of taps around each domain",
                 devices=bare,
                 nets=[net],
             )
@@ -201,7 +183,6 @@ def lone_dummies(subject: Subject) -> list[Finding]:
         count,
         f"{count} {'transistors that are' if count > 1 else 'transistor that is'} off for good "
         f"{'lie beside none that they' if count > 1 else 'lies beside none that it'} could guard",
-        "place dummies at the ends of the rows that they belong to, or leave them out",
         where=box_around(lone),
     )
 
@@ -221,11 +202,7 @@ def well_tap(subject: Subject) -> Iterator[Finding]:
         dbu = subject.technology.dbu_um
         box = kdb.DBox(*(place.get("box") or (place["x"], place["y"], place["x"], place["y"]))).to_itype(dbu)
         yield from subject.finding(
-            "well-tap",
-            1.001,
-            f"{rule['count']} places break {rule['rule_id']}: {rule['rule_description']}",
-            "add taps",
-            where=box,
+            "well-tap", 1.001, f"{rule['count']} places break {rule['rule_id']}: {rule['rule_description']}", where=box
         )
 
 

@@ -44,7 +44,6 @@ def flow_order(subject: Subject) -> list[Finding]:
         "flow-order",
         turns,
         f"the {len(levels)} stages of the signal's way lie out of order: {turns} step{'s' * (turns > 1)} back",
-        "place the stages in the order of the signal",
         devices=every,
     )
 
@@ -66,7 +65,6 @@ def output_beside_input(subject: Subject) -> Iterator[Finding]:
             "flow-order.ports",
             gap / longer_side(subject.box),
             f"output {net} leaves the cell {subject.um(gap):.3g} um from input {port}",
-            "inputs at one side, outputs at the other",
             where=box_around(kdb.Box(*place, *place) for name in (net, port) for place in places[name]),
             nets=[net, port],
         )
@@ -88,7 +86,6 @@ def far_bias(subject: Subject) -> Iterator[Finding]:
             "flow-order.bias",
             gap / longer_side(subject.box),
             f"{placed.id} biases {names_of(biased)} from {subject.um(gap):.3g} um away",
-            "place the bias beside what it biases",
             devices=[placed, *biased],
             nets=[net["g"]],
         )

@@ -291,8 +291,8 @@ class Subject:
         limit: str,
         measured: float,
         why: str,
-        what_to_do: str,
         *,
+        what_to_do: str = "",
         where: kdb.Box | None = None,
         devices: Sequence[PlacedDevice] = (),
         nets: Iterable[str] = (),
@@ -305,7 +305,7 @@ class Subject:
             limit: Name of the limit; the finding's id is its first part.
             measured: The figure.
             why: What is wrong.
-            what_to_do: How it is mended.
+            what_to_do: How it is mended, where that is not the cure of the limit.
             where: Its place; None for that of the devices. [dbu]
             devices: Devices concerned.
             nets: Nets concerned.
@@ -325,7 +325,7 @@ class Subject:
         return [
             Finding(
                 kind, beyond[0], place, names, known, measured, beyond[1], rule.unit,
-                why, what_to_do, cause,
+                why, what_to_do or rule.cure, cause,
             )
         ]  # fmt: skip
 

@@ -94,7 +94,6 @@ class Symmetry:
             name,
             subject.um(worst),
             f"{names} {misses} {line}{are} {by}",
-            "mirror the two halves about one axis, and centre what belongs to both",
             where=box_around(placed.box for placed in devices),
             devices=every,
         )
@@ -248,7 +247,6 @@ class Symmetry:
             f"net-pair.{figure}",
             percent / 100,
             f"{one} and {other} are images of each other and differ by {percent:.3g} % in {figure}",
-            "wires of equal layers, lengths and neighbours on both sides",
             where=box,
             nets=nets,
             cause=figure,

@@ -78,7 +78,6 @@ def length(subject: Subject, net: str) -> list[Finding]:
         "wire-length",
         drawn / needed,
         f"{net} has {subject.um(drawn):.3g} um of wire and needs {subject.um(needed):.3g} um",
-        "place what it joins side by side, and lead the wire straight",
         where=metal.bbox(),
         devices=list(points),
         nets=[net],
