@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutkit.circuit.bipolar_map import map_bipolar, with_units
 from layoutkit.circuit.readers.model_names import width_in_name
 from layoutkit.circuit.roles import find_roles
-from layoutkit.circuit.supplies import find_supplies
+from layoutkit.circuit.supplies import structural_supplies
 from layoutkit.errors import GeometryError, NetlistError, listed
 from layoutkit.technology.passive_sizes import (
     MOST_IN_SERIES,
@@ -231,7 +231,7 @@ def value_groups(circuit: Circuit, models: Mapping[str, str]) -> list[list[Devic
         circuit: The circuit.
         models: Those that count, with the model of each.
     """
-    supplies = find_supplies(circuit)
+    supplies = structural_supplies(circuit)
     return shared_nets(
         [
             device

@@ -29,7 +29,7 @@ from layoutkit.circuit.near_misses import near_misses
 from layoutkit.circuit.parallel_devices import fingers_of, folded, unfolded
 from layoutkit.circuit.ratios import ResistorRatios, bipolar_arrays, capacitor_ratios
 from layoutkit.circuit.stages import inverters, ring_stages
-from layoutkit.circuit.supplies import find_supplies
+from layoutkit.circuit.supplies import is_passive, structural_supplies
 from layoutkit.circuit.switches import switch_groups
 from layoutkit.circuit.symmetry import SymmetricStructure, facing_nets, find_symmetry, is_capacitor, off_end
 from layoutkit.circuit.symmetry_graph import same_size
@@ -109,7 +109,7 @@ class _Recognition:
 
     def __init__(self, circuit: Circuit) -> None:
         self._whole = circuit
-        self._supplies = find_supplies(circuit)
+        self._supplies = structural_supplies(circuit)
         self._symmetry = find_symmetry(circuit, self._supplies)
         self._fingers = fingers_of(circuit, self._symmetry.members)
         self._circuit = circuit = folded(circuit, self._fingers)
@@ -121,6 +121,8 @@ class _Recognition:
 
     def found(self) -> Findings:
         """Return all groups."""
+        if is_passive(self._whole):
+            self._drop_accidental_images()
         self._cross_coupled_pairs()
         mirrors = Mirrors(self._channels, set(self._taken))
         for mirror in mirrors.with_reference():
@@ -168,6 +170,20 @@ class _Recognition:
         told = near_misses(self._channels, modules, mirrors.left_out())
         modules = unfolded(modules, self._whole, self._fingers)
         return Findings(modules, told, self._symmetry.structures)
+
+    def _drop_accidental_images(self) -> None:
+        """Drop the structures within one ratio: equal units of a divider or ladder alone are no pairs."""
+        ratios = [
+            *ResistorRatios(self._channels, self._order).found((), (), ()),
+            *capacitor_ratios(self._channels, self._order),
+        ]
+        banks = [set(ratio.devices) for ratio in ratios if len(ratio.devices) > 2]
+        kept = tuple(
+            each
+            for each in self._symmetry.structures
+            if not any({name for _, *pair in each.pairs for name in pair} <= devices for devices in banks)
+        )
+        self._symmetry = self._symmetry._replace(structures=kept)
 
     def _modules(self) -> tuple[RecognisedModule, ...]:
         guarded = self._dummies()

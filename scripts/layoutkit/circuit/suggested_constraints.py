@@ -18,6 +18,7 @@ from layoutkit.circuit.constraints import (
 from layoutkit.circuit.passive_map import shared_nets
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.roles import find_roles
+from layoutkit.circuit.supplies import structural_supplies
 from layoutkit.circuit.symmetry import decouples, is_tied, off_end
 from layoutkit.errors import listed
 
@@ -80,8 +81,8 @@ def _symmetry(circuit: Circuit, in_arrays: AbstractSet[str]) -> tuple[SymmetryGr
 
 def _idle_devices(circuit: Circuit) -> tuple[ProximityGroup, ...]:
     """Return what tied dummies lie beside, the devices of their body and finger width, and decoupling together."""
-    roles = find_roles(circuit)
-    rails = {*roles.supplies.power, *roles.supplies.ground}
+    roles, supplies = find_roles(circuit), structural_supplies(circuit)
+    rails = {*supplies.power, *supplies.ground}
     found = []
     guarding = {name for group in roles.groups for name in group.properties.get("dummies", ())}
     for group in roles.groups:
@@ -217,7 +218,7 @@ def _capacitor_arrays(circuit: Circuit) -> list[MatchedGroup]:
     Two that mirror each other and have an odd number of plates each form no group: no array gives them one centroid.
     """
     mirrored = [set(module.devices) for module in find_roles(circuit).modules if module.type == "capacitor_pair"]
-    supplies = find_roles(circuit).supplies
+    supplies = structural_supplies(circuit)
     plates = [
         device
         for device in circuit.devices

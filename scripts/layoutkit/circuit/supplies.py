@@ -104,6 +104,20 @@ def find_supplies(circuit: Circuit) -> Supplies:
     return found
 
 
+def structural_supplies(circuit: Circuit) -> Supplies:
+    """Return the supplies by which groups are found: none in a circuit without transistors, where only names tell them.
+
+    Those that the user states count, and those on unknown cells, whose names say what they are for.
+    """
+    told = circuit.supplies is not None or circuit.black_boxes or not is_passive(circuit)
+    return find_supplies(circuit) if told else Supplies((), ())
+
+
+def is_passive(circuit: Circuit) -> bool:
+    """Whether a circuit has no transistors."""
+    return not any(device.is_mos or device.type in ("npn", "pnp") for device in circuit.devices)
+
+
 def _fed(circuit: Circuit, power: Collection[str], ground: Collection[str]) -> dict[str, str]:
     """Return the supplies that a channel joins to another one of their polarity, each with the words for that.
 

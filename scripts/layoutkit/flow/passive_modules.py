@@ -227,6 +227,7 @@ def _ratio_banks(
                     continue
                 like = (model, bulk, width, unit)
                 guards = [d for d in idle if (d.model, bulks[d.id], *(_dbu(technology, s) for s in (d.w, d.l))) == like]
+                guards = guards if bulk else []  # end bars are tied to the ring, which has the net of the bulk
                 made = _ratio_bank(circuit, technology, devices, unit, guards)
                 idle = [d for d in idle if all(d not in bank.guards for bank in made)]
                 banks += [replace(bank, bulk_net=str(bulk)) for bank in made]
@@ -272,7 +273,7 @@ def _guards_of(
 ) -> list[Device]:
     """Return the dummies of the netlist that are bars like those of a matched group, at most two or half as many."""
     first = part[0]
-    if first.type != "resistor":
+    if first.type != "resistor" or not bulks[first.id]:
         return []
     width, length = (_dbu(technology, size) for size in (first.w, first.l))
     folded = bars_of(technology, technology.passive(first.model), width, length)
@@ -436,8 +437,8 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
         layout: Receives its cell.
         technology: The process.
         group: What to draw.
-        dummies: Dummy bars at each end of a bank of several resistors, or of one in a ratio; any number puts one dummy
-            on each side of an array of capacitors or bipolar transistors.
+        dummies: Dummy bars at each end of a bank of several resistors, or of one in a ratio, if there is a ring to tie
+            them to; any number puts one dummy on each side of an array of capacitors or bipolar transistors.
 
     Raises:
         GeometryError: If the process does not allow a size.
@@ -448,7 +449,8 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
         nets.update(zip(string, along, strict=True))
     devices = tuple((device.id, _size(technology, group, device), nets[device.id]) for device in group.devices)
     guards = tuple((device.id, device.terminals["p"]) for device in group.guards)
-    ends = dummies if len(devices) > 1 or group.unit else 0
+    tied = group.bulk_net or group.devices[0].type != "resistor"
+    ends = dummies if tied and (len(devices) > 1 or group.unit) else 0
     spec = BlockSpec(group.name, group.spec, devices, group.bulk_net, ends, group.strings, guards)
     return draw_block(layout, technology, replace(spec, parallel=group.type == PARALLEL, matched=group.matched))
 

@@ -10,6 +10,7 @@ import yaml
 from layoutkit.circuit import find_roles, read_netlist
 from layoutkit.circuit.orientation import oriented
 from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.circuit.suggested_constraints import suggest_constraints
 from recognition_score import LABELLED, score
 
 BOUNDS = {"must": 0.97, "precision": 0.98}
@@ -83,16 +84,13 @@ def understood(circuit, renamed):
     return {"supplies": supplies, "groups": groups, "pairs": pairs, "centred": centred}
 
 
-@pytest.mark.parametrize("path", sorted(LABELLED.glob("*.labels.yaml")), ids=lambda path: path.name.split(".")[0])
-@pytest.mark.parametrize("seed", range(3))
-def test_inner_names_cards_terminals_and_hierarchy_decide_nothing(path, seed):
-    """Devices and inner nets are renamed, cards shuffled, half of the transistors turned, the hierarchy forgotten."""
-    label = yaml.safe_load(path.read_text())
-    circuit = read_netlist(
-        path.parent / label["netlist"], top=label.get("top"), keep_unknown=True, identify_modules=False
-    )
+def reworded(circuit, seed, kept=()):
+    """Return a flat circuit in other words, and its names by the new ones.
+
+    Devices and nets but for those kept are renamed, cards and ports are shuffled, and half of the transistors turned.
+    """
     chosen = random.Random(seed)
-    inner = [net for net in circuit.nets if net not in circuit.ports]
+    inner = [net for net in circuit.nets if net not in kept]
     names = [*circuit.nets, *(device.id for device in circuit.devices)]
     new = {net: f"n{number}" for number, net in enumerate(chosen.sample(inner, len(inner)))}
     devices = []
@@ -101,11 +99,80 @@ def test_inner_names_cards_terminals_and_hierarchy_decide_nothing(path, seed):
         terminals = {terminal: new.get(net, net) for terminal, net in device.terminals.items()}
         other = replace(device, id=new[device.id], terminals=terminals)
         devices.append(other.with_ends_exchanged() if device.is_mos and chosen.random() < 0.5 else other)
-    shuffled = oriented(replace(circuit, devices=tuple(devices), subcircuits=()))
-    flat = oriented(replace(circuit, subcircuits=()))
-    back, same = {new.get(name, name): name for name in names}, {name: name for name in names}
-    assert understood(shuffled, back) == understood(flat, same)
+    ports = tuple(new.get(port, port) for port in chosen.sample(circuit.ports, len(circuit.ports)))
+    boxes = tuple(
+        replace(box, nets={pin: new.get(net, net) for pin, net in box.nets.items()}) for box in circuit.black_boxes
+    )
+    other = replace(circuit, devices=tuple(devices), ports=ports, black_boxes=boxes, subcircuits=())
+    return oriented(other), {new.get(name, name): name for name in names}
+
+
+@pytest.mark.parametrize("path", sorted(LABELLED.glob("*.labels.yaml")), ids=lambda path: path.name.split(".")[0])
+@pytest.mark.parametrize("seed", range(3))
+def test_names_cards_terminals_and_hierarchy_decide_nothing(path, seed):
+    """Ports and supplies are renamed, too, but in the first variant and where only its name tells a supply."""
+    label = yaml.safe_load(path.read_text())
+    circuit = read_netlist(
+        path.parent / label["netlist"], top=label.get("top"), keep_unknown=True, identify_modules=False
+    )
+    only_named = any(words.startswith("only by") for words in find_roles(circuit).supplies.reasons.values())
+    other, back = reworded(circuit, seed, circuit.ports if only_named or not seed else ())
+    flat, same = oriented(replace(circuit, subcircuits=())), {name: name for name in back.values()}
+    assert understood(other, back) == understood(flat, same)
     assert understood(circuit, same) == understood(flat, same)
+
+
+PASSIVE = {
+    "a divider": "R1 in a 5k\nR2 a mid 5k\nR3 mid lo 5k\nR4 lo {vss} 5k\nR5 {vss} {vss} 5k\n",
+    "a ladder": "".join(
+        f"Ra{i} b{i} m{i} 5k\nRb{i} m{i} n{i} 5k\n" + (f"Rs{i} n{i} n{i + 1} 5k\n" if i < 3 else "") for i in range(4)
+    )
+    + "Rt m9 {vss} 5k\nRu n0 m9 5k\n",
+    "two dividers": "R1 {vdd} a 5k\nR2 a {vss} 5k\nR3 {vdd} b 5k\nR4 b {vss} 5k\nR5 b c 5k\n",
+    "capacitors on one plate": "C1 top b0 9f\nC2 top b1 9f m=2\nC3 top b2 9f m=4\nC4 top {vss} 9f\nC5 {vdd} {vss} 9f\n",
+    "a filter": "R1 in a 5k\nC1 a {vss} 1p\nR2 a out 5k\nC2 out {vss} 1p\nC3 {vdd} {vss} 1p\nC4 {vdd} {vss} 1p\n",
+    "a differential filter": "R1 ip a 5k\nR2 in b 5k\nC1 a b 1p\nR3 a op 5k\nR4 b on 5k\n"
+    "C2 op {vss} 1p\nC3 on {vss} 1p\n",
+    "diodes": "D1 in {vdd} dd area=1p\nD2 {vss} in dd area=1p\nR1 in out 5k\n",
+}
+
+
+@pytest.mark.parametrize("kind", PASSIVE)
+@pytest.mark.parametrize("seed", range(4))
+def test_no_name_decides_what_a_circuit_without_transistors_is_drawn_as(kind, seed):
+    """Only the supplies that are told may differ, since their names alone tell them: not what is drawn with what."""
+    found = []
+    for names in ({"vdd": "vdd", "vss": "vss"}, {"vdd": "in9", "vss": "b8"}):
+        cards = PASSIVE[kind].format(**names)
+        nets = {word for line in cards.splitlines() for word in line.split()[1:3]}
+        ports = sorted(net for net in nets if not net.startswith(("m", "a")) or net == "mid")
+        text = f".subckt s {' '.join(ports)}\n{cards}.ends\n"
+        circuit = read_netlist(NetlistText(text), identify_modules=False)
+        other, back = reworded(circuit, seed)
+        for variant, same in ((circuit, {name: name for name in back.values()}), (other, back)):
+            modules = {(m.type, frozenset(map(same.get, m.devices))) for m in find_roles(variant).modules}
+            matched = [{same[name] for name in group.devices} for group in suggest_constraints(variant).matching]
+            near = [{same[name] for name in group.devices} for group in suggest_constraints(variant).proximity]
+            answer = understood(variant, same)
+            found.append(
+                [
+                    answer["groups"],
+                    answer["pairs"],
+                    answer["centred"],
+                    modules,
+                    *(sorted(map(sorted, each)) for each in (matched, near)),
+                ]
+            )
+    assert all(each == found[0] for each in found)
+
+
+def test_units_of_one_divider_are_a_bank_and_no_pairs():
+    text = f".subckt s in mid lo vss\n{PASSIVE['a divider'].format(vss='vss')}.ends\n"
+    roles = find_roles(read_netlist(NetlistText(text)))
+    assert [(module.type, set(module.devices)) for module in roles.modules] == [
+        ("resistor_ratio", {"R1", "R2", "R3", "R4"})
+    ]
+    assert roles.symmetry == ()
 
 
 def test_a_buffer_is_symmetric_although_the_gate_of_one_half_is_on_its_own_drain():

@@ -265,6 +265,18 @@ def test_resistors_in_a_ratio_are_one_bank_of_one_bar_with_dummies(tmp_path, tec
     assert len(set(heights)) == 1
 
 
+@pytest.mark.parametrize("name", ["vss", "b4"])
+def test_a_ladder_alone_is_one_bank_whatever_its_ground_is_called(tmp_path, name):
+    """Without a ground nothing says which net a substrate ring has: there is none, and no dummy tied to it."""
+    cards = LADDER.replace("M1 s0 out vss vss nmos W=2u L=1u\n", "Rd1 vss vss 10k\nRd2 vss vss 10k\n")
+    text = cards.replace("vss", name)
+    request = LayoutRequest(netlist_text=text, technology="gf180mcuD", workspace=str(tmp_path), last_stage="metrics")
+    report = build_layout(request)
+    assert (report["drc"]["passed"], report["lvs"]["matched"]) == (True, True)
+    (bank,) = (each["devices"] for each in report["modules"] if "Rt" in each["devices"])
+    assert {"Ra0", "Ra1", "Ra2", "Rb0", "Rb1", "Rt"} == set(bank) - {"Rd1", "Rd2"}
+
+
 def test_resistors_in_a_ratio_without_a_common_bar_keep_their_own_and_say_so(tmp_path):
     text = ".subckt x a b vss\nXR1 a b vss sky130_fd_pr__res_high_po w=0.35 l=10.005\n"
     text += "XR2 b vss vss sky130_fd_pr__res_high_po w=0.35 l=17.77\nM1 a b vss vss nmos W=2u L=0.5u\n.ends\n"
