@@ -4,20 +4,16 @@ uv installs the package from a wheel; a Python without the package names the com
 """
 
 import json
-import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-import sysconfig
-import venv
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from installed_wheel import link_dependencies
 from patience import WATCHDOG_S
 from skillpack.__main__ import command
 
@@ -100,47 +96,16 @@ def test_uv_runs_the_quick_start_of_a_folder_that_npm_copied(way, project, npm_p
     check_drawn(uv("run", *call, cwd=copy, UV_FIND_LINKS=str(built_wheel)), copy)
 
 
-def envelope_without_package(python, call, copy, **environment):
-    """Return what a Python without the package answers to a call in the skill's folder."""
+def test_a_python_without_the_package_names_the_command_and_uv_runs_it(project, uv, built_wheel):
+    copy = by_hand(project)
+    script, *options = quick_start(copy)[2:]
     done = subprocess.run(
-        [python, *call], cwd=copy, capture_output=True, text=True, env={**os.environ, **environment}, check=False
+        [sys.executable, "-I", "-S", copy / script, *options], cwd=copy, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (3, "")
-    return json.loads(done.stdout)["error"]["details"]["command"]
-
-
-def test_a_python_without_the_package_names_the_quick_start_and_uv_runs_it(project, uv, built_wheel):
-    copy = by_hand(project)
-    call = quick_start(copy)[2:]
-    found = project / "bin"
-    found.mkdir()
-    (found / "uv").symlink_to(uv.args[0])
-    named = envelope_without_package(sys.executable, ["-I", "-S", *call], copy, PATH=str(found))
-    assert shlex.split(named) == quick_start(copy)
-    check_drawn(uv(*shlex.split(named)[1:], cwd=copy, UV_FIND_LINKS=str(built_wheel)), copy)
-
-
-@pytest.fixture
-def plain_environment(wheel_environment, tmp_path):
-    """Return the Python of a virtual environment with pip and the libraries of the package, but not the package."""
-    place = tmp_path / "an environment"
-    venv.create(place, with_pip=False, symlinks=os.name != "nt")
-    site = Path(sysconfig.get_path("purelib", "venv", {"base": str(place), "platbase": str(place)}))
-    link_dependencies(wheel_environment.distribution(), site)
-    (site / "pip").symlink_to(Path(pytest.importorskip("pip", reason="skipped: needs pip").__file__).parent)
-    return place / ("Scripts" if os.name == "nt" else "bin") / "python"
-
-
-def test_without_uv_pip_installs_what_the_named_command_says(project, plain_environment, built_wheel):
-    copy = by_hand(project)
-    call = quick_start(copy)[2:]
-    offline = {"PIP_FIND_LINKS": str(built_wheel), "PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    environment = {"HOME": str(project.parent / "empty home"), "PATH": "/usr/bin:/bin", **offline}
-    named = envelope_without_package(plain_environment, call, copy, PATH=str(project))
-    assert shlex.split(named) == [str(plain_environment), "-m", "pip", "install", "analog-layout-skills"]
-    subprocess.run(named, shell=True, env=environment, check=True, capture_output=True, timeout=WATCHDOG_S)  # noqa: S602
-    again = [plain_environment, *call]
-    check_drawn(subprocess.run(again, cwd=copy, capture_output=True, text=True, env=environment, check=False), copy)
+    assert (done.returncode, done.stdout) == (1, "")
+    program, run, *named = shlex.split(re.search("run `([^`]*)`", done.stderr)[1])
+    assert (program, run, named) == ("uv", "run", [str(copy / script)])
+    check_drawn(uv("run", *named, *options, cwd=copy, UV_FIND_LINKS=str(built_wheel)), copy)
 
 
 def test_skills_that_skillpack_installed_are_seen_by_other_programs(project, npm_program, monkeypatch):
