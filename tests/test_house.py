@@ -31,7 +31,7 @@ ROOMS = {
     "layoutkit/extract": (3480, 21),
     "layoutkit/flow": (9890, 66),
     "layoutkit/layout": (1900, 15),
-    "layoutkit/lvs": (1790, 13),
+    "layoutkit/lvs": (1810, 13),
     "layoutkit/parasitics": (2100, 20),
     "layoutkit/pcells": (600, 6),
     "layoutkit/place": (2340, 16),

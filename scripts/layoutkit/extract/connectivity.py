@@ -12,7 +12,8 @@ n well is a source or drain, n+ inside is a tap of the well, and the reverse hol
 Where the process draws no p well, the p substrate is one global net. It has no name, and only p+ taps join it, so that
 without a substrate tap the bulks are on a net of their own. A p region that a deep n well and a ring of n well isolate
 from the substrate is a separate net and needs its own tap; so is each p well where the process draws them. A deep n
-well that reaches the surface isolates the p wells that are drawn in it.
+well that reaches the surface isolates the p wells that are drawn in it. Where the process has a marker for substrate of
+another ground (``substrate_cut``), what it covers counts as a net of its own, though silicon joins it.
 
 Fill is of the same material as the layer that it fills and conducts like it. Slots are subtracted from their layer.
 """
@@ -172,7 +173,7 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
         "nwell": nwell,
         "deep_nwell": drawn.role("deep_nwell"),
         "p_body": p_body,
-        SUBSTRATE: kdb.Region() if technology.role("pwell") else p_body - drawn.role("deep_nwell"),
+        SUBSTRATE: kdb.Region() if technology.role("pwell") else p_body - drawn.role("deep_nwell") - drawn.cut,
         "poly": poly - metal.passives.marked,
         "contact": drawn.layer(technology.contact.layer),
         **metal.regions,
@@ -355,7 +356,14 @@ class DrawnLayers:
         """Return the p-type bodies: the drawn p wells, or everything that is not n well."""
         if self.technology.role("pwell") is not None:
             return self.role("pwell") - self.role("nwell")
-        return kdb.Region(self.cell.bbox().enlarged(_MARGIN, _MARGIN)) - self.n_wells()
+        whole = kdb.Region(self.cell.bbox().enlarged(_MARGIN, _MARGIN)) - self.n_wells()
+        # A gap of one unit makes each marked part of the substrate a net of its own.
+        return whole if self.cut.is_empty() else (whole & self.cut) + (whole - self.cut.sized(1))
+
+    @cached_property
+    def cut(self) -> kdb.Region:
+        """The parts of the substrate whose taps are on another net than those outside of them."""
+        return self.role("substrate_cut")
 
     def n_wells(self) -> kdb.Region:
         """Return the n-type surface: n wells, and deep n wells that reach the surface without the p wells in them."""

@@ -1,6 +1,7 @@
 """Which bodies lie in deep wells, and on which nets these are.
 
-NMOS transistors whose body is the substrate's net are drawn in the substrate. Every other body needs a deep well. All
+NMOS transistors whose body is the substrate's net, or one of the nets that the request says meet in the substrate, are
+drawn in the substrate. Every other body needs a deep well. All
 deep wells of a layout are on one net, the highest supply unless the request names another.
 """
 
@@ -25,7 +26,7 @@ KIND = "in deep well"
 
 
 def isolated_bodies(
-    circuit: Circuit, technology: Technology, wanted: str | None = None
+    circuit: Circuit, technology: Technology, wanted: str | None = None, joined: Sequence[str] = ()
 ) -> tuple[Mapping[str, DeepWellNets], tuple[str, ...]]:
     """Return the nets of the deep well of each device that lies in one, and what was decided, in words.
 
@@ -33,11 +34,12 @@ def isolated_bodies(
         circuit: Mapped to ``technology``.
         technology: Where the circuit is drawn.
         wanted: Net of the deep wells; None for the highest supply.
+        joined: Nets that meet in the substrate: bodies on them lie in it, in rings of their own.
 
     Raises:
         UnsupportedOperationError: If a body is neither the substrate's net nor can be isolated, or there is no supply
             for the deep wells; all such devices are named.
-        LayoutkitError: If the circuit has no net ``wanted``.
+        LayoutkitError: If the circuit has no net ``wanted`` or lacks one of ``joined``.
     """
     in_substrate = {
         device.id: (device, device.terminals[terminal]) for device, terminal in _substrate_bodies(circuit, technology)
@@ -51,13 +53,16 @@ def isolated_bodies(
             f"deep_well_net names {wanted}, which is no net of the circuit; it has: {has}",
             details={"param_name": "deep_well_net", "provided_value": wanted},
         )
+    _check_joined(circuit, technology, joined)
     if len(bodies) < 2:
         return {}, ()
     substrate = substrate_net(circuit)
     fixed = {net for device, net in in_substrate.values() if not device.is_mos}
     if len(fixed) == 1 and substrate not in find_roles(circuit).supplies.ground:
         (substrate,) = fixed  # what cannot be isolated is in the substrate
-    isolated = {name: device for name, (device, net) in in_substrate.items() if net != substrate}
+    isolated = {name: device for name, (device, net) in in_substrate.items() if net not in {substrate, *joined}}
+    if not isolated:
+        return {}, (f"{listed(joined)} meet in the substrate, as substrate_nets states; each has rings of its own",)
     deep = technology.deep_well
     unable = [
         name
@@ -71,13 +76,29 @@ def isolated_bodies(
     notes = [
         f"{listed(names)} lie in a deep well: their body {net} is not the substrate {substrate}"
         for net, names in sorted(bodies.items())
-        if net != substrate
+        if net not in {substrate, *joined}
     ]
     why = "as deep_well_net states" if wanted else "the highest supply; deep_well_net may name another net"
     return dict.fromkeys(isolated, DeepWellNets(well, substrate, ringed)), (
         *notes,
         f"the deep wells are tied to {well}, {why}",
     )
+
+
+def _check_joined(circuit: Circuit, technology: Technology, joined: Sequence[str]) -> None:
+    unknown = [net for net in joined if net not in {*circuit.nets, *circuit.ports}]
+    if unknown:
+        raise LayoutkitError(
+            f"substrate_nets names {listed(unknown)}, no net of the circuit; it has: "
+            f"{listed(sorted(circuit.nets, key=str))}",
+            details={"param_name": "substrate_nets", "provided_value": list(joined)},
+        )
+    if joined and technology.role("substrate_cut") is None:
+        raise UnsupportedOperationError(
+            f"substrate_nets: {technology.name} has no layer that marks the substrate of another ground "
+            "(role substrate_cut), so that LVS could not tell the nets apart; connect them to one net",
+            details={"param_name": "substrate_nets"},
+        )
 
 
 def _substrate_bodies(circuit: Circuit, technology: Technology) -> list[tuple[Device, str]]:
@@ -107,7 +128,8 @@ def _refusal(
     able = f"; deep wells isolate only {', '.join(deep.devices)}, not {', '.join(unable)}" if deep else ""
     return UnsupportedOperationError(
         f"the nmos bodies are on {len(bodies)} nets, but in {technology.name} they are all the one substrate "
-        f"({shown}){able}; connect them to one net{cure}",
+        f"({shown}){able}; connect them to one net{cure}, or name the grounds that meet in the substrate "
+        "in substrate_nets",
         details={"bodies": {net: list(names) for net, names in bodies.items()}},
     )
 

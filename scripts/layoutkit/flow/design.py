@@ -63,6 +63,8 @@ class LayoutRequest:
         net_priorities: Nets with a priority in routing of their own, as ``{net, priority}``.
         netlist_text: The netlist itself; it cannot include files.
         deep_well_net: Net of the deep wells around isolated bodies; None for the highest supply.
+        substrate_nets: Grounds that meet in the substrate alone, such as avss and dvss; every device is laid out
+            by itself then.
         outline: Box that the modules must fit into, as ``60x40``: width and height; None for any. [um]
         aspect: Largest ratio of the longer to the shorter side; None for the engine's, 2.
         effort: How many placements to compare, or for how long to try further ones, as ``20s``.
@@ -96,6 +98,7 @@ class LayoutRequest:
     net_priorities: Sequence[Mapping[str, Any]] = ()
     netlist_text: str | None = None
     deep_well_net: str | None = None
+    substrate_nets: Sequence[str] = ()
     outline: str | None = None
     aspect: float | None = None
     effort: int | str = 1
@@ -190,6 +193,7 @@ class Design:
         kept_flat: What repeats and is laid out apart, and which groups stay in cells, with the reasons, in words.
         finished: The layouts of the shared cells that are laid out, by name.
         is_cell: Whether this is a shared cell, which has no ports and no supply rails at its boundary.
+        other_grounds: Nets that meet that of the substrate in it: their rings lie in the process's marker.
         earlier: Places to keep where that is possible, of a build whose devices had other sizes; None without.
     """
 
@@ -206,6 +210,7 @@ class Design:
     kept_flat: tuple[str, ...] = ()
     finished: Mapping[str, FinishedCell] = field(default_factory=dict)
     is_cell: bool = False
+    other_grounds: frozenset[str] = frozenset()
     earlier: EarlierPlaces | None = None
 
     @property
@@ -345,10 +350,11 @@ def make_design(
         stated = with_names(stated, names)
     arranged = None if completed else stated
     supplies = find_roles(circuit).supplies
-    deep_wells, notes = isolated_bodies(circuit, technology, with_names(request.deep_well_net, nets))
+    joined = with_names(tuple(request.substrate_nets), nets)
+    deep_wells, notes = isolated_bodies(circuit, technology, with_names(request.deep_well_net, nets), joined)
     chip = Chip(frozenset({*supplies.power, *supplies.ground}), substrate_net(circuit), deep_wells)
     hierarchy, kept_flat = Hierarchy(), tuple[str, ...]()
-    if not request.flatten:
+    if not (request.flatten or joined):
         hierarchy, kept_flat = repeated_subcircuits(circuit, chip, arranged, refused or {})
     top, levels = levels_of(circuit, hierarchy, chip)
     whole = arranged if arranged is not None else suggested_by_level(top, levels, hierarchy)
@@ -360,7 +366,7 @@ def make_design(
         )
     whole = _with_priorities(whole, request, circuit)
     whole = replace(whole, net_priorities=with_names(whole.net_priorities, nets))
-    frame = _Frame(request, technology, source_of(request.constraints))
+    frame = _Frame(request, technology, source_of(request.constraints), frozenset(joined) - {chip.substrate})
     cells = []
     for shared in hierarchy.shared:
         level = levels[shared.name]
@@ -379,6 +385,7 @@ class _Frame:
     request: LayoutRequest
     technology: Technology
     source: str
+    other_grounds: frozenset[str]
 
     def design(self, level: Level, constraints: Constraints) -> tuple[Design, tuple[str, ...]]:
         """Return the design of one level of the hierarchy, and what was decided, in words."""
@@ -399,6 +406,7 @@ class _Frame:
             constraints,
             self.source,
             self.request.supplies,
+            other_grounds=self.other_grounds,
         )
         return design, (*notes, *more_notes)
 

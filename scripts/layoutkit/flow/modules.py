@@ -139,9 +139,11 @@ def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
     paired = _paired(design) | {group.devices[0].id for group in design.groups if group.name in alike}
     apart = _in_other_rings(design)
     crowd = Counter(_ring_key(group) for group in design.groups if isinstance(group, Group))
-    drawn = []
+    drawn: list[Drawn] = []
     for group in design.groups:
-        if isinstance(group, PassiveGroup):
+        if isinstance(group, (Group, PassiveGroup)) and group.bulk_net in design.other_grounds:
+            drawn.append(_in_other_ground(layout, design, group, paired))
+        elif isinstance(group, PassiveGroup):
             drawn.append(Drawn(group, draw_passives(layout, design.technology, group, _of_passives(design, group))))
         elif isinstance(group, InstanceGroup):
             drawn.append(_instance(layout, design.technology, group, design.finished[group.cell]))
@@ -210,6 +212,23 @@ def _in_other_rings(design: Design) -> set[str]:
     ]
     images = [(groups[one], groups[other]) for one, other in pairs]
     return {group.name for pair in images if _ring_key(pair[0]) != _ring_key(pair[1]) for group in pair}
+
+
+def _in_other_ground(layout: kdb.Layout, design: Design, group: Group | PassiveGroup, paired: Collection[str]) -> Drawn:
+    """Draw a group with taps of its own, and the marker of substrate with another ground up to their outer edge."""
+    import klayout.db as kdb
+
+    technology = design.technology
+    if isinstance(group, PassiveGroup):
+        item = Drawn(group, draw_passives(layout, technology, group, _of_passives(design, group)))
+    else:
+        item = _with_taps(layout, design, group, paired)
+    for module in (item.module, *item.others):
+        taps = kdb.Region()
+        for role in ("active", "tap"):
+            taps += kdb.Region(module.cell.begin_shapes_rec(technology.layer(layout, role)))
+        module.cell.shapes(technology.layer(layout, "substrate_cut")).insert(taps.bbox())
+    return item
 
 
 def _with_taps(layout: kdb.Layout, design: Design, group: Group, paired: Collection[str]) -> Drawn:

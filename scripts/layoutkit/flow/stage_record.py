@@ -33,7 +33,7 @@ RECORD = "stages.json"
 FORMAT = 1
 NOT_STORED = ("technology", "workspace", "first_stage", "last_stage", "reviewed")
 OPTIONS = {
-    "recognise": ("dummies", "constraints", "net_priorities", "deep_well_net", "flatten"),
+    "recognise": ("dummies", "constraints", "net_priorities", "deep_well_net", "substrate_nets", "flatten"),
     "place": ("seed", "row_gap", "outline", "aspect", "effort"),
     "drc": ("waived_layers",),
     "metrics": ("post_layout",),

@@ -213,7 +213,8 @@ def _lvs_line(report: Mapping[str, Any]) -> str:
     verdict = "matched" if lvs["matched"] else f"{len(lvs['mismatches'])} mismatches"
     boxes = f", {len(lvs['not_compared'])} black boxes not compared" if lvs["not_compared"] else ""
     replaced = ", complete with replaced devices" if report["replaced_devices"] and lvs["complete"] else ""
-    return f"  LVS       {verdict}{replaced}{'' if lvs['complete'] else ', not complete'}{boxes}{_waived(lvs)}"
+    joined = ", grounds joined by the substrate" if lvs["verdict"].endswith("by the substrate") else ""
+    return f"  LVS       {verdict}{replaced}{joined}{'' if lvs['complete'] else ', not complete'}{boxes}{_waived(lvs)}"
 
 
 def _review_line(report: Mapping[str, Any]) -> str:

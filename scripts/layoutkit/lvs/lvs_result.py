@@ -56,7 +56,16 @@ class LvsResult:
             return "not matched"
         if not self.complete:
             return "not complete"
-        return "complete with replaced devices" if self.reference.replaced else "complete"
+        text = "complete with replaced devices" if self.reference.replaced else "complete"
+        return f"{text}, grounds joined by the substrate" if self.joins_grounds else text
+
+    @property
+    def joins_grounds(self) -> bool:
+        """Whether a marker makes parts of the substrate nets of their own, which silicon joins."""
+        technology, layout = self.extraction.technology, self.extraction.layout
+        marker, cell = technology.role("substrate_cut"), layout.cell(self.extraction.cell_name)
+        layer = None if marker is None else layout.find_layer(*technology.spec(marker).gds)
+        return layer is not None and cell is not None and not cell.bbox_per_layer(layer).empty()
 
     def to_json(self) -> dict[str, Any]:
         """Return verdict, mismatches, counts, ports and dummies as JSON data; places and sizes in micrometres."""
