@@ -56,7 +56,7 @@ DRAWN = {
         r"[np]fet_0(3v3|5v0|6v0)|pnp_\w+|[np]polyf_u|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b)?|"
         r"diode_(nd2ps|pd2nw)_0(3v3|6v0)|[np]mos_(3p3|6p0)|vpnp_\w+|mim_[12]p[05]fF|nmoscap_6p0|np_3p3"
     ),
-    "sg13g2": re.compile(r"sg13_[lh]v_[np]mos|pnpMPA|rsil|rppd|rhigh|cap_cmim|d[p]?antenna"),
+    "sg13g2": re.compile(r"sg13_[lh]v_[np]mos|pnpMPA|npn13G2[lv]?(_5t)?|rsil|rppd|rhigh|cap_cmim|d[p]?antenna"),
 }
 
 
@@ -132,8 +132,8 @@ def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
 @pytest.mark.parametrize(
     ("card", "technology"),
     [
-        ("XQ1 a b c vss c npn13G2_5t", "sg13g2"),
-        ("Q1 a b c npn13G2", "sg13g2"),
+        ("XQ1 a b c vss c npn_05p00x05p00", "gf180mcuD"),
+        ("Q1 a b c npn_05p00x05p00", "gf180mcuD"),
         ("XC1 a b c vss sg13_hv_svaricap w=3.74u l=0.3u Nx=1", "sg13g2"),
         ("XL1 a b c vss inductor3", "sg13g2"),
         ("XL1 a b c inductor w=2u s=2.1u", "sg13g2"),
@@ -380,10 +380,8 @@ def test_older_names_of_the_process_are_its_devices():
 @pytest.mark.parametrize("technology", ["sky130A", None])
 def test_a_device_of_another_process_with_other_nodes_is_named(technology):
     names = ModelNames(None if technology is None else load(technology))
-    with pytest.raises(
-        NetlistError, match="npn13G2_5t is a device of sg13g2 that has no drawing: exists as a finished"
-    ):
-        read_netlist(NetlistText(cell("XQ1 a b c vss c npn13G2_5t")), names=names)
+    with pytest.raises(NetlistError, match="inductor3 is a device of sg13g2 that has no drawing: exists as a finished"):
+        read_netlist(NetlistText(cell("XL1 a b c vss inductor3")), names=names)
 
 
 def test_a_netlist_of_no_process_is_read_with_every_model():
