@@ -29,6 +29,7 @@ _LOOSE = frozenset({"inverter", "ring_stage"})
 """Types of groups whose devices need not match one another."""
 _MOST_NAMED = 24
 """Most devices of a part of a line, and most parts of a line, that are named; of others the number is told."""
+_MOST_PAIRED = 128  # parts of a line whose pairs are weighed: those of many parts grow with their square
 
 
 class _Line(NamedTuple):
@@ -75,7 +76,7 @@ def _most_telling(lines: Sequence[_Line], ranks: Mapping[str, int], most: int) -
     Of each part its first device in ``ranks`` counts, so that neither names nor the order of cards decide.
     """
     places = [sorted(min(ranks.get(name, 0) for name in part) for part in line.parts) for line in lines]
-    pairs = [set(combinations(place, 2)) or {(place[0], place[0])} for place in places]
+    pairs = [set(combinations(place[:_MOST_PAIRED], 2)) or {(place[0], place[0])} for place in places]
     seen: set[tuple[int, int]] = set()
 
     def gain(at: int) -> float:
