@@ -182,10 +182,10 @@ class Planted:
                     total += region.merged().area() * 1e-6
         return total
 
-    def review(self, netlist=None, constraints=None, limits=None):
+    def review(self, netlist=None, constraints=None, limits=None, supplies=None):
         """Return the review of the layout, which must be the circuit of its cards."""
         text = netlist or "\n".join([f".subckt TOP {' '.join(self.ports)}", *self.cards, ".ends", ""])
-        circuit = read_netlist(NetlistText(f"* planted\n{text}"), identify_modules=False)
+        circuit = read_netlist(NetlistText(f"* planted\n{text}"), supplies=supplies, identify_modules=False)
         result = compare(extract(self.layout, self.cell, GF), circuit)
         assert result.matched, [mismatch.message for mismatch in result.mismatches]
         asked = None if constraints is None else Constraints.from_json(constraints)
