@@ -15,7 +15,7 @@ from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor
 from layoutkit.drc.check import check
-from layoutkit.errors import GeometryError
+from layoutkit.errors import GeometryError, TechnologyError
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
 from layoutkit.lvs.lvs_files import extracted_spice
@@ -31,7 +31,11 @@ from layoutkit.technology.passive_sizes import (
 )
 from thorough import THOROUGH
 
-MIM = [(name, flavour) for name in names() for flavour, s in load(name).passives.items() if s.type == "capacitor"]
+EVERY_MIM = [(name, flavour) for name in names() for flavour, s in load(name).passives.items() if s.type == "capacitor"]
+LOW = [
+    each for each in EVERY_MIM if each[1].endswith(("_m2m3", "_m3m4"))
+]  # no two conductors below for an array's wires
+MIM = [each for each in EVERY_MIM if each not in LOW]
 MOS = [(name, flavour) for name in names() for flavour, s in load(name).passives.items() if s.type == "mos_capacitor"]
 SHAPES = [(7, 7, (2, 2)), (5, 12.5, (1, 2, 4)), (9, 6, (3, 5)), (6, 6, (1, 1)), (20, 5, (4, 6, 2, 1))]
 ARRAYS = [
@@ -42,9 +46,21 @@ ARRAYS = [
 ]
 
 
+def made_for(technology, flavour):
+    """Return the process with the options of its masks that make a capacitor."""
+    tech = load(technology)
+    return tech.made_for([tech.passive(flavour).model])
+
+
+@pytest.mark.parametrize(("technology", "flavour"), LOW)
+def test_no_array_is_drawn_where_no_two_conductors_lie_below_the_plates(technology, flavour):
+    with pytest.raises(TechnologyError, match="draw each capacitor by itself"):
+        array_of(technology, flavour, 8, 8, (1, 1))
+
+
 def array_of(technology, flavour, w_um, l_um, counts, dummy_net="vss"):
     """Return the technology, the capacitors and the module of an array of ``counts`` plates."""
-    tech = load(technology)
+    tech = made_for(technology, flavour)
     size = [PassiveSize(w_um * 1e-6, l_um * 1e-6, m) for m in counts]
     caps = [capacitor(tech, f"C{i}", flavour, each, {"p": f"t{i}", "n": f"b{i}"}) for i, each in enumerate(size)]
     spec, _ = matched_capacitors(tech, "X", caps, dummy_net=dummy_net)
@@ -201,7 +217,7 @@ def _track_pitch(module):
 @pytest.mark.parametrize(("technology", "flavour"), MIM)
 @pytest.mark.parametrize("part", [0.7, 0.31, 0.14])
 def test_a_value_below_the_smallest_plate_is_plates_in_series(technology, flavour, part):
-    tech = load(technology)
+    tech = made_for(technology, flavour)
     spec = tech.passive(flavour)
     side = tech.to_um(tech.snap_up(max(spec.min_w, spec.min_l, spec.min_area**0.5)))
     farad = part * capacitance(spec, side, side)

@@ -52,10 +52,11 @@ X2 b z vdd vss fol
 M1 y z vdd vdd {1} W=2u L=0.6u
 .ends
 """
-LADDER = """* a ladder of cells
+LADDER = """* a line of cells, each a filter and a follower; resistors alone would be one string
 .subckt cell a b vss
-R1 a b {2} W=1u L=10u
-C1 b vss {3} W=6u L=6u
+R1 a f {2} W=1u L=10u
+C1 f vss {3} W=6u L=6u
+M1 vss f b vss {0} W=2u L=0.5u
 .ends
 .subckt ladder a b vss
 X1 a n1 vss cell
