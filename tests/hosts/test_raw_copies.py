@@ -103,7 +103,7 @@ def test_a_python_without_the_package_names_the_command_and_uv_runs_it(project, 
         [sys.executable, "-I", "-S", copy / script, *options], cwd=copy, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (1, "")
-    program, run, *named = shlex.split(re.search("run `([^`]*)`", done.stderr)[1])
+    program, run, *named = shlex.split(re.search("`(uv run [^`]*)`", done.stderr)[1])
     assert (program, run, named) == ("uv", "run", [str(copy / script)])
     check_drawn(uv("run", *named, *options, cwd=copy, UV_FIND_LINKS=str(built_wheel)), copy)
 

@@ -57,7 +57,7 @@ def test_a_circuit_with_open_parameters_is_understood_with_a_warning(run_script,
     code, envelope = run_script(script, "--netlist-path", amplifier)
     assert code == 0
     told = envelope["data"].get("parse_info", envelope["data"])["warnings"]
-    assert [text for text in told if text.endswith("parameters sets values: w0, l0")]
+    assert [text for text in told if text.endswith("set values with 'parameters': w0, l0")]
 
 
 def test_parameters_reach_the_constraints_and_a_misspelt_one_is_refused(run_script, amplifier):

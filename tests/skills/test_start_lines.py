@@ -67,7 +67,8 @@ def copied(tmp_path):
 def test_a_script_without_the_package_says_in_one_line_what_to_run(copied):
     for script in (copied, ROOT / "skills/mos-pcell/scripts/create_nmos_pcell.py"):
         assert reason(sys.executable, script) == (
-            f"No module named 'skillscript': run `uv run {str(script)!r}`, or first `pip install -e .` in the clone"
+            "No module named 'skillscript': `pip install -e .` in a clone; "
+            f"`uv run {str(script)!r}` in an exported copy"
         )
 
 
@@ -91,7 +92,7 @@ def test_an_old_python_says_in_one_line_what_to_run(copied, version):
     shutil.copytree(ROOT / "scripts/skillscript", copied.parent / "skillscript")
     done = subprocess.run([found, str(copied)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
-    assert "needs Python 3.10 or newer: run `uv run" in done.stderr
+    assert "needs Python 3.10 or newer: `pip install" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.circuit.orientation import is_off
-from layoutkit.circuit.symmetry import is_capacitor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -335,10 +334,6 @@ class Channels:
             else:
                 return None
         return ends.pop() if len(ends) == 1 else None
-
-    def free_capacitors(self) -> list[Device]:
-        """Return the transistors that are capacitors and load a signal."""
-        return [d for d in self.circuit.devices if is_capacitor(d) and d.terminals["g"] not in self.supplies]
 
 
 def _gates_of(devices: Iterable[Device]) -> set[str]:

@@ -56,18 +56,18 @@ def with_shorts_located(layout: kdb.Layout, result: LvsResult, compared: Compare
         result: Its comparison.
         compared: Returns the comparison of a changed copy of the layout.
     """
-    told: list[Mismatch] = []
+    located: list[Mismatch] = []
     last = result
-    while len(told) < MOST_SHORTS and (found := _located(layout, last, compared)) is not None:
+    while len(located) < MOST_SHORTS and (found := _first_located(layout, last, compared)) is not None:
         mismatch, layout, last = found
-        told.append(mismatch)
-    if not told:
+        located.append(mismatch)
+    if not located:
         return result
-    count = len(told) + last.mismatch_count
-    return replace(result, mismatches=(*told, *last.mismatches), mismatch_count=count)
+    count = len(located) + last.mismatch_count
+    return replace(result, mismatches=(*located, *last.mismatches), mismatch_count=count)
 
 
-def _located(
+def _first_located(
     layout: kdb.Layout, result: LvsResult, compared: Compared
 ) -> tuple[Mismatch, kdb.Layout, LvsResult] | None:
     """Return a short with its shape, the layout without the shape, and that layout's comparison."""
@@ -84,7 +84,7 @@ def _located(
             if best is not None and best[0] == 0:
                 break
         if best is not None and best[0] < result.mismatch_count:
-            return _told(short, best[1], layout.dbu), best[2], best[3]
+            return _as_mismatch(short, best[1], layout.dbu), best[2], best[3]
     return None
 
 
@@ -97,7 +97,7 @@ def _suspects(layout: kdb.Layout, extraction: Extraction, short: Mismatch) -> It
         return
     graph = _graph(layout, extraction, holders[0][0][0])
     ends = [{piece for _, label in holder for piece in graph if _holds(piece, label, layout.dbu)} for holder in holders]
-    if graph.number_of_nodes() > MOST_SHAPES or not all(ends) or ends[0] & ends[1]:
+    if not all(ends) or ends[0] & ends[1]:
         return
     graph.add_edges_from((name, piece) for name, pieces in zip("ab", ends, strict=True) for piece in pieces)
     if not nx.has_path(graph, "a", "b"):
@@ -155,7 +155,10 @@ def _drawn(layout: kdb.Layout, extraction: Extraction, name: str) -> kdb.Recursi
 
 
 def _graph(layout: kdb.Layout, extraction: Extraction, net: int) -> nx.Graph[_Piece | str]:
-    """Return the drawn metal and cuts of a net; pieces that touch and conduct into each other are joined."""
+    """Return the drawn metal and cuts of a net; pieces that touch and conduct into each other are joined.
+
+    It is empty for a net of more than ``MOST_SHAPES`` shapes.
+    """
     import klayout.db as kdb
     import networkx as nx
 
@@ -174,6 +177,8 @@ def _graph(layout: kdb.Layout, extraction: Extraction, net: int) -> nx.Graph[_Pi
                     by_layer.setdefault(name, []).append(_Piece(name, index, polygon))
             index += 1
             shapes.next()
+    if sum(map(len, by_layer.values())) > MOST_SHAPES:
+        return graph
     graph.add_nodes_from(piece for pieces in by_layer.values() for piece in pieces)
     joins = [(each.name, each.name) for each in technology.conductors]
     joins += [(cut.name, side) for cut in technology.cuts for side in (cut.below, cut.above)]
@@ -185,15 +190,15 @@ def _graph(layout: kdb.Layout, extraction: Extraction, net: int) -> nx.Graph[_Pi
 def _touching(ones: list[_Piece], others: list[_Piece]) -> Iterator[tuple[_Piece, _Piece]]:
     """Yield the pairs that touch; both lists are walked from left to right."""
     ones, others = (sorted(each, key=lambda piece: piece.shape.bbox().left) for each in (ones, others))
-    open_: list[_Piece] = []
+    active: list[_Piece] = []
     at = 0
     for one in ones:
         box = one.shape.bbox()
         while at < len(others) and others[at].shape.bbox().left <= box.right:
-            open_.append(others[at])
+            active.append(others[at])
             at += 1
-        open_ = [other for other in open_ if other.shape.bbox().right >= box.left]
-        for other in open_:
+        active = [other for other in active if other.shape.bbox().right >= box.left]
+        for other in active:
             if other is not one and box.touches(other.shape.bbox()) and one.shape.touches(other.shape):
                 yield one, other
 
@@ -205,13 +210,13 @@ def _without(layout: kdb.Layout, extraction: Extraction, suspect: _Suspect) -> k
     changed = layout.dup()
     rest = None if suspect.overlap is None else suspect.overlap.sized(1)
     wanted = {piece.number: piece for piece in suspect.pieces}
-    shapes, index, doomed = _drawn(changed, extraction, suspect.pieces[0].layer), 0, []
+    shapes, index, erased = _drawn(changed, extraction, suspect.pieces[0].layer), 0, []
     while not shapes.at_end():
         if index in wanted:
-            doomed.append((shapes.shape().dup(), shapes.trans(), changed.cell(shapes.cell_index()), shapes.layer()))
+            erased.append((shapes.shape().dup(), shapes.trans(), changed.cell(shapes.cell_index()), shapes.layer()))
         index += 1
         shapes.next()
-    for shape, transformation, cell, layer in doomed:
+    for shape, transformation, cell, layer in erased:
         polygon = shape.polygon.transformed(transformation)
         cell.shapes(layer).erase(shape)
         if rest is not None:
@@ -219,7 +224,7 @@ def _without(layout: kdb.Layout, extraction: Extraction, suspect: _Suspect) -> k
     return changed
 
 
-def _told(short: Mismatch, suspect: _Suspect, dbu: float) -> Mismatch:
+def _as_mismatch(short: Mismatch, suspect: _Suspect, dbu: float) -> Mismatch:
     piece = suspect.pieces[0]
     shape = piece.shape.bbox() if suspect.overlap is None else suspect.overlap.bbox()
     box = shape.to_dtype(dbu)

@@ -240,7 +240,7 @@ def _words(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield the differences as sentences; the list is empty if nothing differs."""
     for each in result["verdicts"]:
         if each["before"] != each["after"]:
-            yield f"{each['name']}: {_told(each['before'])} before, {_told(each['after'])} after"
+            yield f"{each['name']}: {_in_words(each['before'])} before, {_in_words(each['after'])} after"
     for kind in ("new", "mended"):
         for each in result["findings"][kind]:
             yield f"{kind} finding {each['id']} ({each['severity']}): {each['why']}"
@@ -268,5 +268,5 @@ def _device_words(devices: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"moved: {listed(distances)}"
 
 
-def _told(value: object) -> str:
+def _in_words(value: object) -> str:
     return {"True": "yes", "False": "no"}.get(str(value), str(value))

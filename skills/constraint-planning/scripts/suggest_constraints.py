@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 try:
     from skillscript import main
 except ImportError as missing:
-    raise SystemExit(f"{missing}: run `uv run {__file__!r}`, or first `pip install -e .` in the clone") from None
+    raise SystemExit(f"{missing}: `pip install -e .` in a clone; `uv run {__file__!r}` in an exported copy") from None
 
 if TYPE_CHECKING:
     from layoutkit.circuit import Circuit

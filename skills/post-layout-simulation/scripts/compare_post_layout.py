@@ -9,7 +9,7 @@ from typing import Any
 try:
     from skillscript import ErrorCode, SkillError, main
 except ImportError as missing:
-    raise SystemExit(f"{missing}: run `uv run {__file__!r}`, or first `pip install -e .` in the clone") from None
+    raise SystemExit(f"{missing}: `pip install -e .` in a clone; `uv run {__file__!r}` in an exported copy") from None
 
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:

@@ -162,7 +162,7 @@ def test_sizes_that_nothing_defines_are_left_out_of_the_answer_and_tell_equal_de
     assert [value for name, value in mirror.properties["ratios"].items() if name == "X2.M1"] == [None]
     shown = circuit.to_json()
     assert all("w" not in device["params"] and "l" not in device["params"] for device in shown["devices"])
-    (warning,) = [text for text in circuit.warnings if "does not define" in text]
+    (warning,) = [text for text in circuit.warnings if "are not defined" in text]
     assert warning.endswith(": wu, lu")
     first, second, third = (circuit.device(name) for name in ("M1", "X1.M1", "X2.M1"))
     assert len({first.l, second.l, third.l}) == 1

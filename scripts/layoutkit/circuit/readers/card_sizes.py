@@ -58,8 +58,8 @@ _OF_PASSIVES = {"resistor": ("b", "s", "series"), "capacitor": ("series",), "mos
 """Kind to the parameters that ``passive_map`` reads besides those of the kind's declaration."""
 _MAY_BE_ZERO = frozenset({"b", "area", "a", "perimeter", "p", "pj", "perim"})
 UNKNOWN_SIZES = (
-    "the netlist does not define parameters, and the sizes that they give are unknown; equal expressions are taken for "
-    "equal sizes, and parameters sets values"
+    "parameters are not defined, so the sizes that use them are unknown; equal expressions count as equal sizes; set "
+    "values with 'parameters'"
 )
 NOT_UNDERSTOOD = "parameters that are not understood are left out; see that none of them changes the device"
 
