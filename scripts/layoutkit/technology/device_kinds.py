@@ -203,6 +203,7 @@ _NPN = DeviceKind(
         Parameter("m"),
     ),
     rectangle=True,
+    area_counts=True,
     file=FileFields(layer_lists=("excludes",), cell=True),
     lost="it was not drawn, its number of emitters or their length differ, or a layer of its cell is missing",
     stray="the netlist lacks it",
