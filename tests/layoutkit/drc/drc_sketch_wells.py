@@ -119,12 +119,35 @@ def bars(d):
     return [drawn(d.v)], [drawn(d.v - d.g)]
 
 
+def enclosed(d):
+    """A shape in the hole of a ring, and in a ring that one grid step keeps open."""
+    ring = d.outer.removeprefix("holes(").removesuffix(")")
+
+    def around(short):
+        sketch = d.new().box(d.inner, 0, 0, 400, 400)
+        for left, bottom, right, top in (
+            (-1000, -1000, 1400, -500),
+            (-1000, 900, 1400, 1400),
+            (-1000, -500, -500, 900),
+        ):
+            sketch = sketch.box(ring, left, bottom, right, top)
+        return sketch.box(ring, 900, -500, 1400, 900 - short)
+
+    return [around(0)], [around(d.g)]
+
+
 def special(d):
     """Return the drawing for a rule about a ring, its hole or a port of a well, None for any other."""
     if d.rule.id.endswith(".port"):
         return port
-    if "cont_bar" in d.fields.values() and d.rule.kind in {"space", "separation", "enclosure"}:
+    if any(str(field).startswith("cont_bar") for field in d.fields.values()) and d.rule.kind in {
+        "space",
+        "separation",
+        "enclosure",
+    }:
         return bars
+    if d.rule.kind == "covered" and str(d.fields.get("outer", "")).startswith("holes("):
+        return enclosed
     if d.rule.kind == "forbidden" and d.fields["layer"].replace(".", "").isidentifier():
         return None if d.fields["layer"] in d.technology.derived else prohibited
     if d.rule.kind == "forbidden" and d.fields["layer"].startswith("not_inside(interacting("):

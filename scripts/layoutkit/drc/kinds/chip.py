@@ -204,7 +204,7 @@ def _gates(case: Case, stage: Stage) -> list[tuple[Any, kdb.Polygon]]:
     plates = {
         technology.resolve(spec.parts["plate"]): plate_layer(name)
         for name, spec in technology.passives.items()
-        if "plate" in spec.parts
+        if "plate" in spec.parts and technology.makes(spec)
     }
     return stage.gates(plates.get(technology.resolve(gate), "poly"), gate, case.region("gate"))
 
