@@ -116,6 +116,26 @@ def test_a_build_whose_layout_was_changed_is_compared_by_shapes_alone(built, run
 
 
 @pytest.mark.parametrize(
+    ("file", "change"),
+    [
+        ("summary.json", lambda data: data["review"].update(findings=[{"id": 1}])),
+        ("summary.json", lambda data: data["metrics"].update(devices=[{"id": "MN", "centroid": "here"}])),
+        ("summary.json", lambda data: data.update(layout_sha256=["x"])),
+        ("circuit.json", lambda data: data["circuit"]["devices"][0].update(terminals=["d", "g"])),
+    ],
+    ids=["findings", "places", "digest", "terminals"],
+)
+def test_what_a_file_holds_besides_a_build_is_not_compared(built, run_script, tmp_path, file, change):
+    copy = shutil.copytree(built[0], tmp_path / "copy")
+    data = json.loads((copy / file).read_text())
+    change(data)
+    (copy / file).write_text(json.dumps(data))
+    code, envelope = run_script(SCRIPT, "--before", built[0], "--after", copy)
+    assert code == 0
+    assert envelope["data"]["same_shapes"] is True
+
+
+@pytest.mark.parametrize(
     ("name", "message"),
     [("missing.gds", "no such file"), ("text.gds", "cannot read"), (".", "")],
     ids=["missing", "no layout", "an empty folder"],
@@ -127,3 +147,11 @@ def test_what_cannot_be_compared_is_refused(tmp_path, run_script, name, message)
     assert code == 2
     assert message in envelope["error"]["message"]
     assert not list(tmp_path.glob("*.png"))
+
+
+def test_a_link_to_a_compared_file_is_not_written_over(tmp_path, run_script):
+    good = draw(tmp_path / "a.gds", (4, (0, 0, 1, 2)))
+    (tmp_path / "link.png").symlink_to(good)
+    held = good.read_bytes()
+    code, _ = run_script(SCRIPT, "--before", good, "--after", good, "--output-path", tmp_path / "link.png")
+    assert (code, good.read_bytes()) == (2, held)

@@ -60,6 +60,14 @@ def test_a_circuit_with_open_parameters_is_understood_with_a_warning(run_script,
     assert [text for text in told if text.endswith("set values with 'parameters': w0, l0")]
 
 
+def test_a_circuit_with_open_parameters_is_not_stored(run_script, amplifier, tmp_path):
+    """A stored circuit has no place for what is unknown, and a build would take a missing number of units for one."""
+    code, envelope = run_script(PARSE, "--netlist-path", amplifier, "--workspace", tmp_path / "ws")
+    assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
+    assert "not stored" in envelope["error"]["message"]
+    assert not (tmp_path / "ws" / "circuit.json").exists()
+
+
 def test_parameters_reach_the_constraints_and_a_misspelt_one_is_refused(run_script, amplifier):
     code, _ = run_script(PLAN, "--netlist-path", amplifier, "--parameters", GIVEN)
     assert code == 0

@@ -75,8 +75,9 @@ def _with_emitters(technology: Any, spec: PassiveSpec, device: Device) -> Device
     width = params.get("w", least)
     if len(sides) == 2:
         width, length = sorted(sides)
-    count = int(params.get("nf", params.get("nx", max(1, round(width / least)))))
-    faults = []
+    stated = params.get("nf", params.get("nx", max(1, round(width / least))))
+    count = int(stated)
+    faults = [f"has {stated:g} emitters, which must be a whole number"] if count != stated else []
     if not 1 <= count <= len(spec.widths):
         faults.append(f"has {count} emitters, it must have 1 to {len(spec.widths)}")
     if min(abs(width - least), abs(width - count * least)) > metre:

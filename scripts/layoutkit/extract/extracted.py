@@ -217,6 +217,10 @@ class Extraction:
         params = {"w": round(device.w_um / unit * 1e-6, 12), "l": round(device.l_um * 1e-6, 12), "m": unit}
         if passive is None:
             params["nf"] = len(device.fingers)
+        elif passive.type == "npn" and passive.widths:  # what is drawn does not tell width and length of emitters apart
+            params["w"], params["l"] = sorted((params["w"], params["l"]))
+            drawn = params["w"] * 1e6 / self.layout.dbu
+            params["nf"] = 1 + min(range(len(passive.widths)), key=lambda i: abs(passive.widths[i] - drawn))
         nets = {terminal: self.nets[net].name for terminal, net in device.nets.items()}
         model = spec.model if passive is None else passive.model_of(device.fingers[0].w_um)
         return Device(id=device.id, type=spec.type, model=model, params=params, terminals=nets)

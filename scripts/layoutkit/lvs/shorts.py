@@ -72,18 +72,19 @@ def _first_located(
 ) -> tuple[Mismatch, kdb.Layout, LvsResult] | None:
     """Return a short with its shape, the layout without the shape, and that layout's comparison."""
     for short in result.mismatches:
-        best: tuple[int, _Suspect, kdb.Layout, LvsResult] | None = None
+        best: tuple[tuple[int, bool, int], _Suspect, kdb.Layout, LvsResult] | None = None
+        cuts = {cut.name for cut in result.extraction.technology.cuts}
         for suspect in _suspects(layout, result.extraction, short):
             changed = _without(layout, result.extraction, suspect)
             again = compared(changed)
             apart = not any(
                 each.kind == "short" and set(each.reference) == set(short.reference) for each in again.mismatches
             )
-            if apart and (best is None or again.mismatch_count < best[0]):
-                best = again.mismatch_count, suspect, changed, again
-            if best is not None and best[0] == 0:
-                break
-        if best is not None and best[0] < result.mismatch_count:
+            piece = suspect.pieces[0]  # of shapes without which nothing is wrong, a cut or the smallest one joins nets
+            rank = again.mismatch_count, piece.layer not in cuts, piece.shape.area()
+            if apart and (best is None or rank < best[0]):
+                best = rank, suspect, changed, again
+        if best is not None and best[0][0] < result.mismatch_count:
             return _as_mismatch(short, best[1], layout.dbu), best[2], best[3]
     return None
 
@@ -236,7 +237,11 @@ def _as_mismatch(short: Mismatch, suspect: _Suspect, dbu: float) -> Mismatch:
     )
     centre = box.center()
     place = Point(round(centre.x, 6), round(centre.y, 6))
-    cause = "delete or cut that shape" if suspect.overlap is None else "move one of the two wires, or cut it there"
+    cause = (
+        "that shape, or what it touches, is in the wrong place: delete, cut or move it"
+        if suspect.overlap is None
+        else "move one of the two wires, or cut it there"
+    )
     return Mismatch(
         "short",
         f"Nets {listed(short.reference)} are shorted by {what}",

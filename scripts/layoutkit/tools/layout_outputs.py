@@ -144,6 +144,8 @@ def compare_two(params: Mapping[str, Any]) -> dict[str, Any]:
     if not target.lower().endswith(".png"):
         raise FileError(f"output_path must end in .png, got {target!r}", details={"param_name": "output_path"})
     path = check_target(target)
+    if path in {current.path.resolve() for current in currents}:
+        raise FileError(f"the picture must not replace {path}, which is compared; give another name")
     layouts = [current.read() for current in currents]
     technology = currents[0].technology()
     sides, warnings = [], []
@@ -172,13 +174,13 @@ def _layout_at(path: str, technology: str | None) -> CurrentLayout:
 
 def _side(current: CurrentLayout, cell: kdb.Cell) -> tuple[Side, list[str]]:
     """Return a layout with what its build said of it, and warnings about what is missing."""
-    from layoutkit.view.comparison import Side
+    from layoutkit.view.comparison import Side, is_device, is_summary
 
-    circuit = {each["id"]: each for each in current.devices() if isinstance(each.get("id"), str)}
+    circuit = {each["id"]: each for each in current.devices() if is_device(each)}
     workspace, summary = current.workspace, {}
     if workspace is not None and current.path == workspace.layout_path and workspace.path("summary.json").is_file():
         summary = workspace.read_json("summary.json")
-    if not isinstance(summary, dict) or summary.get("layout_sha256") != current.sha256:
+    if not is_summary(summary) or summary["layout_sha256"] != current.sha256:
         missing = (
             f"{current.path} has no up-to-date summary.json of a build: its verdicts and findings are not compared"
         )

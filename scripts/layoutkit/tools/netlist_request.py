@@ -9,6 +9,7 @@ from layoutkit.circuit.circuit import stated_supplies
 from layoutkit.circuit.constraints import ConstraintFault, raise_faults
 from layoutkit.circuit.recognition_report import recognition_data
 from layoutkit.circuit.supplies import supply_faults
+from layoutkit.errors import NetlistError, listed
 from layoutkit.layout.workspace import Workspace
 from layoutkit.technology import load
 
@@ -85,6 +86,20 @@ def parse_info(circuit: Circuit) -> dict[str, Any]:
         **{name: told for name, told in found.items() if name not in apart},
         "warnings": [*circuit.warnings, *narrow_warnings(circuit)],
     }
+
+
+def refuse_unknown_sizes(circuit: Circuit) -> None:
+    """Refuse a circuit that is to be stored although the netlist leaves sizes open: a file could not tell them.
+
+    Raises:
+        NetlistError: If any device has such a size; the message names devices.
+    """
+    if names := [device.id for device in circuit.devices if device.unknown]:
+        raise NetlistError(
+            f"the sizes of {listed(names)} depend on undefined parameters, so the circuit is not stored in a "
+            "workspace; give the parameters values with 'parameters', or leave the workspace out",
+            details={"param_name": "workspace", "devices": names[:100]},
+        )
 
 
 def save_circuit(folder: str, circuit: Mapping[str, Any]) -> tuple[str, list[str]]:

@@ -14,11 +14,12 @@ except ImportError as missing:
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the circuit, what was counted in it, and where it was written."""
-    from layoutkit.tools.netlist_request import parse, parse_info, save_circuit
+    from layoutkit.tools.netlist_request import parse, parse_info, refuse_unknown_sizes, save_circuit
 
     circuit = parse(params)
     data: dict[str, Any] = {"circuit": circuit.to_json(), "parse_info": parse_info(circuit)}
     if params.get("workspace"):
+        refuse_unknown_sizes(circuit)
         data["circuit_path"], outdated = save_circuit(params["workspace"], data["circuit"])
         data["parse_info"]["warnings"] += outdated
     return data
