@@ -155,3 +155,19 @@ def test_a_link_to_a_compared_file_is_not_written_over(tmp_path, run_script):
     held = good.read_bytes()
     code, _ = run_script(SCRIPT, "--before", good, "--after", good, "--output-path", tmp_path / "link.png")
     assert (code, good.read_bytes()) == (2, held)
+
+
+def test_an_empty_layout_has_no_size_and_two_processes_are_told(tmp_path, run_script):
+    before = draw(tmp_path / "a.gds", (4, (0, 0, 1, 2)))
+    after = draw(tmp_path / "b.gds")
+    code, envelope = run_script(SCRIPT, "--before", before, "--after", after)
+    assert code == 0
+    assert "width: 1 um before, 0 um after (-100.0%)" in envelope["data"]["words"]
+    sky = tmp_path / "sky.gds"
+    layout = kdb.Layout()
+    cell = layout.create_cell("TOP")
+    for layer in (66, 67, 68):
+        cell.shapes(layout.layer(layer, 20)).insert(kdb.DBox(0, 0, 1, 1))
+    layout.write(str(sky))
+    _, envelope = run_script(SCRIPT, "--before", before, "--after", sky)
+    assert any("two processes" in text for text in envelope["data"]["warnings"])

@@ -361,7 +361,7 @@ class _Mapping:
             return replace(device, terminals={t: net for t, net in device.terminals.items() if t != bulk})
         if bulk in device.terminals or not substrate:
             return device
-        reason = f"the bulk of {device.kind.noun}s given with two terminals is the substrate, {substrate}"
+        reason = f"the bulk of {device.kind.noun}s that state none is the substrate, {substrate}"
         self._change(device, bulk, (None, substrate), reason)
         return replace(device, terminals={**device.terminals, bulk: substrate})
 

@@ -1,8 +1,8 @@
 """What looks like part of a group and is in none with its like, each with the reason, in words.
 
-A designer is tempted to match devices that are drawn alike, that share a gate or a rail, or of which one is driven by
-the other from the same rail. What holds against it is told in at most one line for every ``DEVICES_A_LINE`` devices of
-the circuit. Where that is too few for all, the lines are told that name the most tempting pairs that none before names.
+Devices look as if they match if they are drawn alike, share a gate or a rail, or drive one another from the same rail.
+At most one line is written for every ``DEVICES_A_LINE`` devices of the circuit. If there are more lines than that,
+those are written that name the most likely pairs which no other line names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Device, RecognisedModule
 
 DEVICES_A_LINE = 5
-"""Devices of a circuit for which one line is told."""
+"""Devices of a circuit for which one line is written."""
 _LOOSE = frozenset({"inverter", "ring_stage"})
 """Types of groups whose devices need not match one another."""
 _MOST_NAMED = 24
@@ -36,7 +36,7 @@ class _Line(NamedTuple):
     """One line.
 
     Attributes:
-        rank: How tempting its pairs are; a larger number first.
+        rank: How likely its pairs seem to match; a larger number first.
         parts: The devices that it names, in the parts that it tells apart.
         text: The line.
         summary: Whether it is of use only where no other line names its pairs.
@@ -51,7 +51,7 @@ class _Line(NamedTuple):
 def near_misses(
     channels: Channels, groups: Sequence[RecognisedModule], left_out: Iterable[tuple[str, str]] = ()
 ) -> tuple[str, ...]:
-    """Return what looks like part of a group and is in none, each with the reason, the most tempting first.
+    """Return what looks like part of a group and is in none, each with the reason, the most likely first.
 
     Args:
         channels: The channels of the circuit.
@@ -71,7 +71,7 @@ def near_misses(
 
 
 def _most_telling(lines: Sequence[_Line], ranks: Mapping[str, int], most: int) -> tuple[str, ...]:
-    """Return at most ``most`` lines, each time the one with the most tempting pairs that none before it names.
+    """Return at most ``most`` lines, each time the one with the most likely pairs that no line before it names.
 
     Of each part its first device in ``ranks`` counts, so that neither names nor the order of cards decide.
     """

@@ -171,13 +171,14 @@ def _both(
 def _substrate(circuit: Circuit) -> dict[str, str]:
     """Return the net of the substrate of bipolar transistors with the reason: the ground of a circuit without NMOS.
 
-    It is the substrate of all NPN transistors, with more than that on it; or collector and base of two PNP transistors
-    and more, whose collectors are the substrate.
+    It is the substrate of all NPN transistors that state one, with more than that on it; or collector and base of two
+    PNP transistors and more, whose collectors are the substrate.
     """
     bipolars = [device for device in circuit.devices if device.type in ("npn", "pnp")]
-    nets = {device.terminals.get("s", "") for device in bipolars if device.type == "npn"}
+    stated = [device.terminals["s"] for device in bipolars if device.type == "npn" and "s" in device.terminals]
+    nets = set(stated)
     if len(nets) == 1 and any(place.terminal not in "sb" for place in circuit.nets.get(min(nets), ())):
-        return {min(nets): f"substrate of {_counted(sum(each.type == 'npn' for each in bipolars), 'NPN')}"}
+        return {min(nets): f"substrate of {_counted(len(stated), 'NPN')}"}
     diodes = Counter(d.terminals["c"] for d in bipolars if d.type == "pnp" and d.terminals["c"] == d.terminals["b"])
     return {net: f"collector and base of {_counted(count, 'PNP')}" for net, count in diodes.items() if count > 1}
 
@@ -256,11 +257,12 @@ def _stated(circuit: Circuit, kind: str) -> dict[str, str] | None:
 
 
 def substrate_net(circuit: Circuit) -> str:
-    """Return the net of the substrate: the bulk of the NMOS transistors, else ground, else an empty string.
+    """Return the net of the substrate: the bulk of NMOS transistors, else of NPN ones, else ground, else nothing.
 
     Of several bulks it is a ground net, the one of most transistors; where none is, it is ground itself.
     """
     bodies = Counter(device.terminals["b"] for device in circuit.devices if device.type == "nmos")
+    bodies = bodies or Counter(d.terminals["s"] for d in circuit.devices if d.type == "npn" and "s" in d.terminals)
     ground = find_supplies(circuit).ground
     candidates = (set(bodies) & set(ground)) or ground or bodies if len(bodies) > 1 else bodies or ground
     return min(candidates, key=lambda net: (-bodies[net], net), default="")

@@ -32,11 +32,11 @@ MOST_SHORTS = 5
 
 
 class _Piece(NamedTuple):
-    """A drawn shape of a shorted net: its layer, its place in the order of that layer, and its outline. [dbu]"""
+    """A shape of a shorted net: its layer, its outline [dbu], and the places of its equals in that layer."""
 
     layer: str
-    number: int
     shape: kdb.Polygon
+    numbers: tuple[int, ...]
 
 
 class _Suspect(NamedTuple):
@@ -148,10 +148,8 @@ def _holds(piece: _Piece, label: Label, dbu: float) -> bool:
 def _drawn(layout: kdb.Layout, extraction: Extraction, name: str) -> kdb.RecursiveShapeIterator:
     """Return the drawn shapes of a conductor or cut, in an order that copies of the layout keep."""
     technology = extraction.technology
-    layers = {each.name: each.layer for each in technology.conductors} | {
-        each.name: each.layer for each in technology.cuts
-    }
-    layer = layers[name]
+    cuts = {cut.name: cut.layer for cut in technology.cuts}
+    layer = cuts[name] if name in cuts else technology.conductor(name).layer
     return layout.cell(extraction.cell_name).begin_shapes_rec(technology.layer(layout, layer))
 
 
@@ -165,7 +163,7 @@ def _graph(layout: kdb.Layout, extraction: Extraction, net: int) -> nx.Graph[_Pi
 
     technology = extraction.technology
     graph: nx.Graph[_Piece | str] = nx.Graph()
-    by_layer: dict[str, list[_Piece]] = {}
+    equal: dict[tuple[str, kdb.Polygon], list[int]] = {}
     for name in (*(each.name for each in technology.conductors), *(each.name for each in technology.cuts)):
         own = extraction.shapes(net, name)
         shapes = _drawn(layout, extraction, name)
@@ -174,12 +172,15 @@ def _graph(layout: kdb.Layout, extraction: Extraction, net: int) -> nx.Graph[_Pi
             polygon = shapes.shape().polygon
             if polygon is not None and not own.is_empty():
                 polygon = polygon.transformed(shapes.trans())
-                if not (kdb.Region(polygon) & own).is_empty():
-                    by_layer.setdefault(name, []).append(_Piece(name, index, polygon))
+                if (name, polygon) in equal or not (kdb.Region(polygon) & own).is_empty():
+                    equal.setdefault((name, polygon), []).append(index)
             index += 1
             shapes.next()
-    if sum(map(len, by_layer.values())) > MOST_SHAPES:
+    if len(equal) > MOST_SHAPES:
         return graph
+    by_layer: dict[str, list[_Piece]] = {}
+    for (name, polygon), numbers in equal.items():
+        by_layer.setdefault(name, []).append(_Piece(name, polygon, tuple(numbers)))
     graph.add_nodes_from(piece for pieces in by_layer.values() for piece in pieces)
     joins = [(each.name, each.name) for each in technology.conductors]
     joins += [(cut.name, side) for cut in technology.cuts for side in (cut.below, cut.above)]
@@ -210,7 +211,7 @@ def _without(layout: kdb.Layout, extraction: Extraction, suspect: _Suspect) -> k
 
     changed = layout.dup()
     rest = None if suspect.overlap is None else suspect.overlap.sized(1)
-    wanted = {piece.number: piece for piece in suspect.pieces}
+    wanted = {number for piece in suspect.pieces for number in piece.numbers}
     shapes, index, erased = _drawn(changed, extraction, suspect.pieces[0].layer), 0, []
     while not shapes.at_end():
         if index in wanted:

@@ -227,7 +227,7 @@ def ports(subject: Subject) -> Iterator[Finding]:
                 "rails.port",
                 1.0,
                 f"port {net} lies at the {sides[0]}, asked at the {asked[net]}",
-                what_to_do="move the port to the side that was asked for",
+                what_to_do="move the port to the requested side",
                 where=where,
                 nets=[net],
             )

@@ -87,7 +87,7 @@ class Matching:
         subject = self.subject
         cells = {self.cells.get(placed.index) for placed in group.devices}
         if group.spread or (not group.strict and None not in cells and len(cells) > 1):
-            return []  # what lies in several cells of an array is judged by the cells
+            return []  # a group over several cells of an array is judged by comparing the cells
         cause = "" if None in cells else group.words
         hull = box_around(placed.box for placed in group.devices)
         foreign = [

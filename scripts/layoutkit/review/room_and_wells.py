@@ -58,7 +58,7 @@ def room(subject: Subject) -> Iterator[Finding]:
 
 
 def shape(subject: Subject) -> list[Finding]:
-    """Return whether the layout misses the outline that was asked for, or is too long where none was."""
+    """Return whether the layout exceeds the requested outline or, if none is requested, is too long."""
     box = subject.box
     sizes = {
         "width": subject.um(box.width()),

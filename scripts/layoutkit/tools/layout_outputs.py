@@ -81,16 +81,12 @@ def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str,
         FileError: If the picture cannot be written, or a report cannot be read.
         LayoutkitError: If there is nothing to draw, or there are too many markers.
     """
-    from layoutkit.layout.files import check_target
     from layoutkit.view.markers import markers_at, read_markers
     from layoutkit.view.render import View, render, save
 
     technology = current.technology()
     layout = current.read()
-    target = params.get("output_path") or str(current.path.with_suffix(".png"))
-    if not target.lower().endswith(".png"):
-        raise FileError(f"output_path must end in .png, got {target!r}", details={"param_name": "output_path"})
-    path = check_target(target)
+    path = _png_target(params.get("output_path") or str(current.path.with_suffix(".png")), current)
     cell = choose_cell(layout, params.get("cell_name"))
     markers, doubts = markers_at(params.get("violations", ())), []
     reports = [params["report_path"]] if "report_path" in params else []
@@ -125,6 +121,19 @@ def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str,
     }
 
 
+def _png_target(target: str, *currents: CurrentLayout) -> Path:
+    """Return the path of a picture, which replaces none of the layouts that it shows.
+
+    Raises:
+        FileError: If it is no PNG file, or nothing can be written there.
+    """
+    if not target.lower().endswith(".png"):
+        raise FileError(f"output_path must end in .png, got {target!r}", details={"param_name": "output_path"})
+    for current in currents:
+        current.check_target(target)
+    return Path(target).resolve()
+
+
 def compare_two(params: Mapping[str, Any]) -> dict[str, Any]:
     """Compare two layouts as ``params`` (of ``layout.compare_layouts``) request; draw both in one picture.
 
@@ -135,20 +144,18 @@ def compare_two(params: Mapping[str, Any]) -> dict[str, Any]:
         LayoutkitError: If there is nothing to draw.
     """
     from layoutkit.layout.cells import to_unit
-    from layoutkit.layout.files import check_target
     from layoutkit.view.comparison import compare, picture, shape_differences
     from layoutkit.view.render import View, save
 
     currents = [_layout_at(params[name], params.get("technology")) for name in ("before", "after")]
-    target = params.get("output_path") or str(currents[1].path.with_name("comparison.png"))
-    if not target.lower().endswith(".png"):
-        raise FileError(f"output_path must end in .png, got {target!r}", details={"param_name": "output_path"})
-    path = check_target(target)
-    if path in {current.path.resolve() for current in currents}:
-        raise FileError(f"the picture must not replace {path}, which is compared; give another name")
+    path = _png_target(params.get("output_path") or str(currents[1].path.with_name("comparison.png")), *currents)
     layouts = [current.read() for current in currents]
-    technology = currents[0].technology()
+    technology, other = (current.technology() for current in currents)
     sides, warnings = [], []
+    if technology.name != other.name:
+        warnings.append(
+            f"the layouts are of two processes: layers have the names of {technology.name}, not {other.name}"
+        )
     for current, layout in zip(currents, layouts, strict=True):
         to_unit(layout, min(each.dbu for each in layouts))
         side, doubts = _side(current, choose_cell(layout, params.get("cell_name")))

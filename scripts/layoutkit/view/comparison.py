@@ -183,9 +183,7 @@ def _value(summary: Mapping[str, Any], path: str) -> Any:
 def _figures(before: Side, after: Side) -> Iterator[dict[str, Any]]:
     boxes = [side.cell.dbbox() for side in (before, after)]
     drawn = {
-        "width": [box.width() for box in boxes],
-        "height": [box.height() for box in boxes],
-        "area": [box.area() for box in boxes],
+        name: [0.0 if box.empty() else getattr(box, name)() for box in boxes] for name in ("width", "height", "area")
     }
     for path, name, unit in _FIGURES:
         values = drawn.get(name) or [_value(side.summary, path) for side in (before, after)]

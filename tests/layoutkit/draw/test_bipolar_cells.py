@@ -148,6 +148,34 @@ def test_every_dialect_states_emitters_and_their_length(tmp_path):
     ]
 
 
+def test_what_a_build_writes_of_an_emitter_is_read_back_as_it_was(run_script, tmp_path):
+    """Reference and extracted netlist state number and length; LVS by its own tool answers for the same layout."""
+    (tmp_path / "q.spice").write_text(".subckt q c b e s\nXQ1 c b e s npn13G2l Nx=2 le=2.5u\n.ends\n")
+    build, lvs = "netlist-to-gds/scripts/build_layout.py", "lvs-check/scripts/run_check.py"
+    chosen = ("--technology", "sg13g2")
+    assert run_script(build, "--netlist-path", "q.spice", "--workspace", "ws", *chosen)[0] == 0
+    for name in ("reference.spice", "extracted.spice"):
+        (card,) = (line for line in (tmp_path / "ws" / name).read_text().splitlines() if line.startswith("XQ1"))
+        assert card.split()[-3:] == ["le=2.5u", "Nx=2", "m=1"], name
+    code, answer = run_script(lvs, "--layout-path", "ws/layout.gds", "--netlist-path", "q.spice", *chosen)
+    assert (code, answer["data"]["matched"]) == (0, True)
+    assert set(answer["data"]["devices"]["extracted"][0]["nets"]) == {"c", "b", "e", "s"}
+
+
+def test_a_transistor_without_a_substrate_node_is_on_that_of_the_others(run_script, tmp_path):
+    (tmp_path / "q.spice").write_text(".subckt q a b e s\nXQ1 a b e npn13G2 Nx=1\nXQ2 b b e s npn13G2 Nx=1\n.ends\n")
+    build = "netlist-to-gds/scripts/build_layout.py"
+    code, answer = run_script(build, "--netlist-path", "q.spice", "--workspace", "ws", "--technology", "sg13g2")
+    assert (code, answer["data"]["lvs"]["matched"]) == (0, True)
+
+
+def test_a_number_of_emitters_is_whole(tmp_path):
+    path = tmp_path / "x.spice"
+    path.write_text(".subckt x c b e s\nXQ1 c b e s npn13G2 Nx=1.5\n.ends\n")
+    with pytest.raises(NetlistError, match=r"1\.5 emitters, which must be a whole number"):
+        map_circuit(read_netlist(str(path)), Target.from_technology(TECH))
+
+
 def test_wrong_emitters_are_all_reported_at_once(tmp_path):
     path = tmp_path / "x.spice"
     path.write_text(".subckt x c b e s\nXQ1 c b e s npn13G2 Nx=11\nXQ2 c b e s npn13G2l Nx=1 El=9\n.ends\n")

@@ -181,6 +181,27 @@ def test_a_short_is_told_by_the_shape_that_makes_it_and_nothing_that_follows_fro
     assert (low - 300) / 1000 <= place.y <= high / 1000
 
 
+def test_a_short_that_is_drawn_twice_is_told_by_its_shape():
+    sketch = drawn("generic")
+    low, high = sorted((sketch.rails["inp"], sketch.rails["inn"]))
+    for _ in range(2):
+        sketch.box(sketch.metal[1], -4900, low - 300, -4600, high)
+        for rail in (low, high):
+            sketch.square(sketch.technology.cuts[1].layer, -4750, rail - 150)
+    assert kinds(located(sketch)) == ["short"]
+
+
+def test_a_cut_is_told_rather_than_the_wire_that_it_joins():
+    """Without the bridge or either of its cuts nothing is wrong; a cut is what must not be there."""
+    sketch = drawn("generic")
+    rail, other = sketch.rails["inp"], sketch.rails["inn"]
+    sketch.box(sketch.metal[1], -4900, min(rail, other) - 300, -4600, max(rail, other))
+    sketch.square(sketch.technology.cuts[1].layer, -4750, rail - 150)
+    sketch.square(sketch.technology.cuts[1].layer, -4750, other - 150)
+    ((layer, _),) = located(sketch).mismatches[0].layout
+    assert layer in {cut.name for cut in sketch.technology.cuts}
+
+
 def test_a_second_fault_is_told_beside_a_short():
     sketch = drawn("generic", M2={"w": 2500})
     low, high = sorted((sketch.rails["inp"], sketch.rails["inn"]))
