@@ -38,7 +38,7 @@ ROOMS = {
     "layoutkit/review": (3350, 20),
     "layoutkit/route": (4370, 33),
     "layoutkit/simulate": (1910, 19),
-    "layoutkit/technology": (2690, 20),
+    "layoutkit/technology": (2780, 21),
     "layoutkit/tools": (3540, 33),
     "layoutkit/view": (1720, 15),
     "skillpack": (220, 5),

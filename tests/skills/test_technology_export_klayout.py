@@ -1,6 +1,6 @@
 """technology.export_klayout through its command line."""
 
-from layoutkit.technology.technology_reader import SHIPPED
+from layoutkit.technology.technology_files import SHIPPED
 
 SCRIPT = "technology-files/scripts/export_klayout.py"
 

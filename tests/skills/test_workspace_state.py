@@ -10,7 +10,7 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.technology import load
-from layoutkit.technology.technology_reader import file_of
+from layoutkit.technology.technology_files import file_of
 from skillscript import load_tool
 from skillscript.runtime import call
 

@@ -21,7 +21,7 @@ from layoutkit.errors import FileError, TechnologyError
 from layoutkit.layout import files
 from layoutkit.layout.klayout_files import layer_properties_xml, technology_xml, xml_document
 from layoutkit.technology import load
-from layoutkit.technology.technology_reader import read_document
+from layoutkit.technology.technology_files import read_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -94,7 +94,8 @@ def write_package(names: Sequence[str], folder: str, *, version: str, pcells: bo
         content |= _engine()
         # JSON is YAML too, and KLayout's Python may have no YAML.
         for technology in technologies:
-            document = json.dumps(read_document(Path(technology.path)), indent=1, ensure_ascii=False)
+            whole = {key: value for key, value in read_document(Path(technology.path)).items() if key != "based_on"}
+            document = json.dumps(whole, indent=1, ensure_ascii=False)
             content[f"python/layoutkit/technology/{technology.name}.yaml"] = f"{document}\n".encode()
     _write(Path(folder), content)
     return KlayoutPackage(folder, tuple(shown), tuple(f"analog_{name}" for name in known) if pcells else ())

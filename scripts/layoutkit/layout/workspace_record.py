@@ -6,6 +6,7 @@ together identify a process, and the file that the technology was read from.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from layoutkit.errors import FileError, TechnologyError
 from layoutkit.layout import files
 from layoutkit.layout.provenance import sha256_of
 from layoutkit.technology import load
-from layoutkit.technology.technology_reader import SHIPPED, names
+from layoutkit.technology.technology_files import SHIPPED, files_of, names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +40,7 @@ class DrawnIn:
     Attributes:
         name: Name that the technology file states.
         source: Shipped name, or absolute path of the technology file.
-        sha256: Of the technology file.
+        sha256: Of the technology file, or of all those that it is based on as well.
         dbu_um: Database unit. [um]
         layers: GDS layer and datatype by layer name.
     """
@@ -55,7 +56,8 @@ class DrawnIn:
         """Return the record of ``technology``, with the layer numbers of its file even if a layer map replaces them."""
         path = Path(technology.path).resolve()
         source = path.stem if path.parent == SHIPPED.resolve() else str(path)
-        sha256 = sha256_of(path) or ""
+        parts = [sha256_of(each) or "" for each in files_of(path)]
+        sha256 = parts[0] if len(parts) == 1 else hashlib.sha256(" ".join(parts).encode()).hexdigest()
         return cls(technology.name, source, sha256, technology.dbu_um, _layers_in(path))
 
     @property
@@ -199,6 +201,8 @@ def fitting(layout: kdb.Layout, home: Path, usual: str) -> str:
     if not used:
         return usual
     best = _best_fits(used)
+    level = {name for fit, name in best if fit == best[0][0]}
+    best = [(fit, name) for fit, name in best if load(name).based_on not in level]  # a variant of what fits as well
     if not best or best[0][0] == 0 or (len(best) > 1 and best[0][0] == best[1][0]):
         raise TechnologyError(
             f"the technology of the layout {home} is not recorded, and no single one fits its layers best; "

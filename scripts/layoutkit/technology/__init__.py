@@ -2,7 +2,8 @@
 
 from layoutkit.technology.device_specs import DeepWell, DeviceSpec, PassiveSpec
 from layoutkit.technology.technology import Conductor, Cut, LayerSpec, Rule, Technology
-from layoutkit.technology.technology_reader import load, names
+from layoutkit.technology.technology_files import names
+from layoutkit.technology.technology_reader import load
 
 __all__ = [
     "Conductor",

@@ -217,6 +217,8 @@ class Technology:
     devices: Mapping[str, DeviceSpec]
     derived: Mapping[str, str]
     rules: tuple[Rule, ...]
+    based_on: str = ""
+    """The technology or file whose content this one changes; empty where it stands alone."""
     passives: Mapping[str, PassiveSpec] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     other_layers: Mapping[str, LayerSpec] = field(default_factory=dict)

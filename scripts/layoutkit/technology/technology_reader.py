@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import TechnologyError, did_you_mean
-from layoutkit.technology.bounded_yaml import check_numbers, read_yaml
+from layoutkit.errors import TechnologyError
 from layoutkit.technology.device_cell import read_cell
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS, PASSIVE_KINDS, FileFields, listed_kinds
 from layoutkit.technology.device_names import read_names
@@ -29,24 +27,14 @@ from layoutkit.technology.technology import (
     Silicon,
     Technology,
 )
-from sturdy.strict_json import load_json
+from layoutkit.technology.technology_files import SHIPPED, document_of, file_of, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-SHIPPED = Path(__file__).parent
 RULE_FIELDS = frozenset({"id", "kind", "value", "description", "severity", "source"})
-MAX_FILE_BYTES = 4_000_000
-OF_ITS_OWN = frozenset({"model", "other_models", "default"})
-"""Fields of a device that one that states to be ``like`` it does not take over."""
-SECTIONS = ("technology", "layers", "roles", "stack", "dimensions", "devices")
-LEAST_NAME = 3  # letters of a name that is not given in full
 MAX_SHOWN = 20  # faults in a message; the details hold all
-
-
-def names() -> list[str]:
-    """Return the names of the shipped technologies, sorted."""
-    return sorted(path.stem for path in SHIPPED.glob("*.yaml"))
 
 
 def load(name_or_path: str) -> Technology:
@@ -55,14 +43,13 @@ def load(name_or_path: str) -> Technology:
     Raises:
         TechnologyError: If there is none, or the file does not describe a technology.
     """
-    path = file_of(name_or_path)
-    return _loaded(path, _text(path))
+    return _loaded(texts_of(file_of(name_or_path)))
 
 
 @lru_cache(maxsize=16)
-def _loaded(path: Path, text: str) -> Technology:
-    """Return the technology that ``text``, the content of ``path``, describes; parsing YAML costs 20 ms."""
-    data = _document(path, text)
+def _loaded(texts: tuple[tuple[Path, str], ...]) -> Technology:
+    """Return the technology that a file with this content and these bases describes; parsing YAML costs 20 ms."""
+    path, data = texts[0][0], document_of(texts)
     if path.resolve().parent != SHIPPED.resolve():  # the shipped files are checked by the tests
         _check(data, path)
     return _Reader(data, path).technology()
@@ -79,99 +66,6 @@ def _check(data: dict[str, Any], path: Path) -> None:
             f"technology file {path.name} has {len(faults)} fault(s): {'; '.join(faults[:MAX_SHOWN])}{more}",
             details={"faults": faults},
         )
-
-
-def file_of(name_or_path: str) -> Path:
-    """Return the file of the technology called ``name_or_path``.
-
-    Raises:
-        TechnologyError: If it is neither the name of a shipped one, in full or not, nor the path of a YAML file.
-    """
-    shipped = names()
-    if name_or_path in shipped:
-        return SHIPPED / f"{name_or_path}.yaml"
-    path = Path(name_or_path)
-    if path.suffix in {".yaml", ".yml"} and path.is_file():
-        return path
-    meant = _called(name_or_path)
-    if len(meant) == 1:
-        return SHIPPED / f"{meant[0]}.yaml"
-    hint = f" is short for {' and '.join(meant)}" if meant else ""
-    raise TechnologyError(
-        f"unknown technology '{name_or_path}'{hint or did_you_mean(name_or_path, shipped)}; shipped: "
-        f"{', '.join(shipped)}; or give the path of a .yaml file"
-    )
-
-
-def _called(name: str) -> list[str]:
-    """Return the shipped technologies whose name begins with ``name``, or which are also called so."""
-    low = name.lower()
-    if len(low) < LEAST_NAME:
-        return []
-    begin = [each for each in names() if each.lower().startswith(low)]
-    return begin or [each for each in names() if low in read_document(SHIPPED / f"{each}.yaml").get("also_called", ())]
-
-
-def read_document(path: Path) -> dict[str, Any]:
-    """Return the mapping that the technology file ``path`` holds, as YAML or as JSON.
-
-    Raises:
-        TechnologyError: If it is too large or holds something else.
-    """
-    return _document(path, _text(path))
-
-
-def _text(path: Path) -> str:
-    if path.stat().st_size > MAX_FILE_BYTES:
-        raise TechnologyError(f"technology file {path.name} is larger than {MAX_FILE_BYTES} bytes")
-    try:
-        return path.read_text(encoding="utf-8")
-    except ValueError as error:
-        raise _not_yaml(path, error) from error
-    except OSError as error:
-        raise TechnologyError(f"technology file {path.name} cannot be read: {error.strerror}") from error
-
-
-def _document(path: Path, text: str) -> dict[str, Any]:
-    try:
-        data = _from_json(text) if text.startswith("{") else read_yaml(text, trusted=path.parent == SHIPPED)
-    except (ValueError, RecursionError) as error:
-        raise _not_yaml(path, error) from error
-    if not isinstance(data, dict):
-        raise TechnologyError(f"technology file {path.name} must hold a mapping")
-    if data and not any(section in data for section in SECTIONS):  # a file of another kind, which no message may quote
-        raise TechnologyError(f"{path.name} is not a technology file: it has none of {', '.join(SECTIONS)}")
-    devices = data.get("devices")
-    return {**data, "devices": _with_fields_alike(devices)} if isinstance(devices, dict) else data
-
-
-def _with_fields_alike(devices: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the devices, each that states ``like`` with the fields of that device that it does not state itself."""
-
-    def whole(entry: Any) -> Any:
-        like = devices.get(entry["like"]) if isinstance(entry, dict) and isinstance(entry.get("like"), str) else None
-        if not isinstance(like, dict) or "like" in like:
-            return entry
-        found = {**{key: value for key, value in like.items() if key not in OF_ITS_OWN}, **entry}
-        for key in ("dimensions", "options"):
-            if isinstance(found.get(key), dict) and isinstance(like.get(key), dict):
-                found[key] = {**like[key], **found[key]}
-        return found
-
-    return {name: whole(entry) for name, entry in devices.items()}
-
-
-def _not_yaml(path: Path, error: Exception) -> TechnologyError:
-    return TechnologyError(f"technology file {path.name} is not readable YAML: {error}")
-
-
-def _from_json(text: str) -> Any:
-    try:
-        data = load_json(text)
-    except ValueError:  # YAML may open with a brace too
-        return read_yaml(text)
-    check_numbers(data)
-    return data
 
 
 def read_rule(entry: Mapping[str, Any], dbu_um: float) -> Rule:
@@ -265,6 +159,7 @@ class _Reader:
                 name=str(self._get("technology")),
                 description=str(data.get("description", "")),
                 path=str(self.path),
+                based_on=str(data.get("based_on", "")),
                 dbu_um=self.dbu_um,
                 grid=self._length(self._get("grid_um"), "grid_um"),
                 layers={name: _layer(name, entry) for name, entry in self._get("layers").items()},

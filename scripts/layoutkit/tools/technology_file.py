@@ -15,7 +15,7 @@ from layoutkit.technology import Technology, load, names
 from layoutkit.technology.expressions import require
 from layoutkit.technology.inspection import Fault, Inspection
 from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS, LayerSpec
-from layoutkit.technology.technology_reader import file_of, read_document
+from layoutkit.technology.technology_files import file_of, read_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -13,7 +13,7 @@ from layoutkit.errors import LayoutkitError
 from layoutkit.technology import load
 from layoutkit.technology.passive_sizes import PassiveSize, capacitor_size, mos_capacitor_size, resistor_size
 from layoutkit.technology.size_limits import MAX_CIRCUIT_UNITS, MAX_FINGERS
-from layoutkit.technology.technology_reader import SHIPPED
+from layoutkit.technology.technology_files import SHIPPED
 from layoutkit.tools.technology_file import validate
 
 TECHNOLOGIES = ("sky130A", "gf180mcuD", "sg13g2")
