@@ -280,6 +280,30 @@ def test_no_further_modules_know_the_types_of_one_another():
     assert cycles_in(import_graph(types=True)) == CIRCLES_OF_TYPES
 
 
+def package_graph(graph, root):
+    """Return which folders of a package import one another's modules, when loaded, later or for types.
+
+    The package itself is left out: it is below all folders with what they share, and above them with its public names.
+    """
+    homes = {name: name if modules()[name].name == "__init__.py" else name.rpartition(".")[0] for name in graph}
+    found = {home: set() for home in homes.values() if home.startswith(f"{root}.")}
+    for name, used in graph.items():
+        if homes[name] in found:
+            found[homes[name]] |= {homes[other] for other in used} & found.keys() - {homes[name]}
+    return found
+
+
+def test_no_rooms_of_the_loader_import_one_another():
+    """Not in a function either, and not for types alone."""
+    assert cycles_in(package_graph(import_graph(types=True), "skillpack")) == set()
+
+
+def test_rooms_that_import_one_another_are_found():
+    planted = {**import_graph(types=True), "skillpack.untrusted.plain_text": {"skillpack.commands.run"}}
+    (circle,) = cycles_in(package_graph(planted, "skillpack"))
+    assert {"skillpack.untrusted", "skillpack.commands"} <= set(circle.split(", "))
+
+
 def test_cycles_are_found():
     graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"d"}, "e": set()}
     assert cycles_in(graph) == {"b, c", "d"}
@@ -352,12 +376,6 @@ def test_only_the_servers_use_what_only_the_extras_install():
     outside = [path for path in sources("skillpack") if not path.is_relative_to(HOSTS)]
     used = {p.name: {name for _, name in imports_in(p).anywhere} for p in outside}
     assert {name: names & SERVERS for name, names in used.items() if names & SERVERS} == {}
-
-
-def test_the_servers_options_load_click_and_nothing_else_that_is_heavy():
-    """``skillpack mcp --help`` works without the extra."""
-    names = {name for _, name in imports_in(HOSTS / "options.py").at_load}
-    assert names & HEAVY == {"click"}
 
 
 def test_skill_scripts_load_the_engine_only_when_they_execute():

@@ -8,6 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from skillpack.authoring.skill_rules import Finding
     from skillpack.authoring.validation import Report, validate
+    from skillpack.exceptions import SkillNotFoundError, SkillpackError, SkillVersionNotFoundError
     from skillpack.execution.runner import Call, Runner
     from skillpack.execution.worker_pool import WorkerPool
     from skillpack.pipelines.pipeline import check_pipeline, load_pipeline
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from skillpack.registry.migrations import Migration, SkillVersionManager
     from skillpack.registry.skill_registry import SkillInfo, SkillRegistry, global_registry, skill
     from skillpack.skills.catalog import Catalog, Shadowed, Skipped, scan
-    from skillpack.skills.exceptions import SkillNotFoundError, SkillpackError, SkillVersionNotFoundError
     from skillpack.skills.layer1 import Budget, Layer1
     from skillpack.skills.loader import SkillLoader
     from skillpack.skills.resources import Resource, read_resource
@@ -82,11 +82,11 @@ _HOMES = {
     "SkillDefinition": "registry.definitions",
     "SkillInfo": "registry.skill_registry",
     "SkillLoader": "skills.loader",
-    "SkillNotFoundError": "skills.exceptions",
+    "SkillNotFoundError": "exceptions",
     "SkillRegistry": "registry.skill_registry",
     "SkillVersionManager": "registry.migrations",
-    "SkillVersionNotFoundError": "skills.exceptions",
-    "SkillpackError": "skills.exceptions",
+    "SkillVersionNotFoundError": "exceptions",
+    "SkillpackError": "exceptions",
     "Skipped": "skills.catalog",
     "ToolDeclaration": "registry.declaration",
     "ToolFault": "registry.declaration",

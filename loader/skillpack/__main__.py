@@ -16,7 +16,7 @@ import click
 
 import skillpack.commands
 from skillpack.commands import SKILLS_DIR, fail
-from skillpack.skills.exceptions import SkillpackError
+from skillpack.exceptions import SkillpackError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

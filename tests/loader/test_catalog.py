@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from skillpack.authoring.validation import frontmatter_findings
 from skillpack.skills.catalog import scan
 from skillpack.skills.strict_frontmatter import MAX_FILE_BYTES
 
@@ -48,8 +49,8 @@ def test_a_skill_without_a_name_goes_by_its_folders(write_skill, tmp_path, writt
     assert catalog.skipped == ()
     skill = catalog.skills[folder]
     assert (skill.is_unnamed, catalog.skills["good"].is_unnamed) == (True, False)
-    assert ("warning", "name-missing") in {(finding.level, finding.rule) for finding in skill.findings}
-    assert any(finding.rule == "name-form" for finding in skill.findings) == (folder == "My_Skill")
+    assert ("warning", "name-missing") in {(finding.level, finding.rule) for finding in frontmatter_findings(skill)}
+    assert any(finding.rule == "name-form" for finding in frontmatter_findings(skill)) == (folder == "My_Skill")
 
 
 def test_of_an_unnamed_skill_and_one_that_declares_its_name_the_first_path_wins(write_skill, tmp_path):
@@ -104,7 +105,7 @@ def test_a_linked_skill_folder_works_and_its_resources_are_its_own(write_skill, 
     skill = scan([tmp_path / "skills"]).skills["linked"]
     assert skill.dir == str(tmp_path / "skills" / "linked")
     assert skill.resources == ["scripts/x.py"]
-    assert skill.findings == []
+    assert frontmatter_findings(skill) == []
 
 
 def test_links_that_lead_back_end_the_search_there(write_skill, tmp_path):
@@ -189,7 +190,7 @@ def test_tools_without_a_skill_file_are_reported(write_skill, tmp_path, declarat
 def test_a_skill_that_departs_from_the_specification_is_used_all_the_same_and_reported(write_skill, tmp_path):
     write_skill("folder", f"---\nname: Other Name\ndescription: <{'x' * 1100}\n---\n")
     skill = scan([tmp_path / "skills"]).skills["Other Name"]
-    assert [(finding.level, finding.rule) for finding in skill.findings] == [
+    assert [(finding.level, finding.rule) for finding in frontmatter_findings(skill)] == [
         ("error", "name-form"),
         ("error", "description-length"),
         ("error", "description-brackets"),
@@ -201,7 +202,7 @@ def test_an_unquoted_colon_is_a_warning_of_a_usable_skill(write_skill, tmp_path)
     write_skill("folder", "---\nname: folder\ndescription: Use when: asked\n---\n")
     skill = scan([tmp_path / "skills"]).skills["folder"]
     assert skill.description == "Use when: asked"
-    assert [(finding.level, finding.rule) for finding in skill.findings] == [("warning", "yaml-colon")]
+    assert [(finding.level, finding.rule) for finding in frontmatter_findings(skill)] == [("warning", "yaml-colon")]
 
 
 def test_scanning_runs_nothing_of_a_skill(write_skill, tmp_path):

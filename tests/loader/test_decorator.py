@@ -16,10 +16,10 @@ from pydantic import BaseModel, Field
 from typing_extensions import NotRequired, Required
 
 from skillpack import global_registry, skill
+from skillpack.exceptions import RegistryError
 from skillpack.execution.in_process import call
 from skillpack.registry.schema_check import schema_problems
 from skillpack.registry.signature_schema import describe
-from skillpack.skills.exceptions import RegistryError
 from skillscript.envelope import SkillError, SkillResult, to_json
 from skillscript.schema import find_faults
 

@@ -19,7 +19,7 @@ from skillpack import SkillLoader, find_tools, validate
 from skillpack.__main__ import command as skillpack
 from skillpack.copies.skill_copy import copy_of
 from skillpack.copies.writing import archive_bytes, changes_of, export_skills
-from skillpack.skills.exceptions import CopyError, SkillpackError
+from skillpack.exceptions import CopyError, SkillpackError
 
 ROOT = Path(__file__).parents[2]
 SKILLS = sorted(path.parent.name for path in (ROOT / "skills").glob("*/SKILL.md"))

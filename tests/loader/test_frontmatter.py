@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skillpack.skills.exceptions import SkillFileError
+from skillpack.exceptions import SkillFileError
 from skillpack.skills.strict_frontmatter import (
     MAX_FRONTMATTER_CHARACTERS,
     StrictHandler,

@@ -20,7 +20,7 @@ from skillpack.copies import folder_swap, installation
 from skillpack.copies.host_folders import PROJECT, USER, host_folders
 from skillpack.copies.installation import install, uninstall, update
 from skillpack.copies.installed_skill import installed_skill
-from skillpack.skills.exceptions import InstallError, RootError
+from skillpack.exceptions import InstallError, RootError
 
 NAMES = ("alpha", "beta")
 

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from skillpack import find_tools, scan
+from skillpack.exceptions import SkillNotFoundError, SkillVersionNotFoundError, VersionError
 from skillpack.registry.definitions import SkillDefinition
 from skillpack.registry.skill_registry import SkillInfo, SkillRegistry
-from skillpack.skills.exceptions import SkillNotFoundError, SkillVersionNotFoundError, VersionError
 
 
 def skill(name, version="1.0.0", **more):

@@ -15,7 +15,7 @@ import forked
 from skillpack import SkillLoader, find_tools
 from skillpack.authoring.scaffold import Plan, default_tool, write_skill
 from skillpack.authoring.validation import validate
-from skillpack.skills.exceptions import ScaffoldError
+from skillpack.exceptions import ScaffoldError
 
 
 def skillpack(*arguments, cwd):

@@ -10,8 +10,8 @@ import pytest
 
 from forked import skillpack
 from skillpack import SkillLoader
-from skillpack.search.relevance import MAX_TERMS, folded, terms_of
-from skillpack.search.search import search
+from skillpack.relevance import MAX_TERMS, folded, terms_of
+from skillpack.skills.search import search
 
 PACKS = SkillLoader(Path(__file__).parents[2] / "skills")
 SECOND = {"how well do M1 and M2 match"}  # second before and after

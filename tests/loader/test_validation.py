@@ -11,7 +11,7 @@ import pytest
 from forked import skillpack
 from skillpack.authoring.skill_rules import HOSTS
 from skillpack.authoring.validation import validate
-from skillpack.skills.exceptions import RootError
+from skillpack.exceptions import RootError
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skillpack.exceptions import MigrationError, VersionError
 from skillpack.registry.migrations import Migration, SkillVersionManager
 from skillpack.registry.versions import latest, parse_version, satisfies
-from skillpack.skills.exceptions import MigrationError, VersionError
 
 # The example chain of semver.org, clause 11, with neighbours.
 ASCENDING = [

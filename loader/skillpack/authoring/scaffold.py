@@ -10,7 +10,7 @@ import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillpack.authoring.skill_rules import MAX_DESCRIPTION, name_problem
-from skillpack.skills.exceptions import ScaffoldError
+from skillpack.exceptions import ScaffoldError
 from skillpack.skills.strict_frontmatter import write
 from skillscript.faults import sentences
 

@@ -213,7 +213,7 @@ def host_field_findings(fields: Mapping[str, Any]) -> Iterator[Finding]:
 
 def type_findings(header: str) -> Iterator[Finding]:
     """Yield the values that typed YAML does not read as text; none for a header that had to be repaired."""
-    from skillpack.skills.exceptions import YamlError
+    from skillpack.exceptions import YamlError
     from skillpack.untrusted.strict_yaml import load_typed_mapping
 
     try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from skillpack.authoring.skill_rules import (
     HOSTS,
     LEVELS,
+    UNNAMED,
     YAML_READERS,
     Finding,
     body_findings,
@@ -23,8 +24,8 @@ from skillpack.authoring.skill_rules import (
     type_findings,
     warning,
 )
+from skillpack.exceptions import RootError, SkillFileError
 from skillpack.skills.catalog import scan
-from skillpack.skills.exceptions import RootError, SkillFileError
 from skillpack.skills.layer1 import estimate_tokens
 from skillpack.skills.skill_md import OUTPUT_FOLDERS, RESOURCE_FOLDERS, SKILL_FILE, read_skill_file
 from skillpack.skills.strict_frontmatter import decode, parse, split
@@ -102,6 +103,13 @@ def validate(path: str | os.PathLike[str], strict: Iterable[str] = ()) -> Report
     judged = [_judged(finding, hosts) for finding in found]
     judged.sort(key=lambda finding: (finding.path, LEVELS.index(finding.level), finding.line or 0, finding.rule))
     return Report(root, tuple(catalog.skills), tuple(judged))
+
+
+def frontmatter_findings(skill: Skill) -> list[Finding]:
+    """Return the findings on the frontmatter of a usable skill."""
+    found = field_findings(skill.fields, os.path.basename(skill.dir))
+    unnamed = [warning("name-missing", UNNAMED)] if skill.is_unnamed else []
+    return [*found, *unnamed, *(warning("yaml-colon", repair, YAML_READERS) for repair in skill.repairs)]
 
 
 def skill_findings(skill: Skill) -> list[Finding]:

@@ -88,7 +88,7 @@ def json_argument(name: str, text: str) -> Any:
     Raises:
         SkillError: INVALID_PARAM if it cannot be read or is not JSON.
     """
-    from skillpack.skills.exceptions import FileRefusedError
+    from skillpack.exceptions import FileRefusedError
     from skillpack.untrusted.file_access import read_bounded
     from skillscript.envelope import SkillError
     from sturdy.strict_json import MAX_BYTES, NotJsonError, parse_json

@@ -58,6 +58,7 @@ def examine(catalog: Catalog, tools: Tools) -> dict[str, Any]:
         catalog: Result of a scan.
         tools: The tools of the skills in it.
     """
+    from skillpack.authoring.validation import frontmatter_findings
     from skillpack.registry.skill_registry import SkillRegistry
 
     return {
@@ -68,7 +69,7 @@ def examine(catalog: Catalog, tools: Tools) -> dict[str, Any]:
                 "name": skill.name,
                 "path": skill.path,
                 "tools": [tool.id for tool in tools.of_skill(skill.name)],
-                "findings": [finding.to_json() for finding in skill.findings],
+                "findings": [finding.to_json() for finding in frontmatter_findings(skill)],
             }
             for skill in catalog.skills.values()
         ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from skillpack.commands import SKILLS_DIR, fail
-from skillpack.hosts.options import LISTENING, SERVING, Listening, Serving
+from skillpack.commands._servers import LISTENING, SERVING, Listening, Serving
 
 
 @click.command("http")

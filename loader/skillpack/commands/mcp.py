@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skillpack.commands import SKILLS_DIR, fail
-from skillpack.hosts.options import LISTENING, SERVING, Listening, Serving
+from skillpack.commands._servers import LISTENING, SERVING, Listening, Serving
 
 if TYPE_CHECKING:
     from skillpack.hosts.served_schemas import NameStyle
@@ -64,7 +64,7 @@ def command(
                 f"skillpack: {tool_id} is served as {name}; its plain name is another tool's or too long", err=True
             )
         if access is not None:
-            run_http(pack, tool_names, access, listening)
+            run_http(pack, tool_names, access, listening.port, listening.max_body)
         else:
             run_stdio(pack, tool_names)
 

@@ -30,8 +30,8 @@ def check(skills_dirs: tuple[str, ...], file: str) -> None:
 
     Exit code: 2 if it cannot run; 0 with warnings only.
     """
+    from skillpack.exceptions import PipelineError
     from skillpack.pipelines.pipeline import check_pipeline, load_pipeline
-    from skillpack.skills.exceptions import PipelineError
 
     loader = open_loader(skills_dirs)
     try:
@@ -63,10 +63,10 @@ def run(skills_dirs: tuple[str, ...], file: str, inputs: str, state: Path | None
 
     Exit code: as for 'skillpack run'; 1 if a step reports that the design violates something.
     """
+    from skillpack.exceptions import PipelineError
     from skillpack.execution.runner import Runner
     from skillpack.pipelines.pipeline import load_pipeline
     from skillpack.pipelines.pipeline_run import RunOptions, run_pipeline
-    from skillpack.skills.exceptions import PipelineError
     from skillscript.envelope import ErrorCode, SkillError, SkillResult
     from skillscript.runtime import Stopped, error_of, stop_on_signals
 
@@ -93,7 +93,7 @@ def _located(loader: SkillLoader, file: str) -> str:
     """Return the path of FILE: FILE itself if it exists, or else a path inside the skill that its first part names."""
     skill, _, inner = file.partition("/")
     if not Path(file).exists() and inner and skill in loader.skills:
-        from skillpack.skills.exceptions import PipelineError
+        from skillpack.exceptions import PipelineError
         from skillpack.untrusted.file_access import inside
 
         path = str(Path(loader.skills[skill].dir) / inner)

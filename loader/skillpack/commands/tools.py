@@ -19,8 +19,8 @@ def command(skills_dirs: tuple[str, ...], tool: str | None, as_json: bool) -> No
 
     Exit code: 1 if a dependency of a tool is missing, has another version or is cyclic.
     """
+    from skillpack.exceptions import RegistryError
     from skillpack.registry.skill_registry import SkillRegistry
-    from skillpack.skills.exceptions import RegistryError
     from skillpack.untrusted.plain_text import one_line
 
     tools = open_tools(open_loader(skills_dirs))

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from skillpack.skills.exceptions import RootError
+from skillpack.exceptions import RootError
 from skillscript.faults import sentences
 from sturdy.near_names import did_you_mean
 

@@ -11,7 +11,7 @@ from skillpack.copies.folder_swap import discard, locked, remove, replace_with_s
 from skillpack.copies.installed_skill import installed_skill, installed_skills
 from skillpack.copies.skill_copy import MANIFEST, copy_of, manifest_in
 from skillpack.copies.writing import write_folder
-from skillpack.skills.exceptions import CopyError, InstallError
+from skillpack.exceptions import CopyError, InstallError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.copies.skill_copy import MANIFEST, MAX_FILE_BYTES, manifest_in
-from skillpack.skills.exceptions import FileRefusedError
+from skillpack.exceptions import FileRefusedError
 from skillpack.untrusted.file_access import read_bounded
 
 if TYPE_CHECKING:

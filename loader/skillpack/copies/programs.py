@@ -21,7 +21,7 @@ from skillpack.copies.requirements import (
     required_by,
 )
 from skillpack.copies.script_header import ScriptHeader, read_header, with_header
-from skillpack.skills.exceptions import CopyError
+from skillpack.exceptions import CopyError
 from skillpack.skills.roots import bundled_root
 from skillpack.untrusted.file_access import inside
 from skillscript.install import install_command

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from skillpack.skills.exceptions import CopyError
+from skillpack.exceptions import CopyError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from skillpack.authoring.skill_rules import name_problem
 from skillpack.copies.packages import own_distribution, project_folder
 from skillpack.copies.programs import Programs, copied_programs, is_program
 from skillpack.copies.requirements import distribution
-from skillpack.skills.exceptions import CopyError, FileRefusedError
+from skillpack.exceptions import CopyError, FileRefusedError
 from skillpack.skills.skill_md import OUTPUT_FOLDERS
 from skillpack.untrusted.file_access import inside, read_bounded
 from skillpack.untrusted.plain_text import CONTROL, HIDING

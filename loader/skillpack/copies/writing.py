@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from skillpack.copies.folder_swap import discard, locked, replace_with_staged, staging
 from skillpack.copies.installed_skill import MAX_MANIFEST_BYTES, installed_skill
 from skillpack.copies.skill_copy import MANIFEST, copy_of, manifest_in
-from skillpack.skills.exceptions import CopyError
+from skillpack.exceptions import CopyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

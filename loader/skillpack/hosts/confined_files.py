@@ -16,7 +16,7 @@ import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from skillpack.skills.exceptions import FileRefusedError
+from skillpack.exceptions import FileRefusedError
 from skillpack.untrusted.file_access import inside
 from sturdy.atomic_files import replace_file
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from skillpack.skills.exceptions import SkillpackError
+from skillpack.exceptions import SkillpackError
 from sturdy.atomic_files import replace_file
 
 if TYPE_CHECKING:

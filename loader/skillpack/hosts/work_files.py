@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from skillpack.exceptions import FileRefusedError
 from skillpack.execution.limits import is_path, named_paths
 from skillpack.hosts.confined_files import MAX_PATH, name_fault, open_inside, write_inside
 from skillpack.hosts.media_types import known_type
-from skillpack.skills.exceptions import FileRefusedError
 from skillpack.untrusted.file_access import is_text_name
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skillpack.exceptions import FileRefusedError, PipelineError
 from skillpack.execution.tool_choice import choose
 from skillpack.pipelines.pipeline import check_pipeline
 from skillpack.pipelines.references import LostReferenceError, resolve
-from skillpack.skills.exceptions import FileRefusedError, PipelineError
 from skillpack.untrusted.file_access import read_bounded
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
 from skillscript.schema import find_faults, validate

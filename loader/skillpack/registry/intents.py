@@ -2,7 +2,7 @@
 
 A skill serves an intent when one of its tags or its name is the intent (case, blanks and punctuation do not matter).
 Only when no skill has such a tag, those count of which a tag occurs in the intent's words, or the intent in a tag's;
-words count in all their forms, as in ``skillpack search`` (``skillpack.search.relevance``).
+words count in all their forms, as in ``skillpack search`` (``skillpack.relevance``).
 
 The rank is decided by, in this order:
 
@@ -21,15 +21,15 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from skillpack.search.relevance import MAX_TERMS, Fields, folded, terms_of, words_of
-from skillpack.search.relevance import rank as rank_texts
+from skillpack.relevance import MAX_TERMS, Fields, folded, terms_of, words_of
+from skillpack.relevance import rank as rank_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from skillpack.registry.definitions import SkillDefinition
     from skillpack.registry.dependencies import DependencyProblem
-    from skillpack.search.relevance import Term
+    from skillpack.relevance import Term
 
 _SIZES = {"small": 0, "medium": 1, "large": 2}
 _UNDECLARED = "medium"

@@ -23,8 +23,8 @@ from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from skillpack.exceptions import MigrationError
 from skillpack.registry.versions import parse_version
-from skillpack.skills.exceptions import MigrationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

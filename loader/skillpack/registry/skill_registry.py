@@ -6,9 +6,9 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from skillpack.exceptions import RegistryError, SkillNotFoundError, SkillVersionNotFoundError, VersionError
 from skillpack.registry.definitions import SkillDefinition
 from skillpack.registry.versions import check_requirement, latest, parse_version
-from skillpack.skills.exceptions import RegistryError, SkillNotFoundError, SkillVersionNotFoundError, VersionError
 from sturdy.near_names import did_you_mean
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from skillpack.skills.exceptions import VersionError
+from skillpack.exceptions import VersionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

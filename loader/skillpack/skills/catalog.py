@@ -15,7 +15,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillpack.skills.exceptions import SkillFileError
+from skillpack.exceptions import SkillFileError
 from skillpack.skills.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE, SKILL_FILE, Skill, read_skill
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from skillpack.exceptions import ResourceError, SkillFileError
 from skillpack.skills.catalog import Catalog, scan
-from skillpack.skills.exceptions import ResourceError, SkillFileError
 from skillpack.skills.layer1 import layer1
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class SkillLoader:
             return _failure(str(error), near_names(path, skill.resources, parts=True))
 
     def search(self, query: str, *, limit: int = 10) -> dict[str, Any]:
-        """Return the skills that fit ``query`` best, as the answer of a tool; see ``skillpack.search.search``.
+        """Return the skills that fit ``query`` best, as the answer of a tool; see ``search``.
 
         ``{"success": True, "data": {"skills": [{"name", "description", "score", "excerpt"}], "total"}}``.
 
@@ -159,7 +159,7 @@ class SkillLoader:
             query: Words of the task.
             limit: Maximum number of skills to return.
         """
-        from skillpack.search.search import search
+        from skillpack.skills.search import search
 
         matches, total = search(self.skills.values(), query, limit)
         return {"success": True, "data": {"skills": [match.to_json() for match in matches], "total": total}}

@@ -9,7 +9,7 @@ import ntpath
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillpack.skills.exceptions import FileRefusedError, ResourceError
+from skillpack.exceptions import FileRefusedError, ResourceError
 from skillpack.untrusted.file_access import inside, read_bounded
 
 if TYPE_CHECKING:

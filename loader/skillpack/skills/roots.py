@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillpack.skills.exceptions import RootError
+from skillpack.exceptions import RootError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

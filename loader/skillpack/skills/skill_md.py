@@ -9,13 +9,11 @@ import os
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillpack.skills.exceptions import FileRefusedError, SkillFileError
+from skillpack.exceptions import FileRefusedError, SkillFileError
 from skillpack.untrusted.file_access import inside, read_bounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-    from skillpack.authoring.skill_rules import Finding
 
 SKILL_FILE = "SKILL.md"
 DECLARATION_FILE = "skill.yaml"
@@ -60,15 +58,6 @@ class Skill(NamedTuple):
         from skillpack.untrusted.plain_text import one_line
 
         return one_line(text)
-
-    @property
-    def findings(self) -> list[Finding]:
-        """Return the findings on the frontmatter; none of them makes the skill unusable."""
-        from skillpack.authoring.skill_rules import UNNAMED, YAML_READERS, field_findings, warning
-
-        found = field_findings(self.fields, os.path.basename(self.dir))
-        unnamed = [warning("name-missing", UNNAMED)] if self.is_unnamed else []
-        return [*found, *unnamed, *(warning("yaml-colon", repair, YAML_READERS) for repair in self.repairs)]
 
     @property
     def body(self) -> str:

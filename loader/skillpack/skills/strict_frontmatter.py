@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import frontmatter
 from frontmatter.default_handlers import YAMLHandler
 
-from skillpack.skills.exceptions import SkillFileError, YamlError
+from skillpack.exceptions import SkillFileError, YamlError
 from skillpack.untrusted.strict_yaml import dump_mapping, load_text_mapping
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import os
 import stat
 
-from skillpack.skills.exceptions import FileRefusedError
+from skillpack.exceptions import FileRefusedError
 
 _OPEN_FLAGS = (
     os.O_RDONLY

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from skillpack.skills.exceptions import YamlError
+from skillpack.exceptions import YamlError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

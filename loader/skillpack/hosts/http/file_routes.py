@@ -13,10 +13,10 @@ from fastapi import Header, HTTPException, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, Field
 
+from skillpack.exceptions import FileRefusedError
 from skillpack.hosts.confined_files import FileExistsAlreadyError
 from skillpack.hosts.media_types import BYTES, media_type
 from skillpack.hosts.work_files import MAX_LISTED, OpenFile, WorkFile
-from skillpack.skills.exceptions import FileRefusedError
 from skillscript.envelope import to_json
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
     from skillpack.hosts.guard import Access
-    from skillpack.hosts.options import Listening
     from skillpack.hosts.pack import Pack
     from skillpack.hosts.served_schemas import NameStyle
 
@@ -60,7 +59,7 @@ def run_stdio(pack: Pack, style: NameStyle) -> None:
     serve(sdk_server(PackServer(pack, Calls(pack.max_workers), style)), pack)
 
 
-def run_http(pack: Pack, style: NameStyle, access: Access, listening: Listening) -> None:
+def run_http(pack: Pack, style: NameStyle, access: Access, port: int, max_body: int) -> None:
     """Serve any number of clients over streamable HTTP at ``/mcp``."""
     from mcp.server.transport_security import TransportSecuritySettings
 
@@ -70,9 +69,9 @@ def run_http(pack: Pack, style: NameStyle, access: Access, listening: Listening)
     server = sdk_server(PackServer(pack, Calls(pack.max_workers), style))
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the guard checks
     app = server.streamable_http_app(
-        streamable_http_path=PATH, transport_security=unchecked, max_request_body_size=listening.max_body
+        streamable_http_path=PATH, transport_security=unchecked, max_request_body_size=max_body
     )
-    serve(Guard(app, access, max_body=listening.max_body), access, listening.port, path=PATH)
+    serve(Guard(app, access, max_body=max_body), access, port, path=PATH)
 
 
 def sdk_server(pack_server: PackServer) -> Server[Any]:

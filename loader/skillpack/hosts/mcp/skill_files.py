@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from skillpack.authoring.skill_rules import MAX_NAME, NAME
-from skillpack.skills.exceptions import FileRefusedError, ResourceError, SkillFileError, YamlError
+from skillpack.exceptions import FileRefusedError, ResourceError, SkillFileError, YamlError
 from skillpack.skills.resources import read_resource
 from skillpack.skills.skill_md import OUTPUT_FOLDERS, SKILL_FILE
 from skillpack.skills.strict_frontmatter import MAX_FILE_BYTES, decode, split

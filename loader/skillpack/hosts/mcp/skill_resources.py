@@ -6,11 +6,11 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from skillpack.exceptions import ResourceError
 from skillpack.hosts.mcp import skill_files, work_resources
 from skillpack.hosts.mcp.work_resources import NotServedError
 from skillpack.hosts.media_types import media_type
 from skillpack.hosts.work_files import WorkFile
-from skillpack.skills.exceptions import ResourceError
 from skillpack.skills.skill_md import SKILL_FILE
 
 if TYPE_CHECKING:

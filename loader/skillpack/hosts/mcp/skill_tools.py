@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillpack.hosts.lean_schemas import lean_input
 from skillpack.hosts.served_schemas import ANSWER
-from skillpack.search.relevance import MAX_QUERY
+from skillpack.relevance import MAX_QUERY
 from skillpack.skills.layer1 import Budget
 from skillpack.skills.resources import Resource
 from skillscript.envelope import to_json

@@ -6,12 +6,12 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any
 
+from skillpack.exceptions import FileRefusedError
 from skillpack.hosts.confined_files import FileExistsAlreadyError
 from skillpack.hosts.lean_schemas import lean_input
 from skillpack.hosts.mcp.work_resources import file_uri, links
 from skillpack.hosts.served_schemas import ANSWER
 from skillpack.hosts.work_files import WorkFile
-from skillpack.skills.exceptions import FileRefusedError
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
 from skillscript.faults import joined
 from skillscript.schema import fill_defaults, find_faults

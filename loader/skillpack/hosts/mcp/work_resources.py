@@ -6,8 +6,8 @@ import base64
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+from skillpack.exceptions import FileRefusedError, SkillpackError
 from skillpack.hosts.media_types import media_type, text_of
-from skillpack.skills.exceptions import FileRefusedError, SkillpackError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,15 +11,15 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillpack.search.relevance import MAX_TERMS, Fields, folded, rank, terms_of
-from skillpack.skills.exceptions import FileRefusedError, SkillFileError
+from skillpack.exceptions import FileRefusedError, SkillFileError
+from skillpack.relevance import MAX_TERMS, Fields, folded, rank, terms_of
 from skillpack.skills.skill_md import DECLARATION_FILE
 from skillpack.untrusted.file_access import read_bounded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from skillpack.search.relevance import Counter
+    from skillpack.relevance import Counter
     from skillpack.skills.skill_md import Skill
 
 _EXCERPT = 160

@@ -1,1 +1,0 @@
-"""Find the skills, and the pages in them, that fit words of a user."""
