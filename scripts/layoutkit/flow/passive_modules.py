@@ -1,11 +1,11 @@
 """Devices of a circuit that are not transistors: which are drawn together, and drawing them.
 
 Matched resistors of one flavour, width and length are one bank, matched capacitors of one plate one array, both with a
-common centroid. Symmetric pairs that match no other device are two equal modules. Other equal resistors share banks:
-those of a string whose inner nets nothing else uses lie in its order, up to four in each, others up to eight. Resistors
-whose ratio counts share a bank although their lengths differ, where bars of one length make up all of them. Bipolar
-transistors of one flavour on the same base and collector, as those of a bandgap are, share arrays. Any other device is
-a block of its own.
+common centroid. A symmetric pair that matches no other device is two equal modules, unless there are many such pairs of
+resistors: these share banks. Other equal resistors share banks: those of a string whose inner nets nothing else uses
+lie in its order, up to four in each, others up to eight. Resistors whose ratio counts share a bank although their
+lengths differ, where bars of one length make up all of them. Bipolar transistors of one flavour on the same base and
+collector, as those of a bandgap are, share arrays. Any other device is a block of its own.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ MOST_IN_RATIO = 16
 """Most resistors or strings in a ratio in one bank: each of their nets has a rail along the whole bank."""
 FEWEST_UNITS = 3
 """Fewest capacitors of equal plates on one net that are an array although nothing matches them."""
+MANY_PAIRS = 3
+"""Fewest symmetric pairs of equal resistors that share banks."""
 MOST_IDLE = 32
 """Most resistors of the netlist that are dummies in one bank."""
 HEADS_UM = 6.0
@@ -149,8 +151,11 @@ def group_passives(
             beside |= {one.id: tuple(around[:half]), other.id: tuple(around[half : 2 * half])}
             taken.update(device.id for device in around[: 2 * half])
     rest = [device for device in circuit.devices if device.id in bulks and device.id not in taken]
-    alone = {device.id: device for device in rest if device.kind.together == 1 or device.id in pairs}
-    banks, reasons = _ratio_banks(circuit, technology, [each for each in rest if each.id not in alone], bulks)
+    shared = _pairs_of_many(constraints, rest, bulks)
+    alone = {each.id: each for each in rest if each.kind.together == 1 or each.id in pairs - shared.keys()}
+    banks, reasons = _ratio_banks(
+        circuit, technology, [each for each in rest if each.id not in alone and each.id not in shared], bulks
+    )
     groups += banks
     notes += reasons
     in_banks = {device.id for bank in banks for device in (*bank.devices, *bank.guards)}
@@ -162,6 +167,7 @@ def group_passives(
             groups.append(_with_strings(_group(technology, bank, bulks[bank[0].id]), [bank]))
         in_strings = {device.id for string in strings for device in string}
         single = [device for device in part if device.id not in in_strings]
+        single.sort(key=lambda device: shared.get(device.id, len(shared)))
         groups += [_group(technology, bank, bulks[part[0].id]) for bank in _in_banks(single)]
     placed = pairs | constraints.devices_in(*OF_PLACES)
     for part in _in_parallel([device for device in alone.values() if device.id not in placed]):
@@ -176,6 +182,19 @@ def group_passives(
         for name, device in alone.items()
     ]
     return tuple(groups), tuple(notes)
+
+
+def _pairs_of_many(constraints: Constraints, free: Sequence[Device], bulks: Mapping[str, str]) -> dict[str, int]:
+    """Return the devices of pairs of which a circuit has many equal ones, by id, with the number of their pair.
+
+    They share banks as other equal devices do, images in one: as modules of their own, each with a ring, they would
+    take several times the area.
+    """
+    own = {device.id: device for device in free if device.kind.together > 1}
+    pairs = [pair for group in constraints.symmetry for pair in group.pairs if own.keys() >= set(pair)]
+    number = {name: count for count, pair in enumerate(pairs) for name in pair}
+    parts = _alike([own[name] for name in number], bulks)
+    return {device.id: number[device.id] for part in parts if len(part) >= 2 * MANY_PAIRS for device in part}
 
 
 def _images(circuit: Circuit, constraints: Constraints) -> dict[str, Device]:

@@ -7,7 +7,7 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist
-from layoutkit.circuit.constraints import Constraints, MatchedGroup
+from layoutkit.circuit.constraints import Constraints, MatchedGroup, SymmetryGroup
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.draw.generators import BlockSpec, draw_block
 from layoutkit.errors import UnsupportedOperationError
@@ -184,6 +184,20 @@ def test_matched_groups_of_a_file_are_obeyed_and_splits_reported(tmp_path):
     ]
     assert len(notes) == 1
     assert "XC1 XC2 is drawn in 2 blocks" in notes[0]
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(2, [1, 1, 1, 1]), (3, [6]), (7, [6, 8])])
+def test_many_symmetric_pairs_of_equal_resistors_share_banks(tmp_path, count, sizes):
+    cards = [
+        f"XR{side}{i} {side}{i} t vss sky130_fd_pr__res_high_po w=0.35 l=10\n" for side in "ab" for i in range(count)
+    ]
+    text = f".subckt x t vss {' '.join(card.split()[1] for card in cards)}\n" + "".join(cards) + ".ends\n"
+    pairs = tuple((f"XRa{i}", f"XRb{i}") for i in range(count))
+    circuit = mapped(tmp_path, text).circuit
+    groups, _ = group_passives(circuit, load("sky130A"), Constraints(symmetry=(SymmetryGroup(pairs=pairs),)))
+    assert sorted(len(group.devices) for group in groups) == sizes
+    drawn = [{device.id for device in group.devices} for group in groups if len(group.devices) > 1]
+    assert all(bank >= set(pair) for pair in pairs for bank in drawn if bank & set(pair))
 
 
 @pytest.mark.parametrize("technology", ["generic", "sg13g2"])
