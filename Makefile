@@ -1,6 +1,6 @@
 # make demo         a five-transistor OTA netlist becomes a verified sky130A layout in build/demo/
 # make test-quick   the quick tests
-# make test         all tests
+# make test         the tests of the source; make check runs those of copies, packages and other programs too
 # make help         everything else
 
 PYTHON ?= python3
@@ -58,8 +58,8 @@ demo: $(VENV)/.installed ## Turn a 5T OTA netlist into a DRC- and LVS-clean sky1
 	  --netlist-path skills/netlist-to-gds/assets/ota_5t.spice \
 	  --technology sky130A --workspace $(DEMO) > $(DEMO)/envelope.json
 
-test: $(VENV)/.installed-dev ## Run all tests (about 8 minutes on two idle cores)
-	@$(PYTEST)
+test: $(VENV)/.installed-dev ## Run the tests (about 5 minutes on two idle cores): all but those of copies, packages and other programs
+	@$(PYTEST) --inner
 
 test-quick: $(VENV)/.installed-dev ## Run the quick tests (1 to 2 minutes): no servers, no foreign programs, few whole layouts
 	@$(PYTEST) -n 2 --quick
@@ -79,7 +79,7 @@ types: $(VENV)/.installed-dev
 docs: $(VENV)/.installed-dev ## Build the documentation site in build/site/ (half a minute; it lays out one OTA)
 	@$(BIN)/python -m mkdocs build --strict --quiet
 
-coverage: $(VENV)/.installed-dev ## Run all tests and print how much of each room they execute
+coverage: $(VENV)/.installed-dev ## Run all tests (10 to 16 minutes) and print how much of each room they execute
 	@rm -rf build/coverage
 	@$(PYTEST) --cov --cov-report=
 	@$(BIN)/python tests/coverage_table.py

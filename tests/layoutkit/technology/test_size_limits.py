@@ -134,18 +134,23 @@ def test_generators_refuse_sides_longer_than_a_millimetre():
             refused(lambda make=make, size=size: make(technology, "X1", make.__name__, size))
 
 
-@pytest.mark.parametrize("value", [".nan", ".inf", "-.inf", "9" * 400, "1e300", "1.0e+300", "1.0e-300", "1e13"])
-@pytest.mark.parametrize("place", ["dbu_um", "grid_um", "nmos", "rule"])
-def test_numbers_of_technology_files_are_finite_and_within_a_range(tmp_path, place, value):
+@pytest.fixture(scope="module", params=["dbu_um", "grid_um", "nmos", "rule"])
+def text_with_a_place(request):
+    """Return a technology file in which one number is the word HERE."""
     data = yaml.safe_load((SHIPPED / "sky130A.yaml").read_text())
-    if place == "rule":
+    if request.param == "rule":
         next(rule for rule in data["rules"] if isinstance(rule.get("value"), float))["value"] = "HERE"
-    elif place == "nmos":
+    elif request.param == "nmos":
         next(entry for entry in data["devices"].values() if entry["type"] == "nmos")["min_l"] = "HERE"
     else:
-        data[place] = "HERE"
+        data[request.param] = "HERE"
+    return yaml.safe_dump(data)
+
+
+@pytest.mark.parametrize("value", [".nan", ".inf", "-.inf", "9" * 400, "1e300", "1.0e+300", "1.0e-300", "1e13"])
+def test_numbers_of_technology_files_are_finite_and_within_a_range(tmp_path, text_with_a_place, value):
     path = tmp_path / "own.yaml"
-    path.write_text(yaml.safe_dump(data).replace("HERE", value))
+    path.write_text(text_with_a_place.replace("HERE", value))
     assert refused(lambda: load(str(path)))
     with suppress(LayoutkitError):
         assert validate(str(path)).faults
