@@ -154,7 +154,7 @@ class _Fixed:
 
     def outer_edge(self, way: Way) -> int:
         """Return how far the metal above the lowest layers reaches to one side. [dbu]"""
-        return int(way.highs(self._above).max(initial=-FREE))
+        return int(np.max(way.highs(self._above), initial=-FREE))
 
     def beyond(self, way: Way, distance: int) -> Iterator[tuple[str, Piece]]:
         """Yield net and rectangle of what reaches further to one side than a distance. [dbu]"""

@@ -155,7 +155,7 @@ def overlaps(one: Integers, other: Integers, cell: int) -> tuple[Integers, Integ
     if not len(one) or not len(other):
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, 4), np.int64)
     origin = np.minimum(one[:, :2].min(axis=0), other[:, :2].min(axis=0))
-    wide = int(max(one[:, 2].max(), other[:, 2].max()) - origin[0]) // cell + 2
+    wide = int(max(np.max(one[:, 2]), np.max(other[:, 2])) - origin[0]) // cell + 2
     here, near = (_in_cells(boxes, origin, cell, wide) for boxes in (one, other))
     order = np.argsort(near[0], kind="stable")
     keys, numbers = near[0][order], near[1][order]

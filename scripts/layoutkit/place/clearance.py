@@ -148,7 +148,7 @@ class Clearances:
                 for bare, whole in zip((first, second), blocks, strict=True)
             )
         )
-        return int(self.gaps(blocks, inside=shared)[:2, 4:6].max()) + margins
+        return int(np.max(self.gaps(blocks, inside=shared)[:2, 4:6])) + margins
 
     def oxide(self, block: Block) -> frozenset[str]:
         """Return the covers (thick oxide) that are drawn over ``block``."""
