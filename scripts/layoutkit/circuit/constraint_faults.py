@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Outline,
         PortSide,
         ProximityGroup,
+        SubstrateNets,
         SymmetryGroup,
     )
 
@@ -202,6 +203,11 @@ class _Judge:
         """Judge the stated supplies."""
         for kind, fault, net in supply_faults(self._circuit, entry) if self._circuit else ():
             self._report(f"{path.partition('[')[0]}.{kind}", fault, net)
+
+    def substrate_nets(self, path: str, entry: SubstrateNets) -> None:
+        """Judge the grounds that meet in the substrate."""
+        for name in entry.nets:
+            self._net(f"{path.partition('[')[0]}.nets", name)
 
     def port_sides(self, path: str, entry: PortSide) -> None:
         """Judge the side of one port."""

@@ -1,8 +1,8 @@
 """Layout constraints of a circuit: one object and its JSON file.
 
 Recognition, a user's file or a model's suggestion fill a ``Constraints``; the placer and the router obey it. The file
-is what ``plan.suggest_constraints`` writes, every section optional. Where it states ``supplies`` and none of the first
-six, recognition with these supplies completes it::
+is what ``plan.suggest_constraints`` writes, every section optional. Where it states ``supplies`` or ``substrate_nets``
+and none of the first six, recognition completes it::
 
     {"symmetry": [{"pairs": [["M1", "M2"]], "self_symmetric": ["M5"], "net_pairs": [["inp", "inn"]], "reason": "..."}],
      "matching": [{"devices": ["M1", "M2"], "arrangement": "auto", "reason": "..."}],
@@ -18,7 +18,8 @@ six, recognition with these supplies completes it::
      "net_separations": [{"nets": ["inp", "out"], "reason": "..."}],
      "device_currents": [{"device": "M5", "current": 0.001, "reason": "..."}],
      "port_sides": [{"port": "inp", "side": "left", "order": 1, "reason": "..."}],
-     "supplies": {"power": ["vin"], "ground": ["gnd"], "reason": "..."}}
+     "supplies": {"power": ["vin"], "ground": ["gnd"], "reason": "..."},
+     "substrate_nets": {"nets": ["avss", "dvss"], "reason": "..."}}
 
 ``constraints.schema.json`` states the format; ``constraint_faults.py`` checks what a schema cannot say.
 """
@@ -188,6 +189,14 @@ class PortSide:
 
 
 @dataclass(frozen=True)
+class SubstrateNets:
+    """Grounds that meet in the substrate alone: LVS compares them as nets of their own."""
+
+    nets: tuple[str, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Constraints:
     """All constraints of one circuit."""
 
@@ -206,6 +215,7 @@ class Constraints:
     device_currents: tuple[DeviceCurrent, ...] = ()
     port_sides: tuple[PortSide, ...] = ()
     supplies: tuple[StatedSupplies, ...] = ()
+    substrate_nets: tuple[SubstrateNets, ...] = ()
 
     @classmethod
     def from_json(cls, data: Any) -> Constraints:
@@ -220,7 +230,7 @@ class Constraints:
             raise LayoutkitError(text, details={"param_name": "constraints"})
         faults = [ConstraintFault(fault.place, fault.message) for fault in SCHEMA.faults(data)]
         raise_faults(faults, "the constraints do not have the format of plan.suggest_constraints")
-        listed = {name: [part] if name == "supplies" else part for name, part in data.items()}
+        listed = {name: [part] if name in OF_THE_CHIP else part for name, part in data.items()}
         return cls(**{name: tuple(_entry(ENTRIES[name], each) for each in listed[name]) for name in listed})
 
     def to_json(self) -> dict[str, Any]:
@@ -230,7 +240,8 @@ class Constraints:
             for name in ENTRIES
             if name in _ALWAYS or getattr(self, name)
         }
-        return {**found, "supplies": stated_data(self.supplies[0])} if self.supplies else found
+        found |= {"supplies": stated_data(self.supplies[0])} if self.supplies else {}
+        return found | ({"substrate_nets": found["substrate_nets"][0]} if self.substrate_nets else {})
 
     def devices_in(self, *sections: str) -> set[str]:
         """Return the devices that the entries of some sections name."""
@@ -285,8 +296,11 @@ ENTRIES: dict[str, type[Any]] = {
     "device_currents": DeviceCurrent,
     "port_sides": PortSide,
     "supplies": StatedSupplies,
+    "substrate_nets": SubstrateNets,
 }
 """Name of each list of constraints to the class of its entries."""
+OF_THE_CHIP = ("supplies", "substrate_nets")
+"""The sections with one entry, which hold for the whole circuit."""
 _ALWAYS = ("symmetry", "matching", "net_priorities")
 OF_PLACES = ("alignment", "ordering", "abutment")
 """The sections that state where devices lie, besides what mirrors or surrounds them."""
@@ -337,8 +351,8 @@ def parse_data(text: str) -> Any:
 
 
 def leaves_devices_open(data: Mapping[str, Any]) -> bool:
-    """Return whether constraints state supplies, and nothing about how devices are matched or placed."""
-    return "supplies" in data and not any(name in data for name in _OF_DEVICES)
+    """Return whether constraints state supplies or grounds, and nothing about how devices are matched or placed."""
+    return any(name in data for name in OF_THE_CHIP) and not any(name in data for name in _OF_DEVICES)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ class BlockSpec:
         guards: Resistors that are dummies, see ``ResistorSpec``.
         parallel: Whether capacitors have equal plates on the same nets and are drawn as one.
         matched: Whether capacitors match, so that their plates should have one centroid.
+        in_well: Whether resistors lie in an n well of their own, on the bulk net.
     """
 
     name: str
@@ -49,6 +50,7 @@ class BlockSpec:
     guards: tuple[tuple[str, str], ...] = ()
     parallel: bool = False
     matched: bool = True
+    in_well: bool = False
 
 
 def draw_block(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
@@ -67,7 +69,7 @@ def _resistors(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> 
     dummies = block.dummies if ringed else 0
     dummies = max(dummies, -(-len(block.guards) // 2))
     spec = ResistorSpec(block.name, resistors, block.bulk_net, dummies, ringed, labels=False, strings=block.strings)
-    return draw_resistors(layout, technology, replace(spec, guards=block.guards))
+    return draw_resistors(layout, technology, replace(spec, guards=block.guards, in_well=block.in_well))
 
 
 def _capacitors(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:

@@ -10,7 +10,7 @@
         |   |        |   |
        [#] [#]      [#] [#]
         +-link-+     +-link-+
-    ============================ tap ring of the substrate, which is the bulk
+    ============================ tap ring of the substrate, or of a well of their own, which is the bulk
 
 Dummies are bars at the ends whose heads run on to the ring.
 """
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.draw.module import DrawnDummy, Gate, Instance, Module, Pin
 from layoutkit.draw.resistor_bank import BankPlan, ResistorSpec
-from layoutkit.draw.ring import TapRing, draw_tap_ring
+from layoutkit.draw.ring import TapRing, draw_tap_ring, module_covers, ring_sizes
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.errors import GeometryError
 from layoutkit.layout.cells import fresh_cell
@@ -81,6 +81,9 @@ class _Drawing:
             self._draw_side(ring, high=high)
         if ring is not None:
             self.pins += draw_tap_ring(self.sketch, self.tech, self.plan.taps, TapRing(ring), self.spec.bulk_net)
+            sizes = ring_sizes(self.tech, self.plan.taps, self.plan.rows)
+            for layer, area in module_covers(ring, sizes, self.tech, self.plan.taps) if self.spec.in_well else ():
+                self.sketch.box(layer, area)
         self._draw_texts()
         return self._described(layout)
 

@@ -25,7 +25,7 @@ class ResistorSpec:
     Attributes:
         name: Name of the cell.
         resistors: Of one flavour, bar width and bar length; several are interleaved about a common centroid.
-        bulk_net: Net of the substrate ring.
+        bulk_net: Net of the ring of taps of the substrate, or of the well.
         dummies: Dummy bars at each end.
         ring: Whether to draw the ring.
         labels: Whether pins carry net names.
@@ -33,6 +33,7 @@ class ResistorSpec:
             bars of a string lie in its order, and a net between two of them joins two bars only. Several strings, and
             resistors in none, are interleaved.
         guards: Dummies of the netlist, which are some of the dummy bars: each with the net of both its ends.
+        in_well: Whether they lie in an n well of their own, whose taps are the ring.
     """
 
     name: str
@@ -43,6 +44,7 @@ class ResistorSpec:
     labels: bool = True
     strings: tuple[tuple[str, ...], ...] = ()
     guards: tuple[tuple[str, str], ...] = ()
+    in_well: bool = False
 
     @property
     def inner_nets(self) -> frozenset[str]:
@@ -102,7 +104,7 @@ class BankPlan:
         self.tech = tech
         self.spec = spec
         self.flavour: PassiveSpec = spec.resistors[0].spec
-        self.taps = tech.device("nmos")
+        self.taps = tech.device("pmos" if spec.in_well else "nmos")
         self.rows = row_sizes(tech, self.taps)
         self.sizes = self._bar_sizes()
         self.bars = self._bars()
@@ -306,7 +308,8 @@ class BankPlan:
             dims.get("body_to_active", 0), ring.poly_space, ring.gate_contact_space, rows.marker + rows.gate_space
         )
         inner = outline.enlarged(clear, clear)
-        covers = [(area, rows.implant_space + ring.implant) for area in (*self.covers().values(), *self.heads())]
+        space = max(rows.implant_space, ring.implant_to_active if self.spec.in_well else 0)
+        covers = [(area, space + ring.implant) for area in (*self.covers().values(), *self.heads())]
         covers.append((self.core(), dims.get("core_to_active", 0)))
         for area, space in covers:
             grown = area.enlarged(space, space)

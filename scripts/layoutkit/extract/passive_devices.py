@@ -372,12 +372,23 @@ def extract_passives(
         if recipe.extractor is not None and technology.makes(spec):
             if name not in passives.plates:  # plates are registered as conductors
                 lvs.register(shapes, f"core.{name}")
-            extractor, regions = recipe.extractor(technology, spec, shapes, conducting)
-            known = [shapes, *conducting.values()]
-            for part, region in regions.items():
-                if not any(region is each for each in known):
-                    lvs.register(region, f"{part}.{name}")
-            lvs.extract_devices(extractor, dict[str, kdb.ShapeCollection](regions))
+            for place, found in _by_body(spec, shapes, conducting).items():
+                around = conducting if place == "p_body" else {**conducting, "p_body": conducting[place]}
+                extractor, regions = recipe.extractor(technology, spec, found, around)
+                known = [shapes, *conducting.values()]
+                for part, region in regions.items():
+                    if not any(region is each for each in known):
+                        lvs.register(region, f"{part}.{name}.{place}")
+                lvs.extract_devices(extractor, dict[str, kdb.ShapeCollection](regions))
+
+
+def _by_body(spec: PassiveSpec, shapes: kdb.Region, conducting: Mapping[str, kdb.Region]) -> dict[str, kdb.Region]:
+    """Return the shapes of a device by what they lie in: a resistor over an n well has the well for its body."""
+    wells = conducting["nwell"]
+    if spec.type != "resistor" or not spec.body_terminal or (shapes & wells).is_empty():
+        return {"p_body": shapes}
+    parts = {"p_body": shapes.not_inside(wells), "nwell": shapes.inside(wells)}
+    return {place: region for place, region in parts.items() if not region.is_empty()}
 
 
 def _resistor_extractor(

@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.constraints import Constraints, DeviceCurrent, SymmetryGroup
+from layoutkit.circuit.constraints import OF_THE_CHIP, Constraints, DeviceCurrent, SymmetryGroup
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.circuit.symmetry import facing_nets
 from layoutkit.flow.current_loads import device_currents
@@ -37,7 +37,7 @@ def restricted(constraints: Constraints, devices: Mapping[str, str], nets: Mappi
         nets: The same for nets.
     """
     kept: dict[str, tuple[Any, ...]] = {}
-    for section in (entry.name for entry in fields(Constraints) if entry.name != "supplies"):  # which are the chip's
+    for section in (entry.name for entry in fields(Constraints) if entry.name not in OF_THE_CHIP):
         entries = (_renamed(entry, devices, nets) for entry in getattr(constraints, section))
         kept[section] = tuple(entry for entry in entries if entry is not None)
     return Constraints(**kept)

@@ -1,8 +1,8 @@
-"""Which bodies lie in deep wells, and on which nets these are.
+"""Which bodies lie in wells of their own, and on which nets these are.
 
-NMOS transistors whose body is the substrate's net, or one of the nets that the request says meet in the substrate, are
-drawn in the substrate. Every other body needs a deep well. All
-deep wells of a layout are on one net, the highest supply unless the request names another.
+Devices whose body is the substrate's net, or one of the nets that are said to meet in the substrate, are drawn in the
+substrate. Any other body of a transistor or diode needs a deep well. All deep wells of a layout are on one net, the
+highest supply unless the request names another. Poly resistors on another net lie above an n well on that net.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.technology import Technology
 
-KIND = "in deep well"
-"""Ends the kind of a block in a deep well: their wells keep apart from those of others."""
+DEEP, ABOVE = "in a deep well", "above an n well of that net"
+"""Where a device lies whose body is not the substrate."""
+KIND = "in well of its own"
+"""Ends the kind of a block in such a well: their wells keep apart from those of others."""
 
 
 def isolated_bodies(
     circuit: Circuit, technology: Technology, wanted: str | None = None, joined: Sequence[str] = ()
 ) -> tuple[Mapping[str, DeepWellNets], tuple[str, ...]]:
-    """Return the nets of the deep well of each device that lies in one, and what was decided, in words.
+    """Return the nets of the well of its own of each device that has one, and what was decided, in words.
 
     Args:
         circuit: Mapped to ``technology``.
@@ -63,26 +65,40 @@ def isolated_bodies(
     isolated = {name: device for name, (device, net) in in_substrate.items() if net not in {substrate, *joined}}
     if not isolated:
         return {}, (f"{listed(joined)} meet in the substrate, as substrate_nets states; each has rings of its own",)
-    deep = technology.deep_well
-    unable = [
-        name
-        for name, device in isolated.items()
-        if deep is None or not device.is_mos or technology.device(device.model).name not in deep.devices
-    ]
+    kinds = {name: _well_of(technology, device) for name, device in isolated.items()}
+    unable = [name for name, kind in kinds.items() if not kind]
     if unable:
         raise _refusal(circuit, technology, bodies, unable)
-    well = wanted or _highest_supply(circuit, technology, sorted(isolated))
-    ringed = substrate not in bodies
-    notes = [
-        f"{listed(names)} lie in a deep well: their body {net} is not the substrate {substrate}"
-        for net, names in sorted(bodies.items())
-        if net not in {substrate, *joined}
-    ]
-    why = "as deep_well_net states" if wanted else "the highest supply; deep_well_net may name another net"
-    return dict.fromkeys(isolated, DeepWellNets(well, substrate, ringed)), (
-        *notes,
-        f"the deep wells are tied to {well}, {why}",
-    )
+    notes = []
+    for net, names in sorted(bodies.items()):
+        for kind in (DEEP, ABOVE) if net not in {substrate, *joined} else ():
+            if inside := [name for name in names if kinds.get(name) == kind]:
+                verb = "lies" if len(inside) == 1 else "lie"
+                notes.append(f"{listed(inside)} {verb} {kind}: the body {net} is not the substrate {substrate}")
+    wells = {name: DeepWellNets(in_substrate[name][1], substrate) for name, kind in kinds.items() if kind == ABOVE}
+    if deep := [name for name, kind in kinds.items() if kind == DEEP]:
+        well = wanted or _highest_supply(circuit, technology, sorted(deep))
+        why = "as deep_well_net states" if wanted else "the highest supply; deep_well_net may name another net"
+        notes.append(f"the deep wells are tied to {well}, {why}")
+        wells |= dict.fromkeys(deep, DeepWellNets(well, substrate, substrate not in bodies))
+    return {name: wells[name] for name in isolated}, tuple(notes)
+
+
+def _well_of(technology: Technology, device: Device) -> str:
+    """Return the well that can hold a device whose body is not the substrate: ``DEEP``, ``ABOVE`` or none."""
+    deep = technology.deep_well
+    if device.type == "resistor":
+        body = technology.passive(device.model).parts["body"]
+        is_poly = technology.resolve(body) == technology.resolve("poly")
+        return ABOVE if is_poly and technology.device("pmos").well else ""
+    if device.is_mos:
+        transistor = technology.device(device.model)
+    else:
+        spec = technology.passive(device.model)
+        if spec.type != "diode" or spec.diffusion_of is None or technology.role("deep_nwell") in spec.excludes:
+            return ""  # a junction in a deep well is another device, or none
+        transistor = spec.diffusion_of
+    return DEEP if deep is not None and transistor.name in deep.devices else ""
 
 
 def _check_joined(circuit: Circuit, technology: Technology, joined: Sequence[str]) -> None:

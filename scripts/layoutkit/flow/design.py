@@ -350,7 +350,7 @@ def make_design(
         stated = with_names(stated, names)
     arranged = None if completed else stated
     supplies = find_roles(circuit).supplies
-    joined = with_names(tuple(request.substrate_nets), nets)
+    joined = _joined_grounds(request, stated, nets)
     deep_wells, notes = isolated_bodies(circuit, technology, with_names(request.deep_well_net, nets), joined)
     chip = Chip(frozenset({*supplies.power, *supplies.ground}), substrate_net(circuit), deep_wells)
     hierarchy, kept_flat = Hierarchy(), tuple[str, ...]()
@@ -360,9 +360,10 @@ def make_design(
     whole = arranged if arranged is not None else suggested_by_level(top, levels, hierarchy)
     if completed and stated is not None:
         whole = replace(whole, **{each.name: found for each in fields(stated) if (found := getattr(stated, each.name))})
+        what = "supplies" if stated.supplies else "grounds"
         notes = (
             *notes,
-            "the constraints state supplies and no groups; recognition with these supplies finds the groups",
+            f"the constraints state {what} and no groups; recognition with these {what} finds the groups",
         )
     whole = _with_priorities(whole, request, circuit)
     whole = replace(whole, net_priorities=with_names(whole.net_priorities, nets))
@@ -376,6 +377,20 @@ def make_design(
     design, more_notes = frame.design(top, without_parts(top, whole))
     design = replace(design, circuit=circuit, whole=whole, cells=tuple(cells), kept_flat=kept_flat)
     return design, [*notes, *more_notes, *kept_flat]
+
+
+def _joined_grounds(request: LayoutRequest, stated: Constraints | None, names: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the grounds that meet in the substrate alone, as the request or its constraints state them."""
+    from layoutkit.circuit.ranked_names import with_names
+
+    in_constraints = tuple(net for entry in (stated.substrate_nets if stated else ()) for net in entry.nets)
+    if request.substrate_nets and in_constraints and {*request.substrate_nets} != {*in_constraints}:
+        raise LayoutkitError(
+            f"substrate_nets names {listed(request.substrate_nets)}, and the constraints name "
+            f"{listed(in_constraints)}; give one of the two, or the same nets in both",
+            details={"param_name": "substrate_nets", "provided_value": list(request.substrate_nets)},
+        )
+    return tuple(with_names(tuple(request.substrate_nets) or in_constraints, names))
 
 
 @dataclass(frozen=True)
@@ -396,7 +411,9 @@ class _Frame:
 
         own = level.own
         transistors, notes = group_devices(own, self.technology, constraints, level.chip.deep_wells)
-        others, more_notes = group_passives(own, self.technology, constraints, level.chip.substrate)
+        others, more_notes = group_passives(
+            own, self.technology, constraints, level.chip.substrate, level.chip.deep_wells
+        )
         design = Design(
             self.technology,
             replace(level.circuit, modules=find_roles(own).groups),

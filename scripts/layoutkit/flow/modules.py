@@ -84,15 +84,15 @@ class Drawn:
 
     @property
     def deep_well(self) -> DeepWellNets | None:
-        """Nets of the deep well around it; None if it has none."""
-        return self.group.deep_well if isinstance(self.group, Group) else None
+        """Nets of the well of its own; None if it has none."""
+        return None if isinstance(self.group, InstanceGroup) else self.group.deep_well
 
     @property
     def well_net(self) -> str:
         """What blocks that share a well have in common: the net; a ring of substrate taps keeps its well apart."""
         if self.deep_well is None:
             return self.group.bulk_net
-        if self.deep_well.ringed:
+        if self.deep_well.ringed or self.kind.startswith("resistor"):
             return f"{self.deep_well.well} in {self.module.name}"
         return self.deep_well.well
 

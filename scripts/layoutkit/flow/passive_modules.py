@@ -21,6 +21,7 @@ from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import substrate_net
 from layoutkit.circuit.symmetry import facing_nets
+from layoutkit.draw.deep_well import isolate
 from layoutkit.draw.generators import BlockSpec, draw_block
 from layoutkit.draw.mos import MAX_ASPECT
 from layoutkit.errors import listed
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.constraints import Constraints
+    from layoutkit.draw.deep_well import DeepWellNets
     from layoutkit.draw.module import Module
     from layoutkit.technology import PassiveSpec, Technology
 
@@ -69,6 +71,7 @@ class PassiveGroup:
         guards: Dummies of the netlist among the dummy bars of a bank.
         matched: Whether constraints match its devices.
         unit: Length of one bar of resistors in a ratio; 0 where each has bars of its own length. [dbu]
+        deep_well: Nets of the deep well around diodes; of the n well below resistors; None where they have none.
     """
 
     name: str
@@ -81,6 +84,7 @@ class PassiveGroup:
     guards: tuple[Device, ...] = ()
     matched: bool = False
     unit: int = 0
+    deep_well: DeepWellNets | None = None
 
     @property
     def chained(self) -> bool:
@@ -104,7 +108,11 @@ class PassiveGroup:
 
 
 def group_passives(
-    circuit: Circuit, technology: Technology, constraints: Constraints, substrate: str | None = None
+    circuit: Circuit,
+    technology: Technology,
+    constraints: Constraints,
+    substrate: str | None = None,
+    wells: Mapping[str, DeepWellNets] | None = None,
 ) -> tuple[tuple[PassiveGroup, ...], tuple[str, ...]]:
     """Return the devices of ``circuit`` that are not transistors, in groups, and what was decided, in words.
 
@@ -113,6 +121,7 @@ def group_passives(
         technology: Where the circuit is drawn.
         constraints: State which devices are matched.
         substrate: Net of the substrate; None for that of ``circuit``.
+        wells: Nets of the well of its own of each device that has one, as ``isolated_bodies`` decides.
     """
     substrate = substrate_net(circuit) if substrate is None else substrate
     bulks = {
@@ -181,7 +190,8 @@ def group_passives(
         replace(_group(technology, [images.get(name, device)], bulks[name]), guards=beside.get(name, ()))
         for name, device in alone.items()
     ]
-    return tuple(groups), tuple(notes)
+    wells = wells or {}
+    return tuple(replace(each, deep_well=wells.get(each.devices[0].id)) for each in groups), tuple(notes)
 
 
 def _pairs_of_many(constraints: Constraints, free: Sequence[Device], bulks: Mapping[str, str]) -> dict[str, int]:
@@ -471,7 +481,12 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
     tied = group.bulk_net or group.devices[0].type != "resistor"
     ends = dummies if tied and (len(devices) > 1 or group.unit) else 0
     spec = BlockSpec(group.name, group.spec, devices, group.bulk_net, ends, group.strings, guards)
-    return draw_block(layout, technology, replace(spec, parallel=group.type == PARALLEL, matched=group.matched))
+    in_well = group.deep_well is not None and group.devices[0].type == "resistor"
+    spec = replace(spec, parallel=group.type == PARALLEL, matched=group.matched, in_well=in_well)
+    module = draw_block(layout, technology, spec)
+    if group.deep_well is None or in_well or group.spec.diffusion_of is None:
+        return module
+    return isolate(technology, module, group.spec.diffusion_of, group.deep_well, labels=False)
 
 
 def _size(technology: Technology, group: PassiveGroup, device: Device) -> PassiveSize:

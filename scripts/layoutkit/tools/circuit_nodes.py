@@ -17,6 +17,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.constraints import OF_THE_CHIP
 from layoutkit.circuit.readers.json_reader import parse_json
 from layoutkit.circuit.readers.netlist import read_netlist
 from layoutkit.circuit.readers.source import NetlistText, given_netlist
@@ -249,7 +250,7 @@ class _CircuitNodes:
                 faults.append(f"{path} has no kind")
             if unknown:
                 faults.append(f"{path} names {', '.join(unknown)}, which the circuit does not have")
-            elif not subjects and kind not in ("outline", "supplies"):  # which are of the whole circuit
+            elif not subjects and kind not in ("outline", *OF_THE_CHIP):
                 faults.append(f"{path} names no device, net or block of the circuit")
             if not faults:
                 name = ("Constraint", str(constraint.get("id") or "_".join([str(kind), *subjects])), "constraint_")

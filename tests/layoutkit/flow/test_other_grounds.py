@@ -64,9 +64,64 @@ def test_a_ground_that_the_circuit_lacks_is_named(tmp_path):
         built("sky130A", tmp_path, ("avss", "gnd"))
 
 
-def test_the_refusal_of_two_grounds_names_the_parameter(tmp_path):
-    text = netlist("gf180mcuD").replace("M6", "R1 y out dvss ppolyf_u w=1u l=5u\nM6")
+RESISTORS = {
+    "sky130A": "sky130_fd_pr__res_high_po_0p35 l=10u",
+    "gf180mcuD": "ppolyf_u w=1u l=10u",
+    "sg13g2": "rppd w=1u l=10u",
+}
+DIODES = {"sky130A": "sky130_fd_pr__diode_pw2nd_05v5", "gf180mcuD": "diode_nd2ps_03v3", "sg13g2": "dantenna"}
+
+
+@pytest.mark.parametrize("technology", sorted(MODELS))
+def test_resistors_and_diodes_lie_in_what_their_bodies_state(technology, tmp_path):
+    resistor, diode = RESISTORS[technology], DIODES[technology]
+    passives = (
+        f"XR1 vdd bias vdd {resistor}\nXR2 vdd bias vdd {resistor}\nXR3 bias dvss dvss {resistor}\n"
+        f"XR4 bias avss avss {resistor}\nXR5 inp y x {resistor}\nXD1 dvss bias {diode} w=1u l=2u\n"
+    )
+    isolated = f"XD2 x out {diode} w=1u l=2u\n" if technology == "sg13g2" else ""
+    path = tmp_path / "amp.spice"
+    path.write_text(netlist(technology).replace("M6", f"{passives}{isolated}M6"))
+    grounds = {"substrate_nets": {"nets": ["avss", "dvss"], "reason": "one substrate"}}
+    request = LayoutRequest(str(path), technology, str(tmp_path / "ws"), constraints=grounds, last_stage="lvs")
+    report = build_layout(request)
+    assert (report["drc"]["passed"], report["drc"]["complete"], report["drc"]["total_violations"]) == (True, True, 0)
+    assert report["lvs"]["mismatches"] == []
+    assert report["lvs"]["verdict"] == "complete, grounds joined by the substrate"
+    assert any("XR1, XR2 lie above an n well" in text for text in report["warnings"])
+
+    tech, layout = load(technology), kdb.Layout()
+    layout.read(str(tmp_path / "ws" / "layout.gds"))
+    (cell,) = layout.top_cells()
+    well = layout.find_layer(*tech.spec(tech.roles["nwell"]).gds)
+    text = path.read_text()
+    moved = tmp_path / "moved.spice"
+    for body, others in (("vdd", ("avss", "x")), ("x", ("vdd",)), ("dvss", ("avss",))):
+        line = next(each for each in text.splitlines() if each.startswith("XR") and each.split()[3] == body)
+        for other in others:  # planted: the resistor is said to lie in something else
+            moved.write_text(text.replace(line, line.replace(f" {body} {resistor}", f" {other} {resistor}")))
+            assert not compare(extract(layout, cell, tech), read_netlist(str(moved))).matched
+    layout.clear_layer(well)
+    assert not compare(extract(layout, cell, tech), read_netlist(str(path))).matched
+
+
+def test_the_grounds_of_the_request_and_of_the_constraints_are_the_same(tmp_path):
+    path = tmp_path / "amp.spice"
+    path.write_text(netlist("sky130A"))
+    grounds = {"substrate_nets": {"nets": ["avss", "vdd"]}}
+    request = LayoutRequest(
+        str(path), "sky130A", str(tmp_path / "ws"), constraints=grounds, substrate_nets=("avss", "dvss")
+    )
+    with pytest.raises(LayoutkitError, match=r"substrate_nets names avss, dvss, and the constraints name avss, vdd"):
+        build_layout(request)
+    with pytest.raises(LayoutkitError, match=r"substrate_nets\.nets: the circuit has no net 'gnd'"):
+        build_layout(LayoutRequest(str(path), "sky130A", constraints={"substrate_nets": {"nets": ["avss", "gnd"]}}))
+
+
+@pytest.mark.parametrize("technology", ["gf180mcuD", "sky130A"])
+def test_a_diode_that_no_well_isolates_is_refused_with_the_parameter(technology, tmp_path):
+    text = netlist(technology).replace("M6", f"XD1 dvss out {DIODES[technology]} w=1u l=2u\nM6")
     path = tmp_path / "amp.spice"
     path.write_text(text)
-    with pytest.raises(UnsupportedOperationError, match="substrate_nets"):
-        build_layout(LayoutRequest(str(path), "gf180mcuD", str(tmp_path / "ws"), last_stage="recognise"))
+    with pytest.raises(UnsupportedOperationError, match=r"not XD1; .*substrate_nets"):
+        build_layout(LayoutRequest(str(path), technology, str(tmp_path / "ws"), last_stage="recognise"))
