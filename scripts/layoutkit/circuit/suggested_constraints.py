@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.constraints import (
@@ -38,13 +39,15 @@ _DRAWN_OTHERWISE = frozenset({"inverter", "ring_stage"})
 
 def suggest_constraints(circuit: Circuit) -> Constraints:
     """Return the constraints that follow from the roles in ``circuit``; the same circuit gives the same ones."""
-    arrays = _capacitor_arrays(circuit)
+    bipolars = _bipolar_arrays(circuit)
+    arrays = [*_capacitor_arrays(circuit), *bipolars]
+    together = {name for array in bipolars for name in array.devices}
     ordering, columns = _lines_of_stages(circuit)
     symmetry = _symmetry(circuit, {name for array in arrays for name in array.devices})
     transistors = (
         _matching(module, devices)
         for module in find_roles(circuit).modules
-        if MODULE_TYPES[module.type].matched
+        if MODULE_TYPES[module.type].matched and together.isdisjoint(module.devices)
         for devices in _by_kind(circuit, module)
     )
     return Constraints(
@@ -208,6 +211,28 @@ def _matching(module: RecognisedModule, devices: Sequence[str]) -> MatchedGroup:
         return MatchedGroup(tuple(devices), "interdigitated", f"{module_type.words}, {units} units")
     text = f"{module.properties.get('topology', 'simple')} current mirror, ratios to {module.devices[0]}: {shown}"
     return MatchedGroup(tuple(devices), reason=text)
+
+
+def _bipolar_arrays(circuit: Circuit) -> list[MatchedGroup]:
+    """Return the pairs of bipolar transistors that an array can give one centroid, and the quads of mixers.
+
+    A quad is two pairs on the same two emitters and collectors, crossed: each base has a transistor of both emitters.
+    """
+    found, arrays = [], []
+    for module in find_roles(circuit).groups:
+        devices = [circuit.device(name) for name in module.devices]
+        if module.type == "bipolar_pair" and devices[0].m == devices[1].m > 1:
+            words = f"{MODULE_TYPES[module.type].words}, {devices[0].m}:{devices[1].m} units"
+            found.append(MatchedGroup(module.devices, "interdigitated", words))
+        elif module.type == "bipolar_array" and len(devices) == 2:
+            arrays.append(devices)
+    for one, other in combinations(arrays, 2):
+        alike = len({(each.model, tuple(sorted(each.params.items()))) for each in (*one, *other)}) == 1
+        ends = [{(end, each.terminals[end]) for each in pair for end in "ce"} for pair in (one, other)]
+        if alike and ends[0] == ends[1] and len(ends[0]) == 4:
+            names = tuple(each.id for each in (*one, *other))
+            found.append(MatchedGroup(names, "interdigitated", "quad of bipolar transistors on two emitters"))
+    return found
 
 
 def _capacitor_arrays(circuit: Circuit) -> list[MatchedGroup]:
