@@ -9,13 +9,11 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 import click
 
-import skillpack.commands
-from skillpack.commands import SKILLS_DIR, fail
+from skillpack.commands import HOMES, SKILLS_DIR, fail
 from skillpack.exceptions import SkillpackError
 
 if TYPE_CHECKING:
@@ -28,17 +26,17 @@ _UNWRITABLE = {errno.ENOSPC: "the disk is full", errno.EBADF: "standard output i
 
 
 class Subcommands(click.Group):
-    """The subcommands: ``command`` in the module ``skillpack.commands.NAME`` each, and those that skills declare."""
+    """The subcommands: those of ``skillpack.commands``, and those that skills declare."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all subcommands, sorted."""
-        return sorted({*_own_commands(), *self._declared(ctx)})
+        return sorted({*HOMES, *self._declared(ctx)})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the subcommand ``cmd_name``, or None; its module is imported, or the skills are read, now."""
-        if cmd_name not in _own_commands():
+        if cmd_name not in HOMES:
             return self._declared(ctx).get(cmd_name)
-        found: click.Command = import_module(f"{skillpack.commands.__name__}.{cmd_name}").command
+        found: click.Command = getattr(import_module(f"skillpack.commands.{HOMES[cmd_name]}"), f"{cmd_name}_command")
         return found
 
     def resolve_command(
@@ -61,19 +59,19 @@ class Subcommands(click.Group):
     def _declared(self, ctx: click.Context) -> dict[str, click.Command]:
         """Return the commands that skills declare, by name; for the list in the help without reading any YAML."""
         if "declared" not in ctx.meta:
-            skills_dirs, own = ctx.params.get("skills_dirs", ()), _own_commands()
+            skills_dirs = ctx.params.get("skills_dirs", ())
             if ctx.meta.get(_HELP):
                 from skillpack.skills.roots import default_roots
 
                 found = {
                     name: click.Command(name, help=f"Of skill {skill}: see skillpack {name} --help.")
                     for name, skill in _names_in_skills(default_roots(skills_dirs))
-                    if name not in own
+                    if name not in HOMES
                 }
             else:
                 from skillpack.commands._declared import declared_commands
 
-                found = declared_commands(skills_dirs, own)
+                found = declared_commands(skills_dirs, HOMES)
             ctx.meta["declared"] = found
         result: dict[str, click.Command] = ctx.meta["declared"]
         return result
@@ -86,10 +84,6 @@ def _names_in_skills(roots: Iterable[str]) -> Iterator[tuple[str, str]]:
             with suppress(OSError), path.open(errors="replace") as file:
                 for name in _DECLARED.findall(file.read(_MOST_READ)):
                     yield name, path.parent.name
-
-
-def _own_commands() -> list[str]:
-    return [module.name for module in iter_modules(skillpack.commands.__path__) if not module.name.startswith("_")]
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .faults import Fault, invalid_params
     from .handler import load_handler
     from .model_call import ModelAnswer, Task, ask_model
-    from .model_endpoints import ModelSettings, model_settings
+    from .model_client import ModelSettings, model_settings
     from .program import main, serve_tools
     from .prompt_template import prompt_variables, render_file
     from .runtime import call
@@ -37,7 +37,7 @@ _HOMES = {
     "ErrorCode": "envelope",
     "Fault": "faults",
     "ModelAnswer": "model_call",
-    "ModelSettings": "model_endpoints",
+    "ModelSettings": "model_client",
     "SkillError": "envelope",
     "SkillResult": "envelope",
     "Task": "model_call",
@@ -54,7 +54,7 @@ _HOMES = {
     "load_handler": "handler",
     "load_tool": "tool",
     "main": "program",
-    "model_settings": "model_endpoints",
+    "model_settings": "model_client",
     "parse_json": "sturdy.strict_json",
     "prompt_variables": "prompt_template",
     "render_file": "prompt_template",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from .model_endpoints import Endpoint, ModelSettings
+    from .model_client import Endpoint, ModelSettings
 
 MAX_REPORTED = 20  # faults reported to a model; more are usually the same mistake
 MAX_ECHOED = 20_000  # characters of its own answer that are sent back to a model

@@ -50,12 +50,12 @@ def is_portable(schema):
 
 def test_the_tools_of_this_pack_are_listed_in_forty_kilobytes(tools_of_the_trade):
     pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
-    from skillpack.hosts.mcp import skill_tools, upload_tool
-    from skillpack.hosts.mcp.toolbox import Toolbox
+    from skillpack.hosts.mcp import skill_tools, work_resources
+    from skillpack.hosts.mcp.pack_server import Toolbox
     from skillpack.hosts.pack import Pack
 
     with Pack([tools_of_the_trade.ROOT / "skills"]) as pack:
-        listed = [*skill_tools.described(pack.view()), *upload_tool.described(pack)]
+        listed = [*skill_tools.described(pack.view()), *work_resources.upload_tool(pack)]
         listed += Toolbox(pack.view(), "underscored").described
     texts = {tool["name"]: tool["description"] for tool in listed}
     assert {"skill_request", "kg_init", "drc_run_check"} <= set(texts)

@@ -318,7 +318,7 @@ def test_the_bounds_of_a_tool_that_writes_much():
 
 def test_a_tool_is_found_by_its_names_in_both_styles_and_by_its_id():
     pytest.importorskip("mcp")
-    from skillpack.hosts.mcp.toolbox import Toolbox
+    from skillpack.hosts.mcp.pack_server import Toolbox
 
     known = {name: ToolDeclaration(name, "s", "x.py", {}, {}) for name in ("a.b_c", "a_b.c", "skill.request")}
     known["a.none"] = ToolDeclaration("a.none", "s", "", {}, {})

@@ -212,7 +212,7 @@ def test_doctor_is_content_with_a_whole_pack(skillpack):
 
 
 def test_doctor_tells_which_programs_libraries_and_process_kits_are_there(tmp_path, monkeypatch):
-    from skillpack.commands import doctor
+    from skillpack.commands import authoring as doctor
 
     program = tmp_path / "bin" / "magic"
     program.parent.mkdir()
@@ -265,7 +265,7 @@ def test_doctor_tells_dependencies_that_are_not_met_but_loses_no_tool_for_them(s
 
 def test_doctor_executes_nothing_of_the_folder_it_is_called_in(tmp_path, monkeypatch):
     """As ``python -c`` would, which looks for modules there first."""
-    from skillpack.commands import doctor
+    from skillpack.commands import authoring as doctor
 
     (tmp_path / "klayout").mkdir()
     (tmp_path / "klayout" / "__init__.py").write_text("open('canary', 'w')\n")

@@ -17,8 +17,7 @@ from skillpack import SkillLoader
 from skillpack.__main__ import command
 from skillpack.authoring.scaffold import Plan, write_skill
 from skillpack.copies import folder_swap, installation
-from skillpack.copies.host_folders import PROJECT, USER, host_folders
-from skillpack.copies.installation import install, uninstall, update
+from skillpack.copies.installation import PROJECT, USER, host_folders, install, uninstall, update
 from skillpack.copies.installed_skill import installed_skill
 from skillpack.exceptions import InstallError, RootError
 

@@ -7,9 +7,9 @@ import shutil
 import pytest
 
 from skillpack.execution.tool_process import files_of
-from skillpack.registry import known_tools
+from skillpack.hosts import pack as known_tools
+from skillpack.hosts.pack import KnownTools
 from skillpack.registry.declaration import find_tools, read_tools
-from skillpack.registry.known_tools import KnownTools
 from skillpack.skills.catalog import scan
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from skillpack.copies import requirements
-from skillpack.copies.locks import LOCK_FILE, read_lock
 from skillpack.copies.requirements import parse_requirement, required_by
-from skillpack.copies.script_header import parse_toml
+from skillpack.copies.script_header import LOCK_FILE, parse_toml, read_lock
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "skills" / LOCK_FILE).read_text(encoding="utf-8")

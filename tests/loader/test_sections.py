@@ -2,7 +2,7 @@
 
 import pytest
 
-from skillpack.skills.sections import headings, section
+from skillpack.skills.loader import headings, section
 
 
 @pytest.mark.parametrize(

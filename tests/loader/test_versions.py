@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillpack.exceptions import MigrationError, VersionError
-from skillpack.registry.migrations import Migration, SkillVersionManager
-from skillpack.registry.versions import latest, parse_version, satisfies
+from skillpack.registry.migrations import Migration, SkillVersionManager, latest, parse_version, satisfies
 
 # The example chain of semver.org, clause 11, with neighbours.
 ASCENDING = [

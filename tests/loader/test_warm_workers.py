@@ -13,7 +13,7 @@ import pytest
 
 from patience import WATCHDOG_S, gone
 from skillpack import Runner, find_tools, scan
-from skillpack.execution.environment import tool_environment
+from skillpack.execution.tool_process import tool_environment
 from skillpack.execution.worker_pool import WorkerPool
 from sturdy.bounded_run import Cancellation
 

@@ -13,7 +13,7 @@ from layoutkit.simulate.offset_causes import offsets_apart
 from layoutkit.tools.post_layout_comparison import _groups as measured_groups
 from layoutkit.tools.post_layout_comparison import compare
 from skillpack import find_tools, scan
-from skillpack.execution.environment import tool_environment
+from skillpack.execution.tool_process import tool_environment
 
 SKILL = Path(__file__).parents[2] / "skills" / "post-layout-simulation"
 EXAMPLE = {name: str(SKILL / "assets" / file) for name, file in

@@ -25,8 +25,7 @@ from patience import WATCHDOG_S
 from skillscript.envelope import SkillError
 from skillscript.faults import Fault
 from skillscript.model_call import Task, ask_model
-from skillscript.model_client import ModelFaultError, complete
-from skillscript.model_endpoints import Endpoint, ModelSettings, model_settings
+from skillscript.model_client import Endpoint, ModelFaultError, ModelSettings, complete, model_settings
 
 SCHEMA = {
     "type": "object",

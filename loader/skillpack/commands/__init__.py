@@ -1,4 +1,4 @@
-"""The subcommands of ``skillpack``, one module each with its click command as ``command``, and what they share.
+"""The subcommands of ``skillpack``, in modules by what they are for, and what they share.
 
 Shared are options, the loader that the options name, and how an answer or a failure is printed.
 """
@@ -19,6 +19,26 @@ if TYPE_CHECKING:
     from skillpack.skills.loader import SkillLoader
     from skillpack.skills.skill_md import Skill
 
+HOMES = {
+    "doctor": "authoring",
+    "export": "copying",
+    "http": "servers",
+    "install": "copying",
+    "intent": "calling",
+    "list": "reading",
+    "mcp": "servers",
+    "new": "authoring",
+    "pipeline": "pipelines",
+    "prompt": "reading",
+    "read": "reading",
+    "run": "calling",
+    "search": "reading",
+    "show": "reading",
+    "suite": "pipelines",
+    "tools": "calling",
+    "validate": "authoring",
+}
+"""The module of each subcommand ``NAME``, which is imported when needed; its click command is ``NAME_command``."""
 EXIT_BAD_INPUT = 2
 EXIT_FINDINGS = 1
 SKILLS_DIR = click.option(
@@ -54,12 +74,12 @@ def warn_about_unnamed(loader: SkillLoader) -> None:
 
 def chosen_skills(skills: Mapping[str, Skill], names: Iterable[str]) -> list[Skill]:
     """Return the skills with these names, each once, or all if there are none; exit with code 2 if one is unknown."""
-    wanted = [*dict.fromkeys(names)] or [*skills]  # ``list`` is a submodule here
+    wanted = list(dict.fromkeys(names)) or list(skills)
     unknown = [name for name in wanted if name not in skills]
     if unknown:
         from sturdy.near_names import did_you_mean
 
-        fail("\n".join(f"no skill {name!r}{did_you_mean(name, [*skills])}" for name in unknown))
+        fail("\n".join(f"no skill {name!r}{did_you_mean(name, list(skills))}" for name in unknown))
     return [skills[name] for name in wanted]
 
 

@@ -98,10 +98,8 @@ def _run(tool: ToolDeclaration, declared: Declared, tools: Tools, words: Words) 
             results[step.id] = _call(step, values, request.context, tools, how.get("steps", 0))
             if results[step.id].error is not None:
                 break
-    except SkillError as error:
-        results[tool.id] = SkillResult.failure(error)
-    except (KeyboardInterrupt, Stopped) as stop:  # the tool was killed on the way here
-        results[tool.id] = SkillResult.failure(error_of(stop)[0])
+    except (SkillError, KeyboardInterrupt, Stopped) as problem:  # a tool that ran was killed on the way here
+        results[tool.id] = SkillResult.failure(error_of(problem)[0])
     if "--json" in words:
         answers = {name: result.to_dict() for name, result in results.items()}
         print_json(answers if len(steps) > 1 else answers[tool.id])

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from skillpack.copies.locks import DEFAULT_PYTHON, LOCK_FILE, read_lock
 from skillpack.copies.packages import files_of, needed_by, own_distribution, packages_of, project_folder
 from skillpack.copies.requirements import (
     distribution,
@@ -20,7 +19,7 @@ from skillpack.copies.requirements import (
     parse_requirement,
     required_by,
 )
-from skillpack.copies.script_header import ScriptHeader, read_header, with_header
+from skillpack.copies.script_header import DEFAULT_PYTHON, LOCK_FILE, ScriptHeader, read_header, read_lock, with_header
 from skillpack.exceptions import CopyError
 from skillpack.skills.roots import bundled_root
 from skillpack.untrusted.file_access import inside

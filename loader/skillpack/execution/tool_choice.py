@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skillpack.exceptions import MigrationError, VersionError
-from skillpack.registry.migrations import SkillVersionManager
-from skillpack.registry.versions import parse_version
+from skillpack.registry.migrations import SkillVersionManager, parse_version
 from skillscript.envelope import ErrorCode, SkillError
 from skillscript.faults import invalid_params
 from skillscript.schema import find_faults, with_lengths

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillpack.exceptions import FileRefusedError, MigrationError, SkillFileError, VersionError, YamlError
-from skillpack.registry.migrations import Migration
+from skillpack.registry.migrations import Migration, check_requirement, parse_version
 from skillpack.registry.schema_check import schema_problems
-from skillpack.registry.versions import check_requirement, parse_version
 from skillpack.skills.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE
 from skillpack.skills.strict_frontmatter import decode
 from skillpack.untrusted.file_access import inside, read_bounded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from skillpack.registry.versions import parse_version, satisfies
+from skillpack.registry.migrations import parse_version, satisfies
 from sturdy.near_names import did_you_mean
 
 if TYPE_CHECKING:

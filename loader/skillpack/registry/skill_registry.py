@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from skillpack.exceptions import RegistryError, SkillNotFoundError, SkillVersionNotFoundError, VersionError
 from skillpack.registry.definitions import SkillDefinition
-from skillpack.registry.versions import check_requirement, latest, parse_version
+from skillpack.registry.migrations import check_requirement, latest, parse_version
 from sturdy.near_names import did_you_mean
 
 if TYPE_CHECKING:

@@ -1,18 +1,32 @@
-"""The files that tools work on as MCP resources, and the files that a call made as links and images in its answer."""
+"""The files that tools work on as MCP resources, and the files that a call made as links and images in its answer.
+
+The tool ``file_write`` uploads a file from a client without a shared disk.
+"""
 
 from __future__ import annotations
 
 import base64
+import binascii
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from skillpack.exceptions import FileRefusedError, SkillpackError
+from skillpack.hosts.confined_files import FileExistsAlreadyError
+from skillpack.hosts.lean_schemas import lean_input
 from skillpack.hosts.media_types import media_type, text_of
+from skillpack.hosts.served_schemas import ANSWER
+from skillpack.hosts.work_files import WorkFile
+from skillscript.envelope import ErrorCode, SkillError, SkillResult
+from skillscript.faults import joined
+from skillscript.schema import fill_defaults, find_faults
+from sturdy.strict_json import NotJsonError, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from skillpack.hosts.work_files import WorkFile, WorkFiles
+    from skillpack.hosts.pack import Pack
+    from skillpack.hosts.work_files import WorkFiles
+
 
 SCHEME = "workspace:///"  # nothing between the second and the third slash, where URIs do not tell case apart
 MAX_READ_BYTES = 16 << 20
@@ -86,3 +100,89 @@ def read(files: WorkFiles, uri: str) -> dict[str, Any]:
     else:
         contents["blob"] = base64.b64encode(content).decode("ascii")
     return {"contents": [contents], "ttlMs": 0, "cacheScope": "private"}
+
+
+UPLOAD = "file_write"
+_UPLOAD_INPUT = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["path"],
+    "properties": {
+        "path": {"type": "string", "minLength": 1, "description": "In the server's folder"},
+        "text": {"type": "string", "description": "Content, or give base64"},
+        "base64": {"type": "string", "description": "Binary content"},
+        "overwrite": {"type": "boolean", "default": False, "description": "Replace a file"},
+    },
+}
+
+
+def upload_tool(pack: Pack) -> list[dict[str, Any]]:
+    """Return the tool's entry in ``tools/list``; none if the server accepts no files."""
+    if not pack.files.takes_uploads:
+        return []
+    return [
+        {
+            "name": UPLOAD,
+            "title": "Upload a file",
+            "description": (
+                "Write a file on the server for its tools, which take its path: a netlist with its includes, a "
+                "technology, a layout to check, an asset of a skill as skill_read gives it. Results come back as "
+                "resource links."
+            ),
+            "inputSchema": lean_input(_UPLOAD_INPUT),
+            "outputSchema": ANSWER,
+            "annotations": {
+                "readOnlyHint": False,
+                "destructiveHint": True,
+                "idempotentHint": True,
+                "openWorldHint": False,
+            },
+        }
+    ]
+
+
+def upload(pack: Pack, arguments: Any) -> dict[str, Any]:
+    """Return the answer of the tool. It writes a file: upload it from a thread."""
+    try:
+        params = plain(arguments)
+        faults = find_faults(params, _UPLOAD_INPUT)
+        if faults:
+            return _failed(joined(faults))
+        params = fill_defaults(params, _UPLOAD_INPUT)
+        content = _uploaded(params)
+        if len(content) > pack.max_upload:
+            return _failed(f"the file has {len(content)} bytes; at most {pack.max_upload} are accepted")
+        path = params["path"]
+        created = pack.take_file(path, content, replace=params["overwrite"])
+    except (NotJsonError, FileRefusedError) as error:
+        advice = "; give overwrite: true to replace it" if isinstance(error, FileExistsAlreadyError) else ""
+        return _failed(f"{error}{advice}")
+    data = {"path": path, "uri": file_uri(path), "size": len(content), "created": created}
+    return _upload_answer(SkillResult.success(data), links([WorkFile(path, len(content))]))
+
+
+def _uploaded(params: Mapping[str, Any]) -> bytes:
+    """Return the bytes that the parameters state.
+
+    Raises:
+        FileRefusedError: If they state none or two, or if the base64 text is invalid.
+    """
+    if ("text" in params) is ("base64" in params):
+        raise FileRefusedError("give exactly one of text and base64")
+    if "text" in params:
+        return str(params["text"]).encode()
+    try:
+        return base64.b64decode("".join(params["base64"].split()), validate=True)
+    except (ValueError, binascii.Error) as error:
+        raise FileRefusedError(f"base64 cannot be decoded: {error}") from error
+
+
+def _failed(message: str) -> dict[str, Any]:
+    """Return the answer about a file that was not written."""
+    return _upload_answer(SkillResult.failure(SkillError(ErrorCode.INVALID_PARAM, message)))
+
+
+def _upload_answer(result: SkillResult, attached: Iterable[dict[str, Any]] = ()) -> dict[str, Any]:
+    """Return an envelope as structure and as text, and what is attached to it."""
+    content = [{"type": "text", "text": result.to_json()}, *attached]
+    return {"content": content, "structuredContent": result.to_dict(), "isError": not result.ok}

@@ -1,9 +1,10 @@
-"""``skillpack doctor``."""
+"""Subcommands for those who write skills: ``new``, ``validate`` and ``doctor``."""
 
 from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -11,11 +12,75 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillpack.commands import EXIT_FINDINGS, JSON, SKILLS_DIR, open_loader, open_tools, print_json
+from skillpack.authoring.skill_rules import HOSTS
+from skillpack.commands import EXIT_FINDINGS, JSON, SKILLS_DIR, open_loader, open_tools, print_json, roots_of
 
 if TYPE_CHECKING:
     from skillpack.registry.declaration import Tools
     from skillpack.skills.catalog import Catalog
+
+
+@click.command("validate")
+@SKILLS_DIR
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
+@click.option(
+    "--strict",
+    "hosts",
+    multiple=True,
+    metavar="HOST",
+    type=click.Choice([*HOSTS, "all"]),
+    help=f"Treat warnings that concern HOST as errors: {', '.join(HOSTS)} or all. Repeatable.",
+)
+@click.option("--quiet", is_flag=True, help="Do not show infos.")
+@JSON
+def validate_command(
+    skills_dirs: tuple[str, ...], paths: tuple[str, ...], hosts: tuple[str, ...], quiet: bool, as_json: bool
+) -> None:
+    """Check skills. PATH is a skill, its SKILL.md, or a folder with skills.
+
+    Errors violate the specification of Agent Skills or of skill.yaml, warnings concern some hosts, infos are hints.
+    Without PATH, the skills directories are checked. No code of a skill is executed.
+
+    Exit code: 0 without errors, 1 with errors, 2 if a path does not exist.
+    """
+    from skillpack.authoring.validation import report_text, validate
+
+    reports = [validate(path, hosts) for path in paths or roots_of(skills_dirs)]
+    if as_json:
+        print_json({"ok": all(report.ok for report in reports), "reports": [report.to_json() for report in reports]})
+    else:
+        for report in reports:
+            click.echo(report_text(report, quiet=quiet))
+    sys.exit(0 if all(report.ok for report in reports) else EXIT_FINDINGS)
+
+
+@click.command("new")
+@click.argument("name")
+@click.option(
+    "--to", "parent", default="skills", metavar="DIR", help="Folder in which to create the skill. [default: skills]"
+)
+@click.option("--description", default="", metavar="TEXT", help="What the skill does and when to use it.")
+@click.option("--tool", metavar="ID", help="Id of its tool, such as text.count_words. [default: NAME.run]")
+@click.option("--handler", is_flag=True, help="Write the tool as a handler.py, with a prompt template and tests.")
+@click.option("--no-tool", is_flag=True, help="Create a skill without a tool.")
+def new_command(name: str, parent: str, description: str, tool: str | None, handler: bool, no_tool: bool) -> None:
+    """Create the skill NAME: a small example to edit. It passes `skillpack validate`, and its tool runs."""
+    from skillpack.authoring.scaffold import Plan, default_tool, write_skill
+
+    if no_tool and tool is not None:
+        raise click.UsageError("--tool and --no-tool cannot be combined")
+    if no_tool and handler:
+        raise click.UsageError("--handler and --no-tool cannot be combined")
+    tool_id = None if no_tool else tool or default_tool(name)
+    home = write_skill(Plan(name, Path(parent), description, tool_id, handler))
+    click.echo(f"wrote {home}; edit it, then run:")
+    click.echo(f"  skillpack validate {shlex.quote(str(home))}")
+    if tool_id is not None:
+        params = shlex.quote('{"text": "three short words"}')
+        click.echo(f"  skillpack run {tool_id} --skills-dir {shlex.quote(str(home))} --params {params}")
+    if handler:
+        click.echo(f"  python -m pytest {shlex.quote(str(home / 'tests'))}")
+
 
 DISTRIBUTION = "analog-layout-skills"
 PROGRAMS = {
@@ -35,7 +100,7 @@ _IMPORT_TIMEOUT_S = 30.0
 @click.command("doctor")
 @SKILLS_DIR
 @JSON
-def command(skills_dirs: tuple[str, ...], as_json: bool) -> None:
+def doctor_command(skills_dirs: tuple[str, ...], as_json: bool) -> None:
     """Report which skills were found, skipped and shadowed, why, and which programs this machine has.
 
     Exit code: 1 when a skill or a tool was left out because of an error.
