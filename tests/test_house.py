@@ -41,9 +41,9 @@ ROOMS = {
     "layoutkit/technology": (2780, 21),
     "layoutkit/tools": (3540, 33),
     "layoutkit/view": (1720, 15),
-    "skillpack": (360, 4),
-    "skillpack/authoring": (670, 4),
-    "skillpack/commands": (1220, 8),
+    "skillpack": (340, 4),
+    "skillpack/authoring": (500, 4),
+    "skillpack/commands": (1210, 8),
     "skillpack/copies": (1260, 10),
     "skillpack/execution": (1000, 10),
     "skillpack/hosts": (2800, 23),
@@ -52,7 +52,7 @@ ROOMS = {
     "skillpack/skills": (840, 9),
     "skillpack/untrusted": (160, 4),
     "skills/*/scripts": (710, 45),
-    "skillscript": (2600, 22),
+    "skillscript": (2590, 22),
     "sturdy": (530, 7),
 }
 # Modules of over 500 lines and functions of over 60 without their docstring; flow, place, route and draw come later.

@@ -33,34 +33,22 @@ if TYPE_CHECKING:
     from .schema import check_schema, fill_defaults, find_faults, validate
     from .tool import Tool, declared_models, load_tool
 
-_HOMES = {
-    "ErrorCode": "envelope",
-    "Fault": "faults",
-    "ModelAnswer": "model_call",
-    "ModelSettings": "model_client",
-    "SkillError": "envelope",
-    "SkillResult": "envelope",
-    "Task": "model_call",
-    "Tool": "tool",
-    "append_record": "call_log",
-    "ask_model": "model_call",
-    "call": "runtime",
-    "check_schema": "schema",
-    "declared_models": "tool",
-    "did_you_mean": "sturdy.near_names",
-    "fill_defaults": "schema",
-    "find_faults": "schema",
-    "invalid_params": "faults",
-    "load_handler": "handler",
-    "load_tool": "tool",
-    "main": "program",
-    "model_settings": "model_client",
-    "parse_json": "sturdy.strict_json",
-    "prompt_variables": "prompt_template",
-    "render_file": "prompt_template",
-    "serve_tools": "program",
-    "validate": "schema",
+_PUBLIC = {
+    "call_log": ("append_record",),
+    "envelope": ("ErrorCode", "SkillError", "SkillResult"),
+    "faults": ("Fault", "invalid_params"),
+    "handler": ("load_handler",),
+    "model_call": ("ModelAnswer", "Task", "ask_model"),
+    "model_client": ("ModelSettings", "model_settings"),
+    "program": ("main", "serve_tools"),
+    "prompt_template": ("prompt_variables", "render_file"),
+    "runtime": ("call",),
+    "schema": ("check_schema", "fill_defaults", "find_faults", "validate"),
+    "sturdy.near_names": ("did_you_mean",),
+    "sturdy.strict_json": ("parse_json",),
+    "tool": ("Tool", "declared_models", "load_tool"),
 }
+_HOMES = {name: home for home, names in _PUBLIC.items() for name in names}
 
 __all__ = [
     "ErrorCode",

@@ -212,6 +212,7 @@ def test_doctor_is_content_with_a_whole_pack(skillpack):
 
 
 def test_doctor_tells_which_programs_libraries_and_process_kits_are_there(tmp_path, monkeypatch):
+    from skillpack import Catalog, Tools
     from skillpack.commands import authoring as doctor
 
     program = tmp_path / "bin" / "magic"
@@ -223,9 +224,13 @@ def test_doctor_tells_which_programs_libraries_and_process_kits_are_there(tmp_pa
     monkeypatch.setenv("PATH", str(program.parent))
     monkeypatch.setenv("PDK_ROOT", str(tmp_path / "kits"))
     monkeypatch.setattr(doctor, "LIBRARIES", {"dask": "no-such-distribution", "scipy": "click"})
-    found = doctor.environment()
+
+    def shown():
+        findings = doctor.examine(Catalog(), Tools({}))
+        return findings["environment"], [" ".join(line.split()) for line in doctor.report(findings).splitlines()]
+
+    found, lines = shown()
     assert (found["programs"]["magic"], found["programs"]["ngspice"]) == (str(program), None)
-    lines = [" ".join(line.split()) for line in doctor._environment_lines(found)]
     assert f"magic {program}" in lines
     assert "ngspice not found (optional)" in lines
     assert "dask not installed (optional, extra explore)" in lines
@@ -234,9 +239,9 @@ def test_doctor_tells_which_programs_libraries_and_process_kits_are_there(tmp_pa
 
     (tmp_path / "none").mkdir()
     monkeypatch.setenv("PDK_ROOT", str(tmp_path / "none"))
-    assert doctor._environment_lines(doctor.environment())[-1].endswith("no process kit, which has a folder libs.tech")
+    assert shown()[1][-1].endswith("no process kit, which has a folder libs.tech")
     monkeypatch.delenv("PDK_ROOT")
-    assert "not set (optional" in doctor._environment_lines(doctor.environment())[-1]
+    assert "not set (optional" in shown()[1][-1]
 
 
 def test_doctor_tells_what_was_lost_and_why(skillpack, write_skill, tmp_path):

@@ -161,15 +161,18 @@ def test_whatever_the_skills_the_budget_holds_and_nothing_is_lost_untold(named, 
         assert str(told.total) in told.text
 
 
-@given(st.lists(st.integers(1, 300), min_size=1, max_size=20), st.integers(0, 3000))
+@given(st.lists(st.integers(20, 300), min_size=1, max_size=20), st.integers(100, 3000))
 def test_no_skill_is_cut_shorter_than_another_got(lengths, limit):
-    """The largest equal share, by a search over all shares."""
-    from skillpack.skills.layer1 import _share
-
-    share = _share(lengths, limit)
-    taken = sum(min(length, share) for length in lengths)
-    assert taken <= limit or share == 0
-    assert share >= max(lengths) or sum(min(length, share + 1) for length in lengths) > limit
+    """The descriptions that are cut are equally long, none that is whole is longer, and one more letter for each of the
+    cut ones does not fit; the notice was counted with the longest numbers, six digits at most.
+    """
+    told = layer1([skill(f"s{number}", "x" * size) for number, size in enumerate(lengths)], "compact", Budget(limit))
+    texts = re.findall(r"^- s\d+: (x+(?:\.\.\.)?)$", told.text, re.MULTILINE)
+    cut = [len(text) for text in texts if text.endswith("...")]
+    if cut:
+        assert set(cut) == {max(map(len, texts))}
+        shorter = 2 * len(str(told.total)) - len(str(told.shown)) - len(str(told.shortened))
+        assert len(told.text) + shorter + len(cut) > limit
 
 
 def test_the_time_grows_with_the_number_of_skills_and_no_faster():

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from skillpack.authoring.skill_rules import MAX_DESCRIPTION, name_problem
@@ -16,9 +17,9 @@ from skillscript.faults import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 TOOL_ID = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+")
+_EXAMPLE = Path(__file__).with_name("new_skill")
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _DESCRIPTION = (
     "Count the words of a text. Use when someone wants to know how many words a text has. Not for characters or lines."
@@ -102,29 +103,51 @@ def _problems(plan: Plan) -> list[str]:
 
 def _files(plan: Plan) -> dict[str, str]:
     """Return the files of the skill as texts by path."""
-    files = {"SKILL.md": _skill_file(plan)}
-    if plan.tool is not None and plan.handler:
-        return files | _handler_files(plan.tool, plan.name.replace("-", " ").capitalize())
-    if plan.tool is not None:
-        files["skill.yaml"] = _declaration(plan, plan.tool)
-        files[plan.script] = _script(plan.tool)
-        files[f"schemas/{plan.tool}.input.json"] = _object_schema(
-            {"text": {"type": "string", "description": "Text whose words are counted."}}
-        )
-        files[f"schemas/{plan.tool}.output.json"] = _object_schema(
-            {"words": {"type": "integer", "description": "Number of words."}}
-        )
-    return files
+    files = {"SKILL.md": write({"name": plan.name, "description": plan.description or _DESCRIPTION}, _body(plan))}
+    if plan.tool is None:
+        return files
+    text = {"type": "string", "description": "Text whose words are counted."}
+    words = {"type": "integer", "description": "Number of words."}
+    if not plan.handler:
+        return files | {
+            "skill.yaml": _written("skill.yaml", plan),
+            plan.script: _written("script.py", plan),
+            f"schemas/{plan.tool}.input.json": _object_schema({"text": text}),
+            f"schemas/{plan.tool}.output.json": _object_schema({"words": words}),
+        }
+    summary = {"type": "string", "description": "One sentence about the text; empty without a model."}
+    return files | {
+        "skill.yaml": _written("handler_skill.yaml", plan),
+        "handler.py": _written("handler.py", plan),
+        "templates/prompt.jinja": _written("prompt.jinja", plan),
+        "schemas/input.schema.json": _object_schema({"text": {"type": "string", "minLength": 1, **text}}),
+        "schemas/output.schema.json": _object_schema(
+            {"words": {"type": "integer", "minimum": 0, **words}, "summary": summary}
+        ),
+        "tests/test_skill.py": _written("test_skill.py", plan),
+    }
 
 
-def _skill_file(plan: Plan) -> str:
-    """Return SKILL.md."""
-    return write({"name": plan.name, "description": plan.description or _DESCRIPTION}, _body(plan))
+def _written(name: str, plan: Plan) -> str:
+    """Return a file of the example in ``new_skill``, written for this plan."""
+    text = (_EXAMPLE / f"{name}.txt").read_text(encoding="utf-8")
+    words = {
+        "TITLE": json.dumps(_title(plan), ensure_ascii=False),
+        "NAME": json.dumps(plan.name),
+        "TOOL_ID": plan.tool or "",
+        "SCRIPT": plan.script,
+    }
+    return re.sub(r"\b(?:TITLE|NAME|TOOL_ID|SCRIPT)\b", lambda match: words[match[0]], text)
+
+
+def _title(plan: Plan) -> str:
+    """Return the name of the skill for people."""
+    return plan.name.replace("-", " ").capitalize()
 
 
 def _body(plan: Plan) -> str:
     """Return the instructions in SKILL.md."""
-    title = f"# {plan.name.replace('-', ' ').capitalize()}\n\n"
+    title = f"# {_title(plan)}\n\n"
     if plan.tool is None:
         return title + (
             "| task | what to do |\n| --- | --- |\n"
@@ -149,60 +172,6 @@ def _body(plan: Plan) -> str:
     )
 
 
-def _declaration(plan: Plan, tool: str) -> str:
-    """Return skill.yaml."""
-    title = json.dumps(plan.name.replace("-", " ").capitalize())
-    return f"""\
-skill: {json.dumps(plan.name)}
-version: "1.0.0"
-tools:
-  - id: {tool}
-    script: {plan.script}
-    display_name: {{en: {title}, zh: {title}}}
-    version: "1.0.0"
-    description: Count the words of a text
-    intent_tags: [words, count, length]
-    input_schema: schemas/{tool}.input.json
-    output_schema: schemas/{tool}.output.json
-    models: {{primary: "", fallback: ""}}
-    context: {{need_user_memory: false, need_content_store: false, retrieve_top_k: 0}}
-    cost: {{model_class: small, context_size: small, expected_rounds: 1}}
-    composable: true
-    dependencies: []
-"""
-
-
-def _script(tool: str) -> str:
-    """Return the tool's script."""
-    return _SCRIPT.replace("TOOL_ID", tool)
-
-
-def _handler_files(tool: str, title: str) -> dict[str, str]:
-    """Return the files of a skill with a handler, except SKILL.md, as texts by path.
-
-    Args:
-        tool: Id of the skill's tool.
-        title: The tool's name for people.
-    """
-    text: dict[str, dict[str, object]] = {
-        "text": {"type": "string", "minLength": 1, "description": "Text whose words are counted."}
-    }
-    answer: dict[str, dict[str, object]] = {
-        "words": {"type": "integer", "minimum": 0, "description": "Number of words."},
-        "summary": {"type": "string", "description": "One sentence about the text; empty without a model."},
-    }
-    return {
-        "skill.yaml": _HANDLER_DECLARATION.replace("TOOL", tool).replace(
-            "TITLE", json.dumps(title, ensure_ascii=False)
-        ),
-        "handler.py": _HANDLER.replace("TOOL_ID", tool),
-        "templates/prompt.jinja": _TEMPLATE,
-        "schemas/input.schema.json": _object_schema(text),
-        "schemas/output.schema.json": _object_schema(answer),
-        "tests/test_skill.py": _TESTS.replace("TOOL_ID", tool),
-    }
-
-
 def _object_schema(properties: Mapping[str, Mapping[str, object]]) -> str:
     """Return the schema of an object with exactly these properties."""
     schema = {
@@ -213,161 +182,3 @@ def _object_schema(properties: Mapping[str, Mapping[str, object]]) -> str:
         "properties": properties,
     }
     return json.dumps(schema, indent=2) + "\n"
-
-
-_SCRIPT = '''\
-# /// script
-# requires-python = ">=3.10"
-# dependencies = ["analog-layout-skills"]
-# ///
-"""Count the words of a text."""
-
-from typing import Any
-
-try:
-    from skillscript import main
-except ImportError as missing:
-    raise SystemExit(f"{missing}: `pip install -e .` in a clone; `uv run {__file__!r}` in an exported copy") from None
-
-
-def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
-    """Return the number of words in ``params["text"]``."""
-    return {"words": len(params["text"].split())}
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(__file__, "TOOL_ID", execute))
-'''
-
-_HANDLER_DECLARATION = """\
-id: TOOL
-display_name: TITLE
-version: "1.0.0"
-description: Count the words of a text and summarise it
-intent_tags: [words, count, length, summary]
-input_schema: schemas/input.schema.json
-output_schema: schemas/output.schema.json
-models: {primary: "", fallback: ""}
-context: {need_user_memory: false, need_content_store: false, retrieve_top_k: 0}
-cost: {model_class: small, context_size: small, expected_rounds: 1}
-composable: true
-dependencies: []
-environment: ["SKILL_MODEL_*"]
-"""
-
-_HANDLER = '''\
-"""Count the words of a text and, where a model is configured, summarise it."""
-
-from typing import Any
-
-from skillscript import Task, ask_model, declared_models, model_settings, prompt_variables, render_file
-
-SUMMARY = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["summary"],
-    "properties": {"summary": {"type": "string", "minLength": 1}},
-}
-
-
-class Skill:
-    """The skill; the caller checks params and the answer against the schemas in schemas/."""
-
-    def execute(self, params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
-        """Return the number of words in ``params["text"]`` and a summary, which is empty without a model."""
-        words = len(params["text"].split())
-        settings = model_settings(declared_models(__file__, "TOOL_ID"))
-        if settings is None:
-            return {"words": words, "summary": ""}
-        prompt = render_file(__file__, "templates/prompt.jinja", prompt_variables(params, context))
-        return {"words": words, **ask_model(Task(prompt, SUMMARY), settings).value}
-'''
-
-_TEMPLATE = """\
-You summarise texts.
-{% if memory_summary %}
-About the reader: {{ memory_summary }}
-{% endif %}
-Text: {{ text | tojson }}
-
-Answer with JSON and nothing else: {"summary": "one sentence"}
-"""
-
-_TESTS = '''\
-"""Tests of the skill: parameters, what a model answers, the answer, use in a pipeline. Run: python -m pytest tests"""
-
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
-
-import pytest
-
-from skillscript import call, find_faults, load_handler, load_tool
-
-HANDLER = Path(__file__).parents[1] / "handler.py"
-TOOL = load_tool(HANDLER, "TOOL_ID", load_handler(HANDLER))
-
-
-@pytest.fixture(autouse=True)
-def no_model(monkeypatch):
-    monkeypatch.delenv("SKILL_MODEL_URL", raising=False)
-
-
-@pytest.fixture
-def model(monkeypatch):
-    """Serve a model on this machine; it answers with the text that the test puts into the list."""
-    pytest.importorskip("httpx")
-    says = []
-
-    class Service(BaseHTTPRequestHandler):
-        def do_POST(self):
-            self.rfile.read(int(self.headers["Content-Length"]))
-            message = {"role": "assistant", "content": says[0]}
-            body = json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Service)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    monkeypatch.setenv("SKILL_MODEL_URL", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setenv("SKILL_MODEL_PRIMARY", "test")
-    yield says
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.mark.parametrize("params", [{}, {"text": 3}, {"text": ""}, {"text": "a", "more": 1}])
-def test_wrong_parameters_are_refused(params):
-    assert call(TOOL, params).error.code == "INVALID_PARAM"
-
-
-def test_words_are_counted_without_a_model():
-    assert call(TOOL, {"text": "three short words"}).data == {"words": 3, "summary": ""}
-
-
-def test_the_summary_is_the_models(model):
-    model.append(json.dumps({"summary": "Short."}))
-    assert call(TOOL, {"text": "three short words"}).data == {"words": 3, "summary": "Short."}
-
-
-@pytest.mark.parametrize("said", ["no JSON", "{}", '{"summary": {"text": "nested"}}', '{"summary": 1}'])
-def test_an_answer_that_is_no_summary_is_refused(model, said):
-    model.append(said)
-    assert call(TOOL, {"text": "a"}).error.code == "SERVICE_UNAVAILABLE"
-
-
-def test_the_answer_satisfies_its_object_schema():
-    assert find_faults(call(TOOL, {"text": "a b"}).data, TOOL.output_schema) == []
-
-
-def test_it_takes_the_text_of_a_step_before_it():
-    """In a pipeline: params: {text: {$from: /steps/before/summary}}."""
-    before = call(TOOL, {"text": "a"}).data
-    assert find_faults({"text": before["summary"] or "none"}, TOOL.input_schema) == []
-'''

@@ -19,25 +19,15 @@ if TYPE_CHECKING:
     from skillpack.skills.loader import SkillLoader
     from skillpack.skills.skill_md import Skill
 
-HOMES = {
-    "doctor": "authoring",
-    "export": "copying",
-    "http": "servers",
-    "install": "copying",
-    "intent": "calling",
-    "list": "reading",
-    "mcp": "servers",
-    "new": "authoring",
-    "pipeline": "pipelines",
-    "prompt": "reading",
-    "read": "reading",
-    "run": "calling",
-    "search": "reading",
-    "show": "reading",
-    "suite": "pipelines",
-    "tools": "calling",
-    "validate": "authoring",
+_COMMANDS = {
+    "authoring": ("doctor", "new", "validate"),
+    "calling": ("intent", "run", "tools"),
+    "copying": ("export", "install"),
+    "pipelines": ("pipeline", "suite"),
+    "reading": ("list", "prompt", "read", "search", "show"),
+    "servers": ("http", "mcp"),
 }
+HOMES = {name: home for home, names in _COMMANDS.items() for name in names}
 """The module of each subcommand ``NAME``, which is imported when needed; its click command is ``NAME_command``."""
 EXIT_BAD_INPUT = 2
 EXIT_FINDINGS = 1
