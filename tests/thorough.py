@@ -6,7 +6,14 @@ Otherwise they draw some combinations that cover each value, and fewer examples.
 import os
 from itertools import combinations, product
 
+from layoutkit.technology import load, names
+
 THOROUGH = "DRC_LAYOUTS" in os.environ
+
+
+def processes():
+    """Return the shipped technologies; unless tests are thorough, without those that are based on another of them."""
+    return [name for name in names() if THOROUGH or load(name).based_on not in names()]
 
 
 def covering(*choices):

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from layoutkit.technology import load, names
+from layoutkit.technology import load
 from netgen_netlists import MEASURED, without_tied
 from patience import WATCHDOG_S
+from thorough import processes
 
 OTA = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
 INVERTER = """
@@ -29,7 +30,7 @@ def built(finished_layout):
     return lambda technology, name: finished_layout(OTA if name == "ota_5t" else INVERTER, technology)[0]
 
 
-@pytest.mark.parametrize("technology", names())
+@pytest.mark.parametrize("technology", processes())
 @pytest.mark.parametrize("name", ["ota_5t", "inverter"])
 def test_the_layout_is_clean_in_every_technology(built, technology, name):
     report = built(technology, name)
@@ -42,7 +43,7 @@ def test_the_layout_is_clean_in_every_technology(built, technology, name):
     assert (lvs["not_compared"], lvs["layers_unchecked"], lvs["layers_waived"]) == ([], [], [])
 
 
-@pytest.mark.parametrize("technology", names())
+@pytest.mark.parametrize("technology", processes())
 def test_the_flow_measures_every_matched_group(built, technology):
     """The bounds: offset of the input pair at most 0.5 mV, equal areas, and equal distances to the ends."""
     matching = built(technology, "ota_5t")["matching"]
@@ -100,7 +101,7 @@ def netgen_matches(folder, models, extracted, reference):
 
 
 @pytest.mark.skipif(shutil.which("netgen-lvs") is None, reason="skipped: needs netgen-lvs")
-@pytest.mark.parametrize("technology", names())
+@pytest.mark.parametrize("technology", processes())
 @pytest.mark.parametrize(
     ("pattern", "change", "matches"),
     [
@@ -165,7 +166,7 @@ def ports(report):
 
 
 @pytest.mark.skipif(shutil.which("ngspice") is None, reason="skipped: needs ngspice")
-@pytest.mark.parametrize("technology", names())
+@pytest.mark.parametrize("technology", processes())
 def test_the_extracted_inverter_inverts(built, tmp_path, technology):
     """W/L of 4 below and 12 above: with equal kp the PMOS is three times as strong."""
     report = built(technology, "inverter")
@@ -182,7 +183,7 @@ def test_the_extracted_inverter_inverts(built, tmp_path, technology):
 
 
 @pytest.mark.skipif(shutil.which("ngspice") is None, reason="skipped: needs ngspice")
-@pytest.mark.parametrize("technology", names())
+@pytest.mark.parametrize("technology", processes())
 def test_the_extracted_ota_amplifies(built, tmp_path, technology):
     """Gain gm * (ron || rop) by hand: 10 uA of bias doubled by the tail, lambda 0.05 on both sides."""
     report = built(technology, "ota_5t")

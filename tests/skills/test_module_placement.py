@@ -11,7 +11,8 @@ from layoutkit.circuit import Target, map_circuit, read_netlist
 from layoutkit.drc.check import check
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
-from layoutkit.technology import load, names
+from layoutkit.technology import load
+from thorough import processes
 
 PLACE = "module-placement/scripts/place_modules.py"
 ROUTE = "signal-routing/scripts/route_signal_nets.py"
@@ -19,7 +20,7 @@ OTA = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
 FILTER_FILE = Path(__file__).with_name("filter.spice")
 FILTER = FILTER_FILE.read_text(encoding="utf-8")
 CAPACITOR = ".subckt cap a b\nC1 a b 500f\n.ends"
-PASSIVE = [name for name in names() if load(name).passives]
+PASSIVE = [name for name in processes() if load(name).passives]
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def faults_of(path, netlist, technology):
     return [*check(layout, cell, process).violated, *(mismatch.to_json() for mismatch in result.mismatches)]
 
 
-@pytest.mark.parametrize("technology", names())
+@pytest.mark.parametrize("technology", processes())
 def test_the_layout_has_exactly_the_modules_clean_and_apart(placed, technology):
     data = placed(OTA, technology)
     layout, cell = top_cell(data["layout_path"])
@@ -127,7 +128,7 @@ def test_a_net_without_wires_is_open_and_ports_are_labelled(placed):
     assert faults_of(data["layout_path"], OTA, "sky130A")
 
 
-@pytest.mark.parametrize("technology", names())
+@pytest.mark.parametrize("technology", processes())
 def test_the_router_takes_the_request_as_it_is(placed, run_script, technology, tmp_path):
     data = placed(OTA, technology)
     request = json.loads(Path(data["routing_path"]).read_text())
@@ -211,7 +212,7 @@ def test_utilisation_aspect_and_islands_are_those_of_the_boxes(placed, column_ot
         assert images, name
 
 
-@pytest.mark.parametrize("technology", names())
+@pytest.mark.parametrize("technology", processes())
 def test_modules_without_room_between_them_keep_the_rules(place, technology):
     """Wells of several blocks in one row are joined, right above the row of the other kind."""
     ring = [f"Mp{i} n{(i + 1) % 5} n{i} vdd vdd pmos W=2u L=0.2u" for i in range(5)]

@@ -17,17 +17,17 @@ from klayout import rdb
 from layoutkit.explore.objectives import FIGURES
 from layoutkit.explore.scoreboard import row
 from layoutkit.flow.summary import summary
-from layoutkit.technology import load, names
+from layoutkit.technology import load
 from skillpack import find_tools, scan
 from skillpack.execution.runner import Call
 from skillpack.execution.short_answers import in_detail
 from skillscript.envelope import SkillResult, to_json
 from skillscript.schema import find_faults
-from thorough import THOROUGH
+from thorough import THOROUGH, processes
 
 SCRIPT = "netlist-to-gds/scripts/build_layout.py"
 OTA = Path(__file__).parents[2] / "skills/netlist-to-gds/assets/ota_5t.spice"
-TECHNOLOGIES = names()
+TECHNOLOGIES = processes()
 
 # A folded-cascode amplifier: 13 transistors, five matched groups, a cascode bias.
 FOLDED_CASCODE = """

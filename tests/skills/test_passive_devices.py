@@ -12,13 +12,14 @@ from layoutkit.circuit import read_netlist
 from layoutkit.drc.check import check
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
-from layoutkit.technology import load, names
+from layoutkit.technology import load
 from netgen_netlists import MEASURED, without_tied
 from patience import WATCHDOG_S
+from thorough import processes
 
 RESISTOR, CAPACITOR = "passive-devices/scripts/create_resistor.py", "passive-devices/scripts/create_capacitor.py"
 DIODE = "passive-devices/scripts/create_diode.py"
-REAL = [name for name in names() if load(name).passives]
+REAL = [name for name in processes() if load(name).passives]
 FILTER = Path(__file__).with_name("filter.spice").read_text(encoding="utf-8")
 
 

@@ -14,11 +14,11 @@ from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
-from layoutkit.technology import load, names
+from layoutkit.technology import load
 from layoutkit.technology.passive_sizes import PassiveSize
-from thorough import THOROUGH
+from thorough import THOROUGH, processes
 
-FLAVOURS = [(name, spec.name) for name in names() for spec in load(name).passives.values() if spec.type == "pnp"]
+FLAVOURS = [(name, spec.name) for name in processes() for spec in load(name).passives.values() if spec.type == "pnp"]
 SMALL = {"sky130A": "pnp_05v5_W0p68L0p68", "gf180mcuD": "pnp_05p00x00p42", "sg13g2": "pnpMPA"}
 
 

@@ -19,7 +19,7 @@ from layoutkit.errors import GeometryError, TechnologyError
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
 from layoutkit.lvs.lvs_files import extracted_spice
-from layoutkit.technology import load, names
+from layoutkit.technology import load
 from layoutkit.technology.passive_sizes import (
     MOST_IN_SERIES,
     PassiveSize,
@@ -29,14 +29,18 @@ from layoutkit.technology.passive_sizes import (
     integer_ratio,
     mos_capacitor_size,
 )
-from thorough import THOROUGH
+from thorough import THOROUGH, processes
 
-EVERY_MIM = [(name, flavour) for name in names() for flavour, s in load(name).passives.items() if s.type == "capacitor"]
+EVERY_MIM = [
+    (name, flavour) for name in processes() for flavour, s in load(name).passives.items() if s.type == "capacitor"
+]
 LOW = [
     each for each in EVERY_MIM if each[1].endswith(("_m2m3", "_m3m4"))
 ]  # no two conductors below for an array's wires
 MIM = [each for each in EVERY_MIM if each not in LOW]
-MOS = [(name, flavour) for name in names() for flavour, s in load(name).passives.items() if s.type == "mos_capacitor"]
+MOS = [
+    (name, flavour) for name in processes() for flavour, s in load(name).passives.items() if s.type == "mos_capacitor"
+]
 SHAPES = [(7, 7, (2, 2)), (5, 12.5, (1, 2, 4)), (9, 6, (3, 5)), (6, 6, (1, 1)), (20, 5, (4, 6, 2, 1))]
 ARRAYS = [
     (*device, *shape)

@@ -7,7 +7,8 @@ from layoutkit.draw.group import GroupSpec, draw_group
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
-from layoutkit.technology import load, names
+from layoutkit.technology import load
+from thorough import processes
 
 
 def group(technology, fingers, arrangement):
@@ -54,7 +55,7 @@ def test_fingers_that_do_not_divide_into_the_units_are_refused_by_name():
         group(load("sky130A"), (3, 4, 5), "A4B8A4/C5")
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", processes())
 @pytest.mark.parametrize("flavour", ["nmos", "pmos"])
 @pytest.mark.parametrize("length_m", [0.5e-6, 8e-6])
 def test_a_gate_tied_to_its_ring_keeps_its_contact_clear_of_the_rings_contacts(name, flavour, length_m):

@@ -13,7 +13,8 @@ from layoutkit.draw.mos import MosSize, transistor
 from layoutkit.draw.pattern import parse_pattern
 from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
-from layoutkit.technology import load, names
+from layoutkit.technology import load
+from thorough import processes
 
 
 def devices(tech, counts, *, w_um=2.0, l_um=0.5, flavour="nmos", nets="d{i} g{i} s b"):
@@ -70,7 +71,7 @@ COUNTS = st.lists(st.integers(1, 6), min_size=2, max_size=4)
 
 
 @settings(max_examples=15, deadline=None)
-@given(COUNTS, st.sampled_from(names()), st.sampled_from([0, 2]), st.sampled_from(["nmos", "pmos"]))
+@given(COUNTS, st.sampled_from(processes()), st.sampled_from([0, 2]), st.sampled_from(["nmos", "pmos"]))
 def test_auto_keeps_every_width_and_brings_the_centroids_together_where_it_is_possible(counts, name, dummies, flavour):
     tech = load(name)
     found = plan(tech, counts, dummies=dummies, flavour=flavour)
@@ -94,7 +95,7 @@ def test_auto_keeps_every_width_and_brings_the_centroids_together_where_it_is_po
     assert max(lengths) - min(lengths) <= 1
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", processes())
 @pytest.mark.parametrize("counts", [(1, 16), (1, 100), (5, 8, 4)])
 @pytest.mark.parametrize("splits", [True, False])
 def test_numbers_of_units_that_no_number_of_rows_divides_are_folded_as_well(name, counts, splits):
@@ -117,7 +118,7 @@ def test_rows_of_different_lengths_are_clean(name):
 
 
 @settings(max_examples=6, deadline=None)
-@given(st.lists(st.integers(1, 3), min_size=2, max_size=3), st.sampled_from(names()), st.sampled_from([0, 2]))
+@given(st.lists(st.integers(1, 3), min_size=2, max_size=3), st.sampled_from(processes()), st.sampled_from([0, 2]))
 def test_the_stress_of_the_plan_is_that_of_the_drawn_masks(counts, name, dummies):
     tech = load(name)
     layout = kdb.Layout()
@@ -129,7 +130,7 @@ def test_the_stress_of_the_plan_is_that_of_the_drawn_masks(counts, name, dummies
     assert check(layout, module.cell, tech).passed
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", processes())
 def test_the_choice_for_an_input_pair_has_equal_stress_junctions_and_directions(name):
     found = plan(load(name), (4, 4))
     assert len(found.rows) == 2
@@ -139,7 +140,7 @@ def test_the_choice_for_an_input_pair_has_equal_stress_junctions_and_directions(
     assert found.warnings == ()
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", processes())
 def test_a_pair_has_a_device_in_each_half_of_its_rows_so_that_two_fingers_share_each_drain_and_rails_are_short(name):
     """Arithmetic: half of the fingers of ABBABAAB share no drain; each of these has a whole column instead of half."""
     tech = load(name)
@@ -151,7 +152,7 @@ def test_a_pair_has_a_device_in_each_half_of_its_rows_so_that_two_fingers_share_
     assert plan(tech, (8, 8), "ABBA/BAAB", dummies=1).figures.drain_span > 0.3
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", processes())
 @pytest.mark.parametrize("counts", [(4, 4), (25, 25), (2, 4), (2, 2, 6)])
 @pytest.mark.parametrize("split", [True, False])
 def test_equal_fingers_stay_unless_another_shape_of_the_block_says_what_splitting_buys(name, counts, split):

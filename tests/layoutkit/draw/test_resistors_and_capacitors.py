@@ -13,12 +13,12 @@ from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
-from layoutkit.technology import load, names
+from layoutkit.technology import load
 from layoutkit.technology.passive_sizes import PassiveSize, capacitance, capacitor_size, resistor_size
-from thorough import covering
+from thorough import covering, processes
 
 KINDS = {}
-for technology in names():
+for technology in processes():
     for flavour, entry in load(technology).passives.items():
         KINDS.setdefault(entry.type, []).append((technology, flavour))
 

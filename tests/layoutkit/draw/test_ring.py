@@ -8,7 +8,8 @@ from layoutkit.draw.ring import RingStyle, TapRing, tap_distance
 from layoutkit.draw.sketch import Area
 from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
-from layoutkit.technology import load, names
+from layoutkit.technology import load
+from thorough import processes
 
 STYLES = [
     RingStyle("double"),
@@ -35,7 +36,7 @@ def diffusion(module, tech):
     return shapes.merged()
 
 
-@pytest.mark.parametrize("name", sorted(set(names()) - {"generic", "sky130A"}))  # test_stack draws those two
+@pytest.mark.parametrize("name", sorted(set(processes()) - {"generic", "sky130A"}))  # test_stack draws those two
 @pytest.mark.parametrize("style", STYLES, ids=lambda style: "-".join((style.kind, *style.open_sides)))
 def test_every_style_keeps_the_rules_around_every_type_and_oxide(name, style):
     tech = load(name)

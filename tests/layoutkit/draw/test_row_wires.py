@@ -13,9 +13,10 @@ from layoutkit.draw.row import Finger, Row
 from layoutkit.draw.row_metal import Metal
 from layoutkit.draw.stack import RowStack, draw_row_module
 from layoutkit.drc.check import check
-from layoutkit.technology import load, names
+from layoutkit.technology import load
+from thorough import processes
 
-TECHNOLOGIES = {name: load(name) for name in names()}
+TECHNOLOGIES = {name: load(name) for name in processes()}
 # Strap, rail over the fingers and the cuts from the first conductor up to the rail, as layers of the PDKs.
 METAL = {
     "generic": ("metal1", "metal2", ["via1"]),

@@ -12,11 +12,12 @@ from layoutkit.drc.check import Options, check, check_cell, judged_layers
 from layoutkit.errors import GeometryError, LayoutkitError
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
-from layoutkit.technology import load, names
+from layoutkit.technology import load
 from layoutkit.technology.technology import NOT_ON_A_MASK, PURPOSES
 from layoutkit.view.placed_findings import findings_of
+from thorough import processes
 
-REAL = [name for name in names() if name != "generic"]
+REAL = [name for name in processes() if name != "generic"]
 DEEP_WELLS = {"sky130A": ("dnwell", "dnwell.3"), "gf180mcuD": ("DNWELL", "DN.2b"), "sg13g2": ("nBuLay", "NBL.c")}
 # Layers of each process and what they are, read from its own layer list.
 LAYERS = {
@@ -100,7 +101,7 @@ def test_a_layer_without_rules_makes_both_checks_incomplete_until_it_is_waived(n
     assert_incomplete(layout, cell, technology, circuit, {gds}, layer)
 
 
-@pytest.mark.parametrize("name", sorted(names()))
+@pytest.mark.parametrize("name", sorted(processes()))
 def test_a_layer_that_the_technology_does_not_name_makes_both_checks_incomplete(name):
     technology = load(name)
     layout, cell, circuit = a_transistor(technology)

@@ -10,10 +10,10 @@ from deck_writer import deck_of, writable
 
 from layoutkit.drc.check import Options, check_cell, repeats
 from layoutkit.drc.foundry_deck import Deck, run_deck
-from layoutkit.technology import load, names
-from thorough import THOROUGH
+from layoutkit.technology import load
+from thorough import THOROUGH, processes
 
-REAL = [name for name in names() if name != "generic"]
+REAL = [name for name in processes() if name != "generic"]
 EVERYTHING = 10**6
 
 

@@ -14,7 +14,8 @@ import pytest
 from drc_sketch import cases, pairs
 
 from layoutkit.drc.check import Options, check_cell
-from layoutkit.technology import load, names
+from layoutkit.technology import load
+from thorough import processes
 
 LAYOUTS = int(os.environ.get("DRC_LAYOUTS", "12"))
 OTHERS = 3  # rules beside the first that are drawn in a layout and judge it
@@ -104,7 +105,7 @@ def judges(tech, rule, shapes, rng):
     return rng.sample(others, min(OTHERS, len(others)))
 
 
-@pytest.mark.parametrize("name", sorted(names()))
+@pytest.mark.parametrize("name", sorted(processes()))
 def test_both_modes_give_the_same_verdict_on_generated_layouts(name):
     tech = load(name)
     rng = random.Random(10)

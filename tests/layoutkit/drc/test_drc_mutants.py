@@ -16,9 +16,10 @@ from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.drc.check import check
-from layoutkit.technology import load, names
+from layoutkit.technology import load
+from thorough import processes
 
-REAL = [name for name in names() if name != "generic"]
+REAL = [name for name in processes() if name != "generic"]
 MUTANTS = int(os.environ.get("DRC_LAYOUTS", "40"))
 
 

@@ -8,9 +8,16 @@ from layoutkit.drc.check import check
 from layoutkit.drc.kinds import KINDS
 from layoutkit.drc.rule_cases import kind_of
 from layoutkit.technology import load, names
+from thorough import THOROUGH
 
 TECHNOLOGIES = {name: load(name) for name in names()}
-ALL_RULES = [(name, rule) for name, technology in TECHNOLOGIES.items() for rule in technology.rules]
+BASES = {name: {rule.id: rule for rule in TECHNOLOGIES[name].rules} for name in TECHNOLOGIES}
+ALL_RULES = [
+    (name, rule)
+    for name, technology in TECHNOLOGIES.items()
+    for rule in technology.rules
+    if THOROUGH or BASES.get(technology.based_on, {}).get(rule.id) != rule  # what a process takes over is drawn there
+]
 RULES = [(name, rule) for name, rule in ALL_RULES if rule.kind != "unchecked"]
 UNCHECKED = [(name, rule) for name, rule in ALL_RULES if rule.kind == "unchecked" and "layer" in rule.options]
 OWN_RULES = [

@@ -11,10 +11,11 @@ from layoutkit.draw.resistor import ResistorSpec, draw_resistors
 from layoutkit.extract.bodies import unmeasured
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
-from layoutkit.technology import load, names
+from layoutkit.technology import load
 from layoutkit.technology.passive_sizes import PassiveSize
+from thorough import processes
 
-REAL = [name for name in names() if load(name).passives]
+REAL = [name for name in processes() if load(name).passives]
 BAR = (0, 0, 100, 1000)
 
 

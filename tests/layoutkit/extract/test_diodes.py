@@ -19,11 +19,14 @@ from layoutkit.extract.extractor import extract
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.lvs.compare import compare
-from layoutkit.technology import load, names
+from layoutkit.technology import load
 from layoutkit.technology.passive_sizes import PassiveSize
 from patience import WATCHDOG_S
+from thorough import processes
 
-DIODES = [(name, spec.name) for name in names() for spec in load(name).passives.values() if spec.kind.name == "diode"]
+DIODES = [
+    (name, spec.name) for name in processes() for spec in load(name).passives.values() if spec.kind.name == "diode"
+]
 REAL = sorted({name for name, _ in DIODES})
 ANODE_IS_SUBSTRATE = {"sky130A": "diode_pw2nd_05v5", "gf180mcuD": "diode_nd2ps_03v3", "sg13g2": "dantenna"}
 CATHODE_IS_WELL = {"sky130A": "diode_pd2nw_05v5", "gf180mcuD": "diode_pd2nw_03v3", "sg13g2": "dpantenna"}

@@ -23,8 +23,9 @@ from layoutkit.extract.strap_loss import strap_losses
 from layoutkit.extract.surroundings import Surroundings, model_distances, surroundings
 from layoutkit.flow.measured_matching import lines
 from layoutkit.lvs.lvs_files import extracted_spice
-from layoutkit.technology import load, names
+from layoutkit.technology import load
 from patience import WATCHDOG_S
+from thorough import processes
 
 SKY = load("sky130A")
 WIDTH, LENGTH, PITCH, END = 2000, 500, 780, 265
@@ -258,7 +259,7 @@ def test_a_planted_error_is_found(plant, spoils, layer):
         assert report["predicted_offsets"][0]["value"] == pytest.approx(offset_of(row.oracle()) + STRAPS_MV, abs=2e-3)
 
 
-@pytest.mark.parametrize("technology", names())
+@pytest.mark.parametrize("technology", processes())
 @pytest.mark.parametrize(("width", "length"), [(2.0, 0.6), (0.5, 1.0)])
 def test_what_the_generators_draw_agrees_with_the_independent_program(technology, width, length):
     tech = load(technology)

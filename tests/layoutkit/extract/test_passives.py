@@ -18,11 +18,12 @@ from layoutkit.extract.folding import dummies
 from layoutkit.lvs.compare import compare
 from layoutkit.lvs.lvs_files import extracted_spice, write_report
 from layoutkit.lvs.reference import reference_of
-from layoutkit.technology import load, names
+from layoutkit.technology import load
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.passive_sizes import PassiveSize
+from thorough import processes
 
-REAL = [name for name in names() if load(name).passives]
+REAL = [name for name in processes() if load(name).passives]
 
 
 @pytest.fixture(params=REAL)

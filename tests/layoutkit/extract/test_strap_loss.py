@@ -7,7 +7,8 @@ import pytest
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
 from layoutkit.extract.metal_mesh import mean_resistance
 from layoutkit.extract.strap_loss import strap_losses, straps_data
-from layoutkit.technology import load, names
+from layoutkit.technology import load
+from thorough import processes
 
 PITCH, COUNT, WIDTH = 1000, 20, 400
 
@@ -61,7 +62,7 @@ def by_hand(technology, distance):
     return np.linalg.solve(matrix, np.full(COUNT, 1 / COUNT)).mean()
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", processes())
 def test_the_resistance_of_a_finger_is_that_of_a_ladder_solved_by_hand(name):
     technology, cell, _ = finger(name, 1)
     found = strap_losses(cell, technology)
@@ -86,7 +87,7 @@ def test_a_column_that_reaches_no_rail_has_no_resistance():
     assert straps_data(strap_losses(cell, technology))[0]["strap_ohm"] is None
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", processes())
 def test_generated_fingers_of_5_um_are_covered_and_lose_little(name):
     technology = load(name)
     for spec in (each for each in technology.devices.values() if each.kind.is_mos):

@@ -7,7 +7,8 @@ from layoutkit.drc.check import check
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.placing import place_modules
 from layoutkit.place import PlacementOptions
-from layoutkit.technology import load, names
+from layoutkit.technology import load
+from thorough import processes
 
 # Two chains of inverters on two supplies: three bodies, so three rings, however many devices there are.
 CHAINS = """* two chains
@@ -79,7 +80,7 @@ M4 a o1 o2 vss sg13_hv_nmos w=2u l=5u
     assert "M1.b" not in violated(technology, modules)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", processes())
 def test_partners_in_wells_of_two_nets_keep_the_space_of_wells_and_share_no_ring(name):
     technology, modules = placed(OWN_WELLS, name, constraints=HALVES)
     assert sum(len(island.members) for island in modules.placement.islands) == 12
@@ -103,7 +104,7 @@ XV1 vss vdd vss sky130_fd_pr__cap_var_lvt w=4 l=2
     assert drawn.merged().count() == 2
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", processes())
 def test_one_ring_holds_the_devices_of_one_body(name, monkeypatch):
     technology, modules = placed(CHAINS, name)
     assert violated(technology, modules) == set()
@@ -117,7 +118,7 @@ def test_one_ring_holds_the_devices_of_one_body(name, monkeypatch):
     assert modules.cell.bbox().area() < apart.cell.bbox().area()
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", processes())
 def test_a_group_whose_ring_was_taken_away_violates_the_tap_distance(name):
     technology, modules = placed(CHAINS, name, gap=60_000)
     taps = {rule.id for rule in technology.rules if rule.kind == "tap_distance"}
@@ -128,7 +129,7 @@ def test_a_group_whose_ring_was_taken_away_violates_the_tap_distance(name):
     assert violated(technology, modules) & taps
 
 
-@pytest.mark.parametrize(("name", "flavour"), [(n, "lv") for n in names()] + [("sky130A", "hv")])
+@pytest.mark.parametrize(("name", "flavour"), [(n, "lv") for n in processes()] + [("sky130A", "hv")])
 def test_the_cell_of_a_module_holds_the_well_and_thick_oxide_of_its_transistors_though_the_ring_does_too(name, flavour):
     """Magic reads cell by cell, and takes p+ diffusion outside a well of its cell for a part of the substrate."""
     thick = CHAINS.replace("nmos", "sky130_fd_pr__nfet_g5v0d10v5").replace("pmos", "sky130_fd_pr__pfet_g5v0d10v5")

@@ -16,9 +16,10 @@ from layoutkit.flow.design import LayoutRequest, make_design, read_circuit, read
 from layoutkit.flow.placement_outcomes import place_outcomes
 from layoutkit.flow.summary import faults
 from layoutkit.place import Rectangle
-from layoutkit.technology import load, names
+from layoutkit.technology import load
 from layoutkit.tools.current_layout import CurrentLayout
 from layoutkit.tools.metrics_request import measure
+from thorough import processes
 
 SKILLS = Path(__file__).parents[3] / "skills"
 OTA = SKILLS / "netlist-to-gds/assets/ota_5t.spice"
@@ -117,7 +118,7 @@ def metal_of_ports(path, process):
     return found
 
 
-@pytest.mark.parametrize("technology", names())
+@pytest.mark.parametrize("technology", processes())
 def test_pairs_drawn_apart_and_their_nets_are_mirror_images_in_metal(build, technology):
     report = build(BUFFERS, APART, technology)
     assert faults(report) == []
@@ -150,7 +151,7 @@ def test_self_symmetric_devices_are_centred_on_the_axis_beside_others_of_their_r
         assert boxes[module].left + boxes[module].right == 2 * axis, device
 
 
-@pytest.mark.parametrize("technology", names())
+@pytest.mark.parametrize("technology", processes())
 def test_a_clocked_comparator_is_drawn_as_two_halves_that_mirror_each_other(finished_layout, technology):
     report, _ = finished_layout(COMPARATOR, technology)
     assert faults(report) == []

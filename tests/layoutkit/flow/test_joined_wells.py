@@ -10,9 +10,10 @@ from layoutkit.flow.instances import Well
 from layoutkit.flow.joined_wells import join_covers, join_wells
 from layoutkit.layout.merging import joined
 from layoutkit.place import Block, Placed, Rectangle
-from layoutkit.technology import load, names
+from layoutkit.technology import load
+from thorough import processes
 
-REAL = sorted(set(names()) - {"generic"})
+REAL = sorted(set(processes()) - {"generic"})
 # Wells of a circuit in sg13g2; two of them nearly meet at a corner.
 NOTCH = (
     (-13770, 105495, -1530, 110365), (-1530, 105495, 1530, 109065), (1530, 105495, 13770, 110365),

@@ -12,7 +12,8 @@ from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.modules import draw_groups
 from layoutkit.layout.files import read_layout
 from layoutkit.lvs.compare import compare
-from layoutkit.technology import load, names
+from layoutkit.technology import load
+from thorough import processes
 
 BIAS = """* a pair, a cascode mirror with a bias of its own and a ratio written in W, and a clamp that is always off
 .subckt bias inp inn o1 o2 ref vc out tail pad vss
@@ -28,7 +29,7 @@ MC pad vss vss vss nmos W=6u L=0.5u nf=2
 """
 
 
-@pytest.fixture(scope="module", params=names())
+@pytest.fixture(scope="module", params=processes())
 def laid_out(request, tmp_path_factory):
     """Return the report of BIAS in one technology, and its workspace."""
     folder = tmp_path_factory.mktemp(request.param)

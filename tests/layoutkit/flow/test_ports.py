@@ -18,7 +18,8 @@ from layoutkit.flow.ports import with_ports
 from layoutkit.flow.room import Room
 from layoutkit.flow.summary import faults
 from layoutkit.place import PlacementOptions
-from layoutkit.technology import load, names
+from layoutkit.technology import load
+from thorough import processes
 
 OTA = Path(__file__).parents[3] / "skills/netlist-to-gds/assets/ota_5t.spice"
 SIDES = ("left", "right", "bottom", "top")
@@ -60,7 +61,7 @@ def modules(path, process):
 
 # A ring is drawn from the same rules as rails; test_a_frame_keeps_the_rules_... draws it in every process.
 @pytest.mark.parametrize(
-    ("supplies", "technology"), [*(("rails", name) for name in names()), ("ring", "sky130A"), ("ring", "sg13g2")]
+    ("supplies", "technology"), [*(("rails", name) for name in processes()), ("ring", "sky130A"), ("ring", "sg13g2")]
 )
 def test_every_port_of_a_cell_lies_at_its_boundary_and_is_a_pin(tmp_path, technology, supplies):
     wanted = [{"port": "out", "side": "top"}, {"port": "bias", "side": "left"}]

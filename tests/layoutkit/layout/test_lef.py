@@ -6,7 +6,8 @@ import pytest
 from layoutkit.errors import LayoutkitError
 from layoutkit.flow.port_frame import PortNet, draw_frame, plan_frame
 from layoutkit.layout.lef import lef_of
-from layoutkit.technology import load, names
+from layoutkit.technology import load
+from thorough import processes
 
 
 def technology_lef(process):
@@ -50,7 +51,7 @@ def framed(process, core=(0, 0, 23450, 12340)):
     return layout, cell, frame
 
 
-@pytest.mark.parametrize("technology", names())
+@pytest.mark.parametrize("technology", processes())
 def test_klayout_reads_outline_pins_and_obstructions_of_the_lef(tmp_path, technology):
     process = load(technology)
     layout, cell, frame = framed(process)

@@ -15,8 +15,9 @@ from layoutkit.extract.extractor import extract
 from layoutkit.layout.klayout_files import error_layer
 from layoutkit.layout.klayout_package import write_package
 from layoutkit.pcells.registration import instantiate, register
-from layoutkit.technology import load, names
+from layoutkit.technology import load
 from patience import WATCHDOG_S
+from thorough import processes
 
 needs_klayout = pytest.mark.skipif(shutil.which("klayout") is None, reason="KLayout's application is not installed")
 
@@ -49,8 +50,8 @@ def cells_of(name):
 
 def draw_in_application(folder):
     """Draw the PCells of every technology in KLayout's application; return what it shows, by technology."""
-    write_package(names(), str(folder / "salt" / "package"), version="1")
-    wanted = {name: (cells_of(name), str(folder / f"{name}.gds")) for name in names()}
+    write_package(processes(), str(folder / "salt" / "package"), version="1")
+    wanted = {name: (cells_of(name), str(folder / f"{name}.gds")) for name in processes()}
     (folder / "draw.py").write_text(f"wanted = {wanted!r}\n{DRAW}")
     run = subprocess.run(
         ["klayout", "-zz", "-nc", "-r", folder / "draw.py"],
@@ -63,7 +64,7 @@ def draw_in_application(folder):
     return json.loads(run.stdout.splitlines()[-1])
 
 
-@pytest.fixture(scope="module", params=names())
+@pytest.fixture(scope="module", params=processes())
 def tech(request):
     return load(request.param)
 

@@ -22,7 +22,8 @@ from layoutkit.route.routing_stack import make_stack
 from layoutkit.route.second_cuts import SecondCuts, WiredNet
 from layoutkit.route.sheet import Sheet
 from layoutkit.route.tracks import coordinates
-from layoutkit.technology import load, names
+from layoutkit.technology import load
+from thorough import processes
 
 SKY = load("sky130A")
 GENERIC = load("generic")
@@ -533,7 +534,7 @@ def test_others_keep_the_space_of_wide_metal_to_what_is_attached_to_it():
     assert wide == [(-1600, -1600, 1600, 9600), (-150, 3850, 2000, 4150)]
 
 
-@pytest.mark.parametrize("technology", names())
+@pytest.mark.parametrize("technology", processes())
 @pytest.mark.parametrize("across", [True, False], ids=["horizontal", "vertical"])
 def test_long_wires_run_in_the_preferred_direction_of_their_layer(technology, across):
     """The second conductor is horizontal, the third vertical; two vias cost less than a long way against it."""
