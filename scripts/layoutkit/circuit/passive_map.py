@@ -338,7 +338,7 @@ def _chosen(technology: Any, device: Device, substrate: str) -> _Choice:
     if exact is not None and exact.type == device.type:
         width = technology.device_names.fixed_width(device.model)
         return _Choice(exact, True, None if width is None else width * unit)
-    fitting = [spec for spec in alike if not spec.in_substrate or device.terminals[spec.body_terminal] == substrate]
+    fitting = [spec for spec in alike if not spec.in_substrate or device.terminals.get(spec.body_terminal) == substrate]
     return _Choice(max(fitting or alike, key=lambda spec: bool(spec.default)), False, None)
 
 

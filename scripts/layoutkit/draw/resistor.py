@@ -51,6 +51,8 @@ def _check(tech: Technology, spec: ResistorSpec) -> None:
         raise GeometryError(f"module {spec.name} needs at least one resistor")
     if spec.dummies and not spec.ring:
         raise GeometryError("dummy bars are tied to the substrate ring; draw it, or leave out the dummies")
+    if not spec.ring and spec.resistors[0].spec.diffusion_of is not None:
+        raise GeometryError(f"{spec.resistors[0].spec.name} lies between taps of its substrate or well; draw the ring")
     if len(spec.guards) > 2 * spec.dummies:
         raise GeometryError(f"module {spec.name} has {2 * spec.dummies} dummy bars for {len(spec.guards)} resistors")
     for what, values in (
@@ -80,9 +82,10 @@ class _Drawing:
         for high in (False, True):
             self._draw_side(ring, high=high)
         if ring is not None:
-            self.pins += draw_tap_ring(self.sketch, self.tech, self.plan.taps, TapRing(ring), self.spec.bulk_net)
-            sizes = ring_sizes(self.tech, self.plan.taps, self.plan.rows)
-            for layer, area in module_covers(ring, sizes, self.tech, self.plan.taps) if self.spec.in_well else ():
+            taps = self.plan.taps
+            self.pins += draw_tap_ring(self.sketch, self.tech, taps, TapRing(ring), self.spec.bulk_net)
+            sizes, own = ring_sizes(self.tech, taps, self.plan.rows), self.spec.in_well or self.flavour.diffusion_of
+            for layer, area in module_covers(ring, sizes, self.tech, taps) if own else ():
                 self.sketch.box(layer, area)
         self._draw_texts()
         return self._described(layout)
@@ -127,7 +130,7 @@ class _Drawing:
             for layer in self.flavour.heads:
                 sketch.box(layer, area)
         role = self.tech.role("poly_contact_marker")
-        if role is not None and role not in self.flavour.markers:
+        if role is not None and role not in self.flavour.markers and self.plan.material == "poly":
             self._draw_contact_markers(role)
 
     def _draw_contact_markers(self, layer: str) -> None:

@@ -104,8 +104,9 @@ class BankPlan:
         self.tech = tech
         self.spec = spec
         self.flavour: PassiveSpec = spec.resistors[0].spec
-        self.taps = tech.device("pmos" if spec.in_well else "nmos")
+        self.taps = self.flavour.diffusion_of or tech.device("pmos" if spec.in_well else "nmos")
         self.rows = row_sizes(tech, self.taps)
+        self.material = _material(tech, self.flavour)
         self.sizes = self._bar_sizes()
         self.bars = self._bars()
         self.tracks = {False: self._tracks(high=False), True: self._tracks(high=True)}
@@ -119,16 +120,19 @@ class BankPlan:
         contact = dims.get("contact_width", rows.contact)
         contact_length = dims.get("contact_length", rows.contact)
         space = max(rows.contact_space, dims.get("contact_space", 0), tech.contact.array_space)
-        side = max(dims.get("contact_enclosure", 0), tech.dim("poly_contact_enclosure"))
-        end = max(side, dims.get("contact_enclosure_end", 0), tech.dim("poly_contact_enclosure_end"))
+        side = self.head_side()
+        end = max(
+            side, dims.get("contact_enclosure_end", 0), tech.dim(f"{self.material}_contact_enclosure_end", self.taps)
+        )
         head = max(width, contact + 2 * side)
         count = max(1, (head - 2 * side + space) // (contact + space))
         used = count * (contact + space) - space
         beyond = 2 * max(rows.strip_side, dims.get("head_metal_enclosure", 0))
         pad = used + -(-max(beyond, rows.strip - used) // (2 * tech.grid)) * 2 * tech.grid
         strip_space = max(first.space, (first.wide_space or 0) if pad > (first.wide_width or pad) else 0)
-        own_marker = tech.role("poly_contact_marker") in self.flavour.markers
-        pitch = max(width + dims.get("body_space", 0), head + tech.dim("gate_space"), pad + strip_space)
+        own_marker = tech.role("poly_contact_marker") in self.flavour.markers or self.material != "poly"
+        between = tech.dim("gate_space" if self.material == "poly" else "active_space", self.taps)
+        pitch = max(width + dims.get("body_space", 0), head + between, pad + strip_space)
         return BarSizes(
             width=width,
             length=length,
@@ -249,7 +253,7 @@ class BankPlan:
     def head_side(self) -> int:
         """Return how far poly reaches beyond contacts across a head."""
         dims = self.flavour.dimensions
-        return max(dims.get("contact_enclosure", 0), self.tech.dim("poly_contact_enclosure"))
+        return max(dims.get("contact_enclosure", 0), self.tech.dim(f"{self.material}_contact_enclosure", self.taps))
 
     def head_margin(self) -> int:
         """Return how far a head reaches beyond its bar on each side."""
@@ -262,7 +266,7 @@ class BankPlan:
         return left, left + self.sizes.pad_width
 
     def outline(self) -> Area:
-        """Return the box of all poly."""
+        """Return the box of all bars with their heads."""
         margin = self.head_margin()
         left, right = self.bars[0].left - margin, self.bars[-1].left + self.sizes.width + margin
         return Area(left, -self.poly_end, right, self.sizes.length + self.poly_end)
@@ -304,9 +308,9 @@ class BankPlan:
         tech, rows, dims = self.tech, self.rows, self.flavour.dimensions
         ring = ring_sizes(tech, self.taps, rows)
         outline = self.outline()
-        clear = max(
-            dims.get("body_to_active", 0), ring.poly_space, ring.gate_contact_space, rows.marker + rows.gate_space
-        )
+        clear = max(dims.get("body_to_active", 0), ring.active_space)
+        if self.material == "poly":
+            clear = max(clear, ring.poly_space, ring.gate_contact_space, rows.marker + rows.gate_space)
         inner = outline.enlarged(clear, clear)
         space = max(rows.implant_space, ring.implant_to_active if self.spec.in_well else 0)
         covers = [(area, space + ring.implant) for area in (*self.covers().values(), *self.heads())]
@@ -327,6 +331,11 @@ class BankPlan:
         return Area(
             *(tech.grid * (-(-edge // tech.grid) if i > 1 else edge // tech.grid) for i, edge in enumerate(inner))
         )
+
+
+def _material(tech: Technology, flavour: PassiveSpec) -> str:
+    """Return what the contacts of the heads stand on: ``poly`` or ``active``."""
+    return "poly" if tech.resolve(flavour.parts["body"]) == tech.role("poly") else "active"
 
 
 def _node(resistor: Resistor, string: int, place: int) -> str:

@@ -1,6 +1,6 @@
 """Devices in a layout: where they are, what they mean for what conducts, and how KLayout extracts them.
 
-    resistor   head [poly]--[ core: body & core layer ]--[poly] head      what its marker covers is no wire
+    resistor   head [body]--[ core: body & core layer ]--[body] head      ``resistor_devices``
     capacitor  top conductor --[cut]-- plate (over the bottom conductor)  the cuts on a plate do not reach the bottom
     diode      n+ diffusion in the p substrate, or p+ in a well, that the marker of diodes covers
     MOS cap.   poly over diffusion; source, drain and body are one net, or the diffusion is of the body's type
@@ -16,7 +16,6 @@ is a plate that is not part of a capacitor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -24,18 +23,23 @@ import klayout.db as kdb
 
 from layoutkit.extract.bipolar_devices import emitters_of, loose_emitters
 from layoutkit.extract.cell_devices import TERMINALS, CellDevices, cell_devices
+from layoutkit.extract.resistor_devices import (
+    Layer,
+    Loose,
+    loose_bodies,
+    marked,
+    resistor_class,
+    resistor_cores,
+    resistor_extractor,
+    union,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
     from layoutkit.technology import PassiveSpec, Technology
 
 MICROMETRE_DECIMALS = 6
-_DIFFUSION = frozenset({"active", "tap"})
-
-Layer = Callable[[str], kdb.Region]
-"""Returns the merged shapes of a layer."""
-
-Loose = list[tuple[kdb.Region, str]]
-"""Shapes that should be part of a device and are not, each region with the reason."""
 
 
 @dataclass
@@ -46,7 +50,7 @@ class PassiveLayers:
         shapes: Device name to its shapes: cores of resistors, plates of capacitors.
         plates: Those of ``shapes`` that are plates, which conduct.
         gates: Channels of MOS capacitors, which are no transistors.
-        marked: All that a core marker of a resistor covers: body there conducts only as a resistor.
+        marked: All that a core marker of a poly resistor covers: poly there conducts only as a resistor.
         loose: Kind to the shapes that should be such a device but are none.
         cells: Those that are drawn as the foundry's cell.
     """
@@ -112,67 +116,17 @@ def passive_layers(technology: Technology, layer: Layer) -> PassiveLayers:
         found.shapes.update(own)
         found.plates.update({spec.name: own[spec.name] for spec in made if "plate" in spec.parts})
         if recipe.tied:
-            found.gates = _union((found.gates, *own.values()))
+            found.gates = union((found.gates, *own.values()))
         found.loose[kind] = recipe.loose(technology, specs, own, layer)
-    found.marked = _union(layer(name) for spec in technology.passives.values() for name in spec.cuts_body)
+    poly = technology.role("poly")
+    of_poly = (s for s in technology.passives.values() if technology.resolve(s.parts.get("body", "")) == poly)
+    found.marked = union(layer(name) for spec in of_poly for name in spec.cuts_body)
     return found
-
-
-def _cores(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
-    core = layer(spec.parts["body"]) & layer(spec.parts["core"])
-    for marker in spec.core_markers:
-        core &= layer(marker)
-    return _marked(technology, spec, core, layer)
 
 
 def _plates(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
     plates = layer(spec.parts["plate"]).inside(layer(technology.conductor(spec.parts["bottom"]).layer))
-    return _marked(technology, spec, plates, layer)
-
-
-def _loose_bodies(
-    technology: Technology, resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region], layer: Layer
-) -> Loose:
-    """Return body that is resistive or marked as a resistor without being a core, and resistive diffusion."""
-    known = _union(cores.values()) + _heads_in_core_layers(resistors, cores, layer)
-    return _unrecognised(resistors, known, layer) + _resistive_diffusion(technology, layer)
-
-
-def _unrecognised(resistors: list[PassiveSpec], known: kdb.Region, layer: Layer) -> Loose:
-    """Return the parts of bodies that are resistive or marked outside ``known``, each once, with what covers it."""
-    known, found = known.dup(), []
-    covers = {(spec.parts["body"], name) for spec in resistors for name in (spec.parts["core"], *spec.core_markers)}
-    for body, name in sorted(covers):
-        found.append(((layer(body) & layer(name)) - known, f"{name} covers it outside the core of every resistor"))
-        known += found[-1][0]
-    for body, name in sorted({(spec.parts["body"], name) for spec in resistors for name in spec.resistive}):
-        loose = (layer(body) & layer(name)).merged().not_interacting(known)
-        found.append((loose, f"{name} makes it resistive, but it is not part of a resistor"))
-    return [(region, reason) for region, reason in found if not region.is_empty()]
-
-
-def _heads_in_core_layers(resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region], layer: Layer) -> kdb.Region:
-    """Return the heads, below their own layers, over which the core layer of a resistor may reach."""
-    found = kdb.Region()
-    for spec in resistors:
-        for name in () if cores[spec.name].is_empty() else spec.heads:
-            found += (layer(spec.parts["body"]) & layer(name)).merged().interacting(cores[spec.name])
-    return found
-
-
-def _resistive_diffusion(technology: Technology, layer: Layer) -> Loose:
-    """Return diffusion below a silicide block or a resistor's marker: a resistor that no technology here declares."""
-    names = {name for name, spec in technology.layers.items() if spec.purpose == "silicide_block"}
-    for spec in technology.passives.values():
-        names |= {spec.parts["core"], *spec.core_markers} if "core" in spec.parts else set()
-    names = {name for name in names if not layer(name).is_empty()}
-    if not names:
-        return []
-    drawn = {role: layer(name) for role, name in technology.roles.items() if name and role in _DIFFUSION | {"poly"}}
-    poly = drawn.pop("poly")
-    diffusion = _union(drawn.values()) - poly
-    found = [(diffusion & layer(name), f"{name} makes diffusion a resistor") for name in sorted(names)]
-    return [(region, reason) for region, reason in found if not region.is_empty()]
+    return marked(technology, spec, plates, layer)
 
 
 def _loose_plates(
@@ -181,27 +135,9 @@ def _loose_plates(
     """Return what each plate layer draws outside all ``plates``: its cuts would be read as wires to the bottom."""
     found = []
     for name in sorted({spec.parts["plate"] for spec in capacitors}):
-        own = _union(plates[spec.name] for spec in capacitors if spec.parts["plate"] == name)
+        own = union(plates[spec.name] for spec in capacitors if spec.parts["plate"] == name)
         found.append((layer(name) - own, f"{name} is not the plate of a capacitor"))
     return [(region, reason) for region, reason in found if not region.is_empty()]
-
-
-def _marked(technology: Technology, spec: PassiveSpec, shapes: kdb.Region, layer: Layer) -> kdb.Region:
-    """Return those shapes that have all markers of ``spec`` and none that only flavours like it have."""
-    found = shapes.merged()
-    others = {
-        marker
-        for other in technology.passives.values()
-        if other.type == spec.type and _drawn_alike(spec, other)
-        for marker in other.markers
-    }
-    others -= {technology.role("poly_contact_marker")}
-    others |= {*spec.excludes, *_other_cores(technology, spec)}
-    for marker in spec.markers:
-        found = found.inside(layer(marker))
-    for marker in sorted(others - set(spec.markers)):
-        found = found.outside(layer(marker))
-    return found
 
 
 def _lacks(layer: Layer, names: Iterable[str]) -> bool:
@@ -252,7 +188,7 @@ def _loose_junctions(
     markers = sorted({marker for spec in diodes for marker in spec.markers[:1] if not layer(marker).is_empty()})
     if not markers:
         return []
-    known = _union(junctions.values())
+    known = union(junctions.values())
     taps, found = kdb.Region(), []
     well = technology.role("nwell")
     for transistor in {spec.diffusion_of.name: spec.diffusion_of for spec in diodes if spec.diffusion_of}.values():
@@ -301,23 +237,9 @@ def _loose_mos_gates(
     """Return the markers that only MOS capacitors have and that lie on none."""
     of_transistors = {marker for spec in technology.devices.values() for marker in spec.marked_by}
     markers = {marker for spec in capacitors for marker in spec.markers} - of_transistors
-    known = _union(gates.values())
+    known = union(gates.values())
     found = [(layer(name).not_interacting(known), f"{name} marks no MOS capacitor") for name in sorted(markers)]
     return [(region, reason) for region, reason in found if not region.is_empty()]
-
-
-def _other_cores(technology: Technology, spec: PassiveSpec) -> set[str]:
-    """Return other resistors' core layers on the body of ``spec``: a core under two of them belongs to neither."""
-    if "core" not in spec.parts:
-        return set()
-    resistors = [other for other in technology.passives.values() if other.type == spec.type]
-    alike = {other.parts["core"] for other in resistors if other.parts["body"] == spec.parts["body"]}
-    return alike - {spec.parts["core"]}
-
-
-def _drawn_alike(one: PassiveSpec, other: PassiveSpec) -> bool:
-    """Whether two types are drawn on the same layers, so that only their markers distinguish them."""
-    return all(one.parts.get(part) == other.parts.get(part) for part in ("body", "core", "bottom", "plate"))
 
 
 def plate_layer(name: str) -> str:
@@ -391,16 +313,6 @@ def _by_body(spec: PassiveSpec, shapes: kdb.Region, conducting: Mapping[str, kdb
     return {place: region for place, region in parts.items() if not region.is_empty()}
 
 
-def _resistor_extractor(
-    _: Technology, spec: PassiveSpec, cores: kdb.Region, conducting: Mapping[str, kdb.Region]
-) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
-    poly, body = conducting["poly"], conducting["p_body"]
-    layers = {"R": cores, "C": poly, "tA": poly, "tB": poly}
-    if spec.body_terminal:
-        return kdb.DeviceExtractorResistorWithBulk(spec.name, spec.value), {**layers, "W": body, "tW": body}
-    return kdb.DeviceExtractorResistor(spec.name, spec.value), layers
-
-
 def _capacitor_extractor(
     technology: Technology, spec: PassiveSpec, _: kdb.Region, conducting: Mapping[str, kdb.Region]
 ) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
@@ -440,7 +352,7 @@ def _loose_emitters(
     if not bipolars:
         return []
     found = {spec.name: _junctions(technology, spec, layer) for spec in bipolars}
-    return loose_emitters(technology, bipolars, found, _union(emitters.values()), layer)
+    return loose_emitters(technology, bipolars, found, union(emitters.values()), layer)
 
 
 def _bipolar_extractor(
@@ -477,18 +389,6 @@ def size_of(device: kdb.Device) -> tuple[float, float]:
     return round(half / 2 + root, MICROMETRE_DECIMALS), round(half / 2 - root, MICROMETRE_DECIMALS)
 
 
-def _union(regions: Iterable[kdb.Region]) -> kdb.Region:
-    union = kdb.Region()
-    for region in regions:
-        union += region
-    return union.merged()
-
-
-def _resistor_class(spec: PassiveSpec | None) -> kdb.DeviceClass:
-    with_bulk = spec is not None and spec.body_terminal
-    return kdb.DeviceClassResistorWithBulk() if with_bulk else kdb.DeviceClassResistor()
-
-
 _MOS = Recipe(
     device_class=lambda _: kdb.DeviceClassMOS4Transistor(),
     terminals={"S": "s", "G": "g", "D": "d", "B": "b"},
@@ -501,11 +401,11 @@ RECIPES: dict[str, Recipe] = {
     "nmos": _MOS,
     "pmos": _MOS,
     "resistor": Recipe(
-        device_class=_resistor_class,
+        device_class=resistor_class,
         terminals={"A": "p", "B": "n", "W": "b"},
-        shapes=_cores,
-        loose=_loose_bodies,
-        extractor=_resistor_extractor,
+        shapes=resistor_cores,
+        loose=loose_bodies,
+        extractor=resistor_extractor,
         part="resistor",
         none_made="Poly or diffusion{place} is neither a wire nor a resistor of {technology}",
         cause="the marker is missing, covers a head or is not exactly as long as the resistor; or a layer of the device"

@@ -45,7 +45,8 @@ class FileFields:
         layer_lists: Optional fields that each list layers.
         value: Field with the number from which the device's value follows; empty where it has none.
         edge_value: Optional field with the same number per length of the edge.
-        diffusion: Whether ``diffusion_of`` names the transistor whose source and drain diffusion the device is made of.
+        diffusion: Whether ``diffusion_of`` names the transistor whose source and drain diffusion the device is made of;
+            a resistor may have one.
         frames: Whether ``frames`` states what surrounds an emitter, and ``base_growth`` and ``usual_size`` may.
         cell: Whether ``cell`` states the foundry's cell, as ``device_cell`` describes; ``usual_size`` may be stated.
     """
@@ -291,7 +292,10 @@ _DECLARED = (
         in_ring=True,
         together=8,
         file=FileFields(
-            ("body", "core"), layer_lists=("core_markers", "heads", "resistive", "excludes"), value="ohm_per_square"
+            ("body", "core"),
+            layer_lists=("core_markers", "heads", "resistive", "excludes"),
+            value="ohm_per_square",
+            diffusion=True,
         ),
         lost=_PLATES_LOST,
         stray=_PLATES_STRAY,

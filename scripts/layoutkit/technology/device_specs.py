@@ -85,7 +85,8 @@ class PassiveSpec:
         covers: Layers drawn over the whole block with its tap ring, which must hold the device.
         optional: Layers of other transistors that may lie over a diode and change nothing in it.
         diffusion_of: The transistor whose source and drain diffusion it is made of, with its well, implants and covers;
-            for a MOS capacitor the transistor that it is drawn as.
+            for a MOS capacitor the transistor that it is drawn as; for a resistor of diffusion or well that whose well
+            and taps surround it.
         markers: Layers drawn over the whole device as well.
         core_markers: Layers drawn exactly over the core of each resistor. Poly under them is not a wire.
         resistive: Layers that make the body of a resistor resistive outside its core as well.
@@ -170,7 +171,7 @@ class PassiveSpec:
         """The terminal that is the well or substrate around it: its bulk, or an end of a junction; may be empty."""
         if self.kind.substrate:
             return self.kind.substrate
-        if self.diffusion_of is not None:
+        if self.diffusion_of is not None and "body" not in self.parts:
             return self.kind.ends[0 if self.diffusion_of.type == "nmos" and "implant" not in self.parts else 1]
         return self.kind.bulk if self.terminals > len(self.kind.terminals) else ""
 

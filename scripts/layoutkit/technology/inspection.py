@@ -231,9 +231,10 @@ class Inspection:
     def _passive(self, place: str, entry: dict[str, Any]) -> None:
         fields = KINDS[entry["type"]].file or FileFields()
         needed = {*fields.layers, *((fields.value,) if fields.value else ())}
-        needed |= {"diffusion_of"} if fields.diffusion else set()
+        junction = {"diffusion_of"} if fields.diffusion else set()
+        needed |= junction if "body" not in fields.layers else set()
         needed |= {"frames"} if fields.frames else set()
-        optional = {*fields.layer_lists, *((fields.edge_value,) if fields.edge_value else ())}
+        optional = {*junction, *fields.layer_lists, *((fields.edge_value,) if fields.edge_value else ())}
         needed |= {"cell"} if fields.cell else set()
         optional |= {"base_growth", "usual_size"} if fields.frames else {"usual_size"} if fields.cell else set()
         optional |= {"bend"} if KINDS[entry["type"]].in_series == "lengths" else set()

@@ -90,7 +90,7 @@ def bars_of(tech: Technology, spec: PassiveSpec, width: int, total: float) -> in
     pitch = width + spec.dimensions.get("body_space", width)
     wanted = max(1, round(total / max(_LONG, sqrt(total * pitch))))
     most = max(1, int(total // max(1, spec.min_l)))
-    wanted = min(wanted, most)
+    wanted = min(max(wanted, ceil(total / (spec.max_l or total))), most)
     for count in range(wanted, min(wanted + _TRIED, most) + 1):
         if abs(total / count / tech.grid - round(total / count / tech.grid)) < 1e-6:
             return count

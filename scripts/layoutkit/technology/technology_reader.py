@@ -344,7 +344,7 @@ class _Reader:
             max_area=self._area(entry["max_area"], f"{where}.max_area") if "max_area" in entry else None,
             default=bool(entry.get("default", False)),
             dimensions=self._dimensions(entry.get("dimensions", {}), f"{where}.dimensions"),
-            diffusion_of=transistors[entry["diffusion_of"]] if fields.diffusion else None,
+            diffusion_of=transistors[entry["diffusion_of"]] if "diffusion_of" in entry else None,
             frames={key: self._frame(frame, f"{where}.frames.{key}") for key, frame in entry.get("frames", {}).items()},
             base_growth=self._growth(entry.get("base_growth"), f"{where}.base_growth"),
             usual_size=self._pair(entry["usual_size"], f"{where}.usual_size") if "usual_size" in entry else None,

@@ -89,7 +89,8 @@ CARDS = {
             [f"R1 p n b {name} w=1.41u l=20.5u par=2"],
         )
         for name in (
-            "ppolyf_u", "npolyf_u", *(f"ppolyf_u_{ohm}{volts}" for ohm in ("1k", "2k", "3k") for volts in ("", "_6p0"))
+            *(f"{material}_{u}" for material in ("ppolyf", "npolyf", "pplus", "nplus") for u in "us"),
+            *(f"ppolyf_u_{ohm}{volts}" for ohm in ("1k", "2k", "3k") for volts in ("", "_6p0"))
         )
     }
     | {

@@ -53,7 +53,7 @@ DRAWN = {
         r"cap_var_[lh]vt|diode_pw2nd_(05v5|05v5_lvt|11v0)|diode_pd2nw_(05v5|05v5_[lh]vt|11v0)|pnp_05v5_W\w+"
     ),
     "gf180mcuD": re.compile(
-        r"[np]fet_0(3v3|5v0|6v0)|pnp_\w+|[np]polyf_u|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b)?|"
+        r"[np]fet_0(3v3|5v0|6v0)|pnp_\w+|[np](polyf|plus)_[us]|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b)?|"
         r"diode_(nd2ps|pd2nw)_0(3v3|6v0)|[np]mos_(3p3|6p0)|vpnp_\w+|mim_[12]p[05]fF|nmoscap_6p0|np_3p3"
     ),
     "sg13g2": re.compile(r"sg13_[lh]v_[np]mos|pnpMPA|npn13G2[lv]?(_5t)?|rsil|rppd|rhigh|cap_cmim|d[p]?antenna"),

@@ -1,0 +1,173 @@
+"""Resistors in a layout: their cores, what conducts at their ends, and what should be one and is none.
+
+    poly, metal   head [body]--[ core: body & core layer ]--[body] head
+    diffusion     the same below a silicide block or a marker, in the substrate or in the well of its transistor
+    well          head [tap]--[ core: well & marker, no diffusion or poly on it ]--[tap] head
+
+The core carries no net: what conducts is the body without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+
+if TYPE_CHECKING:
+    from layoutkit.technology import PassiveSpec, Technology
+
+Layer = Callable[[str], kdb.Region]
+"""Returns the merged shapes of a layer."""
+
+Loose = list[tuple[kdb.Region, str]]
+"""Shapes that should be part of a device and are not, each region with the reason."""
+
+DIFFUSION = frozenset({"active", "tap"})
+
+
+def union(regions: Iterable[kdb.Region]) -> kdb.Region:
+    """Return the merged union of regions."""
+    found = kdb.Region()
+    for region in regions:
+        found += region
+    return found.merged()
+
+
+def carrier(technology: Technology, spec: PassiveSpec) -> str:
+    """Return what the ends of a resistor are part of: ``poly``, ``n_sd``, ``p_sd``, ``nwell``, ``p_body`` or a metal.
+
+    Raises:
+        TechnologyError: If its body is none of these.
+    """
+    body = technology.resolve(spec.parts["body"])
+    deep = technology.deep_well
+    if body == technology.role("poly"):
+        return "poly"
+    if spec.diffusion_of is not None:
+        return "n_sd" if spec.diffusion_of.type == "nmos" else "p_sd"
+    if body == technology.role("nwell"):
+        return "nwell"
+    if deep is not None and body == deep.body:
+        return "p_body"
+    return technology.conductor(body).name
+
+
+def resistor_cores(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
+    """Return the cores of one type of resistor."""
+    core = layer(spec.parts["body"]) & layer(spec.parts["core"])
+    for marker in spec.core_markers:
+        core &= layer(marker)
+    core, well, transistor = marked(technology, spec, core, layer), technology.role("nwell"), spec.diffusion_of
+    if transistor is not None and well is not None:
+        core = core.inside(layer(well)) if transistor.type == "pmos" else core.outside(layer(well))
+    return core
+
+
+def marked(technology: Technology, spec: PassiveSpec, shapes: kdb.Region, layer: Layer) -> kdb.Region:
+    """Return those shapes that have all markers of ``spec`` and none that only flavours like it have."""
+    found = shapes.merged()
+    others = {
+        marker
+        for other in technology.passives.values()
+        if other.type == spec.type and _drawn_alike(spec, other)
+        for marker in other.markers
+    }
+    others -= {technology.role("poly_contact_marker")}
+    others |= {*spec.excludes, *_other_cores(technology, spec)}
+    for marker in spec.markers:
+        found = found.inside(layer(marker))
+    for marker in sorted(others - set(spec.markers)):
+        found = found.outside(layer(marker))
+    return found
+
+
+def _drawn_alike(one: PassiveSpec, other: PassiveSpec) -> bool:
+    """Whether two types are drawn on the same layers, so that only their markers distinguish them."""
+    return all(one.parts.get(part) == other.parts.get(part) for part in ("body", "core", "bottom", "plate"))
+
+
+def _other_cores(technology: Technology, spec: PassiveSpec) -> set[str]:
+    """Return other resistors' core layers on the body of ``spec``: a core under two of them belongs to neither."""
+    if "core" not in spec.parts:
+        return set()
+    resistors = [other for other in technology.passives.values() if other.type == spec.type]
+    alike = {other.parts["core"] for other in resistors if other.parts["body"] == spec.parts["body"]}
+    return alike - {spec.parts["core"], *spec.core_markers}
+
+
+def loose_bodies(
+    technology: Technology, resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region], layer: Layer
+) -> Loose:
+    """Return body that is resistive or marked as a resistor without being a core, and resistive diffusion."""
+    known = union(cores.values()) + _heads_in_core_layers(resistors, cores, layer)
+    silicon = {technology.role(role) for role in ("active", "tap", "nwell")}
+    silicon.add(technology.deep_well.body if technology.deep_well else None)
+    strips = [spec for spec in resistors if technology.resolve(spec.parts["body"]) not in silicon]
+    return _unrecognised(strips, known, layer) + _resistive_diffusion(technology, known, layer)
+
+
+def _unrecognised(resistors: list[PassiveSpec], known: kdb.Region, layer: Layer) -> Loose:
+    """Return the parts of bodies that are resistive or marked outside ``known``, each once, with what covers it."""
+    known, found = known.dup(), []
+    covers = {(spec.parts["body"], name) for spec in resistors for name in (spec.parts["core"], *spec.core_markers)}
+    for body, name in sorted(covers):
+        found.append(((layer(body) & layer(name)) - known, f"{name} covers it outside the core of every resistor"))
+        known += found[-1][0]
+    for body, name in sorted({(spec.parts["body"], name) for spec in resistors for name in spec.resistive}):
+        loose = (layer(body) & layer(name)).merged().not_interacting(known)
+        found.append((loose, f"{name} makes it resistive, but it is not part of a resistor"))
+    return [(region, reason) for region, reason in found if not region.is_empty()]
+
+
+def _heads_in_core_layers(resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region], layer: Layer) -> kdb.Region:
+    """Return the heads, below their own layers, over which the core layer of a resistor may reach."""
+    found = kdb.Region()
+    for spec in resistors:
+        for name in () if cores[spec.name].is_empty() else spec.heads:
+            found += (layer(spec.parts["body"]) & layer(name)).merged().interacting(cores[spec.name])
+    return found
+
+
+def _resistive_diffusion(technology: Technology, known: kdb.Region, layer: Layer) -> Loose:
+    """Return diffusion below a silicide block or a resistor's marker that is no core of a resistor."""
+    names = {name for name, spec in technology.layers.items() if spec.purpose == "silicide_block"}
+    for spec in technology.passives.values():
+        names |= {spec.parts["core"], *spec.core_markers} if "core" in spec.parts else set()
+    names = {name for name in names if not layer(name).is_empty()}
+    if not names:
+        return []
+    drawn = {role: layer(name) for role, name in technology.roles.items() if name and role in DIFFUSION | {"poly"}}
+    poly = drawn.pop("poly")
+    diffusion = union(drawn.values()) - poly - known
+    found = [(diffusion & layer(name), f"{name} makes diffusion a resistor") for name in sorted(names)]
+    return [(region, reason) for region, reason in found if not region.is_empty()]
+
+
+def resistor_extractor(
+    technology: Technology, spec: PassiveSpec, cores: kdb.Region, conducting: Mapping[str, kdb.Region]
+) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+    """Return KLayout's extractor for one type of resistor, and its layers."""
+    of = carrier(technology, spec)
+    ends = conducting[of]
+    layers = {"R": cores, "C": ends, "tA": ends, "tB": ends}
+    if spec.body_terminal:
+        body = conducting["nwell" if of in {"p_sd", "p_body"} else "p_body"]
+        return kdb.DeviceExtractorResistorWithBulk(spec.name, spec.value), {**layers, "W": body, "tW": body}
+    return kdb.DeviceExtractorResistor(spec.name, spec.value), layers
+
+
+def resistor_class(spec: PassiveSpec | None) -> kdb.DeviceClass:
+    """Return KLayout's class for a resistor."""
+    with_bulk = spec is not None and spec.body_terminal
+    return kdb.DeviceClassResistorWithBulk() if with_bulk else kdb.DeviceClassResistor()
+
+
+def cores_in(
+    technology: Technology, names: Iterable[str], cores: Mapping[str, kdb.Region]
+) -> Iterable[tuple[str, str, kdb.Region]]:
+    """Yield each type of resistor whose ends are part of one of ``names``, with that name and with its cores."""
+    wanted = set(names)
+    for name, spec in sorted(technology.passives.items()):
+        if "core" in spec.parts and not cores[name].is_empty() and (of := carrier(technology, spec)) in wanted:
+            yield name, of, cores[name]
