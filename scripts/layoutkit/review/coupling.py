@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.review.subject import region_of
+from layoutkit.review.subject import box_around, longer_side, region_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from layoutkit.circuit.circuit import Device
     from layoutkit.review.finding import Finding
     from layoutkit.review.subject import Subject
 
 _BESIDE = 2  # wires nearer than this many minimum spaces run side by side
+_LEVELS = 2  # wires so many levels above each other, with no metal between, couple as those side by side do
+_ALONG = 3  # wires over each other for so many times the width of what is covered do not just cross
 _OWN_UM = 1.0  # so near to a device on both nets, its own terminals couple more than its wires [um]
 
 
@@ -51,11 +54,23 @@ class Coupling:
             for placed in subject.placed
             if {quiet, loud} <= set(placed.device.terminals.values())
         )
-        for conductor in subject.technology.conductors:
-            first, second = (subject.shapes(net, conductor.name) for net in (quiet, loud))
-            if first.is_empty() or second.is_empty():
+        conductors = subject.technology.conductors
+        for level, other in product(range(len(conductors)), repeat=2):
+            first = subject.shapes(quiet, conductors[level].name)
+            second = subject.shapes(loud, conductors[other].name)
+            if first.is_empty() or second.is_empty() or abs(level - other) > _LEVELS:
                 continue
-            pairs = first.separation_check(second, _BESIDE * conductor.space, False, kdb.Region.Projection)
+            if level != other:
+                between = conductors[min(level, other) + 1 : max(level, other)]
+                covered = (first & second) - shared
+                for each in between:
+                    covered -= subject.layer(each.layer)
+                every = [piece.bbox() for piece in covered.each()]
+                boxes = [box for box in every if longer_side(box) >= _ALONG * min(box.width(), box.height())]
+                length += sum(map(longer_side, boxes))
+                place += box_around(boxes)
+                continue
+            pairs = first.separation_check(second, _BESIDE * conductors[level].space, False, kdb.Region.Projection)
             edges = kdb.Edges([min(pair.first, pair.second, key=kdb.Edge.length) for pair in pairs.each()])
             outside = edges - shared
             length += outside.length()
@@ -63,7 +78,7 @@ class Coupling:
         return subject.finding(
             "coupling",
             subject.um(length),
-            f"{quiet} runs {subject.um(length):.3g} um beside {loud} at under {_BESIDE} minimum spaces",
+            f"{quiet} runs {subject.um(length):.3g} um over, under or under {_BESIDE} minimum spaces beside {loud}",
             where=place,
             nets=[quiet, loud],
         )
@@ -72,13 +87,27 @@ class Coupling:
         subject, circuit = self.subject, self.subject.circuit
         found = {*subject.roles.clocks}
         found |= {port for port, use in subject.roles.ports.items() if use.direction == "output"}
+        found |= {port for port in circuit.ports if len(self._pulls(port)) > 1 and not self._diodes(port)}
         for module in subject.roles.groups:
             if module.type == "inverter":
                 found.update(str(module.properties[each]) for each in ("input", "output"))
         for device in circuit.devices:
-            if device.is_mos and device.id in self.subject.both_ways and device.terminals["g"] in circuit.ports:
+            if device.is_mos and device.terminals["g"] in circuit.ports and self._is_switch(device):
                 found.add(device.terminals["g"])
         return found
+
+    def _is_switch(self, device: Device) -> bool:
+        """Return whether a transistor is a switch: current flows both ways, or an equal one below a source is on."""
+        circuit, supplies = self.subject.circuit, self.subject.supplies
+        on = supplies.power if device.type == "nmos" else supplies.ground
+        below = {d.terminals["s"] for d in circuit.devices if d.is_mos and d.type == device.type}
+
+        def form(one: Device) -> tuple[object, ...]:
+            net = one.terminals
+            return one.model, one.params.get("w"), one.params.get("l"), net["s"], net["d"] in below
+
+        alike = [d for d in circuit.devices if d.is_mos and d.terminals["g"] in on and form(d) == form(device)]
+        return device.id in self.subject.both_ways or (bool(alike) and device.terminals["d"] in below)
 
     def _quiet(self) -> set[str]:
         subject = self.subject
@@ -86,7 +115,27 @@ class Coupling:
         for module in subject.roles.groups:
             if module.type in {"differential_pair", "source_follower"}:
                 found.update(subject.circuit.device(name).terminals.get("g", "") for name in module.devices)
+        found |= {
+            port for port, use in subject.roles.ports.items() if use.direction == "input" and self._is_reference(port)
+        }
         return found | {net for net in subject.circuit.nets if self._is_high_impedance(net)}
+
+    def _ends(self, net: str) -> list[tuple[Device, str]]:
+        """Return the ends of transistors on a net."""
+        ends = ((self.subject.circuit.device(end.device), end.terminal) for end in self.subject.circuit.nets[net])
+        return [(device, terminal) for device, terminal in ends if device.is_mos]
+
+    def _pulls(self, net: str) -> set[str]:
+        """Return the types of the transistors whose drain holds a net, but for switches."""
+        return {d.type for d, end in self._ends(net) if end == "d" and d.id not in self.subject.both_ways}
+
+    def _diodes(self, net: str) -> set[str]:
+        """Return the types of the transistors with gate and drain on a net."""
+        return {d.type for d, _ in self._ends(net) if d.terminals["g"] == d.terminals["d"] == net}
+
+    def _is_reference(self, net: str) -> bool:
+        """Return whether a net drives a transistor that draws its current from a diode of the other type."""
+        return any(end == "g" and self._diodes(d.terminals["d"]) - {d.type} for d, end in self._ends(net))
 
     def _is_high_impedance(self, net: str) -> bool:
         """Return whether a net drives a gate and only drains, open switches and capacitors hold it."""

@@ -48,10 +48,6 @@ class DeadMetal:
         self.signals = [net for net in subject.nets if net not in subject.supplies]
 
     def findings(self) -> Iterator[Finding]:
-        """Yield all findings."""
-        yield from self.dead_metal()
-
-    def dead_metal(self) -> Iterator[Finding]:
         """Yield the nets with metal that leads nowhere, and whether there is too much of it in all."""
         subject = self.subject
         least = subject.technology.to_dbu(subject.limits["dead-metal.piece"].should or 0.0)
@@ -202,17 +198,11 @@ class _Rectangles(Pieces):
         for number in self.at(conductor, place):
             box = self.boxes[number][1]
             used = [*self.held[number], *(link.where for link in self.links[number])]
-            if box.width() >= box.height():
-                sides = [
-                    kdb.Box(box.left, box.bottom, place.left, box.top),
-                    kdb.Box(place.right, box.bottom, box.right, box.top),
-                ]
-            else:
-                sides = [
-                    kdb.Box(box.left, box.bottom, box.right, place.bottom),
-                    kdb.Box(box.left, place.top, box.right, box.top),
-                ]
-            free = [side for side in sides if box.contains(label) and not any(side.touches(each) for each in used)]
+            free = [
+                side
+                for side in _beyond(box, place)
+                if box.contains(label) and not any(side.touches(each) for each in used)
+            ]
             self.held[number] += [place, *free]
 
     @cached_property
@@ -243,8 +233,8 @@ class _Rectangles(Pieces):
                 found[name].insert(beyond)
         return {name: region.merged() for name, region in found.items()}
 
-    def _near(self, number: int, without: frozenset[int] = frozenset()) -> set[int]:
-        return {link.other for link in self.links[number]} - self.gone - without
+    def _near(self, number: int) -> set[int]:
+        return {link.other for link in self.links[number]} - self.gone
 
     def _is_plain(self, number: int) -> bool:
         """Return whether a rectangle is only a part of a way: nothing ends on it, and it joins two others."""
@@ -253,16 +243,10 @@ class _Rectangles(Pieces):
     def loops(self) -> list[list[tuple[str, kdb.Box]]]:
         """Return the ways between two places of the net that another way joins as well, the shortest of each loop."""
         chains: list[frozenset[int]] = []
-        seen: set[int] = set()
-        for start in filter(self._is_plain, range(len(self.boxes))):
-            if start not in seen:
-                chain, front = {start}, [start]
-                while front:
-                    new = {each for each in self._near(front.pop()) - chain if self._is_plain(each)}
-                    chain |= new
-                    front += new
-                seen |= chain
-                chains.append(frozenset(chain))
+        plain = set(filter(self._is_plain, range(len(self.boxes))))
+        while plain:
+            chains.append(frozenset(self.reached(min(plain), plain)))
+            plain -= chains[-1]
         chains.sort(key=lambda chain: (sum(self._length(each) for each in chain), min(chain)))
         removed: frozenset[int] = frozenset()
         found: list[list[tuple[str, kdb.Box]]] = []
@@ -285,14 +269,8 @@ class _Rectangles(Pieces):
 
     def _joined(self, ends: set[int], without: frozenset[int]) -> bool:
         """Return whether the net joins some rectangles without others."""
-        if not ends:
-            return False
-        seen, front = {min(ends)}, [min(ends)]
-        while front:
-            new = self._near(front.pop(), without) - seen
-            seen |= new
-            front += new
-        return ends <= seen
+        left = set(range(len(self.boxes))) - self.gone - without
+        return bool(ends) and ends <= self.reached(min(ends), left)
 
     def meanders(self) -> list[list[tuple[str, kdb.Box]]]:
         """Return the parts of two legs, joined at one end only, along which a wire leads there and back."""

@@ -175,9 +175,8 @@ class Electrical:
             if node is not None and node != network.own:
                 fed[node] += current
                 nodes[placed] = node
-        number = {
-            name: place for place, name in enumerate(sorted({n for a, b, _ in network.resistors for n in (a, b)}))
-        }
+        names = sorted({name for a, b, _ in network.resistors for name in (a, b)})
+        number = {name: place for place, name in enumerate(names)}
         if not fed or network.own not in number:
             return {}
         matrix = np.zeros((len(number), len(number)))
@@ -271,12 +270,10 @@ class Electrical:
     def _least_limit(self, net: str) -> float:
         """Return the least current that any piece of a net's metal may be unable to carry. [mA]"""
         dbu = self.technology.dbu_um
-        limits = [each.current_ma(each.width * dbu) for each in self.technology.conductors if self._has(net, each.name)]
-        limits += [each.current_ma for each in self.technology.cuts if self._has(net, each.name)]
-        return min((limit for limit in limits if limit is not None), default=float("inf"))
-
-    def _has(self, net: str, layer: str) -> bool:
-        return not self.subject.shapes(net, layer).is_empty()
+        limits = {each.name: each.current_ma(each.width * dbu) for each in self.technology.conductors}
+        limits |= {each.name: each.current_ma for each in self.technology.cuts}
+        drawn = (limit for name, limit in limits.items() if not self.subject.shapes(net, name).is_empty())
+        return min((limit for limit in drawn if limit is not None), default=float("inf"))
 
     def electromigration(self, net: str) -> list[Finding]:
         """Return the place of a net where its current exceeds what metal or cuts may carry."""

@@ -154,14 +154,12 @@ class Review:
         database.generator = "analog-layout-skills review.check_layout"
         database.top_cell_name = self.cell_name
         cell = database.create_cell(self.cell_name)
-        for severity in SEVERITIES:
-            for kind in sorted({each.id for each in self.findings if each.severity == severity}):
-                category = database.create_category(f"{kind} ({severity})")
-                for each in self.findings:
-                    if (each.id, each.severity) == (kind, severity):
-                        item = database.create_item(cell.rdb_id(), category.rdb_id())
-                        item.add_value(each.box.to_dtype(self.dbu_um))
-                        item.add_value(each.why)
+        names = [f"{each.id} ({each.severity})" for each in self.findings]
+        categories = {name: database.create_category(name) for name in dict.fromkeys(names)}
+        for name, each in zip(names, self.findings, strict=True):
+            item = database.create_item(cell.rdb_id(), categories[name].rdb_id())
+            item.add_value(each.box.to_dtype(self.dbu_um))
+            item.add_value(each.why)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "report.lyrdb"
             database.save(str(file))

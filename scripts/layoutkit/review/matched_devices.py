@@ -28,6 +28,8 @@ _WELL_REACH_UM = 3.0
 """Distance from a well edge within which it shifts the threshold (well proximity effect). [um]"""
 _POLY_REACH_UM = 1.0
 """Distance within which poly beside a gate shifts how it is etched. [um]"""
+_GUARD_UM = 2.0
+"""Distance within which poly beside the last gate of a row guards it. [um]"""
 _FEWEST_STAGES = 3
 MOST_PARTS = 16  # of a ratio that is drawn in equal units
 
@@ -81,6 +83,8 @@ class Matching:
             yield from self.apart(group)
             yield from self.unlike(group)
             yield from self.covered(group)
+            if group.strict and not group.spread:
+                yield from self.bare_ends(group)
 
     def apart(self, group: MatchedDevices) -> list[Finding]:
         """Return whether foreign devices lie among the devices of a group, or too much room."""
@@ -229,7 +233,12 @@ class Matching:
 
     def _neighbours(self, placed: PlacedDevice) -> float:
         """Return the mean distance from the channels of a device to the poly at both sides, within reach. [dbu]"""
-        reach, found = self.subject.technology.to_dbu(_POLY_REACH_UM), []
+        gaps = self._gaps(placed, self.subject.technology.to_dbu(_POLY_REACH_UM))
+        return sum(gaps) / len(gaps)
+
+    def _gaps(self, placed: PlacedDevice, reach: int) -> list[int]:
+        """Return the distances from the channels of a device to the poly at both sides, or how far was looked. [dbu]"""
+        found = []
         for finger, box in zip(placed.fingers, placed.boxes, strict=True):
             middle, flat = box.center(), not (finger.around and finger.around.vertical)
             low, high = (box.left, box.right) if flat else (box.bottom, box.top)
@@ -242,12 +251,25 @@ class Matching:
                         ends = (near.left, near.right) if flat else (near.bottom, near.top)
                         gaps.append(max(0, low - ends[1]) if start < low else max(0, ends[0] - high))
                 found.append(min(gaps))
-        return sum(found) / len(found)
+        return found
+
+    def bare_ends(self, group: MatchedDevices) -> list[Finding]:
+        """Return whether channels at the ends of the rows of a group have no other gate beside them."""
+        reach = self.subject.technology.to_dbu(_GUARD_UM)
+        bare = sum(gap >= reach for placed in group.devices for gap in self._gaps(placed, reach))
+        return self.subject.finding(
+            "group-unlike.ends",
+            bare,
+            f"{bare} end{'s' * (bare > 1)} of the rows of {group.words} {names_of(group.devices)} "
+            f"{'have' if bare > 1 else 'has'} no dummy",
+            devices=group.devices,
+            cause="bare ends",
+        )
 
     def covered(self, group: MatchedDevices) -> list[Finding]:
         """Return whether foreign wires cover the gates of a group, more of one device than of another."""
         subject = self.subject
-        own = {net for placed in group.relatives for net in placed.device.terminals.values()}
+        own = {placed.device.terminals[end] for placed in group.relatives for end in ("d", "g", "s")}
         every = region_of(box for placed in group.devices for box in placed.boxes)
         parts, nets = [], set()
         hull = box_around(placed.box for placed in group.devices)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import klayout.db as kdb
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from layoutkit.review.subject import Subject
 
 
@@ -64,6 +66,15 @@ class Pieces:
     def at_point(self, conductor: str, point: kdb.Point) -> int | None:
         """Return the first piece of a conductor at a point."""
         return next(iter(self.at(conductor, kdb.Box(point, point))), None)
+
+    def reached(self, start: int, among: Collection[int]) -> set[int]:
+        """Return the pieces that a piece is joined with by some pieces."""
+        found, front = {start}, [start]
+        while front:
+            new = {link.other for link in self.links[front.pop()] if link.other in among} - found
+            found |= new
+            front += new
+        return found
 
     def _link(self, one: int, other: int, layer: str, where: kdb.Box) -> None:
         self.links[one].append(Link(other, layer, where))

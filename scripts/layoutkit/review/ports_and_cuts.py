@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from layoutkit.parasitics.terminal_feeds import Feeds
     from layoutkit.review.electrical import Electrical
     from layoutkit.review.finding import Finding
-    from layoutkit.review.net_pieces import Link
     from layoutkit.review.subject import PlacedDevice, Subject
 
 
@@ -76,19 +75,11 @@ class PortsAndCuts:
             if placed.device.is_mos and terminal in placed.device.kind.ends and not subject.is_idle(placed):
                 for place in feed.points:
                     fed[pieces.at_point(first, kdb.Point(place.x, place.y))][placed.index] = placed
-        seen = set(rail)
-        for start in range(len(pieces.pieces)):
-            devices: dict[int, PlacedDevice] = {}
-            front, cuts = [start] if start not in seen else [], 0
-            seen.add(start)
-            while front:
-                piece = front.pop()
-                devices |= fed.get(piece, {})
-                for other, *_ in pieces.links[piece]:
-                    cuts += other in rail
-                    if other not in seen:
-                        seen.add(other)
-                        front.append(other)
+        left = set(range(len(pieces.pieces))) - rail
+        while left:
+            left -= (part := pieces.reached(min(left), left))
+            devices = {index: placed for piece in part for index, placed in fed.get(piece, {}).items()}
+            cuts = sum(link.other in rail for piece in part for link in pieces.links[piece])
             if devices and cuts:
                 yield cuts, list(devices.values())
 
@@ -219,9 +210,9 @@ class PortsAndCuts:
         feeds = subject.feeds(net)
         for placed, terminal, side, current in self.electrical.sides(net):
             for place, part in feeds[placed, terminal].points.items():
-                pieces.feed(place.conductor, kdb.Point(place.x, place.y), 1000 * side * current * part)
-        for conductor, point, _ in subject.labels.get(net, ()):
-            pieces.leave(conductor, point)
+                fed = pieces.at_point(place.conductor, kdb.Point(place.x, place.y))
+                pieces.current[fed] += 1000 * side * current * part
+        pieces.open = {pieces.at_point(conductor, point) for conductor, point, _ in subject.labels.get(net, ())}
         return pieces.forced()
 
 
@@ -230,49 +221,23 @@ class _CurrentPieces(Pieces):
 
     def __init__(self, subject: Subject, net: str) -> None:
         super().__init__(subject, net, whole=True)
-        self.current: dict[int, float] = defaultdict(float)  # from devices [mA]
-        self.open: set[int] = set()  # pieces at which an unknown current may leave
-
-    def feed(self, conductor: str, point: kdb.Point, current: float) -> None:
-        """Note a current into a piece. [mA]"""
-        piece = self.at_point(conductor, point)
-        if piece is not None:
-            self.current[piece] += current
-
-    def leave(self, conductor: str, point: kdb.Point) -> None:
-        """Note a place at which leaves what all others bring."""
-        piece = self.at_point(conductor, point)
-        if piece is not None:
-            self.open.add(piece)
+        self.current: dict[int | None, float] = defaultdict(float)  # from devices [mA]
+        self.open: set[int | None] = set()  # pieces at which an unknown current may leave
 
     def forced(self) -> dict[tuple[str, str], float]:
-        """Return the current of each cut that is the only way between two parts of the net (Tarjan, 1974). [mA]"""
-        found: dict[tuple[str, str], float] = {}
-        order: dict[int, int] = {}
-        low: dict[int, int] = {}
-        for root in range(len(self.pieces)):
-            if root in order:
-                continue
-            order[root] = low[root] = len(order)
-            path: list[tuple[int, Link | None, Iterator[Link]]]
-            path, part = [(root, None, iter(self.links[root]))], {root: {root}}
-            while path:
-                piece, came, ways = path[-1]
-                step = next(ways, None)
-                if step is None:
-                    path.pop()
-                    if path and came is not None:
-                        before = path[-1][0]
-                        low[before] = min(low[before], low[piece])
-                        if low[piece] > order[before]:
-                            found[came.layer, str(came.where)] = self._through(part[piece])
-                        part[before] |= part.pop(piece)
-                elif step.other not in order:
-                    order[step.other] = low[step.other] = len(order)
-                    part[step.other] = {step.other}
-                    path.append((step.other, step, iter(self.links[step.other])))
-                elif came is None or (step.layer, step.where) != (came.layer, came.where):
-                    low[piece] = min(low[piece], order[step.other])
+        """Return the current of each cut that is the only way between two parts of the net. [mA]"""
+        import networkx as nx
+
+        joints = [(piece, link) for piece, links in self.links.items() for link in links if piece < link.other]
+        cuts = {(piece, link.other): link for piece, link in joints}
+        net, found = nx.MultiGraph(), {}
+        net.add_edges_from((piece, link.other) for piece, link in joints)
+        for one, other in list(nx.bridges(net)):
+            net.remove_edge(one, other)
+            parts = [nx.node_connected_component(net, each) for each in (one, other)]
+            net.add_edge(one, other)
+            cut = cuts[min(one, other), max(one, other)]
+            found[cut.layer, str(cut.where)] = self._through(max(parts, key=min))
         return found
 
     def _through(self, part: Collection[int]) -> float:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _CLOSE_UM = 0.5  # gaps up to this within what is used are used [um]
 _LEAST_DEVICES = 8  # from which the room of a layout is judged
+_BUNDLE = 3  # wires on fewer tracks than this cross a place without filling it
 _BESIDE_UM = 2.0  # from a transistor to its dummies [um]
 _NEIGHBOUR_UM = 5.0  # rings this near to each other could be one [um]
 
@@ -47,14 +48,20 @@ def room(subject: Subject) -> Iterator[Finding]:
     yield from packed or subject.finding(
         "room.box", whole, f"devices and wells use {100 * whole:.3g} % of the layout, wires the rest", where=subject.box
     )
-    empty = _largest_empty(subject)
-    yield from subject.finding(
-        "room.empty",
-        empty.area() / subject.box.area(),
-        f"an empty rectangle of {subject.um(empty.width()):.3g} x {subject.um(empty.height()):.3g} um, "
-        f"{100 * empty.area() / subject.box.area():.3g} % of the layout",
-        where=empty,
-    )
+    for crossed in (False, True):  # by a few wires: the hands have such places, too
+        empty = _largest_empty(subject, crossed=crossed)
+        share = empty.area() / subject.box.area()
+        found = subject.finding(
+            "room.empty",
+            share,
+            f"an empty rectangle of {subject.um(empty.width()):.3g} x {subject.um(empty.height()):.3g} um, "
+            f"{100 * share:.3g} % of the layout{', but for wires that cross it' * crossed}",
+            where=empty,
+            most="should" if crossed else "must",
+        )
+        if found and (crossed or found[0].severity == "must"):
+            yield from found
+            return
 
 
 def shape(subject: Subject) -> list[Finding]:
@@ -97,16 +104,19 @@ def _used(subject: Subject) -> tuple[kdb.Region, kdb.Box]:
             every += subject.layer(spec.parts["plate"])
     half = subject.technology.to_dbu(_CLOSE_UM) // 2
     closed = every.merged().sized(half).merged().sized(-half)
-    filled = kdb.Region([_filled(polygon) for polygon in closed.each()])
-    return filled.merged(), every.bbox()
+    return closed.hulls().merged(), every.bbox()
 
 
-def _largest_empty(subject: Subject) -> kdb.Box:
-    """Return the largest rectangle of the layout without any shape on a mask. [dbu]"""
-    drawn = kdb.Region()
+def _largest_empty(subject: Subject, *, crossed: bool) -> kdb.Box:
+    """Return the largest rectangle without any shape on a mask, or without any but a few wires. [dbu]"""
+    drawn, pitches = kdb.Region(), {each.layer: each.width + each.space for each in subject.technology.conductors}
     for spec in subject.technology.layers.values():
         if spec.on_a_mask:
-            drawn += subject.layer(spec.name)
+            shapes, pitch = subject.layer(spec.name), pitches.get(spec.name)
+            if crossed and pitch is not None:
+                bundles = shapes.sized(pitch // 2).merged()
+                shapes = bundles.sized(-_BUNDLE * pitch // 2).merged().sized((_BUNDLE - 1) * pitch // 2)
+            drawn += shapes
     return largest_empty(subject.box, drawn)
 
 
@@ -204,11 +214,6 @@ def well_tap(subject: Subject) -> Iterator[Finding]:
         yield from subject.finding(
             "well-tap", 1.001, f"{rule['count']} places break {rule['rule_id']}: {rule['rule_description']}", where=box
         )
-
-
-def _filled(polygon: kdb.Polygon) -> kdb.Polygon:
-    """Return a polygon without its holes."""
-    return kdb.Polygon(list(polygon.each_point_hull()))
 
 
 def largest_empty(area: kdb.Box, drawn: kdb.Region) -> kdb.Box:

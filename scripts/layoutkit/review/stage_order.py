@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from itertools import pairwise
 from math import dist
 from typing import TYPE_CHECKING
@@ -111,9 +111,8 @@ def _levels(subject: Subject) -> dict[int, list[PlacedDevice]]:
                 depth[number] = 0
             for before in drains[gate] - {number} if gate not in subject.supplies else ():
                 drives[before].add(number)
-    front = deque(sorted(depth))
-    while front:
-        number = front.popleft()
+    front = sorted(depth)
+    for number in front:  # which grows
         for after in sorted(drives[number]):
             if after not in depth:
                 depth[after] = depth[number] + 1
@@ -139,15 +138,12 @@ def stages_of(subject: Subject) -> list[list[PlacedDevice]]:
     for start in subject.placed:
         if start.index in seen or not start.device.is_mos or subject.is_idle(start):
             continue
-        stage, front = [], deque([start])
+        stage = [start]
         seen.add(start.index)
-        while front:
-            placed = front.popleft()
-            stage.append(placed)
+        for placed in stage:  # which grows
             for net in (placed.device.terminals["d"], placed.device.terminals["s"]):
-                for other in on_net.get(net, ()):
-                    if other.index not in seen:
-                        seen.add(other.index)
-                        front.append(other)
+                new = [other for other in on_net.get(net, ()) if other.index not in seen]
+                seen.update(other.index for other in new)
+                stage += new
         found.append(stage)
     return found

@@ -129,10 +129,8 @@ class Symmetry:
             for here, there in ((one, other), (other, one)):
                 if here in coupling:
                     coupling[here][subject.found.nets[there]] = value
-        nets = [
-            NetParasitics(subject.found.nets[n], capacitance.ground_fF.get(n, 0.0), coupling[n])
-            for n in sorted(numbers)
-        ]
+        ground, names = capacitance.ground_fF, subject.found.nets
+        nets = [NetParasitics(names[n], ground.get(n, 0.0), coupling[n]) for n in sorted(numbers)]
         named = {subject.found.nets[n]: replace(each, nodes=self._carrying(each.nodes)) for n, each in networks.items()}
 
         def in_order(pair: tuple[str, str]) -> tuple[str, str]:

@@ -338,6 +338,29 @@ def test_foreign_wire_over_gates(figure, expected):
     assert severities(planted.review(), "foreign-over-gates") == expected
 
 
+@pytest.mark.parametrize(("right", "expected"), [(SIDE + 1, {"must"}), (8, set())])
+def test_a_supply_over_the_gates_of_a_pair(right, expected):
+    """The ground of the substrate is nothing that the pair works with."""
+    planted = wired(pair())
+    planted.box("Metal4", -3.2, 11, right, 13)
+    planted.box("Metal4", -3.2, -5.2, -3, 13)
+    planted.box("Metal4", -3.2, -5.2, -1.8, -4.8)
+    planted.via3("vss", -2, -5.0)
+    assert severities(planted.review(), "foreign-over-gates") == expected
+
+
+@pytest.mark.parametrize(
+    ("dummies", "expected"), [((), {"should"}), ((0,), {"should"}), ((0, 1), set()), ((0, 2), {"should"})]
+)
+def test_a_pair_without_a_gate_beside_its_ends(dummies, expected):
+    """Poly 1.9 um from the ends of the row guards them, 2.1 um does not."""
+    planted = wired(pair(gap=0.2))
+    places = (SIDE - 1.9 - 0.5, SIDE + 1 + 2 * SIDE + 0.2 + 1 + 1.9, SIDE + 1 + 2 * SIDE + 0.2 + 1 + 2.1)
+    for number in dummies:
+        planted.box("Poly2", places[number], 9.7, places[number] + 0.5, 14.3)
+    assert severities(planted.review(), "group-unlike", "no dummy") == expected
+
+
 def test_a_wire_that_covers_both_gates_alike_is_no_finding():
     planted = pair()
     planted.mos("M4", "nmos", 12, 10, 4, 1, "y z vss vss")
@@ -559,6 +582,19 @@ def test_empty_room(figure, expected):
     planted.box("Metal5", -5, 84.5, 95, 85)
     planted.box("Metal5", -5, bottom - 1, 95, 84.5 - 100 * figure)
     assert severities(planted.review(), "room", "empty rectangle") == expected
+
+
+@pytest.mark.parametrize(("tracks", "expected"), [(0, {"must"}), (1, {"should"}), (2, {"should"}), (4, set())])
+def test_a_place_that_wires_cross(tracks, expected):
+    """A place of 15 % of the layout: one or two wires do not fill it, a bundle divides it."""
+    planted = crowd()
+    planted.box("Metal5", -5, -15, 95, 69.5)
+    planted.box("Metal5", -5, 84.5, 95, 85)
+    for number in range(tracks):
+        planted.box("Metal3", -5, 76.5 + 0.56 * number, 95, 76.78 + 0.56 * number)
+    expected_words = "wires that cross" if expected == {"should"} else "empty rectangle"
+    found = severities(planted.review(limits={"room.empty": {"must": 0.12, "should": 0.09}}), "room", expected_words)
+    assert found == expected
 
 
 @both("room.aspect", "must", "should")

@@ -231,3 +231,46 @@ def test_the_distance_from_which_on_nets_do_not_couple(spaces, expected):
     planted.box("Metal3", 80, -3 - WIRE / 2, 80 + WIRE, 18 - WIRE / 2 - space, "clk")
     planted.box("Metal3", 50, 18 - 1.5 * WIRE - space, 80 + WIRE, 18 - WIRE / 2 - space, "clk")
     assert severities(planted.review(), "coupling", "inp runs") == expected
+
+
+@pytest.mark.parametrize("shielded", [False, True])
+@both("coupling", "must", "should")
+def test_a_quiet_net_below_the_output(figure, expected, shielded):
+    """A wire two levels up couples as one beside, but not through metal between them."""
+    planted = amplifier()
+    x, y = planted.ends["inp"][0][0], 60.0
+    planted.via3("inp", x, 16.0)
+    planted.box("Metal4", x - 0.14, 16.0, x + 0.14, y, "inp")
+    planted.via3("inp", x, y - 0.14)
+    planted.box("Metal3", x - 0.14, y - WIRE, 100.0, y, "inp")
+    out = planted.ends["out"][0][0]
+    planted.via3("out", out, 18.5)
+    planted.square("Via4", out, 18.5, 0.26)
+    planted.box("Metal5", out - 0.2, 18.3, out + 0.2, y, "out")
+    planted.box("Metal5", out - 0.2, y - WIRE, out + figure, y, "out")
+    if shielded:
+        planted.box("Metal4", out + 0.5, y - 1, out + figure + 1, y + 1)
+    found = severities(planted.review(), "coupling", "inp runs")
+    assert found == (set() if shielded else expected)
+
+
+@pytest.mark.parametrize(("replica", "expected"), [("vdd", {"should"}), ("other", set())])
+def test_a_switch_beside_a_reference(replica, expected):
+    """A transistor beside an equal one that is always on is a switch; one that draws from a diode is a reference."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "a dn vss vss")
+    planted.mos("M2", "nmos", 6, 0, 4, 1, f"b {replica} vss vss")
+    planted.mos("M3", "nmos", 12, 0, 4, 1, "c ref vss vss")
+    planted.mos("M4", "nmos", 18, 10, 4, 1, "x bias a vss")
+    planted.mos("M5", "nmos", 24, 10, 4, 1, "bias bias b vss")
+    planted.mos("M6", "pmos", 30, 22, 4, 1, "c c vdd vdd")
+    planted.mos("M7", "pmos", 38, 22, 4, 1, "bias c vdd vdd")
+    tracks = {"dn": -3.0, "ref": -4.0, "a": 8.0, "b": 9.0, "c": 20.0, "x": 18.0, "bias": 17.0, "vss": -8.0, "vdd": 30.0}
+    for net in planted.ends:
+        planted.comb(net, tracks.get(net, -2.0), port=net not in {"a", "b", "c"})
+    space = 1.5 * GF.conductor("Metal3").space * 1e-3
+    planted.box("Metal3", planted.ends["dn"][0][0], -3 - WIRE / 2, 60, -3 + WIRE / 2, "dn")
+    planted.box("Metal3", planted.ends["ref"][0][0], -4 - WIRE / 2, 80, -4 + WIRE / 2, "ref")
+    planted.box("Metal3", 50, -3 - 1.5 * WIRE - space, 80, -3 - WIRE / 2 - space, "ref")
+    planted.box("Metal3", 79.7, -4, 80, -3 - WIRE / 2 - space, "ref")
+    assert severities(planted.review(), "coupling", "ref runs") == expected
