@@ -380,7 +380,7 @@ def test_older_names_of_the_process_are_its_devices():
 @pytest.mark.parametrize("technology", ["sky130A", None])
 def test_a_device_of_another_process_with_other_nodes_is_named(technology):
     names = ModelNames(None if technology is None else load(technology))
-    with pytest.raises(NetlistError, match="inductor3 is a device of sg13g2 that has no drawing: exists as a finished"):
+    with pytest.raises(NetlistError, match="inductor3 is a device of sg13g2 that has no drawing: coil of thick metal"):
         read_netlist(NetlistText(cell("XL1 a b c vss inductor3")), names=names)
 
 

@@ -75,6 +75,16 @@ def test_longer_emitters_move_what_lies_above_them_and_hold_more_cuts():
     assert inside[1] - inside[0] == 2  # 0.41 um each
 
 
+@pytest.mark.parametrize("flavour", ["npn13G2l", "npn13G2v"])
+def test_the_vias_of_emitters_of_any_length_lie_in_their_metal(flavour):
+    cell, beyond = TECH.passives[flavour].cell, 50  # V1.c1: enclosure at the ends of a line. [dbu]
+    for length in range(1000, TECH.passives[flavour].max_l + 1, 5):
+        shapes = cell.shapes(1, length)
+        metal = kdb.Region([kdb.Polygon([kdb.Point(*point) for point in points]) for points in shapes["Metal1"]])
+        cuts = kdb.Region([kdb.Polygon([kdb.Point(*point) for point in points]) for points in shapes["Via1"]])
+        assert (cuts.sized(0, beyond, 2) - metal).is_empty(), length
+
+
 def test_a_pair_has_one_centroid_and_every_unit_a_ring_of_its_own():
     module, netlist = drawn("npn13G2", 1, 0.9, (2, 2), dummies=1, pattern=("AB", "BA"))
     assert module.centroid_error() == 0
