@@ -24,7 +24,7 @@ ROOMS = {
     "designgraph": (2760, 28),
     "layoutkit": (380, 5),
     "layoutkit/api": (270, 3),
-    "layoutkit/circuit": (9830, 57),
+    "layoutkit/circuit": (9939, 58),
     "layoutkit/draw": (6900, 44),
     "layoutkit/drc": (1820, 17),
     "layoutkit/explore": (2230, 22),

@@ -134,6 +134,23 @@ class Channels:
         """Return the transistors whose channel ends on a net."""
         return [*self.drains.get(net, ()), *self.sources.get(net, ())]
 
+    @staticmethod
+    def far(device: Device, net: str) -> str:
+        """Return the other end of a channel that ends on a net."""
+        return device.terminals["s"] if device.terminals["d"] == net else device.terminals["d"]
+
+    def path_from(self, device: Device, net: str) -> tuple[list[str], str]:
+        """Return the channels in series from a net, the first one given, and the net at which they end."""
+        passed = [device.id]
+        net = self.far(device, net)
+        while net not in self.supplies and not self.gates.get(net) and not self.others.get(net):
+            onward = [each for each in self.channel_ends(net) if each.id not in passed]
+            if len(onward) != 1 or len(self.channel_ends(net)) != 2:
+                break
+            passed.append(onward[0].id)
+            net = self.far(onward[0], net)
+        return passed, net
+
     def is_driven(self, net: str) -> bool:
         """Whether a channel or another device inside the circuit carries current to a net."""
         return bool(self.channel_ends(net) or self.others.get(net))
@@ -169,6 +186,10 @@ class Channels:
         if gate in self._on[device.type] or self.is_logic(gate):
             return True
         return by_port and gate in self._outside and not self.is_driven(gate)
+
+    def inverting(self, device: Device) -> list[Device]:
+        """Return the transistors with their gate and drain on those of another one."""
+        return [each for each in self.gates[device.terminals["g"]] if each.terminals["d"] == device.terminals["d"]]
 
     def passes(self, device: Device) -> bool:
         """Whether a transistor is half of a transmission gate."""

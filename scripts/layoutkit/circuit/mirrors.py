@@ -112,6 +112,7 @@ class Mirrors:
         One no wider than a diode of its length on the gate is no cascode: the net below it would be at the rail.
         """
         switched = [d for d in devices if "switch" in self._channels.foot(d).kinds]
+        switched = [d for d in switched if "junction" not in self._channels.foot(d).kinds]  # no source stands on one
         feet = {name for d in switched for name in self._channels.foot(d).devices if name in self._channels.mos}
         if not feet or any(self._channels.is_switch(self._channels.mos[name]) for name in feet):
             return list(devices)
@@ -123,8 +124,7 @@ class Mirrors:
         return [
             d
             for d in devices
-            if "switch" not in self._channels.foot(d).kinds
-            or 0 < (electrical_width(d) or 0) <= widest[gate_length(d)] * (1 + 1e-9)
+            if d not in switched or 0 < (electrical_width(d) or 0) <= widest[gate_length(d)] * (1 + 1e-9)
         ]
 
     def with_reference(self) -> list[Group]:
@@ -189,15 +189,18 @@ class Mirrors:
             for below in self._channels.drains.get(top.terminals["s"], ())
         )
 
-    def _reference(self, family: _Family) -> tuple[Device | None, Device | None]:
-        """Return the reference of a family, and the transistor between its drain and the gate if there is one."""
+    def _reference(self, family: _Family, least: int = 2) -> tuple[Device | None, Device | None]:
+        """Return the reference of a family, and the transistor between its drain and the gate if there is one.
+
+        One of fewer than ``least`` members may only be a diode.
+        """
         diodes = [member for member in family.members if self._channels.top_of(member).terminals["d"] == family.gate]
         if diodes:
             return min(
                 diodes, key=lambda each: (len(self._channels.foot(each).kinds), electrical_width(each) or 0)
             ), None
         closed: list[tuple[Device, Device]] = []
-        closers = self._closers(family.gate) if len(family.members) > 1 else {}
+        closers = self._closers(family.gate) if len(family.members) >= least else {}
         for member in family.members:
             for closer in closers.get(member.terminals["d"], ()):
                 if self._crossed & {member.id, closer.id} or closer is member:
@@ -223,15 +226,18 @@ class Mirrors:
         return self._closing[gate]
 
     def _behind_switches(self, key: tuple[str, str, str], family: _Family) -> list[Group]:
-        """Return the mirror of members whose gate net only switches, or a resistor, join to that of a reference."""
+        """Return the mirror of members whose gate net only channels, or a resistor, join to that of a reference.
+
+        Through these no current flows, whether they switch or filter.
+        """
         gate = family.gate
         joined: dict[str, list[str]] = defaultdict(list)
         for closer in self._channels.channel_ends(gate):
-            if not self._channels.is_switch(closer, by_port=True):
+            passed, far = self._channels.path_from(closer, gate)
+            if far not in self._supplies:
+                joined[far] += passed
+            elif not self._channels.is_switch(closer, by_port=True):
                 return []
-            ends = {closer.terminals["d"], closer.terminals["s"]} - {gate}
-            for far in ends - set(self._supplies.power) - set(self._supplies.ground):
-                joined[far].append(closer.id)
         for other in self._channels.others.get(gate, ()):
             if other.type != "resistor":
                 return []
@@ -240,9 +246,9 @@ class Mirrors:
             return []
         ((far, via),) = joined.items()
         roots = [each for each in self._references.get((*key[:2], far), ()) if self._root(each) == family.root]
-        if not roots:  # a diode whose mirror has no other output
+        if not roots:  # a reference whose mirror has no other output
             alone = [each for each in self._by_gate.get((*key[:2], far), ()) if each.root == family.root]
-            roots = [each for one in alone for each in one.members if each.terminals["d"] == far]
+            roots = [each for one in alone if (each := self._reference(one, least=1)[0]) is not None]
         if len(roots) != 1:
             return []
         self._with_reference.add(key)
@@ -281,6 +287,8 @@ class Mirrors:
             for family in families:
                 members = [each for each in family.members if each.id not in taken]
                 members = [each for each in members if each.terminals["d"] not in self._supplies]
+                if not driven:  # above a junction, what something outside drives is a switch
+                    members = [each for each in members if "junction" not in self._channels.foot(each).kinds]
                 if not (driven and len(members) >= FEWEST_SOURCES):
                     members = [each for each in members if not self._is_pulled_beside(each, tails)]
                 drains = {each.terminals["d"] for each in members}
@@ -378,6 +386,8 @@ class Mirrors:
         tops = [each for each in self._channels.sources.get(net, ()) if each.type == device.type]
         if len(tops) != 1 or self._channels.is_switch(tops[0]) or tops[0].terminals["g"] in self._supplies:
             return None
+        if any(each.type != device.type for each in self._channels.inverting(tops[0])):
+            return None  # half of an inverter, which the source starves
         if clean and (
             self._channels.others.get(net) or any(self._feeds(each, net) for each in self._ends(net, device))
         ):
@@ -410,6 +420,8 @@ class Mirrors:
                 return []
             gate, least = min(gates, key=lambda net: (-gates[net], net)), 3  # two are a pair of their own
         tops = [each for each in above if each is not None and each.terminals["g"] == gate]
+        if len({gate_length(each) for each in tops}) > 1:
+            return []  # such as a bias transistor and a follower on it
         return tops if least <= len(tops) == len({each.id for each in tops}) else []
 
     def cascode_pairs(self, mirror: Group, taken: Collection[str]) -> list[tuple[Device, Device]]:

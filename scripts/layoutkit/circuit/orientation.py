@@ -14,7 +14,7 @@ carries current both ways.
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Union
 
@@ -123,9 +123,10 @@ class _Drains:
             if (far := self._far_from_rail(device)) is not None
             and (frozenset((far, device.terminals["g"])), self._key(device, "g")[1:]) in between
         }
-        for device in {(frozenset((d.terminals["d"], d.terminals["s"])), self._key(d, "g")): d for d in mos}.values():
+        self._fingers = Counter(self._channel(device) for device in mos)
+        for device in {self._channel(device): device for device in mos}.values():
             self._by_gate[self._key(device, "g")].append((device.terminals["d"], device.terminals["s"]))
-            for end, other in (("d", "s"), ("s", "d")):  # the fingers of a transistor count once
+            for end, other in (("d", "s"), ("s", "d")):
                 if not self._is_source(device):
                     self._rises[self._key(device, end)] += self._rise(device, end, other)
                 self._gates[self._key(device, end)].append(device.terminals["g"])
@@ -229,10 +230,14 @@ class _Drains:
         return "power" if net in self._power else "ground" if net in self._ground else ""
 
     def _rise(self, device: Device, end: str, other: str) -> float:
-        """Return by how much the other end is nearer to the rail of the drains."""
+        """Return by how much the other end is nearer to the rail of the drains, times the fingers: a current."""
         potentials = self._potentials[device.type]
         rise = potentials[device.terminals[other]] - potentials[device.terminals[end]]
-        return rise if device.type == "nmos" else -rise
+        return self._fingers[self._channel(device)] * (rise if device.type == "nmos" else -rise)
+
+    def _channel(self, device: Device) -> tuple[object, ...]:
+        """Return what the fingers of one transistor have in common, whichever end the netlist calls the drain."""
+        return (frozenset((device.terminals["d"], device.terminals["s"])), self._key(device, "g"))
 
     def _key(self, device: Device, end: str) -> tuple[object, ...]:
         return (device.terminals[end], device.type, device.model, *sorted(device.params.items()))

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 _ROUNDING = 1e-9  # relative difference of two equal sizes
 _OTHER_VALUE = 2  # ratio from which a stated value is not that of the size, whatever the ends of a resistor add
+_LEAST_DRAWN = 1e-15  # F, where no technology says which plates it draws
 _SHOWN = 20  # most devices in a message
 
 
@@ -106,7 +107,7 @@ def without_parasitics(circuit: Circuit, technology: Any, *, keep: bool = False)
 
     Args:
         circuit: What a reader returned.
-        technology: A ``layoutkit.technology.Technology``; None where none is known: only 0 and less is left out then.
+        technology: A ``layoutkit.technology.Technology``; None where none is known: its plates are of 1 fF then.
         keep: Whether they stay, so that those that cannot be drawn are refused.
 
     Raises:
@@ -121,7 +122,7 @@ def without_parasitics(circuit: Circuit, technology: Any, *, keep: bool = False)
             more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
             raise NetlistError(f"Invalid netlist: {'; '.join(wrong[:_SHOWN])}{more}")
         return circuit
-    bound, plate = "of 0 F and less", 0.0
+    bound, plate = f"below {_LEAST_DRAWN * 1e15:g} fF, which no process draws,", _LEAST_DRAWN
     specs = [] if technology is None else [spec for spec in technology.passives.values() if spec.type == "capacitor"]
     if specs:
         spec = max(specs, key=lambda each: bool(each.default))

@@ -10,14 +10,14 @@ equal plates and share a net that is no supply, or if switches pass charge betwe
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.bipolar_map import with_units
 from layoutkit.circuit.mirrors import Group
 from layoutkit.circuit.symmetry_graph import drawing
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import networkx as nx
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Device
 
 _LEAST_R, _MOST_R = 1.0, 1e9  # ohm
+_LARGEST_STEP = 100  # between two resistors of one ratio
 _MOST_ON_A_PORT = 3  # resistors on a port that is a tap
+_MOST_IN_A_LOOP = 64  # transistors of a mirror that may feed another one and be fed by it
 _MOST_ON_A_BRANCH = 1024  # nets
 _LEAST_SWITCHED = 3  # capacitors; two are a pair or each other's load
 _MULTIPLE = 0.01  # how far a capacitor may be from a multiple of the least one
@@ -120,8 +122,8 @@ class ResistorRatios:
             for device in first:  # the amplifier holds its inputs equal, and so the voltages on these
                 far = self._far(device, one)
                 join([device, *(each for each in second if far != other and self._far(each, other) == far)])
-        for mirror in mirrors:
-            join(self._fed_by(mirror))
+        for devices in self._on_mirrors(mirrors):
+            join(devices)
         for array in arrays:
             join(self._below_emitters(array))
         for equal in self._on_outputs():
@@ -132,8 +134,31 @@ class ResistorRatios:
             by_model: dict[str, list[Device]] = defaultdict(list)
             for device in group:
                 by_model[device.model.lower()].append(device)
-            found += [self._group(devices) for devices in by_model.values() if self._has_ratio(devices)]
+            parts = (self._without_loads(devices) for devices in by_model.values())
+            found += [self._group(devices) for devices in parts if self._has_ratio(devices)]
         return found
+
+    def _on_mirrors(self, mirrors: Iterable[Group]) -> Iterator[list[Device]]:
+        """Yield the resistors on the currents of each mirror, and of two that feed each other.
+
+        What is below one of these makes the current; a resistor that the other one feeds makes a voltage of it.
+        """
+        loops: dict[tuple[str, str], tuple[list[Device], list[Device]]] = defaultdict(lambda: ([], []))
+        for mirror in mirrors:
+            feet, fed = self._fed_by(mirror)
+            yield [*feet, *fed]
+            drains = sorted({self._channels.mos[name].terminals["d"] for name in mirror.devices})
+            for ends in combinations(drains, 2) if len(drains) <= _MOST_IN_A_LOOP else ():
+                loops[ends][0].extend(feet[:1])
+                loops[ends][1].extend([each for each in fed if self._makes_voltage(each)][:1])
+        yield from ([*feet, *fed] for feet, fed in loops.values() if feet and fed)
+
+    @staticmethod
+    def _without_loads(devices: list[Device]) -> list[Device]:
+        """Return the resistors below a step in size that no units bridge; above it are loads, such as bleeders."""
+        known = sorted(value for device in devices if (value := _squares(device)))
+        tops = [large for small, large in pairwise(known) if large > _LARGEST_STEP * small]
+        return [device for device in devices if not tops or (_squares(device) or 0) < tops[0]]
 
     def _on_outputs(self) -> Iterator[list[Device]]:
         """Yield the equal resistors on one output: those round one amplifier and from it to the next."""
@@ -156,17 +181,36 @@ class ResistorRatios:
         ends = {self._end_of(self._far(device, net) or net) for device in self._on[net]}
         if len(ends) == 1 and ends < {*self._channels.supplies.power, *self._channels.supplies.ground}:
             return False
-        if not all(self._channels.is_switch(d, by_port=True) for d in self._channels.channel_ends(net)):
+        if not all(self._carries_nothing(d, net) for d in self._channels.channel_ends(net)):
             return False
         return self._is_sensed(net) or not self._channels.has_capacitor(net)
+
+    def _carries_nothing(self, device: Device, net: str) -> bool:
+        """Whether a transistor on a net only switches, and no current source is at its other end.
+
+        One in series with a resistor may bridge another one on the net, as for hysteresis.
+        """
+        far = self._channels.far(device, net)
+        if self._channels.channel_ends(far) == [device] and len(self._channels.others.get(far, ())) == 1:
+            return {self._far(each, far) for each in self._on.get(far, ())} <= {
+                self._far(each, net) for each in self._on[net]
+            }
+        beyond = () if far in self._channels.supplies else self._channels.channel_ends(far)
+        return all(self._channels.is_switch(each, by_port=True) for each in (device, *beyond))
+
+    def _past_switch(self, net: str, source: Device) -> str:
+        """Return the net to which the current of a source flows on where only a switch leads on from its drain."""
+        ends = [each for each in self._channels.channel_ends(net) if each.id != source.id]
+        if self._on.get(net) or len(ends) != 1 or not self._channels.is_switch(ends[0], by_port=True):
+            return net
+        return self._channels.far(ends[0], net)
 
     def _end_of(self, net: str) -> str:
         """Return the supply to which only a switch joins a net; else the net."""
         ends = self._channels.channel_ends(net)
         if len(ends) != 1 or len(self._on[net]) != 1 or not self._channels.is_switch(ends[0], by_port=True):
             return net
-        (device,) = ends
-        far = device.terminals["s"] if device.terminals["d"] == net else device.terminals["d"]
+        far = self._channels.far(ends[0], net)
         return far if far in self._channels.supplies else net
 
     def _is_sensed(self, net: str) -> bool:
@@ -187,21 +231,23 @@ class ResistorRatios:
         ends = [net for net, number in count.items() if number == 1]
         return len(ends) != 2 or any(number > 1 and self._is_sensed(net) for net, number in count.items())
 
-    def _fed_by(self, mirror: Group) -> list[Device]:
-        """Return the resistors through which the currents of a mirror flow from its branches to a supply."""
+    def _fed_by(self, mirror: Group) -> tuple[list[Device], list[Device]]:
+        """Return the resistors below the sources of a mirror, and those from its branches to a supply."""
         names = {*mirror.properties["outputs"], mirror.properties["reference"]}
         feet = [name for names in mirror.properties.get("feet", {}).values() for name in names]
-        found = {name: self._channels.circuit.device(name) for name in feet}
-        found = {name: device for name, device in found.items() if device.type == "resistor"}
+        below = {name: self._channels.circuit.device(name) for name in feet}
+        found: dict[str, Device] = {}
         cascodes = set(mirror.properties.get("cascodes", ()))
         for name in sorted(names, key=self._order.__getitem__):
             device = self._channels.circuit.device(name)
             net = device.terminals["d"]
             tops = [each for each in self._channels.sources.get(net, ()) if each.id in cascodes]
-            for resistor in self._down_from(tops[0].terminals["d"] if len(tops) == 1 else net, device.type):
+            end = tops[0].terminals["d"] if len(tops) == 1 else self._past_switch(net, device)
+            for resistor in self._down_from(end, device.type):
                 found[resistor.id] = resistor
         alive = {device.id for device in self._resistors}
-        return [device for device in found.values() if device.id in alive]
+        sides = ([each for name, each in side.items() if name in alive] for side in (below, found))
+        return next(sides), next(sides)
 
     def _below_emitters(self, array: Group) -> list[Device]:
         """Return the resistors between the emitters of NPN transistors on one base and ground."""
@@ -250,6 +296,12 @@ class ResistorRatios:
                 if len(on[far]) == 1 and far not in fixed:
                     front.append(far)
         return [resistor for _, _, resistor in edges.values()] if len(fixed) > 1 else []
+
+    def _makes_voltage(self, device: Device) -> bool:
+        """Whether the voltage of a resistor leaves at a port, or is added to that of a junction."""
+        ends = [device.terminals[end] for end in device.kind.ends]
+        rails = self._channels.supplies
+        return any(net not in rails and (net in self._channels.ports or self._ends_in_junction(net)) for net in ends)
 
     def _ends_in_junction(self, net: str) -> bool:
         """Whether a diode, a junction or a transistor connected as a diode leads on from a net."""
@@ -376,76 +428,3 @@ def _capacitors(devices: Sequence[Device], order: Mapping[str, int]) -> Group:
     units = {device.id: device.m for device in members}
     plates = {tuple(device.params.get(name) for name in ("w", "l", "c")) for device in members}
     return Group("capacitor_ratio", tuple(units), {"matched": len(plates) == 1, "units": units})
-
-
-def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
-    """Return bipolar transistors of one model on one base: those on one collector too, or with separate collectors.
-
-    Diodes of one model are an array, too, whose emitters are on one supply. Two on one emitter with separate bases and
-    collectors are a pair.
-    """
-    alike: dict[tuple[str, ...], list[Device]] = defaultdict(list)
-    for device in channels.circuit.devices:
-        net = device.terminals
-        if device.type in {"npn", "pnp"} and net["e"] not in (net["b"], net["c"]):
-            alike[device.type, device.model.lower(), net["b"]].append(device)
-    found, used = [], set[str]()
-    for (_, _, base), devices in alike.items():
-        collectors = {device.terminals["c"] for device in devices}
-        by_collector: dict[str, list[Device]] = defaultdict(list)
-        for device in devices:
-            by_collector[device.terminals["c"]].append(device)
-        crossed = collectors & {device.terminals["e"] for device in devices}
-        one = base not in channels.supplies and len(collectors) > 1 and not crossed
-        for members in [devices] if one else by_collector.values():
-            parallel = len({tuple(sorted(device.terminals.items())) for device in members}) == 1
-            if len(members) > 1 and (not parallel or members[0].type == "pnp"):
-                used.update(device.id for device in members)
-                found.append(_bipolars(members, order))
-    for devices in _bipolar_diodes(channels, [each for members in alike.values() for each in members], used):
-        used.update(device.id for device in devices)
-        found.append(_bipolars(devices, order))
-    pairs = [device for devices in alike.values() for device in devices if device.id not in used]
-    return found + _bipolar_pairs(channels, pairs, order)
-
-
-def _bipolar_diodes(channels: Channels, devices: Iterable[Device], used: Collection[str]) -> list[list[Device]]:
-    """Return the bipolar diodes of one model with emitters on one supply and bases on several nets."""
-    diodes: dict[tuple[str, ...], list[Device]] = defaultdict(list)
-    for device in devices:
-        net = device.terminals
-        if device.id not in used and net["b"] == net["c"] and net["e"] in channels.supplies:
-            diodes[device.type, device.model.lower(), net["e"]].append(device)
-    return [members for members in diodes.values() if len({device.terminals["b"] for device in members}) > 1]
-
-
-def _bipolar_pairs(channels: Channels, devices: Iterable[Device], order: Mapping[str, int]) -> list[Group]:
-    found = []
-    by_emitter: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
-    for device in devices:
-        if device.terminals["e"] not in channels.supplies:
-            by_emitter[drawing(device), device.terminals["e"]].append(device)
-    for pair in by_emitter.values():
-        if len(pair) == 2 and pair[0].terminals["c"] != pair[1].terminals["c"]:
-            members = sorted(pair, key=lambda device: order[device.id])
-            emitter = members[0].terminals["e"]
-            names = tuple(device.id for device in members)
-            found.append(Group("bipolar_pair", names, {"matched": True, "common_emitter": emitter}))
-    return found
-
-
-def _bipolars(devices: Sequence[Device], order: Mapping[str, int]) -> Group:
-    members = sorted(devices, key=lambda device: order[device.id])
-    units = {device.id: with_units(device).m for device in members}
-    least = min(units.values())
-    properties: dict[str, Any] = {
-        "matched": True,
-        "units": units,
-        "ratios": {name: count / least for name, count in units.items()},
-        "diode_connected": all(device.terminals["c"] == device.terminals["b"] for device in members),
-    }
-    for terminal, name in (("b", "common_base"), ("c", "common_collector")):
-        nets = {device.terminals[terminal] for device in members}
-        if len(nets) == 1:
-            properties[name] = nets.pop()
-    return Group("bipolar_array", tuple(units), properties)

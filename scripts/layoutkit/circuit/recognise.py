@@ -2,9 +2,9 @@ r"""Recognising the groups that belong together in an analog layout.
 
 Each kind of group has a room of its own: mirrors and current sources (``mirrors.py``), input pairs
 (``input_pairs.py``), what is symmetric about those (``symmetry.py``), inverters and equal stages (``stages.py``), equal
-switches (``switches.py``), ratios of resistors and capacitors and arrays of bipolar transistors (``ratios.py``). A
-device may be in several groups: the two diodes that load a pair are also the references of two mirrors. What is drawn
-as one module is decided in ``roles.py``.
+switches (``switches.py``), ratios of resistors and capacitors (``ratios.py``), arrays of bipolar transistors
+(``bipolar_groups.py``). A device may be in several groups: the two diodes that load a pair are also the references of
+two mirrors. What is drawn as one module is decided in ``roles.py``.
 Every search runs over devices indexed by the nets they share, so its cost grows with the devices, not with their pairs.
 
         d1   d2          iref    out           d1    d2
@@ -22,12 +22,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from layoutkit.circuit.bipolar_groups import bipolar_arrays
 from layoutkit.circuit.channels import Channels, gate_length
 from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
 from layoutkit.circuit.mirrors import FEWEST_SOURCES, Group, Mirrors
 from layoutkit.circuit.near_misses import near_misses
 from layoutkit.circuit.parallel_devices import fingers_of, folded, unfolded
-from layoutkit.circuit.ratios import ResistorRatios, bipolar_arrays, capacitor_ratios
+from layoutkit.circuit.ratios import ResistorRatios, capacitor_ratios
 from layoutkit.circuit.stages import inverters, ring_stages
 from layoutkit.circuit.supplies import is_passive, structural_supplies
 from layoutkit.circuit.switches import switch_groups
@@ -348,6 +349,8 @@ class _Recognition:
         }
         pairs = [*self._found["differential_pair"], *self._found["cross_coupled_pair"]]
         driven = {self._circuit.device(name).terminals["d"] for pair in pairs for name in pair.devices}
+        inputs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
+        amplified = {net for pair in inputs for net in self._drains_of(*pair)}
         for kind, one, other in self._images():
             names = {one, other}
             first, second = self._pair((one, other))
@@ -355,6 +358,7 @@ class _Recognition:
             if kind not in MODULE_TYPES or kind == "differential_pair" or direct or names <= inverting:
                 continue
             logic = names <= self._channels.in_logic_gates and not latched.issuperset(self._drains_of(first, second))
+            logic = logic and not {first.terminals["g"], second.terminals["g"]} <= amplified
             if logic or (self._pulls_bias(first) and self._pulls_bias(second)):
                 continue
             diodes = first.is_mos and all(map(self._is_diode, (first, second)))

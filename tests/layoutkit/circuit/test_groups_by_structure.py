@@ -934,3 +934,137 @@ M8 on op vdd vdd pmos w=2u l=0.1u
     assert {frozenset({"M1", "M2"}), frozenset({"M3", "M4"})} <= found(stage, "symmetric_pair")
     apart = stage.replace("op on mid vss", "op on vss vss").replace("on op midb vss", "on op vss vss")
     assert {frozenset({"M1", "M3"}), frozenset({"M2", "M4"})} <= found(apart, "inverter")
+
+
+def test_transistors_of_undefined_models_with_digits_within_their_names_are_read():
+    cell = ".subckt m i o vss vdd\nX1 i i vss vss nod33ll_ckt l=li w=wi\nX2 o i vss vss nod33ll_ckt l=li w=wi m=4\n"
+    cell += "X3 o o vdd vdd p11ll_ckt l=40n w=1u\n.ends\n"
+    circuit = read_netlist(NetlistText(cell), keep_unknown=True)
+    assert [device.type for device in circuit.devices] == ["nmos", "nmos", "pmos"]
+    assert [group.devices for group in circuit.modules] == [("X1", "X2")]
+
+
+OWN_SIZES = """.subckt amp inp inn out bias vdd vss
+M1 x inp t vss nch w=w_1 l=l_1
+M2 out inn t vss nch w=w_2 l=l_2
+M3 x x vdd vdd pch w=w_3 l=l_3
+M4 out x vdd vdd pch w=w_4 l=l_4
+M5 t bias vss vss nch w=w_5 l=l_5
+.ends
+"""
+
+
+def test_size_parameters_of_which_each_transistor_has_its_own_tell_no_sizes_apart():
+    """Where two transistors share one, another one states another size."""
+    circuit = read_netlist(NetlistText(OWN_SIZES), keep_unknown=True)
+    assert {(group.type, group.devices, group.properties["matched"]) for group in circuit.modules} == {
+        ("differential_pair", ("M1", "M2"), True),
+        ("current_mirror", ("M3", "M4"), True),
+    }
+    assert any("every transistor has parameters of its own for this size" in text for text in circuit.warnings)
+    shared = OWN_SIZES.replace("w_3", "w_load").replace("w_4", "w_load")
+    groups = read_netlist(NetlistText(shared), keep_unknown=True).modules
+    assert [group.properties["matched"] for group in groups if group.type == "differential_pair"] == [False]
+
+
+def test_starved_inverters_on_one_signal_are_no_cascodes():
+    text = ".subckt v in a b vb vp vdd vss\nM1 vb vb vss vss nch w=1u l=1u\nM2 vp vp vdd vdd pch w=2u l=1u\n"
+    for name in "ab":
+        text += f"MN{name} {name} in n{name} vss nch w=2u l=0.2u\nMP{name} {name} in p{name} vdd pch w=4u l=0.2u\n"
+        text += f"MT{name} n{name} vb vss vss nch w=1u l=1u\nMH{name} p{name} vp vdd vdd pch w=2u l=1u\n"
+    text += ".ends\n"
+    assert found(text, "inverter") == {frozenset({"MPa", "MNa"}), frozenset({"MPb", "MNb"})}
+    assert found(text, "cascode_pair") == set()
+
+
+def test_a_follower_of_another_length_is_no_cascode():
+    text = """.subckt c in out o vdd vss
+M1 in out a vss nch w=3u l={0}u
+M2 a a vss vss nch w=3u l=2u
+M3 o a vss vss nch w=3u l=2u
+M4 vdd out o vss nch w=15u l=0.5u
+.ends
+"""
+    assert not any("cascodes" in group.properties for group in read_netlist(NetlistText(text.format(2))).modules)
+
+
+ENABLED = """.subckt bandgap ref vdd vss {ports}
+M1 n n s1 vss nch w=15u l=5u
+M2 p n s2 vss nch w=15u l=5u
+M3 n p vdd vdd pch w=15u l=5u
+M4 p p vdd vdd pch w=15u l=5u
+M5 s3 p vdd vdd pch w=15u l=5u
+ME1 s1 en e1 vss nch w=12u l=5u
+ME2 s2 en e2 vss nch w=12u l=5u
+ME3 s3 en ref vss nch w=12u l=5u
+Q1 vss vss e1 pnp
+R1 e2 f2 50k
+Q2 vss vss f2 pnp m=8
+R2 ref g2 463k
+Q3 vss vss g2 pnp
+RL ref vss {load}
+.ends
+"""
+
+
+@pytest.mark.parametrize("ports", ["en", ""])
+def test_switches_above_junctions_are_no_sources_and_part_no_mirror(ports):
+    """The enable transistors of a bandgap; the resistor that bleeds its output is no part of the ratio."""
+    text = ENABLED.format(ports=ports, load="90meg")
+    assert found(text, "current_mirror") == {frozenset({"M1", "M2"}), frozenset({"M3", "M4", "M5"})}
+    assert found(text, "resistor_ratio") == {frozenset({"R1", "R2"})}
+    current_mode = ENABLED.format(ports=ports, load="900k")
+    assert found(current_mode, "resistor_ratio") == {frozenset({"R1", "R2", "RL"})}
+
+
+def test_a_gate_behind_a_filter_of_transistors_has_the_potential_of_the_reference():
+    """No current flows to gates; with a source on the net there would be one."""
+    text = """.subckt f ref out vc bb g b vss
+MR1 a ref vss vss nch w=2u l=1u
+M1 ref vc a vss nch w=2u l=0.5u
+MF1 ref bb m vss nch w=1u l=9u
+MF2 m bb g vss nch w=1u l=9u
+MO1 o1 g vss vss nch w=4u l=1u
+MO2 o2 g vss vss nch w=4u l=1u
+M2 out vc o1 vss nch w=4u l=0.5u
+M3 b vc o2 vss nch w=4u l=0.5u
+{}
+.ends
+"""
+    mirrors = {frozenset({"MR1", "MO1", "MO2"})}
+    assert found(text.format(""), "current_mirror") == mirrors
+    assert found(text.format("MX g ref vss vss nch w=1u l=2u"), "current_mirror") != mirrors
+
+
+def test_what_an_input_pair_drives_in_a_latch_of_nor_gates_is_a_pair():
+    """In a latch of gates alone, behind logic, the same transistors are halves of gates."""
+    gates = "".join(
+        f"M{o}1 t{o} {i} vdd vdd pch w=2u l=0.2u\nM{o}2 {o} {other} t{o} vdd pch w=2u l=0.2u\n"
+        f"M{o}3 {o} {i} vss vss nch w=1u l=0.2u\nM{o}4 {o} {other} vss vss nch w=1u l=0.2u\n"
+        for o, i, other in (("y", "a", "z"), ("z", "b", "y"))
+    )
+    pair = """M1 a inp t vss nch w=2u l=0.2u
+M2 b inn t vss nch w=2u l=0.2u
+M3 a ck vdd vdd pch w=1u l=0.2u
+M4 b ck vdd vdd pch w=1u l=0.2u
+M5 t ck vss vss nch w=4u l=0.2u
+"""
+    assert frozenset({"My3", "Mz3"}) in found(
+        f".subckt c inp inn ck y z vdd vss\n{pair}{gates}.ends\n", "symmetric_pair"
+    )
+    alone = found(f".subckt c a b y z vdd vss\n{gates}.ends\n", "symmetric_pair")
+    assert frozenset({"My3", "Mz3"}) not in alone
+
+
+def test_a_resistor_that_a_switch_lays_across_a_part_of_a_string_belongs_to_it():
+    text = """.subckt h top sense out inn vdd vss
+R1 top sense 60k
+R2 sense low 7k
+R3 low vss 100k
+R4 sense x 7k
+M1 x out low vss nch w=1u l=0.5u
+M2 out low vdd vdd pch w=4u l=0.5u
+M3 out inn vss vss nch w=2u l=1u
+.ends
+"""
+    assert found(text, "resistor_ratio") == {frozenset({"R1", "R2", "R3", "R4"})}

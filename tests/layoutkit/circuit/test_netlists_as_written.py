@@ -320,10 +320,10 @@ def test_the_bound_of_capacitances_of_wires_is_what_the_process_can_draw(process
     assert ids(1.01 * plate, "C2 a b -1a\n") == ["C1", "R1"]
 
 
-def test_without_a_process_only_capacitances_of_0_and_less_are_left_out():
+def test_without_a_process_capacitances_that_none_draws_are_left_out():
     circuit = read(EXTRACTED)
-    assert [device.id for device in circuit.devices] == ["X0", "X1", "C0", "C1", "C3", "C4"]
-    assert any("of 0 F and less are taken for" in text and "1 with -0.03 fF" in text for text in circuit.warnings)
+    assert [device.id for device in circuit.devices] == ["X0", "X1", "C3", "C4"]
+    assert any("below 1 fF, which no process draws," in text and "3 with 0.74 fF" in text for text in circuit.warnings)
     with pytest.raises(NetlistError, match="c must be positive"):
         read(EXTRACTED.replace("C4 y vss 1p", "XC4 y vss cap_mim_m3_1 c=-1p"))
 

@@ -307,3 +307,14 @@ MOFF n0 en vss vss nmos w=1u l=0.5u
 .ends
 """
     assert read_netlist(NetlistText(text)).device("MN0").terminals["d"] == "n0"
+
+
+def test_the_fingers_of_a_pair_stand_on_a_switch_of_their_size():
+    """One switch carries the current of all fingers: its voltage is larger than theirs, and tells nothing of them."""
+    text = ".subckt p inp inn en bias a b vdd vss\nMB tail2 bias vss vss nmos w=9u l=1u\n"
+    text += "MS tail en tail2 vss nmos w=4u l=1u\nMP1 a a vdd vdd pmos w=4u l=1u\nMP2 b a vdd vdd pmos w=4u l=1u\n"
+    for number in range(8):
+        text += f"MI{number} a inp tail vss nmos w=4u l=1u\nMJ{number} tail inn b vss nmos w=4u l=1u\n"
+    circuit = read_netlist(NetlistText(f"{text}.ends\n"))
+    assert {d.terminals["s"] for d in circuit.devices if d.id[:2] in ("MI", "MJ")} == {"tail"}
+    assert [len(group.devices) for group in circuit.modules if group.type == "differential_pair"] == [16]

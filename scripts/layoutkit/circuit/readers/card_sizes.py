@@ -6,6 +6,8 @@ A parameter is understood, without effect on a layout (``_WITHOUT_EFFECT``), or 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.bipolar_map import SMALLEST_FACTOR
@@ -18,8 +20,9 @@ from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.size_limits import MAX_FINGERS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from layoutkit.circuit.circuit import Device
     from layoutkit.circuit.readers.findings import Findings
     from layoutkit.circuit.readers.spice_cards import Card
     from layoutkit.circuit.replaced_devices import ModelNames
@@ -61,6 +64,7 @@ UNKNOWN_SIZES = (
     "parameters are not defined, so the sizes that use them are unknown; equal expressions count as equal sizes; set "
     "values with 'parameters'"
 )
+OWN_SIZES = "every transistor has parameters of its own for this size, which is taken to be equal for all of them"
 NOT_UNDERSTOOD = "parameters that are not understood are left out; see that none of them changes the device"
 
 
@@ -80,6 +84,8 @@ class SizeReader:
         """The parameters of the last card that have stand-ins."""
         self._keep_unknown = keep_unknown
         self._stand_ins: dict[tuple[object, ...], float] = {}
+        self._users: dict[tuple[str, str], set[tuple[object, ...]]] = defaultdict(set)  # of parameters, by size
+        self._card = ""
         self._undefined: set[str] = set()
         self._scale = scale
         self._names = names
@@ -97,6 +103,7 @@ class SizeReader:
         """
         self._missing, self.unknown = [], []
         self._model = card.model
+        self._card = card.where if KINDS[card.kind].is_mos else ""
         # Layout extractors write capacitances below 0, which ``without_parasitics`` leaves out.
         self._any_sign = {"r", "c"} if card.model == "capacitor" else {"r"}
         local = Scope(scope, fallback=card.params)
@@ -247,8 +254,29 @@ class SizeReader:
         self.unknown.append(key)
         if whole:
             return 1
-        number = self._stand_ins.setdefault((text, error.names, error.at_one), 1 + len(self._stand_ins) / 16)
+        expression = (text, error.names, error.at_one)
+        for name in error.names if self._card and key in _LENGTHS else ():
+            self._users[key, name].add((self._card, expression))
+        number = self._stand_ins.setdefault(expression, 1 + len(self._stand_ins) / 16)
         return number * 1e-6 if key in _LENGTHS else number
+
+    def without_own_sizes(self, devices: Iterable[Device]) -> list[Device]:
+        """Return the devices, with one stand-in for all where each transistor has parameters of its own for a size.
+
+        Such parameters, as an optimizer wants them, say nothing about which sizes are equal.
+        """
+        own = {
+            key
+            for key in _LENGTHS
+            if len(users := [places for (size, _), places in self._users.items() if size == key]) > 1
+            and all(len(places) == 1 for places in users)
+        }
+        for key in sorted(own):
+            self._findings.warn(OWN_SIZES, key)
+        return [
+            replace(each, params={**each.params, **dict.fromkeys(own & {*each.unknown}, 1e-6)}) if each.is_mos else each
+            for each in devices
+        ]
 
     def _metres(self, value: float, device_id: str, key: str, text: str) -> float:
         """Return a width or length in metres, as its unit or its size says.

@@ -27,8 +27,14 @@ _MOS_NAMES = {
     )
     for polarity in "np"
 }
-# On a MOS card the type letter alone is enough: "n", "p33", "N_18_MM", "nm", "ne5", "nel", "mp", "amp_n".
-_MOS_LETTERS = {polarity: re.compile(rf"^m?{polarity}[a-z]?l?\d*(?=_|$)|_{polarity}\d*$") for polarity in "np"}
+# On a MOS card the type letter alone is enough: "n", "p33", "N_18_MM", "nm", "ne5", "nel", "mp", "amp_n", "n11ll",
+# "pod33ll".
+_MOS_LETTERS = {
+    polarity: re.compile(
+        rf"^m?{polarity}[a-z]?l?\d*(?=_|$)|^{polarity}[a-z]{{0,2}}\d+[a-z]{{0,3}}(?=_|$)|_{polarity}\d*$"
+    )
+    for polarity in "np"
+}
 _FLAVOURS = (
     ("native", re.compile(r"nvt|native|zvt|(?:^|_)na(?:_|$)")),
     ("lvt", re.compile(r"lvt")),

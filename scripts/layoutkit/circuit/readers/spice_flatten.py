@@ -124,6 +124,7 @@ class Flattener:
         for port in ports:
             self._taken_nets.setdefault(port, port)
         self._expand(instance)
+        self.devices = self._sizes.without_own_sizes(self.devices)
         if not self._findings.faults and (fault := circuit_fault(self._units)):
             self._findings.faults.append(fault)
         return ports

@@ -1,0 +1,89 @@
+"""Find bipolar transistors whose ratio counts: arrays on one base, of diodes on one supply, and pairs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from layoutkit.circuit.bipolar_map import with_units
+from layoutkit.circuit.mirrors import Group
+from layoutkit.circuit.symmetry_graph import drawing
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from layoutkit.circuit.channels import Channels
+    from layoutkit.circuit.circuit import Device
+
+
+def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
+    """Return bipolar transistors of one model on one base: those on one collector too, or with separate collectors.
+
+    Diodes of one model are an array, too, whose emitters are on one supply. Two on one emitter with separate bases and
+    collectors are a pair.
+    """
+    alike: dict[tuple[str, ...], list[Device]] = defaultdict(list)
+    for device in channels.circuit.devices:
+        net = device.terminals
+        if device.type in {"npn", "pnp"} and net["e"] not in (net["b"], net["c"]):
+            alike[device.type, device.model.lower(), net["b"]].append(device)
+    found, used = [], set[str]()
+    for (_, _, base), devices in alike.items():
+        collectors = {device.terminals["c"] for device in devices}
+        by_collector: dict[str, list[Device]] = defaultdict(list)
+        for device in devices:
+            by_collector[device.terminals["c"]].append(device)
+        crossed = collectors & {device.terminals["e"] for device in devices}
+        one = base not in channels.supplies and len(collectors) > 1 and not crossed
+        for members in [devices] if one else by_collector.values():
+            parallel = len({tuple(sorted(device.terminals.items())) for device in members}) == 1
+            if len(members) > 1 and (not parallel or members[0].type == "pnp"):
+                used.update(device.id for device in members)
+                found.append(_bipolars(members, order))
+    for devices in _bipolar_diodes(channels, [each for members in alike.values() for each in members], used):
+        used.update(device.id for device in devices)
+        found.append(_bipolars(devices, order))
+    pairs = [device for devices in alike.values() for device in devices if device.id not in used]
+    return found + _bipolar_pairs(channels, pairs, order)
+
+
+def _bipolar_diodes(channels: Channels, devices: Iterable[Device], used: Collection[str]) -> list[list[Device]]:
+    """Return the bipolar diodes of one model with emitters on one supply and bases on several nets."""
+    diodes: dict[tuple[str, ...], list[Device]] = defaultdict(list)
+    for device in devices:
+        net = device.terminals
+        if device.id not in used and net["b"] == net["c"] and net["e"] in channels.supplies:
+            diodes[device.type, device.model.lower(), net["e"]].append(device)
+    return [members for members in diodes.values() if len({device.terminals["b"] for device in members}) > 1]
+
+
+def _bipolar_pairs(channels: Channels, devices: Iterable[Device], order: Mapping[str, int]) -> list[Group]:
+    found = []
+    by_emitter: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
+    for device in devices:
+        if device.terminals["e"] not in channels.supplies:
+            by_emitter[drawing(device), device.terminals["e"]].append(device)
+    for pair in by_emitter.values():
+        if len(pair) == 2 and pair[0].terminals["c"] != pair[1].terminals["c"]:
+            members = sorted(pair, key=lambda device: order[device.id])
+            emitter = members[0].terminals["e"]
+            names = tuple(device.id for device in members)
+            found.append(Group("bipolar_pair", names, {"matched": True, "common_emitter": emitter}))
+    return found
+
+
+def _bipolars(devices: Sequence[Device], order: Mapping[str, int]) -> Group:
+    members = sorted(devices, key=lambda device: order[device.id])
+    units = {device.id: with_units(device).m for device in members}
+    least = min(units.values())
+    properties: dict[str, Any] = {
+        "matched": True,
+        "units": units,
+        "ratios": {name: count / least for name, count in units.items()},
+        "diode_connected": all(device.terminals["c"] == device.terminals["b"] for device in members),
+    }
+    for terminal, name in (("b", "common_base"), ("c", "common_collector")):
+        nets = {device.terminals[terminal] for device in members}
+        if len(nets) == 1:
+            properties[name] = nets.pop()
+    return Group("bipolar_array", tuple(units), properties)
