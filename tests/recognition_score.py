@@ -20,8 +20,7 @@ from typing import Any
 import yaml
 
 from layoutkit.errors import LayoutkitError
-from layoutkit.tools.constraint_request import read_circuit, suggested_by_recognition
-from layoutkit.tools.netlist_request import parse, parse_info
+from layoutkit.tools.netlist_request import parse, parse_info, read_circuit, suggested_by_recognition
 
 LABELLED = Path(__file__).parent / "layoutkit/circuit/labelled"
 _PAIRS = ("differential_pair", "cross_coupled_pair", "cascode_pair", "load_pair", "switch_pair")

@@ -27,10 +27,9 @@ for folder in (HERE, HERE.parent):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
-from layoutkit.explore.job_process import JobProcess  # noqa: E402
+from layoutkit.explore.job_process import JobProcess, LocalProcesses  # noqa: E402
 from layoutkit.explore.jobs import Budget, Job, Limits, Outcome  # noqa: E402
 from layoutkit.explore.layout_job import FUNCTION  # noqa: E402
-from layoutkit.explore.local_processes import LocalProcesses  # noqa: E402
 from layoutkit.explore.run_jobs import run_jobs  # noqa: E402
 
 OTA = ROOT / "skills/netlist-to-gds/assets/ota_5t.spice"

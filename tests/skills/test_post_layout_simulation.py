@@ -10,8 +10,8 @@ import pytest
 
 from layoutkit.errors import FileError
 from layoutkit.simulate.offset_causes import offsets_apart
-from layoutkit.tools.post_layout_comparison import _groups as measured_groups
-from layoutkit.tools.post_layout_comparison import compare
+from layoutkit.tools.post_layout_requests import _groups as measured_groups
+from layoutkit.tools.post_layout_requests import compare
 from skillpack import find_tools, scan
 from skillpack.execution.tool_process import tool_environment
 

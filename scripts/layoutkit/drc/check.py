@@ -10,7 +10,7 @@ from layoutkit.drc.drc_report import DrcReport, Marks, Verdict
 from layoutkit.drc.kind_register import Measured
 from layoutkit.drc.kinds import KINDS
 from layoutkit.drc.regions import LayerRegions, joined_fill
-from layoutkit.drc.rule_cases import cases_of, fields_of, kind_of
+from layoutkit.drc.rule_files import cases_of, fields_of, kind_of
 from layoutkit.errors import GeometryError, LayoutkitError, RuleNotFoundError
 from layoutkit.layout.drawn_layers import Coverage, coverage, drawn_layers, made_for_plates, waived_layers
 from layoutkit.technology.expressions import Numbered, Selection, names, parse, whole_layers

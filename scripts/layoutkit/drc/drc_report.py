@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import klayout.db as kdb
 
-from layoutkit.drc.rule_cases import kind_of
+from layoutkit.drc.rule_files import kind_of
 from layoutkit.errors import listed
 from layoutkit.layout.drawn_layers import Coverage
 from layoutkit.layout.files import write_bytes

@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import LayoutkitError, MissingProgramError
 from layoutkit.explore.front_page import PARAMETERS, front_page
 from layoutkit.explore.jobs import DONE, NOT_RUN, Budget, Job, Limits, Outcome
-from layoutkit.explore.layout_job import FUNCTION, MEASURES
-from layoutkit.explore.netlist_inputs import technology_input
+from layoutkit.explore.layout_job import FUNCTION, MEASURES, technology_input
 from layoutkit.explore.objectives import CAPACITANCE, CHANGE, POST_LAYOUT, REVIEW, front_of
 from layoutkit.explore.run_jobs import run_jobs
 from layoutkit.explore.run_journal import refuse_earlier_run
@@ -39,9 +38,9 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from layoutkit.explore.jobs import Where
-    from layoutkit.explore.netlist_inputs import NetlistInputs
+    from layoutkit.explore.layout_job import NetlistInputs
     from layoutkit.explore.objectives import Objective
-    from layoutkit.explore.run_progress import RunProgress
+    from layoutkit.explore.run_journal import RunProgress
     from layoutkit.explore.search_space import Point, Space
 
 RESULT, PAGE = "exploration.json", "front.html"

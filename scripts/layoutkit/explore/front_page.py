@@ -2,6 +2,8 @@
 
 The page needs no script and loads nothing: a point of a plot is a link to the description of its layout. Links to
 reports lead to the workspaces beside the page.
+
+The scatter plots are SVG text: each layout is a point that leads to its description.
 """
 
 from __future__ import annotations
@@ -10,16 +12,17 @@ import json
 from base64 import b64encode
 from collections import Counter
 from itertools import combinations
+from math import floor, log10
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from layoutkit.explore.front_plots import COLOURS, scatter
 from layoutkit.view.html_parts import digest, rendered, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
 
 STYLE = Path(__file__).with_name("front_page.css")
 PARAMETERS = "parameters"
@@ -149,3 +152,146 @@ def _all_layouts(layouts: Sequence[Mapping[str, Any]], objectives: Sequence[Mapp
         rows.append([str(each["number"]), status, *figures, report, each.get("reason", ""), point])
     heads = [f"{each['name']}{' ' + each['unit'] if each['unit'] else ''}" for each in objectives]
     return table("All layouts", ["layout", "status", *heads, "report", "reason", "point"], rows)
+
+
+WIDTH, HEIGHT = 460, 340
+LEFT, RIGHT, TOP, BOTTOM = 64, 14, 12, 46
+COLOURS = 4
+"""Technologies that have a colour of their own; further ones share the last."""
+
+
+DOT, LETTER, DIGIT = 5.0, 12.0, 7.5
+"""Half a point that a number is not to cover; height and width of a digit. [px]"""
+DIRECTIONS = ((1, -1), (1, 1), (-1, -1), (-1, 1), (0, -1), (0, 1), (1, 0), (-1, 0))
+DISTANCES = (5, 14, 24, 36, 50)
+"""Where a number may stand as seen from its point: tried in this order. [px]"""
+
+
+class Axis(NamedTuple):
+    """One axis of a plot: its title, the figure that it shows, and the range of the figure."""
+
+    title: str
+    figure: str
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, objective: Mapping[str, Any], values: Sequence[float]) -> Axis:
+        """Return the axis of an objective, with some room at its ends."""
+        unit = f" [{objective['unit']}]" if objective["unit"] else ""
+        best = ", larger is better" if objective["goal"] == "max" else ""
+        low, high = min(values), max(values)
+        room = (high - low) * 0.07 or abs(high) * 0.1 or 1.0
+        return cls(f"{objective['name']}{unit}{best}", objective["name"], low - room, high + room)
+
+    def share(self, value: float) -> float:
+        """Return where a value lies, from 0 to 1."""
+        return (value - self.low) / (self.high - self.low)
+
+    def ticks(self) -> list[float]:
+        """Return four to ten round numbers within the range."""
+        rough = (self.high - self.low) / 5
+        step = 10 ** floor(log10(rough))
+        step *= next(factor for factor in (1, 2, 5, 10) if factor * step >= rough)
+        first = int(-(-self.low // step))
+        return [round(number * step, 12) for number in range(first, int(self.high // step) + 1)]
+
+
+def scatter(
+    layouts: Sequence[Mapping[str, Any]], objectives: Sequence[Mapping[str, Any]], technologies: Sequence[str]
+) -> Markup:
+    """Return one plot of two objectives.
+
+    Args:
+        layouts: Those that have both figures.
+        objectives: Two of them: that of the x axis and that of the y axis.
+        technologies: In the order of their colours.
+    """
+    across, up = (Axis.of(each, [layout["figures"][each["name"]] for layout in layouts]) for each in objectives)
+    points = []
+    for layout in sorted(layouts, key=lambda each: each["status"] == "front"):  # the front lies on top
+        words = ", ".join(f"{axis.title} {layout['figures'][axis.figure]:g}" for axis in (across, up))
+        points.append(
+            {
+                "number": layout["number"],
+                "is_front": layout["status"] == "front",
+                "x": _x(across.share(layout["figures"][across.figure])),
+                "y": _y(up.share(layout["figures"][up.figure])),
+                "colour": min(technologies.index(layout["point"]["technology"]), COLOURS - 1),
+                "words": f"layout {layout['number']} ({layout['status']}): {words}",
+            }
+        )
+    front = {each["number"]: (each["x"], each["y"]) for each in points if each["is_front"]}
+    return rendered(
+        "front_plot.html",
+        width=WIDTH,
+        height=HEIGHT,
+        left=LEFT,
+        top=TOP,
+        right=WIDTH - RIGHT,
+        bottom=HEIGHT - BOTTOM,
+        across=across,
+        up=up,
+        across_ticks=[(_x(across.share(value)), f"{value:g}") for value in across.ticks()],
+        up_ticks=[(_y(up.share(value)), f"{value:g}") for value in up.ticks()],
+        points=points,
+        numbers=_numbers(front, [(each["x"], each["y"]) for each in points]),
+    )
+
+
+def _numbers(front: Mapping[int, tuple[float, float]], points: Sequence[tuple[float, float]]) -> list[dict[str, Any]]:
+    """Return the numbers of the front's points, none over another, each as near to its point as there is room.
+
+    A number that is not beside its point is joined to it by a line. One that finds no room is left out.
+
+    Args:
+        front: Point by number of the layout.
+        points: All points, which the numbers cover only where they must.
+    """
+    found: list[dict[str, Any]] = []
+    taken: list[_Box] = []
+    circles = [_Box(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in points]
+    for number, (x, y) in sorted(front.items(), key=lambda item: (item[1], item[0])):
+        width = DIGIT * len(str(number))
+        boxes = [_Box.about(x + dx * (away + width / 2), y + dy * (away + LETTER / 2), width)
+                 for away in DISTANCES for dx, dy in DIRECTIONS]  # fmt: skip
+        free = [box for box in boxes if box.is_inside() and not any(map(box.overlaps, taken))]
+        box = next((each for each in free if not any(map(each.overlaps, circles))), next(iter(free), None))
+        if box is None:
+            continue
+        taken.append(box)
+        end = (min(max(x, box.left), box.right), min(max(y, box.top), box.bottom))
+        line = ((x, y), end) if boxes.index(box) >= len(DIRECTIONS) else None
+        found.append({"number": number, "x": (box.left + box.right) / 2, "y": box.bottom - 2, "line": line})
+    return found
+
+
+class _Box(NamedTuple):
+    """A rectangle of a plot. [px]"""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @classmethod
+    def about(cls, x: float, y: float, width: float) -> _Box:
+        """Return that of a number about a point."""
+        return cls(x - width / 2, y - LETTER / 2, x + width / 2, y + LETTER / 2)
+
+    def overlaps(self, other: _Box) -> bool:
+        """Return whether two rectangles share an area."""
+        across = self.left < other.right and other.left < self.right
+        return across and self.top < other.bottom and other.top < self.bottom
+
+    def is_inside(self) -> bool:
+        """Return whether it lies within the frame of the plot."""
+        return self.left >= LEFT and self.right <= WIDTH and self.top >= 0 and self.bottom <= HEIGHT - BOTTOM
+
+
+def _x(share: float) -> float:
+    return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+
+def _y(share: float) -> float:
+    return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)

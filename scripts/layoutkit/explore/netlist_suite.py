@@ -17,12 +17,10 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.errors import FileError, LayoutkitError
-from layoutkit.explore.board_page import heading, line, page
 from layoutkit.explore.jobs import DONE, Budget, Job, Limits, Outcome
-from layoutkit.explore.layout_job import FUNCTION
-from layoutkit.explore.netlist_inputs import NetlistInputs, technology_input
+from layoutkit.explore.layout_job import FUNCTION, NetlistInputs, technology_input
 from layoutkit.explore.run_jobs import run_jobs
-from layoutkit.explore.scoreboard import FORMAT
+from layoutkit.explore.scoreboard import FORMAT, heading, line, page
 from layoutkit.explore.search_space import option_faults
 from layoutkit.layout.files import make_folder, read_bytes, write_text
 
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from layoutkit.explore.jobs import Where
-    from layoutkit.explore.run_progress import RunProgress
+    from layoutkit.explore.run_journal import RunProgress
 
 SUFFIXES = frozenset({".sp", ".spi", ".spice", ".cdl", ".cir", ".ckt", ".net", ".scs"})
 BOARD, PAGE = "board.json", "board.html"

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import LayoutkitError
+from layoutkit.explore.job_process import LocalProcesses
 from layoutkit.explore.jobs import DONE, NOT_RUN, Budget, Outcome, with_files
-from layoutkit.explore.local_processes import LocalProcesses
 from layoutkit.explore.package_identity import identity
-from layoutkit.explore.run_journal import RunJournal
-from layoutkit.explore.run_progress import RunProgress
+from layoutkit.explore.run_journal import RunJournal, RunProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,11 @@
-"""What extraction finds: fingers, devices, nets, labels. See ``extract``."""
+"""What extraction finds: fingers, devices, nets, labels. See ``extract``.
+
+``latched_nets`` finds the pairs of nets that a latch discharges against each other.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +15,7 @@ from layoutkit.extract.folding import FoldKey, fold_key
 from layoutkit.layout.drawn_layers import Coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     import klayout.db as kdb
 
@@ -256,3 +260,31 @@ class Extraction:
 def point_um(point: kdb.Point, dbu: float) -> Point:
     """Return ``point`` [dbu] in micrometres."""
     return Point(round(point.x * dbu, 6), round(point.y * dbu, 6))
+
+
+def latched_nets(devices: Sequence[ExtractedDevice]) -> set[frozenset[int]]:
+    """Return the pairs of nets that two cross-coupled transistors join: those of their drains, and of their sources.
+
+    Transistors of the same types drive both nets of the drains; those that are always off do not count, nor those with
+    a gate on either net. Where some drive one net alone, the two are no sides of a latch that decides: an inverter
+    switches a Schmitt trigger by one of them, and the difference of their capacitances is no offset.
+    """
+    ends: dict[int, list[tuple[ExtractedDevice, int]]] = defaultdict(list)
+    for device in devices:
+        if device.kind.gate:
+            for own, other in (("s", "d"), ("d", "s")):
+                ends[device.nets[own]].append((device, device.nets[other]))
+
+    def driving(net: int, latch: frozenset[int]) -> set[str]:
+        return {each.kind.name for each, other in ends[net] if other != net and each.nets["g"] not in {*latch, other}}
+
+    found: set[frozenset[int]] = set()
+    for drain, connected in [*ends.items()]:
+        for device, source in connected:
+            latch = frozenset((device.nets["g"], drain))
+            # Another transistor of the type has this drain as its gate and this gate as its drain.
+            alike = [pair for pair in ends[device.nets["g"]] if pair[0].kind.name == device.kind.name]
+            partners = [other for each, other in alike if each.nets["g"] == drain]
+            if len(latch) == 2 and partners and driving(drain, latch) == driving(device.nets["g"], latch):
+                found |= {latch, *(frozenset((source, other)) for other in partners)}
+    return found

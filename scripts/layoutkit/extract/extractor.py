@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.extract.bodies import unmeasured
 from layoutkit.extract.connectivity import (
     SUBSTRATE,
     ElectricalLayers,
@@ -34,8 +33,8 @@ from layoutkit.extract.extracted import (
 )
 from layoutkit.extract.folding import FoldKey, dummies, dummy_strings, fold_series, loops, unnamed_off_fingers
 from layoutkit.extract.passive_devices import RECIPES, extract_passives, size_of
-from layoutkit.extract.soft_connections import metal_nets, soft_connections
 from layoutkit.extract.surroundings import Surroundings, surroundings
+from layoutkit.extract.wells_and_bodies import metal_nets, soft_connections, unmeasured
 from layoutkit.layout.cells import check_flat_size
 from layoutkit.layout.drawn_layers import coverage
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.errors import DeviceNotFoundError
-from layoutkit.extract.extracted import SourceDrain
-from layoutkit.extract.latched_nets import latched_nets
+from layoutkit.extract.extracted import SourceDrain, latched_nets
 from layoutkit.extract.mirror_image import mirror_image
 from layoutkit.extract.predicted_offset import Measured, predicted_offset
 from layoutkit.extract.surroundings import equivalent_distances

@@ -4,7 +4,7 @@
     capacitor  top conductor --[cut]-- plate (over the bottom conductor)  the cuts on a plate do not reach the bottom
     diode      n+ diffusion in the p substrate, or p+ in a well, that the marker of diodes covers
     MOS cap.   poly over diffusion; source, drain and body are one net, or the diffusion is of the body's type
-    bipolar    emitters with the surroundings of the foundry's cell: ``bipolar_devices``; a whole cell: ``cell_devices``
+    bipolar    emitters with the surroundings of the foundry's cell: ``cell_devices``, as a whole cell
 
 A shape becomes a device only if all markers of its flavour cover it and none of another flavour does. The core markers
 give the ends of a resistor: the heads are the body outside them, so that a marker over a head cuts the head off. Body
@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.extract.bipolar_devices import emitters_of, loose_emitters
-from layoutkit.extract.cell_devices import TERMINALS, CellDevices, cell_devices
+from layoutkit.extract.cell_devices import TERMINALS, CellDevices, cell_devices, emitters_of, loose_emitters
 from layoutkit.extract.resistor_devices import (
     Layer,
     Loose,

@@ -480,7 +480,7 @@ class _Job:
         """Write the outline, pins and obstructions of the cell; return which files there are."""
         from layoutkit.circuit import find_roles
         from layoutkit.layout import files
-        from layoutkit.layout.lef import lef_of
+        from layoutkit.layout.export import lef_of
         from layoutkit.layout.provenance import LAYOUT, noted, sha256_of
 
         path = self.workspace.path(FILES["lef"])

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraints import Outcome
-from layoutkit.extract.current_limits import INTO, OUT_OF, NetLoad, judge_currents
-from layoutkit.extract.labelled_nets import label_places, roles_of
+from layoutkit.extract.current_limits import INTO, OUT_OF, NetLoad, judge_currents, label_places, roles_of
 from layoutkit.route.net_flows import Draw
 
 if TYPE_CHECKING:

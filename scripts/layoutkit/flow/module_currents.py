@@ -14,8 +14,7 @@ import klayout.db as kdb
 
 from layoutkit.draw.mos import MosSpec, draw_mos, row_choices
 from layoutkit.errors import GeometryError
-from layoutkit.extract.current_limits import NetLoad, judge_currents
-from layoutkit.extract.labelled_nets import roles_of
+from layoutkit.extract.current_limits import NetLoad, judge_currents, roles_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -7,10 +7,10 @@ not complete):
   netlist, bulks included;
 - every port of the netlist is labelled in the layout, on a pin shape where the cell has any, and every label that
   names a net of the netlist is on that net;
-- no net is held together by wells or substrate alone (see ``soft_connections``);
+- no net is held together by wells or substrate alone (see ``extract.wells_and_bodies``);
 - no name is on two nets, no net has two names, no gate was left out of extraction;
 - W (of all parallel fingers) and L agree within the tolerance, or are the grid points nearest to the netlist's, and
-  every channel, resistor, plate and junction has a shape from which they follow (see ``extract.bodies``);
+  every channel, resistor, plate and junction has a shape from which they follow (see ``extract.wells_and_bodies``);
 - extraction read every layer that is drawn, but for those that the caller waived.
 
 Where the circuits do not match as they are, transistors in series are folded on both sides (see ``extract.folding``).
@@ -28,9 +28,8 @@ from layoutkit.extract.folding import fold_series
 from layoutkit.extract.passive_devices import RECIPES
 from layoutkit.lvs.explanation import explain, unexplained
 from layoutkit.lvs.labels import Labelling, is_bare_well, labelling, missing_ports
-from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsResult
+from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsResult, Mismatch, at, fingers_text
 from layoutkit.lvs.matching import Matcher, Pairing
-from layoutkit.lvs.mismatch import Mismatch, at, fingers_text
 from layoutkit.lvs.off_transistors import other_readings
 from layoutkit.lvs.reference import Reference, ReferenceDevice, reference_of
 from layoutkit.technology.device_kinds import SIZE_TOLERANCE

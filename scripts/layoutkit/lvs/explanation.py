@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import listed
 from layoutkit.lvs.alignment import GROUP_LIMIT, Alignment, Group, align, asked_groups, drawn_groups
+from layoutkit.lvs.lvs_result import Mismatch, at
 from layoutkit.lvs.matching import group_mismatches, layout_groups
-from layoutkit.lvs.mismatch import Mismatch, at
 
 if TYPE_CHECKING:
     from layoutkit.extract.extracted import Extraction, Point

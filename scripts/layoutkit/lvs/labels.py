@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import MAX_LISTED, listed
-from layoutkit.lvs.mismatch import Mismatch, at
+from layoutkit.lvs.lvs_result import Mismatch, at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ from layoutkit.extract.extractor import combined
 from layoutkit.extract.surroundings import WELL_RANGE_UM, ModelDistances, equivalent_distances, model_distances
 from layoutkit.layout.files import check_target, write_bytes
 from layoutkit.layout.provenance import noted
-from layoutkit.lvs.mismatch import at
+from layoutkit.lvs.lvs_result import at
 from layoutkit.lvs.reference import klayout_netlist
 
 if TYPE_CHECKING:

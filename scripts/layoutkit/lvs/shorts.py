@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.errors import listed
 from layoutkit.extract.extracted import Point
-from layoutkit.lvs.mismatch import Mismatch
+from layoutkit.lvs.lvs_result import Mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -21,10 +21,10 @@ from layoutkit.errors import KlayoutError, LayoutkitError, MissingProgramError
 from layoutkit.extract.extractor import extract
 from layoutkit.layout.cells import choose_cell
 from layoutkit.other_programs import MAX_BYTES, OtherProgram, ProgramRun, log_tail, run_program
-from layoutkit.parasitics.inner_nets import inner_nets
 from layoutkit.parasitics.layout_circuit import layout_circuit
+from layoutkit.parasitics.net_network import pair_mismatches
 from layoutkit.parasitics.net_parasitics import GROUND, Capacitor, Elements, NetParasitics, Parasitics
-from layoutkit.parasitics.pair_mismatches import pair_mismatches
+from layoutkit.parasitics.resistor_bodies import inner_nets
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -1,20 +1,34 @@
-"""The network of one net between its port and the terminals of devices, as small as it can be without changing it."""
+"""The network of one net between its port and the terminals of devices, as small as it can be without changing it.
+
+Here also: the networks of all nets of a layout, and how unequal the parasitics of nets are that should mirror
+each other.
+
+How unequal the parasitics of nets are that should mirror each other.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from layoutkit.parasitics.net_parasitics import TerminalResistance
-from layoutkit.parasitics.resistor_network import resistances
+import klayout.db as kdb
+
+from layoutkit.parasitics.net_parasitics import PairMismatch, TerminalResistance
+from layoutkit.parasitics.net_resistance import CONTACT, POLY, WireExtractor, resistances
+from layoutkit.parasitics.terminal_feeds import Place, channels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from layoutkit.circuit.constraints import Constraints
+    from layoutkit.extract.extracted import Extraction, LayoutNet
+    from layoutkit.parasitics.layout_circuit import LayoutCircuit
+    from layoutkit.parasitics.net_parasitics import NetParasitics
     from layoutkit.parasitics.net_resistance import WireNetwork
-    from layoutkit.parasitics.terminal_feeds import Feeds, Place
+    from layoutkit.parasitics.terminal_feeds import Feeds
 
     Terminal = tuple[str, str]
+
 
 _BESIDE_OHM = 1e-3
 _SENSING = frozenset({"g"})
@@ -176,3 +190,139 @@ class _Reduction:
             names.setdefault(node, f"{self.net}:{'.'.join(terminal)}")
         names.update({node: f"{self.net}:{number}" for number, node in enumerate(inner, 1)})
         return names
+
+
+def layout_networks(
+    found: LayoutCircuit, only: Collection[int] | None = None, starts: Mapping[int, Terminal] | None = None
+) -> tuple[dict[int, NetNetwork], set[str]]:
+    """Return the network of each net, by its number, and what could not be computed.
+
+    Args:
+        found: The layout.
+        only: Numbers of the nets; None for all.
+        starts: Terminal that a net without a port is measured from, by its number: only from there all is exact.
+    """
+    extraction = found.extraction
+    wires = WireExtractor(extraction.technology)
+    channels = kdb.Shapes()
+    channels.insert(channels_of(extraction))
+    feeds = found.feeds
+    networks, unchecked = {}, set()
+    for number, net in sorted(extraction.nets.items()):
+        if only is not None and number not in only:
+            continue
+        regions = {name: extraction.shapes(number, name) for name in wires.layers}
+        unstated = sorted(name for name in wires.unstated if not regions[name].is_empty())
+        if unstated:
+            unchecked |= {f"resistance of {each}: technology {wires.technology.name} states none" for each in unstated}
+            terminals = (TerminalResistance(*terminal, None) for terminal in sorted(feeds[number]))
+            networks[number] = NetNetwork(terminals=tuple(terminals))
+            continue
+        port = _port(net, extraction)
+        places = [place for each in feeds[number].values() for place in each.points] + ([] if port is None else [port])
+        drawn = wires.extract(regions, _without_channels(regions, channels), places)
+        network = net_network(found.nets[number], drawn, feeds[number], port, (starts or {}).get(number))
+        unchecked |= {
+            f"resistance to {terminal}: only diffusion, a well or the substrate joins it to net {found.nets[number]}"
+            for terminal in network.cut_off
+        }
+        networks[number] = network
+    return networks, unchecked
+
+
+def _without_channels(regions: dict[str, kdb.Region], channels: kdb.Shapes) -> list[kdb.Polygon]:
+    """Take channels out of the poly of a net, keep the contacts on poly only, and return the channels it crosses."""
+    near = kdb.Region([shape.polygon for shape in channels.each_touching(regions[POLY].bbox())])
+    crossed: list[kdb.Polygon] = list(near.interacting(regions[POLY]).each())
+    regions[CONTACT] &= regions[POLY]
+    regions[POLY] -= near
+    return crossed
+
+
+def _port(net: LayoutNet, extraction: Extraction) -> Place | None:
+    """Return where the port of a net is: its first label, one on a pin before all others."""
+    wires = {conductor.name for conductor in extraction.technology.conductors}
+    on_wires = [label for label in net.labels if label.conductor in wires]
+    labels = sorted(on_wires, key=lambda label: (not label.on_pin, label.text, label.place, label.conductor))
+    if not labels:
+        return None
+    dbu = extraction.layout.dbu
+    return Place(labels[0].conductor, round(labels[0].place.x / dbu), round(labels[0].place.y / dbu))
+
+
+def pair_mismatches(
+    constraints: Constraints | None, nets: Sequence[NetParasitics], networks: Mapping[str, NetNetwork]
+) -> tuple[PairMismatch, ...]:
+    """Return the mismatch of each pair of nets that the constraints mirror, once each, in their order.
+
+    Args:
+        constraints: State the pairs of nets and of devices; None for none.
+        nets: Figures of all nets.
+        networks: Network of each net, by its name; empty where resistances are not known.
+    """
+    groups = () if constraints is None else constraints.symmetry
+    mirror: dict[str, str] = {}
+    devices: dict[str, str] = {}
+    for group in groups:
+        for images, pairs in ((mirror, group.net_pairs), (devices, group.pairs)):
+            for one, other in pairs:
+                images[one], images[other] = other, one
+    by_name, empty = {net.net: net for net in nets}, NetNetwork()
+    once: dict[frozenset[str], tuple[str, str]] = {}  # two groups may mirror the same nets
+    for group in groups:
+        for one, other in group.net_pairs:
+            once.setdefault(frozenset((one, other)), (one, other))
+    return tuple(
+        _mismatch(
+            by_name[one],
+            by_name[other],
+            mirror,
+            _mirrored_ohms(networks.get(one, empty), networks.get(other, empty), devices),
+        )
+        for one, other in once.values()
+        if one in by_name and other in by_name
+    )
+
+
+def _mirrored_ohms(one: NetNetwork, other: NetNetwork, devices: Mapping[str, str]) -> list[tuple[float, float]]:
+    """Return the resistances of two nets to terminals that mirror each other. [ohm]
+
+    They start at the ports where both nets have one, else at the first of those terminals.
+    """
+    common = [
+        (node, other.nodes[image])
+        for (device, terminal), node in sorted(one.nodes.items())
+        if (image := (devices.get(device, device), terminal)) in other.nodes
+    ]
+    if one.own and one.start == other.start == "port":
+        starts = (one.own, other.own)
+    elif common:
+        starts = common.pop(0)
+    else:
+        return []
+    ohms = [
+        network.between(start, [pair[side] for pair in common])
+        for side, (network, start) in enumerate(zip((one, other), starts, strict=True))
+    ]
+    return list(zip(*ohms, strict=True))
+
+
+def _mismatch(
+    one: NetParasitics, other: NetParasitics, mirror: Mapping[str, str], ohms: Sequence[tuple[float, float]]
+) -> PairMismatch:
+    totals = (one.total_fF, other.total_fF)
+    mean = sum(totals) / 2
+    reached = sorted({*one.coupling_fF, *(mirror.get(net, net) for net in other.coupling_fF)} - {other.net})
+    differences = {
+        net: abs(one.coupling_fF.get(net, 0.0) - other.coupling_fF.get(mirror.get(net, net), 0.0)) for net in reached
+    }
+    worst = max(differences, key=lambda net: differences[net], default="")
+    mean_ohm = sum(sum(pair) for pair in ohms) / (2 * len(ohms)) if ohms else 0.0
+    return PairMismatch(
+        nets=(one.net, other.net),
+        total_fF=totals,
+        capacitance_percent=100 * abs(totals[0] - totals[1]) / mean if mean else 0.0,
+        coupling_percent=100 * differences.get(worst, 0.0) / mean if mean else 0.0,
+        coupling_net=worst,
+        resistance_percent=100 * max(abs(a - b) for a, b in ohms) / mean_ohm if mean_ohm else None,
+    )

@@ -9,8 +9,7 @@ import klayout.db as kdb
 
 from layoutkit.extract.connectivity import SUBSTRATE, DrawnLayers
 from layoutkit.extract.passive_devices import plate_layer
-from layoutkit.parasitics.inner_nets import inner_nets
-from layoutkit.parasitics.resistor_bodies import resistor_bodies
+from layoutkit.parasitics.resistor_bodies import inner_nets, resistor_bodies
 from layoutkit.technology.parasitic_data import DIFFUSION, POLY, THICK_DIFFUSION
 
 if TYPE_CHECKING:

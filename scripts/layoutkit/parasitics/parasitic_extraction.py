@@ -1,7 +1,11 @@
-"""Extraction of parasitics: what the wires of a layout add to its circuit."""
+"""Extraction of parasitics: what the wires of a layout add to its circuit.
+
+The capacitors of a netlist are of whole nets, or on the nodes that lie nearest.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -9,25 +13,30 @@ from layoutkit.extract.extractor import extract
 from layoutkit.layout.cells import choose_cell, to_unit
 from layoutkit.parasitics.capacitance import capacitances
 from layoutkit.parasitics.layout_circuit import layout_circuit
-from layoutkit.parasitics.layout_networks import layout_networks
-from layoutkit.parasitics.net_parasitics import Elements, NetParasitics, Parasitics, Resistor
+from layoutkit.parasitics.net_network import layout_networks, pair_mismatches
+from layoutkit.parasitics.net_parasitics import (
+    GROUND,
+    Capacitor,
+    Elements,
+    NetParasitics,
+    Parasitics,
+    Resistor,
+)
 from layoutkit.parasitics.net_shapes import net_shapes
-from layoutkit.parasitics.node_capacitors import net_capacitors, node_capacitors
-from layoutkit.parasitics.pair_mismatches import pair_mismatches
-from layoutkit.parasitics.pex_netlist import pex_spice
-from layoutkit.parasitics.spef import write_spef
+from layoutkit.parasitics.netlists import pex_spice, write_spef
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import klayout.db as kdb
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.circuit.constraints import Constraints
-    from layoutkit.parasitics.capacitance_pieces import Capacitances
+    from layoutkit.parasitics.capacitance_pieces import CapacitancePiece, Capacitances
     from layoutkit.parasitics.layout_circuit import LayoutCircuit
     from layoutkit.parasitics.net_network import NetNetwork
     from layoutkit.technology import Technology
+
 
 Mode = Literal["c", "cc", "rc"]
 MODES: dict[Mode, str] = {
@@ -130,3 +139,64 @@ def _distributed(found: LayoutCircuit, capacitance: Capacitances, networks: Mapp
         nodes={terminal: node for _, network in named for terminal, node in network.nodes.items()},
         net_of={node: net for net, network in named for node in (*network.places, *network.inner) if node != net},
     )
+
+
+LEAST_FF = 1e-3
+"""A smaller coupling between two nodes is added to the capacitor between their nets. [fF]"""
+
+
+def net_capacitors(nets: Sequence[NetParasitics], *, coupled: bool, substrate: str) -> tuple[Capacitor, ...]:
+    """Return the capacitors of whole nets: all of it to ground, or what is between nets ``coupled``.
+
+    The net of the ``substrate`` is ground itself.
+    """
+    found = []
+    for net in nets:
+        ground = net.ground_fF if coupled else net.total_fF
+        if ground > 0 and net.net != substrate:
+            found.append(Capacitor(net.net, GROUND, ground))
+        found += [
+            Capacitor(net.net, other, value)
+            for other, value in sorted(net.coupling_fF.items())
+            if coupled and net.net < other and value > 0
+        ]
+    return tuple(found)
+
+
+def node_capacitors(
+    pieces: Sequence[CapacitancePiece], names: Mapping[int, str], networks: Mapping[int, NetNetwork]
+) -> tuple[Capacitor, ...]:
+    """Return capacitors between the nodes that are nearest to each piece of capacitance.
+
+    Args:
+        pieces: All capacitance, by place.
+        names: Name of each net.
+        networks: Network of each net.
+    """
+    nearest = {number: _Nearest(names[number], network) for number, network in networks.items()}
+    totals: dict[tuple[str, str], float] = defaultdict(float)
+    nets: dict[tuple[str, str], tuple[str, str]] = {}
+    for piece in pieces:
+        one = nearest[piece.net].to(piece.x, piece.y)
+        other = GROUND if piece.other is None else nearest[piece.other].to(piece.x, piece.y)
+        key = (one, other) if other == GROUND or one < other else (other, one)
+        whole = (names[piece.net], GROUND if piece.other is None else names[piece.other])
+        totals[key] += piece.fF
+        nets[key] = whole if whole[1] == GROUND or whole[0] < whole[1] else whole[::-1]
+    kept: dict[tuple[str, str], float] = defaultdict(float)
+    for key, value in totals.items():
+        kept[key if value >= LEAST_FF else nets[key]] += value
+    return tuple(Capacitor(*key, value) for key, value in sorted(kept.items()))
+
+
+class _Nearest:
+    """The nodes of one net, by place."""
+
+    def __init__(self, net: str, network: NetNetwork) -> None:
+        self.net = net
+        self.nodes = sorted((place.x, place.y, name) for name, place in network.places.items())
+
+    def to(self, x: int, y: int) -> str:
+        """Return the node nearest to a point, the net's own where it has no other."""
+        nearest = min(self.nodes, key=lambda node: ((node[0] - x) ** 2 + (node[1] - y) ** 2, node), default=None)
+        return self.net if nearest is None else nearest[2]

@@ -11,7 +11,7 @@ import numpy as np
 from layoutkit.errors import listed
 from layoutkit.extract.current_limits import LONGEST_CELL_UM, End, largest_flow
 from layoutkit.extract.metal_mesh import capacities, mesh_of
-from layoutkit.parasitics.layout_networks import layout_networks
+from layoutkit.parasitics.net_network import layout_networks
 from layoutkit.review.currents import SIGNS, THRESHOLD
 from layoutkit.review.finding import Finding, Unjudged
 from layoutkit.review.subject import PlacedDevice, Subject, box_around, names_of

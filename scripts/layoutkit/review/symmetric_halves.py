@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import klayout.db as kdb
 
 from layoutkit.parasitics.capacitance import capacitances
-from layoutkit.parasitics.layout_networks import layout_networks
+from layoutkit.parasitics.net_network import layout_networks, pair_mismatches
 from layoutkit.parasitics.net_parasitics import NetParasitics
 from layoutkit.parasitics.net_shapes import net_shapes
-from layoutkit.parasitics.pair_mismatches import pair_mismatches
 from layoutkit.review.finding import Unjudged
 from layoutkit.review.subject import box_around
 

@@ -27,13 +27,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutkit.simulate.fixture import Measurement
+from layoutkit.simulate.fixture import Measurement, operating_point
 from layoutkit.simulate.ngspice import SimulationError
-from layoutkit.simulate.operating_point import operating_point
 
 if TYPE_CHECKING:
     from layoutkit.simulate.fixture import Fixture
-    from layoutkit.simulate.raw_file import Plot
+    from layoutkit.simulate.ngspice import Plot
 
 SWEEP = ".ac dec 40 1m 100g"
 """The sweep begins at 1 mHz, below the pole of any integrated amplifier; the gain there is the DC gain."""

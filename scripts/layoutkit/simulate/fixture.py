@@ -2,20 +2,31 @@
 
 Every port has a node ``p<number>`` of the bench, so that no name of a netlist can be one of the bench's own. Ground
 ports are node 0.
+
+``measure_operating_point`` is the test bench of circuits that no other fits: supply currents and port voltages.
+
+The deck of a user calls the circuit by its name. Its ``.meas`` cards state what is measured.
+
+ngspice takes the first line of a deck as its title. Decks without one are common too, so that the first line is a card
+here if its first two nodes are in other cards.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from layoutkit.circuit.circuit import Circuit
 from layoutkit.circuit.spice_writer import spelled_ports, write_spice
 from layoutkit.errors import NetlistError
 from layoutkit.simulate.bench_values import CASCODE_V
-from layoutkit.simulate.netlist_cards import read_cards
-from layoutkit.simulate.ngspice import SimulationError, measure_log, simulate
+from layoutkit.simulate.netlist_cards import IN_DECKS, IN_NETLISTS, check_is_netlist, harmless_cards, read_cards
+from layoutkit.simulate.ngspice import SimulationError, measure_log, simulate, trouble
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,9 +34,8 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Device
     from layoutkit.simulate.bench_values import BenchValues
     from layoutkit.simulate.netlist_cards import CardNetlist
-    from layoutkit.simulate.ngspice import Start
+    from layoutkit.simulate.ngspice import Plot, Start
     from layoutkit.simulate.port_roles import PortRoles
-    from layoutkit.simulate.raw_file import Plot
     from layoutkit.technology import Technology
 
 
@@ -184,3 +194,103 @@ class Fixture:
             *cards, f"xb{node} b{node} {rail} {name}", source,
             f"e{node} e{node} 0 b{node} 0 1", f"v{node} {node} e{node} {beyond:g}",
         ]  # fmt: skip
+
+
+def measure_operating_point(fixture: Fixture) -> dict[str, Measurement]:
+    """Return the operating point with every input at the common-mode voltage.
+
+    Raises:
+        SimulationError: If the circuit has no port at which anything can be measured.
+    """
+    inputs = [
+        f"vin{n} {fixture.nodes[port]} 0 {fixture.values.common_mode_v:g}"
+        for n, port in enumerate(fixture.roles.inputs)
+    ]
+    (plot,) = fixture.run([*inputs, ".op"], 1)
+    found = operating_point(fixture, plot)
+    if not found:
+        raise SimulationError("the circuit has no port to measure at, such as a supply or an output; add ports")
+    return found
+
+
+def operating_point(fixture: Fixture, plot: Plot) -> dict[str, Measurement]:
+    """Return the supply currents and the voltages of the ports that the bench does not set."""
+    found = {
+        "supply_current" if len(fixture.roles.power) == 1 else f"supply_current({net})": Measurement(
+            -float(plot.of(f"i(v{fixture.nodes[net]})")[0]), "A"
+        )
+        for net in fixture.roles.power
+    }
+    told = [*fixture.roles.outputs, *fixture.roles.currents, *fixture.roles.open]
+    for port in dict.fromkeys(told):
+        name = f"v({fixture.nodes[port]})"
+        if name in plot.vectors:
+            found[f"v({port})"] = Measurement(float(np.real(plot.of(name)[0])), "V")
+    return found
+
+
+_VALUE = re.compile(r"^\s*([a-z_]\w*)\s*=\s*([+-]?\d[\d.]*(?:e[+-]?\d+)?)(?:\s|$)", re.IGNORECASE | re.MULTILINE)
+_MEASURES = frozenset({".meas", ".measure"})
+_ANALYSES = frozenset({".op", ".ac", ".dc", ".tran", ".tf", ".noise"})
+
+
+def read_deck(text: str, cell: str) -> tuple[list[str], tuple[str, ...]]:
+    """Return the cards of a deck and the names of its measurements.
+
+    Without a ``.save`` card all voltages are kept, as ``.meas`` does not ask for those in ``vdb(node)`` and the like.
+
+    Raises:
+        NetlistError: If it holds cards that are not simulated, measures nothing or does not call the circuit.
+    """
+    check_is_netlist(text, "the deck")
+    cards = harmless_cards(_without_title(text), "the deck", IN_DECKS | IN_NETLISTS)
+    words = [card.lower().split() for card in cards]
+    names = tuple(each[2] for each in words if each[0] in _MEASURES and len(each) > 2)
+    if not names:
+        raise NetlistError("the deck has no .meas card, so it measures nothing")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise NetlistError(
+            f"the deck measures {', '.join(twice)} more than once; give each measurement a name of its own"
+        )
+    if not any(each[0].startswith("x") and cell.lower() in each for each in words):
+        raise NetlistError(f"the deck does not call subcircuit {cell}; add a card such as Xdut ... {cell}")
+    saved = any(each[0] == ".save" for each in words)
+    return cards if saved else [*cards, ".save all"], names
+
+
+def _without_title(text: str) -> str:
+    """Return a deck whose first line is empty if it is a title."""
+    title, _, rest = text.partition("\n")
+    words = title.lower().split()
+    if not words or words[0].startswith((".", "*")):
+        return text
+    others = set(re.split(r"[\s()=,]+", rest.lower()))
+    return text if len(words) > 2 and others.issuperset(words[1:3]) else f"\n{rest}"
+
+
+def measure_deck(fixture: Fixture, cards: Sequence[str], names: Sequence[str]) -> dict[str, Measurement]:
+    """Return the measurements of a deck that ngspice could make.
+
+    It measures only the analysis that it runs last: those of each kind have a run of their own.
+
+    Raises:
+        SimulationError: If it made none; the message holds what it said.
+    """
+    logs = [fixture.log_of(part) for part in _by_analysis(cards)]
+    values = {match[1].lower(): float(match[2]) for log in logs for match in _VALUE.finditer(log)}
+    found = {name: Measurement(values[name], "") for name in names if name in values}
+    if not found:
+        raise SimulationError(f"the deck gave no measurement: {'; '.join(dict.fromkeys(map(trouble, logs)))}")
+    return found
+
+
+def _by_analysis(cards: Sequence[str]) -> list[list[str]]:
+    """Return the cards once for each kind of analysis that is measured, without other analyses and measurements."""
+    words = [card.lower().split() for card in cards]
+    kinds = dict.fromkeys(each[1] for each in words if each[0] in _MEASURES and len(each) > 2)
+
+    def belongs(each: Sequence[str], kind: str) -> bool:
+        return each[1:2] == [kind] if each[0] in _MEASURES else each[0] not in _ANALYSES or each[0] == f".{kind}"
+
+    return [[card for card, each in zip(cards, words, strict=True) if belongs(each, kind)] for kind in kinds]

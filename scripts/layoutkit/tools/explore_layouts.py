@@ -10,9 +10,9 @@ from layoutkit.circuit import given_netlist
 from layoutkit.circuit.constraints import Constraints
 from layoutkit.errors import FileError, LayoutkitError, sentences
 from layoutkit.explore.exploration import FRONT, PAGE, RESULT, Search, explore
+from layoutkit.explore.job_process import LocalProcesses
 from layoutkit.explore.jobs import Limits
-from layoutkit.explore.local_processes import LocalProcesses
-from layoutkit.explore.netlist_inputs import NetlistInputs
+from layoutkit.explore.layout_job import NetlistInputs
 from layoutkit.explore.netlist_suite import BOARD, Suite, run_suite
 from layoutkit.explore.netlist_suite import PAGE as BOARD_PAGE
 from layoutkit.explore.objectives import objectives_of

@@ -21,7 +21,7 @@ from layoutkit.view.html_parts import (
     table,
     verdict,
 )
-from layoutkit.view.placed_findings import layers_not_listed
+from layoutkit.view.report_inputs import layers_not_listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

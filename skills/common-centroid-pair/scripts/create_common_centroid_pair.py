@@ -14,7 +14,7 @@ except ImportError as missing:
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the units, their symmetry, the pins and how far the drawn centroids are apart."""
-    from layoutkit.tools.pair_request import create_common_centroid_pair
+    from layoutkit.tools.transistor_requests import create_common_centroid_pair
 
     return create_common_centroid_pair(params)
 

@@ -20,7 +20,7 @@ TOOL = "plan.suggest_constraints"
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the constraints, who proposed them, and every attempt with a model."""
-    from layoutkit.tools.constraint_request import read_circuit, recognition, save_constraints, suggested_by_recognition
+    from layoutkit.tools.netlist_request import read_circuit, recognition, save_constraints, suggested_by_recognition
 
     circuit = read_circuit(params)
     settings = settings_for(params)
@@ -66,7 +66,7 @@ def ask(
     context: dict[str, Any],
 ) -> dict[str, Any]:
     """Return a model's constraints, which name nothing that the circuit lacks."""
-    from layoutkit.tools.constraint_request import proposal_faults
+    from layoutkit.tools.netlist_request import proposal_faults
     from skillscript import Fault, Task, ask_model, load_tool, prompt_variables, render_file
 
     output_schema = load_tool(__file__, TOOL, execute).output_schema

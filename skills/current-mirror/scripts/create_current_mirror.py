@@ -14,7 +14,7 @@ except ImportError as missing:
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the units, the ratios as drawn, the common nets and the pins."""
-    from layoutkit.tools.mirror_request import create_current_mirror
+    from layoutkit.tools.transistor_requests import create_current_mirror
 
     return create_current_mirror(params)
 

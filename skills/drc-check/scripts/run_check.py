@@ -15,7 +15,7 @@ except ImportError as missing:
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the verdict, the violations with their locations, and what could not be checked."""
     from layoutkit.tools.current_layout import CurrentLayout
-    from layoutkit.tools.design_rule_check import DesignRuleCheck
+    from layoutkit.tools.layout_checks import DesignRuleCheck
 
     current = CurrentLayout(params)
     check = DesignRuleCheck(params, current)

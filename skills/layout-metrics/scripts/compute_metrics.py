@@ -15,7 +15,7 @@ except ImportError as missing:
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the metrics of one cell."""
     from layoutkit.tools.current_layout import CurrentLayout
-    from layoutkit.tools.metrics_request import measure
+    from layoutkit.tools.layout_outputs import measure
 
     current = CurrentLayout(params)
     metrics = measure(params, current)

@@ -15,7 +15,7 @@ except ImportError as missing:
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the verdict, the findings with their places, and what could not be judged."""
     from layoutkit.tools.current_layout import CurrentLayout
-    from layoutkit.tools.layout_review import LayoutReview
+    from layoutkit.tools.layout_checks import LayoutReview
 
     current = CurrentLayout(params)
     request = LayoutReview.read(params, current)

@@ -15,7 +15,7 @@ except ImportError as missing:
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the verdict, the mismatches with their places, and what was compared."""
     from layoutkit.tools.current_layout import CurrentLayout
-    from layoutkit.tools.netlist_comparison import NetlistComparison
+    from layoutkit.tools.layout_checks import NetlistComparison
 
     current = CurrentLayout(params)
     comparison = NetlistComparison(params, current)

@@ -14,7 +14,7 @@ except ImportError as missing:
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the modules, where they lie, and the request for the router."""
-    from layoutkit.tools.place_circuit import place_circuit
+    from layoutkit.tools.whole_flow import place_circuit
 
     return place_circuit(params)
 

@@ -15,7 +15,7 @@ except ImportError as missing:
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the parasitics of each net and pair, and the netlists that hold them."""
     from layoutkit.tools.current_layout import CurrentLayout
-    from layoutkit.tools.parasitics_request import ParasiticsRequest, parasitics_data
+    from layoutkit.tools.post_layout_requests import ParasiticsRequest, parasitics_data
 
     current = CurrentLayout(params)
     request = ParasiticsRequest.read(params, current)

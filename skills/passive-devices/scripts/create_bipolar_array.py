@@ -14,7 +14,7 @@ except ImportError as missing:
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return where it lies, its pins and what was drawn."""
-    from layoutkit.tools.bipolar_request import create_bipolar_array
+    from layoutkit.tools.passive_requests import create_bipolar_array
 
     return create_bipolar_array(params)
 

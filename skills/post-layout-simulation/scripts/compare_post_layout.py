@@ -14,7 +14,7 @@ except ImportError as missing:
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return both sides of each measurement; raise with the same data where a limit is broken."""
-    from layoutkit.tools.post_layout_comparison import compare
+    from layoutkit.tools.post_layout_requests import compare
 
     data = compare(params)
     if data["faults"]:

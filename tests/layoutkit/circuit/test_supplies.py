@@ -10,8 +10,7 @@ from layoutkit.circuit.circuit import StatedSupplies
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.recognition_report import symmetry_lines
 from layoutkit.errors import LayoutkitError
-from layoutkit.tools.constraint_request import read_circuit, suggested_by_recognition
-from layoutkit.tools.netlist_request import parse, parse_info
+from layoutkit.tools.netlist_request import parse, parse_info, read_circuit, suggested_by_recognition
 
 # A pass device whose input is named like a signal and whose output drives the wells of what it feeds.
 SWITCHED = """.subckt sw a y g gnd

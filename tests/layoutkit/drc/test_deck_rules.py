@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from layoutkit.drc.rule_cases import kind_of
+from layoutkit.drc.rule_files import kind_of
 from layoutkit.technology import load
 
 FILES = sorted((Path(__file__).parent / "deck_rules").glob("*.txt"))

@@ -6,7 +6,7 @@ from drc_sketch import BIG, SKETCHES, Sketch, cases, pairs, with_rule
 
 from layoutkit.drc.check import check
 from layoutkit.drc.kinds import KINDS
-from layoutkit.drc.rule_cases import kind_of
+from layoutkit.drc.rule_files import kind_of
 from layoutkit.technology import load, names
 from thorough import THOROUGH
 

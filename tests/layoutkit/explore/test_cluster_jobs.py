@@ -15,8 +15,8 @@ from extras import extra
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore import dask_cluster, layout_job, run_journal
 from layoutkit.explore.dask_cluster import DaskCluster
+from layoutkit.explore.job_process import LocalProcesses
 from layoutkit.explore.jobs import Budget, Job, Limits
-from layoutkit.explore.local_processes import LocalProcesses
 from layoutkit.explore.run_jobs import run_jobs
 from patience import WATCHDOG_S, eventually, gone
 

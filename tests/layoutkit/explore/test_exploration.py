@@ -16,11 +16,10 @@ from clusters import Cluster
 from forked import run_program
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore import exploration
-from layoutkit.explore.front_page import front_page
-from layoutkit.explore.front_plots import scatter
+from layoutkit.explore.front_page import front_page, scatter
 from layoutkit.explore.jobs import Outcome
 from layoutkit.tools.explore_layouts import run
-from layoutkit.tools.post_layout_comparison import compare
+from layoutkit.tools.post_layout_requests import compare
 from layoutkit.tools.whole_flow import build
 from patience import WATCHDOG_S
 from skillscript.confinement import VARIABLE

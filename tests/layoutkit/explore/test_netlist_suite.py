@@ -10,8 +10,8 @@ import pytest
 from forked import skillpack
 from layoutkit.errors import FileError
 from layoutkit.explore import scoreboard
-from layoutkit.explore.board_page import page
 from layoutkit.explore.netlist_suite import suite_entries
+from layoutkit.explore.scoreboard import page
 from layoutkit.technology import load
 from patience import WATCHDOG_S
 

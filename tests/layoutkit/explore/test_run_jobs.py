@@ -13,10 +13,10 @@ import pytest
 
 from layoutkit.errors import FileError, LayoutConflictError, LayoutkitError
 from layoutkit.explore import run_journal
+from layoutkit.explore.job_process import LocalProcesses
 from layoutkit.explore.jobs import Budget, Job, Limits, Outcome
-from layoutkit.explore.local_processes import LocalProcesses
 from layoutkit.explore.run_jobs import run_jobs
-from layoutkit.explore.run_progress import RunProgress
+from layoutkit.explore.run_journal import RunProgress
 from patience import WATCHDOG_S, eventually, gone
 
 TESTS = Path(__file__).parents[2]
@@ -202,7 +202,7 @@ def test_jobs_that_cannot_be_run_are_refused(tmp_path):
 
 
 def test_no_more_jobs_run_at_a_time_than_the_memory_allows(monkeypatch):
-    monkeypatch.setattr("layoutkit.explore.local_processes.free_memory_mb", lambda: 1000)
+    monkeypatch.setattr("layoutkit.explore.job_process.free_memory_mb", lambda: 1000)
     assert LocalProcesses(8).open(Limits(memory_mb=300)).slots == 3
     assert LocalProcesses(8).open(Limits(memory_mb=3000)).slots == 1
     assert LocalProcesses(2).open(Limits(memory_mb=300)).slots == 2
@@ -211,7 +211,7 @@ def test_no_more_jobs_run_at_a_time_than_the_memory_allows(monkeypatch):
 PROGRAM = """
 import json, sys
 from layoutkit.explore.jobs import Job
-from layoutkit.explore.local_processes import LocalProcesses
+from layoutkit.explore.job_process import LocalProcesses
 from layoutkit.explore.run_jobs import run_jobs
 for outcome in run_jobs([Job(**each) for each in json.loads(sys.argv[2])], sys.argv[1], where=LocalProcesses(1)):
     print(outcome.status, flush=True)

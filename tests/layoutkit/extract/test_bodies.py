@@ -8,8 +8,8 @@ from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
-from layoutkit.extract.bodies import unmeasured
 from layoutkit.extract.extractor import extract
+from layoutkit.extract.wells_and_bodies import unmeasured
 from layoutkit.lvs.compare import compare
 from layoutkit.technology import load
 from layoutkit.technology.passive_sizes import PassiveSize

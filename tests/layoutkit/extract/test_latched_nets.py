@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from layoutkit.extract.latched_nets import latched_nets
+from layoutkit.extract.extracted import latched_nets
 from layoutkit.technology.device_kinds import KINDS
 
 LOOP = ["nmos a b vss", "nmos b a vss", "pmos a b vdd", "pmos b a vdd"]

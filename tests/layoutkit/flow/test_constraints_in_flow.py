@@ -18,7 +18,7 @@ from layoutkit.flow.summary import faults
 from layoutkit.place import Rectangle
 from layoutkit.technology import load
 from layoutkit.tools.current_layout import CurrentLayout
-from layoutkit.tools.metrics_request import measure
+from layoutkit.tools.layout_outputs import measure
 from thorough import processes
 
 SKILLS = Path(__file__).parents[3] / "skills"

@@ -16,7 +16,7 @@ from layoutkit.flow.contents import stored_placement
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.layout.workspace import Workspace
 from layoutkit.technology import load
-from layoutkit.tools.place_circuit import place_circuit
+from layoutkit.tools.whole_flow import place_circuit
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 AMPLIFIER = """.subckt amplifier inp inn out bias vdd vss

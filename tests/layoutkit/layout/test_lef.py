@@ -5,7 +5,7 @@ import pytest
 
 from layoutkit.errors import LayoutkitError
 from layoutkit.flow.port_frame import PortNet, draw_frame, plan_frame
-from layoutkit.layout.lef import lef_of
+from layoutkit.layout.export import lef_of
 from layoutkit.technology import load
 from thorough import processes
 

@@ -11,7 +11,7 @@ from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.circuit.refinement import Cell
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
-from layoutkit.lvs.isomorphism import renaming
+from layoutkit.lvs.matching import renaming
 from layoutkit.technology import load
 
 GENERIC = load("generic")

@@ -6,8 +6,7 @@ import pytest
 
 from layoutkit.extract.metal_mesh import ladder, mean_resistance, mesh_of
 from layoutkit.parasitics.net_network import net_network
-from layoutkit.parasitics.net_resistance import WireExtractor
-from layoutkit.parasitics.resistor_network import ResistorNetwork, _corrected, resistances
+from layoutkit.parasitics.net_resistance import ResistorNetwork, WireExtractor, _corrected, resistances
 from layoutkit.parasitics.terminal_feeds import Feeds, Place
 from layoutkit.technology import load
 

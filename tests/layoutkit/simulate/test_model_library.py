@@ -5,7 +5,7 @@ import re
 import pytest
 
 from layoutkit.errors import FileError
-from layoutkit.simulate.model_library import library_part
+from layoutkit.simulate.device_models import library_part
 
 LIBRARY = """* a library
 .lib tt

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from layoutkit.errors import NetlistError
+from layoutkit.simulate.fixture import read_deck
 from layoutkit.simulate.netlist_cards import IN_DECKS, harmless_cards, read_cards
-from layoutkit.simulate.own_deck import read_deck
 
 GOOD = """* title
 .subckt amp in out vdd vss

@@ -10,7 +10,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from layoutkit.drc.kinds import KINDS
-from layoutkit.drc.rule_cases import fields_of, kind_of
+from layoutkit.drc.rule_files import fields_of, kind_of
 from layoutkit.errors import TechnologyError
 from layoutkit.technology import load, names
 from layoutkit.technology.expressions import require

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from layoutkit.technology import load, names
 from layoutkit.tools.current_layout import CurrentLayout
-from layoutkit.tools.mirror_request import create_current_mirror
-from layoutkit.tools.netlist_comparison import NetlistComparison
-from layoutkit.tools.pair_request import create_common_centroid_pair
+from layoutkit.tools.layout_checks import NetlistComparison
+from layoutkit.tools.transistor_requests import create_common_centroid_pair, create_current_mirror
 
 COMMON = {
     "dummies": 2, "labels": True, "position": [0, 0], "orientation": "R0", "ring": "full", "ring_open_sides": [],

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
-from layoutkit.drc.etched_nets import EtchedNets, sizes_of
 from layoutkit.drc.kind_register import Case, Measured, rule_kind
-from layoutkit.drc.net_regions import carrier
+from layoutkit.drc.net_regions import EtchedNets, carrier, sizes_of
 from layoutkit.errors import TechnologyError
 from layoutkit.extract.passive_devices import plate_layer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutkit.drc.etched_nets import Stage
     from layoutkit.drc.kind_register import Found
+    from layoutkit.drc.net_regions import Stage
     from layoutkit.technology.technology import Technology
 
 MAX_WINDOWS = 1_000_000

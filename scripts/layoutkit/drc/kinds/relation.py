@@ -1,15 +1,26 @@
-"""Rule kinds about which layers may, must and must not be together, and how far a tap may be."""
+"""Rule kinds about two layers: which may, must and must not be together, where they abut, how far one encloses another.
+
+::
+
+    enclosure  #|<->|inner|<->|#      line_end_enclosure   -------------+  ^
+               #################                 #####|inner| |  | narrower than line_um
+               outer                             -------------+  v
+                                                            |<>|
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
 from layoutkit.drc.kind_register import Case, rule_kind
+from layoutkit.drc.kinds.distance import METRICS, PROJECTION, measure_options
 
 if TYPE_CHECKING:
     from layoutkit.drc.kind_register import Found
+
 
 _CIRCLE_POINTS = 64
 _FIRST_STEP = 10  # the part of a distance that taps are grown by before they are merged
@@ -101,3 +112,133 @@ def _beyond_reach(layer: kdb.Region, taps: kdb.Region, distance: int) -> kdb.Reg
     near = taps.interacting(kdb.Region(left.bbox().enlarged(distance, distance)))
     circle = kdb.Polygon.ellipse(kdb.Box(-distance, -distance, distance, distance), _CIRCLE_POINTS)
     return left - near.minkowski_sum(circle).merged()
+
+
+@rule_kind("abutting_width", "layer", "abutting", choices={"ends": ("one", "both")})
+def abutting_width(case: Case) -> Found:
+    """``layer`` is at least ``value`` wide from where it abuts ``abutting``, at one end or between both ends."""
+    shared = case.edges("layer") & case.edges("abutting")
+    if case.choice("ends") == "both":
+        yield shared.width_check(case.value)
+    else:
+        yield shared.overlap_check(case.edges("layer") - shared, case.value)
+
+
+@rule_kind("widest", "layer", optional=("abutting",))
+def widest(case: Case) -> Found:
+    """Each piece of ``layer`` is ``value`` wide at one position at least, measured from where it abuts ``abutting``."""
+    layer = case.region("layer")
+    if case.has("abutting"):
+        shared = case.edges("layer") & case.edges("abutting")
+        narrow = shared.overlap_check(case.edges("layer"), case.value, metrics=kdb.Metrics.Projection)
+    else:
+        narrow = layer.width_check(case.value, metrics=kdb.Metrics.Projection)
+    if not narrow.is_empty():
+        narrow_area = narrow.polygons()
+        yield layer.interacting(narrow_area).outside(layer - narrow_area)
+
+
+# Flat: of hierarchical edges in a region grown from edges of two cells, KLayout's inside_part finds none.
+@rule_kind("abutting_space", "layer", "abutting", flat=True)
+def abutting_space(case: Case) -> Found:
+    """Where ``layer`` and ``abutting`` abut, no other parallel edge of either is nearer than ``value``."""
+    shared = case.edges("layer") & case.edges("abutting")
+    if shared.is_empty():
+        return
+    rest = (case.edges("layer") + case.edges("abutting")) - shared
+    reach = case.value - 1  # a parallel edge at ``value`` itself is far enough
+    for angle in (0.0, 90.0):
+        near = shared.with_angle(angle, False).extended(reach, reach, reach, reach, False)
+        yield rest.with_angle(angle, False).inside_part(near)
+
+
+@rule_kind("abutting_flush", "layer", "abutting", value="none", flat=True)
+def abutting_flush(case: Case) -> Found:
+    """Where ``layer`` and ``abutting`` abut, neither reaches beyond the edge they share."""
+    shared = case.edges("layer") & case.edges("abutting")
+    rest = (case.edges("layer") + case.edges("abutting")) - shared
+    ends = {(point, abs(edge.dx()) > 0) for edge in shared.each() for point in (edge.p1, edge.p2)}
+    beyond = kdb.Edges()
+    for edge in rest.interacting(shared).each():
+        if any((point, abs(edge.dx()) > 0) in ends for point in (edge.p1, edge.p2)):
+            beyond.insert(edge)
+    yield beyond
+
+
+SIDES = ("all", "opposite", "three", "two", "one")
+_SHORT_SIDES_ALLOWED = {"three": 1, "two": 2, "one": 3}
+_DIRECTIONS = ((-1, 0), (1, 0), (0, -1), (0, 1))
+
+
+@rule_kind("enclosure", "inner", "outer", optional=("abutting",), lengths=("short_um", *PROJECTION),
+           choices={"metrics": METRICS, "sides": SIDES})  # fmt: skip
+def enclosure(case: Case) -> Found:
+    """``inner`` lies in ``outer`` with ``value`` around it: on all sides, two opposite ones, or a number of sides."""
+    inner, outer, margin = case.region("inner"), case.region("outer"), case.value
+    sides = case.choice("sides")
+    if sides == "opposite":
+        yield _without_opposite_margins(
+            inner, outer, margin, case.length("short_um") if case.has("short_um") else margin
+        )
+        return
+    yield inner - outer
+    if margin == 0 or outer.is_empty():
+        return
+    if sides != "all":
+        yield _short_on_more_sides(inner & outer, outer, margin, _SHORT_SIDES_ALLOWED[sides])
+    elif case.has("abutting"):
+        edges = case.edges("inner") - case.edges("abutting")
+        yield case.edges("outer").enclosing_check(edges, margin, **measure_options(case))
+    else:
+        yield outer.enclosing_check(inner, margin, **measure_options(case))
+
+
+@rule_kind("line_end_enclosure", "inner", "outer", lengths=("line_um", *PROJECTION), needed_lengths=("line_um",),
+           choices={"metrics": METRICS})  # fmt: skip
+def line_end_enclosure(case: Case) -> Found:
+    """Ends of lines of ``outer`` narrower than ``line_um`` reach at least ``value`` beyond ``inner``."""
+    inner, outer = case.region("inner"), case.region("outer")
+    ends = outer.edges(kdb.EdgeMode.Convex).with_length(0, case.length("line_um"), False)
+    if ends.is_empty():
+        return
+    yield ends.enclosing_check(case.edges("inner"), case.value, **measure_options(case))
+    yield (inner - outer).interacting(ends)
+
+
+def _without_opposite_margins(inner: kdb.Region, outer: kdb.Region, margin: int, short: int) -> kdb.Region:
+    """Return the polygons of ``inner`` that have a side short of ``short`` beside one short of ``margin``.
+
+    "On one of two adjacent sides" says that no corner may have both its sides short of the margin (``short`` and
+    ``margin`` are one). A square has four corners; the only sets of sides that leave none out are those with two
+    opposite sides.
+    """
+    found = kdb.Region()
+    for dx, dy in ((short, margin), (margin, short))[: 1 if short == margin else 2]:
+        left_right = _lacking(inner, outer, dx, 0)
+        if not left_right.is_empty():
+            found = found + inner.interacting(_lacking(inner, outer, 0, dy) & left_right)
+    return found.merged()
+
+
+def _lacking(inner: kdb.Region, outer: kdb.Region, dx: int, dy: int) -> kdb.Region:
+    """Return the polygons of ``inner`` that leave ``outer`` when grown by ``dx`` and ``dy``."""
+    grown = inner.sized(dx, dy, 2)
+    grown.merged_semantics = False  # neighbours may touch once grown, and must stay two
+    lacking = grown.not_inside(outer)
+    lacking.merged_semantics = False
+    return lacking.sized(-dx, -dy, 2)
+
+
+def _short_on_more_sides(inner: kdb.Region, outer: kdb.Region, margin: int, allowed: int) -> kdb.Region:
+    """Return the rectangles of ``inner`` with less than ``margin`` in ``outer`` on more than ``allowed`` sides."""
+    short: Counter[kdb.Polygon] = Counter()
+    for dx, dy in _DIRECTIONS:
+        swept = inner.minkowski_sum(kdb.Edge(0, 0, dx * margin, dy * margin))
+        swept.merged_semantics = False
+        lacking = swept.not_inside(outer)
+        lacking.merged_semantics = False
+        # Swept back, a rectangle is wider by the margin on both sides, which sizing takes away.
+        both = lacking.minkowski_sum(kdb.Edge(0, 0, -dx * margin, -dy * margin))
+        both.merged_semantics = False
+        short.update(both.sized(-abs(dx) * margin, -abs(dy) * margin, 2).each())
+    return kdb.Region(sorted(polygon for polygon, count in short.items() if count > allowed))

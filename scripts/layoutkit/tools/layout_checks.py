@@ -1,0 +1,293 @@
+"""The tools that check the current layout.
+
+``lvs.run_check``: compare the current layout with the netlist it was made from.
+
+``review.check_layout``: what a layout engineer would say of the current layout.
+
+``drc.run_check``: check the current layout against the technology's rules, a rule file or a foundry deck.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import klayout.db as kdb
+
+from layoutkit.circuit import (
+    MapOptions,
+    ModelNames,
+    Target,
+    given_netlist,
+    join_taps,
+    map_circuit,
+    read_netlist,
+    read_widths,
+)
+from layoutkit.circuit.constraint_faults import check_constraints
+from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.drc.check import Options, check_cell, select_rules
+from layoutkit.drc.rule_files import is_deck, with_rules_of
+from layoutkit.errors import GeometryError, LayoutkitError, NetlistError
+from layoutkit.extract.extractor import extract
+from layoutkit.flow.design import LayoutRequest, read_constraints, with_outline
+from layoutkit.flow.stage_record import RECORD, STAGES, read_record
+from layoutkit.layout.cells import choose_cell, to_unit
+from layoutkit.layout.workspace import Workspace
+from layoutkit.lvs.compare import compare
+from layoutkit.lvs.lvs_files import write_extracted, write_report
+from layoutkit.lvs.reference import reference_of, with_defaults
+from layoutkit.lvs.shorts import with_shorts_located
+from layoutkit.review.design_review import review_layout
+from layoutkit.review.finding import Unjudged
+from layoutkit.review.review_limits import limits_with
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from layoutkit.circuit import Circuit
+    from layoutkit.circuit.constraints import Constraints
+    from layoutkit.drc.check import DrcReport
+    from layoutkit.lvs.lvs_result import LvsResult
+    from layoutkit.review.finding import Review
+    from layoutkit.tools.current_layout import CurrentLayout
+
+
+class NetlistComparison:
+    """One comparison of the current layout with a netlist; the request is checked before the layout is read.
+
+    Args:
+        params: Input of ``lvs.run_check``.
+        current: The layout to compare.
+
+    Raises:
+        LayoutkitError: If the netlist cannot be read or mapped to the technology.
+        FileError: If a report would replace an input.
+    """
+
+    def __init__(self, params: Mapping[str, Any], current: CurrentLayout) -> None:
+        self.params = params
+        self.current = current
+        self.technology = current.technology()
+        self.given = "netlist_path" in params or "netlist_text" in params
+        self.netlist: str | Path | NetlistText = (
+            given_netlist(params) if self.given else Workspace(params.get("workspace")).circuit_path
+        )
+        inputs = () if isinstance(self.netlist, NetlistText) else (self.netlist,)
+        for name in ("report_path", "extracted_path"):
+            if name in params:
+                current.check_target(params[name], *inputs)
+        self.circuit = self._circuit()
+
+    def _circuit(self) -> Circuit:
+        params = self.params
+        circuit = read_netlist(
+            self.netlist,
+            top=params.get("top") or None,
+            identify_modules=False,
+            black_boxes=params.get("black_boxes", ()),
+            parameters=params.get("parameters"),
+            names=ModelNames(self.technology, params.get("device_map")),
+            keep_parasitics=params.get("keep_parasitics", False),
+        )
+        if not params["map_devices"]:
+            return join_taps(read_widths(circuit, params["width_per"]))
+        options = MapOptions(width_per=params["width_per"])
+        return map_circuit(circuit, Target.from_technology(self.technology), options).circuit
+
+    def run(self) -> LvsResult:
+        """Read the layout, extract its circuit and return the comparison."""
+        layout = self.current.read()
+        return with_shorts_located(layout, self._compared(layout), self._compared)
+
+    def _compared(self, layout: kdb.Layout) -> LvsResult:
+        cell = choose_cell(layout, self.params.get("cell_name"))
+        made = self.technology.made_for(device.model for device in self.circuit.devices)
+        extraction = extract(layout, cell, made, waived_layers=self.params["waived_layers"])
+        return compare(extraction, self.circuit, tolerance=self.params["tolerance"])
+
+    def write(self, result: LvsResult) -> dict[str, str]:
+        """Write the database and the extracted netlist that the request names; return all files by what they are."""
+        files = {"layout": str(self.current.path), "netlist": str(self.netlist)}
+        reports = []
+        if "report_path" in self.params:
+            files["report"] = self.params["report_path"]
+            write_report(result, files["report"], self.current.sources(circuit=not self.given))
+            reports.append(files["report"])
+        if "extracted_path" in self.params:
+            files["extracted"] = self.params["extracted_path"]
+            write_extracted(result.extraction, files["extracted"], self.current.sources())
+            reports.append(files["extracted"])
+        self.current.add_reports(*reports)
+        return files
+
+
+_USED_CONSTRAINTS = "used_constraints.json"
+_READING = {"tolerance": None, "black_boxes": ()}
+REPORT = "review.lyrdb"
+
+
+@dataclass(frozen=True)
+class LayoutReview:
+    """One review; the request is checked before the layout is read.
+
+    Attributes:
+        params: Input of ``review.check_layout``.
+        current: The layout to review.
+        comparison: The netlist.
+        circuit: The same in devices of the technology.
+    """
+
+    params: Mapping[str, Any]
+    current: CurrentLayout
+    comparison: NetlistComparison
+    circuit: Circuit
+
+    @classmethod
+    def read(cls, params: Mapping[str, Any], current: CurrentLayout) -> LayoutReview:
+        """Return the request. A netlist with models or sizes that only a mapping understands is mapped as for a build.
+
+        Raises:
+            LayoutkitError: If the netlist, the constraints or the limits cannot be used, or no report can be written.
+        """
+        comparison = NetlistComparison({**_READING, **params}, current)
+        try:
+            reference_of(comparison.circuit, comparison.technology)
+        except NetlistError:
+            comparison = NetlistComparison({**_READING, **params, "map_devices": True}, current)
+        circuit = with_defaults(comparison.circuit, comparison.technology)
+        request = cls(params, current, comparison, circuit)
+        if "report_path" in params:
+            current.check_target(params["report_path"])
+        limits_with(params.get("limits"))
+        request._constraints()
+        return request
+
+    def run(self) -> Review:
+        """Read the layout and return its review.
+
+        Raises:
+            LayoutkitError: If the layout is not the netlist's circuit.
+        """
+        layout = self.current.read()
+        cell = choose_cell(layout, self.params.get("cell_name"))
+        technology = self.comparison.technology.made_for(device.model for device in self.comparison.circuit.devices)
+        to_unit(layout, technology.dbu_um)
+        extraction = extract(layout, cell, technology, waived_layers=self.params["waived_layers"])
+        constraints, unfit = self._constraints()
+        result = compare(extraction, self.circuit)
+        review = review_layout(result, self.circuit, constraints, self.params.get("limits"))
+        return replace(review, unjudged=(*review.unjudged, *unfit))
+
+    def write(self, review: Review) -> dict[str, str]:
+        """Write the findings for KLayout's marker browser; return all files by what they are."""
+        files = {"layout": str(self.current.path), "netlist": str(self.comparison.netlist)}
+        path = self.params.get("report_path")
+        if path is None and self._of_workspace:
+            path = str(self.current.path.parent / REPORT)
+        if path is not None:
+            review.write_lyrdb(path, self.current.sources(circuit=not self.comparison.given))
+            files["report"] = path
+            self.current.add_reports(path)
+        return files
+
+    def _constraints(self) -> tuple[Constraints | None, tuple[Unjudged, ...]]:
+        """Return the constraints: those given, else those that the workspace's layout was made with; None for none.
+
+        Those of the workspace are left out, and unjudged, where the netlist is another one than it was made from.
+        """
+        given, used = self.params.get("constraints"), self.current.path.parent / _USED_CONSTRAINTS
+        if given is not None:
+            constraints = read_constraints(given)
+            check_constraints(constraints, self.circuit)
+            return constraints, ()
+        if not (self._of_workspace and used.is_file()):
+            return None, ()
+        constraints = read_constraints(str(used))
+        try:
+            check_constraints(constraints, self.circuit)
+        except LayoutkitError as fault:
+            return None, (Unjudged("all", f"what the layout was asked for was left out: {fault}"),)
+        workspace = self.current.workspace
+        if workspace is None or not workspace.path(RECORD).is_file():
+            return constraints, ()
+        asked = read_record(workspace, STAGES[-1]).options
+        return with_outline(constraints, LayoutRequest(outline=asked.get("outline"), aspect=asked.get("aspect"))), ()
+
+    @property
+    def _of_workspace(self) -> bool:
+        return self.current.workspace is not None and "layout_path" not in self.params
+
+
+class DesignRuleCheck:
+    """One check of the current layout; the request is checked before the layout is read.
+
+    Args:
+        params: Input of ``drc.run_check``.
+        current: The layout to check.
+
+    Raises:
+        GeometryError: If the region is empty.
+        RuleNotFoundError: If ``rule_ids`` names a rule that the technology or the rule file does not have.
+        FileError: If the rule file cannot be read, or a report would replace an input.
+    """
+
+    def __init__(self, params: Mapping[str, Any], current: CurrentLayout) -> None:
+        region = params.get("region")
+        if region is not None and (region[0] >= region[2] or region[1] >= region[3]):
+            raise GeometryError(
+                f"region must be left < right and bottom < top, got {region}",
+                details={"param_name": "region", "provided_value": region},
+            )
+        self.params = params
+        self.current = current
+        self.technology = current.technology()
+        rules: str | None = params.get("drc_rules_path")
+        self.deck = rules if rules is not None and is_deck(rules) else None
+        if self.deck is None:
+            if rules is not None:
+                self.technology = with_rules_of(rules, self.technology)
+            select_rules(self.technology, params.get("rule_ids"))
+        for target in ("report_path", "image_path"):
+            if target in params:
+                current.check_target(params[target], *([] if rules is None else [rules]))
+
+    def run(self) -> DrcReport:
+        """Read the layout and return the report on its cell."""
+        params, region = self.params, self.params.get("region")
+        self.layout = layout = self.current.read()  # kept: its cells and shapes end with it
+        self.cell = choose_cell(layout, params.get("cell_name"))
+        options = Options(
+            params.get("rule_ids"),
+            params["max_violations"],
+            None if region is None else kdb.DBox(*region),
+            params["mode"],
+            waived_layers=params["waived_layers"],
+            chosen_rules="drc_rules_path" in params,
+        )
+        if self.deck is None:
+            return check_cell(layout, self.cell, self.technology, options)
+        from layoutkit.drc.foundry_deck import Deck, run_deck
+
+        deck = Deck(Path(self.deck), params.get("deck_variables", {}), params["timeout_s"])
+        return run_deck(layout, self.cell, deck, options)
+
+    def write(self, report: DrcReport) -> dict[str, str]:
+        """Write the report database and the picture that the request names; return their paths by parameter."""
+        sources = self.current.sources()
+        written = {name: self.params[name] for name in ("report_path", "image_path") if name in self.params}
+        if "report_path" in written:
+            report.write_lyrdb(written["report_path"], sources)
+        if "image_path" in written:
+            self._draw(report, written["image_path"], sources)
+        self.current.add_reports(*written.values())
+        return written
+
+    def _draw(self, report: DrcReport, path: str, sources: Mapping[str, str]) -> None:
+        from layoutkit.view.markers import MAX_MARKERS, Marker
+        from layoutkit.view.render import View, render, save
+
+        view = View(region=tuple(self.params["region"]) if "region" in self.params else None)
+        markers = [Marker(rule_id, (kdb.DPolygon(box),), box) for rule_id, box in report.boxes(MAX_MARKERS)]
+        save(render(self.cell, self.technology, view, markers), path, sources)
