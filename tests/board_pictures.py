@@ -14,7 +14,7 @@ import klayout.db as kdb
 
 from layoutkit.layout.provenance import LAYOUT, noted, sha256_of
 from layoutkit.technology import load
-from layoutkit.view.render import View, render
+from layoutkit.view.render import ViewOptions, render
 from skill_pictures import with_palette
 
 SIDE = 420
@@ -31,7 +31,7 @@ def picture_of(path, technology, side=SIDE, *, legend=False):
     box = cell.dbbox()
     longer = max(box.width(), box.height())
     width, height = (max(60, round(side * length / longer)) for length in (box.width(), box.height()))
-    view = View(width=width, height=height, legend=legend, labels=legend)
+    view = ViewOptions(width=width, height=height, legend=legend, labels=legend)
     return noted(with_palette(render(cell, load(technology), view).png), {LAYOUT: sha256_of(path)})
 
 

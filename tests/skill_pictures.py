@@ -18,7 +18,7 @@ from klayout import lay
 
 from layoutkit.layout.provenance import noted
 from layoutkit.technology import load
-from layoutkit.view.render import View, render
+from layoutkit.view.render import ViewOptions, render
 from skillpack import find_tools
 from skillpack.skills.skill_md import load_skill
 from skillscript import call, load_tool
@@ -221,7 +221,7 @@ def picture_of(name):
         drawing = drawing_of(name, Path(folder))
     picture = PICTURES[name]
     width, height = picture.size
-    view = View(width=width, height=height, layers=picture.layers, title=drawing.title)
+    view = ViewOptions(width=width, height=height, layers=picture.layers, title=drawing.title)
     png = with_palette(render(drawing.cell, load(TECHNOLOGY), view).png)
     return noted(png, {DIGEST: digest_of(name, drawing)})
 

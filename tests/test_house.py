@@ -65,9 +65,8 @@ LONG = {
 }
 # Public names of classes that stand for several things: none may be added.
 SEVERAL = """
-Access Alignment Axis Bar Budget Capacitor Cell Column Deck Endpoint Fault Finding Findings Finger Group Growth Guard
-Instance Limit Link Measured Mismatch Outcome Part Piece Place Resistor Search Selection Shielding
-Skill State Subject Surroundings Symmetry Try Unit Validation View Wire
+Access Bar Cell Endpoint Fault Finding Findings Group Growth Guard Instance Link Outcome Part Piece Search Selection
+Shielding Skill State Subject Surroundings Symmetry Try Unit Wire
 """
 SHARED_NAMES = frozenset(SEVERAL.split())
 NOT_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}

@@ -28,7 +28,7 @@ for folder in (HERE, HERE.parent):
         sys.path.insert(0, str(folder))
 
 from layoutkit.explore.job_process import JobProcess, LocalProcesses  # noqa: E402
-from layoutkit.explore.jobs import Budget, Job, Limits, Outcome  # noqa: E402
+from layoutkit.explore.jobs import Job, JobBudget, JobOutcome, Limits  # noqa: E402
 from layoutkit.explore.layout_job import FUNCTION  # noqa: E402
 from layoutkit.explore.run_jobs import run_jobs  # noqa: E402
 
@@ -64,7 +64,7 @@ def layouts(count: int) -> list[Job]:
 class Local:
     """A run on this machine: its outcomes, its wall time [s] and the CPU time of all its processes [s]."""
 
-    outcomes: list[Outcome]
+    outcomes: list[JobOutcome]
     wall_s: float
     cpu_s: float
     slots: int
@@ -79,7 +79,7 @@ def local(jobs: list[Job], workers: int) -> Local:
     """Run ``jobs`` with ``workers`` processes."""
     with tempfile.TemporaryDirectory() as folder:
         begun, before = time.monotonic(), _cpu_s()
-        outcomes = list(run_jobs(jobs, folder, where=LocalProcesses(workers), budget=Budget(each=Limits(900, 1000))))
+        outcomes = list(run_jobs(jobs, folder, where=LocalProcesses(workers), budget=JobBudget(each=Limits(900, 1000))))
         found = Local(outcomes, time.monotonic() - begun, _cpu_s() - before, workers)
     wrong = [each for each in outcomes if each.status != "done"]
     if wrong:

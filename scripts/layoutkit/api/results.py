@@ -110,12 +110,12 @@ class Layout:
             layers: Layers to show: names of the process or GDS numbers; None for all.
             markers: Places to mark, such as violations.
         """
-        from layoutkit.view.render import View, render
+        from layoutkit.view.render import ViewOptions, render
 
         width, height = self.size_um
         ratio = min(max(width / max(height, 1e-9), 0.5), 2.0)
         sides = round(PICTURE_SIDE * min(ratio, 1)), round(PICTURE_SIDE / max(ratio, 1))
-        return render(self.cell, self.technology, View(*sides, layers=layers), markers).png
+        return render(self.cell, self.technology, ViewOptions(*sides, layers=layers), markers).png
 
     def _repr_png_(self) -> bytes:
         return self.picture()

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
 from layoutkit.drc.drc_report import DrcReport, Marks, Verdict
-from layoutkit.drc.kind_register import Measured
+from layoutkit.drc.kind_register import MeasuredNumber
 from layoutkit.drc.kinds import KINDS
 from layoutkit.drc.regions import LayerRegions, joined_fill
 from layoutkit.drc.rule_files import cases_of, fields_of, kind_of
@@ -213,7 +213,7 @@ def _run(case: Case, window: kdb.Box | None) -> _LookedAt:
         return _LookedAt(looked_at)
     marks, values, shown = [], [], case.layers.shown(case.subject)
     for found in case.kind.check(case):
-        if isinstance(found, Measured):
+        if isinstance(found, MeasuredNumber):
             values.append(found.value)
             continue
         if case.layers.hierarchical and not found.is_empty():

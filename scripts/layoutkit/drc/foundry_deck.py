@@ -66,7 +66,7 @@ end
 
 
 @dataclass(frozen=True)
-class Deck:
+class FoundryDeck:
     """A rule deck and how to run it.
 
     Attributes:
@@ -89,7 +89,7 @@ class _Outcome:
     log: str
 
 
-def run_deck(layout: kdb.Layout, cell: kdb.Cell, deck: Deck, options: Options | None = None) -> DrcReport:
+def run_deck(layout: kdb.Layout, cell: kdb.Cell, deck: FoundryDeck, options: Options | None = None) -> DrcReport:
     """Return what ``deck`` found in ``cell`` and all below it.
 
     Each category of its report is a rule. Where the deck ended with an error, stopped before its end, left no report or
@@ -141,7 +141,7 @@ def run_deck(layout: kdb.Layout, cell: kdb.Cell, deck: Deck, options: Options | 
     )
 
 
-def _arguments(layout: kdb.Layout, cell: kdb.Cell, deck: Deck, folder: Path) -> list[str]:
+def _arguments(layout: kdb.Layout, cell: kdb.Cell, deck: FoundryDeck, folder: Path) -> list[str]:
     given, guard, home = folder / "layout.gds", folder / "guard.rb", folder / "home"
     home.mkdir()
     guard.write_text(_GUARD, encoding="utf-8")
@@ -165,7 +165,7 @@ def _alone(layout: kdb.Layout, cell: kdb.Cell) -> bytes:
     return layout_bytes(alone, "GDS2")
 
 
-def _run(command: list[str], folder: Path, deck: Deck) -> _Outcome:
+def _run(command: list[str], folder: Path, deck: FoundryDeck) -> _Outcome:
     environment = {"KLAYOUT_HOME": str(folder / "home"), "QT_QPA_PLATFORM": "offscreen"}
     run = ProgramRun(command, folder, deck.timeout_s, f"deck {deck.path.name}", environment, ends_itself=True)
     status = run_program(run)
@@ -199,7 +199,7 @@ def _fault_of(outcome: _Outcome) -> str:
 
 
 def _selected(
-    verdicts: tuple[Verdict, ...], deck: Deck, rule_ids: Sequence[str], *, complete: bool
+    verdicts: tuple[Verdict, ...], deck: FoundryDeck, rule_ids: Sequence[str], *, complete: bool
 ) -> tuple[Verdict, ...]:
     known = {verdict.rule.id for verdict in verdicts}
     unknown = [rule_id for rule_id in dict.fromkeys(rule_ids) if rule_id not in known]

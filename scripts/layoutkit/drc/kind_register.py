@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from layoutkit.technology.technology import Rule
 
     Shapes = kdb.Region | kdb.Edges | kdb.EdgePairs
-    Found = Iterator[Shapes | "Measured"]
+    Found = Iterator[Shapes | "MeasuredNumber"]
 
 ValueMeaning = Literal["length", "area", "angle", "ratio", "none"]
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredNumber:
     """A number that a kind measured besides its marks: minimum or maximum density, maximum antenna ratio."""
 
     value: float

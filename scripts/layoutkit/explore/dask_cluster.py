@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore.job_process import JobProcess
-from layoutkit.explore.jobs import LOST, Job, Limits, Outcome, is_inside, regular_files, with_files
+from layoutkit.explore.jobs import LOST, Job, JobOutcome, Limits, is_inside, regular_files, with_files
 from layoutkit.explore.package_identity import identity
 from layoutkit.explore.run_journal import described
 
@@ -149,7 +149,7 @@ class DaskWorkplace:
         self._tasks[job.key] = _Task(job, folder)
         self._submit(self._tasks[job.key])
 
-    def finished(self, seconds: float) -> list[Outcome]:
+    def finished(self, seconds: float) -> list[JobOutcome]:
         """Return the outcomes of jobs that have ended, after at most ``seconds`` without one.
 
         Raises:
@@ -221,13 +221,13 @@ class DaskWorkplace:
         ended = (task.job.key, task.attempt)
         task.future.add_done_callback(lambda _: self._ended.put(ended))
 
-    def _lost(self, task: _Task, why: str) -> Outcome:
+    def _lost(self, task: _Task, why: str) -> JobOutcome:
         del self._tasks[task.job.key]
         if task.future is not None:
             task.future.cancel()
-        return Outcome.unfinished(task.job, LOST, why[:500], "SERVICE_UNAVAILABLE")
+        return JobOutcome.unfinished(task.job, LOST, why[:500], "SERVICE_UNAVAILABLE")
 
-    def _without_worker(self) -> list[Outcome]:
+    def _without_worker(self) -> list[JobOutcome]:
         """Submit tasks again whose workers are gone; return the outcomes of those that waited too long for a worker."""
         here = self._accepted()
         for task in self._tasks.values():
@@ -241,8 +241,8 @@ class DaskWorkplace:
         text = f"no worker could run it for {self._worker_wait_s:g} s{others}"
         return [self._lost(task, text) for task in list(self._tasks.values())]
 
-    def _gathered(self, seconds: float) -> list[Outcome]:
-        found: list[Outcome] = []
+    def _gathered(self, seconds: float) -> list[JobOutcome]:
+        found: list[JobOutcome] = []
         try:
             key, attempt = self._ended.get(timeout=seconds)
             while True:
@@ -253,7 +253,7 @@ class DaskWorkplace:
         except Empty:
             return found
 
-    def _received(self, task: _Task) -> list[Outcome]:
+    def _received(self, task: _Task) -> list[JobOutcome]:
         """Return the outcome of a task that has ended; none if the scheduler forgot it and it was submitted again."""
         status = task.future.status
         if status == "error":
@@ -268,7 +268,7 @@ class DaskWorkplace:
         answer = task.future.result()
         _write(answer["contents"], task.folder)
         del self._tasks[task.job.key]
-        return [replace(Outcome(**answer["outcome"]), folder=task.job.home, worker=answer["worker"])]
+        return [replace(JobOutcome(**answer["outcome"]), folder=task.job.home, worker=answer["worker"])]
 
 
 def _write(contents: Mapping[str, bytes], folder: Path) -> None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError, MissingProgramError
 from layoutkit.explore.front_page import PARAMETERS, front_page
-from layoutkit.explore.jobs import DONE, NOT_RUN, Budget, Job, Limits, Outcome
+from layoutkit.explore.jobs import DONE, NOT_RUN, Job, JobBudget, JobOutcome, Limits
 from layoutkit.explore.layout_job import FUNCTION, MEASURES, technology_input
 from layoutkit.explore.objectives import CAPACITANCE, CHANGE, POST_LAYOUT, REVIEW, front_of
 from layoutkit.explore.run_jobs import run_jobs
@@ -53,7 +53,7 @@ FRONT, BEATEN, UNCLEAN, UNMEASURED, REFUSED = "front", "beaten", "not clean", "n
 
 
 @dataclass(frozen=True)
-class Search:
+class LayoutSearch:
     """What to search, and how far.
 
     Attributes:
@@ -117,7 +117,7 @@ class Candidate:
         return {name: value for name, value in vars(self).items() if value not in ("", None, [], {}, 0)}
 
 
-def explore(search: Search, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+def explore(search: LayoutSearch, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """Return the front, all layouts, and how far the search came, as JSON data; files are written beside.
 
     Args:
@@ -136,7 +136,7 @@ def explore(search: Search, tell: Callable[[str], None] = lambda _: None) -> dic
 class _Running:
     """One search in progress."""
 
-    def __init__(self, search: Search, tell: Callable[[str], None]) -> None:
+    def __init__(self, search: LayoutSearch, tell: Callable[[str], None]) -> None:
         self.search = search
         self.tell = tell
         self.candidates: list[Candidate] = []
@@ -163,10 +163,10 @@ class _Running:
         begun = time.monotonic()
         self._check_measurements(jobs)
         left = None if search.seconds is None else max(0.0, search.seconds - (time.monotonic() - begun))
-        budget = Budget(seconds=left, each=search.limits)
+        budget = JobBudget(seconds=left, each=search.limits)
         found: dict[str, Any] = {}
 
-        def on_result(outcome: Outcome, progress: RunProgress) -> None:
+        def on_result(outcome: JobOutcome, progress: RunProgress) -> None:
             self._take(outcome)
             found.update(progress.to_json())
             self.tell(self._line(outcome, progress))
@@ -222,7 +222,7 @@ class _Running:
             return
         absent, unknown = [], []
         with TemporaryDirectory(prefix="measurements-") as folder:
-            for outcome in run_jobs(checks, folder, where=self.search.where, budget=Budget(each=self.search.limits)):
+            for outcome in run_jobs(checks, folder, where=self.search.where, budget=JobBudget(each=self.search.limits)):
                 technology, fault = names[outcome.key], outcome.error or {}
                 if outcome.status == DONE:
                     other = [name for name in wanted if name not in outcome.answer]
@@ -238,7 +238,7 @@ class _Running:
             text = "; ".join(sorted([*absent, *unknown]))
             raise kind(f"no layout was begun, because objectives cannot be measured: {text}")
 
-    def _take(self, outcome: Outcome) -> None:
+    def _take(self, outcome: JobOutcome) -> None:
         """Note what came of a layout."""
         candidate, answer = self.by_key[outcome.key], outcome.answer
         self.unfinished.discard(outcome.key)
@@ -260,7 +260,7 @@ class _Running:
         else:
             candidate.status, candidate.reason = DONE, ""
 
-    def _line(self, outcome: Outcome, progress: RunProgress) -> str:
+    def _line(self, outcome: JobOutcome, progress: RunProgress) -> str:
         candidate = self.by_key[outcome.key]
         known = [(each, candidate.figures.get(each.name)) for each in self.search.objectives]
         figures = ", ".join(f"{each.name} {value:g} {each.unit}".strip() for each, value in known if value is not None)

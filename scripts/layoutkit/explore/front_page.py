@@ -123,7 +123,7 @@ def _text(value: Any) -> str:
 def _picture(layout: Mapping[str, Any], folder: Path) -> Markup:
     """Return a small picture of a layout, with its box in words."""
     from layoutkit.layout.workspace import Workspace
-    from layoutkit.view.render import View, render
+    from layoutkit.view.render import ViewOptions, render
 
     workspace = Workspace(str(folder / layout["folder"]))
     drawn = workspace.read_layout()
@@ -131,7 +131,7 @@ def _picture(layout: Mapping[str, Any], folder: Path) -> Markup:
     box = cell.dbbox()
     longer = max(box.width(), box.height())
     width, height = (max(60, round(SIDE * length / longer)) for length in (box.width(), box.height()))
-    view = View(width=width, height=height, legend=False, labels=False)
+    view = ViewOptions(width=width, height=height, legend=False, labels=False)
     data = b64encode(render(cell, workspace.technology(None), view).png).decode()
     words = f"Layout {layout['number']}, {box.width():g} by {box.height():g} micrometres"
     picture = Markup('<img src="data:image/png;base64,{}" width="{}" height="{}" alt="{}">')
@@ -167,7 +167,7 @@ DISTANCES = (5, 14, 24, 36, 50)
 """Where a number may stand as seen from its point: tried in this order. [px]"""
 
 
-class Axis(NamedTuple):
+class PlotAxis(NamedTuple):
     """One axis of a plot: its title, the figure that it shows, and the range of the figure."""
 
     title: str
@@ -176,7 +176,7 @@ class Axis(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, objective: Mapping[str, Any], values: Sequence[float]) -> Axis:
+    def of(cls, objective: Mapping[str, Any], values: Sequence[float]) -> PlotAxis:
         """Return the axis of an objective, with some room at its ends."""
         unit = f" [{objective['unit']}]" if objective["unit"] else ""
         best = ", larger is better" if objective["goal"] == "max" else ""
@@ -207,7 +207,7 @@ def scatter(
         objectives: Two of them: that of the x axis and that of the y axis.
         technologies: In the order of their colours.
     """
-    across, up = (Axis.of(each, [layout["figures"][each["name"]] for layout in layouts]) for each in objectives)
+    across, up = (PlotAxis.of(each, [layout["figures"][each["name"]] for layout in layouts]) for each in objectives)
     points = []
     for layout in sorted(layouts, key=lambda each: each["status"] == "front"):  # the front lies on top
         words = ", ".join(f"{axis.title} {layout['figures'][axis.figure]:g}" for axis in (across, up))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError, UnsupportedOperationError
-from layoutkit.explore.jobs import CRASHED, NOT_RUN, TIME_LIMIT, Job, Limits, Outcome
+from layoutkit.explore.jobs import CRASHED, NOT_RUN, TIME_LIMIT, Job, JobOutcome, Limits
 from layoutkit.flow.tries import free_memory_mb
 from sturdy.child_process import end
 
@@ -75,7 +75,7 @@ class JobProcess:
         assert self._process.stdout is not None  # noqa: S101 - for the type checker
         return self._process.stdout.fileno()
 
-    def outcome(self, *, readable: bool) -> Outcome | None:
+    def outcome(self, *, readable: bool) -> JobOutcome | None:
         """Return what came of the job; None while it works.
 
         Args:
@@ -87,18 +87,18 @@ class JobProcess:
             piece = os.read(self.fileno(), 1 << 20)
             if not piece:
                 self.stop()
-                return Outcome.unfinished(job, CRASHED, "the process that runs the jobs was ended from outside")
+                return JobOutcome.unfinished(job, CRASHED, "the process that runs the jobs was ended from outside")
             self._unread += piece
             if self._unread.endswith(b"\n"):
                 self._job = None
-                return Outcome(job.key, folder=job.home, **json.loads(self._unread))
+                return JobOutcome(job.key, folder=job.home, **json.loads(self._unread))
         if time.monotonic() > self._overdue_at:
             self.stop()
             text = f"no answer {GRACE_S:g} s after the limit of {self.limits.seconds:g} s"
-            return Outcome.unfinished(job, TIME_LIMIT, text, "TIMEOUT")
+            return JobOutcome.unfinished(job, TIME_LIMIT, text, "TIMEOUT")
         return None
 
-    def run(self, job: Job, folder: Path, is_wanted: Callable[[], bool]) -> Outcome:
+    def run(self, job: Job, folder: Path, is_wanted: Callable[[], bool]) -> JobOutcome:
         """Return what came of ``job``; this waits for it, and ends it when it is no longer wanted."""
         self.start(job, folder)
         while is_wanted():
@@ -107,7 +107,7 @@ class JobProcess:
             if found is not None:
                 return found
         self.stop()
-        return Outcome.unfinished(job, NOT_RUN, "the client no longer waits for it")
+        return JobOutcome.unfinished(job, NOT_RUN, "the client no longer waits for it")
 
     def stop(self) -> None:
         """End the process and what it runs."""
@@ -168,7 +168,7 @@ class LocalWorkplace:
         self._working.append(process)
         process.start(job, folder)
 
-    def finished(self, seconds: float) -> list[Outcome]:
+    def finished(self, seconds: float) -> list[JobOutcome]:
         """Return the outcomes of jobs that have ended, after at most ``seconds`` without one."""
         ready, _, _ = select.select(self._working, [], [], seconds)
         found = []

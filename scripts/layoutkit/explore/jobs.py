@@ -96,7 +96,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Budget:
+class JobBudget:
     """Limits of a whole run.
 
     Attributes:
@@ -114,7 +114,7 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """The outcome of one job.
 
     Attributes:
@@ -147,7 +147,7 @@ class Outcome:
     resumed: bool = False
 
     @classmethod
-    def unfinished(cls, job: Job, status: str, message: str, code: str = "INTERNAL_ERROR") -> Outcome:
+    def unfinished(cls, job: Job, status: str, message: str, code: str = "INTERNAL_ERROR") -> JobOutcome:
         """Return the outcome of a job that gave no answer."""
         return cls(job.key, status, job.home, error={"code": code, "message": message, "details": None})
 
@@ -173,7 +173,7 @@ def regular_files(folder: Path) -> dict[str, Path]:
     return dict(sorted(found.items()))
 
 
-def with_files(outcome: Outcome, folder: Path, limits: Limits) -> Outcome:
+def with_files(outcome: JobOutcome, folder: Path, limits: Limits) -> JobOutcome:
     """Return ``outcome`` with the hashes of the files in ``folder``, or that they are too large to be kept."""
     if outcome.status != DONE:
         return outcome
@@ -206,7 +206,7 @@ class Workplace(Protocol):
     def start(self, job: Job, folder: Path) -> None:
         """Take ``job``; its files are to be in ``folder``, which does not exist, when its outcome is ``done``."""
 
-    def finished(self, seconds: float) -> list[Outcome]:
+    def finished(self, seconds: float) -> list[JobOutcome]:
         """Return the outcomes of jobs that have ended, after at most ``seconds`` without one."""
 
     def stop(self) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.errors import FileError, LayoutkitError
-from layoutkit.explore.jobs import DONE, Budget, Job, Limits, Outcome
+from layoutkit.explore.jobs import DONE, Job, JobBudget, JobOutcome, Limits
 from layoutkit.explore.layout_job import FUNCTION, NetlistInputs, technology_input
 from layoutkit.explore.run_jobs import run_jobs
 from layoutkit.explore.scoreboard import FORMAT, heading, line, page
@@ -152,7 +152,7 @@ def run_suite(suite: Suite, tell: Callable[[str], None] = lambda _: None) -> dic
         keys.setdefault(job.key, []).append(entry.key)
     tell(heading(SHOWN))
 
-    def on_result(outcome: Outcome, progress: RunProgress) -> None:
+    def on_result(outcome: JobOutcome, progress: RunProgress) -> None:
         for key in keys[outcome.key]:
             board["rows"][key] = _row(outcome)
             tell(line(key, board["rows"][key], SHOWN))
@@ -161,7 +161,7 @@ def run_suite(suite: Suite, tell: Callable[[str], None] = lambda _: None) -> dic
 
     for key, row in board["rows"].items():
         tell(line(key, row, SHOWN))
-    budget = Budget(seconds=suite.seconds, each=suite.limits)
+    budget = JobBudget(seconds=suite.seconds, each=suite.limits)
     for _ in run_jobs(jobs, suite.folder, where=suite.where, budget=budget, resume=suite.resume, on_result=on_result):
         pass
     write_board(board, suite.folder, wanted)
@@ -202,7 +202,7 @@ def _options_beside(netlist: Path) -> dict[str, Any]:
     return options  # type: ignore[no-any-return]
 
 
-def _row(outcome: Outcome) -> dict[str, Any]:
+def _row(outcome: JobOutcome) -> dict[str, Any]:
     """Return the row of a finished job."""
     if outcome.status != DONE:
         return {"status": outcome.status, "error": str((outcome.error or {}).get("message", ""))[:500]}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import LayoutkitError
 from layoutkit.explore.job_process import LocalProcesses
-from layoutkit.explore.jobs import DONE, NOT_RUN, Budget, Outcome, with_files
+from layoutkit.explore.jobs import DONE, NOT_RUN, JobBudget, JobOutcome, with_files
 from layoutkit.explore.package_identity import identity
 from layoutkit.explore.run_journal import RunJournal, RunProgress
 
@@ -28,10 +28,10 @@ def run_jobs(
     folder: Path | str,
     *,
     where: Where | None = None,
-    budget: Budget | None = None,
+    budget: JobBudget | None = None,
     resume: bool = False,
-    on_result: Callable[[Outcome, RunProgress], None] = lambda _outcome, _progress: None,
-) -> Iterator[Outcome]:
+    on_result: Callable[[JobOutcome, RunProgress], None] = lambda _outcome, _progress: None,
+) -> Iterator[JobOutcome]:
     """Yield one outcome for each key as it is finished; a job whose key has come before is left out.
 
     What is done is in ``folder``: the files of each job in the folder it names, and the line of each in
@@ -49,7 +49,7 @@ def run_jobs(
     Raises:
         LayoutkitError: If the folder cannot be used, or the workplace cannot be reached.
     """
-    run = _Run(Path(folder), budget or Budget(), where or LocalProcesses(), resume)
+    run = _Run(Path(folder), budget or JobBudget(), where or LocalProcesses(), resume)
     run.progress = RunProgress(len(jobs) if isinstance(jobs, Sized) else None)
     for outcome in run.outcomes(iter(jobs)):
         run.progress.add(outcome)
@@ -62,7 +62,7 @@ class _Run:
 
     progress: RunProgress
 
-    def __init__(self, folder: Path, budget: Budget, where: Where, resume: bool) -> None:
+    def __init__(self, folder: Path, budget: JobBudget, where: Where, resume: bool) -> None:
         self.folder = folder.resolve()
         self.budget = budget
         self.where = where
@@ -72,7 +72,7 @@ class _Run:
         self.working: dict[str, Job] = {}
         self.ends_at = time.monotonic() + budget.seconds if budget.seconds is not None else None
 
-    def outcomes(self, jobs: Iterator[Job]) -> Iterator[Outcome]:
+    def outcomes(self, jobs: Iterator[Job]) -> Iterator[JobOutcome]:
         journal = RunJournal(self.folder, identity(), resume=self.resume)
         try:
             place = self.where.open(self.budget.each)
@@ -86,7 +86,7 @@ class _Run:
         finally:
             journal.close()
 
-    def _worked_off(self, jobs: Iterator[Job], place: Workplace, journal: RunJournal) -> Iterator[Outcome]:
+    def _worked_off(self, jobs: Iterator[Job], place: Workplace, journal: RunJournal) -> Iterator[JobOutcome]:
         while not (late := self._is_late()):
             yield from self._begin(jobs, place, journal)
             if not self.working:
@@ -95,13 +95,15 @@ class _Run:
                 self.progress.notes = place.notes
                 yield self._kept(outcome, journal)
         for job in list(self.working.values()) if late else ():
-            yield Outcome.unfinished(job, NOT_RUN, f"it was still working after {self.budget.seconds:g} s", "TIMEOUT")
+            yield JobOutcome.unfinished(
+                job, NOT_RUN, f"it was still working after {self.budget.seconds:g} s", "TIMEOUT"
+            )
         for left in jobs if self.progress.total is not None else ():
             if self._is_new(left):
-                rest = Outcome.unfinished(left, NOT_RUN, "the budget ended before it was begun", "TIMEOUT")
+                rest = JobOutcome.unfinished(left, NOT_RUN, "the budget ended before it was begun", "TIMEOUT")
                 yield journal.earlier.get(left.key, rest)
 
-    def _begin(self, jobs: Iterator[Job], place: Workplace, journal: RunJournal) -> Iterator[Outcome]:
+    def _begin(self, jobs: Iterator[Job], place: Workplace, journal: RunJournal) -> Iterator[JobOutcome]:
         """Begin as many jobs as there is room for; yield the outcomes of those that an earlier run did."""
         while len(self.working) < place.slots and not self._is_late():
             job = next(jobs, None)
@@ -137,7 +139,7 @@ class _Run:
         """Return the folder that a job works in."""
         return self.folder / f"{job.home}{_PART}"
 
-    def _kept(self, outcome: Outcome, journal: RunJournal) -> Outcome:
+    def _kept(self, outcome: JobOutcome, journal: RunJournal) -> JobOutcome:
         """Give the files of a job their place, then write its line."""
         job = self.working.pop(outcome.key)
         part, home = self._part(job), self.folder / job.home

@@ -19,7 +19,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, LayoutConflictError
-from layoutkit.explore.jobs import DONE, FINAL, NOT_RUN, Outcome
+from layoutkit.explore.jobs import DONE, FINAL, NOT_RUN, JobOutcome
 from layoutkit.layout.files import make_folder
 from layoutkit.layout.provenance import sha256_of
 from sturdy.file_lock import lock
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 NAME = "journal.jsonl"
 FORMAT = "layout-jobs/1"
-_FIELDS = frozenset(each.name for each in fields(Outcome))
+_FIELDS = frozenset(each.name for each in fields(JobOutcome))
 
 
 class RunJournal:
@@ -50,7 +50,7 @@ class RunJournal:
 
     def __init__(self, folder: Path, identity: Mapping[str, str], *, resume: bool) -> None:
         self.path = folder / NAME
-        self.earlier: dict[str, Outcome] = {}
+        self.earlier: dict[str, JobOutcome] = {}
         """Outcomes of an earlier run that stand, by key: their files are still as they were."""
         make_folder(folder)
         try:
@@ -83,7 +83,7 @@ class RunJournal:
         head, *lines = whole.splitlines()
         try:
             first = json.loads(head)
-            outcomes = [Outcome(**{k: v for k, v in json.loads(line).items() if k in _FIELDS}) for line in lines]
+            outcomes = [JobOutcome(**{k: v for k, v in json.loads(line).items() if k in _FIELDS}) for line in lines]
             form, made_by = first.get("format"), first.get("made_by")
         except (ValueError, TypeError, AttributeError):
             form = None
@@ -100,7 +100,7 @@ class RunJournal:
             if outcome.status in FINAL and _has_its_files(folder, outcome):
                 self.earlier[outcome.key] = replace(outcome, resumed=True)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: JobOutcome) -> None:
         """Write the line of a finished job and wait until it is on the disk."""
         self._append(outcome.to_json())
 
@@ -132,7 +132,7 @@ def described(identity: Mapping[str, str] | None) -> str:
     return ", ".join(f"{name} {value}" for name, value in (identity or {}).items()) or "an unknown version"
 
 
-def _has_its_files(folder: Path, outcome: Outcome) -> bool:
+def _has_its_files(folder: Path, outcome: JobOutcome) -> bool:
     home = folder / outcome.folder
     return outcome.status != DONE or all(sha256_of(home / name) == sha for name, sha in outcome.files.items())
 
@@ -163,7 +163,7 @@ class RunProgress:
         self._begun = time.monotonic()
         self._ends: deque[float] = deque(maxlen=_RECENT)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: JobOutcome) -> None:
         """Count an outcome."""
         self.counts[outcome.status] += 1
         if outcome.resumed:

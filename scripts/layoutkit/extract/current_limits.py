@@ -26,7 +26,7 @@ from layoutkit.extract.single_cuts import WholeLayout, single_places
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from layoutkit.extract.metal_mesh import Link, Mesh
+    from layoutkit.extract.metal_mesh import Mesh, MeshLink
     from layoutkit.technology import Technology
 
 
@@ -342,7 +342,7 @@ class _Judge:
 
 def largest_flow(
     mesh: Mesh, limits: Sequence[float | None], ends: tuple[Sequence[End], Sequence[End]], amount: float
-) -> tuple[float, list[tuple[Link, float]]]:
+) -> tuple[float, list[tuple[MeshLink, float]]]:
     """Return what a mesh carries from one group of cells to another, and the links that limit it. [mA]
 
     Args:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.extract.surroundings import Surroundings
+    from layoutkit.extract.surroundings import ChannelSurroundings
     from layoutkit.technology import Technology
     from layoutkit.technology.device_kinds import DeviceKind
 
@@ -60,7 +60,7 @@ class SourceDrain(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Finger:
+class DrawnFinger:
     """One channel, resistor bar or plate: its device, size [um], nets by terminal and the device text on it, if any.
 
     A channel also has its share of source and drain, by terminal, and its distances to edges and neighbours.
@@ -74,7 +74,7 @@ class Finger:
     place: Point
     text: str | None
     junctions: Mapping[str, SourceDrain] = field(default_factory=dict)
-    around: Surroundings | None = None
+    around: ChannelSurroundings | None = None
 
     @property
     def key(self) -> FoldKey[int]:
@@ -90,7 +90,7 @@ class ExtractedDevice:
     device: str
     w_um: float
     l_um: float
-    fingers: tuple[Finger, ...]
+    fingers: tuple[DrawnFinger, ...]
     nets: Mapping[str, int]
 
     @property
@@ -181,7 +181,7 @@ class Extraction:
     cell_name: str
     technology: Technology
     devices: tuple[ExtractedDevice, ...]
-    dummies: tuple[Finger, ...]
+    dummies: tuple[DrawnFinger, ...]
     nets: dict[int, LayoutNet]
     labels_off_metal: tuple[Label, ...]
     soft_connections: tuple[SoftConnection, ...]
@@ -198,7 +198,7 @@ class Extraction:
         return replace(self, devices=devices)
 
     @cached_property
-    def fingers(self) -> tuple[Finger, ...]:
+    def fingers(self) -> tuple[DrawnFinger, ...]:
         """All fingers, dummies last."""
         return (*(finger for device in self.devices for finger in device.fingers), *self.dummies)
 

@@ -22,9 +22,9 @@ from layoutkit.extract.connectivity import (
     read_layers,
 )
 from layoutkit.extract.extracted import (
+    DrawnFinger,
     ExtractedDevice,
     Extraction,
-    Finger,
     Label,
     LayoutNet,
     Point,
@@ -33,7 +33,7 @@ from layoutkit.extract.extracted import (
 )
 from layoutkit.extract.folding import FoldKey, dummies, dummy_strings, fold_series, loops, unnamed_off_fingers
 from layoutkit.extract.passive_devices import RECIPES, extract_passives, size_of
-from layoutkit.extract.surroundings import Surroundings, surroundings
+from layoutkit.extract.surroundings import ChannelSurroundings, surroundings
 from layoutkit.extract.wells_and_bodies import metal_nets, soft_connections, unmeasured
 from layoutkit.layout.cells import check_flat_size
 from layoutkit.layout.drawn_layers import coverage
@@ -109,7 +109,7 @@ def _covers_without_effect(cell: kdb.Cell, technology: Technology) -> set[tuple[
     return {technology.spec(name).gds for name in covers if region(name).outside(deep).count() == region(name).count()}
 
 
-def _surroundings(layers: ElectricalLayers, dbu_um: float) -> dict[Point, Surroundings]:
+def _surroundings(layers: ElectricalLayers, dbu_um: float) -> dict[Point, ChannelSurroundings]:
     """Return the distances of each channel, by its centre; call it before extraction of devices changes the regions."""
     channels = [channel for _, region in sorted(layers.gates.items()) for channel in region.each()]
     found = surroundings(channels, layers.diffusion, layers.conducting["nwell"], dbu_um)
@@ -161,7 +161,7 @@ class _Reading:
         technology: Technology,
         layers: ElectricalLayers,
         texts: list[tuple[str, kdb.Point]],
-        around: Mapping[Point, Surroundings],
+        around: Mapping[Point, ChannelSurroundings],
     ) -> None:
         self.lvs = lvs
         self.technology = technology
@@ -207,7 +207,7 @@ class _Reading:
     def _index(self, layer: str) -> int:
         return int(self.lvs.layer_index(self.lvs.texts_by_name(layer)))
 
-    def fingers(self) -> list[Finger]:
+    def fingers(self) -> list[DrawnFinger]:
         """Return all channels in the order of the circuit's devices."""
         if self.circuit is None:
             return []
@@ -227,7 +227,7 @@ class _Reading:
                 self.untied.append((kind.name, place, "its source, drain and body are not one net"))
             w_um, l_um = size_of(device)
             found.append(
-                Finger(
+                DrawnFinger(
                     device=device_class.name,
                     kind=kind,
                     w_um=w_um,
@@ -254,7 +254,7 @@ class _Reading:
         self.lvs.netlist().combine_devices()
 
     def named(
-        self, labels: dict[int, tuple[Label, ...]], devices: tuple[ExtractedDevice, ...], apart: tuple[Finger, ...]
+        self, labels: dict[int, tuple[Label, ...]], devices: tuple[ExtractedDevice, ...], apart: tuple[DrawnFinger, ...]
     ) -> dict[int, LayoutNet]:
         """Return the nets that have a label, a device or a dummy, each with a name of its own."""
         terminals: dict[int, list[tuple[int, str]]] = {}
@@ -331,7 +331,7 @@ def _junctions(device: kdb.Device) -> dict[str, SourceDrain]:
     }
 
 
-def combined(fingers: Sequence[Finger], dbu: float, apart: Collection[int] = ()) -> tuple[ExtractedDevice, ...]:
+def combined(fingers: Sequence[DrawnFinger], dbu: float, apart: Collection[int] = ()) -> tuple[ExtractedDevice, ...]:
     """Return the fingers combined where they are in parallel and of one length, sorted by place.
 
     Args:
@@ -339,7 +339,7 @@ def combined(fingers: Sequence[Finger], dbu: float, apart: Collection[int] = ())
         dbu: Database unit. [um]
         apart: Indexes of fingers that stay as they are.
     """
-    groups: dict[tuple[FoldKey[int], int, int], list[Finger]] = {}
+    groups: dict[tuple[FoldKey[int], int, int], list[DrawnFinger]] = {}
     for index in sorted(range(len(fingers)), key=lambda each: _by_place(fingers[each])):
         finger, own = fingers[index], index if index in apart else -1
         groups.setdefault((finger.key, round(finger.l_um / dbu), own), []).append(finger)
@@ -357,11 +357,11 @@ def combined(fingers: Sequence[Finger], dbu: float, apart: Collection[int] = ())
     )
 
 
-def _by_place(finger: Finger) -> tuple[Point, str]:
+def _by_place(finger: DrawnFinger) -> tuple[Point, str]:
     return finger.place, finger.device
 
 
-def _device_names(groups: list[list[Finger]]) -> list[str]:
+def _device_names(groups: list[list[DrawnFinger]]) -> list[str]:
     """Return one name per group: the device texts on it where there are any, else a letter and a number."""
     names: list[str] = []
     used: set[str] = set()

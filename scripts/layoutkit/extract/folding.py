@@ -59,7 +59,7 @@ class Labelled(Connected, Protocol):
         """The text on it."""
 
 
-class Measured(Connected, Protocol):
+class SizedDevice(Connected, Protocol):
     """A device of a known size."""
 
     @property
@@ -79,7 +79,7 @@ class Measured(Connected, Protocol):
         """What it has in common with devices in parallel to it."""
 
 
-class Foldable(Measured, Protocol):
+class Foldable(SizedDevice, Protocol):
     """A device that can be folded with others: a dataclass, so that its nets can be renamed."""
 
     def in_series(self, other: Any, nets: Mapping[str, Any]) -> Any:
@@ -116,7 +116,7 @@ def fold_series(devices: Sequence[Part], named: Collection[Any], how: str = "len
         parts = folded
 
 
-def loops(parts: Sequence[Measured], named: Collection[Any]) -> set[int]:
+def loops(parts: Sequence[SizedDevice], named: Collection[Any]) -> set[int]:
     """Return the indexes of resistors that are one of two in a string that begins and ends on one net."""
     inner = _inner_nets(parts, "lengths", named)
     return {
@@ -247,7 +247,7 @@ def _chained(parts: list[Part], how: str, named: Collection[Any]) -> list[Part]:
     return [part for part in found if part is not None]
 
 
-def _alike(one: Measured, other: Measured) -> bool:
+def _alike(one: SizedDevice, other: SizedDevice) -> bool:
     """Whether two parts in series are one: of one type and width, on the same nets but for their ends."""
 
     def beside(part: Connected) -> dict[str, Any]:

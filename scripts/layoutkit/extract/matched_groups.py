@@ -20,15 +20,15 @@ import klayout.db as kdb
 from layoutkit.errors import DeviceNotFoundError
 from layoutkit.extract.extracted import SourceDrain, latched_nets
 from layoutkit.extract.mirror_image import mirror_image
-from layoutkit.extract.predicted_offset import Measured, predicted_offset
+from layoutkit.extract.predicted_offset import MeasuredDevice, predicted_offset
 from layoutkit.extract.surroundings import equivalent_distances
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from layoutkit.extract.extracted import Extraction, Finger
+    from layoutkit.extract.extracted import DrawnFinger, Extraction
     from layoutkit.extract.strap_loss import FingerLoss
-    from layoutkit.extract.surroundings import Surroundings
+    from layoutkit.extract.surroundings import ChannelSurroundings
     from layoutkit.technology import DeviceSpec
 
 EQUAL_AREAS_PERCENT = 1.0
@@ -67,8 +67,8 @@ class MatchingReport:
         self.straps = {str(finger.box): finger for finger in straps}
         self.cell = cell
         self.dbu_um = cell.layout().dbu
-        self.fingers: dict[str, list[Finger]] = {}
-        self.on_diffusion: dict[int, list[tuple[Surroundings, Finger]]] = {}
+        self.fingers: dict[str, list[DrawnFinger]] = {}
+        self.on_diffusion: dict[int, list[tuple[ChannelSurroundings, DrawnFinger]]] = {}
         for finger in extraction.fingers:
             if finger.around is None:
                 continue
@@ -113,7 +113,7 @@ class MatchingReport:
             ],
         }
 
-    def _beside(self, parts: Mapping[str, _Part]) -> list[tuple[Surroundings, Finger]]:
+    def _beside(self, parts: Mapping[str, _Part]) -> list[tuple[ChannelSurroundings, DrawnFinger]]:
         """Return all channels on the diffusions of a group."""
         numbers = sorted({place.diffusion for part in parts.values() for place in part.places})
         return [entry for number in numbers for entry in self.on_diffusion[number]]
@@ -227,7 +227,7 @@ class MatchingReport:
         mirror = len({part.nets["g"] for part in parts}) == 1
         drains = [roles.drain[part.name] for part in parts]
         measured = [
-            Measured(
+            MeasuredDevice(
                 id=part.name,
                 width_um=part.fingers[0].w_um,
                 total_width_um=part.w_um,
@@ -276,10 +276,10 @@ class _Part:
     """The fingers of one device of a group."""
 
     name: str
-    fingers: Sequence[Finger]
+    fingers: Sequence[DrawnFinger]
 
     @cached_property
-    def places(self) -> list[Surroundings]:
+    def places(self) -> list[ChannelSurroundings]:
         return [finger.around for finger in self.fingers if finger.around is not None]
 
     @property

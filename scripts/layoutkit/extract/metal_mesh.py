@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Rect = tuple[int, int, int, int]
 
 
-class Link(NamedTuple):
+class MeshLink(NamedTuple):
     """What joins two cells: an edge of ``width`` [dbu] and ``squares``, or ``cuts`` between two conductors.
 
     ``name`` is the conductor's or the cut's, ``box`` where it is, ``wire_width`` the whole width of the wire [dbu],
@@ -56,7 +56,7 @@ class Mesh:
     """
 
     cells: list[tuple[str, Rect]] = field(default_factory=list)
-    links: list[Link] = field(default_factory=list)
+    links: list[MeshLink] = field(default_factory=list)
     slabs: dict[str, _Slabs] = field(default_factory=dict)
 
     def at(self, conductor: str, x: float, y: float) -> int | None:
@@ -103,7 +103,7 @@ def mesh_of(
             x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
             one, other = mesh.at(below, x, y), mesh.at(above, x, y)
             if one is not None and other is not None:
-                mesh.links.append(Link(one, other, cut.name, box))
+                mesh.links.append(MeshLink(one, other, cut.name, box))
     return mesh
 
 
@@ -218,7 +218,7 @@ class _Slabs:
                 if b == c:
                     squares = (d - a) / 2 / (high - low)
                     wire = min(self._thickness(row, b - 1), self._thickness(row, b + 1)) if self.longest else 0
-                    mesh.links.append(Link(one, other, name, (b, low, b, high), high - low, squares, wire))
+                    mesh.links.append(MeshLink(one, other, name, (b, low, b, high), high - low, squares, wire))
             if row + 1 < len(self.rows):
                 self._link_upwards(mesh, name, row, spans)
 
@@ -235,7 +235,7 @@ class _Slabs:
                 left, right = max(a, c), min(b, d)
                 wire = min(_span_at(spans[row], left), _span_at(spans[row + 1], left)) if self.longest else 0
                 mesh.links.append(
-                    Link(one, other, name, (left, y, right, y), right - left, distance / (right - left), wire)
+                    MeshLink(one, other, name, (left, y, right, y), right - left, distance / (right - left), wire)
                 )
 
     def _thickness(self, row: int, x: int) -> int:

@@ -47,7 +47,7 @@ STRAP_SOURCE = "resistances measured in the layout; alpha-power law (Sakurai, Ne
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredDevice:
     """What the offset of one device depends on.
 
     Attributes:
@@ -78,7 +78,7 @@ class _Offset:
     """Contributions of one set of devices, the first of which is the reference."""
 
     spec: DeviceSpec
-    devices: Sequence[Measured]
+    devices: Sequence[MeasuredDevice]
     mirror: bool
     clocked: bool
     apart_um: float
@@ -132,7 +132,7 @@ class _Offset:
             **{name: text for name in ("uncertain", "note") if (text := getattr(data.stress, name))},
         )
 
-    def _shifts(self, device: Measured, stress: Stress) -> tuple[float, float]:
+    def _shifts(self, device: MeasuredDevice, stress: Stress) -> tuple[float, float]:
         """Return how far threshold [mV] and mobility [1] of a device are from those of the reference."""
         reference = self.devices[0]
         sign = 1 if self.spec.type == "nmos" else -1
@@ -173,7 +173,7 @@ class _Offset:
     def _same_fingers(self) -> bool:
         return len({(each.width_um, each.length_um) for each in self.devices}) == 1
 
-    def _strap_loss(self, device: Measured) -> float | None:
+    def _strap_loss(self, device: MeasuredDevice) -> float | None:
         """Return the part of a finger's current that its metal costs at the assumed overdrive voltage."""
         source, drain, supply = device.strap_source_ohm, device.strap_drain_ohm, self.spec.supply_v
         if source is None or drain is None or device.saturation_ma is None or not supply:
@@ -195,7 +195,7 @@ class _Offset:
 
 
 def predicted_offset(
-    spec: DeviceSpec, devices: Sequence[Measured], *, mirror: bool, clocked: bool, apart_um: float = 0.0
+    spec: DeviceSpec, devices: Sequence[MeasuredDevice], *, mirror: bool, clocked: bool, apart_um: float = 0.0
 ) -> dict[str, Any]:
     """Return the offset of the devices from the first of them, as JSON data.
 

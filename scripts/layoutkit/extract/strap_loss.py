@@ -35,7 +35,7 @@ DRAIN_SLOPE = 0.2
 """The same per drain voltage, for an output conductance of 0.2 Idsat / VDD."""
 
 
-class Column(NamedTuple):
+class StrapColumn(NamedTuple):
     """One source or drain: resistance from its contacts to its rail [ohm], and the share of its height with a strap."""
 
     ohm: float | None
@@ -57,8 +57,8 @@ class FingerLoss:
 
     device: str
     box: kdb.Box
-    left: Column
-    right: Column
+    left: StrapColumn
+    right: StrapColumn
     loss: float | None
 
 
@@ -136,14 +136,14 @@ class _Straps:
         inside = kdb.Region(probe)
         return next((each for each in self.sides.touching(probe) if not (inside & kdb.Region(each)).is_empty()), None)
 
-    def _column(self, finger: kdb.Box, piece: kdb.Polygon) -> Column:
+    def _column(self, finger: kdb.Box, piece: kdb.Polygon) -> StrapColumn:
         """Return the column of one source or drain, with the current of all channels that share it."""
         key = str(piece)
         if key not in self.known:
             self.known[key] = self._measured(piece)
         ohm, covered = self.known[key]
         shared = sum(1 for channel in self.channels.touching(piece.bbox()) if piece.touches(channel.bbox()))
-        return Column(None if ohm is None else ohm * max(1, shared), min(1.0, covered / finger.height()))
+        return StrapColumn(None if ohm is None else ohm * max(1, shared), min(1.0, covered / finger.height()))
 
     def _measured(self, piece: kdb.Polygon) -> tuple[float | None, float]:
         """Return the resistance from the contacts of a source or drain to its rail, and the height of its strap."""
@@ -227,7 +227,7 @@ class _Straps:
         feeds = [cell for cell in found if cell is not None]
         return mean_resistance(ladder(mesh, technology), grounded, feeds)
 
-    def _loss(self, box: kdb.Box, left: Column, right: Column) -> float | None:
+    def _loss(self, box: kdb.Box, left: StrapColumn, right: StrapColumn) -> float | None:
         spec = self._flavour(box)
         if spec is None or not spec.saturation_ma_um or not spec.supply_v or left.ohm is None or right.ohm is None:
             return None

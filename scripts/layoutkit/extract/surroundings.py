@@ -35,7 +35,7 @@ _UPWARDS = kdb.Trans(kdb.Trans.R270)
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ChannelSurroundings:
     """Distances from one channel to the ends of its diffusion, to its neighbours and to the nearest well.
 
     Attributes:
@@ -65,7 +65,7 @@ class Surroundings:
 
 def surroundings(
     channels: Sequence[kdb.Polygon], diffusion: kdb.Region, nwell: kdb.Region, dbu_um: float
-) -> dict[kdb.Box, Surroundings]:
+) -> dict[kdb.Box, ChannelSurroundings]:
     """Return the distances of each channel, by its box.
 
     The cost grows with the channels and the corners of the diffusions that they cross, times a logarithm.
@@ -90,7 +90,7 @@ def surroundings(
         gaps = rows.gaps(list(ends))
         for box, (left, right) in ends.items():
             before, after = gaps[box]
-            measured[box] = Surroundings(
+            measured[box] = ChannelSurroundings(
                 box=box,
                 vertical=ends is upwards,
                 sa_um=_rounded(left * dbu_um),
@@ -226,14 +226,14 @@ class ModelDistances(NamedTuple):
     sd_um: float
 
 
-def equivalent_distances(places: Sequence[Surroundings], length_um: float) -> tuple[float, float]:
+def equivalent_distances(places: Sequence[ChannelSurroundings], length_um: float) -> tuple[float, float]:
     """Return the ``sa`` and ``sb`` of one channel under the mean stress of several: ``1/(sa + L/2)`` is their mean."""
     half = length_um / 2
     means = [sum(1 / (getattr(each, name) + half) for each in places) / len(places) for name in ("sa_um", "sb_um")]
     return _rounded(1 / means[0] - half), _rounded(1 / means[1] - half)
 
 
-def model_distances(places: Sequence[Surroundings], length_um: float) -> ModelDistances:
+def model_distances(places: Sequence[ChannelSurroundings], length_um: float) -> ModelDistances:
     """Return the distances with which a model computes the mean stress of the channels at ``places``.
 
     ``sd`` is the mean distance between neighbouring channels. Channels that are nearer to the ends than one row allows,

@@ -572,10 +572,10 @@ class _Job:
     def _view(self) -> dict[str, Any]:
         from layoutkit.flow.build_page import build_page
         from layoutkit.view.markers import markers_at
-        from layoutkit.view.render import View, render, save
+        from layoutkit.view.render import ViewOptions, render, save
 
         markers = markers_at(self.record.entry("drc").report["drc"]["violations"])
-        view = View(width=PICTURE_SIDE, height=PICTURE_SIDE)
+        view = ViewOptions(width=PICTURE_SIDE, height=PICTURE_SIDE)
         picture = render(self.cell, self.technology, view, markers)
         save(picture, self.workspace.path(FILES["png"]), self._sources("layout"))
         report = {name: part for entry in self.record.entries for name, part in entry.report.items()}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.circuit.circuit import Circuit
-    from layoutkit.extract.extracted import Extraction, Finger, Point
+    from layoutkit.extract.extracted import DrawnFinger, Extraction, Point
     from layoutkit.lvs.lvs_result import LvsResult
 
 DIFFUSIONS = {"n_sd": "active", "p_sd": "active", "n_tap": "tap", "p_tap": "tap"}
@@ -88,7 +88,7 @@ def _devices(result: LvsResult, circuit: Circuit, names: Mapping[int, str]) -> l
     given = {device.id: dict(device.terminals) for device in circuit.devices}
     found: dict[str, dict[str, Any]] = {}
 
-    def add(name: str, kind: str, finger: Finger) -> None:
+    def add(name: str, kind: str, finger: DrawnFinger) -> None:
         drawn = {terminal: names.get(net, "") for terminal, net in sorted(finger.nets.items())} if name else {}
         entry = found.setdefault(name, {"name": name, "is": kind, "nets": given.get(name, drawn), "boxes": []})
         entry["boxes"] += boxes.get(finger.place, [])

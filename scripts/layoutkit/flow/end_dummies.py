@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 
 from layoutkit.draw.group_plan import JUNCTIONS_ALIKE, STRESS_ALIKE
 from layoutkit.draw.mos import DUMMY_LENGTH_UM
-from layoutkit.extract.predicted_offset import Measured, predicted_offset
+from layoutkit.extract.predicted_offset import MeasuredDevice, predicted_offset
 from layoutkit.flow.groups import SWITCHES
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _judged(technology: Technology, group: Group, plan: GroupPlan) -> _Judged:
     if figures.open_ends > 0 and devices[0].length <= technology.to_dbu(DUMMY_LENGTH_UM):
         unequal.append(f"the devices differ by {figures.open_ends:.0%} in gate edges at the ends of rows")
     measured = [
-        Measured(
+        MeasuredDevice(
             id=each.id,
             width_um=technology.to_um(each.finger_width),
             total_width_um=technology.to_um(each.width),

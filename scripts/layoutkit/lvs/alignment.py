@@ -32,7 +32,7 @@ Surroundings = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
-class Group:
+class ParallelGroup:
     """Devices in parallel, of one side."""
 
     device: str
@@ -46,20 +46,20 @@ class Group:
 
 
 @dataclass
-class Alignment:
+class NetAlignment:
     """Pairs of groups, and for every pair of nets the terminals and labels that support it."""
 
-    pairs: list[tuple[Group, Group]] = field(default_factory=list)
-    undrawn: list[Group] = field(default_factory=list)
-    unasked: list[Group] = field(default_factory=list)
+    pairs: list[tuple[ParallelGroup, ParallelGroup]] = field(default_factory=list)
+    undrawn: list[ParallelGroup] = field(default_factory=list)
+    unasked: list[ParallelGroup] = field(default_factory=list)
     votes: dict[tuple[int, str], list[str]] = field(default_factory=dict)
     main: dict[int, str] = field(default_factory=dict)
 
 
-def drawn_groups(groups: Mapping[FoldKey[int], Sequence[ExtractedDevice]]) -> list[Group]:
+def drawn_groups(groups: Mapping[FoldKey[int], Sequence[ExtractedDevice]]) -> list[ParallelGroup]:
     """Return the layout's transistor groups."""
     return [
-        Group(
+        ParallelGroup(
             device=members[0].device,
             kind=members[0].kind,
             nets=members[0].nets,
@@ -73,13 +73,13 @@ def drawn_groups(groups: Mapping[FoldKey[int], Sequence[ExtractedDevice]]) -> li
     ]
 
 
-def asked_groups(reference: Reference) -> list[Group]:
+def asked_groups(reference: Reference) -> list[ParallelGroup]:
     """Return the netlist's transistor groups."""
     return [_asked(members) for members in reference.groups.values()]
 
 
-def _asked(members: Sequence[ReferenceDevice]) -> Group:
-    return Group(
+def _asked(members: Sequence[ReferenceDevice]) -> ParallelGroup:
+    return ParallelGroup(
         device=members[0].device,
         kind=members[0].kind,
         nets=members[0].nets,
@@ -91,8 +91,11 @@ def _asked(members: Sequence[ReferenceDevice]) -> Group:
 
 
 def align(
-    drawn: Sequence[Group], expected: Sequence[Group], types: Mapping[str, str], claims: Iterable[tuple[int, str]]
-) -> Alignment:
+    drawn: Sequence[ParallelGroup],
+    expected: Sequence[ParallelGroup],
+    types: Mapping[str, str],
+    claims: Iterable[tuple[int, str]],
+) -> NetAlignment:
     """Return the most likely pairs.
 
     Args:
@@ -108,7 +111,11 @@ def align(
 
 class _Search:
     def __init__(
-        self, drawn: Sequence[Group], expected: Sequence[Group], types: Mapping[str, str], claims: list[tuple[int, str]]
+        self,
+        drawn: Sequence[ParallelGroup],
+        expected: Sequence[ParallelGroup],
+        types: Mapping[str, str],
+        claims: list[tuple[int, str]],
     ) -> None:
         self.drawn, self.expected, self.types, self.claims = drawn, expected, types, claims
         self.known: dict[int, str] = {}
@@ -212,9 +219,9 @@ class _Search:
             return -0.7
         return 0.3 * _overlap(self._around_net[net], self._around_name[name])
 
-    def result(self) -> Alignment:
+    def result(self) -> NetAlignment:
         """Return the pairs with the votes of their terminals, source and drain turned to agree with the majority."""
-        found = Alignment(pairs=[(self.drawn[i], self.expected[j]) for i, j in self.pairs])
+        found = NetAlignment(pairs=[(self.drawn[i], self.expected[j]) for i, j in self.pairs])
         paired_drawn, paired_expected = {i for i, _ in self.pairs}, {j for _, j in self.pairs}
         found.unasked = [group for i, group in enumerate(self.drawn) if i not in paired_drawn]
         found.undrawn = [group for j, group in enumerate(self.expected) if j not in paired_expected]
@@ -235,7 +242,7 @@ class _Search:
         return votes
 
 
-def _surroundings(groups: Sequence[Group], types: Mapping[str, str]) -> dict[Any, Surroundings]:
+def _surroundings(groups: Sequence[ParallelGroup], types: Mapping[str, str]) -> dict[Any, Surroundings]:
     """Return for every net which kinds of terminals meet it, and how many."""
     found: dict[Any, Counter[str]] = {}
     for group in groups:
@@ -245,12 +252,12 @@ def _surroundings(groups: Sequence[Group], types: Mapping[str, str]) -> dict[Any
     return {net: tuple(sorted(counts.items())) for net, counts in found.items()}
 
 
-def _beside_ends(one: Group, other: Group) -> list[str]:
+def _beside_ends(one: ParallelGroup, other: ParallelGroup) -> list[str]:
     """Return the terminals of two groups of one kind that are none of their ends."""
     return [t for t in one.kind.all_terminals if t not in one.kind.ends and t in one.nets and t in other.nets]
 
 
-def _groups_by_net(groups: Sequence[Group]) -> dict[Any, set[int]]:
+def _groups_by_net(groups: Sequence[ParallelGroup]) -> dict[Any, set[int]]:
     found: dict[Any, set[int]] = {}
     for index, group in enumerate(groups):
         for net in group.nets.values():

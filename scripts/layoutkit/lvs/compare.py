@@ -28,7 +28,7 @@ from layoutkit.extract.folding import fold_series
 from layoutkit.extract.passive_devices import RECIPES
 from layoutkit.lvs.explanation import explain, unexplained
 from layoutkit.lvs.labels import Labelling, is_bare_well, labelling, missing_ports
-from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsResult, Mismatch, at, fingers_text
+from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsMismatch, LvsResult, at, fingers_text
 from layoutkit.lvs.matching import Matcher, Pairing
 from layoutkit.lvs.off_transistors import other_readings
 from layoutkit.lvs.reference import Reference, ReferenceDevice, reference_of
@@ -134,7 +134,7 @@ class _Comparison:
         self.matcher = Matcher(extraction, reference, tolerance)
         self.pairing: Pairing | None = None
         self.proven = False  # the pairing holds under all labels
-        self.found: list[Mismatch] = []
+        self.found: list[LvsMismatch] = []
         self.untied: list[str] = []  # ports that are wells without taps and labels
 
     def run(self) -> None:
@@ -184,7 +184,7 @@ class _Comparison:
                 kept[net] = name
         return pairing
 
-    def _exchanged_ports(self, pairing: Pairing) -> list[Mismatch]:
+    def _exchanged_ports(self, pairing: Pairing) -> list[LvsMismatch]:
         wrong = {
             name: (net, pairing.nets[net])
             for net, name in sorted(self.labels.pins.items())
@@ -200,7 +200,7 @@ class _Comparison:
             devices = sorted({end.split(".")[0] for port in (name, really) for end in self._terminals(port)})
             first = f"Ports {name} and {really} are exchanged" if back else f"The label {name} is on net {really}"
             found.append(
-                Mismatch(
+                LvsMismatch(
                     "swapped_ports",
                     f"{first}: the layout's net labelled {name}{at(place)} connects {listed(self._terminals(really))}, "
                     f"the netlist's {name} connects {listed(self._terminals(name))}",
@@ -211,14 +211,14 @@ class _Comparison:
             )
         return found
 
-    def _crossed(self, exchanged: list[Mismatch]) -> list[Mismatch]:
+    def _crossed(self, exchanged: list[LvsMismatch]) -> list[LvsMismatch]:
         """Return exchanged ports as exchanged wires where device texts say which transistor is which."""
         if not any(finger.text for finger in self.extraction.fingers):
             return exchanged
         found = explain(self.extraction, self.reference, self.labels, self.tolerance)
         return found if all(mismatch.kind == "swapped_nets" for mismatch in found) else exchanged
 
-    def _labels_apart(self, pairing: Pairing) -> list[Mismatch]:
+    def _labels_apart(self, pairing: Pairing) -> list[LvsMismatch]:
         """Return the labels on metal that reaches no transistor, while their net has some elsewhere."""
         nets = {name: net for net, name in pairing.nets.items()}
         found = []
@@ -231,7 +231,7 @@ class _Comparison:
                 f"{listed(self._terminals(name))} is{at(rest)}"
             )
             cause = "a wire or via to the pin is missing, or the label is on the wrong shape"
-            found.append(Mismatch("open", message, cause, (name,), ((name, label), (name, rest))))
+            found.append(LvsMismatch("open", message, cause, (name,), ((name, label), (name, rest))))
         return found
 
     def _terminals(self, net: str) -> list[str]:
@@ -243,7 +243,7 @@ class _Comparison:
         ]
         return found or ["nothing"]
 
-    def _soft_connections(self) -> list[Mismatch]:
+    def _soft_connections(self) -> list[LvsMismatch]:
         """Return the nets that only wells or substrate join; those with two names are reported as shorts."""
         claimed: dict[int, set[str]] = {}
         for net, claim in self.labels.claims:
@@ -257,7 +257,7 @@ class _Comparison:
             name: str | None = names[0] if names else paired.get(soft.net)
             pieces = listed(f"{text}{at(place)}" for text, place in soft.pieces)
             found.append(
-                Mismatch(
+                LvsMismatch(
                     "open",
                     f"Net {name or self.extraction.nets[soft.net].name} is open: nothing but a well or the substrate "
                     f"joins {len(soft.pieces)} pieces of it: {pieces}",
@@ -268,7 +268,7 @@ class _Comparison:
             )
         return found
 
-    def _missing_dummies(self, pairing: Pairing) -> list[Mismatch]:
+    def _missing_dummies(self, pairing: Pairing) -> list[LvsMismatch]:
         """Return the netlist's dummies that the layout lacks; more dummies than in the netlist are no fault."""
         drawn: dict[tuple[str, str, str, float], float] = {}
         for finger in self.extraction.dummies:
@@ -294,7 +294,7 @@ class _Comparison:
                     f"Dummies {listed(ids)} ({key[0]}, tied to {key[2]}, W {goal:g} um, L {key[3]:g} um) are in the "
                     f"netlist, the layout has W {width:g} um of them"
                 )
-                found.append(Mismatch("missing_device", message, "dummy transistors were not drawn", ids))
+                found.append(LvsMismatch("missing_device", message, "dummy transistors were not drawn", ids))
         return found
 
     def result(self) -> LvsResult:
@@ -332,9 +332,9 @@ class _Comparison:
         ]
 
 
-def _different(found: list[Mismatch]) -> list[Mismatch]:
+def _different(found: list[LvsMismatch]) -> list[LvsMismatch]:
     """Return ``found`` without repetitions: labels and devices may show the same short or open."""
-    kept: dict[tuple[str, str, frozenset[str]], Mismatch] = {}
+    kept: dict[tuple[str, str, frozenset[str]], LvsMismatch] = {}
     for mismatch in found:
         told_twice = mismatch.kind in {"short", "open"}
         text = "" if told_twice else mismatch.message
@@ -342,10 +342,10 @@ def _different(found: list[Mismatch]) -> list[Mismatch]:
     return list(kept.values())
 
 
-def _ignored(extraction: Extraction) -> list[Mismatch]:
+def _ignored(extraction: Extraction) -> list[LvsMismatch]:
     """Return the shapes that look like devices but are none."""
     return [
-        Mismatch(
+        LvsMismatch(
             "unrecognised_device",
             f"{recipe.none_made.format(place=at(place), technology=extraction.technology.name)}: {reason}",
             recipe.cause,
@@ -358,10 +358,10 @@ def _ignored(extraction: Extraction) -> list[Mismatch]:
     ]
 
 
-def _unmeasured(extraction: Extraction) -> list[Mismatch]:
+def _unmeasured(extraction: Extraction) -> list[LvsMismatch]:
     """Return the devices whose W and L in the layout mean nothing, whatever the netlist says."""
     return [
-        Mismatch(
+        LvsMismatch(
             "wrong_parameter",
             f"The {device}{at(place)} has no W and L that could be compared: {reason}",
             "a notch, bulge or branch: what makes a device is a rectangle or a strip of one width",
@@ -376,16 +376,16 @@ def _untied(port: str) -> str:
     return f"port {port} has no label: it is a well without taps, found by the devices in it, and is tied elsewhere"
 
 
-def _nothing() -> Mismatch:
-    return Mismatch(
+def _nothing() -> LvsMismatch:
+    return LvsMismatch(
         "nothing_compared",
         "Neither the layout nor the netlist holds a transistor or a port, so nothing was compared",
         "the wrong cell or the wrong netlist",
     )
 
 
-def _undecided() -> Mismatch:
-    return Mismatch(
+def _undecided() -> LvsMismatch:
+    return LvsMismatch(
         "net_mismatch",
         "Not decided: the circuits are so symmetric that no pairing of nets was found or excluded in reasonable time",
         "label more nets in the layout; every label that names a net of the netlist shortens the search",

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import listed
-from layoutkit.lvs.alignment import GROUP_LIMIT, Alignment, Group, align, asked_groups, drawn_groups
-from layoutkit.lvs.lvs_result import Mismatch, at
+from layoutkit.lvs.alignment import GROUP_LIMIT, NetAlignment, ParallelGroup, align, asked_groups, drawn_groups
+from layoutkit.lvs.lvs_result import LvsMismatch, at
 from layoutkit.lvs.matching import group_mismatches, layout_groups
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from layoutkit.lvs.reference import Reference
 
 
-def explain(extraction: Extraction, reference: Reference, labels: Labelling, tolerance: float | None) -> list[Mismatch]:
+def explain(
+    extraction: Extraction, reference: Reference, labels: Labelling, tolerance: float | None
+) -> list[LvsMismatch]:
     """Return what differs between two circuits that are known to differ; never nothing."""
     groups = layout_groups(extraction)
     if max(len(groups), len(reference.groups)) > GROUP_LIMIT:
@@ -41,9 +43,9 @@ def explain(extraction: Extraction, reference: Reference, labels: Labelling, tol
     return found or [unexplained(extraction, reference)]
 
 
-def unexplained(extraction: Extraction, reference: Reference) -> Mismatch:
+def unexplained(extraction: Extraction, reference: Reference) -> LvsMismatch:
     """Return the mismatch for circuits whose difference has no explanation."""
-    return Mismatch(
+    return LvsMismatch(
         "net_mismatch",
         f"The circuits differ in how transistors are connected; layout: {len(extraction.devices)} devices on "
         f"{len(extraction.nets)} nets, netlist: {len(reference.devices)} devices on {len(reference.nets)} nets",
@@ -52,14 +54,14 @@ def unexplained(extraction: Extraction, reference: Reference) -> Mismatch:
 
 
 class _Explanation:
-    def __init__(self, extraction: Extraction, alignment: Alignment) -> None:
+    def __init__(self, extraction: Extraction, alignment: NetAlignment) -> None:
         self.extraction = extraction
         self.votes, self.main = alignment.votes, alignment.main
         self.alignment = alignment
         self.net_of = {name: net for net, name in self.main.items()}
         self.faults = [pair for pair in sorted(self.votes) if self.main.get(pair[0]) != pair[1]]
 
-    def devices(self) -> list[Mismatch]:
+    def devices(self) -> list[LvsMismatch]:
         """Return the transistors that one side has and the other has not, and those of another type."""
         found = [self._missing(group) for group in self.alignment.undrawn]
         found += [self._extra(group) for group in self.alignment.unasked]
@@ -70,18 +72,18 @@ class _Explanation:
         ]
         return found
 
-    def _missing(self, group: Group) -> Mismatch:
+    def _missing(self, group: ParallelGroup) -> LvsMismatch:
         nets = ", ".join(f"{terminal}={net}" for terminal, net in _in_order(group))
-        return Mismatch(
+        return LvsMismatch(
             "missing_device",
             f"{listed(group.ids)} ({group.device}, W {group.w_um:g} um, {nets}) is in the netlist, not in the layout",
             group.kind.lost,
             group.ids,
         )
 
-    def _extra(self, group: Group) -> Mismatch:
+    def _extra(self, group: ParallelGroup) -> LvsMismatch:
         nets = ", ".join(f"{terminal}={self._name(net)}" for terminal, net in _in_order(group))
-        return Mismatch(
+        return LvsMismatch(
             "extra_device",
             f"{listed(group.ids)} ({group.device}, W {group.w_um:g} um, {nets}){at(group.members[0].place)} is in the "
             "layout, not in the netlist",
@@ -90,8 +92,8 @@ class _Explanation:
             tuple((member.id, member.place) for member in group.members),
         )
 
-    def _other_type(self, drawn: Group, expected: Group) -> Mismatch:
-        return Mismatch(
+    def _other_type(self, drawn: ParallelGroup, expected: ParallelGroup) -> LvsMismatch:
+        return LvsMismatch(
             "wrong_parameter",
             f"{listed(expected.ids)} is drawn as {drawn.device}{at(drawn.members[0].place)}, the netlist has "
             f"{expected.device}",
@@ -100,7 +102,7 @@ class _Explanation:
             tuple((member.id, member.place) for member in drawn.members),
         )
 
-    def connections(self) -> list[Mismatch]:
+    def connections(self) -> list[LvsMismatch]:
         """Return the faults of nets."""
         found, seen = [], set()
         for net, name in self.faults:
@@ -122,9 +124,9 @@ class _Explanation:
                 found.append(self._wrong(net, own, name))
         return found
 
-    def _short(self, net: int, own: str, name: str) -> Mismatch:
+    def _short(self, net: int, own: str, name: str) -> LvsMismatch:
         both = [f"{who} ({wanted})" for wanted in (own, name) for who in self._voters(net, wanted)[:3]]
-        return Mismatch(
+        return LvsMismatch(
             "short",
             f"Nets {own} and {name} are shorted in the layout: one net{at(self._place(net))} holds {listed(both)}",
             "shapes of the two nets touch or overlap",
@@ -132,14 +134,14 @@ class _Explanation:
             ((self._name(net), self._place(net)),),
         )
 
-    def _open(self, name: str, main: int, pieces: list[int]) -> list[Mismatch]:
+    def _open(self, name: str, main: int, pieces: list[int]) -> list[LvsMismatch]:
         bulks = [piece for piece in pieces if self._only_bulks(piece)]
         found = [self._floating(name, piece) for piece in bulks]
         rest = [piece for piece in pieces if piece not in bulks]
         if rest:
             apart = "; ".join(f"{listed(self._voters(piece, name))}{at(self._place(piece))}" for piece in rest)
             found.append(
-                Mismatch(
+                LvsMismatch(
                     "open",
                     f"Net {name} is open in the layout: {apart} is not connected to "
                     f"{listed(self._voters(main, name))}{at(self._place(main))}",
@@ -154,10 +156,10 @@ class _Explanation:
         found = self.extraction.nets[net]
         return not found.labels and {terminal for _, terminal in found.terminals} == {"b"}
 
-    def _floating(self, name: str, net: int) -> Mismatch:
+    def _floating(self, name: str, net: int) -> LvsMismatch:
         tapped = self.extraction.reaches(net, "contact")
         holders = [voter.removesuffix(".b") for voter in self._voters(net, name)]
-        return Mismatch(
+        return LvsMismatch(
             "floating_bulk",
             f"The bulk of {listed(holders)}{at(self._place(net))} floats; the netlist ties it to {name}",
             "the tap's metal is not connected to the net" if tapped else "its well or substrate has no contacted tap",
@@ -165,9 +167,9 @@ class _Explanation:
             ((self._name(net), self._place(net)),),
         )
 
-    def _exchanged(self, one: tuple[int, str], other: tuple[int, str]) -> Mismatch:
+    def _exchanged(self, one: tuple[int, str], other: tuple[int, str]) -> LvsMismatch:
         crossed = [*self._voters(one[0], other[1]), *self._voters(other[0], one[1])]
-        return Mismatch(
+        return LvsMismatch(
             "swapped_nets",
             f"Nets {one[1]} and {other[1]} are exchanged at {listed(sorted(crossed))}: "
             f"{listed(self._voters(one[0], other[1]))} is on {self._name(one[0])}{at(self._place(one[0]))} where the "
@@ -177,9 +179,9 @@ class _Explanation:
             tuple((self._name(net), self._place(net)) for net, _ in (one, other)),
         )
 
-    def _wrong(self, net: int, own: str, name: str) -> Mismatch:
+    def _wrong(self, net: int, own: str, name: str) -> LvsMismatch:
         who = listed(self._voters(net, name))
-        return Mismatch(
+        return LvsMismatch(
             "wrong_connection",
             f"{who} is on net {own}{at(self._place(net))} in the layout, on net {name} in the netlist",
             "a wire leads to the wrong net",
@@ -187,7 +189,7 @@ class _Explanation:
             ((self._name(net), self._place(net)),),
         )
 
-    def sizes(self, tolerance: float | None) -> list[Mismatch]:
+    def sizes(self, tolerance: float | None) -> list[LvsMismatch]:
         """Return the wrong sizes of transistors that are connected right."""
         broken = {voter for net, name in self.faults for voter in self.votes[net, name]}
         found = []
@@ -206,6 +208,6 @@ class _Explanation:
         return self.extraction.place_of(net)
 
 
-def _in_order(group: Group) -> list[tuple[str, Any]]:
+def _in_order(group: ParallelGroup) -> list[tuple[str, Any]]:
     """Return terminals and nets in the order of a SPICE card."""
     return [(terminal, group.nets[terminal]) for terminal in group.kind.all_terminals if terminal in group.nets]

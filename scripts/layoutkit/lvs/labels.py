@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import MAX_LISTED, listed
-from layoutkit.lvs.lvs_result import Mismatch, at
+from layoutkit.lvs.lvs_result import LvsMismatch, at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class Labelling:
 
     pins: Mapping[int, str]
     claims: tuple[tuple[int, str], ...]
-    mismatches: tuple[Mismatch, ...]
+    mismatches: tuple[LvsMismatch, ...]
     warnings: tuple[str, ...]
 
 
@@ -72,7 +72,7 @@ def _first(warnings: Sequence[str]) -> list[str]:
     return [*warnings[:MAX_LISTED], *([f"{more} more labels of this kind"] if more > 0 else [])]
 
 
-def missing_ports(extraction: Extraction, reference: Reference, nets: Mapping[str, int]) -> list[Mismatch]:
+def missing_ports(extraction: Extraction, reference: Reference, nets: Mapping[str, int]) -> list[LvsMismatch]:
     """Return the ports of the netlist that are none in the layout.
 
     A port is a label on a shape of its conductor. Where the process has layers for pins and the cell has shapes on
@@ -111,7 +111,7 @@ def missing_ports(extraction: Extraction, reference: Reference, nets: Mapping[st
             cause = "the pin shape is missing, or lies beside the label or on the wrong layer"
         else:
             continue
-        found.append(Mismatch("missing_port", message, cause, (port,), ((port, place),)))
+        found.append(LvsMismatch("missing_port", message, cause, (port,), ((port, place),)))
     return found
 
 
@@ -136,8 +136,8 @@ def _without_pins(extraction: Extraction, reference: Reference) -> dict[str, Lab
     }
 
 
-def _extra_port(label: Label) -> Mismatch:
-    return Mismatch(
+def _extra_port(label: Label) -> LvsMismatch:
+    return LvsMismatch(
         "extra_port",
         f"The layout has a pin '{label.text}'{at(label.place)}, the netlist has no such net",
         "a pin of another name, or the wrong netlist",
@@ -146,9 +146,9 @@ def _extra_port(label: Label) -> Mismatch:
     )
 
 
-def _short(net: int, names: list[str], claims: Mapping[tuple[int, str], Label]) -> Mismatch:
+def _short(net: int, names: list[str], claims: Mapping[tuple[int, str], Label]) -> LvsMismatch:
     places = listed(f"'{name}'{at(claims[net, name].place)}" for name in names)
-    return Mismatch(
+    return LvsMismatch(
         "short",
         f"Nets {listed(names)} are shorted: one net of the layout bears the labels {places}",
         "shapes of different nets touch, or a label is on the wrong net",
@@ -157,9 +157,9 @@ def _short(net: int, names: list[str], claims: Mapping[tuple[int, str], Label]) 
     )
 
 
-def _open(name: str, nets: list[int], claims: Mapping[tuple[int, str], Label]) -> Mismatch:
+def _open(name: str, nets: list[int], claims: Mapping[tuple[int, str], Label]) -> LvsMismatch:
     places = [claims[net, name].place for net in nets]
-    return Mismatch(
+    return LvsMismatch(
         "open",
         f"Net {name} is open: {len(nets)} separate pieces bear its label,{' and'.join(at(place) for place in places)}",
         "a wire or via is missing between the pieces; equal labels do not connect",

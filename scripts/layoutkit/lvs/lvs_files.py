@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.extract.extracted import ExtractedDevice, Extraction
-    from layoutkit.extract.surroundings import Surroundings
+    from layoutkit.extract.surroundings import ChannelSurroundings
     from layoutkit.layout.files import PathLike
     from layoutkit.lvs.lvs_result import LvsResult
 
@@ -151,7 +151,7 @@ def _measured(device: Device, found: ExtractedDevice, *, apart: bool = False) ->
     return replace(device, params={**device.params, **measured})
 
 
-def _places(device: ExtractedDevice) -> list[Surroundings]:
+def _places(device: ExtractedDevice) -> list[ChannelSurroundings]:
     """Return the distances of a transistor's channels to edges and neighbours; nothing for other devices."""
     return [finger.around for finger in device.fingers if finger.around is not None]
 

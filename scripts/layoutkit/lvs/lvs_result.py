@@ -36,7 +36,7 @@ KINDS = (
 
 
 @dataclass(frozen=True)
-class Mismatch:
+class LvsMismatch:
     """One difference.
 
     Attributes:
@@ -108,7 +108,7 @@ class LvsResult:
     """
 
     matched: bool
-    mismatches: tuple[Mismatch, ...]
+    mismatches: tuple[LvsMismatch, ...]
     mismatch_count: int
     device_pairs: Mapping[str, tuple[str, ...]]
     nets: Mapping[int, str]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.refinement import Cell, ColourClasses, links_of
 from layoutkit.errors import listed
-from layoutkit.lvs.lvs_result import Mismatch, at, fingers_text, parts_text
+from layoutkit.lvs.lvs_result import LvsMismatch, at, fingers_text, parts_text
 from layoutkit.technology.device_kinds import SIZE_TOLERANCE
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Matcher:
             return False
         return {renamed(key, nets) for key in self.groups} == set(self.reference.groups)
 
-    def size_mismatches(self, pairing: Pairing) -> list[Mismatch]:
+    def size_mismatches(self, pairing: Pairing) -> list[LvsMismatch]:
         """Return the groups whose sizes differ."""
         found = []
         for key, drawn in self.groups.items():
@@ -130,7 +130,7 @@ def _cell(key: FoldKey[Net], size: Size | None) -> Cell[Net]:
 
 def group_mismatches(
     drawn: Iterable[ExtractedDevice], expected: Iterable[ReferenceDevice], tolerance: float | None
-) -> list[Mismatch]:
+) -> list[LvsMismatch]:
     """Return how the sizes of devices in parallel differ from the netlist's: nothing when they agree.
 
     Widths of equal length are added up on both sides before they are compared. Where the kind of device says so, the
@@ -167,7 +167,7 @@ def group_mismatches(
 
 def _rectangle_mismatches(
     drawn: list[ExtractedDevice], expected: list[ReferenceDevice], tolerance: float | None
-) -> list[Mismatch]:
+) -> list[LvsMismatch]:
     """Return the mismatch of total area or perimeter, as stated or with each side on the grid, if there is any."""
     parts = [part for device in drawn for part in device.fingers]
     found = {
@@ -189,7 +189,7 @@ def _rectangle_mismatches(
     units = sum(each.fingers for each in expected)
     ids = tuple(each.id for each in expected)
     return [
-        Mismatch(
+        LvsMismatch(
             "wrong_parameter",
             f"{listed(ids)} has an area of {found['area']:g} um2 and a perimeter of {found['perimeter']:g} um in the "
             f"layout ({parts_text(len(parts))}{at(drawn[0].place)}), {stated['area']:g} um2 and "
@@ -201,13 +201,13 @@ def _rectangle_mismatches(
     ]
 
 
-def _wrong_width(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) -> Mismatch:
+def _wrong_width(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) -> LvsMismatch:
     if not drawn[0].kind.is_mos:
         return _wrong_passive(drawn, expected)
     fingers = sum(len(device.fingers) for device in drawn)
     width, goal = sum(device.w_um for device in drawn), sum(member.w_um for member in expected)
     wanted = sum(member.fingers for member in expected)
-    return Mismatch(
+    return LvsMismatch(
         "wrong_parameter",
         f"W of {listed(member.id for member in expected)} is {width:g} um in the layout "
         f"({fingers_text(fingers)}{at(drawn[0].place)}), {goal:g} um in the netlist ({fingers_text(wanted)})",
@@ -217,11 +217,11 @@ def _wrong_width(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) 
     )
 
 
-def _wrong_length(drawn: ExtractedDevice, expected: list[ReferenceDevice]) -> Mismatch:
+def _wrong_length(drawn: ExtractedDevice, expected: list[ReferenceDevice]) -> LvsMismatch:
     if not drawn.kind.is_mos:
         return _wrong_passive([drawn], expected)
     lengths = listed(f"{length:g}" for length in sorted({member.l_um for member in expected}))
-    return Mismatch(
+    return LvsMismatch(
         "wrong_parameter",
         f"L of {listed(member.id for member in expected)} is {drawn.l_um:g} um in the layout "
         f"({fingers_text(len(drawn.fingers))}{at(drawn.place)}), {lengths} um in the netlist",
@@ -231,13 +231,13 @@ def _wrong_length(drawn: ExtractedDevice, expected: list[ReferenceDevice]) -> Mi
     )
 
 
-def _wrong_passive(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) -> Mismatch:
+def _wrong_passive(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) -> LvsMismatch:
     """Return the mismatch of a resistor or capacitor, with what its shape says about the cause."""
     ids = tuple(member.id for member in expected)
     width, goal = sum(device.w_um for device in drawn), sum(member.w_um for member in expected)
     length, goal_length = drawn[0].l_um, expected[0].l_um
     parts, units = sum(len(device.fingers) for device in drawn), sum(member.fingers for member in expected)
-    return Mismatch(
+    return LvsMismatch(
         "wrong_parameter",
         f"{listed(ids)} is W {width:g} um, L {length:g} um in all in the layout ({parts_text(parts)}"
         f"{at(drawn[0].place)}), W {goal:g} um, L {goal_length:g} um in the netlist (m = {units})",
@@ -260,9 +260,9 @@ def _passive_cause(width: float, length: float, parts: float) -> str:
     return "bars or plates of a wrong width and length"
 
 
-def _undrawn(expected: list[ReferenceDevice]) -> Mismatch:
+def _undrawn(expected: list[ReferenceDevice]) -> LvsMismatch:
     ids = tuple(member.id for member in expected)
-    return Mismatch(
+    return LvsMismatch(
         "missing_device",
         f"{listed(ids)} (L {expected[0].l_um:g} um) is missing: "
         "the netlist has it in parallel with what is drawn there",

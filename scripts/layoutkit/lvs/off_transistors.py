@@ -20,7 +20,7 @@ from layoutkit.extract.folding import fold_series, off_transistors
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutkit.extract.extracted import ExtractedDevice, Extraction, Finger
+    from layoutkit.extract.extracted import DrawnFinger, ExtractedDevice, Extraction
     from layoutkit.lvs.reference import Reference
 
 Sides = tuple["Extraction", "Reference"]
@@ -62,7 +62,7 @@ def _below_all(extraction: Extraction) -> set[int]:
     }
 
 
-def _with_devices(extraction: Extraction, off: list[Finger]) -> Extraction:
+def _with_devices(extraction: Extraction, off: list[DrawnFinger]) -> Extraction:
     """Return the extraction with the dummies ``off`` that lie between two nets as devices."""
     between = [finger for finger in off if len({finger.nets[end] for end in finger.kind.ends}) > 1]
     fingers = [finger for device in extraction.devices for finger in device.fingers]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.errors import listed
 from layoutkit.extract.extracted import Point
-from layoutkit.lvs.lvs_result import Mismatch
+from layoutkit.lvs.lvs_result import LvsMismatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +56,7 @@ def with_shorts_located(layout: kdb.Layout, result: LvsResult, compared: Compare
         result: Its comparison.
         compared: Returns the comparison of a changed copy of the layout.
     """
-    located: list[Mismatch] = []
+    located: list[LvsMismatch] = []
     last = result
     while len(located) < MOST_SHORTS and (found := _first_located(layout, last, compared)) is not None:
         mismatch, layout, last = found
@@ -69,7 +69,7 @@ def with_shorts_located(layout: kdb.Layout, result: LvsResult, compared: Compare
 
 def _first_located(
     layout: kdb.Layout, result: LvsResult, compared: Compared
-) -> tuple[Mismatch, kdb.Layout, LvsResult] | None:
+) -> tuple[LvsMismatch, kdb.Layout, LvsResult] | None:
     """Return a short with its shape, the layout without the shape, and that layout's comparison."""
     for short in result.mismatches:
         best: tuple[tuple[int, bool, int], _Suspect, kdb.Layout, LvsResult] | None = None
@@ -89,7 +89,7 @@ def _first_located(
     return None
 
 
-def _suspects(layout: kdb.Layout, extraction: Extraction, short: Mismatch) -> Iterator[_Suspect]:
+def _suspects(layout: kdb.Layout, extraction: Extraction, short: LvsMismatch) -> Iterator[_Suspect]:
     """Yield what every way between the labels of a short leads over, at most ``MOST_TRIED``, shapes first."""
     import networkx as nx
 
@@ -226,7 +226,7 @@ def _without(layout: kdb.Layout, extraction: Extraction, suspect: _Suspect) -> k
     return changed
 
 
-def _as_mismatch(short: Mismatch, suspect: _Suspect, dbu: float) -> Mismatch:
+def _as_mismatch(short: LvsMismatch, suspect: _Suspect, dbu: float) -> LvsMismatch:
     piece = suspect.pieces[0]
     shape = piece.shape.bbox() if suspect.overlap is None else suspect.overlap.bbox()
     box = shape.to_dtype(dbu)
@@ -243,7 +243,7 @@ def _as_mismatch(short: Mismatch, suspect: _Suspect, dbu: float) -> Mismatch:
         if suspect.overlap is None
         else "move one of the two wires, or cut it there"
     )
-    return Mismatch(
+    return LvsMismatch(
         "short",
         f"Nets {listed(short.reference)} are shorted by {what}",
         cause,

@@ -23,7 +23,7 @@ from layoutkit.layout.cells import choose_cell
 from layoutkit.other_programs import MAX_BYTES, OtherProgram, ProgramRun, log_tail, run_program
 from layoutkit.parasitics.layout_circuit import layout_circuit
 from layoutkit.parasitics.net_network import pair_mismatches
-from layoutkit.parasitics.net_parasitics import GROUND, Capacitor, Elements, NetParasitics, Parasitics
+from layoutkit.parasitics.net_parasitics import GROUND, Elements, NetParasitics, ParasiticCapacitor, Parasitics
 from layoutkit.parasitics.resistor_bodies import inner_nets
 
 if TYPE_CHECKING:
@@ -293,9 +293,9 @@ def _figures(text: str, circuit: Circuit, shares: SharesOfNets) -> tuple[tuple[N
         NetParasitics(net=net, ground_fF=ground.get(net, 0.0), coupling_fF=dict(sorted(coupling[net].items())))
         for net in sorted({*ground, *coupling} - substrates)
     )
-    capacitors = [Capacitor(net.net, GROUND, net.ground_fF) for net in nets if net.ground_fF]
+    capacitors = [ParasiticCapacitor(net.net, GROUND, net.ground_fF) for net in nets if net.ground_fF]
     capacitors += [
-        Capacitor(net.net, each, fF) for net in nets for each, fF in net.coupling_fF.items() if net.net < each
+        ParasiticCapacitor(net.net, each, fF) for net in nets for each, fF in net.coupling_fF.items() if net.net < each
     ]
     return nets, Elements(capacitors=tuple(capacitors))
 

@@ -15,7 +15,7 @@ import klayout.db as kdb
 
 from layoutkit.parasitics.net_parasitics import PairMismatch, TerminalResistance
 from layoutkit.parasitics.net_resistance import CONTACT, POLY, WireExtractor, resistances
-from layoutkit.parasitics.terminal_feeds import Place, channels_of
+from layoutkit.parasitics.terminal_feeds import FeedPoint, channels_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -55,7 +55,7 @@ class NetNetwork:
     terminals: tuple[TerminalResistance, ...] = ()
     resistors: tuple[tuple[str, str, float], ...] = ()
     nodes: Mapping[Terminal, str] = field(default_factory=dict)
-    places: Mapping[str, Place] = field(default_factory=dict)
+    places: Mapping[str, FeedPoint] = field(default_factory=dict)
     inner: tuple[str, ...] = ()
     error: float = 0.0
     cut_off: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ def net_network(
     net: str,
     wires: WireNetwork,
     terminals: Mapping[Terminal, Feeds],
-    port: Place | None,
+    port: FeedPoint | None,
     first: Terminal | None = None,
 ) -> NetNetwork:
     """Return the reduced network of a net.
@@ -96,7 +96,7 @@ class _Reduction:
         net: str,
         wires: WireNetwork,
         terminals: Mapping[Terminal, Feeds],
-        port: Place | None,
+        port: FeedPoint | None,
         first: Terminal | None,
     ) -> None:
         self.net = net
@@ -239,7 +239,7 @@ def _without_channels(regions: dict[str, kdb.Region], channels: kdb.Shapes) -> l
     return crossed
 
 
-def _port(net: LayoutNet, extraction: Extraction) -> Place | None:
+def _port(net: LayoutNet, extraction: Extraction) -> FeedPoint | None:
     """Return where the port of a net is: its first label, one on a pin before all others."""
     wires = {conductor.name for conductor in extraction.technology.conductors}
     on_wires = [label for label in net.labels if label.conductor in wires]
@@ -247,7 +247,7 @@ def _port(net: LayoutNet, extraction: Extraction) -> Place | None:
     if not labels:
         return None
     dbu = extraction.layout.dbu
-    return Place(labels[0].conductor, round(labels[0].place.x / dbu), round(labels[0].place.y / dbu))
+    return FeedPoint(labels[0].conductor, round(labels[0].place.x / dbu), round(labels[0].place.y / dbu))
 
 
 def pair_mismatches(

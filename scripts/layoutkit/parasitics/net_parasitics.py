@@ -15,7 +15,7 @@ LEAST_PART = 1e-3
 """Couplings below this part of a net's whole capacitance are left out of the answer. [1]"""
 
 
-class Resistor(NamedTuple):
+class ParasiticResistor(NamedTuple):
     """A resistance between two nodes of a net. [ohm]"""
 
     net: str
@@ -24,7 +24,7 @@ class Resistor(NamedTuple):
     ohm: float
 
 
-class Capacitor(NamedTuple):
+class ParasiticCapacitor(NamedTuple):
     """A capacitance between two nodes, the second of which may be ``GROUND``. [fF]"""
 
     one: str
@@ -45,8 +45,8 @@ class Elements:
         net_of: Net of every node that is not the own node of a net.
     """
 
-    resistors: tuple[Resistor, ...] = ()
-    capacitors: tuple[Capacitor, ...] = ()
+    resistors: tuple[ParasiticResistor, ...] = ()
+    capacitors: tuple[ParasiticCapacitor, ...] = ()
     nodes: Mapping[tuple[str, str], str] = field(default_factory=dict)
     net_of: Mapping[str, str] = field(default_factory=dict)
 

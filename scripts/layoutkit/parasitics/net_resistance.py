@@ -33,7 +33,7 @@ import klayout.db as kdb
 import numpy as np
 from klayout import pex
 
-from layoutkit.parasitics.terminal_feeds import Place
+from layoutkit.parasitics.terminal_feeds import FeedPoint
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -215,11 +215,11 @@ class WireNetwork:
     """
 
     network: ResistorNetwork = field(default_factory=ResistorNetwork)
-    places: dict[int, Place] = field(default_factory=dict)
-    at: dict[Place, int] = field(default_factory=dict)
+    places: dict[int, FeedPoint] = field(default_factory=dict)
+    at: dict[FeedPoint, int] = field(default_factory=dict)
     channels: dict[str, int] = field(default_factory=dict)
 
-    def new_node(self, place: Place) -> int:
+    def new_node(self, place: FeedPoint) -> int:
         """Return a new node."""
         node = len(self.places)
         self.places[node] = place
@@ -266,7 +266,7 @@ class WireExtractor:
             self._tech.add_via(via)
 
     def extract(
-        self, regions: Mapping[str, kdb.Region], channels: Iterable[kdb.Polygon], places: Iterable[Place]
+        self, regions: Mapping[str, kdb.Region], channels: Iterable[kdb.Polygon], places: Iterable[FeedPoint]
     ) -> WireNetwork:
         """Return the network of one net.
 
@@ -278,7 +278,7 @@ class WireExtractor:
         wires = WireNetwork()
         ends = {str(channel.bbox()): _ends(channel, regions.get(POLY, kdb.Region())) for channel in channels}
         wanted = sorted({*places, *(place for found, _ in ends.values() for place in found)})
-        ports: dict[int, list[Place]] = defaultdict(list)
+        ports: dict[int, list[FeedPoint]] = defaultdict(list)
         for place in wanted:
             ports[self.layers[place.conductor]].append(place)
         geometry = {self.layers[name]: region for name, region in regions.items() if not region.is_empty()}
@@ -292,13 +292,13 @@ class WireExtractor:
             wires.channels[box] = self._channel(wires, sides, squares)
         return wires
 
-    def _read(self, wires: WireNetwork, found: Any, ports: Mapping[int, list[Place]]) -> None:
+    def _read(self, wires: WireNetwork, found: Any, ports: Mapping[int, list[FeedPoint]]) -> None:
         """Take over the nodes and resistors that KLayout found, sorted by place."""
         dbu = self.technology.dbu_um
         nodes = []
         for node in found.each_node():
             centre = node.location().center()
-            place = Place(self.names.get(node.layer(), ""), round(centre.x / dbu), round(centre.y / dbu))
+            place = FeedPoint(self.names.get(node.layer(), ""), round(centre.x / dbu), round(centre.y / dbu))
             port = node.port_index() if node.type() == _PEX.RNodeType.VertexPort else -1
             nodes.append((place, port, node.layer(), node.object_id()))
         numbers: dict[int, int] = {}
@@ -313,11 +313,11 @@ class WireExtractor:
         for one, other, ohm in sorted(elements):
             wires.network.add(one, other, 1 / max(ohm, _LEAST_OHM))
 
-    def _channel(self, wires: WireNetwork, sides: list[Place], squares: float) -> int:
+    def _channel(self, wires: WireNetwork, sides: list[FeedPoint], squares: float) -> int:
         """Add a channel between the nodes at its ends, and return the node that sees its mean voltage."""
         ohm = squares * (self.poly_sheet_ohm or 0.0)
         nodes = [wires.at[place] for place in sides]
-        mean = wires.new_node(sides[0]) if sides else wires.new_node(Place(POLY, 0, 0))
+        mean = wires.new_node(sides[0]) if sides else wires.new_node(FeedPoint(POLY, 0, 0))
         if len(nodes) != 2 or not ohm:
             for node in nodes:
                 wires.network.add(node, mean, 1e6)
@@ -326,11 +326,11 @@ class WireExtractor:
             wires.network.add(node, mean, 6 / ohm)
         wires.network.add(nodes[0], nodes[1], -2 / ohm)
         one, other = sides
-        wires.places[mean] = Place(POLY, (one.x + other.x) // 2, (one.y + other.y) // 2)
+        wires.places[mean] = FeedPoint(POLY, (one.x + other.x) // 2, (one.y + other.y) // 2)
         return mean
 
 
-def _ends(channel: kdb.Polygon, poly: kdb.Region) -> tuple[list[Place], float]:
+def _ends(channel: kdb.Polygon, poly: kdb.Region) -> tuple[list[FeedPoint], float]:
     """Return the middles of the sides where poly goes on beyond a channel, and its squares from one to the other."""
     box = channel.bbox()
     middle = box.center()
@@ -341,7 +341,9 @@ def _ends(channel: kdb.Polygon, poly: kdb.Region) -> tuple[list[Place], float]:
         "top": (kdb.Box(box.left, box.top, box.right, box.top + 1), (middle.x, box.top)),
     }
     found = {
-        name: Place(POLY, *point) for name, (strip, point) in sides.items() if not (poly & kdb.Region(strip)).is_empty()
+        name: FeedPoint(POLY, *point)
+        for name, (strip, point) in sides.items()
+        if not (poly & kdb.Region(strip)).is_empty()
     }
     squares = box.width() / box.height() if {"left", "right"} <= found.keys() else box.height() / box.width()
     return list(found.values()), squares

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import Device
 from layoutkit.circuit.spice_writer import write_spice
-from layoutkit.parasitics.net_parasitics import GROUND, Capacitor, Resistor
+from layoutkit.parasitics.net_parasitics import GROUND, ParasiticCapacitor, ParasiticResistor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -96,23 +96,25 @@ class _Spef:
         lines += [f"{index} {_escaped(name)}" for name, index in (*self.net_index.items(), *self.device_index.items())]
         lines += ["", "*PORTS", *(f"{self.net_index[port]} B" for port in self.circuit.ports)]
         capacitors = self._by_net()
-        resistors: dict[str, list[Resistor]] = defaultdict(list)
+        resistors: dict[str, list[ParasiticResistor]] = defaultdict(list)
         for each in self.elements.resistors:
             resistors[each.net].append(each)
         for net in self.nets:
             lines += ["", *self._net(net.net, capacitors[net.net], resistors[net.net])]
         return "\n".join(lines) + "\n"
 
-    def _by_net(self) -> Mapping[str, list[Capacitor]]:
-        found: dict[str, list[Capacitor]] = defaultdict(list)
+    def _by_net(self) -> Mapping[str, list[ParasiticCapacitor]]:
+        found: dict[str, list[ParasiticCapacitor]] = defaultdict(list)
         for each in self.elements.capacitors:
             one, other = (self.elements.net_of.get(node, node) for node in (each.one, each.other))
             found[one].append(each)
             if other not in (one, GROUND):
-                found[other].append(Capacitor(each.other, each.one, each.fF))
+                found[other].append(ParasiticCapacitor(each.other, each.one, each.fF))
         return found
 
-    def _net(self, net: str, capacitors: Sequence[Capacitor], resistors: Sequence[Resistor]) -> Iterator[str]:
+    def _net(
+        self, net: str, capacitors: Sequence[ParasiticCapacitor], resistors: Sequence[ParasiticResistor]
+    ) -> Iterator[str]:
         total = sum(each.fF for each in capacitors)
         yield f"*D_NET {self.net_index[net]} {total:.6g}"
         yield "*CONN"

@@ -16,11 +16,11 @@ from layoutkit.parasitics.layout_circuit import layout_circuit
 from layoutkit.parasitics.net_network import layout_networks, pair_mismatches
 from layoutkit.parasitics.net_parasitics import (
     GROUND,
-    Capacitor,
     Elements,
     NetParasitics,
+    ParasiticCapacitor,
+    ParasiticResistor,
     Parasitics,
-    Resistor,
 )
 from layoutkit.parasitics.net_shapes import net_shapes
 from layoutkit.parasitics.netlists import pex_spice, write_spef
@@ -134,7 +134,7 @@ def _distributed(found: LayoutCircuit, capacitance: Capacitances, networks: Mapp
     """Return the resistors of all nets, and the capacitance on their nodes."""
     named = sorted((found.nets[number], network) for number, network in networks.items())
     return Elements(
-        resistors=tuple(Resistor(net, *each) for net, network in named for each in network.resistors),
+        resistors=tuple(ParasiticResistor(net, *each) for net, network in named for each in network.resistors),
         capacitors=node_capacitors(capacitance.pieces, found.nets, networks),
         nodes={terminal: node for _, network in named for terminal, node in network.nodes.items()},
         net_of={node: net for net, network in named for node in (*network.places, *network.inner) if node != net},
@@ -145,7 +145,7 @@ LEAST_FF = 1e-3
 """A smaller coupling between two nodes is added to the capacitor between their nets. [fF]"""
 
 
-def net_capacitors(nets: Sequence[NetParasitics], *, coupled: bool, substrate: str) -> tuple[Capacitor, ...]:
+def net_capacitors(nets: Sequence[NetParasitics], *, coupled: bool, substrate: str) -> tuple[ParasiticCapacitor, ...]:
     """Return the capacitors of whole nets: all of it to ground, or what is between nets ``coupled``.
 
     The net of the ``substrate`` is ground itself.
@@ -154,9 +154,9 @@ def net_capacitors(nets: Sequence[NetParasitics], *, coupled: bool, substrate: s
     for net in nets:
         ground = net.ground_fF if coupled else net.total_fF
         if ground > 0 and net.net != substrate:
-            found.append(Capacitor(net.net, GROUND, ground))
+            found.append(ParasiticCapacitor(net.net, GROUND, ground))
         found += [
-            Capacitor(net.net, other, value)
+            ParasiticCapacitor(net.net, other, value)
             for other, value in sorted(net.coupling_fF.items())
             if coupled and net.net < other and value > 0
         ]
@@ -165,7 +165,7 @@ def net_capacitors(nets: Sequence[NetParasitics], *, coupled: bool, substrate: s
 
 def node_capacitors(
     pieces: Sequence[CapacitancePiece], names: Mapping[int, str], networks: Mapping[int, NetNetwork]
-) -> tuple[Capacitor, ...]:
+) -> tuple[ParasiticCapacitor, ...]:
     """Return capacitors between the nodes that are nearest to each piece of capacitance.
 
     Args:
@@ -186,7 +186,7 @@ def node_capacitors(
     kept: dict[tuple[str, str], float] = defaultdict(float)
     for key, value in totals.items():
         kept[key if value >= LEAST_FF else nets[key]] += value
-    return tuple(Capacitor(*key, value) for key, value in sorted(kept.items()))
+    return tuple(ParasiticCapacitor(*key, value) for key, value in sorted(kept.items()))
 
 
 class _Nearest:

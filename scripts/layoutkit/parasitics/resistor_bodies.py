@@ -30,7 +30,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from layoutkit.extract.extracted import ExtractedDevice, Extraction, Finger
+    from layoutkit.extract.extracted import DrawnFinger, ExtractedDevice, Extraction
     from layoutkit.technology import Technology
 
     Shares = dict[int, tuple[tuple[int, float], ...]]
@@ -112,7 +112,7 @@ def resistor_bodies(
     for net, region in sorted(poly_of_nets.items()):
         if net in extraction.nets:
             poly += region
-    fingers: dict[str, list[Finger]] = defaultdict(list)
+    fingers: dict[str, list[DrawnFinger]] = defaultdict(list)
     for finger in extraction.fingers:
         fingers[finger.device].append(finger)
     layer = technology.roles["poly"]
@@ -146,7 +146,7 @@ def modelled_by(technology: Technology, name: str, cores: kdb.Region, poly: kdb.
     return cores + (cores.sized(head) & poly)
 
 
-def _halves(finger: Finger, inner: Shares) -> tuple[tuple[int, float], ...]:
+def _halves(finger: DrawnFinger, inner: Shares) -> tuple[tuple[int, float], ...]:
     """Return the shares of the nets at the ends of one bar; those of an inner net are those of the nets at its ends."""
     shares: dict[int, float] = defaultdict(float)
     for end in finger.kind.ends:

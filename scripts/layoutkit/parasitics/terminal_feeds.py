@@ -24,12 +24,12 @@ from layoutkit.extract.passive_devices import plate_cut_layer, plate_layer
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from layoutkit.extract.extracted import ExtractedDevice, Extraction, Finger
+    from layoutkit.extract.extracted import DrawnFinger, ExtractedDevice, Extraction
 
 _SILICON = ("n_sd", "p_sd", "n_tap", "p_tap", "poly")
 
 
-class Place(NamedTuple):
+class FeedPoint(NamedTuple):
     """A point on a conductor. [dbu]"""
 
     conductor: str
@@ -49,7 +49,7 @@ class Feeds:
     """
 
     net: int
-    points: dict[Place, float] = field(default_factory=lambda: defaultdict(float))
+    points: dict[FeedPoint, float] = field(default_factory=lambda: defaultdict(float))
     channels: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     series_ohm: float | None = 0.0
 
@@ -111,7 +111,7 @@ class _Search:
                 self._contacts(found, finger, net, terminal)
         return found
 
-    def _contacts(self, found: Feeds, finger: Finger, net: int, terminal: str) -> None:
+    def _contacts(self, found: Feeds, finger: DrawnFinger, net: int, terminal: str) -> None:
         """Add the contacts on the silicon of the net that the shape of a device touches, else the nearest contact."""
         place = self._point(finger)
         shapes = self.channels if finger.kind.is_mos else self.cores[finger.device]
@@ -126,7 +126,7 @@ class _Search:
             )
             contacts = every[:1]
         for point in contacts:
-            found.points[Place(self.first, point.x, point.y)] += finger.w_um / len(contacts)
+            found.points[FeedPoint(self.first, point.x, point.y)] += finger.w_um / len(contacts)
 
     def _silicon(self, net: int, shape: kdb.Polygon) -> list[kdb.Polygon]:
         return [
@@ -161,10 +161,10 @@ class _Search:
                     on = [each.bbox().center() for each in cuts.each_touching(plate.bbox())]
                     count += len(on)
                     for point in on:
-                        found.points[Place(top, point.x, point.y)] += area / len(on)
+                        found.points[FeedPoint(top, point.x, point.y)] += area / len(on)
                 else:
                     point = plate.bbox().center()
-                    found.points[Place(bottom, point.x, point.y)] += area
+                    found.points[FeedPoint(bottom, point.x, point.y)] += area
         if terminal == "p" and count:
             layer = self.technology.resolve(spec.parts["cut"])
             cut = next(each for each in self.technology.cuts if self.technology.resolve(each.layer) == layer)
@@ -176,7 +176,7 @@ class _Search:
             self._on_net[net, layer] = _shapes(self.extraction.shapes(net, layer).merged())
         return self._on_net[net, layer]
 
-    def _point(self, finger: Finger) -> kdb.Point:
+    def _point(self, finger: DrawnFinger) -> kdb.Point:
         return kdb.Point(round(finger.place.x / self.dbu), round(finger.place.y / self.dbu))
 
 

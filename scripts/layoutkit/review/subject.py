@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.constraints import Constraints
-    from layoutkit.extract.extracted import Finger
+    from layoutkit.extract.extracted import DrawnFinger
     from layoutkit.lvs.lvs_result import LvsResult
     from layoutkit.parasitics.terminal_feeds import Feeds
     from layoutkit.review.currents import DeviceCurrents
@@ -51,7 +51,7 @@ class PlacedDevice:
     device: Device
     key: str
     index: int
-    fingers: tuple[Finger, ...]
+    fingers: tuple[DrawnFinger, ...]
     boxes: tuple[kdb.Box, ...]
 
     @property
@@ -384,7 +384,7 @@ class _Bodies:
         self.extraction = result.extraction
         self.shapes: dict[str, kdb.Shapes] = {}
 
-    def box(self, finger: Finger) -> kdb.Box:
+    def box(self, finger: DrawnFinger) -> kdb.Box:
         """Return the box of a channel, bar or plate. [dbu]"""
         if finger.around is not None:
             return finger.around.box

@@ -168,7 +168,7 @@ KINDS = ("min", "max", "max_change", "max_change_percent", "max_loss_percent")
 
 
 @dataclass(frozen=True)
-class Limit:
+class MeasurementLimit:
     """One bound of one measurement.
 
     Attributes:
@@ -196,7 +196,7 @@ class Limit:
         return f"{self.name}: {field} {value:.4g} {unit} breaks {self.kind} {self.bound:g} {unit}" if broken else ""
 
 
-def limits_of(given: Mapping[str, Any]) -> list[Limit]:
+def limits_of(given: Mapping[str, Any]) -> list[MeasurementLimit]:
     """Return the limits in ``{measurement: {kind: bound}}``.
 
     Raises:
@@ -208,10 +208,14 @@ def limits_of(given: Mapping[str, Any]) -> list[Limit]:
             f"limits: there is no kind {', '.join(strange)}; there are {', '.join(KINDS)}",
             details={"param_name": "limits", "provided_value": strange[0]},
         )
-    return [Limit(name, kind, float(bound)) for name, bounds in given.items() for kind, bound in bounds.items()]
+    return [
+        MeasurementLimit(name, kind, float(bound)) for name, bounds in given.items() for kind, bound in bounds.items()
+    ]
 
 
-def judge(corners: Sequence[dict[str, Any]], limits: Iterable[Limit]) -> tuple[list[dict[str, Any]], list[str]]:
+def judge(
+    corners: Sequence[dict[str, Any]], limits: Iterable[MeasurementLimit]
+) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the corners with a verdict on each limited measurement, and the faults in words."""
     faults, broken, limited = [], set(), set()
     for limit in limits:

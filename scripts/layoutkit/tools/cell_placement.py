@@ -29,7 +29,7 @@ ORIENTATIONS: dict[str, tuple[int, bool]] = {
 
 
 @dataclass(frozen=True)
-class Place:
+class CellPlace:
     """Where the lower left corner of the placed module's bounding box goes, whatever its orientation. [um]"""
 
     x_um: float = 0.0
@@ -37,7 +37,7 @@ class Place:
     orientation: str = "R0"
 
 
-def place_module(module: Module, tech: Technology, place: Place) -> kdb.Trans:
+def place_module(module: Module, tech: Technology, place: CellPlace) -> kdb.Trans:
     """Instantiate ``module`` in the top cell of its layout and return the transformation; an older instance goes.
 
     Raises:
@@ -69,15 +69,15 @@ def place_module(module: Module, tech: Technology, place: Place) -> kdb.Trans:
     return turned
 
 
-def place_of(bbox: kdb.Box, trans: kdb.Trans, tech: Technology) -> Place:
+def place_of(bbox: kdb.Box, trans: kdb.Trans, tech: Technology) -> CellPlace:
     """Return the place at which ``transformation`` puts ``bbox`` by ``trans``."""
     box = bbox.transformed(trans)
     turned = (trans.angle, trans.is_mirror())
     name = next(name for name, form in ORIENTATIONS.items() if form == turned)
-    return Place(tech.to_um(box.left), tech.to_um(box.bottom), name)
+    return CellPlace(tech.to_um(box.left), tech.to_um(box.bottom), name)
 
 
-def transformation(bbox: kdb.Box, tech: Technology, place: Place) -> kdb.Trans:
+def transformation(bbox: kdb.Box, tech: Technology, place: CellPlace) -> kdb.Trans:
     """Return the transformation that turns ``bbox`` and puts its lower left corner at the position.
 
     Raises:

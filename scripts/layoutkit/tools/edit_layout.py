@@ -9,7 +9,7 @@ from layoutkit.flow.contents import Contents
 from layoutkit.flow.editing import delete_module, delete_wires, metal_of_nets, move_module
 from layoutkit.layout.cells import choose_cell
 from layoutkit.layout.workspace import Saved, Workspace
-from layoutkit.tools.cell_placement import Place, box_um, place_of, transformation
+from layoutkit.tools.cell_placement import CellPlace, box_um, place_of, transformation
 from layoutkit.tools.redrawing import lost_ends_texts
 
 if TYPE_CHECKING:
@@ -219,11 +219,11 @@ def _together(module: HeldModule, asked: str) -> list[str]:
     return [f"{why}: the whole module {module.name} was moved"]
 
 
-def _new_place(module: HeldModule, params: Mapping[str, Any], tech: Technology) -> Place:
+def _new_place(module: HeldModule, params: Mapping[str, Any], tech: Technology) -> CellPlace:
     before = place_of(module.instance.cell.bbox(), module.instance.trans, tech)
     x, y = params.get("position", (before.x_um, before.y_um))
     dx, dy = params.get("by", (0, 0))
-    return Place(round(x + dx, 9), round(y + dy, 9), params.get("orientation", before.orientation))
+    return CellPlace(round(x + dx, 9), round(y + dy, 9), params.get("orientation", before.orientation))
 
 
 def _check_free(contents: Contents, module: HeldModule, trans: kdb.Trans) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.circuit import given_netlist
 from layoutkit.circuit.constraints import Constraints
 from layoutkit.errors import FileError, LayoutkitError, sentences
-from layoutkit.explore.exploration import FRONT, PAGE, RESULT, Search, explore
+from layoutkit.explore.exploration import FRONT, PAGE, RESULT, LayoutSearch, explore
 from layoutkit.explore.job_process import LocalProcesses
 from layoutkit.explore.jobs import Limits
 from layoutkit.explore.layout_job import NetlistInputs
@@ -75,7 +75,7 @@ def _search(params: Mapping[str, Any], tell: Callable[[str], None]) -> Answer:
     if "constraints" in params:
         options["constraints"] = constraints_data(params["constraints"])
         Constraints.from_json(options["constraints"])  # refuses another format here, once
-    search = Search(
+    search = LayoutSearch(
         netlist=NetlistInputs.of(given_netlist(params)),
         space=Space.of(params.get("space", {}), params.get("technologies", ["generic"]), options),
         objectives=objectives_of(params.get("objectives", OF_A_SEARCH["objectives"])),

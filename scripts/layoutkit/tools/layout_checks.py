@@ -268,9 +268,9 @@ class DesignRuleCheck:
         )
         if self.deck is None:
             return check_cell(layout, self.cell, self.technology, options)
-        from layoutkit.drc.foundry_deck import Deck, run_deck
+        from layoutkit.drc.foundry_deck import FoundryDeck, run_deck
 
-        deck = Deck(Path(self.deck), params.get("deck_variables", {}), params["timeout_s"])
+        deck = FoundryDeck(Path(self.deck), params.get("deck_variables", {}), params["timeout_s"])
         return run_deck(layout, self.cell, deck, options)
 
     def write(self, report: DrcReport) -> dict[str, str]:
@@ -286,8 +286,8 @@ class DesignRuleCheck:
 
     def _draw(self, report: DrcReport, path: str, sources: Mapping[str, str]) -> None:
         from layoutkit.view.markers import MAX_MARKERS, Marker
-        from layoutkit.view.render import View, render, save
+        from layoutkit.view.render import ViewOptions, render, save
 
-        view = View(region=tuple(self.params["region"]) if "region" in self.params else None)
+        view = ViewOptions(region=tuple(self.params["region"]) if "region" in self.params else None)
         markers = [Marker(rule_id, (kdb.DPolygon(box),), box) for rule_id, box in report.boxes(MAX_MARKERS)]
         save(render(self.cell, self.technology, view, markers), path, sources)

@@ -84,7 +84,7 @@ def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str,
         LayoutkitError: If there is nothing to draw, or there are too many markers.
     """
     from layoutkit.view.markers import markers_at, read_markers
-    from layoutkit.view.render import View, render, save
+    from layoutkit.view.render import ViewOptions, render, save
 
     technology = current.technology()
     layout = current.read()
@@ -97,7 +97,7 @@ def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str,
     for report in reports:
         doubts += current.doubts_of(report)
         markers += read_markers(report, cell)
-    view = View(
+    view = ViewOptions(
         width=params["width"],
         height=params["height"],
         region=tuple(params["region"]) if "region" in params else None,
@@ -147,7 +147,7 @@ def compare_two(params: Mapping[str, Any]) -> dict[str, Any]:
     """
     from layoutkit.layout.cells import to_unit
     from layoutkit.view.comparison import compare, picture, shape_differences
-    from layoutkit.view.render import View, save
+    from layoutkit.view.render import ViewOptions, save
 
     currents = [_layout_at(params[name], params.get("technology")) for name in ("before", "after")]
     path = _png_target(params.get("output_path") or str(currents[1].path.with_name("comparison.png")), *currents)
@@ -167,7 +167,7 @@ def compare_two(params: Mapping[str, Any]) -> dict[str, Any]:
     shapes = shape_differences(before.cell, after.cell, technology)
     data = {"before": str(currents[0].path), "after": str(currents[1].path), **compare(before, after, shapes)}
     drawn, marked = picture(
-        before.cell, after.cell, technology, shapes, View(width=params["width"], height=params["height"])
+        before.cell, after.cell, technology, shapes, ViewOptions(width=params["width"], height=params["height"])
     )
     save(drawn, path)
     return {**data, "image_path": str(path), "places_marked": marked, "warnings": warnings}

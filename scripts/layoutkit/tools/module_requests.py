@@ -13,7 +13,7 @@ from layoutkit.draw.ring import RingStyle
 from layoutkit.errors import DrcViolationError, GeometryError, KlayoutError, listed
 from layoutkit.layout.workspace import Saved, Workspace
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS
-from layoutkit.tools.cell_placement import Place, box_um, place_module, place_of
+from layoutkit.tools.cell_placement import CellPlace, box_um, place_module, place_of
 from layoutkit.tools.redrawing import Redrawn, lost_ends_texts, record_drawing
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Delivered:
     tech: Technology
     module: Module
     trans: kdb.Trans
-    place: Place
+    place: CellPlace
     layout_path: str
     drc: dict[str, Any] | None
     saved: Saved
@@ -154,11 +154,11 @@ def deliver(
     return Delivered(tech, module, trans, place, str(workspace.layout_path), drc, saved, edited)
 
 
-def _place(params: Mapping[str, Any], tech: Technology, redrawn: Redrawn | None) -> Place:
+def _place(params: Mapping[str, Any], tech: Technology, redrawn: Redrawn | None) -> CellPlace:
     """Return the requested place; what is left open is as before, and for a new module at the origin."""
-    before = Place() if redrawn is None else place_of(redrawn.bbox, redrawn.trans, tech)
+    before = CellPlace() if redrawn is None else place_of(redrawn.bbox, redrawn.trans, tech)
     x_um, y_um = params.get("position", (before.x_um, before.y_um))
-    return Place(float(x_um), float(y_um), params.get("orientation", before.orientation))
+    return CellPlace(float(x_um), float(y_um), params.get("orientation", before.orientation))
 
 
 def checked(module: Module, tech: Technology) -> dict[str, Any]:

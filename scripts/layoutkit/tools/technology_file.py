@@ -29,7 +29,7 @@ MAX_FAULTS = 100  # in one answer
 
 
 @dataclass(frozen=True)
-class Validation:
+class TechnologyCheck:
     """What the check of one technology file says.
 
     Attributes:
@@ -113,7 +113,7 @@ def export_klayout(technologies: Sequence[str], output_dir: str, *, pcells: bool
     }
 
 
-def validate(name_or_path: str) -> Validation:
+def validate(name_or_path: str) -> TechnologyCheck:
     """Return everything that is wrong with a technology file.
 
     Raises:
@@ -138,7 +138,7 @@ def validate(name_or_path: str) -> Validation:
             technology = load(str(path))
         except TechnologyError as error:
             faults.append(Fault("file", str(error)))
-    return Validation(
+    return TechnologyCheck(
         path=str(path),
         name=str(data.get("technology", "")),
         faults=tuple(faults),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutkit.errors import listed
 from layoutkit.layout.cells import sorted_layers
 from layoutkit.view.markers import Marker
-from layoutkit.view.render import View, beside, render
+from layoutkit.view.render import ViewOptions, beside, render
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -132,7 +132,7 @@ def compare(before: Side, after: Side, shapes: Sequence[Shapes]) -> dict[str, An
 
 
 def picture(
-    before: kdb.Cell, after: kdb.Cell, technology: Technology | None, shapes: Sequence[Shapes], view: View
+    before: kdb.Cell, after: kdb.Cell, technology: Technology | None, shapes: Sequence[Shapes], view: ViewOptions
 ) -> tuple[Picture, int]:
     """Return a picture with both layouts beside each other at one scale, and how many places are marked as different.
 
@@ -161,7 +161,7 @@ def picture(
         region = (centre.x - width / 2, centre.y - height / 2, centre.x + width / 2, centre.y + height / 2)
         box = cell.dbbox()
         title = f"{name}: {cell.name}   {box.width():.6g} x {box.height():.6g} um"
-        half = View(view.width // 2, view.height, region, view.layers, view.legend, view.labels, title)
+        half = ViewOptions(view.width // 2, view.height, region, view.layers, view.legend, view.labels, title)
         halves.append(render(cell, technology, half, markers))
     return beside(*halves), len(markers)
 

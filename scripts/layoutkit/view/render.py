@@ -66,7 +66,7 @@ _SETTINGS = {
 
 
 @dataclass(frozen=True)
-class View:
+class ViewOptions:
     """What to show and how large.
 
     Attributes:
@@ -144,7 +144,7 @@ class _Frame:
         return box.moved(dx, dy)
 
 
-def render(cell: kdb.Cell, technology: Technology | None, view: View, markers: Sequence[Marker] = ()) -> Picture:
+def render(cell: kdb.Cell, technology: Technology | None, view: ViewOptions, markers: Sequence[Marker] = ()) -> Picture:
     """Return a picture of ``cell``. The same layout and parameters give the same bytes.
 
     Args:
@@ -231,7 +231,7 @@ def _window(cell: kdb.Cell, region: tuple[float, float, float, float] | None) ->
     return kdb.DBox(left, bottom, right, top)
 
 
-def _frame(view: View, window: kdb.DBox, title: str, names: Sequence[str]) -> _Frame:
+def _frame(view: ViewOptions, window: kdb.DBox, title: str, names: Sequence[str]) -> _Frame:
     """Return the area for the layout: as large as ``view`` allows, in the proportions of ``window``.
 
     The legend is as wide as the longest of ``names`` needs; a narrow picture has none. The picture is as large as the

@@ -9,7 +9,7 @@ import pytest
 from deck_writer import deck_of, writable
 
 from layoutkit.drc.check import Options, check_cell, repeats
-from layoutkit.drc.foundry_deck import Deck, run_deck
+from layoutkit.drc.foundry_deck import FoundryDeck, run_deck
 from layoutkit.technology import load
 from thorough import THOROUGH, processes
 
@@ -69,7 +69,7 @@ def boxes(report):
 def found_by_both(layout, cell, tech, rules, folder):
     """Return the boxes that the application finds, and those that the checker finds."""
     (folder / "own.drc").write_text(deck_of(tech, rules))
-    theirs = boxes(run_deck(layout, cell, Deck(folder / "own.drc", timeout_s=120)))
+    theirs = boxes(run_deck(layout, cell, FoundryDeck(folder / "own.drc", timeout_s=120)))
     ours = boxes(check_cell(layout, cell, tech, Options([rule.id for rule in rules], mode="flat")))
     assert set(theirs) == set(ours)
     return theirs, ours

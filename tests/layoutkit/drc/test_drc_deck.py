@@ -12,7 +12,7 @@ from klayout import rdb
 
 from layoutkit.drc import foundry_deck
 from layoutkit.drc.check import Options
-from layoutkit.drc.foundry_deck import PROGRAM_VARIABLE, Deck, run_deck
+from layoutkit.drc.foundry_deck import PROGRAM_VARIABLE, FoundryDeck, run_deck
 from layoutkit.errors import FileError, MissingProgramError, RuleNotFoundError, TimeLimitError
 from patience import eventually
 
@@ -35,7 +35,7 @@ def report_of(tmp_path, text, drawn=None, options=None, name="deck.drc", **deck)
     path = tmp_path / name
     path.write_text(text)
     layout, cell = drawn or lines()
-    return run_deck(layout, cell, Deck(path, timeout_s=60, **deck), options)
+    return run_deck(layout, cell, FoundryDeck(path, timeout_s=60, **deck), options)
 
 
 def hierarchy():
@@ -180,7 +180,7 @@ def test_a_deck_that_hangs_is_ended_with_its_children(tmp_path):
     path = tmp_path / "deck.drc"
     path.write_text(f'system("sleep {mark} &")\nsleep\n')
     with pytest.raises(TimeLimitError) as caught:
-        run_deck(*lines(), Deck(path, timeout_s=3))
+        run_deck(*lines(), FoundryDeck(path, timeout_s=3))
     assert caught.value.code == "TIMEOUT"
     assert running(f"sleep {mark}") == []
 
@@ -207,11 +207,11 @@ def test_without_the_application_the_error_says_how_to_get_it(tmp_path, monkeypa
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("ANALOG_LAYOUT_KLAYOUT", raising=False)
     with pytest.raises(MissingProgramError, match="klayout is not installed; install") as caught:
-        run_deck(*lines(), Deck(tmp_path / "deck.drc"))
+        run_deck(*lines(), FoundryDeck(tmp_path / "deck.drc"))
     assert caught.value.code == "SERVICE_UNAVAILABLE"
 
 
 @needs_klayout
 def test_a_missing_deck_is_told(tmp_path):
     with pytest.raises(FileError, match="no such file"):
-        run_deck(*lines(), Deck(tmp_path / "none.drc"))
+        run_deck(*lines(), FoundryDeck(tmp_path / "none.drc"))

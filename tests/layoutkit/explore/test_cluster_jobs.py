@@ -16,7 +16,7 @@ from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore import dask_cluster, layout_job, run_journal
 from layoutkit.explore.dask_cluster import DaskCluster
 from layoutkit.explore.job_process import LocalProcesses
-from layoutkit.explore.jobs import Budget, Job, Limits
+from layoutkit.explore.jobs import Job, JobBudget, Limits
 from layoutkit.explore.run_jobs import run_jobs
 from patience import WATCHDOG_S, eventually, gone
 
@@ -78,7 +78,7 @@ def marks_of_two(log):
 def test_inputs_travel_and_files_come_back(cluster, tmp_path):
     jobs = [Job("stand_in_jobs:square", {"n": n}, {"a.in": "x"}) for n in range(6)]
     jobs += [do("refuse", n=1), do("crash"), do("write_much", mb=3), jobs[0]]
-    found = {each.key: each for each in run(jobs, tmp_path, cluster, budget=Budget(each=Limits(output_mb=2)))}
+    found = {each.key: each for each in run(jobs, tmp_path, cluster, budget=JobBudget(each=Limits(output_mb=2)))}
     for n, job in enumerate(jobs[:6]):
         assert found[job.key].answer == {"square": n**2, "read": ["a.in"]}
         assert (tmp_path / job.home / "more/square.txt").read_text() == str(n**2)
@@ -144,7 +144,7 @@ def test_a_worker_that_hangs_loses_its_jobs(tmp_path, monkeypatch):
 
 def test_a_job_beyond_its_time_is_ended_on_its_worker(cluster, tmp_path):
     (outcome,) = run(
-        [do("wait", pids=str(tmp_path / "pids"))], tmp_path / "run", cluster, budget=Budget(each=Limits(seconds=1.5))
+        [do("wait", pids=str(tmp_path / "pids"))], tmp_path / "run", cluster, budget=JobBudget(each=Limits(seconds=1.5))
     )
     assert outcome.status == "time limit"
     assert all(gone(pid) for pid in (tmp_path / "pids").read_text().split())

@@ -17,7 +17,7 @@ from forked import run_program
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore import exploration
 from layoutkit.explore.front_page import front_page, scatter
-from layoutkit.explore.jobs import Outcome
+from layoutkit.explore.jobs import JobOutcome
 from layoutkit.tools.explore_layouts import run
 from layoutkit.tools.post_layout_requests import compare
 from layoutkit.tools.whole_flow import build
@@ -105,7 +105,7 @@ def test_a_search_is_the_same_whatever_ends_first_and_continues_where_it_was_sto
     first = json.loads((folder / "exploration.json").read_text())
     outcomes = {}
     for text in (folder / "journal.jsonl").read_text().splitlines()[1:]:
-        outcome = Outcome(**json.loads(text))
+        outcome = JobOutcome(**json.loads(text))
         outcomes[outcome.key] = outcome
 
     class Progress:

@@ -14,7 +14,7 @@ import pytest
 from layoutkit.errors import FileError, LayoutConflictError, LayoutkitError
 from layoutkit.explore import run_journal
 from layoutkit.explore.job_process import LocalProcesses
-from layoutkit.explore.jobs import Budget, Job, Limits, Outcome
+from layoutkit.explore.jobs import Job, JobBudget, JobOutcome, Limits
 from layoutkit.explore.run_jobs import run_jobs
 from layoutkit.explore.run_journal import RunProgress
 from patience import WATCHDOG_S, eventually, gone
@@ -35,7 +35,7 @@ def run(jobs, folder, **options):
 
 
 def one(job, folder, **limits):
-    (outcome,) = run([job], folder, budget=Budget(each=Limits(**limits)))
+    (outcome,) = run([job], folder, budget=JobBudget(each=Limits(**limits)))
     return outcome
 
 
@@ -75,7 +75,7 @@ def test_each_key_has_one_outcome_with_its_files_and_its_line(tmp_path):
     ],
 )
 def test_a_job_that_fails_is_an_outcome_and_the_next_one_is_done(job, limits, status, words, tmp_path):
-    bad, good = run([job, *squares(1)], tmp_path, where=LocalProcesses(1), budget=Budget(each=Limits(**limits)))
+    bad, good = run([job, *squares(1)], tmp_path, where=LocalProcesses(1), budget=JobBudget(each=Limits(**limits)))
     assert (bad.status, good.status) == (status, "done")
     assert words in bad.error["message"]
     assert bad.files == {}
@@ -120,7 +120,7 @@ def test_a_later_run_does_what_an_earlier_one_did_not(tmp_path):
 
 def test_at_the_end_of_its_time_a_run_ends_what_works(tmp_path):
     endless = do("wait", pids=str(tmp_path / "pids"))
-    found = run([endless, do("square", n=1)], tmp_path, where=LocalProcesses(1), budget=Budget(seconds=4))
+    found = run([endless, do("square", n=1)], tmp_path, where=LocalProcesses(1), budget=JobBudget(seconds=4))
     assert [each.status for each in found] == ["not run", "not run"]
     assert "still working" in found[0].error["message"]
     assert "before it was begun" in found[1].error["message"]
@@ -130,7 +130,7 @@ def test_at_the_end_of_its_time_a_run_ends_what_works(tmp_path):
 def test_resuming_repeats_what_a_limit_ended_and_what_lost_its_files(tmp_path):
     limited = do("ask_for_memory", mb=600)
     jobs = [*squares(2), do("refuse"), limited]
-    first = {each.key: each for each in run(jobs, tmp_path, budget=Budget(each=Limits(memory_mb=300)))}
+    first = {each.key: each for each in run(jobs, tmp_path, budget=JobBudget(each=Limits(memory_mb=300)))}
     assert first[limited.key].status == "memory limit"
     (tmp_path / jobs[0].home / "more/square.txt").write_text("changed")
     later = {each.key: each for each in run(jobs, tmp_path, resume=True)}
@@ -184,7 +184,7 @@ def test_a_folder_that_cannot_be_written_and_a_full_disk_are_faults_of_the_reque
 
 def test_what_was_not_run_does_not_count_for_the_rate():
     progress = RunProgress(2)
-    progress.add(Outcome("a", "not run"))
+    progress.add(JobOutcome("a", "not run"))
     assert (progress.finished, progress.per_minute) == (1, None)
 
 
@@ -198,7 +198,7 @@ def test_jobs_that_cannot_be_run_are_refused(tmp_path):
     with pytest.raises(LayoutkitError, match="memory_mb 0"):
         Limits(memory_mb=0)
     with pytest.raises(LayoutkitError, match="negative"):
-        Budget(seconds=-1)
+        JobBudget(seconds=-1)
 
 
 def test_no_more_jobs_run_at_a_time_than_the_memory_allows(monkeypatch):

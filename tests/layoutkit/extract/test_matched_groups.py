@@ -20,7 +20,7 @@ from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.extract.extractor import extract
 from layoutkit.extract.matched_groups import MatchingReport, MeasuredGroup
 from layoutkit.extract.strap_loss import strap_losses
-from layoutkit.extract.surroundings import Surroundings, model_distances, surroundings
+from layoutkit.extract.surroundings import ChannelSurroundings, model_distances, surroundings
 from layoutkit.flow.measured_matching import lines
 from layoutkit.lvs.lvs_files import extracted_spice
 from layoutkit.technology import load
@@ -387,7 +387,7 @@ def test_the_extracted_cards_give_the_model_what_was_measured(pattern):
 )
 @settings(max_examples=60, deadline=None)
 def test_a_model_computes_the_mean_stress_of_any_fingers(places, length):
-    around = [Surroundings(kdb.Box(), False, sa, sb, 0, gap, None, None) for sa, sb, gap in places]
+    around = [ChannelSurroundings(kdb.Box(), False, sa, sb, 0, gap, None, None) for sa, sb, gap in places]
     found = model_distances(around, length)
     card = {"nf": len(around) // found.units, "l": length, "sa": found.sa_um, "sb": found.sb_um, "sd": found.sd_um}
     mean = sum(each.stress(length) for each in around) / len(around)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutkit.circuit.circuit import Circuit, Device
-from layoutkit.extract.extracted import ExtractedDevice, Extraction, Finger, Label, LayoutNet, Point
+from layoutkit.extract.extracted import DrawnFinger, ExtractedDevice, Extraction, Label, LayoutNet, Point
 from layoutkit.lvs.compare import compare
 from layoutkit.lvs.reference import reference_of
 from layoutkit.technology import load
@@ -103,7 +103,7 @@ def drawn(rng, devices):
             first, second = part.kind.ends
             nets[first], nets[second] = nets[second], nets[first]
         place = Point(float(number), 1.0)
-        finger = Finger(part.device, part.kind, part.drawn_w_um, part.drawn_l_um, nets, place, None)
+        finger = DrawnFinger(part.device, part.kind, part.drawn_w_um, part.drawn_l_um, nets, place, None)
         found.append(ExtractedDevice(f"D{number}", part.device, part.drawn_w_um, part.drawn_l_um, (finger,), nets))
         for terminal, net in nets.items():
             terminals.setdefault(net, []).append((number, terminal))

@@ -7,7 +7,7 @@ import pytest
 from layoutkit.extract.metal_mesh import ladder, mean_resistance, mesh_of
 from layoutkit.parasitics.net_network import net_network
 from layoutkit.parasitics.net_resistance import ResistorNetwork, WireExtractor, _corrected, resistances
-from layoutkit.parasitics.terminal_feeds import Feeds, Place
+from layoutkit.parasitics.terminal_feeds import FeedPoint, Feeds
 from layoutkit.technology import load
 
 SKY = load("sky130A")
@@ -22,7 +22,7 @@ def network(shapes, port, terminals, channels=()):
     crossed = [kdb.Polygon(kdb.Box(*box)) for box in channels]
     feeds = {}
     for name, fed in terminals.items():
-        points = {place: 1 / len(fed) for place in fed if isinstance(place, Place)}
+        points = {place: 1 / len(fed) for place in fed if isinstance(place, FeedPoint)}
         boxes = {str(crossed[place].bbox()): 1 / len(fed) for place in fed if isinstance(place, int)}
         feeds[name, "t"] = Feeds(1, points, boxes)
     places = [*([] if port is None else [port]), *(place for each in feeds.values() for place in each.points)]
@@ -35,7 +35,7 @@ def ohms(*arguments, **more):
 
 
 def met1(x, y):
-    return Place("met1", x, y)
+    return FeedPoint("met1", x, y)
 
 
 def test_a_straight_wire_has_its_squares():
@@ -60,7 +60,7 @@ def test_a_via_stack_has_the_resistance_of_its_cuts_and_two_cuts_half_of_one():
         cuts = [(100 + 500 * n, 400) for n in range(count)]
         pads["mcon"] = [(x, y, x + 170, y + 170) for x, y in cuts]
         pads["via"] = [(x, y, x + 150, y + 150) for x, y in cuts]
-        return ohms(pads, Place("met2", 500, 475), {"li": [Place("li1", 500, 485)]})["li"]
+        return ohms(pads, FeedPoint("met2", 500, 475), {"li": [FeedPoint("li1", 500, 485)]})["li"]
 
     assert stack(1) == pytest.approx(CUT["mcon"] + CUT["via"], rel=0.6)  # and the spreading in li1
     narrow = {
@@ -70,7 +70,7 @@ def test_a_via_stack_has_the_resistance_of_its_cuts_and_two_cuts_half_of_one():
         "via": [(10, 10, 160, 160)],
         "met2": [(0, 0, 170, 170)],
     }
-    one = ohms(narrow, Place("met2", 85, 85), {"li": [Place("li1", 85, 85)]})["li"]
+    one = ohms(narrow, FeedPoint("met2", 85, 85), {"li": [FeedPoint("li1", 85, 85)]})["li"]
     assert one == pytest.approx(CUT["mcon"] + CUT["via"], rel=1e-3)
     assert stack(2) < stack(1)
 
@@ -97,7 +97,7 @@ def test_it_agrees_with_the_mesh_of_the_straps():
     shapes = {layer: [(0, 0, 400, 6000)] for layer in ("li1", "met1")}
     shapes["mcon"] = [(115, y, 285, y + 170) for y in range(200, 6000, 360)]
     contacts = [(115, y + 500, 285, y + 670) for y in range(0, 5000, 700)]
-    feeds = [Place("li1", 200, (box[1] + box[3]) // 2) for box in contacts]
+    feeds = [FeedPoint("li1", 200, (box[1] + box[3]) // 2) for box in contacts]
     shapes["met1"].append((0, 6000, 400, 6400))
     found = ohms(shapes, met1(200, 6200), {"s": feeds})["s"]
     regions = {layer: kdb.Region([kdb.Box(*box) for box in boxes]).merged() for layer, boxes in shapes.items()}
@@ -113,7 +113,7 @@ def test_a_gate_has_a_third_of_its_channels_resistance_or_a_twelfth_if_both_ends
     channel = kdb.Polygon(kdb.Box(0, 0, 150, 3000))
     poly = kdb.Region([kdb.Box(0, -400, 150, 0), kdb.Box(0, 3000, 150, 3130)])
     wires = WireExtractor(SKY).extract({"poly": poly}, [channel], [])
-    below, above = (wires.at[Place("poly", 75, y)] for y in (0, 3000))
+    below, above = (wires.at[FeedPoint("poly", 75, y)] for y in (0, 3000))
     gate = wires.channels[str(channel.bbox())]
     if driven == "both ends":
         wires.network.add(below, above, 1e6)
@@ -123,7 +123,7 @@ def test_a_gate_has_a_third_of_its_channels_resistance_or_a_twelfth_if_both_ends
 
 def test_a_contact_on_poly_counts():
     shapes = {"poly": [(0, 0, 170, 170)], "contact": [(0, 0, 170, 170)], "li1": [(0, 0, 170, 170)]}
-    found = ohms(shapes, Place("li1", 85, 85), {"g": [Place("poly", 85, 85)]})
+    found = ohms(shapes, FeedPoint("li1", 85, 85), {"g": [FeedPoint("poly", 85, 85)]})
     assert found["g"] == pytest.approx(CONTACT, rel=1e-3)
 
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from layoutkit.circuit.circuit import Circuit, Device
-from layoutkit.parasitics.net_parasitics import GROUND, Capacitor, Elements, NetParasitics, Resistor
+from layoutkit.parasitics.net_parasitics import GROUND, Elements, NetParasitics, ParasiticCapacitor, ParasiticResistor
 from layoutkit.parasitics.netlists import write_spef
 
 HEADER = (
@@ -82,8 +82,12 @@ CIRCUIT = Circuit(
     "top<1>", (transistor("X1.M1", "out", "in", "t"), transistor("M2", "t", "in", "vss")), ("in", "out", "vss")
 )
 ELEMENTS = Elements(
-    resistors=(Resistor("in", "in", "in:X1.M1.g", 30.0), Resistor("t", "t", "t:M2.d", 2.5)),
-    capacitors=(Capacitor("in", GROUND, 1.5), Capacitor("in:X1.M1.g", "t:M2.d", 0.25), Capacitor("out", "t", 0.5)),
+    resistors=(ParasiticResistor("in", "in", "in:X1.M1.g", 30.0), ParasiticResistor("t", "t", "t:M2.d", 2.5)),
+    capacitors=(
+        ParasiticCapacitor("in", GROUND, 1.5),
+        ParasiticCapacitor("in:X1.M1.g", "t:M2.d", 0.25),
+        ParasiticCapacitor("out", "t", 0.5),
+    ),
     nodes={("X1.M1", "g"): "in:X1.M1.g", ("X1.M1", "s"): "t", ("M2", "d"): "t:M2.d"},
     net_of={"in:X1.M1.g": "in", "t:M2.d": "t"},
 )
@@ -104,7 +108,7 @@ def test_a_strict_parser_reads_what_was_written():
 
 
 def test_without_resistors_all_terminals_are_on_the_node_of_the_net():
-    elements = Elements(capacitors=(Capacitor("in", GROUND, 1.5), Capacitor("out", "t", 0.5)))
+    elements = Elements(capacitors=(ParasiticCapacitor("in", GROUND, 1.5), ParasiticCapacitor("out", "t", 0.5)))
     _, _, nets = read_spef(write_spef(CIRCUIT, elements, NETS))
     assert nets["t"] == {"total": 0.5, "pins": ["X1.M1:s", "M2:d"], "CAP": [("t:1", "out", 0.5)], "RES": []}
 

@@ -10,7 +10,7 @@ from layoutkit import technology
 from layoutkit.errors import FileError, LayoutkitError
 from layoutkit.view.drawing_data import marker_color
 from layoutkit.view.markers import markers_at, read_markers
-from layoutkit.view.render import BACKGROUND, INK, MARGIN, STRIP, View, render, save
+from layoutkit.view.render import BACKGROUND, INK, MARGIN, STRIP, ViewOptions, render, save
 
 GENERIC = technology.load("generic")
 BARE = {"legend": False, "labels": False}
@@ -49,7 +49,7 @@ def is_background(buffer, x, y):
 
 def test_layers_appear_where_they_are_in_their_own_colours():
     """The window of 12 x 12 um is 600 pixels wide: 50 pixels a um, y downwards."""
-    picture = render(sample(), GENERIC, View(600, 600, region=(-1, -1, 11, 11), **BARE))
+    picture = render(sample(), GENERIC, ViewOptions(600, 600, region=(-1, -1, 11, 11), **BARE))
     buffer = pixels(picture)
     assert (buffer.width(), buffer.height()) == (600, 600)
     assert is_background(buffer, 10, 10)
@@ -62,13 +62,13 @@ def test_layers_appear_where_they_are_in_their_own_colours():
 
 
 def test_the_same_layout_gives_the_same_bytes():
-    view = View(400, 300)
+    view = ViewOptions(400, 300)
     assert render(sample(), GENERIC, view).png == render(sample(), GENERIC, view).png
 
 
 def test_a_forked_process_draws_the_same_bytes():
     """Scripts work in a child of the process that was started."""
-    view = View(400, 300)
+    view = ViewOptions(400, 300)
     expected = render(sample(), GENERIC, view).png
     context = multiprocessing.get_context("fork")
     with context.Pool(1) as pool:
@@ -81,7 +81,7 @@ def png_of_sample(view):
 
 def test_the_layout_stays_within_its_frame():
     """Poly fills the region of 2 x 1 um. The legend needs 11 letters, 136 pixels; 600 - 136 - 2 * 10 = 444."""
-    buffer = pixels(render(sample(), GENERIC, View(600, 400, region=(1, 2, 3, 3), labels=False)))
+    buffer = pixels(render(sample(), GENERIC, ViewOptions(600, 400, region=(1, 2, 3, 3), labels=False)))
     assert (buffer.width(), buffer.height()) == (600, 222 + 60)
     left, top, right, bottom = 10, 30, 454, 252
 
@@ -101,23 +101,23 @@ def test_the_layout_stays_within_its_frame():
 def test_the_layout_survives_being_drawn():
     """A LayoutView destroys the layout it shows."""
     top = sample()
-    render(top, GENERIC, View(100, 100, **BARE))
+    render(top, GENERIC, ViewOptions(100, 100, **BARE))
     assert top.layout().cell("CHILD") is not None
 
 
 def test_only_the_wanted_layers_are_drawn():
-    picture = render(sample(), GENERIC, View(200, 200, layers=["poly"], **BARE))
+    picture = render(sample(), GENERIC, ViewOptions(200, 200, layers=["poly"], **BARE))
     assert picture.layers_drawn == ("poly",)
     with pytest.raises(LayoutkitError, match="nothing is drawn on layer metal4"):
-        render(sample(), GENERIC, View(layers=["metal4"]))
+        render(sample(), GENERIC, ViewOptions(layers=["metal4"]))
 
 
 def test_layers_that_no_technology_knows_are_named_by_number():
-    assert render(sample(), None, View(200, 200)).layers_drawn == ("2/0", "4/0", "9/0")
+    assert render(sample(), None, ViewOptions(200, 200)).layers_drawn == ("2/0", "4/0", "9/0")
 
 
 def test_labels_and_legend_are_dark_on_light():
-    with_labels = render(sample(), GENERIC, View(600, 600, region=(-1, -1, 11, 11), legend=False))
+    with_labels = render(sample(), GENERIC, ViewOptions(600, 600, region=(-1, -1, 11, 11), legend=False))
     assert with_labels.labels_drawn == 1
     buffer = pixels(with_labels)
     around = {buffer.pixel(x, y) & 0xFFFFFF for x in range(435, 466) for y in range(292, 309)}
@@ -131,7 +131,7 @@ def test_labels_and_legend_are_dark_on_light():
 )
 def test_a_picture_is_cropped_to_what_it_shows(region, size):
     """At most 400 x 200 pixels. The sample is 10 x 10 um; a pixel may be left over."""
-    picture = render(sample(), GENERIC, View(400, 200, region=region, **BARE))
+    picture = render(sample(), GENERIC, ViewOptions(400, 200, region=region, **BARE))
     buffer = pixels(picture)
     assert (buffer.width(), buffer.height()) == size
     if region is not None:
@@ -142,25 +142,25 @@ def test_a_picture_is_cropped_to_what_it_shows(region, size):
 @pytest.mark.parametrize("region", [(0, 0, 0, 1), (1, 0, 0, 1), (0, 1, 1, 1)])
 def test_an_empty_region_is_told(region):
     with pytest.raises(LayoutkitError, match="left < right and bottom < top"):
-        render(sample(), GENERIC, View(region=region))
+        render(sample(), GENERIC, ViewOptions(region=region))
 
 
 def test_an_empty_cell_is_told():
     layout = kdb.Layout()
     with pytest.raises(LayoutkitError, match="cell 'E' is empty"):
-        render(layout.create_cell("E"), GENERIC, View())
+        render(layout.create_cell("E"), GENERIC, ViewOptions())
 
 
 @pytest.mark.parametrize(("width", "height"), [(64, 64), (64, 4096), (4096, 64)])
 def test_extreme_sizes_are_drawn(width, height):
-    buffer = pixels(render(sample(), GENERIC, View(width, height, title="x" * 200)))
+    buffer = pixels(render(sample(), GENERIC, ViewOptions(width, height, title="x" * 200)))
     assert 1 <= buffer.width() <= width
     assert 1 <= buffer.height() <= height
 
 
 def test_a_violation_smaller_than_a_pixel_is_seen():
     markers = markers_at([{"rule_id": "M1", "locations": [{"x": 5.0, "y": 5.0}, {"x": 500.0, "y": 5.0}]}])
-    picture = render(sample(), GENERIC, View(600, 600, region=(-1, -1, 11, 11), **BARE), markers)
+    picture = render(sample(), GENERIC, ViewOptions(600, 600, region=(-1, -1, 11, 11), **BARE), markers)
     assert picture.markers_drawn == 1  # the other lies outside
     buffer = pixels(picture)
     ours = marker_color(GENERIC)
@@ -188,14 +188,14 @@ def test_each_marker_has_the_id_of_its_rule_and_the_legend_lists_the_rules():
         markers = markers_at([{"rule_id": rule, "locations": places}])
         assert markers[0].box.to_s() == "(4.5,4.5;5.5,5.5)"
         buffer = pixels(
-            render(sample(), GENERIC, View(600, 600, region=(0, 0, 10, 10), labels=False, legend=False), markers)
+            render(sample(), GENERIC, ViewOptions(600, 600, region=(0, 0, 10, 10), labels=False, legend=False), markers)
         )
         columns, rows = range(buffer.width()), range(buffer.height())
         return sum(buffer.pixel(x, y) & 0xFFFFFF == ours for x in columns for y in rows)
 
     assert counted("M1.space") > counted("") + 2 * 300
     with_legend = pixels(
-        render(sample(), GENERIC, View(600, 600), markers_at([{"rule_id": "M1", "locations": places}]))
+        render(sample(), GENERIC, ViewOptions(600, 600), markers_at([{"rule_id": "M1", "locations": places}]))
     )
     assert with_legend.pixel(with_legend.width() - 136 + MARGIN + 5, STRIP + 5) & 0xFFFFFF == ours
 
@@ -241,7 +241,7 @@ def test_what_is_no_report_is_told(tmp_path, content):
 
 
 def test_a_picture_is_written_whole_or_not_at_all(tmp_path):
-    picture = render(sample(), GENERIC, View(64, 64, **BARE))
+    picture = render(sample(), GENERIC, ViewOptions(64, 64, **BARE))
     save(picture, tmp_path / "x.png")
     assert (tmp_path / "x.png").read_bytes() == picture.png
     with pytest.raises(FileError):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
-from layoutkit.drc.kind_register import Case, Measured, rule_kind
+from layoutkit.drc.kind_register import Case, MeasuredNumber, rule_kind
 from layoutkit.drc.net_regions import EtchedNets, carrier, sizes_of
 from layoutkit.errors import TechnologyError
 from layoutkit.extract.passive_devices import plate_layer
@@ -44,7 +44,7 @@ def density(case: Case) -> Found:
         if share > case.ratio if largest else share < case.ratio:
             wrong.insert(window)
     if extreme is not None:
-        yield Measured(extreme)
+        yield MeasuredNumber(extreme)
     wrong.merged_semantics = False
     yield wrong
 
@@ -115,7 +115,7 @@ def antenna(case: Case) -> Found:
         raise TechnologyError("a cumulative sum takes neither measure sidewall nor the field 'diode_ratio'")
     greatest, violating = _antennas(case)
     if greatest is not None:
-        yield Measured(greatest)
+        yield MeasuredNumber(greatest)
     yield violating
 
 
