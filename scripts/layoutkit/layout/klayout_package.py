@@ -6,6 +6,7 @@
       grain.xml                      name and version
       tech/<name>/<name>.lyt .lyp    technology, layer properties
       pymacros/analog_devices.lym    registers the PCell libraries when KLayout starts
+      pymacros/follow_files.lym      loads layouts again whose file another program has changed
       python/layoutkit/, sturdy/     what the libraries import; KLayout puts python/ on its module path
 """
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "analog-layout-skills"
 MACRO = "analog_devices.lym"
+FOLLOW_MACRO = "follow_files.lym"
 _ENGINE = Path(__file__).parents[1]
 # The modules that the PCells import; the package contains no other part of the engine.
 _MODULES = (
@@ -47,6 +49,41 @@ _MACRO_TEXT = """\
 from layoutkit.pcells.application import start
 
 start({technologies})
+"""
+_FOLLOW_TEXT = """\
+# Loads a shown layout again when its file has changed. What has unsaved changes here is left alone, and so is a file
+# that is gone, or was written within the last second and may be half written.
+import os
+import time
+
+import pya
+
+seen = {}
+
+
+def look():
+    window = pya.Application.instance().main_window()
+    for number in range(window.views() if window else 0):
+        view = window.view(number)
+        for index in range(view.cellviews()):
+            shown = view.cellview(index)
+            path = shown.filename() if shown.is_valid() else ""
+            if not path or not os.path.isfile(path):
+                continue
+            changed = os.stat(path).st_mtime_ns
+            if shown.is_dirty() or time.time_ns() - changed < 1_000_000_000:
+                continue
+            if seen.setdefault(path, changed) != changed:
+                seen[path] = changed
+                try:
+                    view.reload_layout(index)
+                except RuntimeError as error:
+                    print(f"{path} cannot be loaded again: {error}")
+
+
+timer = pya.QTimer()
+timer.timeout = look
+timer.start(1000)
 """
 
 
@@ -88,7 +125,11 @@ def write_package(names: Sequence[str], folder: str, *, version: str, pcells: bo
         content[f"{base}.lyt"] = technology_xml(technology)
         content[f"{base}.lyp"] = layer_properties_xml(technology)
     if pcells:
-        content[f"pymacros/{MACRO}"] = _macro({name: name for name in known})
+        technologies_text = json.dumps({name: name for name in known})
+        content[f"pymacros/{MACRO}"] = _macro(
+            "Analog device generators", _MACRO_TEXT.format(technologies=technologies_text)
+        )
+        content[f"pymacros/{FOLLOW_MACRO}"] = _macro("Follow files that change", _FOLLOW_TEXT)
     shown = sorted(content)
     if pcells:
         content |= _engine()
@@ -130,10 +171,10 @@ def _grain(version: str, names: Sequence[str]) -> bytes:
     return xml_document(root)
 
 
-def _macro(technologies: Mapping[str, str]) -> bytes:
+def _macro(description: str, code: str) -> bytes:
     root = ET.Element("klayout-macro")
     for tag, text in (
-        ("description", "Analog device generators"),
+        ("description", description),
         ("version", ""),
         ("category", "pymacros"),
         ("prolog", ""),
@@ -145,7 +186,7 @@ def _macro(technologies: Mapping[str, str]) -> bytes:
         ("shortcut", ""),
         ("show-in-menu", "false"),
         ("interpreter", "python"),
-        ("text", _MACRO_TEXT.format(technologies=json.dumps(dict(technologies)))),
+        ("text", code),
     ):
         ET.SubElement(root, tag).text = text
     return xml_document(root)

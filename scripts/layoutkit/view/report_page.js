@@ -499,6 +499,14 @@
     option.value = name;
     names.append(option);
   }
+  window.layoutView = { // what a page that reloads keeps
+    state: () => ({ view, fitted, hidden: layers.filter((_, number) => !visible[number]).map((layer) => layer.name) }),
+    restore: (kept) => {
+      kept.hidden.forEach((name) => { const number = layerNumber.get(name); if (number !== undefined) inputs[number][0].checked = visible[number] = false; });
+      if (!kept.fitted) { view = kept.view; fitted = false; }
+      schedule(true);
+    },
+  };
   new ResizeObserver(resize).observe(frame);
   resize();
   choose(null);

@@ -81,6 +81,7 @@ def report_page(inputs: ReportInputs) -> str:
         alt=_description(inputs),
         findings=findings,
         faults=len(inputs.faults),
+        unchecked=False,
         counted=_count,
         picture=b64encode(inputs.picture).decode(),
         sections=[section for section in sections if section],
