@@ -13,7 +13,7 @@ from klayout import rdb
 
 from layoutkit.errors import FileError
 from layoutkit.tools.watched_layout import WatchedLayout
-from patience import eventually
+from patience import WATCHDOG_S, eventually
 
 pytest.importorskip("uvicorn", reason="skipped: needs the extra http")
 SCRIPT = "layout-view/scripts/watch_layout.py"
@@ -41,7 +41,7 @@ def answer(url, **headers):
     """Return status and text."""
     try:
         request = urllib.request.Request(url, headers=headers)  # noqa: S310 - of a server that the test started
-        with urllib.request.urlopen(request, timeout=20) as got:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=WATCHDOG_S) as got:  # noqa: S310
             return got.status, got.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, ""
