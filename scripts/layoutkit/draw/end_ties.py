@@ -80,7 +80,7 @@ def _beside_post(foot: Area, post: Area, bar: Area) -> Area:
 
 
 def _cuts(foot: Area, rail: Area, metal: Metal) -> Iterator[tuple[str, Area]]:
-    return ((metal.cuts[0].layer, area) for area in metal.cuts_between(0, foot, rail))
+    return ((metal.cuts[0].layer, area) for area in metal.cuts_between(0, foot, rail, crowded=True))
 
 
 def _foot(rail: Area, metal: Metal) -> Area:

@@ -751,7 +751,7 @@ class _Drawing:
         if rail.net == self.stack.bulk_net:
             for side, beside in frame(self.inner, self.ring.width, self.taps).items():
                 if side in {"left", "right"}:
-                    for layer, shape in self.metal.stack_between(0, beside, rail.level, area):
+                    for layer, shape in self.metal.stack_between(0, beside, rail.level, area, crowded=True):
                         self.sketch.box(layer, shape)
         if over_channels and rail.net in self.trunks.nets:
             return  # wires start at its bar

@@ -76,3 +76,16 @@ def test_modules_are_drawn_once_and_each_placement_has_its_own_copy():
         b.module.cell.clear()
     assert not any(kdb.Region(each.module.cell.begin_shapes_rec(layer)).is_empty() for each in first)
     assert not any(each.module.cell.is_empty() for each in drawings.copy()[1])
+
+
+HIGH_RAILS = """.subckt mirror iref iout vdd vss
+M1 iref iref vdd vdd sg13_lv_pmos w=8u l=0.5u ng=2
+M2 iout iref vdd vdd sg13_lv_pmos w=16u l=0.5u ng=4
+.ends
+"""
+
+
+def test_cuts_between_a_ring_and_a_high_rail_keep_the_space_of_arrays_beside_those_of_straps(tmp_path):
+    request = LayoutRequest(netlist_text=HIGH_RAILS, technology="sg13g2", workspace=str(tmp_path), last_stage="lvs")
+    report = build_layout(request)
+    assert (report["drc"]["total_violations"], report["lvs"]["matched"]) == (0, True)
