@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from skillpack.authoring.scaffold import _script
+from skillpack.authoring.scaffold import Plan, write_skill
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "skills").glob("*/scripts/*.py"))
 HEADER = '# /// script\n# requires-python = ">=3.10"\n# dependencies = ["{}"]\n# ///\n"""'
-EXTRAS = {"explore_layouts.py": "[explore]", "suggest_constraints.py": "[models]"}
+EXTRAS = {"explore_layouts.py": "[explore]", "suggest_constraints.py": "[models]", "watch_layout.py": "[http]"}
 OLD = ("3.6", "3.7", "3.8", "3.9")
 MOST_LINES = 6  # of a script for starting it: the import, where it fails, and the call of main
 
@@ -35,11 +35,12 @@ def reason(python, script, **options):
     return line
 
 
-def test_every_script_and_that_of_a_new_skill_start_alike():
+def test_every_script_and_that_of_a_new_skill_start_alike(tmp_path):
     sources = {path.name: path.read_text(encoding="utf-8") for path in SCRIPTS}
-    expected = start_lines(_script("layout.x"))
+    new = (write_skill(Plan("new-skill", tmp_path, tool="layout.x")) / "scripts" / "x.py").read_text(encoding="utf-8")
+    expected = start_lines(new)
     assert len(expected) + 4 <= MOST_LINES
-    for name, source in [*sources.items(), ("new", _script("layout.x"))]:
+    for name, source in [*sources.items(), ("new", new)]:
         assert start_lines(source) == expected, name
         assert source.startswith(HEADER.format("analog-layout-skills" + EXTRAS.get(name, ""))), name
     offered = metadata("analog-layout-skills").get_all("Provides-Extra")
