@@ -123,7 +123,12 @@ def samples(schema, root, *, full):
         return {name: samples(fields.get(name, more), root, full=full) for name in names}
     if kind == "array":
         count = max(schema.get("minItems", 0), int(full))
-        return [samples(schema.get("items", {}), root, full=full)] * count
+        items = [samples(schema.get("items", {}), root, full=full)] * count
+        return (
+            [f"{item}{number}" for number, item in enumerate(items)]
+            if schema.get("uniqueItems") and count > 1
+            else items
+        )
     least = schema.get("minimum", int("exclusiveMinimum" in schema))
     text = schema.get("default", "x" * schema.get("minLength", 0))
     return {"string": text, "boolean": full, "null": None}.get(kind, least)
