@@ -254,16 +254,19 @@ def renamed_module(module: Module, name: str, names: Mapping[str, str], nets: Ma
 def renamed_item(item: Drawn, module: Module, names: Mapping[str, str], nets: Mapping[str, str]) -> Drawn:
     """Return a drawn group inside a cell as one of an instance, whose module is ``module``."""
     group = item.group
-    devices = tuple(
-        replace(
-            device,
-            id=names[device.id],
-            terminals={terminal: nets.get(net, net) for terminal, net in device.terminals.items()},
+    devices, guards = (
+        tuple(
+            replace(
+                device,
+                id=names[device.id],
+                terminals={terminal: nets.get(net, net) for terminal, net in device.terminals.items()},
+            )
+            for device in members
         )
-        for device in group.devices
+        for members in (group.devices, getattr(group, "guards", ()))
     )
     cascodes = tuple(names[device] for device in getattr(group, "cascodes", ()))
-    changed: dict[str, Any] = {"cascodes": cascodes} if cascodes else {}
+    changed: dict[str, Any] = ({"cascodes": cascodes} if cascodes else {}) | ({"guards": guards} if guards else {})
     bulk = nets.get(group.bulk_net, group.bulk_net)
     return replace(item, group=replace(group, devices=devices, bulk_net=bulk, **changed), module=module, others=())
 

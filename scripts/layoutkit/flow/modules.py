@@ -517,6 +517,8 @@ def _draw_by_role(layout: kdb.Layout, technology: Technology, spec: MosSpec) -> 
     roles: dict[str, str] = {}
     for role, net in own.items():
         roles.setdefault(net, role)
+    for guard in spec.guards:
+        roles.setdefault(guard.end, f"end {len(roles)}")
     renamed = replace(
         transistor,
         drain=roles[transistor.drain],
@@ -524,6 +526,7 @@ def _draw_by_role(layout: kdb.Layout, technology: Technology, spec: MosSpec) -> 
         source=roles[transistor.source],
         bulk=roles[transistor.bulk],
     )
-    module = draw_mos(layout, technology, replace(spec, transistor=renamed))
+    guards = tuple(replace(guard, end=roles[guard.end]) for guard in spec.guards)
+    module = draw_mos(layout, technology, replace(spec, transistor=renamed, guards=guards))
     nets = {role: net for net, role in roles.items()}
     return replace(module, pins=tuple(replace(pin, net=nets[pin.net]) for pin in module.pins))

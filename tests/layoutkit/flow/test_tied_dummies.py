@@ -155,6 +155,51 @@ def test_dummies_that_end_on_a_signal_lie_in_the_rows_of_the_group_on_it(tmp_pat
     assert tail in ({"M5", "M6", "MD3"}, {"M1", "M2", "MD3"})
 
 
+LATCH = """* a latch whose halves are drawn apart, each with a dummy on its own output
+.subckt latch p n a vg vh gnd
+M1 y x vh vh pmos W=10u L=0.4u
+M3 x y vh vh pmos W=10u L=0.4u
+M5 z y vh vh pmos W=10u L=0.4u m=3
+M7 vg z vh vh pmos W=10u L=0.4u m=6
+M2 y p gnd gnd nmos W=10u L=0.45u m=6
+M4 x n gnd gnd nmos W=10u L=0.45u m=6
+M6 z n gnd gnd nmos W=10u L=0.45u m=3
+M8 vg z gnd gnd nmos W=10u L=0.45u m=6
+MD2 y gnd gnd gnd nmos W=10u L=0.45u m=2
+MD4 x gnd gnd gnd nmos W=10u L=0.45u m=2
+.ends
+"""
+
+
+def test_halves_that_are_drawn_apart_have_dummies_that_end_on_their_signals(tmp_path):
+    report = built(tmp_path, LATCH)
+    modules = [set(module["devices"]) for module in report["modules"]]
+    assert {"M2", "MD2"} in modules
+    assert {"M4", "MD4"} in modules
+
+
+STAGES = (
+    """.subckt stage i o vdd vss b
+M1 o i vss vss nmos W=2u L=1u
+M2 o i n vdd pmos W=5u L=5u
+M3 n b vdd vdd pmos W=5u L=4u
+M4 b b vdd vdd pmos W=8u L=4u
+MD1 n vdd vdd vdd pmos W=5u L=5u
+MD2 o vdd vdd vdd pmos W=5u L=5u
+.ends
+.subckt line a e vdd vss b0 b1 b2 b3
+"""
+    + "".join(f"x{i} {'abcd'[i]} {'bcde'[i]} vdd vss b{i} stage\n" for i in range(4))
+    + ".ends\n"
+)
+
+
+def test_each_use_of_a_cell_has_the_dummies_under_its_own_names(tmp_path):
+    report = built(tmp_path, STAGES)
+    together = [set(module["devices"]) for module in report["modules"]]
+    assert all(any({f"x{i}.M3", f"x{i}.MD1"} <= devices for devices in together) for i in range(4))
+
+
 def test_what_conducts_or_lies_in_another_body_is_no_dummy():
     text = ".subckt c a o t vdd vss\n{}\n.ends\n"
     ends = {
