@@ -24,7 +24,7 @@ from layoutkit.circuit.symmetry import facing_nets
 from layoutkit.draw.deep_well import isolate
 from layoutkit.draw.generators import BlockSpec, draw_block
 from layoutkit.draw.mos import MAX_ASPECT
-from layoutkit.errors import listed
+from layoutkit.errors import GeometryError, listed
 from layoutkit.flow.groups import PARALLEL
 from layoutkit.technology.passive_sizes import PassiveSize, bars_of, unit_bar
 
@@ -483,7 +483,13 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
     spec = BlockSpec(group.name, group.spec, devices, group.bulk_net, ends, group.strings, guards)
     in_well = group.deep_well is not None and group.devices[0].type == "resistor"
     spec = replace(spec, parallel=group.type == PARALLEL, matched=group.matched, in_well=in_well)
-    module = draw_block(layout, technology, spec)
+    try:
+        module = draw_block(layout, technology, spec)
+    except GeometryError as error:
+        names = [device.id for device in group.devices]
+        if any(name in error.message for name in names):
+            raise
+        raise type(error)(f"{listed(names, 12)}: {error.message}", details=error.details) from error
     if group.deep_well is None or in_well or group.spec.diffusion_of is None:
         return module
     return isolate(technology, module, group.spec.diffusion_of, group.deep_well, labels=False)

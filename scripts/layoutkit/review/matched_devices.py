@@ -269,7 +269,7 @@ class Matching:
     def covered(self, group: MatchedDevices) -> list[Finding]:
         """Return whether foreign wires cover the gates of a group, more of one device than of another."""
         subject = self.subject
-        own = {placed.device.terminals[end] for placed in group.relatives for end in ("d", "g", "s")}
+        own = {net for placed in group.relatives for end, net in placed.device.terminals.items() if end != "b"}
         every = region_of(box for placed in group.devices for box in placed.boxes)
         parts, nets = [], set()
         hull = box_around(placed.box for placed in group.devices)

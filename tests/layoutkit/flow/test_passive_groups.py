@@ -10,7 +10,7 @@ from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist
 from layoutkit.circuit.constraints import Constraints, MatchedGroup, SymmetryGroup
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.draw.generators import BlockSpec, draw_block
-from layoutkit.errors import UnsupportedOperationError
+from layoutkit.errors import GeometryError, UnsupportedOperationError
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.passive_modules import group_passives
@@ -184,6 +184,29 @@ def test_matched_groups_of_a_file_are_obeyed_and_splits_reported(tmp_path):
     ]
     assert len(notes) == 1
     assert "XC1 XC2 is drawn in 2 blocks" in notes[0]
+
+
+def test_a_starved_ring_with_a_capacitor_at_each_stage_is_reviewed(tmp_path):
+    cards = ["MP g g vdd vdd pmos W=0.8u L=0.5u", "MN g vb vss vss nmos W=0.6u L=0.5u"]
+    for i, (one, other) in enumerate(["ab", "bc", "cd", "de", "ea"]):
+        cards += [
+            f"MA{i} {other} {one} p{i} vdd pmos W=2u L=0.5u",
+            f"MB{i} {other} {one} n{i} vss nmos W=1u L=0.5u",
+            f"MC{i} p{i} g vdd vdd pmos W=0.8u L=0.5u",
+            f"MD{i} n{i} vb vss vss nmos W=0.6u L=0.5u",
+            f"C{i} {other} vss 50f",
+        ]
+    text = "\n".join([".subckt ring vb e vdd vss", *cards, ".ends", ""])
+    request = LayoutRequest(netlist_text=text, technology="sky130A", workspace=str(tmp_path), last_stage="metrics")
+    assert build_layout(request)["review"]["findings"]
+
+
+def test_a_size_that_cannot_be_drawn_is_told_with_its_device(tmp_path):
+    diode = "XD7 vss a sky130_fd_pr__diode_pw2nd_05v5 area=0.315e12 perim=4e6"
+    text = f".subckt x a vss\n{diode}\nM1 a a vss vss nmos W=2u L=0.5u\n.ends\n"
+    request = LayoutRequest(netlist_text=text, technology="sky130A", workspace=str(tmp_path))
+    with pytest.raises(GeometryError, match=r"XD7.*below minimum"):
+        build_layout(request)
 
 
 @pytest.mark.parametrize(("count", "sizes"), [(2, [1, 1, 1, 1]), (3, [6]), (7, [6, 8])])
