@@ -17,7 +17,7 @@ SUITE_OPTIONS := $(if $(TECHNOLOGIES),--technologies $(TECHNOLOGIES)) $(if $(JOB
 # A run does not begin where an earlier one has left its journal, unless it continues it (RESUME=1).
 RUN_SUITE = @$(if $(RESUME),,rm -f $(SUITE)/journal.jsonl;) $(BIN)/skillpack suite
 # What a skill's script may need beside the package's own requirements; LOCK_OPTIONS=--upgrade takes the newest versions.
-LOCKED_EXTRAS := functions models explore
+LOCKED_EXTRAS := functions models explore http
 SOURCES := loader scripts skills tests
 # pip compiles what it installs, but not what it only links to; without this every start pays for it where
 # PYTHONDONTWRITEBYTECODE is set.
@@ -110,7 +110,7 @@ board: $(VENV)/.installed-dev ## Write the committed scoreboard and the pictures
 # Without this machine's settings of uv, so that the file names no other index than pypi.org.
 locks: $(VENV)/.installed-dev ## Update skills/scripts.lock, from which exported scripts get their locks (needs uv)
 	@mkdir -p build/locks
-	@$(BIN)/python -m skillpack.copies.locks $(LOCKED_EXTRAS) > build/locks/scripts.py
+	@$(BIN)/python -m skillpack.copies.script_header $(LOCKED_EXTRAS) > build/locks/scripts.py
 	@cp skills/scripts.lock build/locks/scripts.py.lock 2>/dev/null || true
 	@env -i PATH="$$PATH" HOME="$$HOME" HTTPS_PROXY="$$HTTPS_PROXY" SSL_CERT_FILE="$$SSL_CERT_FILE" UV_NO_CONFIG=1 \
 	  uv lock --script build/locks/scripts.py --default-index https://pypi.org/simple $(LOCK_OPTIONS)

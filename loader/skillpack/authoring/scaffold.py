@@ -124,7 +124,7 @@ def _files(plan: Plan) -> dict[str, str]:
         "schemas/output.schema.json": _object_schema(
             {"words": {"type": "integer", "minimum": 0, **words}, "summary": summary}
         ),
-        "tests/test_skill.py": _written("test_skill.py", plan),
+        "tests/test_skill.py": _written("of_tests.py", plan),
     }
 
 

@@ -322,9 +322,9 @@ class _Origin(NamedTuple):
 
 def _origin(model: str, kind: str, technology: Technology) -> _Origin:
     """Return where a model comes from: the process at hand, else another shipped one, else the process at hand."""
-    from layoutkit.technology import load, names
+    from layoutkit.technology import load, originals_first
 
-    others = (load(name) for name in names() if name not in (technology.name, "generic"))
+    others = (load(name) for name in originals_first() if name not in (technology.name, "generic"))
     for process in (technology, *others):
         found = process.device_names.drawn(model) or process.device_names.undrawn(model)
         if found is not None and (process is technology or found.type in (kind, OTHER)):
@@ -334,17 +334,17 @@ def _origin(model: str, kind: str, technology: Technology) -> _Origin:
 
 def undrawn_in_any_process(model: str) -> tuple[str, UndrawnDevice] | None:
     """Return the shipped process that has a device of this name without a drawing, and the device; None if none has."""
-    from layoutkit.technology import load, names
+    from layoutkit.technology import load, originals_first
 
-    found = ((name, load(name).device_names.undrawn(model)) for name in names())
+    found = ((name, load(name).device_names.undrawn(model)) for name in originals_first())
     return next(((name, device) for name, device in found if device is not None), None)
 
 
 def process_of(model: str) -> Technology | None:
     """Return the first shipped process that has a device of this name, drawn or not; None if none has."""
-    from layoutkit.technology import load, names
+    from layoutkit.technology import load, originals_first
 
-    processes = (load(name) for name in names())
+    processes = (load(name) for name in originals_first())
     return next(
         (each for each in processes if each.device_names.drawn(model) or each.device_names.undrawn(model)), None
     )

@@ -256,6 +256,7 @@ def technology_of(request: LayoutRequest, workspace: Workspace) -> Technology:
     models = {device.model for device in read.devices}
     processes = [name for name in names() if name != DEFAULT_TECHNOLOGY]
     named = [name for name in processes if any(map(load(name).device_names.drawn, models))]
+    named = [name for name in named if load(name).based_on not in named]  # a variant has to be asked for
     return workspace.technology(None, named[0] if len(named) == 1 else DEFAULT_TECHNOLOGY)
 
 

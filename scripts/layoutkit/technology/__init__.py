@@ -3,7 +3,7 @@
 from layoutkit.technology.device_specs import DeepWell, DeviceSpec, PassiveSpec
 from layoutkit.technology.technology import Conductor, Cut, LayerSpec, Rule, Technology
 from layoutkit.technology.technology_files import names
-from layoutkit.technology.technology_reader import load
+from layoutkit.technology.technology_reader import load, originals_first
 
 __all__ = [
     "Conductor",
@@ -16,4 +16,5 @@ __all__ = [
     "Technology",
     "load",
     "names",
+    "originals_first",
 ]

@@ -27,7 +27,7 @@ from layoutkit.technology.technology import (
     Silicon,
     Technology,
 )
-from layoutkit.technology.technology_files import SHIPPED, document_of, file_of, texts_of
+from layoutkit.technology.technology_files import SHIPPED, document_of, file_of, names, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 
 RULE_FIELDS = frozenset({"id", "kind", "value", "description", "severity", "source"})
 MAX_SHOWN = 20  # faults in a message; the details hold all
+
+
+def originals_first() -> list[str]:
+    """Return the names of the shipped technologies, sorted, those that are based on another one last."""
+    return sorted(names(), key=lambda name: load(name).based_on != "")
 
 
 def load(name_or_path: str) -> Technology:

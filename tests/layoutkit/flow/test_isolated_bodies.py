@@ -118,7 +118,7 @@ def test_the_deep_wells_are_tied_to_the_highest_supply(changes, well):
     assert {nets.well for nets in bodies.values()} == {well}
     assert {nets.substrate for nets in bodies.values()} == {"vss"}
     assert sorted(bodies) == ["M1", "M2", "M3", "M4", "M5"]
-    assert any("M3, M4, M5 lie in a deep well: their body t is not the substrate vss" in note for note in notes)
+    assert any("M3, M4, M5 lie in a deep well: the body t is not the substrate vss" in note for note in notes)
 
 
 def test_another_net_may_tie_the_deep_wells_if_the_circuit_has_it():
