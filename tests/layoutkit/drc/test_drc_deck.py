@@ -192,7 +192,8 @@ def test_a_deck_ends_when_who_waits_for_it_is_killed(tmp_path):
     path = tmp_path / "deck.drc"
     path.write_text(f'system("sleep {mark} &")\nloop {{ sleep 0.1 }}\n')
     code = (
-        "import klayout.db as kdb; from pathlib import Path; from layoutkit.drc.foundry_deck import FoundryDeck, run_deck;"
+        "import klayout.db as kdb; from pathlib import Path;"
+        "from layoutkit.drc.foundry_deck import FoundryDeck, run_deck;"
         f"layout = kdb.Layout(); run_deck(layout, layout.create_cell('A'), FoundryDeck(Path({str(path)!r})))"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "scripts")}
