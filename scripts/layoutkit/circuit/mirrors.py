@@ -234,6 +234,8 @@ class Mirrors:
         joined: dict[str, list[str]] = defaultdict(list)
         for closer in self._channels.channel_ends(gate):
             passed, far = self._channels.path_from(closer, gate)
+            if far == gate:
+                continue  # a loop of channels on one net
             if far not in self._supplies:
                 joined[far] += passed
             elif not self._channels.is_switch(closer, by_port=True):
@@ -249,7 +251,7 @@ class Mirrors:
         if not roots:  # a reference whose mirror has no other output
             alone = [each for each in self._by_gate.get((*key[:2], far), ()) if each.root == family.root]
             roots = [each for one in alone if (each := self._reference(one, least=1)[0]) is not None]
-        if len(roots) != 1:
+        if len(roots) != 1 or roots[0].id in {each.id for each in family.members}:
             return []
         self._with_reference.add(key)
         group = self._mirror(roots[0], list(family.members), "switched", {"joined_by": sorted(via)}, None)

@@ -133,6 +133,17 @@ def test_what_is_suggested_for_any_circuit_is_right_for_that_circuit(circuit):
     assert find_faults(suggested_data(circuit), circuit) == []
 
 
+def test_a_loop_of_channels_on_a_gate_makes_no_mirror_of_one_transistor():
+    nets = {"M0": ("vss", "a", "a"), "M1": ("a", "a", "a"), "M2": ("b", "a", "e"), "M3": ("b", "e", "e")}
+    size = {"w": 1e-6, "l": 1e-6}
+    devices = [
+        Device(name, "nmos", "nmos", size, dict(zip("dgs", ends, strict=True)) | {"b": "vss"})
+        for name, ends in nets.items()
+    ]
+    circuit = Circuit("loop", tuple(devices), ("a", "b", "vdd", "vss"))
+    assert find_faults(suggested_data(circuit), circuit) == []
+
+
 def broken(suggested, section, **changes):
     """Return the suggestion with the first entry of one section changed."""
     first = {**suggested[section][0], **changes}
