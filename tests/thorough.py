@@ -12,7 +12,7 @@ THOROUGH = "DRC_LAYOUTS" in os.environ
 
 
 def processes():
-    """Return the shipped technologies without those that are based on another of them, which have tests of their own."""
+    """Return the shipped technologies but those that are based on another one, which have tests of their own."""
     return [name for name in names() if load(name).based_on not in names()]
 
 
