@@ -6,14 +6,14 @@ Otherwise they draw some combinations that cover each value, and fewer examples.
 import os
 from itertools import combinations, product
 
-from layoutkit.technology import load, names
+from layoutkit.technology import names, without_variants
 
 THOROUGH = "DRC_LAYOUTS" in os.environ
 
 
 def processes():
     """Return the shipped technologies but those that are based on another one, which have tests of their own."""
-    return [name for name in names() if load(name).based_on not in names()]
+    return without_variants(names())
 
 
 def covering(*choices):

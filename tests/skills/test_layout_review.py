@@ -156,4 +156,4 @@ def test_constraints_of_the_build_are_left_out_and_unjudged_where_another_netlis
     (tmp_path / "renamed.spice").write_text(text.replace("\nM", "\nMx"))
     code, envelope = run_script(SCRIPT, "--workspace", workspace, "--netlist-path", tmp_path / "renamed.spice")
     assert code in {0, 1}
-    assert "what the layout was asked for was left out" in str(envelope["data"]["unjudged"])
+    assert "the constraints that the layout was made with do not fit this netlist" in str(envelope["data"]["unjudged"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.constraints import (
@@ -218,19 +217,22 @@ def _bipolar_arrays(circuit: Circuit) -> list[MatchedGroup]:
 
     A quad is two pairs on the same two emitters and collectors, crossed: each base has a transistor of both emitters.
     """
-    found, arrays = [], []
+    found: list[MatchedGroup] = []
+    crossed: dict[tuple[object, ...], list[list[Device]]] = {}
     for module in find_roles(circuit).groups:
         devices = [circuit.device(name) for name in module.devices]
         if module.type == "bipolar_pair" and devices[0].m == devices[1].m > 1:
             words = f"{MODULE_TYPES[module.type].words}, {devices[0].m}:{devices[1].m} units"
             found.append(MatchedGroup(module.devices, "interdigitated", words))
         elif module.type == "bipolar_array" and len(devices) == 2:
-            arrays.append(devices)
-    for one, other in combinations(arrays, 2):
-        alike = len({(each.model, tuple(sorted(each.params.items()))) for each in (*one, *other)}) == 1
-        ends = [{(end, each.terminals[end]) for each in pair for end in "ce"} for pair in (one, other)]
-        if alike and ends[0] == ends[1] and len(ends[0]) == 4:
-            names = tuple(each.id for each in (*one, *other))
+            form = {(each.model, tuple(sorted(each.params.items()))) for each in devices}
+            ends = frozenset((end, each.terminals[end]) for each in devices for end in "ce")
+            if len(form) == 1 and len(ends) == 4:
+                crossed.setdefault((form.pop(), ends), []).append(devices)
+    matched = {name for group in found for name in group.devices}
+    for pairs in crossed.values():
+        names = tuple(each.id for pair in pairs for each in pair)
+        if len(pairs) == 2 and len({*names} - matched) == 4:
             found.append(MatchedGroup(names, "interdigitated", "quad of bipolar transistors on two emitters"))
     return found
 

@@ -1,11 +1,8 @@
 """The journal and the progress of a run.
 
-The journal is ``journal.jsonl``: a line for what made it and then one line for each finished job.
-
-A line is on the disk before the next job is reported, so that a run whose machine fails loses nothing but the jobs
-that were working. A last line that was not written whole is left out and removed.
-
-The progress is counts, rate and estimate.
+The journal is ``journal.jsonl``: a line for what made it and then one line for each finished job. A line is on the disk
+before the next job is reported, so that a run whose machine fails loses nothing but the jobs that were working. A last
+line that was not written whole is left out and removed. The progress holds counts, rate and an estimate of the time.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ import klayout.db as kdb
 
 from layoutkit.errors import LayoutkitError, TechnologyError
 from layoutkit.extract.passive_devices import PassiveLayers, add_cells, add_plates, passive_layers, plate_cut_layer
-from layoutkit.extract.resistor_devices import cores_in
+from layoutkit.extract.resistor_devices import carrier
 from layoutkit.layout.cells import check_flat_size
 
 if TYPE_CHECKING:
@@ -97,8 +97,7 @@ class Wiring:
     Attributes:
         regions: Name to region of each conductor, cut, plate, and of the cuts on plates.
         joins: Pairs of names whose touching shapes are one net.
-        drawn_as: Name of each conductor and cut, of the cuts on plates and of the bodies of metal resistors, to the
-            conductor or cut it is drawn as.
+        drawn_as: Name of each conductor and cut, and of the cuts on plates, to the conductor or cut it is drawn as.
         passives: Resistor cores and capacitor plates.
     """
 
@@ -180,8 +179,10 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
         "contact": drawn.layer(technology.contact.layer),
         **metal.regions,
     }
-    for _, of, cores in cores_in(technology, ("n_sd", "p_sd", "nwell", "p_body"), metal.passives.shapes):
-        conducting[of] = conducting[of] - cores
+    for spec in technology.passives.values():
+        if spec.type == "resistor" and spec.diffusion_of is not None:
+            of = carrier(spec)
+            conducting[of] = conducting[of] - metal.passives.shapes[spec.name]
     channels = drawn.channels()
     capacitors = metal.passives.gates
     gates = {
@@ -231,15 +232,7 @@ def _wiring(drawn: DrawnLayers) -> Wiring:
     for name in passives.plates:
         cut = technology.resolve(technology.passives[name].parts["cut"])
         drawn_as[plate_cut_layer(name)] = next(c.name for c in technology.cuts if technology.resolve(c.layer) == cut)
-    for name, metal, cores in cores_in(technology, [c.name for c in technology.conductors], passives.shapes):
-        regions[metal] = regions[metal] - cores
-        regions[body_layer(name)], drawn_as[body_layer(name)] = cores, metal
     return Wiring(regions, tuple(joins), drawn_as, passives)
-
-
-def body_layer(name: str) -> str:
-    """Return the name of the layer of the bodies of a metal resistor, each a net of its own."""
-    return f"body.{name}"
 
 
 def device_texts(cell: kdb.Cell, technology: Technology) -> list[tuple[str, kdb.Point]]:

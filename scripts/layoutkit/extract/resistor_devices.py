@@ -1,8 +1,7 @@
 """Resistors in a layout: their cores, what conducts at their ends, and what should be one and is none.
 
-    poly, metal   head [body]--[ core: body & core layer ]--[body] head
-    diffusion     the same below a silicide block or a marker, in the substrate or in the well of its transistor
-    well          head [tap]--[ core: well & marker, no diffusion or poly on it ]--[tap] head
+    poly         head [body]--[ core: body & core layer ]--[body] head
+    diffusion    the same below a silicide block or a marker, in the substrate or in the well of its transistor
 
 The core carries no net: what conducts is the body without it.
 """
@@ -34,23 +33,11 @@ def union(regions: Iterable[kdb.Region]) -> kdb.Region:
     return found.merged()
 
 
-def carrier(technology: Technology, spec: PassiveSpec) -> str:
-    """Return what the ends of a resistor are part of: ``poly``, ``n_sd``, ``p_sd``, ``nwell``, ``p_body`` or a metal.
-
-    Raises:
-        TechnologyError: If its body is none of these.
-    """
-    body = technology.resolve(spec.parts["body"])
-    deep = technology.deep_well
-    if body == technology.role("poly"):
+def carrier(spec: PassiveSpec) -> str:
+    """Return what the ends of a resistor are part of: ``poly``, or the diffusion ``n_sd`` or ``p_sd``."""
+    if spec.diffusion_of is None:
         return "poly"
-    if spec.diffusion_of is not None:
-        return "n_sd" if spec.diffusion_of.type == "nmos" else "p_sd"
-    if body == technology.role("nwell"):
-        return "nwell"
-    if deep is not None and body == deep.body:
-        return "p_body"
-    return technology.conductor(body).name
+    return "n_sd" if spec.diffusion_of.type == "nmos" else "p_sd"
 
 
 def resistor_cores(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
@@ -101,10 +88,8 @@ def loose_bodies(
 ) -> Loose:
     """Return body that is resistive or marked as a resistor without being a core, and resistive diffusion."""
     known = union(cores.values()) + _heads_in_core_layers(resistors, cores, layer)
-    silicon = {technology.role(role) for role in ("active", "tap", "nwell")}
-    silicon.add(technology.deep_well.body if technology.deep_well else None)
-    strips = [spec for spec in resistors if technology.resolve(spec.parts["body"]) not in silicon]
-    return _unrecognised(strips, known, layer) + _resistive_diffusion(technology, known, layer)
+    of_poly = [spec for spec in resistors if spec.diffusion_of is None]
+    return _unrecognised(of_poly, known, layer) + _resistive_diffusion(technology, known, layer)
 
 
 def _unrecognised(resistors: list[PassiveSpec], known: kdb.Region, layer: Layer) -> Loose:
@@ -145,14 +130,14 @@ def _resistive_diffusion(technology: Technology, known: kdb.Region, layer: Layer
 
 
 def resistor_extractor(
-    technology: Technology, spec: PassiveSpec, cores: kdb.Region, conducting: Mapping[str, kdb.Region]
+    _: Technology, spec: PassiveSpec, cores: kdb.Region, conducting: Mapping[str, kdb.Region]
 ) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
     """Return KLayout's extractor for one type of resistor, and its layers."""
-    of = carrier(technology, spec)
+    of = carrier(spec)
     ends = conducting[of]
     layers = {"R": cores, "C": ends, "tA": ends, "tB": ends}
     if spec.body_terminal:
-        body = conducting["nwell" if of in {"p_sd", "p_body"} else "p_body"]
+        body = conducting["nwell" if of == "p_sd" else "p_body"]
         return kdb.DeviceExtractorResistorWithBulk(spec.name, spec.value), {**layers, "W": body, "tW": body}
     return kdb.DeviceExtractorResistor(spec.name, spec.value), layers
 
@@ -161,13 +146,3 @@ def resistor_class(spec: PassiveSpec | None) -> kdb.DeviceClass:
     """Return KLayout's class for a resistor."""
     with_bulk = spec is not None and spec.body_terminal
     return kdb.DeviceClassResistorWithBulk() if with_bulk else kdb.DeviceClassResistor()
-
-
-def cores_in(
-    technology: Technology, names: Iterable[str], cores: Mapping[str, kdb.Region]
-) -> Iterable[tuple[str, str, kdb.Region]]:
-    """Yield each type of resistor whose ends are part of one of ``names``, with that name and with its cores."""
-    wanted = set(names)
-    for name, spec in sorted(technology.passives.items()):
-        if "core" in spec.parts and not cores[name].is_empty() and (of := carrier(technology, spec)) in wanted:
-            yield name, of, cores[name]

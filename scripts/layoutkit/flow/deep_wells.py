@@ -155,8 +155,8 @@ def _highest_supply(circuit: Circuit, technology: Technology, isolated: Sequence
     power = find_roles(circuit).supplies.power
     if not power:
         raise UnsupportedOperationError(
-            f"{', '.join(isolated)} need a deep well, which is tied to the highest supply, but the circuit has no net "
-            "that is known as a supply; name one with deep_well_net",
+            f"{', '.join(isolated)} need{'s' * (len(isolated) == 1)} a deep well, which is tied to the highest supply, "
+            "but the circuit has no net that is known as a supply; name one with deep_well_net",
             details={"devices": list(isolated)},
         )
     rated: dict[str, float] = {}

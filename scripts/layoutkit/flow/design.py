@@ -238,7 +238,7 @@ def technology_of(request: LayoutRequest, workspace: Workspace) -> Technology:
     """
     from layoutkit.circuit import ModelNames, read_netlist
     from layoutkit.layout.workspace import DEFAULT_TECHNOLOGY
-    from layoutkit.technology import load, names
+    from layoutkit.technology import load, names, without_variants
 
     if request.technology is not None or workspace.layout_path.exists():
         return workspace.technology(request.technology)
@@ -255,8 +255,7 @@ def technology_of(request: LayoutRequest, workspace: Workspace) -> Technology:
         return workspace.technology(None)
     models = {device.model for device in read.devices}
     processes = [name for name in names() if name != DEFAULT_TECHNOLOGY]
-    named = [name for name in processes if any(map(load(name).device_names.drawn, models))]
-    named = [name for name in named if load(name).based_on not in named]  # a variant has to be asked for
+    named = without_variants([name for name in processes if any(map(load(name).device_names.drawn, models))])
     return workspace.technology(None, named[0] if len(named) == 1 else DEFAULT_TECHNOLOGY)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import FileError, TechnologyError
 from layoutkit.layout import files
 from layoutkit.layout.provenance import sha256_of
-from layoutkit.technology import load
+from layoutkit.technology import load, without_variants
 from layoutkit.technology.technology_files import SHIPPED, files_of, names
 
 if TYPE_CHECKING:
@@ -201,15 +201,15 @@ def fitting(layout: kdb.Layout, home: Path, usual: str) -> str:
     if not used:
         return usual
     best = _best_fits(used)
-    level = {name for fit, name in best if fit == best[0][0]}
-    best = [(fit, name) for fit, name in best if load(name).based_on not in level]  # a variant of what fits as well
-    if not best or best[0][0] == 0 or (len(best) > 1 and best[0][0] == best[1][0]):
+    most = best[0][0]
+    fitting_best = without_variants([name for fit, name in best if fit == most])
+    if most == 0 or len(fitting_best) != 1:
         raise TechnologyError(
             f"the technology of the layout {home} is not recorded, and no single one fits its layers best; "
             f"specify technology: {', '.join(names())}, or the path of a technology file",
             details={"param_name": "technology", "workspace": str(home)},
         )
-    return best[0][1]
+    return fitting_best[0]
 
 
 def used_layers(layout: kdb.Layout) -> set[tuple[int, int]]:

@@ -1,7 +1,4 @@
-"""The verdict of LVS as data.
-
-The differences that LVS reports; each text names both sides.
-"""
+"""The verdict of LVS as data, and the differences that it reports. Each text names both sides."""
 
 from __future__ import annotations
 

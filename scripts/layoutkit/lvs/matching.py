@@ -4,7 +4,7 @@ The search (``renaming``) proposes which layout net is which reference net. The 
 it, the transistor groups of the layout are exactly those of the reference, no two nets became one, and every label lies
 on the net that it names. Sizes are compared after that, group by group.
 
-Finding the renaming of nets that turns one circuit into another, by colour refinement.
+The renaming of nets that turns one circuit into another is found by colour refinement.
 
 Both circuits are refined as one graph (``circuit.refinement``), so that their cells and nets share colours. Circuits of
 which one has more cells or nets of some colour differ. Nets that still share a colour look alike from everywhere; one

@@ -1,9 +1,7 @@
 """The network of one net between its port and the terminals of devices, as small as it can be without changing it.
 
-Here also: the networks of all nets of a layout, and how unequal the parasitics of nets are that should mirror
+``layout_networks`` returns those of all nets of a layout, ``pair_mismatches`` how unequal nets are that should mirror
 each other.
-
-How unequal the parasitics of nets are that should mirror each other.
 """
 
 from __future__ import annotations

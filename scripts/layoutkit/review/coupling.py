@@ -91,23 +91,21 @@ class Coupling:
         for module in subject.roles.groups:
             if module.type == "inverter":
                 found.update(str(module.properties[each]) for each in ("input", "output"))
-        for device in circuit.devices:
-            if device.is_mos and device.terminals["g"] in circuit.ports and self._is_switch(device):
-                found.add(device.terminals["g"])
-        return found
+        return found | (self._gates_of_switches() & {*circuit.ports})
 
-    def _is_switch(self, device: Device) -> bool:
-        """Return whether a transistor is a switch: current flows both ways, or an equal one below a source is on."""
-        circuit, supplies = self.subject.circuit, self.subject.supplies
-        on = supplies.power if device.type == "nmos" else supplies.ground
-        below = {d.terminals["s"] for d in circuit.devices if d.is_mos and d.type == device.type}
+    def _gates_of_switches(self) -> set[str]:
+        """Return the gates of transistors that conduct both ways, or are below a source like one that is always on."""
+        subject, mos = self.subject, [device for device in self.subject.circuit.devices if device.is_mos]
+        below = {(device.type, device.terminals["s"]) for device in mos}
+        feet = [device for device in mos if (device.type, device.terminals["d"]) in below]
 
-        def form(one: Device) -> tuple[object, ...]:
-            net = one.terminals
-            return one.model, one.params.get("w"), one.params.get("l"), net["s"], net["d"] in below
+        def form(device: Device) -> tuple[object, ...]:
+            return device.model, device.params.get("w"), device.params.get("l"), device.terminals["s"]
 
-        alike = [d for d in circuit.devices if d.is_mos and d.terminals["g"] in on and form(d) == form(device)]
-        return device.id in self.subject.both_ways or (bool(alike) and device.terminals["d"] in below)
+        on = {"nmos": subject.supplies.power, "pmos": subject.supplies.ground}
+        always_on = {form(device) for device in feet if device.terminals["g"] in on[device.type]}
+        switches = [d for d in mos if d.id in subject.both_ways] + [d for d in feet if form(d) in always_on]
+        return {device.terminals["g"] for device in switches}
 
     def _quiet(self) -> set[str]:
         subject = self.subject

@@ -8,6 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
+import numpy as np
 
 from layoutkit.errors import listed
 from layoutkit.extract.single_cuts import WholeLayout, single_places
@@ -16,13 +17,14 @@ from layoutkit.review.net_pieces import Pieces
 from layoutkit.review.subject import box_around, region_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from layoutkit.extract.single_cuts import SinglePlace
     from layoutkit.parasitics.terminal_feeds import Feeds
     from layoutkit.review.electrical import Electrical
     from layoutkit.review.finding import Finding
-    from layoutkit.review.subject import PlacedDevice, Subject
+    from layoutkit.review.subject import PlacedDevice
 
 
 _FEWEST_FINGERS = 8  # channels of a block whose way to the rail is judged
@@ -65,7 +67,7 @@ class PortsAndCuts:
 
     def _blocks(self, net: str) -> Iterator[tuple[int, list[PlacedDevice]]]:
         """Yield the devices that stay joined without the rail of a supply, and the number of cuts to the rail."""
-        subject, first, pieces = self.subject, self.technology.conductors[0].name, _CurrentPieces(self.subject, net)
+        subject, first, pieces = self.subject, self.technology.conductors[0].name, Pieces(self.subject, net, whole=True)
         ports = (pieces.at_point(name, point) for name, point, _ in subject.labels.get(net, ()))
         rail = {piece for piece in ports if piece is not None}
         if not {pieces.pieces[piece][0] for piece in rail} - {first}:
@@ -206,45 +208,49 @@ class PortsAndCuts:
         """
         if 1000 * self.electrical.total(net) <= min((self.cuts_ma[each.cut] for each in places), default=inf):
             return {}
-        subject, pieces = self.subject, _CurrentPieces(self.subject, net)
+        subject, pieces = self.subject, Pieces(self.subject, net, whole=True)
         feeds = subject.feeds(net)
+        currents: dict[int | None, float] = defaultdict(float)  # from devices into each piece [mA]
         for placed, terminal, side, current in self.electrical.sides(net):
             for place, part in feeds[placed, terminal].points.items():
                 fed = pieces.at_point(place.conductor, kdb.Point(place.x, place.y))
-                pieces.current[fed] += 1000 * side * current * part
-        pieces.open = {pieces.at_point(conductor, point) for conductor, point, _ in subject.labels.get(net, ())}
-        return pieces.forced()
+                currents[fed] += 1000 * side * current * part
+        ways_out = {pieces.at_point(conductor, point) for conductor, point, _ in subject.labels.get(net, ())}
+        return _in_only_ways(pieces, currents, ways_out)
 
 
-class _CurrentPieces(Pieces):
-    """The metal of a net in whole pieces, and what flows into each."""
+def _in_only_ways(
+    pieces: Pieces, currents: Mapping[int | None, float], ways_out: AbstractSet[int | None]
+) -> dict[tuple[str, str], float]:
+    """Return the current of each cut that is the only way between two parts of a net, by name and box. [mA]
 
-    def __init__(self, subject: Subject, net: str) -> None:
-        super().__init__(subject, net, whole=True)
-        self.current: dict[int | None, float] = defaultdict(float)  # from devices [mA]
-        self.open: set[int | None] = set()  # pieces at which an unknown current may leave
+    It is that of the side where nothing unknown leaves; of both, the smaller one.
 
-    def forced(self) -> dict[tuple[str, str], float]:
-        """Return the current of each cut that is the only way between two parts of the net. [mA]"""
-        import networkx as nx
+    Args:
+        pieces: The metal of the net.
+        currents: What devices bring to each piece. [mA]
+        ways_out: Pieces at which an unknown current may leave.
+    """
+    import networkx as nx
 
-        joints = [(piece, link) for piece, links in self.links.items() for link in links if piece < link.other]
-        cuts = {(piece, link.other): link for piece, link in joints}
-        net, found = nx.MultiGraph(), {}
-        net.add_edges_from((piece, link.other) for piece, link in joints)
-        for one, other in list(nx.bridges(net)):
-            net.remove_edge(one, other)
-            parts = [nx.node_connected_component(net, each) for each in (one, other)]
-            net.add_edge(one, other)
-            cut = cuts[min(one, other), max(one, other)]
-            found[cut.layer, str(cut.where)] = self._through(max(parts, key=min))
-        return found
-
-    def _through(self, part: Collection[int]) -> float:
-        """Return the current between a part of the net and the rest: of the sides where nothing unknown leaves."""
-        rest = [piece for piece in range(len(self.pieces)) if piece not in part]
-        sides = [side for side in (part, rest) if not self.open.intersection(side)]
-        return min((abs(sum(self.current[piece] for piece in side)) for side in sides), default=0.0)
+    joints = [(piece, link) for piece, links in pieces.links.items() for link in links if piece < link.other]
+    cuts = {(piece, link.other): link for piece, link in joints}
+    net = nx.MultiGraph([(piece, link.other) for piece, link in joints])
+    net.add_nodes_from(range(len(pieces.pieces)))
+    bridges = list(nx.bridges(net))
+    net.remove_edges_from(bridges)
+    parts = list(nx.connected_components(net))
+    part_of = {piece: number for number, part in enumerate(parts) for piece in part}
+    held = np.array([(sum(currents.get(each, 0.0) for each in part), len(part & ways_out)) for part in parts])
+    whole = held.sum(axis=0)
+    tree = nx.Graph([(part_of[a], part_of[b], {"cut": cuts[min(a, b), max(a, b)]}) for a, b in bridges])
+    found = {}
+    for above, below in reversed(list(nx.dfs_edges(tree))):  # what hangs on a part comes before it
+        cut = tree.edges[above, below]["cut"]
+        sides = (held[below], whole - held[below])
+        found[cut.layer, str(cut.where)] = min((float(abs(each)) for each, ways in sides if not ways), default=0.0)
+        held[above] += held[below]
+    return found
 
 
 def extents(region: kdb.Region, point: kdb.Point) -> tuple[int, int]:

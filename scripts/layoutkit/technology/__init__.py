@@ -3,7 +3,7 @@
 from layoutkit.technology.device_specs import DeepWell, DeviceSpec, PassiveSpec
 from layoutkit.technology.technology import Conductor, Cut, LayerSpec, Rule, Technology
 from layoutkit.technology.technology_files import names
-from layoutkit.technology.technology_reader import load, originals_first
+from layoutkit.technology.technology_reader import load, originals_first, without_variants
 
 __all__ = [
     "Conductor",
@@ -17,4 +17,5 @@ __all__ = [
     "load",
     "names",
     "originals_first",
+    "without_variants",
 ]

@@ -69,7 +69,9 @@ def _called(name: str) -> list[str]:
         return []
     documents = {each: read_document(SHIPPED / f"{each}.yaml") for each in names()}
     begin = [each for each in documents if each.lower().startswith(low)]
-    begin = [each for each in begin if documents[each].get("based_on") not in begin]  # a variant has to be asked for
+    begin = [
+        each for each in begin if documents[each].get("based_on") not in begin
+    ]  # who means a variant gives its name in full
     return begin or [each for each, document in documents.items() if low in document.get("also_called", ())]
 
 

@@ -30,7 +30,7 @@ from layoutkit.technology.technology import (
 from layoutkit.technology.technology_files import SHIPPED, document_of, file_of, names, texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
 RULE_FIELDS = frozenset({"id", "kind", "value", "description", "severity", "source"})
@@ -40,6 +40,11 @@ MAX_SHOWN = 20  # faults in a message; the details hold all
 def originals_first() -> list[str]:
     """Return the names of the shipped technologies, sorted, those that are based on another one last."""
     return sorted(names(), key=lambda name: load(name).based_on != "")
+
+
+def without_variants(found: Collection[str]) -> list[str]:
+    """Return names of shipped technologies without those that are based on another one of them."""
+    return [name for name in found if load(name).based_on not in found]
 
 
 def load(name_or_path: str) -> Technology:

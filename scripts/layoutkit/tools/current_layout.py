@@ -37,6 +37,7 @@ class CurrentLayout:
 
     def __init__(self, params: Mapping[str, Any]) -> None:
         given = params.get("layout_path")
+        self._named = given is not None
         self.workspace: Workspace | None
         if given is None:
             self.workspace = Workspace(params.get("workspace"))
@@ -47,6 +48,16 @@ class CurrentLayout:
         self._requested: str | None = params.get("technology")
         self.sha256 = ""
         self.warnings: list[str] = []
+
+    @property
+    def is_of_workspace(self) -> bool:
+        """Whether the request leaves the layout to the workspace, rather than naming a file."""
+        return self.workspace is not None and not self._named
+
+    def used_constraints(self) -> Path | None:
+        """Return the file of the constraints that the workspace's layout was made with; None if there is none."""
+        path = self.path.parent / "used_constraints.json"
+        return path if self.is_of_workspace and path.is_file() else None
 
     def technology(self) -> Technology:
         """Return the requested technology, else the one that the layout is drawn in; see ``Workspace.technology``.

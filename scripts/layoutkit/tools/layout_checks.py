@@ -123,8 +123,7 @@ class NetlistComparison:
         return files
 
 
-_USED_CONSTRAINTS = "used_constraints.json"
-_READING = {"tolerance": None, "black_boxes": ()}
+READING = {"tolerance": None, "black_boxes": ()}
 REPORT = "review.lyrdb"
 
 
@@ -151,11 +150,11 @@ class LayoutReview:
         Raises:
             LayoutkitError: If the netlist, the constraints or the limits cannot be used, or no report can be written.
         """
-        comparison = NetlistComparison({**_READING, **params}, current)
+        comparison = NetlistComparison({**READING, **params}, current)
         try:
             reference_of(comparison.circuit, comparison.technology)
         except NetlistError:
-            comparison = NetlistComparison({**_READING, **params, "map_devices": True}, current)
+            comparison = NetlistComparison({**READING, **params, "map_devices": True}, current)
         circuit = with_defaults(comparison.circuit, comparison.technology)
         request = cls(params, current, comparison, circuit)
         if "report_path" in params:
@@ -184,7 +183,7 @@ class LayoutReview:
         """Write the findings for KLayout's marker browser; return all files by what they are."""
         files = {"layout": str(self.current.path), "netlist": str(self.comparison.netlist)}
         path = self.params.get("report_path")
-        if path is None and self._of_workspace:
+        if path is None and self.current.is_of_workspace:
             path = str(self.current.path.parent / REPORT)
         if path is not None:
             review.write_lyrdb(path, self.current.sources(circuit=not self.comparison.given))
@@ -197,27 +196,25 @@ class LayoutReview:
 
         Those of the workspace are left out, and unjudged, where the netlist is another one than it was made from.
         """
-        given, used = self.params.get("constraints"), self.current.path.parent / _USED_CONSTRAINTS
+        given, used = self.params.get("constraints"), self.current.used_constraints()
         if given is not None:
             constraints = read_constraints(given)
             check_constraints(constraints, self.circuit)
             return constraints, ()
-        if not (self._of_workspace and used.is_file()):
+        if used is None:
             return None, ()
         constraints = read_constraints(str(used))
         try:
             check_constraints(constraints, self.circuit)
         except LayoutkitError as fault:
-            return None, (Unjudged("all", f"what the layout was asked for was left out: {fault}"),)
+            return None, (
+                Unjudged("all", f"the constraints that the layout was made with do not fit this netlist: {fault}"),
+            )
         workspace = self.current.workspace
         if workspace is None or not workspace.path(RECORD).is_file():
             return constraints, ()
         asked = read_record(workspace, STAGES[-1]).options
         return with_outline(constraints, LayoutRequest(outline=asked.get("outline"), aspect=asked.get("aspect"))), ()
-
-    @property
-    def _of_workspace(self) -> bool:
-        return self.current.workspace is not None and "layout_path" not in self.params
 
 
 class DesignRuleCheck:

@@ -25,7 +25,7 @@ from layoutkit.simulate.netlist_cards import MAX_TEXT
 from layoutkit.simulate.offset_causes import offsets_apart
 from layoutkit.simulate.post_layout import Request, compare_post_layout
 from layoutkit.tools.current_layout import CurrentLayout
-from layoutkit.tools.layout_checks import NetlistComparison
+from layoutkit.tools.layout_checks import READING, NetlistComparison
 from layoutkit.tools.netlist_request import read_with_supplies
 
 if TYPE_CHECKING:
@@ -35,10 +35,6 @@ if TYPE_CHECKING:
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.parasitics.net_parasitics import Parasitics
     from layoutkit.technology import Technology
-
-
-_USED_CONSTRAINTS = "used_constraints.json"
-_READING = {"tolerance": None, "black_boxes": ()}
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ class ParasiticsRequest:
         Raises:
             LayoutkitError: If the netlist or the constraints cannot be read, or no file can be written.
         """
-        request = cls(params, current, NetlistComparison({**_READING, **params}, current))
+        request = cls(params, current, NetlistComparison({**READING, **params}, current))
         for path in request._targets().values():
             check_target(path)
         request._constraints()
@@ -106,7 +102,7 @@ class ParasiticsRequest:
         """Return the files to write: in the named folder, else in the workspace whose layout this is."""
         folder = self.params.get("output_dir")
         if folder is None:
-            if not self._of_workspace:
+            if not self.current.is_of_workspace:
                 return {}
             folder = self.current.path.parent
         name = re.sub(r"[^\w.-]", "_", self.comparison.circuit.name) or "cell"
@@ -115,18 +111,13 @@ class ParasiticsRequest:
     def _constraints(self) -> Constraints:
         """Return the constraints: those given, those the workspace's layout was made with, else the suggested ones."""
         given, circuit = self.params.get("constraints"), self.comparison.circuit
-        used = self.current.path.parent / _USED_CONSTRAINTS
-        if given is None and self._of_workspace and used.is_file():
+        if given is None and (used := self.current.used_constraints()) is not None:
             given = str(used)
         if given is None:
             return suggest_constraints(circuit)
         constraints = read_constraints(given)
         check_constraints(constraints, circuit)
         return constraints
-
-    @property
-    def _of_workspace(self) -> bool:
-        return self.current.workspace is not None and "layout_path" not in self.params
 
 
 def parasitics_data(found: Parasitics) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The page of a layout that someone works on: what it shows now, and what keeps it from showing more.
 
-A file that is half written, or gone, is told on the page, which then shows the last drawing that could be read.
+If a file is incomplete or missing, the page says so and shows the last drawing that could be read.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class WatchedLayout:
         """Return version and text of the page."""
         shown = self._shown
         data = {**shown.drawing, "nets": [], "devices": [], "labels": shown.labels, "findings": shown.findings}
-        # What is told changes without a new page, so it is no part of the version.
+        # The page shows a new status without being loaded again, so the status is not part of the version.
         version = sha256(json.dumps([data, shown.notes, shown.cell]).encode()).hexdigest()
         box, unit = shown.drawing["box"], shown.drawing["unit"]
         size = f"{(box[2] - box[0]) * unit:g} by {(box[3] - box[1]) * unit:g} um" if shown.drawing["layers"] else ""

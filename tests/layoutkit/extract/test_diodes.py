@@ -217,7 +217,7 @@ def test_a_string_of_foreign_diodes_becomes_junctions_in_wells_of_their_own(tmp_
 def test_a_junction_of_the_substrate_on_another_net_asks_for_the_net_of_its_deep_well(tmp_path):
     source = tmp_path / "string.spice"
     source.write_text(STRING.format(model="dantenna").replace("D1 top mid DMOD", "D1 top mid dantenna"))
-    with pytest.raises(UnsupportedOperationError, match=r"D1 need a deep well.*name one with deep_well_net"):
+    with pytest.raises(UnsupportedOperationError, match=r"D1 needs a deep well.*name one with deep_well_net"):
         build_layout(LayoutRequest(netlist_path=str(source), technology="sg13g2", workspace=str(tmp_path / "work")))
 
 
