@@ -33,9 +33,11 @@ def pytest_collection_finish():
     gc.enable()
 
 
-# A busy machine must not turn a slow example into a failure: Hypothesis' own limits are wall time.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("untimed")
+# A busy machine must not turn a slow example into a failure: Hypothesis' own limits are wall time. A run of the tests
+# judges the change, not luck, so each test gets the same examples every time; HYPOTHESIS_PROFILE=search tries others.
+settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("same", settings.get_profile("search"), derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # A job in the background or under nohup ignores these signals, and so would every server that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -50,8 +50,9 @@ class CutArray(NamedTuple):
 def dense_array(rule: Cut, cuts: Sequence[Rect], near: Callable[[Rect], Iterable[Rect]]) -> set[Rect]:
     """Return ``cuts`` and cuts around them that make one array which is too dense; empty if they make none.
 
-    This is for cuts further apart than ``array_space`` that still count as one array (``array_reach``). It then does
-    not matter which wires they lie on, nor that each via alone has too few for an array.
+    This is for cuts further apart than ``array_space`` that still count as one array (``array_reach``), if they lie
+    beside or above each other in part: foundries' decks join them by growing and shrinking, which parts diagonal ones.
+    It then does not matter which wires they lie on, nor that each via alone has too few for an array.
 
     Args:
         rule: The cut.
@@ -66,10 +67,16 @@ def dense_array(rule: Cut, cuts: Sequence[Rect], near: Callable[[Rect], Iterable
         cut = left.pop()
         around = [other for other in near(cut) if other != cut]
         dense = dense or any(too_close(cut, other, rule.array_space) for other in around)
-        left += [other for other in around if other not in found]
-        found.update(around)
+        beside = [other for other in around if other not in found and _are_abreast(cut, other)]
+        left += beside
+        found.update(beside)
         if dense and len(found) >= rule.array_count**2:
             lefts, bottoms, rights, tops = zip(*found, strict=True)
             if max(rights) - min(lefts) >= least and max(tops) - min(bottoms) >= least:
                 return found
     return set()
+
+
+def _are_abreast(one: Rect, other: Rect) -> bool:
+    """Return whether two rectangles lie beside or above each other in part, instead of diagonally."""
+    return (one[0] < other[2] and other[0] < one[2]) or (one[1] < other[3] and other[1] < one[3])

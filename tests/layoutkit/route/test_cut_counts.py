@@ -3,7 +3,7 @@
 import klayout.db as kdb
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from layoutkit.route.cut_arrays import CutArray, dense_array
@@ -109,6 +109,7 @@ ARRAYS_BESIDE = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(ARRAYS_BESIDE)
+@example([(4, 3, 240, False), (1, 1, 240, True), (1, 2, 405, True), (1, 1, 240, False)])  # the last lies diagonally
 def test_cuts_beside_each_other_are_too_dense_where_the_foundrys_deck_joins_them_to_an_array(shape):
     cuts, x, y = [], 0, 0
     for columns, rows, gap, upwards in shape:
