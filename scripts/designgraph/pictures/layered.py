@@ -1,17 +1,15 @@
 """A layered graph drawing, in which relations run from left to right.
 
-The method is that of Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system structures",
-IEEE Trans. SMC 11 (1981): break cycles, assign nodes to layers by longest path, give long edges a bend in every layer
-that they cross, order each layer by the mean position of the neighbours, and place nodes by least squares without
-overlap.
+networkx orders the nodes into layers by longest path. An edge over several layers gets a bend in each, and a node
+stands at the mean position of its neighbours in the layer before: Sugiyama, Tagawa and Toda, "Methods for visual
+understanding of hierarchical system structures", IEEE Trans. SMC 11 (1981).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,9 +18,10 @@ if TYPE_CHECKING:
 
 GAP_X = 90.0
 GAP_Y = 18.0
-BEND_HEIGHT = 10.0
+ROW_WIDTH = 900.0
 MAX_BENDS = 20_000
-SWEEPS = 12
+SWEEPS = 4
+_BEND_SIZE = (0.0, 10.0)
 
 
 @dataclass(frozen=True)
@@ -61,236 +60,97 @@ class Drawing:
 
 def arrange(sizes: Mapping[str, tuple[float, float]], edges: Iterable[Edge]) -> Drawing:
     """Return the positions of nodes with these sizes (width, height) and of their edges, in the unit of the sizes."""
-    wanted = sorted({edge for edge in edges if edge[0] != edge[1]})
+    import networkx as nx
+
+    graph = nx.DiGraph(sorted({edge for edge in edges if edge[0] != edge[1]}))
+    parts = sorted(map(sorted, nx.weakly_connected_components(graph)), key=lambda part: (-len(part), part))
     boxes: dict[str, Box] = {}
     bends: dict[Edge, list[tuple[float, float]]] = {}
-    parts = _components(sizes, wanted)
-    loose = [part[0] for part in parts if len(part) == 1]
-    top = width = 0.0
-    for part in (part for part in parts if len(part) > 1):
-        members = set(part)
-        drawing = _Layers({name: sizes[name] for name in part}, [e for e in wanted if e[0] in members]).drawing()
-        boxes.update({name: Box(b.x, b.y + top, b.width, b.height) for name, b in drawing.boxes.items()})
-        bends.update({edge: [(x, y + top) for x, y in points] for edge, points in drawing.bends.items()})
-        top += drawing.height + 2 * GAP_Y
-        width = max(width, drawing.width)
-    return _with_loose(Drawing(boxes, bends, width, top), loose, sizes)
-
-
-def _with_loose(drawing: Drawing, loose: list[str], sizes: Mapping[str, tuple[float, float]]) -> Drawing:
-    """Place nodes without edges in rows below the rest."""
-    boxes = dict(drawing.boxes)
-    room = max(drawing.width, 900.0)
-    x, y, row_height, width = 0.0, drawing.height, 0.0, drawing.width
-    for name in loose:
-        if x and x + sizes[name][0] > room:
-            x, y, row_height = 0.0, y + row_height + GAP_Y, 0.0
-        boxes[name] = Box(x, y, *sizes[name])
+    top = 0.0
+    for part in parts:
+        routed, paths = _with_bends(graph.subgraph(part))
+        places = _places(routed, {**dict.fromkeys(routed, _BEND_SIZE), **{name: sizes[name] for name in part}}, top)
+        boxes.update({name: places[name] for name in part})
+        bends.update({edge: [_middle(places[name]) for name in path] for edge, path in paths.items()})
+        top = max(box.y + box.height for box in places.values()) + 2 * GAP_Y
+    x = row_height = 0.0
+    for name in sorted(sizes.keys() - set(graph)):  # nodes without edges stand in rows below the rest
+        if x and x + sizes[name][0] > ROW_WIDTH:
+            x, top, row_height = 0.0, top + row_height + GAP_Y, 0.0
+        boxes[name] = Box(x, top, *sizes[name])
         x += sizes[name][0] + GAP_Y
-        width = max(width, x - GAP_Y)
         row_height = max(row_height, sizes[name][1])
-    return Drawing(boxes, drawing.bends, width, y + row_height)
+    right = max((box.x + box.width for box in boxes.values()), default=0.0)
+    return Drawing(boxes, bends, right, max((box.y + box.height for box in boxes.values()), default=0.0))
 
 
-def _components(sizes: Iterable[str], edges: Iterable[Edge]) -> list[list[str]]:
-    """Return the connected components, the largest first."""
+def _with_bends(graph: Any) -> tuple[Any, dict[Edge, list[str]]]:
+    """Return the graph with a node for each bend and each node's layer, and the bends of every edge in its order."""
     import networkx as nx
 
-    graph = nx.Graph(edges)
-    graph.add_nodes_from(sizes)
-    return sorted(map(sorted, nx.connected_components(graph)), key=lambda part: (-len(part), part))
+    back = _back_edges(graph)
+    turned = {edge: edge[::-1] if edge in back else edge for edge in sorted(graph.edges)}
+    forward = nx.DiGraph(list(turned.values()))
+    layer = {name: index for index, names in enumerate(nx.topological_generations(forward)) for name in names}
+    for name in forward:
+        if not forward.pred[name]:
+            layer[name] = min(layer[other] for other in forward.succ[name]) - 1
+    paths: dict[Edge, list[str]] = {}
+    routed, left = nx.DiGraph(), MAX_BENDS
+    routed.add_nodes_from((name, {"layer": layer[name]}) for name in forward)
+    for edge, (first, last) in turned.items():
+        steps = range(layer[first] + 1, layer[last])
+        path = [f"{first} {last} {step}" for step in steps] if len(steps) <= left else []  # no id has a blank
+        left -= len(path)
+        routed.add_nodes_from((bend, {"layer": step}) for bend, step in zip(path, steps, strict=False))
+        nx.add_path(routed, [first, *path, last])
+        paths[edge] = path[::-1] if edge in back else path
+    return routed, paths
 
 
-class _Layers:
-    """The layers of one connected component."""
-
-    def __init__(self, sizes: dict[str, tuple[float, float]], edges: list[Edge]) -> None:
-        self.sizes = dict(sizes)
-        self.edges = edges
-        self.forward = _without_cycles(sorted(sizes), edges)
-        self.layer = _longest_paths(sorted(sizes), [self.turned(edge) for edge in edges])
-        self.paths = self._bend()
-        self.layers = self._ordered()
-
-    def turned(self, edge: Edge) -> Edge:
-        """Return an edge in the direction that leads to a later layer."""
-        return edge if edge in self.forward else (edge[1], edge[0])
-
-    def _bend(self) -> dict[Edge, list[str]]:
-        """Add a bend in every layer between the ends of an edge; return the nodes along each edge."""
-        paths: dict[Edge, list[str]] = {}
-        left = MAX_BENDS
-        for edge in self.edges:
-            source, target = self.turned(edge)
-            path = [source]
-            steps = range(self.layer[source] + 1, self.layer[target])
-            if len(steps) <= left:
-                left -= len(steps)
-                for step in steps:
-                    bend = f"{source} {target} {step}"  # contains blanks, so no node has this id
-                    self.layer[bend] = step
-                    self.sizes[bend] = (0.0, BEND_HEIGHT)
-                    path.append(bend)
-            paths[edge] = [*path, target]
-        return paths
-
-    def _ordered(self) -> list[list[str]]:
-        """Return the nodes of each layer in an order with few crossings of edges."""
-        count = max(self.layer.values()) + 1
-        layers: list[list[str]] = [[] for _ in range(count)]
-        for name in sorted(self.layer):
-            layers[self.layer[name]].append(name)
-        before, after = self._neighbours()
-        best, fewest = [list(layer) for layer in layers], _crossings(layers, after)
-        for sweep in range(SWEEPS):
-            down = sweep % 2 == 0
-            near = before if down else after
-            for index in range(1, count) if down else range(count - 2, -1, -1):
-                fixed = {name: place for place, name in enumerate(layers[index - 1 if down else index + 1])}
-                layers[index] = _by_neighbours(layers[index], fixed, near)
-            crossings = _crossings(layers, after)
-            if crossings < fewest:
-                best, fewest = [list(layer) for layer in layers], crossings
-        return best
-
-    def _neighbours(self) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-        before: dict[str, list[str]] = {name: [] for name in self.layer}
-        after: dict[str, list[str]] = {name: [] for name in self.layer}
-        for path in self.paths.values():
-            for first, second in pairwise(path):
-                after[first].append(second)
-                before[second].append(first)
-        return before, after
-
-    def drawing(self) -> Drawing:
-        """Return the positions."""
-        before, after = self._neighbours()
-        centers = _placed(self.layers, self.sizes, before, after)
-        boxes: dict[str, Box] = {}
-        middle: dict[str, tuple[float, float]] = {}
-        x = 0.0
-        top = min(centers[name] - self.sizes[name][1] / 2 for name in centers)
-        for layer in self.layers:
-            widest = max(self.sizes[name][0] for name in layer)
-            for name in layer:
-                width, height = self.sizes[name]
-                y = centers[name] - top
-                boxes[name] = Box(x + (widest - width) / 2, y - height / 2, width, height)
-                middle[name] = (x + widest / 2, y)
-            x += widest + GAP_X
-        bends = {}
-        for edge, path in self.paths.items():
-            points = [middle[name] for name in path[1:-1]]
-            bends[edge] = points if edge in self.forward else points[::-1]
-        real = {name: box for name, box in boxes.items() if " " not in name}
-        height = max(box.y + box.height for box in boxes.values())
-        return Drawing(real, bends, x - GAP_X, height)
-
-
-def _without_cycles(names: list[str], edges: list[Edge]) -> set[Edge]:
-    """Return the edges that keep their direction: all but the back edges of a depth-first search."""
+def _back_edges(graph: Any) -> set[Edge]:
+    """Return the edges that close a cycle in a depth-first search which starts where fewest edges enter."""
     import networkx as nx
 
-    entering = Counter(target for _, target in edges)
-    graph = nx.DiGraph()
-    graph.add_nodes_from(sorted(names, key=lambda name: (entering[name], name)))
-    graph.add_edges_from(edges)
-    forward, open_nodes = set(edges), set()
-    for source, target, step in nx.dfs_labeled_edges(graph):
+    ordered = nx.DiGraph()
+    ordered.add_nodes_from(sorted(graph, key=lambda name: (graph.in_degree(name), name)))
+    ordered.add_edges_from(sorted(graph.edges))
+    back, open_nodes = set(), set()
+    for source, target, step in nx.dfs_labeled_edges(ordered):
         if step == "forward":
             open_nodes.add(target)
         elif step == "reverse":
             open_nodes.discard(target)
         elif target in open_nodes:
-            forward.discard((source, target))
-    return forward
+            back.add((source, target))
+    return back
 
 
-def _longest_paths(names: list[str], edges: list[Edge]) -> dict[str, int]:
-    """Return the layer of each node: one after its last predecessor; for sources, one before the first successor."""
-    import networkx as nx
-
-    graph = nx.DiGraph(edges)
-    graph.add_nodes_from(names)
-    layer: dict[str, int] = {}
-    for name in nx.topological_sort(graph):
-        layer[name] = max((layer[other] + 1 for other in graph.pred[name]), default=0)
-    for name in names:
-        if not graph.pred[name] and graph.succ[name]:
-            layer[name] = min(layer[other] for other in graph.succ[name]) - 1
-    return layer
-
-
-def _by_neighbours(layer: list[str], fixed: Mapping[str, int], near: Mapping[str, list[str]]) -> list[str]:
-    """Return a layer sorted by the mean position of each node's neighbours; a node without any keeps its place."""
-    places = {name: place for place, name in enumerate(layer)}
-
-    def mean(name: str) -> tuple[float, int]:
-        found = [fixed[other] for other in near[name] if other in fixed]
-        return (sum(found) / len(found) if found else float(places[name]), places[name])
-
-    return sorted(layer, key=mean)
-
-
-def _crossings(layers: list[list[str]], after: Mapping[str, list[str]]) -> int:
-    """Return how many pairs of edges between neighbouring layers cross (counted with a binary indexed tree)."""
-    total = 0
-    for first, second in pairwise(layers):
-        place = {name: index for index, name in enumerate(second)}
-        tree = [0] * (len(second) + 1)
-        seen = 0
-        for name in first:
-            ends = sorted(place[other] for other in after[name] if other in place)
-            for end in ends:
-                passed, index = 0, end + 1
-                while index:
-                    passed += tree[index]
-                    index &= index - 1
-                total += seen - passed
-            for end in ends:
-                seen += 1
-                index = end + 1
-                while index < len(tree):
-                    tree[index] += 1
-                    index += index & -index
-    return total
-
-
-def _placed(
-    layers: list[list[str]],
-    sizes: Mapping[str, tuple[float, float]],
-    before: Mapping[str, list[str]],
-    after: Mapping[str, list[str]],
-) -> dict[str, float]:
-    """Return the vertical centre of every node: as near to its neighbours as the order of its layer allows."""
-    centers: dict[str, float] = {}
-    for layer in layers:
-        y = 0.0
-        for name in layer:
-            centers[name] = y + sizes[name][1] / 2
-            y += sizes[name][1] + GAP_Y
+def _places(graph: Any, sizes: Mapping[str, tuple[float, float]], top: float) -> dict[str, Box]:
+    """Return the boxes of a connected part below ``top``: a column a layer, in the order of the neighbours' means."""
+    columns: dict[int, list[str]] = {}
+    for name, layer in sorted(graph.nodes(data="layer")):
+        columns.setdefault(layer, []).append(name)
+    y = {name: float(place) for column in columns.values() for place, name in enumerate(column)}
     for sweep in range(SWEEPS):
-        near = before if sweep % 2 == 0 else after
-        for layer in layers if sweep % 2 == 0 else reversed(layers):
-            wanted = [
-                sum(centers[other] for other in near[name]) / len(near[name]) if near[name] else centers[name]
-                for name in layer
-            ]
-            offsets = [0.0]
-            for first, second in pairwise(layer):
-                offsets.append(offsets[-1] + (sizes[first][1] + sizes[second][1]) / 2 + GAP_Y)
-            rising = _nearest_rising([w - o for w, o in zip(wanted, offsets, strict=True)])
-            centers.update({n: r + o for n, r, o in zip(layer, rising, offsets, strict=True)})
-    return centers
+        near = graph.succ if sweep % 2 else graph.pred
+        for layer in sorted(columns, reverse=bool(sweep % 2)):
+            columns[layer].sort(key=lambda name: fmean([y[other] for other in near[name]] or [y[name]]))
+            height = sum(sizes[name][1] + GAP_Y for name in columns[layer])
+            bottom = -height / 2
+            for name in columns[layer]:
+                y[name] = bottom + sizes[name][1] / 2
+                bottom += sizes[name][1] + GAP_Y
+    highest = min(y[name] - sizes[name][1] / 2 for name in y)
+    boxes, x = {}, 0.0
+    for _, column in sorted(columns.items()):
+        widest = max(sizes[name][0] for name in column)
+        for name in column:
+            width, height = sizes[name]
+            boxes[name] = Box(x + (widest - width) / 2, y[name] - height / 2 - highest + top, width, height)
+        x += widest + GAP_X
+    return boxes
 
 
-def _nearest_rising(values: list[float]) -> list[float]:
-    """Return the non-decreasing sequence with the least squared distance to ``values`` (pool adjacent violators)."""
-    pools: list[tuple[float, int]] = []
-    for value in values:
-        total, count = value, 1
-        while pools and pools[-1][0] * count > total * pools[-1][1]:
-            more, members = pools.pop()
-            total, count = total + more, count + members
-        pools.append((total, count))
-    return [total / count for total, count in pools for _ in range(count)]
+def _middle(box: Box) -> tuple[float, float]:
+    return box.x + box.width / 2, box.y + box.height / 2
