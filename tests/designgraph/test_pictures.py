@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from designgraph.exchange import write_text
 from designgraph.graph_errors import GraphError, NodeNotFoundError
-from designgraph.pictures import BOUNDS, picture
+from designgraph.pictures import BOUNDS, escaped, picture
 from designgraph.pictures.excerpt import Selection
 from designgraph.pictures.layered import GAP_Y, arrange
-from designgraph.pictures.mermaid import escaped
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from layoutkit.errors import FileError
-from layoutkit.simulate.offset_causes import offsets_apart
+from layoutkit.simulate.post_layout import offsets_apart
 from layoutkit.tools.post_layout_requests import _groups as measured_groups
 from layoutkit.tools.post_layout_requests import compare
 from skillpack import find_tools, scan

@@ -10,6 +10,7 @@ from designgraph.pictures.excerpt import Excerpt, Selection, excerpt
 from designgraph.values import check_id
 
 if TYPE_CHECKING:
+    from designgraph.pictures.excerpt import Excerpt
     from designgraph.service import KnowledgeGraph
 
 # form: (default number of nodes, largest number of nodes, largest number of relations); Mermaid refuses a flowchart
@@ -43,8 +44,6 @@ def picture(knowledge: KnowledgeGraph, graph_id: str, form: str, selection: Sele
 
 def _drawn(form: str, shown: Excerpt) -> str:
     if form == "mermaid":
-        from designgraph.pictures.mermaid import mermaid
-
         return mermaid(shown)
     if form == "svg":
         from designgraph.pictures.svg import svg
@@ -53,3 +52,31 @@ def _drawn(form: str, shown: Excerpt) -> str:
     from designgraph.pictures.html_page import page
 
     return page(shown)
+
+
+_PLAIN = frozenset(" _-.,:=+*/()!?%@'")
+
+
+def mermaid(picture: Excerpt) -> str:
+    """Return the flowchart. Nodes are called n0, n1, ...: Mermaid reserves words such as ``end``."""
+    names = {node.id: f"n{index}" for index, node in enumerate(picture.nodes)}
+    lines = ["flowchart LR"]
+    if picture.left_out:
+        lines.append(f"  %% {picture.left_out}")
+    for node in picture.nodes:
+        label = escaped(node.id) + (f"<br/>{escaped(node.note)}" if node.note else "")
+        lines.append(f'  {names[node.id]}["{label}"]:::{_class(node.type)}')
+    lines += [f'  {names[source]} -->|"{escaped(kind)}"| {names[target]}' for source, target, kind in picture.relations]
+    lines += [
+        f"  classDef {_class(kind)} fill:{color},stroke:#333333,color:#ffffff" for kind, color in picture.colors.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Return ``text`` for a quoted Mermaid label, with special characters as entities ``#NUMBER;``."""
+    return "".join(c if c.isalnum() or c in _PLAIN else f"#{ord(c)};" if c.isprintable() else " " for c in text)
+
+
+def _class(node_type: str) -> str:
+    return f"type_{node_type}"

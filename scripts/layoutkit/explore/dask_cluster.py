@@ -20,13 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore.job_process import JobProcess
-from layoutkit.explore.jobs import LOST, Job, JobOutcome, Limits, is_inside, regular_files, with_files
-from layoutkit.explore.package_identity import identity
+from layoutkit.explore.jobs import LOST, Job, JobOutcome, Limits, identity, is_inside, regular_files, with_files
 from layoutkit.explore.run_journal import described
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
 
 TASKS_PER_THREAD = 2
 """Jobs that a worker has at a time: one runs and the next is ready, so that the worker never waits for the client."""

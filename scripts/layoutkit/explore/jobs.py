@@ -1,4 +1,4 @@
-"""Jobs, their limits and their outcomes, all plain JSON data; and the interface of the places that run them."""
+"""Jobs, their limits and their outcomes as plain JSON data; the places that run them; the version that runs here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +16,7 @@ from layoutkit.layout.provenance import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 DONE, FAILED, TIME_LIMIT, MEMORY_LIMIT = "done", "failed", "time limit", "memory limit"
 CRASHED, TOO_LARGE, LOST, NOT_RUN = "crashed", "too large", "lost", "not run"
@@ -218,3 +220,28 @@ class Where(Protocol):
 
     def open(self, limits: Limits) -> Workplace:
         """Return the workplace; each job has these limits."""
+
+
+PACKAGE, LAYOUT_LIBRARY = "analog-layout-skills", "klayout"
+_SUFFIXES = frozenset({".py", ".yaml", ".json"})
+
+
+@lru_cache(maxsize=1)
+def identity() -> dict[str, str]:
+    """Return the versions on which the bytes of a layout depend.
+
+    ``sources`` is a hash of the engine's programs and technology files: two checkouts may have the same version.
+    """
+    home = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(path for path in home.rglob("*") if path.suffix in _SUFFIXES):
+        digest.update(f"{path.relative_to(home).as_posix()} {path.stat().st_size}\n".encode())
+        digest.update(path.read_bytes())
+    return {PACKAGE: _version(PACKAGE), "sources": digest.hexdigest()[:16], LAYOUT_LIBRARY: _version(LAYOUT_LIBRARY)}
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import LayoutkitError
 from layoutkit.explore.job_process import LocalProcesses
-from layoutkit.explore.jobs import DONE, NOT_RUN, JobBudget, JobOutcome, with_files
-from layoutkit.explore.package_identity import identity
+from layoutkit.explore.jobs import DONE, NOT_RUN, JobBudget, JobOutcome, identity, with_files
 from layoutkit.explore.run_journal import RunJournal, RunProgress
 
 if TYPE_CHECKING:

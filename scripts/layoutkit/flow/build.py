@@ -433,7 +433,7 @@ class _Job:
     def _route(self) -> dict[str, Any]:
         from layoutkit.flow.placing import placement_data, shape_warnings
         from layoutkit.flow.ports import supplies_data, weak_supplies
-        from layoutkit.flow.routing_figures import routing_data
+        from layoutkit.flow.summary import routing_data
 
         tried = self._routed
         self._unsaved["route"] = {ROUTES: self._stored(self.routes)}

@@ -7,6 +7,8 @@ from dataclasses import astuple, dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import klayout.db as kdb
+
 from layoutkit.circuit.circuit import Device
 from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.roles import find_roles
@@ -28,8 +30,6 @@ from layoutkit.flow.passive_modules import ARRAYS, PassiveGroup, draw_passives
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-
-    import klayout.db as kdb
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.draw.deep_well import DeepWellNets
@@ -530,3 +530,30 @@ def _draw_by_role(layout: kdb.Layout, technology: Technology, spec: MosSpec) -> 
     module = draw_mos(layout, technology, replace(spec, transistor=renamed, guards=guards))
     nets = {role: net for net, role in roles.items()}
     return replace(module, pins=tuple(replace(pin, net=nets[pin.net]) for pin in module.pins))
+
+
+class ModuleDrawings:
+    """Draws the groups of ``design`` when they are first asked for."""
+
+    def __init__(self, design: Design) -> None:
+        self.design = design
+        self._drawn: tuple[kdb.Layout, list[Drawn]] | None = None
+
+    def copy(self) -> tuple[kdb.Layout, list[Drawn]]:
+        """Return a new layout with the modules in all their shapes.
+
+        Raises:
+            LayoutkitError: If a module cannot be drawn.
+        """
+        if self._drawn is None:
+            layout = kdb.Layout()
+            layout.dbu = self.design.technology.dbu_um
+            self._drawn = layout, draw_groups(layout, self.design)
+        layout, drawn = self._drawn[0].dup(), self._drawn[1]
+
+        def moved(module: Module) -> Module:
+            return replace(module, cell=layout.cell(module.cell.name), layout=layout)
+
+        return layout, [
+            replace(each, module=moved(each.module), others=tuple(map(moved, each.others))) for each in drawn
+        ]

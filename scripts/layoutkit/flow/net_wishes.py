@@ -1,7 +1,8 @@
-"""Requests to the router for nets of equal length, shielded nets and separated nets."""
+"""Requests to the router for nets of equal length, shielded nets and separated nets; the devices on each net."""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from layoutkit.route.routes import EqualLengths
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.flow.design import Design
     from layoutkit.flow.routing_job import WantedNet
@@ -60,3 +62,23 @@ def equal_lengths(nets: Sequence[WantedNet]) -> tuple[EqualLengths, ...]:
         if net.match_length:
             groups.setdefault(net.match_length, []).append(net.name)
     return tuple(EqualLengths(tuple(names)) for names in groups.values() if len(names) > 1)
+
+
+def net_loads(circuit: Circuit) -> dict[str, tuple[str, ...]]:
+    """Return the kinds of terminals on each net, as lines with flavour, terminal, gate length and total width.
+
+    Ends that a device may exchange, such as source and drain, are terminals of one kind.
+    """
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for device in circuit.devices:
+        length = f" l={device.params['l']:.4g}" if "l" in device.params else ""
+        for terminal, net in device.terminals.items():
+            end = "end" if device.kind.exchangeable and terminal in device.kind.ends else terminal
+            found[net][f"{device.type} {device.model} {end}{length}"] += _size(device)
+    return {net: tuple(f"{kind} {size}" for kind, size in sorted(kinds.items())) for net, kinds in found.items()}
+
+
+def _size(device: Device) -> int:
+    """Return the total width of all units [nm]; the number of units if they have no width."""
+    width = device.params.get("w")
+    return device.m if width is None else round(width * device.m * 1e9)

@@ -3,6 +3,10 @@
 The router makes the wires of such a pair alike. What is inside the modules and beside the wires is not, so that the
 layout is measured as extraction of parasitics does it, and the net with less gets metal beside its wires. Wires that
 are mirror images stay so; how unequally modules load them is measured and reported.
+
+A single cut inside a module, on a net that carries a stated current, gets a second one where the rules leave room: the
+router does the same for its own vias. The cuts and the metal around them are drawn with the wires of the net, so that
+modules stay as they are.
 """
 
 from __future__ import annotations
@@ -10,23 +14,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import klayout.db as kdb
+
+from layoutkit.extract.connectivity import Nets, electrical_layers, labelled_gates
+from layoutkit.extract.single_cuts import WholeLayout, with_second_cuts
 from layoutkit.flow.existing_metal import MetalInCell
 from layoutkit.flow.mirrored_nets import measured_mirrors
-from layoutkit.flow.module_cuts import with_second_module_cuts
 from layoutkit.flow.pair_shapes import PairShapes, PlacedCell
-from layoutkit.flow.routing import axis_of, find_routes, loading, metal_around
-from layoutkit.route.routes import Mirrored
+from layoutkit.flow.routing import axis_of, draw_job, find_routes, loading, metal_around
+from layoutkit.route.routes import Mirrored, Patch, Via
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import klayout.db as kdb
-
+    from layoutkit.extract.single_cuts import SinglePlace
     from layoutkit.flow.keepouts import Obstacles
     from layoutkit.flow.mirrored_nets import MirroredNets
     from layoutkit.flow.routing_job import Routes, RoutingJob
     from layoutkit.route.equal_loads import Loading
-    from layoutkit.route.routes import Patch, RoutingResult
+    from layoutkit.route.routes import RoutedNet, RoutingResult
 
 ALIKE = 0.015
 """Difference of two nets' capacitance, as a share of the larger one, at which no more metal is added."""
@@ -159,3 +165,63 @@ def _equalise(nets: Loading, shapes: PairShapes, pairs: Sequence[tuple[str, ...]
                 found = (shapes.totals[name] - earlier[name]) / load
                 gain[name] = max(LEAST_OVER_SUBSTRATE, min(2 * gain[name], found))
         active = [pair for pair in active if not any(name in wanted and not added[name] for name in pair)]
+
+
+def with_second_module_cuts(cell: kdb.Cell, job: RoutingJob, routes: Routes) -> Routes:
+    """Return routes with second cuts for the single ones in modules, on nets whose current is stated.
+
+    Args:
+        cell: The placed cell, without the wires; it is left as it is.
+        job: What was routed.
+        routes: Its routes.
+    """
+    stated = {net.name: net for net in job.nets if net.current is not None}
+    nets = [net for net in routes.result.nets if net.success and net.name in stated]
+    technology = job.technology
+    if not nets or None in {technology.role(role) for role in ("active", "poly", "device_text")}:
+        return routes
+    layout = cell.layout().dup()
+    drawn = layout.cell(cell.name)
+    draw_job(layout, drawn, job, routes)
+    layers = electrical_layers(drawn, technology)
+    traced = Nets(layers.conducting, layers.joins, technology.dbu_um)
+    channels = kdb.Region()
+    for boxes in labelled_gates(drawn, technology).values():
+        for box in boxes:
+            channels.insert(box)
+    around = WholeLayout(technology, layers.conducting, channels, drawn.bbox())
+    names = [*(each.name for each in technology.conductors), *(each.name for each in technology.cuts)]
+    found: dict[str, RoutedNet] = {}
+    for net in nets:
+        point = stated[net.name].endpoints[0]
+        own = traced.at(technology.conductor(point.layer).name, kdb.Point(point.x, point.y))
+        if own is not None:
+            metal = {name: traced.shapes(own, name).merged() for name in names}
+            wired = {(via.cut, via.x, via.y) for via in net.vias}
+            places = [
+                place
+                for place in with_second_cuts(around, metal)
+                if (place.cut, place.box.center().x, place.box.center().y) not in wired
+            ]
+            found[net.name] = _with_cuts(net, places)
+    result = replace(routes.result, nets=tuple(found.get(net.name, net) for net in routes.result.nets))
+    return replace(routes, result=result)
+
+
+def _with_cuts(net: RoutedNet, places: list[SinglePlace]) -> RoutedNet:
+    """Return a net with further cuts and the metal around them."""
+    if not places:
+        return net
+    vias = tuple(
+        Via(each.cut, each.second.center().x, each.second.center().y) for each in places if each.second is not None
+    )
+    patches = tuple(
+        Patch(name, (box.left, box.bottom, box.right, box.top)) for each in places for name, box in each.pads
+    )
+    return replace(
+        net,
+        vias=(*net.vias, *vias),
+        patches=(*net.patches, *patches),
+        metal=tuple(sorted((*net.metal, *((patch.layer, patch.rect) for patch in patches)))),
+        via_count=net.via_count + len(vias),
+    )

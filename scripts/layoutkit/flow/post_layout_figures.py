@@ -35,8 +35,7 @@ def post_layout_figures(
         groups: The matched groups as measured, for the predicted offsets.
     """
     from layoutkit.parasitics.parasitic_extraction import extract_parasitics
-    from layoutkit.simulate.offset_causes import offsets_apart
-    from layoutkit.simulate.post_layout import Request, compare_post_layout
+    from layoutkit.simulate.post_layout import Request, compare_post_layout, offsets_apart
 
     try:
         found = extract_parasitics(layout, circuit, technology, options)

@@ -13,8 +13,7 @@ from layoutkit.flow.existing_metal import MetalInCell
 from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
 from layoutkit.flow.landing_places import heavy_pieces, landed
 from layoutkit.flow.mirrored_nets import measured_mirrors
-from layoutkit.flow.net_loads import net_loads
-from layoutkit.flow.net_wishes import equal_lengths, with_wishes
+from layoutkit.flow.net_wishes import equal_lengths, net_loads, with_wishes
 from layoutkit.flow.port_frame import draw_frame, erase_frame
 from layoutkit.flow.routing_job import (
     Endpoint,

@@ -7,8 +7,7 @@ import pytest
 
 from layoutkit.drc.check import check
 from layoutkit.flow.instances import Well
-from layoutkit.flow.joined_wells import join_covers, join_wells
-from layoutkit.layout.merging import joined
+from layoutkit.flow.joined_wells import join_covers, join_wells, joined
 from layoutkit.place import Block, Placed, Rectangle
 from layoutkit.technology import load
 from thorough import processes

@@ -8,7 +8,7 @@ import pytest
 
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
-from layoutkit.flow.module_drawings import ModuleDrawings
+from layoutkit.flow.modules import ModuleDrawings
 from layoutkit.technology import load
 
 SWITCH = ".subckt switch g out vss\nM1 out g vss vss nmos W={width}u L=0.5u nf={fingers}\n.ends\n"

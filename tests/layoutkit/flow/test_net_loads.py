@@ -5,7 +5,7 @@ import pytest
 from layoutkit.circuit import read_netlist
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
-from layoutkit.flow.net_loads import net_loads
+from layoutkit.flow.net_wishes import net_loads
 
 DEGENERATED = """* a pair with a resistor between its sources and a capacitor between its drains
 .subckt top inp inn op on vb vbp vdd vss

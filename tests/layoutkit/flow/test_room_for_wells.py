@@ -3,7 +3,7 @@
 from layoutkit.drc.check import check
 from layoutkit.flow import placing
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
-from layoutkit.flow.room_for_wells import room_for_wells
+from layoutkit.flow.joined_wells import room_for_wells
 from layoutkit.place import PlacementOptions
 from layoutkit.technology import load
 
