@@ -20,7 +20,7 @@ CARDS = {
     "with open parameters": "M{i} a b vss vss nmos w=w{i} l=l{i}",
     "with an open expression": "M{i} a b vss vss nmos w={{a{i}+b{i}+c{i}}} l=1u",
     "without a width": "M{i} a b vss vss nmos l=1u",
-    "of one undrawn device": "X{i} a b vss vss sky130_fd_pr__pfet_01v8_mvt w=1 l=1",
+    "of one undrawn device": "X{i} a b vss vss sky130_fd_pr__pfet_20v0 w=1 l=1",
     "of many undrawn devices": "X{i} a b vss vss sky130_fd_pr__special_{i} w=1 l=1",
     "of negative size": "M{i} a {n}{i} vss vss nmos w=-1u l=1u",
     "with a long gate": "M{i} a b vss vss nmos w=50u l=5000u",

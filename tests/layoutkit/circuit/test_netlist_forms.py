@@ -22,12 +22,13 @@ SKY = "sky130_fd_pr__"
 CARDS = {
     "sky130A": {
         name: (
-            [f"XM1 d g s b {SKY}{name} w=4.2 l=0.95 nf=2 m=3"],
-            [f"M1 d g s b {SKY}{name} w=4.2u l=0.95u nf=2 m=3"],
+            [f"XM1 d g s b {SKY}{name} w=4.2 l=1.95 nf=2 m=3"],
+            [f"M1 d g s b {SKY}{name} w=4.2u l=1.95u nf=2 m=3"],
         )
         for name in (
             "nfet_01v8", "pfet_01v8", "nfet_01v8_lvt", "pfet_01v8_lvt", "pfet_01v8_hvt", "nfet_g5v0d10v5",
-            "pfet_g5v0d10v5", "nfet_05v0_nvt", "nfet_03v3_nvt",
+            "pfet_g5v0d10v5", "nfet_05v0_nvt", "nfet_03v3_nvt", "pfet_01v8_mvt", "esd_nfet_01v8", "esd_nfet_g5v0d10v5",
+            "esd_pfet_g5v0d10v5",
         )
     }
     | {
@@ -80,8 +81,8 @@ CARDS = {
         for name in ("diode_nd2ps_03v3", "diode_nd2ps_06v0", "diode_pd2nw_03v3", "diode_pd2nw_06v0")
     }
     | {
-        name: ([f"XM1 d g s b {name} w=4.2u l=0.95u nf=2 m=3"], [f"M1 d g s b {name} w=4.2u l=0.95u nf=2 m=3"])
-        for name in ("nfet_03v3", "pfet_03v3", "nfet_05v0", "pfet_05v0", "nfet_06v0", "pfet_06v0")
+        name: ([f"XM1 d g s b {name} w=4.2u l=1.95u nf=2 m=3"], [f"M1 d g s b {name} w=4.2u l=1.95u nf=2 m=3"])
+        for name in (*(f"{n}fet_{volts}" for n in "np" for volts in ("03v3", "05v0", "06v0")), "nfet_06v0_nvt")
     }
     | {
         name: (
@@ -110,7 +111,7 @@ CARDS = {
         for name in (f"cap_{n}mos_{volts}{b}" for n in "np" for volts in ("03v3", "06v0") for b in ("", "_b"))
     },
     "sg13g2": {
-        name: ([f"XM1 d g s b {name} w=4.2u l=0.95u ng=2 m=3"], [f"M1 d g s b {name} w=4.2u l=0.95u ng=2 m=3"])
+        name: ([f"XM1 d g s b {name} w=4.2u l=1.95u ng=2 m=3"], [f"M1 d g s b {name} w=4.2u l=1.95u ng=2 m=3"])
         for name in ("sg13_lv_nmos", "sg13_lv_pmos", "sg13_hv_nmos", "sg13_hv_pmos")
     }
     | {
@@ -132,12 +133,12 @@ CARDS = {
         )
     },
     "generic": {
-        "nmos": (["M1 d g s b nmos_1v8 W=4.2u L=0.95u nf=2 m=3"],) * 2,
-        "pmos": (["M1 d g s b pmos_1v8 W=4.2u L=0.95u nf=2 m=3"],) * 2,
+        "nmos": (["M1 d g s b nmos_1v8 W=4.2u L=1.95u nf=2 m=3"],) * 2,
+        "pmos": (["M1 d g s b pmos_1v8 W=4.2u L=1.95u nf=2 m=3"],) * 2,
     },
 }  # fmt: skip
 SIZES = {
-    "nmos": {"w": 4.2e-6, "l": 0.95e-6, "nf": 2, "m": 3},
+    "nmos": {"w": 4.2e-6, "l": 1.95e-6, "nf": 2, "m": 3},
     "resistor": {"w": 1.41e-6, "l": 20.5e-6, "m": 2},
     "capacitor": {"w": 12e-6, "l": 7.5e-6, "m": 2},
     "mos_capacitor": {"w": 6e-6, "l": 2e-6, "m": 3},
@@ -373,7 +374,7 @@ STUBS = {
     },
 }
 # w + 100 l [+ 1000 nf], times m, of SIZES; the fixed widths take no w.
-CURRENTS = {"nmos": 3 * (4.2 + 95 + 2000), "resistor": 2 * (1.41 + 2050), "capacitor": 2 * (12 + 750)}
+CURRENTS = {"nmos": 3 * (4.2 + 195 + 2000), "resistor": 2 * (1.41 + 2050), "capacitor": 2 * (12 + 750)}
 CURRENTS["pmos"] = CURRENTS["nmos"]
 
 

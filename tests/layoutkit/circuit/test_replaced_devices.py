@@ -49,11 +49,11 @@ PUBLISHED = {
 }
 DRAWN = {
     "sky130A": re.compile(
-        r"[np]fet_01v8(_lvt)?|pfet_01v8_hvt|[np]fet_g5v0d10v5|nfet_0(3v3|5v0)_nvt|res_generic_po|res_x?high_po(_\dp\d\d)?|cap_mim_m3_[12]|"
+        r"[np]fet_01v8(_lvt)?|pfet_01v8_[hm]vt|(esd_)?[np]fet_g5v0d10v5|esd_nfet_01v8|nfet_0(3v3|5v0)_nvt|res_generic_po|res_x?high_po(_\dp\d\d)?|cap_mim_m3_[12]|"
         r"cap_var_[lh]vt|diode_pw2nd_(05v5|05v5_lvt|11v0)|diode_pd2nw_(05v5|05v5_[lh]vt|11v0)|pnp_05v5_W\w+"
     ),
     "gf180mcuD": re.compile(
-        r"[np]fet_0(3v3|5v0|6v0)|pnp_\w+|[np](polyf|plus)_[us]|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b)?|"
+        r"[np]fet_0(3v3|5v0|6v0)|nfet_06v0_nvt|nmos_6p0_nat|pnp_\w+|[np](polyf|plus)_[us]|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b)?|"
         r"diode_(nd2ps|pd2nw)_0(3v3|6v0)|[np]mos_(3p3|6p0)|vpnp_\w+|mim_[12]p[05]fF|nmoscap_6p0|np_3p3"
     ),
     "sg13g2": re.compile(r"sg13_[lh]v_[np]mos|pnpMPA|npn13G2[lv]?(_5t)?|rsil|rppd|rhigh|cap_cmim|d[p]?antenna"),
@@ -167,13 +167,13 @@ def test_a_parameter_that_makes_it_another_device_counts():
 
 
 def test_a_model_card_or_a_subcircuit_of_the_netlist_does_not_hide_a_device_of_the_process():
-    model = ".model nfet_06v0_nvt nmos level=54\n" + cell("M1 a b c vss nfet_06v0_nvt w=2u l=2u")
+    model = ".model nfet_03v3_dss nmos level=54\n" + cell("M1 a b c vss nfet_03v3_dss w=2u l=2u")
     wrapped = (
         ".subckt ppolyf_u_1k_dw r0 r1 sub r_width=1u r_length=1u\n"
         "R1 r0 r1 sub ppolyf_u r_width=r_width r_length=r_length\n.ends\n"
         + cell("XR1 a b vss ppolyf_u_1k_dw r_width=1u r_length=20u")
     )
-    for text, name in ((model, "nfet_06v0_nvt (M1)"), (wrapped, "ppolyf_u_1k_dw (XR1)")):
+    for text, name in ((model, "nfet_03v3_dss (M1)"), (wrapped, "ppolyf_u_1k_dw (XR1)")):
         with pytest.raises(UnsupportedOperationError, match=re.escape(name)):
             read(text, "gf180mcuD", top="cell")
 
@@ -296,8 +296,9 @@ def test_devices_of_two_options_of_the_masks_are_refused_and_those_of_another_op
 
 
 def test_native_transistors_take_the_place_of_native_ones_only():
-    cards = ("M1 a b c vss nfet_03v3 w=2u l=2u", "M2 a b c vss nch_33_na w=2u l=2u")
-    assert [d.model for d in drawn(cell(*cards), "sky130A").devices] == ["nfet_g5v0d10v5", "nfet_03v3_nvt"]
+    cards = ("M1 a b c vss nfet_03v3 w=2u l=2u", "M2 a b c vss nch_33_na w=2u l=2u", "M3 a b c c pch_33 w=2u l=2u")
+    models = [device.model for device in drawn(cell(*cards), "sky130A").devices]
+    assert models == ["nfet_g5v0d10v5", "nfet_03v3_nvt", "pfet_g5v0d10v5"]
 
 
 def test_a_device_map_needs_a_technology():

@@ -245,6 +245,18 @@ def gates_on_a_wire(d):
     return [bars(joined=False)], [bars(joined=True)]
 
 
+def diffusions_in_a_native_area(d):
+    """Two diffusions, each in an area of its own, and both in one."""
+
+    def areas(right):
+        sketch = d.new()
+        for x in (0, 6000):
+            sketch.box("COMP", x, 0, x + 1000, 1000).box("NAT", x - 2000, -2000, x + right, 3000)
+        return sketch
+
+    return [areas(3000)], [areas(4000)]
+
+
 def width_of_butted(d):
     """A bar whose halves have the two implants."""
 
@@ -273,6 +285,8 @@ def special(d):
         return one_net_space
     if d.rule.kind == "max_area" and "within" in d.fields:
         return shared_max_area
+    if d.rule.kind == "count" and d.layer == "NAT":
+        return diffusions_in_a_native_area
     if d.rule.kind == "count" and "NAT" in d.layer:
         return gates_on_a_wire
     if d.rule.kind == "width" and "butted" in d.layer:
