@@ -62,12 +62,17 @@ def suggest_constraints(circuit: Circuit) -> Constraints:
 def _symmetry(circuit: Circuit, in_arrays: AbstractSet[str]) -> tuple[SymmetryGroup, ...]:
     """Return a group for each symmetric structure, without capacitors whose plates have a common centroid."""
     mirrors = [set(group.devices) for group in find_roles(circuit).groups if group.type == "current_mirror"]
+    owner = {name: module.id for module in find_roles(circuit).modules for name in module.devices}
     found, supplies = [], find_roles(circuit).supplies
     for structure in find_roles(circuit).symmetry:
-        pairs, words = [], []
+        pairs, words, on_the_right = [], [], set[str]()
         for kind, left, right in structure.pairs:
             if in_arrays & {left, right} or _in_parallel(circuit, left, right):
                 continue
+            one, other = owner.get(left, left), owner.get(right, right)
+            if one != other and one in on_the_right:  # what is drawn with another device lies on that one's side
+                left, right, one, other = right, left, other, one
+            on_the_right.update({other} - {one})
             pairs.append((left, right))
             mirrored = any({left, right} <= devices for devices in mirrors)
             name = "mirror of ratio 1" if mirrored else MODULE_TYPES[kind].words if kind in MODULE_TYPES else "pair"

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from layoutkit.circuit import Circuit, Device, constraint_faults, read_netlist, recognise
 from layoutkit.circuit.constraint_faults import check_constraints
 from layoutkit.circuit.constraints import Constraints, parse_data
+from layoutkit.circuit.placement_conflicts import contradictions
+from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError
 
@@ -432,3 +435,31 @@ def test_suggesting_takes_time_in_proportion_to_the_modules(monkeypatch):
         return calls["device"]
 
     assert lookups(80) <= 2.2 * lookups(40)
+
+
+MIXER = """.subckt mixer out lop lon rfp rfn op on bias vdd gnd
+{quad}
+MR1 x rfp t gnd nfet w=4e-6 l=0.3e-6
+MR2 y rfn t gnd nfet w=4e-6 l=0.3e-6
+MT t bias gnd gnd nfet w=8e-6 l=0.5e-6
+R1 vdd op 1000
+R2 vdd on 1000
+MA1 z op s gnd nfet w=2e-6 l=0.3e-6
+MA2 out on s gnd nfet w=2e-6 l=0.3e-6
+MA3 z z vdd vdd pfet w=2e-6 l=0.3e-6
+MA4 out z vdd vdd pfet w=2e-6 l=0.3e-6
+MA5 s bias gnd gnd nfet w=8e-6 l=0.5e-6
+.ends
+"""
+QUAD = ["on lop x", "op lon x", "on lon y", "op lop y"]
+
+
+@pytest.mark.parametrize("names", ["1234", "1243", "1423", "4213", "2143", "3412"])
+def test_modules_of_a_mixer_mirror_each_other_whatever_its_transistors_are_called(names):
+    """The quad is drawn as two pairs, whose transistors mirror each other crosswise: one pair lies left for both."""
+    cards = [f"MQ{name} {nets} gnd nfet w=4e-6 l=0.3e-6" for name, nets in zip(names, QUAD, strict=True)]
+    circuit = read_netlist(NetlistText(MIXER.format(quad="\n".join(cards))))
+    suggestion = suggest_constraints(circuit)
+    owner = {name: module.id for module in find_roles(circuit).modules for name in module.devices}
+    assert len({owner[f"MQ{name}"] for name in "1234"}) == 2
+    assert contradictions(suggestion, lambda name: owner.get(name, name)) == []
