@@ -77,7 +77,9 @@ types: $(VENV)/.installed-dev
 	@status=0; for scripts in skills/*/scripts; do $(BIN)/mypy --no-error-summary $$scripts/*.py || status=1; done; exit $$status
 
 docs: $(VENV)/.installed-dev ## Build the documentation site in build/site/ (half a minute; it lays out one OTA)
-	@$(BIN)/python -m mkdocs build --strict --quiet
+	@echo "building the site from references/, the skills, the commands and a notebook that lays out one OTA (half a minute)"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open build/site/index.html in a browser; no server is needed"
 
 coverage: $(VENV)/.installed-dev ## Run all tests (10 to 16 minutes) and print how much of each room they execute
 	@rm -rf build/coverage

@@ -1,9 +1,9 @@
 """Pages of the documentation site that are made from what is here, and links between pages: a hook of MkDocs.
 
 The folder ``references`` holds the pages that are written by hand. Made here, each time the site is built: the home
-page (README.md), the command line (from click), the tools (from their JSON Schemas), the Python interface (from
-docstrings), the gallery (from ``tests/bench/board``), and the notebook with what its cells return. A link to a file of
-the repository leads to its page if it has one, else to the repository.
+page (README.md), the command line (from click), the skills (their texts, and their tools from the JSON Schemas), the
+Python interface (from docstrings), the gallery (from ``tests/bench/board``), and the notebook with what its cells
+return. A link to a file of the repository leads to its page if it has one, else to the repository.
 """
 
 import inspect
@@ -39,6 +39,19 @@ COPIES = {
     "security.md": "SECURITY.md",
     "technology-format.md": "skills/technology-files/references/technology-format.md",
 }
+# The texts of the skills: those of SKILL.md begin the page of the skill's tools.
+COPIES |= {
+    f"tools/{file.parts[-3]}/{file.name}": file.relative_to(ROOT).as_posix()
+    for file in sorted((ROOT / "skills").glob("*/references/*.md"))
+    if file.relative_to(ROOT).as_posix() not in COPIES.values()
+}
+PICTURES = {
+    f"images/{picture.parts[-3]}-{picture.name}": picture.relative_to(ROOT).as_posix()
+    for picture in sorted((ROOT / "skills").glob("*/assets/*.png"))
+}
+SKILLS = {f"tools/{file.parent.name}.md": file for file in sorted((ROOT / "skills").glob("*/SKILL.md"))}
+# How much more, or less, a hit on these pages counts in the search.
+WEIGHTS = {"tools/": 4, "tutorials/": 2, "decisions/": 0.2, "changelog.md": 0.1, "requirements.md": 0.2, "zh/": 0.5}
 # Files that have a page of another form.
 SHOWN_BY = {"tests/bench/board/board.html": "gallery.md", "references/tutorials/python.ipynb": "tutorials/python.md"}
 
@@ -51,6 +64,8 @@ def on_files(files, config):
     made |= tool_pages()
     for address, text in made.items():
         files.append(File.generated(config, address, content=text))
+    for address, picture in PICTURES.items():
+        files.append(File.generated(config, address, abs_src_path=str(ROOT / picture)))
     for picture in sorted(BOARD.rglob("*.png")):
         address = f"images/board/{picture.relative_to(BOARD).as_posix()}"
         files.append(File.generated(config, address, abs_src_path=str(picture)))
@@ -60,12 +75,22 @@ def on_files(files, config):
 def on_page_markdown(markdown, page, config, files):  # noqa: ARG001 - the signature of MkDocs
     """Return the page with links that are right in the site, and without spaces within Chinese sentences."""
     address = page.file.src_uri
+    weight = next((weight for start, weight in WEIGHTS.items() if address.startswith(start)), 1)
+    page.meta["search"] = {"boost": weight}
     origin = PurePosixPath(COPIES.get(address, f"references/{address}"))
+    if address in SKILLS:
+        origin = PurePosixPath(SKILLS[address].relative_to(ROOT).as_posix())
     parts = FENCE.split(markdown)
     pages = {file.src_uri for file in files}
     return "".join(
         part if part.startswith("```") else with_links(BREAK.sub("", part), origin, address, pages) for part in parts
     )
+
+
+def on_post_build(config):
+    """Write the index of the search as a script, too, for pages that are opened from disk."""
+    index = Path(config.site_dir) / "search" / "search_index.json"
+    index.with_suffix(".js").write_text(f"var __index = {index.read_text(encoding='utf-8')}", encoding="utf-8")
 
 
 def with_links(text, origin, address, pages):
@@ -91,6 +116,8 @@ def site_address(target, anchor, origin, address, pages):
         return target + anchor
     file = HERE.sub("", target) if "://" in target else posixpath.normpath((origin.parent / target).as_posix())
     own = {source: place for place, source in COPIES.items()} | SHOWN_BY
+    own |= {source: place for place, source in PICTURES.items()}
+    own |= {skill.relative_to(ROOT).as_posix(): place for place, skill in SKILLS.items()}
     place = own.get(file, file.removeprefix("references/") if file.startswith("references/") else "")
     if place in pages:
         return posixpath.relpath(place, posixpath.dirname(address)) + anchor
@@ -161,15 +188,15 @@ def declared_tools():
 
 
 def tool_pages():
-    """Return a page with the tools of each skill, and the list of them."""
-    pages, index = {}, ["# Tools", "", "Every tool is a script, a tool over MCP, and a path of the HTTP server.", ""]
+    """Return a page with the text and the tools of each skill, and the list of the tools."""
+    pages, index = {}, ["# Skills and tools", ""]
+    index += ["Every tool is a script, a tool over MCP, and a path of the HTTP server.", ""]
     index += ["| tool | skill | what it does |", "| --- | --- | --- |"]
     for name, (skill, tools) in declared_tools().items():
         if not tools:
             continue
-        pages[f"tools/{name}.md"] = "\n".join(
-            [f"# {name}", "", escape(skill.description), "", *map(tool_section, tools)]
-        )
+        page = f"tools/{name}.md"
+        pages[page] = "\n".join([skill.body.strip(), "", *map(tool_section, tools)])
         for tool in tools:
             index.append(f"| [`{tool.id}`](tools/{name}.md#{anchor(tool.id)}) | {name} | {cell(tool.description)} |")
     return {**pages, "tools.md": "\n".join(index) + "\n"}

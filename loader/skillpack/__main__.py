@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _HELP = "skillpack.help"
-_DECLARED = re.compile(r"^\s*(?:command:|-)\s*[{\[]*\s*name:\s*([a-z][a-z0-9-]*)", re.MULTILINE)
+_DECLARED = re.compile(
+    r"^\s*(?:command:|-)\s*[{\[]*\s*name:\s*([a-z][a-z0-9-]*)(?:(?:(?!\bname:)[\s\S])*?\bhelp:\s*([^\n}]*))?",
+    re.MULTILINE,
+)
 _MOST_READ = 1 << 18  # characters of a declaration
 _UNWRITABLE = {errno.ENOSPC: "the disk is full", errno.EBADF: "standard output is closed"}
 
@@ -64,8 +67,8 @@ class Subcommands(click.Group):
                 from skillpack.skills.roots import default_roots
 
                 found = {
-                    name: click.Command(name, help=f"Of skill {skill}: see skillpack {name} --help.")
-                    for name, skill in _names_in_skills(default_roots(skills_dirs))
+                    name: click.Command(name, help=text or f"Of skill {skill}: see skillpack {name} --help.")
+                    for name, text, skill in _commands_in_skills(default_roots(skills_dirs))
                     if name not in HOMES
                 }
             else:
@@ -77,13 +80,13 @@ class Subcommands(click.Group):
         return result
 
 
-def _names_in_skills(roots: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the names of commands that stand in the declarations below some folders, each with its skill's folder."""
+def _commands_in_skills(roots: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield name, help and skill's folder of the commands that stand in the declarations below some folders."""
     for root in roots:
         for path in sorted(Path(root).glob("*/skill.yaml")):
             with suppress(OSError), path.open(errors="replace") as file:
-                for name in _DECLARED.findall(file.read(_MOST_READ)):
-                    yield name, path.parent.name
+                for name, text in _DECLARED.findall(file.read(_MOST_READ)):
+                    yield name, text.strip(" '\""), path.parent.name
 
 
 def main() -> None:

@@ -12,7 +12,8 @@ gets it as the ``int`` 1. In addition to JSON Schema, a property may have
 ``x-env``
     The environment variable that, if set, replaces a string property's ``default``.
 ``x-si``
-    The unit of a length, ``m`` or ``um``; a text such as ``"4u"`` or ``"180nm"`` is taken for the number then.
+    The unit of the number: ``um`` for micrometres, or a unit of the SI (``m``, ``m2``, ``F``, ``ohm``, ``A``, ``V``,
+    ``s``). A text such as ``"4u"``, ``"180nm"``, ``"100fF"`` or ``"10k"`` is taken for the number then.
 """
 
 from __future__ import annotations
@@ -29,9 +30,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_SI = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))\s*([fpnum\u00b5\u03bc])m?", re.ASCII)
-_PREFIXES = {"f": -15, "p": -12, "n": -9, "u": -6, "\u00b5": -6, "\u03bc": -6, "m": -3}
-_PER_UNIT = {"m": 0, "um": 6}  # powers of ten in a metre
+_SI = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))\s*([fpnum\u00b5\u03bck]|[Mm]eg)(m2?|F|ohm|A|V|s)?", re.ASCII)
+_PREFIXES = {"f": -15, "p": -12, "n": -9, "u": -6, "\u00b5": -6, "\u03bc": -6, "m": -3, "k": 3, "Meg": 6, "meg": 6}
 
 
 def validate(value: Any, schema: dict[str, Any]) -> Any:
@@ -63,13 +63,13 @@ def check_schema(schema: Any) -> list[str]:
     return sorted(f"{error.json_path}: {error.message}" for error in checker.iter_errors(schema))
 
 
-def with_lengths(value: Any, schema: dict[str, Any]) -> Any:
-    """Return ``value`` with the numbers that texts such as ``"4u"`` or ``"0.5um"`` state, where the schema allows them.
+def with_quantities(value: Any, schema: dict[str, Any]) -> Any:
+    """Return ``value`` with the numbers that texts such as ``"4u"`` or ``"100fF"`` state, where the schema allows them.
 
-    ``x-si`` at the schema of a number allows it and states the number's unit: ``m``, or ``um`` for micrometres. The
-    input is not changed; a text that is no such number stays, for the schema check to refuse.
+    ``x-si`` at the schema of a number allows it and states the number's unit. The input is not changed; a text that is
+    no such number, or one of another unit, stays, for the schema check to refuse.
     """
-    return _with_lengths(value, schema, schema)
+    return _with_quantities(value, schema, schema)
 
 
 def part_of(schema: dict[str, Any], step: str | int) -> Any:
@@ -88,20 +88,26 @@ def part_of(schema: dict[str, Any], step: str | int) -> Any:
     )
 
 
-def _with_lengths(value: Any, schema: Any, root: dict[str, Any]) -> Any:
+def _with_quantities(value: Any, schema: Any, root: dict[str, Any]) -> Any:
     if not isinstance(schema, dict):
         return value
     if isinstance(value, str):
-        unit = described(schema, root).get("x-si")
-        found = _SI.fullmatch(value.strip()) if unit in _PER_UNIT else None
-        return value if found is None else float(f"{found[1]}e{_PREFIXES[found[2]] + _PER_UNIT[unit]}")
+        return _quantity(value, described(schema, root).get("x-si"))
     for part in (resolve(schema, root), *schema.get("allOf", ())):
-        value = _with_lengths(value, part, root)
+        value = _with_quantities(value, part, root)
     if isinstance(value, dict):
-        return {name: _with_lengths(item, part_of(schema, name), root) for name, item in value.items()}
+        return {name: _with_quantities(item, part_of(schema, name), root) for name, item in value.items()}
     if isinstance(value, list):
-        return [_with_lengths(item, part_of(schema, index), root) for index, item in enumerate(value)]
+        return [_with_quantities(item, part_of(schema, index), root) for index, item in enumerate(value)]
     return value
+
+
+def _quantity(text: str, unit: str | None) -> float | str:
+    found = _SI.fullmatch(text.strip()) if unit else None
+    if found is None or found[3] not in (None, "m" if unit == "um" else unit):
+        return text
+    power = _PREFIXES[found[2]] * (2 if found[3] == "m2" else 1)  # um2 is (um)2; a prefix alone is as in SPICE
+    return float(f"{found[1]}e{power + (6 if unit == 'um' else 0)}")
 
 
 def fill_defaults(value: Any, schema: dict[str, Any]) -> Any:

@@ -36,7 +36,7 @@ RUN_BY = {
     "references/editors": "test_tutorials.py",
     "references/tutorials": "test_tutorials.py",
     "references/zh/tutorials": "test_tutorials.py",
-    "skills/technology-files/references/technology-format.md": "test_documents.py",
+    "skills": "test_documents.py",
 }
 # Replacements in the commands of pages: paths of this machine, and one skill instead of all (test_install.py and
 # test_export.py test all).
@@ -143,6 +143,35 @@ def test_the_reference_has_every_parameter_of_every_tool(site):
             assert names == validated_names(tool.input_schema), tool.id
 
 
+def test_the_site_has_the_text_of_every_skill(site):
+    """Word by word, but for marks of Markdown: instructions and references."""
+    for name in site_pages.declared_tools():
+        folder = ROOT / "skills" / name
+        files = {folder / "SKILL.md": site / "tools" / f"{name}.html"}
+        for file in folder.glob("references/*.md"):
+            page = site / "tools" / name / f"{file.stem}.html"
+            files[file] = page if page.exists() else site / f"{file.stem}.html"
+        for file, page in files.items():
+            markup = re.compile(
+                r"\A---\n.*?\n---\n|!\[[^\]]*\]\([^)]*\)|\]\([^)]*\)|^ *```\w*", re.DOTALL | re.MULTILINE
+            )
+            written = set(re.findall(r"[a-zA-Z]{4,}", markup.sub(" ", file.read_text(encoding="utf-8"))))
+            assert written <= set(re.findall(r"[a-zA-Z]{4,}", text_of(page))), file
+
+
+@pytest.mark.parametrize("words", ["net current", "wider wire", "antenna", "matched pair", "electromigration"])
+def test_the_search_of_a_page_opened_from_disk_finds_the_skills_first(site, browser, words):
+    browser.visit((site / "index.html").as_uri())
+    browser.wait("document.querySelector('.md-search__input') !== null")
+    browser.run("document.querySelector('#__search').click(), document.querySelector('.md-search__input').focus()")
+    for key in words:
+        browser.press(key)
+    found = "[...document.querySelectorAll('.md-search-result__link')].map(each => each.pathname)"
+    browser.wait(f"{found}.length > 0 && document.querySelector('.md-search__input').value === '{words}'")
+    assert "/tools/" in browser.run(found)[0]
+    assert browser.problems == []
+
+
 def validated_names(schema):
     """Return the parameters that a validator of JSON Schema knows: those that it does not refuse as unknown."""
     from skillscript.schema import find_faults
@@ -180,7 +209,7 @@ def test_someone_runs_every_command_of_the_site(site):
     pages += [path for path in (ROOT / "references").rglob("*.md") if path.name != "releasing.md"]
     for path in pages:
         place = path.relative_to(ROOT).as_posix()
-        runner = RUN_BY.get(place) or RUN_BY.get(place.rpartition("/")[0])
+        runner = RUN_BY.get(place) or RUN_BY.get(place.rpartition("/")[0]) or RUN_BY.get(place.partition("/")[0])
         assert (ROOT / "tests" / "docs" / runner).is_file() if runner else not commands_in(path), place
     for page in site.rglob("*.html"):
         assert 'class="language-sh' not in page.read_text(encoding="utf-8")

@@ -101,7 +101,9 @@ def test_the_own_pack_builds_by_a_command(tmp_path):
 PARTY = """
           - name: tea
             arguments: [leaf_path]
+            then: [{tool: tea.list_teas, needs: [minutes]}]
           - name: party
+            help: Hold a party
             arguments: [leaf_path]
             fixed: {minutes: 5}
             summary: ["{given.minutes} minutes, {given.minutes?with:without} milk", "{given.sugar} is not there"]
@@ -134,11 +136,12 @@ def test_a_command_runs_several_tools_and_prints_their_summaries(skillpack, tmp_
     (skill / "scripts/list_teas.py").write_text(textwrap.dedent(LIST))
     said = skillpack("--help").stdout
     assert "tea       Of skill tea" in said
-    assert "party     Of skill tea" in said
+    assert "party     Hold a party\n" in said
     done = skillpack("party", "oolong")
     assert done.stdout.splitlines() == [
         "5 minutes, with milk", *(f"tea: {number}" for number in range(8)), "and 2 more", "cup.txt",
     ]  # fmt: skip
+    assert "tea.list_teas was left out: it needs --minutes" in skillpack("tea", "oolong").stdout
     assert list(json.loads(skillpack("party", "oolong", "--json").stdout)) == ["tea.make_tea", "tea.list_teas"]
     failed = skillpack("party", "oolong", "--minutes", "12")
     assert (failed.returncode, failed.stdout, "too bitter" in failed.stderr) == (2, "", True)

@@ -86,6 +86,20 @@ def test_every_field_of_a_served_schema_is_described(schema):
     assert nameless == []
 
 
+@pytest.mark.parametrize("tool", TOOLS.by_id.values(), ids=lambda tool: tool.id)
+def test_every_quantity_of_a_request_may_be_written_with_a_prefix(tool):
+    """A number, or a list of numbers, whose description states a unit, takes a text such as "4u"."""
+    without = []
+    for inner in schemas_in(tool.input_schema):
+        for name, field in inner.get("properties", {}).items():
+            whole = described(field, tool.input_schema)
+            unit = re.search(r"\[(um|m|m2|F|ohm|A)\](?!.*\[)", whole.get("description", "").partition("\n")[0])
+            number = described(whole["items"], tool.input_schema) if whole.get("type") == "array" else whole
+            if unit and number.get("type") == "number" and number.get("x-si") != unit[1]:
+                without.append(name)
+    assert without == []
+
+
 def test_no_part_is_written_twice():
     """Names and descriptions aside, for a reference may carry its own."""
     counted = Counter()

@@ -261,7 +261,7 @@ def test_a_change_of_the_layout_marks_the_reports_of_before(built):
     for name, content in old.items():
         stem, _, suffix = name.partition(".")
         assert (built / f"{stem}.stale.{suffix}").read_bytes() == content
-        assert any(f"/{name}" in text and " out of date" in text for text in data["warnings"]), name
+        assert any(name in text and " out of date" in text for text in data["warnings"]), name
     assert sum(" out of date" in text for text in data["warnings"]) == 1
     assert data["layout_sha256"] == digest(built / "layout.gds")
     assert (built / "reference.spice").exists()  # it was made from the circuit, which is the same
@@ -281,7 +281,7 @@ def test_a_layout_edited_by_hand_is_noticed_by_every_tool(built, tools):
         data = done(tool_id, **tools[tool_id], workspace=str(built))
         told = [*data.get("warnings", []), *data.get("notes", [])]
         for name in REPORTS:
-            assert any(f"/{name}" in text and " out of date" in text for text in told), (tool_id, name)
+            assert any(name in text and " out of date" in text for text in told), (tool_id, name)
     view = done("layout.render_view", workspace=str(built), report_path=str(built / "drc.lyrdb"))
     assert any("judged another layout" in text for text in view["warnings"])
     assert digest(built / "layout.gds").encode() in (built / "layout.png").read_bytes()
@@ -310,7 +310,7 @@ def test_reports_that_the_user_named_are_followed_too(built, tmp_path):
     assert done("drc.run_check", workspace=str(built))["notes"] == []
     told = " ".join(done("layout.create_nmos_pcell", **NMOS, workspace=str(built))["warnings"])
     assert "out of date" in told
-    assert str(within) in told
+    assert within.name in told
     assert (built / "mine.stale.lyrdb").exists()
     assert str(outside) in told
     assert f"{outside} is out of date" in " ".join(done("drc.run_check", workspace=str(built))["notes"])
@@ -332,7 +332,7 @@ def test_another_circuit_makes_the_verdicts_about_it_stale(built, tmp_path):
     info = done("netlist.parse", netlist_path=str(other), workspace=str(built))["parse_info"]
     told = " ".join(info["warnings"])
     for name in ("lvs.lvsdb", "reference.spice", "summary.json"):
-        assert f"/{name}" in told
+        assert name in told
         assert not (built / name).exists()
     assert "are out of date (made from another circuit)" in told
     assert (built / "drc.lyrdb").exists()

@@ -23,7 +23,7 @@ from skillscript import (
     validate,
 )
 from skillscript.accept import accepts
-from skillscript.schema import with_lengths
+from skillscript.schema import with_quantities
 from sturdy.strict_json import NotJsonError, plain
 from thorough import THOROUGH
 
@@ -300,12 +300,29 @@ def test_a_length_may_be_a_text_with_a_prefix(given, metres, micrometres):
         },
     }
     value = {"w": given, "x": [given], "name": "4u"}
-    assert with_lengths(value, schema) == {"w": metres, "x": [micrometres], "name": "4u"}
+    assert with_quantities(value, schema) == {"w": metres, "x": [micrometres], "name": "4u"}
     assert value["w"] == given
 
 
-@pytest.mark.parametrize("given", ["4", "4x", "u", "", "4 u u", True, "1e-6"])
+@pytest.mark.parametrize(
+    ("unit", "given", "number"),
+    [
+        ("F", "100fF", 1e-13),
+        ("ohm", "10k", 1e4),
+        ("ohm", "2Meg", 2e6),
+        ("A", "20 uA", 2e-5),
+        ("V", "900m", 0.9),
+        ("m2", "4p", 4e-12),
+        ("m2", "4um2", 4e-12),
+    ],
+)
+def test_a_quantity_may_be_a_text_with_a_prefix_and_its_own_unit(unit, given, number):
+    schema = {"items": {"type": "number", "x-si": unit}}
+    assert with_quantities([given], schema) == [pytest.approx(number, rel=1e-12)]
+
+
+@pytest.mark.parametrize("given", ["4", "4x", "u", "", "4 u u", True, "1e-6", "4uF", "4uV", "4um2", "4M"])
 def test_what_is_no_length_stays_and_is_refused(given):
     schema = {"type": "object", "properties": {"w": {"type": "number", "x-si": "m"}}}
-    assert with_lengths({"w": given}, schema) == {"w": given}
-    assert find_faults(with_lengths({"w": given}, schema), schema)
+    assert with_quantities({"w": given}, schema) == {"w": given}
+    assert find_faults(with_quantities({"w": given}, schema), schema)

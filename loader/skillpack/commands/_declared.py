@@ -72,13 +72,13 @@ def _run(tool: ToolDeclaration, declared: Declared, tools: Tools, words: Words) 
     from skillscript.tool import Tool
 
     steps = [(tool, declared), *_further(declared, tools)]
-    text = (
-        f"{declared.get('help') or tool.description or tool.id}. --json prints the envelope; --open opens the result."
-    )
+    what = declared.get("help") or tool.description or tool.id
+    text = f"{what}. --json prints the envelope; --open opens the result."
     options = dict(declared.get("options", {}))
     command = Command(f"skillpack {declared['name']}", tuple(declared.get("arguments", ())), options, text)
     form = Tool(tool.id, lambda _params, _context: {}, _joined_schema([each for each, _ in steps]), {})
     results: dict[str, SkillResult] = {}
+    left_out: dict[str, str] = {}  # what tools would need
     stop_on_signals()
     try:
         parser = command_line(form, command)
@@ -91,7 +91,9 @@ def _run(tool: ToolDeclaration, declared: Declared, tools: Tools, words: Words) 
         params = {**declared.get("fixed", {}), **request.params}
         for step, how in steps:
             before = results.get(how.get("after", ""))
-            if any(name not in params for name in how.get("needs", ())) or (before and before.exit_code):
+            if missing := [name for name in how.get("needs", ()) if name not in params]:
+                left_out[step.id] = " and ".join(options.get(name, f"--{name.replace('_', '-')}") for name in missing)
+            if missing or (before and before.exit_code):
                 continue
             own = step.input_schema.get("properties", {})
             values = {name: value for name, value in params.items() if len(steps) == 1 or name in own}
@@ -104,7 +106,7 @@ def _run(tool: ToolDeclaration, declared: Declared, tools: Tools, words: Words) 
         answers = {name: result.to_dict() for name, result in results.items()}
         print_json(answers if len(steps) > 1 else answers[tool.id])
     else:
-        _tell(results, steps, opened="--open" in words)
+        _tell(results, steps, left_out, opened="--open" in words)
     return max(result.exit_code for result in results.values())
 
 
@@ -178,7 +180,7 @@ class _Meanwhile:
         pass_on(f"\r\x1b[K{(bar + text)[:width]}".encode())
 
 
-def _tell(results: Mapping[str, SkillResult], steps: list[tuple[ToolDeclaration, Declared]], *, opened: bool) -> None:
+def _tell(results: Mapping[str, SkillResult], steps: list[Any], left_out: Mapping[str, str], *, opened: bool) -> None:
     """Print the summaries and errors in words, and last the field of the answers that a declaration names."""
     shown: Any = None
     for tool, declared in steps:
@@ -186,6 +188,8 @@ def _tell(results: Mapping[str, SkillResult], steps: list[tuple[ToolDeclaration,
         if result is None:
             if before and before.error is None and before.exit_code:
                 click.echo(f"{tool.id} was left out, since {declared['after']} found faults")
+            elif tool.id in left_out:
+                click.echo(f"{tool.id} was left out: it needs {left_out[tool.id]}")
             continue
         if result.data is not None:
             click.echo(

@@ -631,4 +631,5 @@ class _Job:
             self.workspace.write_json(path.name, report)
             reports = [self.workspace.path(FILES[kind]) for kind in report["files"] if kind != "gds"]
             out_of_date = [*out_of_date, *self.workspace.add_reports(reports)]
-        return {**report, "warnings": [*report["warnings"], *out_of_date]}  # summary.json itself is up to date
+        told = ["; ".join(out_of_date)] if out_of_date else []
+        return {**report, "warnings": [*report["warnings"], *told]}  # summary.json itself is up to date

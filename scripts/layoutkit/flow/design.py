@@ -141,7 +141,7 @@ class LayoutRequest:
         """
         if self.outline is None:
             return None
-        form = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)x(\d{1,6}(?:\.\d+)?)", self.outline)
+        form = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)(?:um?)? ?x ?(\d{1,6}(?:\.\d+)?)(?:um?)?", self.outline)
         size = (float(form[1]), float(form[2])) if form else (0.0, 0.0)
         if min(size) <= 0:
             raise LayoutkitError(

@@ -86,13 +86,13 @@ def mark_stale(folder: Path, *, changed: bool = False) -> list[str]:
 
 
 def _sentences(old: Mapping[str, list[Path]]) -> list[str]:
-    """Return a sentence for all reports that are out of date for one reason, by what it says of them."""
+    """Return a sentence for all reports that are out of date for one reason; their folder stands at the first."""
     found = []
     for text, paths in old.items():
         verb = "is" if len(paths) == 1 else "are"
-        names = ", ".join(f"{path.stem}.stale{path.suffix}" for path in paths)
-        renamed = f" and {verb} now called {names}" if text.endswith(")") else ""
-        found.append(f"{', '.join(map(str, paths))} {verb} out of date{text}{renamed}")
+        renamed = f" and {verb} now called NAME.stale.*" if text.endswith(")") else ""
+        names = [str(paths[0]), *(each.name if each.parent == paths[0].parent else str(each) for each in paths[1:])]
+        found.append(f"{', '.join(names)} {verb} out of date{text}{renamed}")
     return found
 
 

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
     Report = Mapping[str, Any]
 
+SYMMETRIC = (
+    "Symmetric: everything drawn, also the wires over the devices, is its own mirror image. The centroid error is that "
+    "of the devices alone, so that it can be 0 where the wires are not symmetric."
+)
 _UNITS = {"w": ("um", 1e6), "l": ("um", 1e6), "r": ("ohm", 1.0), "c": ("fF", 1e15)}
 
 
@@ -117,7 +121,7 @@ def _modules(report: Report) -> str:
         for module in report.get("modules", ())
     ]
     heads = ("module", "type", "devices", "pattern", "symmetric", "centroid error [um]")
-    return table("Modules", heads, rows) if rows else ""
+    return table("Modules", heads, rows) + remark(SYMMETRIC) if rows else ""
 
 
 def recognition_section(inputs: ReportInputs) -> str:
@@ -225,7 +229,8 @@ def matching_section(inputs: ReportInputs) -> str:
     unmeasured = [f"{', '.join(each['devices'])}: not found {each['missing']}" for each in matching["unmeasured"]]
     note = remark(
         "The sum of stress, straps and junctions as drawn, as far as they are modelled; a part in "
-        "brackets is known and not counted. What the last column names is in no figure. Random mismatch comes on top."
+        "brackets is known and not counted. What the last column names is in no figure. Random mismatch comes on top. "
+        + SYMMETRIC
     )
     return section("matching", "Matching", note, table("Matched groups", heads, rows), bullets(unmeasured))
 
