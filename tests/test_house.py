@@ -40,7 +40,7 @@ ROOMS = {
     "layoutkit/simulate": (1810, 11),
     "layoutkit/technology": (2780, 21),
     "layoutkit/tools": (3580, 22),
-    "layoutkit/view": (1700, 10),
+    "layoutkit/view": (1703, 10),
     "skillpack": (340, 4),
     "skillpack/authoring": (500, 4),
     "skillpack/commands": (1210, 8),

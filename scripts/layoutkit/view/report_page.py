@@ -9,7 +9,6 @@ One section holds the figures of the layout beside their bounds.
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,7 +211,7 @@ def figure_rows(inputs: ReportInputs) -> list[list[Cell]]:
         add("area [um2]", sizes["total_area"])
     outline, aspect = inputs.options.get("outline"), inputs.options.get("aspect") or USUAL_ASPECT
     if outline:
-        width, height = (float(each) for each in re.findall(r"[\d.]+", str(outline)))
+        width, height = (float(each) for each in str(outline).replace("um", "").replace("u", "").split("x"))
         inside = sizes and sizes["width"] <= width + 1e-6 and sizes["height"] <= height + 1e-6
         add("outline [um]", f"{sizes.get('width')} x {sizes.get('height')}", f"at most {outline}", bool(inside))
     elif placement:
