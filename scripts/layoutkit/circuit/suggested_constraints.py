@@ -66,13 +66,13 @@ def _symmetry(circuit: Circuit, in_arrays: AbstractSet[str]) -> tuple[SymmetryGr
     found, supplies = [], find_roles(circuit).supplies
     for structure in find_roles(circuit).symmetry:
         pairs, words, on_the_right = [], [], set[str]()
-        for kind, left, right in structure.pairs:
-            if in_arrays & {left, right} or _in_parallel(circuit, left, right):
+        for kind, *pair in structure.pairs:
+            if in_arrays & {*pair} or _in_parallel(circuit, *pair):
                 continue
-            one, other = owner.get(left, left), owner.get(right, right)
-            if one != other and one in on_the_right:  # what is drawn with another device lies on that one's side
-                left, right, one, other = right, left, other, one
-            on_the_right.update({other} - {one})
+            one, other = (owner.get(name, name) for name in pair)
+            turned = one != other and one in on_the_right  # what shares a module with others lies on their side
+            left, right = reversed(pair) if turned else pair
+            on_the_right.update({one if turned else other} if one != other else ())
             pairs.append((left, right))
             mirrored = any({left, right} <= devices for devices in mirrors)
             name = "mirror of ratio 1" if mirrored else MODULE_TYPES[kind].words if kind in MODULE_TYPES else "pair"
