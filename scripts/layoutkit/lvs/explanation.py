@@ -19,7 +19,7 @@ from layoutkit.lvs.lvs_result import LvsMismatch, at
 from layoutkit.lvs.matching import group_mismatches, layout_groups
 
 if TYPE_CHECKING:
-    from layoutkit.extract.extracted import Extraction, Point
+    from layoutkit.extract.extracted import DrawnFinger, Extraction, Point
     from layoutkit.lvs.labels import Labelling
     from layoutkit.lvs.reference import Reference
 
@@ -132,6 +132,18 @@ class _Explanation:
             "shapes of the two nets touch or overlap",
             (own, name),
             ((self._name(net), self._place(net)),),
+            (self._terminals(net, own), self._terminals(net, name)),
+        )
+
+    def _terminals(self, net: int, name: str) -> tuple[tuple[int, DrawnFinger, str], ...]:
+        """Return the fingers on a net of the layout that the netlist has on net ``name``, each with its terminal."""
+        return tuple(
+            (net, finger, terminal)
+            for drawn, expected in self.alignment.pairs
+            for terminal, wanted in expected.nets.items()
+            if wanted == name and drawn.nets.get(terminal) == net
+            for member in drawn.members
+            for finger in member.fingers
         )
 
     def _open(self, name: str, main: int, pieces: list[int]) -> list[LvsMismatch]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from layoutkit.circuit.circuit import BlackBox
-    from layoutkit.extract.extracted import ExtractedDevice, Extraction, Point
+    from layoutkit.extract.extracted import DrawnFinger, ExtractedDevice, Extraction, Point
     from layoutkit.lvs.reference import Reference
 
 
@@ -42,6 +42,7 @@ class LvsMismatch:
         cause: What most often is behind it, and what to look at.
         reference: Names of the netlist's nets or devices concerned.
         layout: The layout's names of nets or devices, with a place to look at where there is one.
+        terminals: Of each net of a short, its net in the layout and the fingers with the terminal that is on it.
     """
 
     kind: str
@@ -49,6 +50,7 @@ class LvsMismatch:
     cause: str
     reference: tuple[str, ...] = ()
     layout: tuple[tuple[str, Point | None], ...] = ()
+    terminals: tuple[tuple[tuple[int, DrawnFinger, str], ...], ...] = field(default=(), compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the mismatch as JSON data; places in micrometres."""

@@ -1,14 +1,16 @@
-"""Find the shape that shorts two labelled nets: the layout without it is compared again, and shows what else is wrong.
+"""Find the shape that shorts two nets: the layout without it is compared again, and shows what else is wrong.
 
 label a   a's wire     shape     b's wire  label b      Every way from the labels of one net to those of the other
 ========='========== . ##### . =========='=========     leads over the shape. So it may over others, which are the
                                                         net's own: without these, more differs from the netlist.
+
+A net without a label is held where the contacts of its transistors are.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.errors import listed
@@ -16,12 +18,12 @@ from layoutkit.extract.extracted import Point
 from layoutkit.lvs.lvs_result import LvsMismatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import klayout.db as kdb
     import networkx as nx
 
-    from layoutkit.extract.extracted import Extraction, Label
+    from layoutkit.extract.extracted import DrawnFinger, Extraction, Label
     from layoutkit.lvs.lvs_result import LvsResult
 
     Compared = Callable[[kdb.Layout], LvsResult]
@@ -85,20 +87,37 @@ def _first_located(
             if apart and (best is None or rank < best[0]):
                 best = rank, suspect, changed, again
         if best is not None and best[0][0] < result.mismatch_count:
-            return _as_mismatch(short, best[1], layout.dbu), best[2], best[3]
+            _, suspect, changed, again = best
+            return _as_mismatch(_whole(short, result, again), suspect, layout.dbu), changed, again
     return None
+
+
+def _whole(short: LvsMismatch, result: LvsResult, again: LvsResult) -> LvsMismatch:
+    """Return the short with the labels of all nets that are one with it, and apart without its shape."""
+    shorted = {net for net, label in _labels(result.extraction, short.reference[0])}
+    texts = sorted({text for net in shorted for text in result.extraction.nets[net].texts})
+    nets = {frozenset(net for net, _ in _labels(again.extraction, text)): text for text in reversed(texts)}
+    names = sorted(text for net, text in nets.items() if net)
+    return replace(short, reference=tuple(names)) if set(short.reference) <= set(names) else short
 
 
 def _suspects(layout: kdb.Layout, extraction: Extraction, short: LvsMismatch) -> Iterator[_Suspect]:
     """Yield what every way between the labels of a short leads over, at most ``MOST_TRIED``, shapes first."""
     import networkx as nx
 
-    holders = [_labels(extraction, name) for name in short.reference] if short.kind == "short" else []
-    if len(holders) != 2 or not all(holders):
+    if short.kind != "short" or len(short.reference) != 2:
         return
-    graph = _graph(layout, extraction, holders[0][0][0])
-    ends = [{piece for _, label in holder for piece in graph if _holds(piece, label, layout.dbu)} for holder in holders]
-    if not all(ends) or ends[0] & ends[1]:
+    places = [_places(extraction, name, terminals) for name, terminals in zip_longest(short.reference, short.terminals)]
+    nets = {place.net for each in places for place in each}
+    if not all(places) or len(nets) != 1:
+        return
+    graph = _graph(layout, extraction, *nets)
+    ends = [{piece for place in each for piece in graph if _holds(piece, place)} for each in places]
+    if not all(ends):
+        return
+    if both := ends[0] & ends[1]:  # shapes from one label to the other, of one layer as the labels
+        first = min(both, key=lambda piece: (piece.layer, piece.numbers))
+        yield _Suspect((first, *(piece for piece in both if piece.layer == first.layer and piece != first)))
         return
     graph.add_edges_from((name, piece) for name, pieces in zip("ab", ends, strict=True) for piece in pieces)
     if not nx.has_path(graph, "a", "b"):
@@ -138,11 +157,47 @@ def _region(piece: _Piece) -> kdb.Region:
     return kdb.Region(piece.shape)
 
 
-def _holds(piece: _Piece, label: Label, dbu: float) -> bool:
+class _Place(NamedTuple):
+    """Where a net of the netlist is in the layout: the layout's net, a conductor and a point on it. [dbu]"""
+
+    net: int
+    conductor: str
+    point: kdb.Point
+
+
+def _places(
+    extraction: Extraction, name: str, terminals: Sequence[tuple[int, DrawnFinger, str]] | None
+) -> list[_Place]:
+    """Return where the labels of a net are; where it has none, the contacts of its transistors."""
     import klayout.db as kdb
 
-    place = kdb.Point(round(label.place.x / dbu), round(label.place.y / dbu))
-    return piece.layer == label.conductor and (piece.shape.inside(place) or piece.shape.touches(kdb.Box(place, place)))
+    dbu, first = extraction.layout.dbu, extraction.technology.conductors[0].name
+    found = [
+        _Place(net, label.conductor, kdb.Point(round(label.place.x / dbu), round(label.place.y / dbu)))
+        for net, label in _labels(extraction, name)
+    ]
+    for net, finger, terminal in () if found else terminals or ():
+        if terminal == "g" or (terminal in _CARRIERS and finger.nets["s"] != finger.nets["d"]):
+            half = round(finger.l_um / dbu / 2) + 1
+            middle = kdb.Point(round(finger.place.x / dbu), round(finger.place.y / dbu))
+            channel = kdb.Region(kdb.Box(middle, middle).enlarged(half, half))
+            for layer in _CARRIERS[terminal]:
+                on = extraction.shapes(net, layer).interacting(channel)
+                found += [
+                    _Place(net, first, contact.bbox().center())
+                    for contact in (extraction.shapes(net, "contact") & on).each()
+                ]
+    return found
+
+
+_CARRIERS = {"g": ("poly",), "s": ("n_sd", "p_sd"), "d": ("n_sd", "p_sd")}
+
+
+def _holds(piece: _Piece, place: _Place) -> bool:
+    import klayout.db as kdb
+
+    point = place.point
+    return piece.layer == place.conductor and (piece.shape.inside(point) or piece.shape.touches(kdb.Box(point, point)))
 
 
 def _drawn(layout: kdb.Layout, extraction: Extraction, name: str) -> kdb.RecursiveShapeIterator:

@@ -166,7 +166,9 @@ def located(sketch):
 
 
 @technologies
-@pytest.mark.parametrize(("one", "other"), [("inp", "inn"), ("bias", "vdd"), ("out", "inn")])
+@pytest.mark.parametrize(
+    ("one", "other"), [("inp", "inn"), ("bias", "vdd"), ("out", "inn"), ("n1", "out"), ("tail", "vss"), ("inp", "n1")]
+)
 def test_a_short_is_told_by_the_shape_that_makes_it_and_nothing_that_follows_from_it(technology, one, other):
     sketch = drawn(technology)
     low, high = sorted((sketch.rails[one], sketch.rails[other]))
@@ -179,6 +181,20 @@ def test_a_short_is_told_by_the_shape_that_makes_it_and_nothing_that_follows_fro
     ((_, place),) = mismatch.layout
     assert abs(place.x + 4.75) <= 0.15  # the middle of the box or of a cut below it
     assert (low - 300) / 1000 <= place.y <= high / 1000
+
+
+@technologies
+def test_one_shape_over_three_labelled_wires_is_one_finding(technology):
+    sketch = drawn(technology)
+    rails = sorted((sketch.rails[name], name) for name in ("inp", "inn", "out", "bias", "vdd", "vss"))
+    (low, _), _, (high, _) = rails[:3]
+    sketch.box(sketch.metal[2], -4100, low - 200, -3900, high - 100)  # over the labels, at x = -4 um
+    (mismatch,) = located(sketch).mismatches
+    crossed = {name for name, rail in sketch.rails.items() if low <= rail <= high}
+    assert (mismatch.kind, set(mismatch.reference)) == ("short", crossed & {name for _, name in rails})
+    ((layer, place),) = mismatch.layout
+    assert layer == sketch.metal[2]
+    assert (place.x, place.y) == pytest.approx((-4.0, (low + high - 300) / 2000))
 
 
 def test_a_short_that_is_drawn_twice_is_told_by_its_shape():
