@@ -439,7 +439,9 @@ class _Job:
         self._unsaved["route"] = {ROUTES: self._stored(self.routes)}
         routing = routing_data(self.routes, tried.attempts, self.technology)
         routing["supplies"] = supplies_data(tried.placed, self.routes.result)
-        self._warnings += [*weak_supplies(routing["supplies"]), *shape_warnings(tried.placed, self.cell, self.request)]
+        compared = self.record.entry("place").report.get("compared", ())
+        shape = shape_warnings(tried.placed, self.cell, self.request, compared)
+        self._warnings += [*weak_supplies(routing["supplies"]), *shape]
         return {"routing": routing, "placement": placement_data(tried, self.cell)}
 
     def _currents(self) -> dict[str, Any]:
@@ -609,6 +611,7 @@ class _Job:
 
     def _report(self) -> dict[str, Any]:
         """Return the report of all finished stages, which also becomes a file once there is a layout."""
+        from layoutkit.flow.placing import wishes_first
         from layoutkit.flow.summary import next_steps
         from layoutkit.view.report_page import with_times
 
@@ -618,7 +621,7 @@ class _Job:
             kinds += entry.report.get("files", [])
             report |= entry.report
         report["files"] = {kind: str(self.workspace.path(FILES[kind])) for kind in kinds}
-        report["warnings"] = [text for entry in self.record.entries for text in entry.warnings]
+        report["warnings"] = wishes_first([text for entry in self.record.entries for text in entry.warnings])
         report["stages"] = self.progress.done
         report["remaining_stages"] = list(STAGES[len(self.record.entries) :])
         report["next"] = next_steps(report)

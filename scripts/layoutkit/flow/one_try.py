@@ -21,10 +21,11 @@ from sturdy.child_process import end_with_pipe
 def run_try(folder: Path) -> None:
     """Do the try in ``folder`` and write its outcome there."""
     options = json.loads(folder.joinpath(REQUEST).read_text(encoding="utf-8"))
+    asked = options.pop("asked")
     request = LayoutRequest(workspace=str(folder), first_stage="place", last_stage="metrics", reviewed=False, **options)
     outcome: dict[str, Any]
     try:
-        outcome = {"figures": figures(build_layout(request))}
+        outcome = {"figures": figures(build_layout(request), asked)}
     except LayoutkitError as error:
         outcome = {"error": error.message}
     replace_file(folder / OUTCOME, json.dumps(outcome).encode())

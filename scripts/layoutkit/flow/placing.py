@@ -605,17 +605,33 @@ def matched_pairs(placed: PlacedModules) -> list[tuple[str, str]]:
     ]
 
 
-def shape_warnings(placed: PlacedModules, cell: kdb.Cell, request: LayoutRequest) -> list[str]:
-    """Return whether the modules and rings exceed the outline, or ``cell`` the aspect, that is stated or usual."""
+_UNFIT, _OBLONG = "the modules need", "the layout has an aspect of"
+
+
+def shape_warnings(
+    placed: PlacedModules, cell: kdb.Cell, request: LayoutRequest, compared: Sequence[Mapping[str, Any]] = ()
+) -> list[str]:
+    """Return whether the modules and rings exceed the outline, or ``cell`` the aspect, that is stated or usual.
+
+    Of the tries that were ``compared``, the least aspect is stated.
+    """
     core, to_um = _core(placed), placed.technology.to_um
     width, height = to_um(core.width()), to_um(core.height())
     found = []
     if request.outline_um is not None and (width > request.outline_um[0] or height > request.outline_um[1]):
-        found.append(f"the modules need {width:g} x {height:g} um and do not fit into the outline {request.outline} um")
+        found.append(f"{_UNFIT} {width:g} x {height:g} um and do not fit into the outline {request.outline} um")
     aspect, most = _aspect(cell.bbox()), request.aspect or PlacementOptions().max_aspect
     if request.outline_um is None and aspect > most:
-        found.append(f"the layout has an aspect of {aspect:.2f}, more than {most:g}")
-    return [f"{text}; try another seed, a larger one, or more effort" for text in found]
+        over = [each["over_aspect"] for each in compared if "over_aspect" in each]
+        least = f"; the least of {len(compared)} tries has {min(over) * most:.2f}" if over and request.aspect else ""
+        found.append(f"{_OBLONG} {aspect:.2f}, more than {most:g}{least}")
+    advice = "more effort" if compared else "effort 8, which compares 8 arrangements"
+    return [f"{text}; try another seed, a larger one, or {advice}" for text in found]
+
+
+def wishes_first(warnings: Sequence[str]) -> list[str]:
+    """Return warnings with those of ``shape_warnings`` first."""
+    return sorted(warnings, key=lambda text: not text.startswith((_UNFIT, _OBLONG)))
 
 
 def _aspect(box: kdb.Box) -> float:

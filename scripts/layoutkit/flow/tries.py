@@ -4,8 +4,9 @@ Try number i has the seed of the request plus i. Where the request states neithe
 aims at a square, the others at the usual aspect. The best try is the first in this order:
 
 1. nets that are not routed, 2. design rule violations, 3. whether LVS matches, 4. nets that do not carry their current,
-5. constraints that are not obeyed, 6. area in steps of 2 %, 7. wire length in steps of 2 %, 8. matched modules that are
-not symmetric, 9. largest predicted offset or current error, 10. its number.
+5. constraints that are not obeyed, 6. aspect beyond the one that the request states, in steps of 2 %, 7. area in steps
+of 2 %, 8. wire length in steps of 2 %, 9. matched modules that are not symmetric, 10. largest predicted offset or
+current error, 11. its number.
 
 ``one_try`` is the program of a try.
 """
@@ -99,7 +100,7 @@ class Try:
         if self.figures is None:
             return (math.inf, self.number)
         steps = {name: self.figures[name] or 0.0 for name in FIGURES}  # no prediction, no reason against it
-        for name in ("area_um2", "wire_length_um"):
+        for name in ("over_aspect", "area_um2", "wire_length_um"):
             steps[name] = math.floor(math.log(max(steps[name], 1e-9)) / math.log1p(STEP))
         return (*steps.values(), self.number)
 
@@ -110,16 +111,17 @@ class Try:
 
 
 FIGURES = (
-    "failed_nets", "drc_violations", "lvs_mismatch", "weak_nets", "constraints_not_obeyed", "area_um2",
-    "wire_length_um", "asymmetric_modules", "offset",
+    "failed_nets", "drc_violations", "lvs_mismatch", "weak_nets", "constraints_not_obeyed", "over_aspect",
+    "area_um2", "wire_length_um", "asymmetric_modules", "offset",
 )  # fmt: skip
 """What is compared, in this order."""
 
 
-def figures(report: Mapping[str, Any]) -> dict[str, float | None]:
+def figures(report: Mapping[str, Any], asked: float | None) -> dict[str, float | None]:
     """Return what is compared of a build's report, by the names in ``FIGURES``.
 
-    The offset is the largest one in millivolts or per cent; None where none is predicted.
+    The offset is the largest one in millivolts or per cent; None where none is predicted. ``over_aspect`` is the
+    layout's aspect over the one ``asked`` for, 1 if it is within that or none was asked for.
     """
     placement, routing = report["placement"], report["routing"]
     matched = [module for module in report["modules"] if module["pattern"]]
@@ -129,6 +131,7 @@ def figures(report: Mapping[str, Any]) -> dict[str, float | None]:
         "lvs_mismatch": int(not report["lvs"]["matched"]),
         "weak_nets": report["currents"]["failed"],
         "constraints_not_obeyed": report["constraints"]["not_obeyed"],
+        "over_aspect": 1.0 if asked is None else max(1.0, round(placement["aspect"] / asked, 3)),
         "area_um2": round(placement["width"] * placement["height"], 3),
         "wire_length_um": routing["total_wire_length"],
         "asymmetric_modules": sum(not module["symmetric"] for module in matched),
@@ -226,7 +229,7 @@ class _Pool:
         folder = self.home / str(number)
         self.prepare(folder)
         plan = planned(self.request, number)
-        options = {"seed": plan.seed, "aspect": plan.aspect}
+        options = {"seed": plan.seed, "aspect": plan.aspect, "asked": self.request.aspect}
         folder.joinpath(REQUEST).write_text(json.dumps(options), encoding="utf-8")
         process = subprocess.Popen(
             [sys.executable, "-m", "layoutkit.flow.one_try", str(folder)],

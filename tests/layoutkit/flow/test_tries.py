@@ -19,7 +19,7 @@ M2 out in vss vss nmos W=4u L=1u nf=2
 M3 out2 out vss vss nmos W=2u L=0.5u
 .ends
 """
-EQUAL = {**dict.fromkeys(FIGURES, 0.0), "area_um2": 100.0, "wire_length_um": 50.0}
+EQUAL = {**dict.fromkeys(FIGURES, 0.0), "over_aspect": 1.0, "area_um2": 100.0, "wire_length_um": 50.0}
 
 
 def test_the_best_of_two_tries_is_what_one_build_with_its_seed_and_aspect_gives(tmp_path):
@@ -53,6 +53,17 @@ def test_areas_within_a_step_are_equal_and_the_first_of_equal_tries_is_kept():
     smaller = {**EQUAL, "area_um2": 96.0, "wire_length_um": 80.0}
     assert Try(1, 2, None, smaller).rank < Try(0, 1, None, EQUAL).rank
     assert Try(9, 2, None, {**EQUAL, "failed_nets": 3}).rank < Try(0, 1, None, None, "cannot be drawn").rank
+
+
+def test_the_squarest_of_the_tries_is_kept_where_aspect_1_is_asked_for_and_a_miss_is_told_first(tmp_path):
+    request = LayoutRequest(netlist_text=NETLIST, technology="sky130A", workspace=str(tmp_path), aspect=1.0, effort=3)
+    report = build_layout(replace(request, last_stage="export"))
+    sides = report["placement"]["width"], report["placement"]["height"]
+    over = [each["over_aspect"] for each in report["compared"]]
+    assert min(over) == pytest.approx(max(sides) / min(sides), abs=0.001)
+    assert min(over) > 1
+    told = report["warnings"][0]
+    assert f"an aspect of {min(over):.2f}, more than 1; the least of 3 tries has {min(over):.2f}" in told
 
 
 def test_a_stated_shape_is_that_of_every_try():
