@@ -14,7 +14,7 @@ from sturdy.strict_json import WRAPPED, NotJsonError, path_text, plain
 from .confinement import confined
 from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, own_codes
 from .faults import Fault, fault_details, invalid_params, joined, show
-from .schema import fill_defaults, find_faults, with_quantities
+from .schema import as_declared, fill_defaults, find_faults
 from .standard_streams import print_error
 from .tool import CONTEXT_SCHEMA
 
@@ -155,7 +155,7 @@ def _checked(value: Any, schema: dict[str, Any], faults: list[Fault]) -> tuple[A
         return None, [*faults, Fault(path_text(fault.path), f"{who} {fault.reason}")]
     if not isinstance(value, dict):
         return None, [*faults, Fault("params", f"params must be an object, got {show(value)}", value, "object")]
-    value = with_quantities(value, schema)
+    value = as_declared(value, schema)
     found = find_faults(value, schema)
     return (None if found else fill_defaults(value, schema)), [*faults, *found]
 

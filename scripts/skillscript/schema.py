@@ -63,13 +63,16 @@ def check_schema(schema: Any) -> list[str]:
     return sorted(f"{error.json_path}: {error.message}" for error in checker.iter_errors(schema))
 
 
-def with_quantities(value: Any, schema: dict[str, Any]) -> Any:
-    """Return ``value`` with the numbers that texts such as ``"4u"`` or ``"100fF"`` state, where the schema allows them.
+def as_declared(value: Any, schema: dict[str, Any]) -> Any:
+    """Return ``value`` as the schema writes it, where that is certain; the rest stays for the schema check to refuse.
 
-    ``x-si`` at the schema of a number allows it and states the number's unit. The input is not changed; a text that is
-    no such number, or one of another unit, stays, for the schema check to refuse.
+    - Names: ``graph_id``, ``graph-id`` or ``GraphID`` for ``graphId``, in an object that allows no other names.
+    - Numbers that texts such as ``"4u"`` or ``"100fF"`` state. ``x-si`` at the schema of a number allows it and states
+      the number's unit; a text of another unit is no such number.
+
+    The input is not changed.
     """
-    return _with_quantities(value, schema, schema)
+    return _as_declared(value, schema, schema)
 
 
 def part_of(schema: dict[str, Any], step: str | int) -> Any:
@@ -88,18 +91,31 @@ def part_of(schema: dict[str, Any], step: str | int) -> Any:
     )
 
 
-def _with_quantities(value: Any, schema: Any, root: dict[str, Any]) -> Any:
+def _as_declared(value: Any, schema: Any, root: dict[str, Any]) -> Any:
     if not isinstance(schema, dict):
         return value
     if isinstance(value, str):
         return _quantity(value, described(schema, root).get("x-si"))
     for part in (resolve(schema, root), *schema.get("allOf", ())):
-        value = _with_quantities(value, part, root)
+        value = _as_declared(value, part, root)
     if isinstance(value, dict):
-        return {name: _with_quantities(item, part_of(schema, name), root) for name, item in value.items()}
+        named = _with_declared_names(value, schema)
+        return {name: _as_declared(item, part_of(schema, name), root) for name, item in named.items()}
     if isinstance(value, list):
-        return [_with_quantities(item, part_of(schema, index), root) for index, item in enumerate(value)]
+        return [_as_declared(item, part_of(schema, index), root) for index, item in enumerate(value)]
     return value
+
+
+def _with_declared_names(value: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    known = schema.get("properties", {})
+    if schema.get("additionalProperties") is not False or value.keys() <= known.keys():
+        return value
+    spelt: dict[str, list[str]] = {}
+    for name in (*known, *(name for name in value if name not in known)):
+        spelt.setdefault(re.sub("[-_]", "", name).lower(), []).append(name)
+    pairs = [each for each in spelt.values() if len(each) == 2 and each[0] in known and each[1] not in known]
+    declared = {given: name for name, given in pairs if name not in value}
+    return {declared.get(name, name): item for name, item in value.items()}
 
 
 def _quantity(text: str, unit: str | None) -> float | str:

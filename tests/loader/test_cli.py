@@ -138,7 +138,12 @@ def test_run_takes_params_from_a_file_and_from_stdin(skillpack, tmp_path):
     }
     done = skillpack("run", "bench.run_mode", "--params", "-", stdin='{"mode": "x", "count": 4}')
     assert json.loads(done.stdout)["data"] == {"total": 4}
-    assert done.stderr == b"working\n"
+
+
+def test_what_a_tool_says_meanwhile_is_left_out_of_a_short_answer_to_a_program(skillpack):
+    """Who reads both streams through pipes, as an agent's shell does, gets the answer alone."""
+    call = ("run", "bench.run_mode", "--params", '{"mode": "x", "count": 4}')
+    assert [skillpack(*call, *more).stderr for more in ((), ("--detail", "full"))] == [b"", b"working\n"]
 
 
 def test_run_answers_short_unless_full_is_asked_for(skillpack, pack):
@@ -185,7 +190,7 @@ def test_an_interrupted_run_kills_its_tool_and_answers_as_a_script_does(pack, tm
     """By the table in references/envelope.md."""
     (tmp_path / "p.json").write_text(PIPELINE)
     arguments = {
-        "run": ["run", "bench.run_mode", "--params", '{"mode": "hang"}'],
+        "run": ["run", "bench.run_mode", "--detail", "full", "--params", '{"mode": "hang"}'],
         "pipeline": ["pipeline", "run", str(tmp_path / "p.json")],
     }
     process = subprocess.Popen(

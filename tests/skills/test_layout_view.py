@@ -6,6 +6,8 @@ import klayout.db as kdb
 import pytest
 from klayout import lay, rdb
 
+from layoutkit.technology import load
+
 SCRIPT = "layout-view/scripts/render_view.py"
 
 
@@ -68,6 +70,28 @@ def test_violations_are_marked_from_a_list_and_from_a_report(tmp_path, run_scrip
         SCRIPT, "--layout-path", source, "--report-path", "drc.lyrdb", "--violations", violations
     )
     assert (code, envelope["data"]["markers_drawn"]) == (0, 2)
+
+
+def test_markers_are_what_is_wrong_with_the_layout_as_it_is_now(run_script, source):
+    """No report has to be written before, and one on an earlier layout is not drawn."""
+    call = (SCRIPT, "--layout-path", source, "--technology", "generic", "--markers", "drc")
+    clean = run_script(*call)[1]["data"]["markers_drawn"]
+    layout = kdb.Layout()
+    layout.read(str(source))
+    metal = layout.layer(*load("generic").spec("metal1").gds)
+    layout.top_cell().shapes(metal).insert(kdb.DBox(50, 50, 50.01, 60))
+    layout.write(str(source))
+    code, envelope = run_script(*call)
+    assert (code, envelope["data"]["markers_drawn"] > clean) == (0, True)
+
+
+def test_the_whole_check_of_a_workspace_leaves_the_report_that_is_marked_later(tmp_path, run_script):
+    device = ("--device-id", "M1", "--w", "2e-6", "--l", "0.5e-6", "--technology", "generic")
+    run_script("mos-pcell/scripts/create_nmos_pcell.py", *device, "--workspace", tmp_path / "ws")
+    for arguments, there in (("--rule-ids", '["M1_MIN_WIDTH"]'), False), ((), True):
+        _, envelope = run_script("drc-check/scripts/run_check.py", "--workspace", tmp_path / "ws", *arguments)
+        assert (tmp_path / "ws/drc.lyrdb").is_file() is there, envelope
+    assert envelope["data"]["report_path"] == str(tmp_path / "ws/drc.lyrdb")
 
 
 def test_a_report_whose_name_is_a_command_to_klayout_is_a_file_like_any_other(tmp_path, run_script, source):

@@ -36,6 +36,19 @@ def test_the_example_has_figures_of_each_net_and_pair_and_writes_both_files(run_
     assert (tmp_path / "pair.spef").read_text().startswith("*SPEF ")
 
 
+def test_an_answer_may_be_of_one_net_while_the_files_hold_all(run_script, tmp_path):
+    whole = run_script(SCRIPT, *EXAMPLE)[1]["data"]
+    code, envelope = run_script(SCRIPT, *EXAMPLE, "--net-names", '["outp"]', "--output-dir", tmp_path)
+    data = envelope["data"]
+    assert (code, data["nets"]) == (0, [net for net in whole["nets"] if net["net"] == "outp"])
+    assert [pair["nets"] for pair in data["pairs"]] == [["outp", "outn"]]
+    assert data["total_ff"] == whole["total_ff"]
+    assert "inn" in (tmp_path / "pair.spef").read_text()
+    code, envelope = run_script(SCRIPT, *EXAMPLE, "--net-names", '["out", "inp"]')
+    assert (code, envelope["error"]["details"]["provided_value"]) == (2, ["out"])
+    assert "did you mean 'outp'" in envelope["error"]["message"]
+
+
 def test_the_modes_differ_in_what_the_netlist_holds(run_script):
     found = {}
     for mode in ("c", "cc", "rc"):

@@ -23,7 +23,7 @@ from skillscript import (
     validate,
 )
 from skillscript.accept import accepts
-from skillscript.schema import with_quantities
+from skillscript.schema import as_declared
 from sturdy.strict_json import NotJsonError, plain
 from thorough import THOROUGH
 
@@ -300,7 +300,7 @@ def test_a_length_may_be_a_text_with_a_prefix(given, metres, micrometres):
         },
     }
     value = {"w": given, "x": [given], "name": "4u"}
-    assert with_quantities(value, schema) == {"w": metres, "x": [micrometres], "name": "4u"}
+    assert as_declared(value, schema) == {"w": metres, "x": [micrometres], "name": "4u"}
     assert value["w"] == given
 
 
@@ -318,11 +318,36 @@ def test_a_length_may_be_a_text_with_a_prefix(given, metres, micrometres):
 )
 def test_a_quantity_may_be_a_text_with_a_prefix_and_its_own_unit(unit, given, number):
     schema = {"items": {"type": "number", "x-si": unit}}
-    assert with_quantities([given], schema) == [pytest.approx(number, rel=1e-12)]
+    assert as_declared([given], schema) == [pytest.approx(number, rel=1e-12)]
+
+
+NAMES = {
+    "additionalProperties": False,
+    "properties": {
+        "graphId": {},
+        "net_name": {},
+        "sizes": {"additionalProperties": {"additionalProperties": False, "properties": {"w": {}}}},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ({"graph_id": 1, "net-name": 2}, {"graphId": 1, "net_name": 2}),
+        ({"GraphID": 1, "netName": 2}, {"graphId": 1, "net_name": 2}),
+        ({"sizes": {"M_1": {"W": 3}, "M1": {"w": 4}}}, {"sizes": {"M_1": {"w": 3}, "M1": {"w": 4}}}),
+        ({"graph_id": 1, "graphId": 2}, {"graph_id": 1, "graphId": 2}),
+        ({"graph_id": 1, "GraphID": 2}, {"graph_id": 1, "GraphID": 2}),
+        ({"graphs": 1}, {"graphs": 1}),
+    ],
+)
+def test_a_name_may_be_spelt_in_another_case_where_that_is_unambiguous(given, read):
+    assert as_declared(given, NAMES) == read
 
 
 @pytest.mark.parametrize("given", ["4", "4x", "u", "", "4 u u", True, "1e-6", "4uF", "4uV", "4um2", "4M"])
 def test_what_is_no_length_stays_and_is_refused(given):
     schema = {"type": "object", "properties": {"w": {"type": "number", "x-si": "m"}}}
-    assert with_quantities({"w": given}, schema) == {"w": given}
-    assert find_faults(with_quantities({"w": given}, schema), schema)
+    assert as_declared({"w": given}, schema) == {"w": given}
+    assert find_faults(as_declared({"w": given}, schema), schema)

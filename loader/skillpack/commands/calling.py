@@ -142,7 +142,7 @@ def run_command(  # noqa: PLR0913, PLR0917 - click passes one argument for each 
     """
     from skillpack.execution.runner import Call, Runner
     from skillpack.execution.short_answers import in_detail, take_detail
-    from skillscript.envelope import SkillError, SkillResult, to_json
+    from skillscript.envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, to_json
     from skillscript.runtime import Stopped, error_of, stop_on_signals
 
     stop_on_signals()
@@ -151,9 +151,13 @@ def run_command(  # noqa: PLR0913, PLR0917 - click passes one argument for each 
         known = runner.tools.get(tool.partition("@")[0])
         values, detail = take_detail(known, json_argument("params", params), detail)
         surroundings = None if context is None else json_argument("context", context)
-        call = runner.run(tool, values, context=surroundings, timeout=timeout, on_stderr=pass_on)
+        aloud = detail == "full" or sys.stderr.isatty()  # who reads both streams as one has the figures in the answer
+        said = pass_on if aloud else None
+        call = runner.run(tool, values, context=surroundings, timeout=timeout, on_stderr=said)
         for note in call.notes:
             click.echo(f"note: {note}", err=True)
+        if not aloud and call.result.exit_code == EXIT_CODES[ErrorCode.INTERNAL_ERROR]:
+            pass_on(call.stderr.encode())
     except (SkillError, KeyboardInterrupt, Stopped) as problem:  # a tool that ran was killed on the way here
         call = Call(SkillResult.failure(error_of(problem)[0]))
     click.echo(to_json(in_detail(call, detail).envelope, indent=2 if pretty else None))

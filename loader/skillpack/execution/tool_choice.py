@@ -9,7 +9,7 @@ from skillpack.exceptions import MigrationError, VersionError
 from skillpack.registry.migrations import SkillVersionManager, parse_version
 from skillscript.envelope import ErrorCode, SkillError
 from skillscript.faults import invalid_params
-from skillscript.schema import find_faults, with_quantities
+from skillscript.schema import as_declared, find_faults
 from sturdy.near_names import did_you_mean
 from sturdy.strict_json import NotJsonError, plain
 
@@ -82,7 +82,7 @@ def checked_params(choice: Choice, params: Any) -> dict[str, Any]:
         raise SkillError(ErrorCode.INVALID_PARAM, f"params: {error}") from error
     except MigrationError as error:
         raise SkillError(ErrorCode.INVALID_PARAM, str(error)) from error
-    value = with_quantities(value, dict(tool.input_schema))
+    value = as_declared(value, dict(tool.input_schema))
     faults = find_faults(value, dict(tool.input_schema))
     if faults:
         raise invalid_params(faults)

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from layoutkit.lvs.lvs_result import LvsResult
     from layoutkit.review.finding import Review
     from layoutkit.tools.current_layout import CurrentLayout
+    from layoutkit.view.markers import Marker
 
 
 class NetlistComparison:
@@ -124,7 +125,8 @@ class NetlistComparison:
 
 
 READING = {"tolerance": None, "black_boxes": ()}
-REPORT = "review.lyrdb"
+REPORTS = {"drc": "drc.lyrdb", "review": "review.lyrdb"}
+DEFAULTS = {"map_devices": False, "width_per": "auto", "waived_layers": ()}
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,7 @@ class LayoutReview:
         files = {"layout": str(self.current.path), "netlist": str(self.comparison.netlist)}
         path = self.params.get("report_path")
         if path is None and self.current.is_of_workspace:
-            path = str(self.current.path.parent / REPORT)
+            path = str(self.current.path.with_name(REPORTS["review"]))
         if path is not None:
             review.write_lyrdb(path, self.current.sources(circuit=not self.comparison.given))
             files["report"] = path
@@ -271,9 +273,14 @@ class DesignRuleCheck:
         return run_deck(layout, self.cell, deck, options)
 
     def write(self, report: DrcReport) -> dict[str, str]:
-        """Write the report database and the picture that the request names; return their paths by parameter."""
+        """Write the report database and the picture that the request names; return their paths by parameter.
+
+        The whole check of a workspace's layout leaves its report there.
+        """
         sources = self.current.sources()
         written = {name: self.params[name] for name in ("report_path", "image_path") if name in self.params}
+        if self.current.is_of_workspace and not {"rule_ids", "region", "drc_rules_path"} & self.params.keys():
+            written.setdefault("report_path", str(self.current.path.with_name(REPORTS["drc"])))
         if "report_path" in written:
             report.write_lyrdb(written["report_path"], sources)
         if "image_path" in written:
@@ -282,9 +289,39 @@ class DesignRuleCheck:
         return written
 
     def _draw(self, report: DrcReport, path: str, sources: Mapping[str, str]) -> None:
-        from layoutkit.view.markers import MAX_MARKERS, Marker
         from layoutkit.view.render import ViewOptions, render, save
 
         view = ViewOptions(region=tuple(self.params["region"]) if "region" in self.params else None)
-        markers = [Marker(rule_id, (kdb.DPolygon(box),), box) for rule_id, box in report.boxes(MAX_MARKERS)]
-        save(render(self.cell, self.technology, view, markers), path, sources)
+        save(render(self.cell, self.technology, view, _drc_markers(report)), path, sources)
+
+
+def present_markers(kind: str, layout: kdb.Layout, cell: kdb.Cell, current: CurrentLayout) -> list[Marker]:
+    """Return what DRC or the design review finds in the layout as it is now.
+
+    The report beside the layout is read if it is about this layout; else the check runs, with default options.
+
+    Args:
+        kind: ``drc`` or ``review``.
+        layout: The current layout, as read.
+        cell: The cell that is drawn.
+        current: Where it comes from.
+
+    Raises:
+        LayoutkitError: If the layout cannot be checked.
+    """
+    from layoutkit.view.markers import Marker, read_markers
+
+    report = current.path.with_name(REPORTS[kind])
+    if report.is_file() and not current.doubts_of(str(report)):
+        return read_markers(report, cell)
+    if kind == "drc":
+        return _drc_markers(check_cell(layout, cell, current.technology(), Options()))
+    review = LayoutReview.read({**DEFAULTS, "cell_name": cell.name, "workspace": current.path.parent}, current).run()
+    boxes = [(f"{each.id} ({each.severity})", each.box.to_dtype(review.dbu_um)) for each in review.findings]
+    return [Marker(name, (kdb.DPolygon(box),), box) for name, box in boxes]
+
+
+def _drc_markers(report: DrcReport) -> list[Marker]:
+    from layoutkit.view.markers import MAX_MARKERS, Marker
+
+    return [Marker(rule_id, (kdb.DPolygon(box),), box) for rule_id, box in report.boxes(MAX_MARKERS)]

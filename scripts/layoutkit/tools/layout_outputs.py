@@ -83,6 +83,7 @@ def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str,
         FileError: If the picture cannot be written, or a report cannot be read.
         LayoutkitError: If there is nothing to draw, or there are too many markers.
     """
+    from layoutkit.tools.layout_checks import present_markers
     from layoutkit.view.markers import markers_at, read_markers
     from layoutkit.view.render import ViewOptions, render, save
 
@@ -91,12 +92,11 @@ def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str,
     path = _png_target(params.get("output_path") or str(current.path.with_suffix(".png")), current)
     cell = choose_cell(layout, params.get("cell_name"))
     markers, doubts = markers_at(params.get("violations", ())), []
-    reports = [params["report_path"]] if "report_path" in params else []
+    if "report_path" in params:
+        doubts = current.doubts_of(params["report_path"])
+        markers += read_markers(params["report_path"], cell)
     if "markers" in params:
-        reports.append(str(current.path.parent / f"{params['markers']}.lyrdb"))
-    for report in reports:
-        doubts += current.doubts_of(report)
-        markers += read_markers(report, cell)
+        markers += present_markers(params["markers"], layout, cell, current)
     view = ViewOptions(
         width=params["width"],
         height=params["height"],

@@ -16,7 +16,7 @@ from layoutkit.circuit import ModelNames, Target, given_netlist, map_circuit, re
 from layoutkit.circuit.constraint_faults import check_constraints
 from layoutkit.circuit.replaced_devices import replaced_data
 from layoutkit.circuit.suggested_constraints import suggest_constraints
-from layoutkit.errors import FileError
+from layoutkit.errors import FileError, LayoutkitError, listed
 from layoutkit.flow.design import read_constraints
 from layoutkit.layout.files import check_target, read_bytes, write_bytes
 from layoutkit.layout.provenance import noted
@@ -26,6 +26,7 @@ from layoutkit.simulate.post_layout import Request, compare_post_layout, offsets
 from layoutkit.tools.current_layout import CurrentLayout
 from layoutkit.tools.layout_checks import READING, NetlistComparison
 from layoutkit.tools.netlist_request import read_with_supplies
+from sturdy.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,9 +56,11 @@ class ParasiticsRequest:
         """Return the request.
 
         Raises:
-            LayoutkitError: If the netlist or the constraints cannot be read, or no file can be written.
+            LayoutkitError: If the netlist or the constraints cannot be read, no file can be written, or the netlist
+                lacks a net that is asked for.
         """
         request = cls(params, current, NetlistComparison({**READING, **params}, current))
+        request._check_nets()
         for path in request._targets().values():
             check_target(path)
         request._constraints()
@@ -80,6 +83,24 @@ class ParasiticsRequest:
             return extract_parasitics(layout, self.comparison.circuit, technology, options)
         run = ExternalRun(params["engine"], params["timeout_s"])
         return external_parasitics(layout, self.comparison.circuit, technology, options, run)
+
+    def data(self, found: Parasitics) -> dict[str, Any]:
+        """Return the figures as JSON data, of the nets that are asked for."""
+        answer = parasitics_data(found)
+        asked = self.params.get("net_names")
+        if asked is not None:
+            answer["nets"] = [net for net in answer["nets"] if net["net"] in asked]
+            answer["pairs"] = [pair for pair in answer["pairs"] if set(asked) & set(pair["nets"])]
+        return answer
+
+    def _check_nets(self) -> None:
+        nets = list(self.comparison.circuit.nets)
+        unknown = [net for net in self.params.get("net_names", ()) if net not in nets]
+        if unknown:
+            raise LayoutkitError(
+                f"the netlist has no net {listed(unknown)}{did_you_mean(unknown[0], nets)}; it has: {listed(nets)}",
+                details={"param_name": "net_names", "provided_value": unknown},
+            )
 
     def replaced(self) -> dict[str, Any]:
         """Return the devices that are others than the netlist names, as JSON data."""

@@ -15,7 +15,7 @@ except ImportError as missing:
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the parasitics of each net and pair, and the netlists that hold them."""
     from layoutkit.tools.current_layout import CurrentLayout
-    from layoutkit.tools.post_layout_requests import ParasiticsRequest, parasitics_data
+    from layoutkit.tools.post_layout_requests import ParasiticsRequest
 
     current = CurrentLayout(params)
     request = ParasiticsRequest.read(params, current)
@@ -23,7 +23,7 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     files = request.write(found)
     warnings = [*request.comparison.circuit.warnings, *current.warnings]
     return {
-        **parasitics_data(found),
+        **request.data(found),
         **request.replaced(),
         "files": files,
         "layout_sha256": current.sha256,
