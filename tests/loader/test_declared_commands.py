@@ -4,10 +4,12 @@ import json
 import subprocess
 import sys
 import textwrap
+from functools import partialmethod
 
 import pytest
 
-from skillpack.commands._declared import _Meanwhile
+from skillpack.commands._declared import _Meanwhile, declared_commands
+from skillpack.execution.runner import Runner
 
 DECLARATION = """
     tools:
@@ -158,3 +160,13 @@ def test_on_a_terminal_the_last_line_is_shown_with_a_bar_until_an_empty_line(cap
     assert written == (
         b"\r\x1b[K[#####---------------] fill the pot\r\x1b[K[##########----------] boil\r\x1b[K\nclean\nsigned\n"
     )
+
+
+@pytest.mark.usefixtures("skillpack")
+def test_a_command_runs_until_it_is_done_or_stopped(tmp_path, monkeypatch, capfd):
+    """A host may end a call after minutes; who builds a large circuit at a terminal waits for it."""
+    monkeypatch.setattr(Runner, "__init__", partialmethod(Runner.__init__, timeout=0.001))
+    tea = declared_commands((str(tmp_path / "skills"),), ())["tea"]
+    with pytest.raises(SystemExit) as ended:
+        tea.main(["oolong"], standalone_mode=False)
+    assert (ended.value.code, capfd.readouterr().out) == (0, "cup.txt\n")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MAX_LINES = 8  # of one list in a summary
 BAR = 20  # characters
+LONGEST_S = 86400.0  # who waits at a terminal ends it with Ctrl-C
 _FIELD = re.compile(r"\{(?P<path>[\w.\[\]]+)(?:\?(?P<yes>[^:{}]*):(?P<no>[^{}]*))?\}")
 
 
@@ -133,7 +134,7 @@ def _call(tool: ToolDeclaration, params: Mapping[str, Any], context: Any, tools:
 
     meanwhile = _Meanwhile(steps)
     try:
-        with Runner(tools, warm=False) as runner:
+        with Runner(tools, timeout=LONGEST_S, warm=False) as runner:
             return runner.run(tool.id, params, context=context, on_stderr=meanwhile.feed).result
     finally:
         meanwhile.clear()

@@ -248,9 +248,8 @@ def judge(tool: ToolDeclaration, answer: Answer, timeout: float) -> SkillResult:
         text = f"no process was free for tool {tool.id} within {timeout:g} s; allow more workers or a longer timeout"
         raise SkillError(ErrorCode.TIMEOUT, text, {"timeout_s": timeout})
     if outcome.timed_out:
-        raise SkillError(
-            ErrorCode.TIMEOUT, f"tool {tool.id} took longer than {timeout:g} s and was killed", {"timeout_s": timeout}
-        )
+        text = f"tool {tool.id} took longer than {timeout:g} s and was killed; a longer timeout may let it end"
+        raise SkillError(ErrorCode.TIMEOUT, text, {"timeout_s": timeout})
     if outcome.flooded:
         text = f"tool {tool.id} wrote more output than is allowed ({MAX_STDOUT_BYTES} bytes) and was killed"
         raise SkillError(ErrorCode.INTERNAL_ERROR, f"{text}; large data belongs in a file that its answer names")
