@@ -128,7 +128,7 @@ class _Drains:
             self._by_gate[self._key(device, "g")].append((device.terminals["d"], device.terminals["s"]))
             for end, other in (("d", "s"), ("s", "d")):
                 if not self._is_source(device):
-                    self._rises[self._key(device, end)] += self._rise(device, end, other)
+                    self._rises[self._voters(device, end)] += self._rise(device, end, other)
                 self._gates[self._key(device, end)].append(device.terminals["g"])
         self.both_ways = self._both_ways(supplies)
 
@@ -183,8 +183,11 @@ class _Drains:
             return net["g"]  # a diode: with the gate on its source it would be off
         rise = self._rise(device, "s", "d")
         own = 0.0 if self._is_source(device) else rise
-        besides_s = self._rises[self._key(device, "s")] - own
-        besides_d = self._rises[self._key(device, "d")] + own
+        besides_s, besides_d = (
+            sum(self._rises[key] for key in (self._key(device, end), self._key(device, end, any_model=True)))
+            for end in ("s", "d")
+        )
+        besides_s, besides_d = besides_s - own, besides_d + own
         rise += sum(each for each in (besides_s, -besides_d) if abs(each) > _CLEARER * abs(rise))
         if abs(rise) > _EQUAL:
             return net["d"] if rise > 0 else net["s"]
@@ -239,8 +242,13 @@ class _Drains:
         """Return what the fingers of one transistor have in common, whichever end the netlist calls the drain."""
         return (frozenset((device.terminals["d"], device.terminals["s"])), self._key(device, "g"))
 
-    def _key(self, device: Device, end: str) -> tuple[object, ...]:
-        return (device.terminals[end], device.type, device.model, *sorted(device.params.items()))
+    def _voters(self, device: Device, end: str) -> tuple[object, ...]:
+        """Return for which transistors one on their net counts: all of its size, but one on its rail for its model."""
+        return self._key(device, end, any_model=self._far_from_rail(device) is None)
+
+    def _key(self, device: Device, end: str, *, any_model: bool = False) -> tuple[object, ...]:
+        model = "" if any_model else device.model
+        return (device.terminals[end], device.type, model, *sorted(device.params.items()))
 
 
 def _connected(circuit: Circuit, net: str, potentials: Mapping[str, float]) -> list[tuple[object, ...]]:

@@ -351,8 +351,16 @@ class _Recognition:
         driven = {self._circuit.device(name).terminals["d"] for pair in pairs for name in pair.devices}
         inputs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
         amplified = {net for pair in inputs for net in self._drains_of(*pair)}
+        switched = {
+            name
+            for mirror in self._found["current_mirror"]
+            for names in mirror.properties.get("feet", {}).values()
+            for name in names
+        }
         for kind, one, other in self._images():
             names = {one, other}
+            if kind == "cascode_pair" and names <= switched:
+                continue  # equal switches below a mirror
             first, second = self._pair((one, other))
             direct = kind == "cross_coupled_pair" and first.terminals["d"] == second.terminals["g"]
             if kind not in MODULE_TYPES or kind == "differential_pair" or direct or names <= inverting:
