@@ -43,7 +43,7 @@ ROOMS = {
     "layoutkit/view": (1703, 10),
     "skillpack": (340, 4),
     "skillpack/authoring": (500, 4),
-    "skillpack/commands": (1221, 8),
+    "skillpack/commands": (1260, 8),
     "skillpack/copies": (1260, 10),
     "skillpack/execution": (990, 9),
     "skillpack/hosts": (2800, 23),
