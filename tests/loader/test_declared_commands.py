@@ -104,7 +104,8 @@ def test_an_unknown_command_is_refused_with_the_most_similar(skillpack):
         ("show t", ["plain,tea"]),
     ],
 )
-def test_a_shell_completes_commands_options_tools_skills_and_files(tmp_path, skillpack, typed, offered):
+@pytest.mark.usefixtures("skillpack")
+def test_a_shell_completes_commands_options_tools_skills_and_files(tmp_path, typed, offered):
     words = f"skillpack {typed}"
     variables = {"SKILLPACK_PATH": str(tmp_path / "skills"), "_SKILLPACK_COMPLETE": "bash_complete"}
     asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
