@@ -38,7 +38,7 @@ ROOMS = {
     "layoutkit/review": (3350, 20),
     "layoutkit/route": (4090, 30),
     "layoutkit/simulate": (1810, 11),
-    "layoutkit/technology": (2780, 21),
+    "layoutkit/technology": (2790, 21),
     "layoutkit/tools": (3612, 22),
     "layoutkit/view": (1706, 10),
     "skillpack": (340, 4),

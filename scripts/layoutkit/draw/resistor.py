@@ -192,16 +192,9 @@ class _Drawing:
                 self.sketch.text(layer, name, bar.left + self.sizes.width // 2, self.sizes.length // 2)
 
     def _described(self, layout: kdb.Layout) -> Module:
-        import klayout.db as kdb
-
         extent, sizes = self.sketch.extent(), self.sizes
-        dx, dy = -extent.left, -extent.bottom
         cell = fresh_cell(layout, self.spec.name)
-        self.sketch.write(cell, self.tech, dx, dy)
-
-        def moved(area: Area) -> kdb.Box:
-            return kdb.Box(area.left + dx, area.bottom + dy, area.right + dx, area.top + dy)
-
+        moved = self.sketch.write_at_origin(cell, self.tech)
         gates, instances = [], []
         for bar in self.plan.bars:
             box = moved(Area(bar.left, 0, bar.left + sizes.width, sizes.length))
