@@ -100,7 +100,7 @@ class _Drains:
     """Decides which end of each transistor is its drain.
 
     Where equal transistors on one of its nets say more, they count: a switch that pulls one output of a pair to the
-    rail does not turn that half. The sources below cascodes of their size do not count.
+    rail does not turn that half. The sources below cascodes of their size do not count, nor do dummies that are off.
     """
 
     def __init__(self, circuit: Circuit) -> None:
@@ -115,7 +115,8 @@ class _Drains:
         self._ports = frozenset(circuit.ports)
         self._gates: dict[tuple[object, ...], list[str]] = defaultdict(list)  # on an end, to those of equal transistors
         self._by_gate: dict[tuple[object, ...], list[tuple[str, str]]] = defaultdict(list)
-        mos = [device for device in circuit.devices if device.is_mos]
+        every = [device for device in circuit.devices if device.is_mos]
+        mos = [device for device in every if not is_off(device, supplies)]
         between = {(frozenset((d.terminals["d"], d.terminals["s"])), self._key(d, "g")[1:]) for d in mos}
         self._closed_over = {
             device.terminals["g"]
@@ -123,7 +124,7 @@ class _Drains:
             if (far := self._far_from_rail(device)) is not None
             and (frozenset((far, device.terminals["g"])), self._key(device, "g")[1:]) in between
         }
-        self._fingers = Counter(self._channel(device) for device in mos)
+        self._fingers = Counter(self._channel(device) for device in every)
         for device in {self._channel(device): device for device in mos}.values():
             self._by_gate[self._key(device, "g")].append((device.terminals["d"], device.terminals["s"]))
             for end, other in (("d", "s"), ("s", "d")):
