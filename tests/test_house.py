@@ -24,7 +24,7 @@ ROOMS = {
     "designgraph": (2620, 27),
     "layoutkit": (380, 5),
     "layoutkit/api": (260, 3),
-    "layoutkit/circuit": (10010, 58),
+    "layoutkit/circuit": (10040, 58),
     "layoutkit/draw": (6480, 41),
     "layoutkit/drc": (1760, 13),
     "layoutkit/explore": (2140, 14),

@@ -126,6 +126,8 @@ class Candidates:
 
     def _has_tail(self, source: str, members: Sequence[Element]) -> bool:
         own = {member.name for member in members}
+        if self._is_bias(source):
+            return False  # the transistors pass a current on to the reference of a mirror
         for index, role in self._graph.on_net[source]:
             element = self._graph.elements[index]
             if element.name in own or role == "g":
@@ -135,6 +137,12 @@ class Candidates:
             if role.startswith("port ") or element.key[1] == "inductor":
                 return True
         return source in self._graph.ports
+
+    def _is_bias(self, net: str) -> bool:
+        """Whether a diode and gates of other transistors of its type are on a net."""
+        on_net = [(self._graph.elements[index], role) for index, role in self._graph.on_net[net]]
+        diodes = {each.key[1] for each, role in on_net if role == "d" and each.is_diode}
+        return any(role == "g" and each.key[1] in diodes and not each.is_diode for each, role in on_net)
 
     @staticmethod
     def _kind(element: Element) -> str:
