@@ -31,7 +31,7 @@ ROOMS = {
     "layoutkit/extract": (3480, 18),
     "layoutkit/flow": (9440, 56),
     "layoutkit/layout": (1900, 13),
-    "layoutkit/lvs": (1850, 11),
+    "layoutkit/lvs": (1862, 11),
     "layoutkit/parasitics": (2030, 14),
     "layoutkit/pcells": (600, 6),
     "layoutkit/place": (2200, 13),
