@@ -125,7 +125,7 @@ def passive_layers(technology: Technology, layer: Layer) -> PassiveLayers:
 
 def _plates(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
     plates = layer(spec.parts["plate"]).inside(layer(technology.conductor(spec.parts["bottom"]).layer))
-    return marked(technology, spec, plates, layer)
+    return marked(technology, spec, plates, layer, kdb.Region.interacting)  # MIM_L_MK of gf180mcuD is a strip
 
 
 def _loose_plates(
@@ -418,7 +418,7 @@ RECIPES: dict[str, Recipe] = {
         extractor=_capacitor_extractor,
         part="plate",
         none_made="A plate{place} makes no capacitor of {technology}",
-        cause="a marker of the capacitor does not cover the whole plate, or the plate is not inside its bottom plate",
+        cause="a marker of the capacitor does not touch the plate, or the plate is not inside its bottom plate",
     ),
     "mos_capacitor": Recipe(
         device_class=lambda _: kdb.DeviceClassMOS4Transistor(),

@@ -51,8 +51,22 @@ def resistor_cores(technology: Technology, spec: PassiveSpec, layer: Layer) -> k
     return core
 
 
-def marked(technology: Technology, spec: PassiveSpec, shapes: kdb.Region, layer: Layer) -> kdb.Region:
-    """Return those shapes that have all markers of ``spec`` and none that only flavours like it have."""
+def marked(
+    technology: Technology,
+    spec: PassiveSpec,
+    shapes: kdb.Region,
+    layer: Layer,
+    by: Callable[[kdb.Region, kdb.Region], kdb.Region] = kdb.Region.inside,
+) -> kdb.Region:
+    """Return those shapes that have all markers of ``spec`` and none that only flavours like it have.
+
+    Args:
+        technology: Process.
+        spec: Device.
+        shapes: Shapes that may be its own.
+        layer: Returns the merged shapes of a layer.
+        by: Selects what a marker marks: what lies inside, or what interacts with it.
+    """
     found = shapes.merged()
     others = {
         marker
@@ -63,7 +77,7 @@ def marked(technology: Technology, spec: PassiveSpec, shapes: kdb.Region, layer:
     others -= {technology.role("poly_contact_marker")}
     others |= {*spec.excludes, *_other_cores(technology, spec)}
     for marker in spec.markers:
-        found = found.inside(layer(marker))
+        found = by(found, layer(marker))
     for marker in sorted(others - set(spec.markers)):
         found = found.outside(layer(marker))
     return found

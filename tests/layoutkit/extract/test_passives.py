@@ -274,6 +274,15 @@ def test_cuts_on_a_plate_do_not_short_it_to_the_bottom(plates, tech):
     assert device.nets["p"] != device.nets["n"]
 
 
+@pytest.mark.parametrize("tech", ["gf180mcuD"], indirect=True)
+def test_a_marker_need_not_cover_the_plate_that_it_marks(plates, tech):
+    """The foundry's deck asks for plates that MIM_L_MK touches; the PDK's own cells draw a strip along one edge."""
+    for bar in bars(plates):
+        erase(plates, tech, "MIM_L_MK", kdb.Box(bar.left, bar.bottom + 100, bar.right, bar.top))
+    (device,) = extract(plates.layout, plates.cell, tech).devices
+    assert (device.id, device.w_um, device.l_um, len(device.fingers)) == ("C1", 36.0, 7.0, 3)
+
+
 @pytest.mark.parametrize(
     ("technology", "block"), [("gf180mcuD", "SAB"), ("gf180mcuD", "RES_MK"), ("sg13g2", "SalBlock"), ("sg13g2", "RES")]
 )
