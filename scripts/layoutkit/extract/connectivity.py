@@ -227,6 +227,8 @@ def _wiring(drawn: DrawnLayers) -> Wiring:
         (cut.name, technology.resolve(conductor)) for cut in technology.cuts for conductor in (cut.below, cut.above)
     ]
     passives = passive_layers(technology, drawn.layer)
+    for name, cores in passives.metal.items():
+        regions[name] = regions[name] if cores.is_empty() else regions[name] - cores
     joins += add_plates(technology, passives, regions)
     joins += add_cells(technology, passives, regions)
     for name in passives.plates:

@@ -50,6 +50,7 @@ class PassiveLayers:
         plates: Those of ``shapes`` that are plates, which conduct.
         gates: Channels of MOS capacitors, which are no transistors.
         marked: All that a core marker of a poly resistor covers: poly there conducts only as a resistor.
+        metal: Conductor to all of it that a core marker of its resistors covers, which is no wire.
         loose: Kind to the shapes that should be such a device but are none.
         cells: Those that are drawn as the foundry's cell.
     """
@@ -58,6 +59,7 @@ class PassiveLayers:
     plates: dict[str, kdb.Region] = field(default_factory=dict)
     gates: kdb.Region = field(default_factory=kdb.Region)
     marked: kdb.Region = field(default_factory=kdb.Region)
+    metal: dict[str, kdb.Region] = field(default_factory=dict)
     loose: dict[str, Loose] = field(default_factory=dict)
     cells: CellDevices = field(default_factory=CellDevices)
 
@@ -117,6 +119,9 @@ def passive_layers(technology: Technology, layer: Layer) -> PassiveLayers:
         if recipe.tied:
             found.gates = union((found.gates, *own.values()))
         found.loose[kind] = recipe.loose(technology, specs, own, layer)
+    for spec in (each for each in technology.passives.values() if each.conductor):
+        covered = layer(spec.parts["body"]) & union(layer(name) for name in spec.cuts_body)
+        found.metal[spec.conductor] = union((covered, found.metal.get(spec.conductor, kdb.Region())))
     poly = technology.role("poly")
     of_poly = (s for s in technology.passives.values() if technology.resolve(s.parts.get("body", "")) == poly)
     found.marked = union(layer(name) for spec in of_poly for name in spec.cuts_body)

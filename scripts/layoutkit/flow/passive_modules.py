@@ -443,7 +443,7 @@ def _base_net(device: Device) -> str:
 
 
 def _bulk_net(device: Device, spec: PassiveSpec, substrate: str) -> str:
-    if not (spec.body_terminal or device.kind.in_ring):
+    if not (spec.body_terminal or (device.kind.in_ring and not spec.conductor)):
         return ""
     return device.terminals.get(spec.body_terminal or device.kind.bulk, substrate)
 

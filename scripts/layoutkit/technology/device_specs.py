@@ -84,6 +84,7 @@ class PassiveSpec:
             ``implant`` of the diffusion beside its gate, that of the transistor or of the taps of its body.
         covers: Layers drawn over the whole block with its tap ring, which must hold the device.
         optional: Layers of other transistors that may lie over a diode and change nothing in it.
+        conductor: Resistor: the conductor that its body is; empty for one of poly or silicon.
         diffusion_of: The transistor whose source and drain diffusion it is made of, with its well, implants and covers;
             for a MOS capacitor the transistor that it is drawn as; for a resistor of diffusion or well that whose well
             and taps surround it.
@@ -137,6 +138,7 @@ class PassiveSpec:
     excludes: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
+    conductor: str = ""
     diffusion_of: DeviceSpec | None = None
     frames: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
     base_growth: tuple[float, int] | None = None

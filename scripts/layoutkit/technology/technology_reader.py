@@ -354,6 +354,7 @@ class _Reader:
             max_area=self._area(entry["max_area"], f"{where}.max_area") if "max_area" in entry else None,
             default=bool(entry.get("default", False)),
             dimensions=self._dimensions(entry.get("dimensions", {}), f"{where}.dimensions"),
+            conductor=self._conductor_of(entry.get("body")),
             diffusion_of=transistors[entry["diffusion_of"]] if "diffusion_of" in entry else None,
             frames={key: self._frame(frame, f"{where}.frames.{key}") for key, frame in entry.get("frames", {}).items()},
             base_growth=self._growth(entry.get("base_growth"), f"{where}.base_growth"),
@@ -363,6 +364,11 @@ class _Reader:
             cell=cell,
             **{key: tuple(entry.get(key, ())) for key in fields.layer_lists},
         )
+
+    def _conductor_of(self, body: str | None) -> str:
+        """Return the name of the conductor that is drawn on the layer ``body``; empty for other layers."""
+        listed = self.data["stack"]["conductors"] if body else ()
+        return next((entry["name"] for entry in listed if entry.get("layer", entry["name"]) == body), "")
 
     def _frame(self, frame: Any, where: str) -> tuple[tuple[int, int], tuple[int, int]]:
         """Return the distances of the inner and outer edges of a frame in x and y. [dbu]"""

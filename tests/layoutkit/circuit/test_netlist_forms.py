@@ -36,6 +36,13 @@ CARDS = {
             [f"XR1 p n {SKY}res_generic_po w=1.41 l=20.5 m=2"],
             [f"R1 p n {SKY}res_generic_po w=2.82u l=20.5u"],
         ),
+        **{
+            f"res_generic_{metal}": (
+                [f"R1 p n {SKY}res_generic_{metal} w=1.41 l=20.5 m=2"],
+                [f"R1 p n {SKY}res_generic_{metal} w=2.82u l=20.5u"],
+            )
+            for metal in ("l1", "m1", "m2", "m3", "m4", "m5")
+        },
         "res_high_po": (
             [f"XR1 p n b {SKY}res_high_po_1p41 l=20.5 m=2"],
             [f"R1 p n b {SKY}res_high_po_1p41 w=1.41u l=20.5u m=2"],
@@ -93,6 +100,13 @@ CARDS = {
             *(f"{material}_{u}" for material in ("ppolyf", "npolyf", "pplus", "nplus") for u in "us"),
             *(f"ppolyf_u_{ohm}{volts}" for ohm in ("1k", "2k", "3k") for volts in ("", "_6p0"))
         )
+    }
+    | {
+        name: (
+            [f"XR1 p n {name} r_width=1.41u r_length=20.5u m=2"],
+            [f"R1 p n {name} w=1.41u l=20.5u par=2"],
+        )
+        for name in ("rm1", "rm2", "rm3", "tm11k")
     }
     | {
         name: ([f"XQ1 c b e {name} m=2"], [f"Q1 c b e {name} NE=2 m=2"])
@@ -167,7 +181,10 @@ def one(spec, number=1, nets=None):
     terminals = "dgsb" if spec.type in ("nmos", "pmos") else "pn" if spec.terminals == 2 else "pnb"
     letter = {"resistor": "R", "capacitor": "C", "mos_capacitor": "C", "diode": "D"}.get(spec.type, "M")
     named = {terminal: (nets or {}).get(terminal, terminal) for terminal in terminals}
-    return Device(f"{letter}{number}", spec.type, spec.name, SIZES[spec.type], named)
+    params = SIZES[spec.type]
+    if nets and spec.type == "resistor" and not spec.widths and spec.min_w > 1410:  # a thick metal, where it is mapped
+        params = {**params, "w": round(1e-9 * spec.min_w, 12)}
+    return Device(f"{letter}{number}", spec.type, spec.name, params, named)
 
 
 def all_devices(technology):

@@ -49,11 +49,11 @@ PUBLISHED = {
 }
 DRAWN = {
     "sky130A": re.compile(
-        r"[np]fet_01v8(_lvt)?|pfet_01v8_[hm]vt|(esd_)?[np]fet_g5v0d10v5|esd_nfet_01v8|nfet_0(3v3|5v0)_nvt|res_generic_po|res_x?high_po(_\dp\d\d)?|cap_mim_m3_[12]|"
+        r"[np]fet_01v8(_lvt)?|pfet_01v8_[hm]vt|(esd_)?[np]fet_g5v0d10v5|esd_nfet_01v8|nfet_0(3v3|5v0)_nvt|res_generic_(po|li?1|m[1-5])|res_x?high_po(_\dp\d\d)?|cap_mim_m3_[12]|"
         r"cap_var_[lh]vt|diode_pw2nd_(05v5|05v5_lvt|11v0)|diode_pd2nw_(05v5|05v5_[lh]vt|11v0)|pnp_05v5_W\w+"
     ),
     "gf180mcuD": re.compile(
-        r"[np]fet_0(3v3|5v0|6v0)|nfet_06v0_nvt|nmos_6p0_nat|pnp_\w+|[np](polyf|plus)_[us]|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b)?|"
+        r"[np]fet_0(3v3|5v0|6v0)|nfet_06v0_nvt|nmos_6p0_nat|pnp_\w+|[np](polyf|plus)_[us]|rm[123]|tm11k|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b)?|"
         r"diode_(nd2ps|pd2nw)_0(3v3|6v0)|[np]mos_(3p3|6p0)|vpnp_\w+|mim_[12]p[05]fF|nmoscap_6p0|np_3p3"
     ),
     "sg13g2": re.compile(r"sg13_[lh]v_[np]mos|pnpMPA|npn13G2[lv]?(_5t)?|rsil|rppd|rhigh|cap_cmim|d[p]?antenna"),
@@ -106,8 +106,8 @@ def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
     text = cell(
         "XM1 a b c vss sky130_fd_pr__nfet_g5v0d16v0 w=2 l=0.6",
         "M2 a b c vss sky130_fd_pr__nfet_20v0__model.7 w=29.41 l=2.95",
-        "XR1 a b vss sky130_fd_pr__res_generic_m1 w=1 l=20",
-        "R2 a b sky130_fd_pr__res_generic_m4 w=1u l=20u",
+        "XR1 a b vss sky130_fd_pr__res_generic_nd w=1 l=20",
+        "R2 a b sky130_fd_pr__res_generic_nw w=1u l=20u",
         "XC1 a b vss c sky130_fd_pr__cap_vpp_11p5x11p7_m1m2m3_shieldl1 m=2",
         "XQ1 a b c vss SKY130_FD_PR__NPN_05V5_W1P00L1P00",
         "XL1 a b c vss sky130_fd_pr__ind_03_90",
@@ -120,11 +120,11 @@ def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
     for device in ("XM1", "M2", "XR1", "R2", "XC1", "XQ1", "XL1", "XU1"):
         assert f"({device})" in message
     assert "XM9" not in message
-    for words in ("20 V", "0.125 ohm/sq", "nfet_01v8 (1.8 V)", "cap_mim_m3_1 (2 fF/um2)", "device_map"):
+    for words in ("20 V", "120 ohm/sq", "nfet_01v8 (1.8 V)", "cap_mim_m3_1 (2 fF/um2)", "device_map"):
         assert words in message
     assert details["param_name"] == "device_map"
-    assert details["undrawn"]["sky130_fd_pr__res_generic_m4"] == {
-        "type": "resistor", "devices": ["R2"], "reason": "metal", "ohm_per_square": 0.047,
+    assert details["undrawn"]["sky130_fd_pr__res_generic_nw"] == {
+        "type": "resistor", "devices": ["R2"], "reason": "n well", "ohm_per_square": 950,
     }  # fmt: skip
     assert {"name": "res_xhigh_po", "ohm_per_square": 2000} in details["drawn"]["resistor"]
 
@@ -142,8 +142,8 @@ def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
         ("D1 a b c diodevss_4kv", "sg13g2"),
         ("XC1 a b c vss cap_vpp", "sky130A"),
         ("M1 a b c vss c esd_nfet_05v0_nvt w=2u l=1u", "sky130A"),
-        ("R1 a b 10k rm1", "gf180mcuD"),
-        ("R1 a b rm1 10k", "gf180mcuD"),
+        ("R1 a b 10k rm4", "gf180mcuD"),
+        ("R1 a b rm4 10k", "gf180mcuD"),
         ("R1 a b vss ppolyf_u_1k_dw w=1u l=20u", "gf180mcuD"),
         ("R1 a b w=1u l=20u model=ppolyf_u_3k_dw", "gf180mcuD"),
         ("XR1 a b vss res_high_po_1p00 l=20", "sky130A"),
