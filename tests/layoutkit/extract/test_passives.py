@@ -349,3 +349,5 @@ def test_dummies_are_tied_or_lead_nowhere():
     resistors = [SimpleNamespace(kind=KINDS["resistor"], nets=each) for each in nets]
     assert dummies(resistors, ["a", "b"]) == {0, 1}
     assert dummies(resistors, ["a", "b", "x"]) == {0}
+    parallel = SimpleNamespace(kind=KINDS["resistor"], nets=nets[1])
+    assert dummies([*resistors, parallel], ["a", "b"]) == {0, 1, 4}, "two units are no more connected than one"
