@@ -53,8 +53,6 @@ def seeds_of(graph: SymmetryGraph) -> Iterator[Seed]:
     yield from search.joined_at_sources()
     yield from search.with_resistors()
     yield from search.cross_coupled()
-    yield from search.in_a_loop_of_mirrors()
-    yield from search.unequal()
     yield from search.on_equal_legs()
     yield from search.switched_together()
     yield from search.alike()
@@ -85,39 +83,14 @@ class Candidates:
                     yield Seed(one.name, other.name, sure=True, alone=len(members) == 2, amplifies=True)
 
     def only_two_above_a_tail(self) -> Iterator[tuple[Element, Element]]:
-        """Yield the only two transistors of one length above one tail, which may differ in width or in model."""
+        """Yield the only two transistors of one model and length above one tail, which may differ in width."""
         alike: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
         for (source, key, body), members in self._by_source.items():
-            alike[source, key[:2], dict(key[3]).get("l"), body] += members
+            sizes = dict(key[3])
+            alike[source, key[:3], sizes.get("l"), body] += members
         for (source, *_), members in alike.items():
-            one_form = len({each.key[2] for each in members}) == 1 or len({each.key[3:] for each in members}) == 1
-            if len(members) == 2 and one_form and _faces(*members) and self._has_tail(source, members):
+            if len(members) == 2 and _faces(*members) and self._has_tail(source, members):
                 yield members[0], members[1]
-
-    def unequal(self) -> Iterator[Seed]:
-        """Yield those above one tail that differ in width or in model: what follows them may be images."""
-        for one, other in self.only_two_above_a_tail():
-            if one.key != other.key:
-                yield Seed(one.name, other.name, sure=True, amplifies=True)
-
-    def in_a_loop_of_mirrors(self) -> Iterator[Seed]:
-        """Yield diode and output of a mirror whose currents another equal mirror of the other type returns."""
-        by_ends: dict[tuple[str, str, str], list[Element]] = defaultdict(list)
-        for element in self._graph.elements:
-            drain, gate = element.on("d"), element.on("g")
-            if drain and not {drain, gate} & self._rails:
-                by_ends[element.key[1], drain, gate].append(element)
-        for (kind, drain, gate), diodes in by_ends.items():
-            if kind != "nmos" or drain != gate or len(diodes) != 1:
-                continue
-            for index, role in self._graph.on_net[gate]:
-                output = self._graph.elements[index]
-                far = output.on("d")
-                if role != "g" or not _alike(diodes[0], output) or far == gate:
-                    continue
-                sides = [by_ends.get(("pmos", net, far), []) for net in (gate, far)]
-                if all(len(side) == 1 for side in sides) and _alike(sides[0][0], sides[1][0]):
-                    yield Seed(diodes[0].name, output.name, sure=True)
 
     def _inverts(self, element: Element) -> bool:
         """Whether a transistor of the other type has the same gate and drain."""
@@ -126,8 +99,6 @@ class Candidates:
 
     def _has_tail(self, source: str, members: Sequence[Element]) -> bool:
         own = {member.name for member in members}
-        if self._is_bias(source):
-            return False  # the transistors pass a current on to the reference of a mirror
         for index, role in self._graph.on_net[source]:
             element = self._graph.elements[index]
             if element.name in own or role == "g":
@@ -137,12 +108,6 @@ class Candidates:
             if role.startswith("port ") or element.key[1] == "inductor":
                 return True
         return source in self._graph.ports
-
-    def _is_bias(self, net: str) -> bool:
-        """Whether a diode and gates of other transistors of its type are on a net."""
-        on_net = [(self._graph.elements[index], role) for index, role in self._graph.on_net[net]]
-        diodes = {each.key[1] for each, role in on_net if role == "d" and each.is_diode}
-        return any(role == "g" and each.key[1] in diodes and not each.is_diode for each, role in on_net)
 
     @staticmethod
     def _kind(element: Element) -> str:

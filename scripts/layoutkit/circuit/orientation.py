@@ -100,7 +100,7 @@ class _Drains:
     """Decides which end of each transistor is its drain.
 
     Where equal transistors on one of its nets say more, they count: a switch that pulls one output of a pair to the
-    rail does not turn that half. The sources below cascodes of their size do not count, nor do dummies that are off.
+    rail does not turn that half. The sources below cascodes of their size do not count.
     """
 
     def __init__(self, circuit: Circuit) -> None:
@@ -115,8 +115,7 @@ class _Drains:
         self._ports = frozenset(circuit.ports)
         self._gates: dict[tuple[object, ...], list[str]] = defaultdict(list)  # on an end, to those of equal transistors
         self._by_gate: dict[tuple[object, ...], list[tuple[str, str]]] = defaultdict(list)
-        every = [device for device in circuit.devices if device.is_mos]
-        mos = [device for device in every if not is_off(device, supplies)]
+        mos = [device for device in circuit.devices if device.is_mos]
         between = {(frozenset((d.terminals["d"], d.terminals["s"])), self._key(d, "g")[1:]) for d in mos}
         self._closed_over = {
             device.terminals["g"]
@@ -124,12 +123,12 @@ class _Drains:
             if (far := self._far_from_rail(device)) is not None
             and (frozenset((far, device.terminals["g"])), self._key(device, "g")[1:]) in between
         }
-        self._fingers = Counter(self._channel(device) for device in every)
+        self._fingers = Counter(self._channel(device) for device in mos)
         for device in {self._channel(device): device for device in mos}.values():
             self._by_gate[self._key(device, "g")].append((device.terminals["d"], device.terminals["s"]))
             for end, other in (("d", "s"), ("s", "d")):
                 if not self._is_source(device):
-                    self._rises[self._voters(device, end)] += self._rise(device, end, other)
+                    self._rises[self._key(device, end)] += self._rise(device, end, other)
                 self._gates[self._key(device, end)].append(device.terminals["g"])
         self.both_ways = self._both_ways(supplies)
 
@@ -184,11 +183,8 @@ class _Drains:
             return net["g"]  # a diode: with the gate on its source it would be off
         rise = self._rise(device, "s", "d")
         own = 0.0 if self._is_source(device) else rise
-        besides_s, besides_d = (
-            sum(self._rises[key] for key in (self._key(device, end), self._key(device, end, any_model=True)))
-            for end in ("s", "d")
-        )
-        besides_s, besides_d = besides_s - own, besides_d + own
+        besides_s = self._rises[self._key(device, "s")] - own
+        besides_d = self._rises[self._key(device, "d")] + own
         rise += sum(each for each in (besides_s, -besides_d) if abs(each) > _CLEARER * abs(rise))
         if abs(rise) > _EQUAL:
             return net["d"] if rise > 0 else net["s"]
@@ -243,13 +239,8 @@ class _Drains:
         """Return what the fingers of one transistor have in common, whichever end the netlist calls the drain."""
         return (frozenset((device.terminals["d"], device.terminals["s"])), self._key(device, "g"))
 
-    def _voters(self, device: Device, end: str) -> tuple[object, ...]:
-        """Return for which transistors one on their net counts: all of its size, but one on its rail for its model."""
-        return self._key(device, end, any_model=self._far_from_rail(device) is None)
-
-    def _key(self, device: Device, end: str, *, any_model: bool = False) -> tuple[object, ...]:
-        model = "" if any_model else device.model
-        return (device.terminals[end], device.type, model, *sorted(device.params.items()))
+    def _key(self, device: Device, end: str) -> tuple[object, ...]:
+        return (device.terminals[end], device.type, device.model, *sorted(device.params.items()))
 
 
 def _connected(circuit: Circuit, net: str, potentials: Mapping[str, float]) -> list[tuple[object, ...]]:

@@ -303,13 +303,12 @@ class _Recognition:
     def _input_pairs(self) -> None:
         """Add the differential pairs, also those of unequal widths and those that lie across the main axis."""
         images = [(one, other) for kind, one, other in self._images() if self._amplify(kind, one, other)]
-        images = [pair for pair in images if not self._channels.select(*self._pair(pair))]
         seen = {name for kind, *pair in self._images() if kind == "cross_coupled_pair" for name in pair}
         sides = {frozenset(pair): pair for _, *pair in self._images()}
         for names in (*self._symmetry.inputs, *images):
             left_first = sides.get(frozenset(names)) or sorted(names, key=self._order.__getitem__)
             first, second = map(self._circuit.device, left_first)
-            if {first.id, second.id} & (self._taken | seen) or (self._inverts(first) and self._inverts(second)):
+            if {first.id, second.id} & (self._taken | seen) or self._inverts(first) or self._inverts(second):
                 continue
             seen.update((first.id, second.id))
             properties: dict[str, Any] = {"matched": same_size(first, second)}
@@ -352,21 +351,11 @@ class _Recognition:
         driven = {self._circuit.device(name).terminals["d"] for pair in pairs for name in pair.devices}
         inputs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
         amplified = {net for pair in inputs for net in self._drains_of(*pair)}
-        switched = {
-            name
-            for mirror in self._found["current_mirror"]
-            for names in mirror.properties.get("feet", {}).values()
-            for name in names
-        }
         for kind, one, other in self._images():
             names = {one, other}
-            if kind == "cascode_pair" and names <= switched:
-                continue  # equal switches below a mirror
             first, second = self._pair((one, other))
             direct = kind == "cross_coupled_pair" and first.terminals["d"] == second.terminals["g"]
             if kind not in MODULE_TYPES or kind == "differential_pair" or direct or names <= inverting:
-                continue
-            if first.is_mos and self._channels.select(first, second):
                 continue
             logic = names <= self._channels.in_logic_gates and not latched.issuperset(self._drains_of(first, second))
             logic = logic and not {first.terminals["g"], second.terminals["g"]} <= amplified

@@ -17,7 +17,7 @@ from layoutkit.circuit.mirrors import Group
 from layoutkit.circuit.symmetry_graph import drawing
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from layoutkit.circuit.channels import Channels
     from layoutkit.circuit.circuit import Device
@@ -144,21 +144,8 @@ def _pulling_stages(channels: Channels) -> list[_Stage]:
         seen |= nets
         inputs = frozenset(gate for each in nets for gate in driving[each]) - nets
         whole = {device.id: device for each in sorted(nets, key=lambda n: n != net) for device in pulled[each]}
-        whole |= {device.id: device for device in _tails(channels, whole) if len(nets) > 1}
         if inputs:
             found.append(_Stage(tuple(whole.values()), inputs, frozenset(nets)))
-    return found
-
-
-def _tails(channels: Channels, devices: Mapping[str, Device]) -> list[Device]:
-    """Return the transistors on supplies below the sources that only some of the ``devices`` share."""
-    found = []
-    for net in dict.fromkeys(device.terminals["s"] for device in devices.values()):
-        sources = channels.sources[net]
-        if net in channels.supplies or not {device.id for device in sources} <= devices.keys():
-            continue
-        below = [each for each in channels.drains.get(net, ()) if each.id not in devices]
-        found += [each for each in below if each.type == sources[0].type and each.terminals["s"] in channels.supplies]
     return found
 
 

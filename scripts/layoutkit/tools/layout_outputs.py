@@ -154,8 +154,7 @@ def compare_two(params: Mapping[str, Any]) -> dict[str, Any]:
     layouts = [current.read() for current in currents]
     technology, other = (current.technology() for current in currents)
     sides, warnings = [], []
-    drawn = [any(not cell.bbox().empty() for cell in layout.top_cells()) for layout in layouts]
-    if technology.name != other.name and all(drawn):  # an empty file names no process
+    if technology.name != other.name:
         warnings.append(
             f"the layouts are of two processes: layers have the names of {technology.name}, not {other.name}"
         )
@@ -167,10 +166,10 @@ def compare_two(params: Mapping[str, Any]) -> dict[str, Any]:
     before, after = sides
     shapes = shape_differences(before.cell, after.cell, technology)
     data = {"before": str(currents[0].path), "after": str(currents[1].path), **compare(before, after, shapes)}
-    image, marked = picture(
+    drawn, marked = picture(
         before.cell, after.cell, technology, shapes, ViewOptions(width=params["width"], height=params["height"])
     )
-    save(image, path)
+    save(drawn, path)
     return {**data, "image_path": str(path), "places_marked": marked, "warnings": warnings}
 
 

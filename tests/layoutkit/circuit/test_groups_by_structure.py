@@ -72,69 +72,6 @@ CIRCUITS = {
             ("cascode_pair", "M6 M7"),
         },
     ),
-    "amplifier whose two tails its own output biases": (
-        """
-        M1 x a t vss nch w=1u l=0.2u
-        M2 y b t vss nch w=1u l=0.2u
-        M3 t x vss vss nch w=1u l=0.2u
-        M4 x a u vdd pch w=1u l=0.2u
-        M5 y b u vdd pch w=1u l=0.2u
-        M6 u x vdd vdd pch w=1u l=0.2u
-        """,
-        {("differential_pair", "M1 M2"), ("differential_pair", "M4 M5")},
-    ),
-    "two switches that pass currents on to the reference of a mirror, which a third one pulls down": (
-        """
-        M1 nb nb vss vss nch w=1u l=1u
-        M2 o nb vss vss nch w=1u l=1u
-        M3 d1 en nb vss nch w=1u l=0.5u
-        M4 d2 more nb vss nch w=1u l=0.5u
-        M5 nb stop vss vss nch w=1u l=0.5u
-        R1 d1 vdd 300k
-        R2 d2 vdd 90k
-        """,
-        {("current_mirror", "M1 M2", "M1", "simple")},
-    ),
-    "load whose second gate switches join to the reference or to its own drain": (
-        """
-        M1 a a vdd vdd pch w=8u l=1u
-        M2 o g vdd vdd pch w=8u l=1u
-        M3 a inp t vss nch w=8u l=0.5u
-        M4 o inn t vss nch w=8u l=0.5u
-        M5 t nb vss vss nch w=4u l=1u
-        M6 a s g vss nch w=1u l=0.2u
-        M7 a sb g vdd pch w=2u l=0.2u
-        M8 o sb g vss nch w=1u l=0.2u
-        M9 o s g vdd pch w=2u l=0.2u
-        """,
-        {
-            ("differential_pair", "M3 M4"),
-            ("current_mirror", "M1 M2", "M1", "switched"),
-        },
-    ),
-    "complementary input pairs among dummies of their unit between floating nets": (
-        """
-        M1 t inp x vss nch w=1u l=0.6u
-        M2 t inn y vss nch w=1u l=0.6u
-        M3 t nb vss vss nch w=2u l=0.6u
-        M4 x vss f1 vss nch w=1u l=0.6u
-        M5 f1 vss q vss nch w=1u l=0.6u
-        M6 y vss f2 vss nch w=1u l=0.6u
-        M7 f2 vss q vss nch w=1u l=0.6u
-        M8 x pb vdd vdd pch w=1u l=0.6u
-        M9 y pb vdd vdd pch w=1u l=0.6u
-        M10 x pc p vdd pch w=1u l=0.6u
-        M11 y pc q vdd pch w=1u l=0.6u
-        M12 p p vss vss nch w=1u l=0.9u
-        M13 q p vss vss nch w=1u l=0.9u
-        """,
-        {
-            ("differential_pair", "M1 M2"),
-            ("current_mirror", "M8 M9", None, "driven"),
-            ("cascode_pair", "M10 M11"),
-            ("current_mirror", "M12 M13", "M12", "simple"),
-        },
-    ),
     "mirror on the emitters of a bandgap core": (
         """
         M1 a a e1 vss nch w=4u l=1u
@@ -1131,15 +1068,3 @@ M3 out inn vss vss nch w=2u l=1u
 .ends
 """
     assert found(text, "resistor_ratio") == {frozenset({"R1", "R2", "R3", "R4"})}
-
-
-def test_the_tails_of_stages_with_latches_are_parts_of_these():
-    stage = """M1{o} x{o} x{i} t{o} vss nch w=2u l=0.2u
-M2{o} y{o} y{i} t{o} vss nch w=2u l=0.2u
-M3{o} x{o} y{o} vdd vdd pch w=1u l=0.2u
-M4{o} y{o} x{o} vdd vdd pch w=1u l=0.2u
-M5{o} t{o} nb vss vss nch w=2u l=1u
-"""
-    text = "".join(stage.format(i=i, o=(i + 1) % 3) for i in range(3))
-    text = f".subckt ring x0 y0 nb vdd vss\n{text}MB nb nb vss vss nch w=2u l=1u\n.ends\n"
-    assert found(text, "ring_stage") == {frozenset(f"M{n}{o}" for n in range(1, 6) for o in range(3))}
