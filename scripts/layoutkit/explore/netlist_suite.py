@@ -1,8 +1,8 @@
 """A suite: the netlists of some folders, each laid out once in each process, and the scoreboard of the layouts.
 
 Beside NAME.spice, NAME.options.json may hold further options of ``flow.build_layout``, such as
-``{"width_per": "finger"}``, and ``technologies``, the only ones in which it is laid out. The board is written after every circuit, as ``board.json`` and ``board.html``; the layouts
-are in ``TECHNOLOGY/NAME``.
+``{"width_per": "finger"}``, and ``technologies``, the only ones in which it is laid out. The board is written after
+every circuit, as ``board.json`` and ``board.html``; the layouts are in ``TECHNOLOGY/NAME``.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ M2 out in vss vss nmos W=4u L=1u nf=2
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Return board, folder, exit code and output of a suite: a good and an empty netlist, two with options, one not of this process."""
+    """Return board, folder, exit code and output of a suite; one of its netlists is not for its process."""
     home = tmp_path_factory.mktemp("suite")
     (home / "in/more").mkdir(parents=True)
     (home / "in/mirror.sp").write_text(NETLIST, encoding="utf-8")
