@@ -99,6 +99,14 @@ class Delivered:
             for instance in self.module.instances
         ]
 
+    def centroids(self, devices: Sequence[str] | None = None, digits: int = 6) -> dict[str, Any]:
+        """Return the centroid of each device, and the largest distance of two of ``devices`` (default: all). [um]"""
+        module = self.module
+        return {
+            "centroids": {device: self.point(*module.centroid(device)) for device in module.devices},
+            "centroid_error_um": round(self.tech.to_um(module.centroid_error(devices)), digits),
+        }
+
     def geometry_stats(self) -> dict[str, int]:
         """Return how many separate polygons the cell has on the layers a reader looks for first."""
         import klayout.db as kdb

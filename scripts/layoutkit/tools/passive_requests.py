@@ -31,11 +31,15 @@ from layoutkit.tools.module_requests import deliver, known_nets
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    import klayout.db as kdb
+
+    from layoutkit.draw.bipolar_array import Bipolar
     from layoutkit.draw.module import Module
-    from layoutkit.draw.passive import Resistor
+    from layoutkit.draw.passive import EqualRectangles, Resistor
     from layoutkit.technology import PassiveSpec, Technology
     from layoutkit.tools.module_requests import Delivered
 
+    PassiveDevice = Resistor | EqualRectangles | Bipolar
 
 USUAL_TECHNOLOGY = "sky130A"  # the generic process has no such devices
 
@@ -46,8 +50,7 @@ def create_resistor(params: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         LayoutkitError: If the parameters, the workspace or the drawn cell are at fault.
     """
-    tech = Workspace(params.get("workspace")).technology(params.get("technology"), USUAL_TECHNOLOGY)
-    spec = tech.passive(params.get("device") or "resistor")
+    tech, spec = _chosen(params, "resistor")
     size = _size(tech, spec, params, "r", lambda value: resistor_size(tech, spec, value, _width(tech, params)))
     size = PassiveSize(size.w_m, size.l_m, size.m, params.get("segments"))
     entries = [params, *params.get("matched", [])]
@@ -57,23 +60,16 @@ def create_resistor(params: Mapping[str, Any]) -> dict[str, Any]:
         resistor(tech, entry["device_id"], spec.name, size, given) for entry, given in zip(entries, nets, strict=True)
     )
     bulk = nets[0].get("b") or f"{resistors[0].id}_B"
-    name = "_".join(["resistor", *(entry.id for entry in resistors)])
-    delivered = deliver(
-        {**params, "cell_name": name, "drawn_by": "resistor"},
-        tech,
-        [entry.id for entry in resistors],
-        lambda layout, cell: draw_resistors(
-            layout,
-            tech,
-            ResistorSpec(cell, resistors, bulk, params["dummies"], ring=params["ring"], labels=params["labels"]),
-        ),
-    )
-    module = delivered.module
+
+    def draw(layout: kdb.Layout, cell: str) -> Module:
+        spec = ResistorSpec(cell, resistors, bulk, params["dummies"], ring=params["ring"], labels=params["labels"])
+        return draw_resistors(layout, tech, spec)
+
+    delivered = _delivered(params, tech, "resistor", resistors, draw)
     return {
         **device_data(delivered, resistors[0].id, spec, resistors[0].width),
         "drawn": {entry.id: _drawn_resistor(tech, entry) for entry in resistors},
-        "centroids": {device: delivered.point(*module.centroid(device)) for device in module.devices},
-        "centroid_error_um": tech.to_um(module.centroid_error()),
+        **delivered.centroids(),
     }
 
 
@@ -83,8 +79,7 @@ def create_capacitor(params: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         LayoutkitError: If the parameters, the workspace or the drawn cell are at fault.
     """
-    tech = Workspace(params.get("workspace")).technology(params.get("technology"), USUAL_TECHNOLOGY)
-    spec = tech.passive(params.get("device") or "capacitor")
+    tech, spec = _chosen(params, "capacitor")
     if spec.type == "mos_capacitor":
         return _mos_capacitor(tech, spec, params)
     entries = [params, *params.get("matched", [])]
@@ -103,10 +98,11 @@ def create_capacitor(params: Mapping[str, Any]) -> dict[str, Any]:
             )
         dummy_net = params.get("dummy_net", first.n) if params["dummies"] else ""
         array, pattern = matched_capacitors(tech, "", devices, dummy_net=dummy_net, labels=params["labels"])
-    delivered = deliver(
-        {**params, "cell_name": "_".join(["capacitor", *(device.id for device in devices)]), "drawn_by": "capacitor"},
+    delivered = _delivered(
+        params,
         tech,
-        [device.id for device in devices],
+        "capacitor",
+        devices,
         lambda layout, cell: (
             draw_capacitor_array(layout, tech, replace(array, name=cell))
             if len(devices) > 1
@@ -115,12 +111,10 @@ def create_capacitor(params: Mapping[str, Any]) -> dict[str, Any]:
     )
     data = {**device_data(delivered, first.id, spec, first.width), "drawn": _drawn_capacitor(tech, first)}
     if pattern is not None:
-        module = delivered.module
         data["array"] = {
             "drawn": {device.id: _drawn_capacitor(tech, device) for device in devices},
             "rows": [list(row) for row in reversed(pattern.rows)],
-            "centroids": {device: delivered.point(*module.centroid(device)) for device in module.devices},
-            "centroid_error_um": tech.to_um(module.centroid_error()),
+            **delivered.centroids(),
             "dispersion_um": {device: round(tech.to_um(value), 4) for device, value in pattern.dispersion.items()},
         }
     return data
@@ -137,12 +131,11 @@ def _mos_capacitor(tech: Technology, spec: PassiveSpec, params: Mapping[str, Any
     size = _size(tech, spec, params, "c", lambda value: mos_capacitor_size(tech, spec, value))
     nets = known_nets(params, params["device_id"], params.get("nets"))
     device = mos_capacitor(tech, params["device_id"], spec.name, size, nets)
-    delivered = deliver(
-        {**params, "cell_name": f"mos_capacitor_{device.id}", "drawn_by": "capacitor"},
-        tech,
-        [device.id],
-        lambda layout, cell: draw_mos_capacitor(layout, tech, cell, device, labels=params["labels"]),
-    )
+
+    def draw(layout: kdb.Layout, cell: str) -> Module:
+        return draw_mos_capacitor(layout, tech, cell, device, labels=params["labels"])
+
+    delivered = _delivered(params, tech, "mos_capacitor", [device], draw, drawn_by="capacitor")
     return {**device_data(delivered, device.id, spec, device.width), "drawn": _drawn_capacitor(tech, device)}
 
 
@@ -174,21 +167,17 @@ def create_diode(params: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         LayoutkitError: If the parameters, the workspace or the drawn cell are at fault.
     """
-    tech = Workspace(params.get("workspace")).technology(params.get("technology"), USUAL_TECHNOLOGY)
-    spec = tech.passive(params.get("device") or "diode")
+    tech, spec = _chosen(params, "diode")
     nets = known_nets(params, params["device_id"], params.get("nets"))
     device = diode(tech, params["device_id"], spec.name, _rectangle(params), nets)
-    delivered = deliver(
-        {**params, "cell_name": f"diode_{device.id}", "drawn_by": "diode"},
-        tech,
-        [device.id],
-        lambda layout, cell: draw_diode(layout, tech, cell, device, labels=params["labels"]),
-    )
+
+    def draw(layout: kdb.Layout, cell: str) -> Module:
+        return draw_diode(layout, tech, cell, device, labels=params["labels"])
+
+    delivered = _delivered(params, tech, "diode", [device], draw)
     metre = tech.dbu_um * 1e-6
     drawn = {
-        "w": round(device.width * metre, 12),
-        "l": round(device.length * metre, 12),
-        "m": device.m,
+        **_drawn_sides(tech, device),
         "area": float(f"{device.width * device.length * metre**2:.9g}"),
         "perimeter": round(2 * (device.width + device.length) * metre, 12),
     }
@@ -214,6 +203,26 @@ def _rectangle(params: Mapping[str, Any]) -> PassiveSize:
             details={"param_name": "perimeter"},
         )
     return PassiveSize(round(found[0], 12), round(found[1], 12), int(params["m"]))
+
+
+def _chosen(params: Mapping[str, Any], kind: str) -> tuple[Technology, PassiveSpec]:
+    """Return the technology and the device of a request, by default the usual one of ``kind``."""
+    tech = Workspace(params.get("workspace")).technology(params.get("technology"), USUAL_TECHNOLOGY)
+    return tech, tech.passive(params.get("device") or kind)
+
+
+def _delivered(
+    params: Mapping[str, Any],
+    tech: Technology,
+    kind: str,
+    devices: Sequence[PassiveDevice],
+    draw: Callable[[kdb.Layout, str], Module],
+    drawn_by: str = "",
+) -> Delivered:
+    """Draw ``devices`` in a cell that is called after ``kind`` and them."""
+    ids = [device.id for device in devices]
+    named = {**params, "cell_name": "_".join([kind, *ids]), "drawn_by": drawn_by or kind}
+    return deliver(named, tech, ids, draw)
 
 
 def device_data(delivered: Delivered, device_id: str, spec: PassiveSpec, width: int) -> dict[str, Any]:
@@ -257,12 +266,14 @@ def check_names(names: list[str]) -> None:
         raise GeometryError(f"devices named twice: {', '.join(twice)}", details={"param_name": "matched"})
 
 
-def _drawn_resistor(tech: Technology, device: Resistor) -> dict[str, Any]:
+def _drawn_sides(tech: Technology, device: PassiveDevice, bars: int = 1) -> dict[str, Any]:
     metre = tech.dbu_um * 1e-6
+    return {"w": round(device.width * metre, 12), "l": round(device.length * bars * metre, 12), "m": device.m}
+
+
+def _drawn_resistor(tech: Technology, device: Resistor) -> dict[str, Any]:
     return {
-        "w": round(device.width * metre, 12),
-        "l": round(device.length * device.segments * metre, 12),
-        "m": device.m,
+        **_drawn_sides(tech, device, device.segments),
         "segments": device.segments,
         "segment_length_um": tech.to_um(device.length),
         "r": round(device.ohm, 6),
@@ -270,11 +281,8 @@ def _drawn_resistor(tech: Technology, device: Resistor) -> dict[str, Any]:
 
 
 def _drawn_capacitor(tech: Technology, device: Capacitor | MosCapacitor) -> dict[str, Any]:
-    metre = tech.dbu_um * 1e-6
     return {
-        "w": round(device.width * metre, 12),
-        "l": round(device.length * metre, 12),
-        "m": device.m,
+        **_drawn_sides(tech, device),
         "series": device.series if isinstance(device, Capacitor) else 1,
         "c": float(f"{device.farad(tech.dbu_um):.9g}"),
     }
@@ -286,8 +294,7 @@ def create_bipolar_array(params: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         LayoutkitError: If the parameters, the workspace or the drawn cell are at fault.
     """
-    tech = Workspace(params.get("workspace")).technology(params.get("technology"), USUAL_TECHNOLOGY)
-    spec = tech.passive(params.get("device") or KIND)
+    tech, spec = _chosen(params, KIND)
     entries = [params, *params.get("matched", [])]
     check_names([entry["device_id"] for entry in entries])
     width, length = _emitter(tech, spec, params)
@@ -302,31 +309,25 @@ def create_bipolar_array(params: Mapping[str, Any]) -> dict[str, Any]:
     pattern = tuple(params.get("pattern", ()))
     units = sum(device.m for device in devices)
     dummies = int(params.get("dummies", 1 if units > 1 else 0))
-    delivered = deliver(
-        {**params, "cell_name": "_".join(["bipolar", *(device.id for device in devices)]), "drawn_by": "bipolar"},
-        tech,
-        [device.id for device in devices],
-        lambda layout, cell: draw_bipolars(
-            layout, tech, BipolarSpec(cell, tuple(devices), dummies, pattern, labels=params["labels"])
-        ),
-    )
+
+    def draw(layout: kdb.Layout, cell: str) -> Module:
+        return draw_bipolars(layout, tech, BipolarSpec(cell, tuple(devices), dummies, pattern, labels=params["labels"]))
+
+    delivered = _delivered(params, tech, "bipolar", devices, draw)
     module, metre = delivered.module, tech.dbu_um * 1e-6
     drawn = devices[0]
     return {
         **device_data(delivered, drawn.id, spec, drawn.width),
         "drawn": {
             device.id: {
-                "w": round(drawn.width * metre, 12),
-                "l": round(drawn.length * metre, 12),
-                "m": device.m,
+                **_drawn_sides(tech, device),
                 "area": float(f"{drawn.width * drawn.length * metre**2 * device.m:.9g}"),
             }
             for device in devices
         },
         "pattern": as_text(rows_of(pattern, [device.m for device in devices])),
         "dummies": sum(not gate.device for gate in module.gates),
-        "centroids": {device: delivered.point(*module.centroid(device)) for device in module.devices},
-        "centroid_error_um": round(tech.to_um(module.centroid_error()), 4),
+        **delivered.centroids(digits=4),
         "dispersion_um": {device: round(tech.to_um(_dispersion(module, device)), 4) for device in module.devices},
     }
 

@@ -172,8 +172,7 @@ def create_common_centroid_pair(params: Mapping[str, Any]) -> dict[str, Any]:
         "symmetry_info": _symmetry(params["symmetry_axis"], delivered),
         "anchors": _anchors(delivered),
         "pins": delivered.net_pins(),
-        "centroids": {device: delivered.point(*module.centroid(device)) for device in module.devices},
-        "centroid_error_um": tech.to_um(module.centroid_error()),
+        **delivered.centroids(),
         "drawn": {device.id: drawn_size(device, delivered) for device in devices},
     }
 
@@ -257,8 +256,7 @@ def create_current_mirror(params: Mapping[str, Any]) -> dict[str, Any]:
         },
         "common_nodes": {**nodes, "cascode_gate": cascodes[0].gate} if cascodes else nodes,
         "pins": delivered.net_pins(),
-        "centroids": {device: delivered.point(*module.centroid(device)) for device in module.devices},
-        "centroid_error_um": tech.to_um(module.centroid_error([device.id for device in mirror])),
+        **delivered.centroids([device.id for device in mirror]),
         "drawn": {device.id: drawn_size(device, delivered) for device in (*mirror, *cascodes)},
     }
 
