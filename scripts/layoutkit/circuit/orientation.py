@@ -1,8 +1,9 @@
 """Which end of a transistor is its drain: what the current makes of it, not what the netlist calls it.
 
 An end on the body is the source; of two equal transistors that cross, the gate of one is on the drain of the other; an
-end on the gate, no supply, is the drain. Otherwise the circuit is taken for a network of resistors between power and
-ground: one for each channel that is not off, resistor, diode and junction. In its solution the source of an NMOS
+end on the gate, no supply, is the drain; of equal ones on one gate, as cascodes, those ends are sources from which
+equal transistors on one gate lead to the rail. Otherwise the circuit is taken for a network of resistors between power
+and ground: one for each channel that is not off, resistor, diode and junction. In its solution the source of an NMOS
 transistor is the lower end, that of a PMOS transistor the higher one. Channels of the transistor's own type conduct
 best, since they lead to the rail of its sources: a tail is on the source side, however many transistors of the other
 type are on it. Unknown cells and ports without channels of both types hold their nets weakly at the middle. Where both
@@ -100,7 +101,7 @@ class _Drains:
     """Decides which end of each transistor is its drain.
 
     Where equal transistors on one of its nets say more, they count: a switch that pulls one output of a pair to the
-    rail does not turn that half. The sources below cascodes of their size do not count.
+    rail does not turn that half. The sources below cascodes of their size do not count, nor do dummies that are off.
     """
 
     def __init__(self, circuit: Circuit) -> None:
@@ -115,7 +116,8 @@ class _Drains:
         self._ports = frozenset(circuit.ports)
         self._gates: dict[tuple[object, ...], list[str]] = defaultdict(list)  # on an end, to those of equal transistors
         self._by_gate: dict[tuple[object, ...], list[tuple[str, str]]] = defaultdict(list)
-        mos = [device for device in circuit.devices if device.is_mos]
+        every = [device for device in circuit.devices if device.is_mos]
+        mos = [device for device in every if not is_off(device, supplies)]
         between = {(frozenset((d.terminals["d"], d.terminals["s"])), self._key(d, "g")[1:]) for d in mos}
         self._closed_over = {
             device.terminals["g"]
@@ -123,12 +125,16 @@ class _Drains:
             if (far := self._far_from_rail(device)) is not None
             and (frozenset((far, device.terminals["g"])), self._key(device, "g")[1:]) in between
         }
-        self._fingers = Counter(self._channel(device) for device in mos)
+        self._fingers = Counter(self._channel(device) for device in every)
+        self._to_rail: dict[tuple[str, str], set[tuple[object, ...]]] = defaultdict(set)  # net and type, to their gates
         for device in {self._channel(device): device for device in mos}.values():
+            far = self._far_from_rail(device)
+            if far is not None:
+                self._to_rail[far, device.type].add(self._key(device, "g"))
             self._by_gate[self._key(device, "g")].append((device.terminals["d"], device.terminals["s"]))
             for end, other in (("d", "s"), ("s", "d")):
                 if not self._is_source(device):
-                    self._rises[self._key(device, end)] += self._rise(device, end, other)
+                    self._rises[self._voters(device, end)] += self._rise(device, end, other)
                 self._gates[self._key(device, end)].append(device.terminals["g"])
         self.both_ways = self._both_ways(supplies)
 
@@ -181,14 +187,27 @@ class _Drains:
             return crossed[0]
         if net["g"] in (net["d"], net["s"]) and not self._kind(net["g"]):
             return net["g"]  # a diode: with the gate on its source it would be off
+        inner = not any(map(self._kind, (net["d"], net["s"])))
+        standing = [end for end in ("d", "s") if inner and self._stands_like_its_mates(device, net[end])]
+        if len(standing) == 1:
+            return net["s" if standing == ["d"] else "d"]
         rise = self._rise(device, "s", "d")
         own = 0.0 if self._is_source(device) else rise
-        besides_s = self._rises[self._key(device, "s")] - own
-        besides_d = self._rises[self._key(device, "d")] + own
+        besides_s, besides_d = (
+            sum(self._rises[key] for key in (self._key(device, end), self._key(device, end, any_model=True)))
+            for end in ("s", "d")
+        )
+        besides_s, besides_d = besides_s - own, besides_d + own
         rise += sum(each for each in (besides_s, -besides_d) if abs(each) > _CLEARER * abs(rise))
         if abs(rise) > _EQUAL:
             return net["d"] if rise > 0 else net["s"]
         return self._fed_from_outside(device)
+
+    def _stands_like_its_mates(self, device: Device, net: str) -> bool:
+        """Whether an equal transistor with this gate is on another net, and equal ones on one gate lead to the rail."""
+        own = self._to_rail[net, device.type]
+        mates = {end for ends in self._by_gate[self._key(device, "g")] for end in ends if end != net} if own else ()
+        return any(own & self._to_rail[end, device.type] for end in mates)
 
     def _fed_from_outside(self, device: Device) -> str | None:
         """Return the drain of one of two equal transistors that get their current from an unknown cell or a port."""
@@ -239,8 +258,13 @@ class _Drains:
         """Return what the fingers of one transistor have in common, whichever end the netlist calls the drain."""
         return (frozenset((device.terminals["d"], device.terminals["s"])), self._key(device, "g"))
 
-    def _key(self, device: Device, end: str) -> tuple[object, ...]:
-        return (device.terminals[end], device.type, device.model, *sorted(device.params.items()))
+    def _voters(self, device: Device, end: str) -> tuple[object, ...]:
+        """Return for which transistors one on their net counts: all of its size, but one on its rail for its model."""
+        return self._key(device, end, any_model=self._far_from_rail(device) is None)
+
+    def _key(self, device: Device, end: str, *, any_model: bool = False) -> tuple[object, ...]:
+        model = "" if any_model else device.model
+        return (device.terminals[end], device.type, model, *sorted(device.params.items()))
 
 
 def _connected(circuit: Circuit, net: str, potentials: Mapping[str, float]) -> list[tuple[object, ...]]:

@@ -46,6 +46,7 @@ class Rails:
         self._gates: set[str] = set()
         self._own_gates: set[str] = set()  # gates of the type
         self._diodes: set[str] = set()  # gates that are on an end of their transistor
+        self._opposite_diodes: set[str] = set()
         self._opposite: dict[str, set[str]] = defaultdict(set)  # net to the other ends of channels of the other type
         self._opposite_ends: Counter[str] = Counter()
         sources: Counter[str] = Counter()  # nets to the transistors with their body and an end on them
@@ -68,6 +69,7 @@ class Rails:
                     self._channels[end].append((other, net["b"]))
             elif device.is_mos:
                 self._opposite_ends.update((net["d"], net["s"]))
+                self._opposite_diodes |= {net["g"]} & {net["d"], net["s"]}
                 self._opposite[net["d"]].add(net["s"])
                 self._opposite[net["s"]].add(net["d"])
                 self._pulled[net["g"], net["d"]].add(net["s"])
@@ -82,6 +84,7 @@ class Rails:
         rails = {net for net in self._bodies if net in self._ends and net not in self._others}
         rails = {net for net in rails if not self._follows(net)}
         rails -= self._hangs_on_port(rails)
+        rails -= {net for net in rails if len(rails) > 1 and self._passes_bias(net)}
         if rails & self._ports:
             named = {net for net in self._named if not self._only_gates(net) and not self._is_switched(net, rails)}
         else:
@@ -147,6 +150,15 @@ class Rails:
         """Whether all transistors with their body and an end on a net end at the opposite supply: source followers."""
         own = [other for other, body in self._channels[net] if body == net]
         return all(other in self._others for other in own)
+
+    def _passes_bias(self, net: str) -> bool:
+        """Whether all that is on a net is one transistor in its well, whose other end is a diode of the other type.
+
+        The net brings a current from outside, which the transistor switches on.
+        """
+        if net in self._named or self._bodies[net] != 1 or len(self._circuit.nets[net]) != 2:
+            return False
+        return any(other in self._opposite_diodes for other, _ in self._channels[net])
 
     def _hangs_on_port(self, rails: set[str]) -> set[str]:
         """Return the nets inside that a port feeds through a transistor in the well of the fed net.

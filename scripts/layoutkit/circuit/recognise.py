@@ -205,12 +205,17 @@ class _Recognition:
         return tuple(modules)
 
     def _rows(self, mirror: Group) -> list[tuple[str, ...]]:
-        """Return the cascodes of a mirror by their gates; those on the gate of the mirror are parts of its branches."""
+        """Return the cascodes of a mirror by their gates.
+
+        On the gate of the mirror, those of its model and length are parts of its branches: of one long channel.
+        """
         rows: dict[str, list[str]] = defaultdict(list)
-        for name in mirror.properties.get("cascodes", ()):
-            gate = self._circuit.device(name).terminals["g"]
-            if gate != mirror.properties["common_gate"]:
-                rows[gate].append(name)
+        below = self._circuit.device(mirror.properties["reference"])
+        for device in map(self._circuit.device, mirror.properties.get("cascodes", ())):
+            gate = device.terminals["g"]
+            other = device.model.lower() != below.model.lower() or gate_length(device) != gate_length(below)
+            if other or gate != mirror.properties["common_gate"]:
+                rows[gate].append(device.id)
         return [tuple(names) for names in rows.values() if len(names) > 1]
 
     def _pair(self, names: Sequence[str]) -> tuple[Device, Device]:
@@ -303,12 +308,13 @@ class _Recognition:
     def _input_pairs(self) -> None:
         """Add the differential pairs, also those of unequal widths and those that lie across the main axis."""
         images = [(one, other) for kind, one, other in self._images() if self._amplify(kind, one, other)]
+        images = [pair for pair in images if not self._channels.select(*self._pair(pair))]
         seen = {name for kind, *pair in self._images() if kind == "cross_coupled_pair" for name in pair}
         sides = {frozenset(pair): pair for _, *pair in self._images()}
         for names in (*self._symmetry.inputs, *images):
             left_first = sides.get(frozenset(names)) or sorted(names, key=self._order.__getitem__)
             first, second = map(self._circuit.device, left_first)
-            if {first.id, second.id} & (self._taken | seen) or self._inverts(first) or self._inverts(second):
+            if {first.id, second.id} & (self._taken | seen) or (self._inverts(first) and self._inverts(second)):
                 continue
             seen.update((first.id, second.id))
             properties: dict[str, Any] = {"matched": same_size(first, second)}
@@ -351,11 +357,21 @@ class _Recognition:
         driven = {self._circuit.device(name).terminals["d"] for pair in pairs for name in pair.devices}
         inputs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
         amplified = {net for pair in inputs for net in self._drains_of(*pair)}
+        switched = {
+            name
+            for mirror in self._found["current_mirror"]
+            for names in mirror.properties.get("feet", {}).values()
+            for name in names
+        }
         for kind, one, other in self._images():
             names = {one, other}
+            if kind == "cascode_pair" and names <= switched:
+                continue  # equal switches below a mirror
             first, second = self._pair((one, other))
             direct = kind == "cross_coupled_pair" and first.terminals["d"] == second.terminals["g"]
             if kind not in MODULE_TYPES or kind == "differential_pair" or direct or names <= inverting:
+                continue
+            if first.is_mos and self._channels.select(first, second):
                 continue
             logic = names <= self._channels.in_logic_gates and not latched.issuperset(self._drains_of(first, second))
             logic = logic and not {first.terminals["g"], second.terminals["g"]} <= amplified

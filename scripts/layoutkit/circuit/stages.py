@@ -17,7 +17,7 @@ from layoutkit.circuit.mirrors import Group
 from layoutkit.circuit.symmetry_graph import drawing
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from layoutkit.circuit.channels import Channels
     from layoutkit.circuit.circuit import Device
@@ -71,7 +71,7 @@ def inverters(
 
 
 def _ends_as_stage(channels: Channels, device: Device, current_sources: Collection[str]) -> bool:
-    """Whether the source of a transistor is on a supply, a current source, a diode or a supply from outside.
+    """Whether the source of a transistor is on a supply, a current source, a diode, a switch or a supply from outside.
 
     More share one from outside.
     """
@@ -81,6 +81,8 @@ def _ends_as_stage(channels: Channels, device: Device, current_sources: Collecti
     below = [each for each in channels.drains.get(net, ()) if each.type == device.type]
     if below:
         at_rail = all(each.terminals["s"] in channels.supplies for each in below)
+        if at_rail and len(channels.channel_ends(net)) == 2 and channels.is_switch(below[0], by_port=True):
+            return True
         return at_rail and all(each.id in current_sources or each.terminals["g"] == net for each in below)
     return _is_fed_from_outside(channels, net) and len(channels.sources[net]) > 1
 
@@ -144,8 +146,21 @@ def _pulling_stages(channels: Channels) -> list[_Stage]:
         seen |= nets
         inputs = frozenset(gate for each in nets for gate in driving[each]) - nets
         whole = {device.id: device for each in sorted(nets, key=lambda n: n != net) for device in pulled[each]}
+        whole |= {device.id: device for device in _tails(channels, whole) if len(nets) > 1}
         if inputs:
             found.append(_Stage(tuple(whole.values()), inputs, frozenset(nets)))
+    return found
+
+
+def _tails(channels: Channels, devices: Mapping[str, Device]) -> list[Device]:
+    """Return the transistors on supplies below the sources that only some of the ``devices`` share."""
+    found = []
+    for net in dict.fromkeys(device.terminals["s"] for device in devices.values()):
+        sources = channels.sources[net]
+        if net in channels.supplies or not {device.id for device in sources} <= devices.keys():
+            continue
+        below = [each for each in channels.drains.get(net, ()) if each.id not in devices]
+        found += [each for each in below if each.type == sources[0].type and each.terminals["s"] in channels.supplies]
     return found
 
 

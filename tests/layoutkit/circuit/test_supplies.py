@@ -343,6 +343,19 @@ M8 y en vdd vdd pmos W=1u L=0.2u
     assert {frozenset({"M1", "M2"}), frozenset({"M7", "M8"})} <= images
 
 
+def test_a_port_whose_current_a_switch_in_its_own_well_passes_to_a_diode_is_no_supply():
+    text = """.subckt s a stop q o v g
+M1 d stop a a pmos W=1u L=0.2u
+M2 d d g g nmos W=2u L=1u
+M3 o d g g nmos W=2u L=1u
+M4 o o v v pmos W=4u L=1u
+M5 q o v v pmos W=4u L=1u
+.ends
+"""
+    supplies = find_roles(read_netlist(NetlistText(text))).supplies
+    assert (supplies.power, supplies.ground) == (("v",), ("g",))
+
+
 def test_reasons_are_in_the_singular_and_the_plural():
     text = "M1 o i vss vss nmos W=1u L=1u\nM2 o i vdd vdd pmos W=1u L=1u\nM3 p j vdd vdd pmos W=1u L=1u\n"
     reasons = find_roles(read_netlist(NetlistText(f".subckt s i j o p vdd vss\n{text}.ends\n"))).supplies.reasons
