@@ -40,10 +40,9 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(os.path.realpath(path))  # the target of a link is replaced and locked, not the link
-        self._journal = self.path.with_name(f"{self.path.name}.journal")
         self._held: Snapshot | None = None  # None: the file must be read
         self._version: Version | None = None  # of the file that is in memory; None: there was none
-        self._has_more = False  # whether memory holds what the file does not: an edit to sign, or a journal
+        self._has_more = False  # whether memory holds an edit that the file does not sign yet
         self._notices: list[str] = []
         self._mutex = threading.RLock()
 
@@ -84,7 +83,7 @@ class Store:
                 raise
 
     def fold(self) -> bool:
-        """Bring the changes of an earlier version's journal into the file; return whether it holds everything."""
+        """Sign an edit of the file that another program made; return whether the file is signed."""
         with self._mutex, self._locked():
             held = self._current()
             try:
@@ -186,32 +185,21 @@ class Store:
             self._notices.append(
                 f"{self.path} was edited outside the graph's tools; the edit is accepted, and the next change signs it"
             )
-        if records := self._records():
-            from designgraph.journal import take_journal
-
-            torn = take_journal(held, self._journal, records)
-            self._has_more = True
-            if torn:
-                self._notices.append(
-                    f"{self._journal} ends with {len(torn)} bytes of a write that was interrupted before it was "
-                    "acknowledged; they are ignored"
-                )
+        self._refuse_journal()
         return held
 
-    def _records(self) -> bytes:
-        """Return the content of the journal that an earlier version left; empty if there is none."""
-        try:
-            descriptor = os.open(self._journal, _READ)
-        except FileNotFoundError:
-            return b""
-        except OSError as error:
-            raise unreadable(self._journal, f"it cannot be opened: {error.strerror}") from error
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise GraphFileError(f"{self._journal} is not a regular file", {"path": str(self._journal)})
-            return _content(descriptor)
-        finally:
-            os.close(descriptor)
+    def _refuse_journal(self) -> None:
+        """Raise an error if there are changes beside the file, in the journal of an earlier version."""
+        journal = self.path.with_name(f"{self.path.name}.journal")
+        with suppress(FileNotFoundError):
+            status = journal.stat()
+            if status.st_size and stat.S_ISREG(status.st_mode):
+                raise unreadable(
+                    journal,
+                    "it holds changes of an earlier version of this package, which this version does not read. Run "
+                    "`export_graph.py --fold` of the version that wrote it, or move it away to keep the graph "
+                    "without its changes",
+                )
 
     def _write(self, held: Snapshot) -> None:
         content, state = as_bytes(held.graphs, held.state)
@@ -235,13 +223,6 @@ class Store:
             self._notices.append(
                 f"{self.path.parent} could not be synced ({error.strerror}); a power failure may undo the last change"
             )
-        with suppress(OSError):  # none, or it cannot be renamed: its records are known to be in the file
-            if self._journal.stat().st_size:
-                old = self._journal.with_name(f"{self._journal.name}.old")
-                self._journal.replace(old)
-                self._notices.append(f"{self.path} now holds the changes of its journal, which was renamed to {old}")
-            else:
-                self._journal.unlink()
 
 
 def _version(descriptor: int) -> Version:

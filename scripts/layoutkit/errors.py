@@ -122,6 +122,11 @@ def listed(names: Iterable[object], most: int = MAX_LISTED) -> str:
     return ", ".join(known[:most]) + more
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number and its noun, such as ``1 device`` or ``2 devices``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def sentences(faults: Iterable[object], most: int = MAX_LISTED) -> str:
     """Return faults for a message: the first ones, and how many more there are."""
     known = [*map(str, faults)]

@@ -152,7 +152,7 @@ def test_a_graph_written_by_hand_from_nothing_is_taken(path, open_store):
 
 
 def test_another_version_from_version_control_is_taken_by_a_warm_reader(path, open_store):
-    """As ``git switch`` does: the file is another one, its journal is empty."""
+    """As ``git switch`` does: the file is another one."""
     warm = open_store()
     add(warm, "a", "b")
     branch = path.read_bytes()
@@ -210,7 +210,7 @@ def test_the_files_permissions_are_kept(path, open_store):
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-@pytest.mark.parametrize("kind", ["folder", "pipe", ".lock pipe", ".journal pipe"])
+@pytest.mark.parametrize("kind", ["folder", "pipe", ".lock pipe"])
 def test_what_is_no_regular_file_is_refused_without_hanging(path, open_store, kind):
     path.parent.mkdir()
     if kind == "folder":

@@ -1,6 +1,7 @@
 """Commands that a skill declares for its tools; the skill here is somebody else's."""
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -91,6 +92,26 @@ def test_an_unknown_command_is_refused_with_the_most_similar(skillpack):
     done = skillpack("tee")
     assert done.returncode == 2
     assert "did you mean 'tea'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("te", ["plain,tea"]),
+        ("tea --m", ["plain,--minutes", "plain,--milk"]),
+        ("tea ool", ["file,ool"]),
+        ("run tea.m", ["plain,tea.make_tea"]),
+        ("show t", ["plain,tea"]),
+    ],
+)
+@pytest.mark.usefixtures("skillpack")
+def test_a_shell_completes_commands_options_tools_skills_and_files(tmp_path, typed, offered):
+    words = f"skillpack {typed}"
+    variables = {"SKILLPACK_PATH": str(tmp_path / "skills"), "_SKILLPACK_COMPLETE": "bash_complete"}
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    command = [sys.executable, "-c", "from skillpack.__main__ import main; main()"]
+    done = subprocess.run(command, env={**os.environ, **variables, **asked}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == offered
 
 
 def test_the_own_pack_builds_by_a_command(tmp_path):

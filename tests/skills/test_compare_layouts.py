@@ -171,3 +171,7 @@ def test_an_empty_layout_has_no_size_and_two_processes_are_told(tmp_path, run_sc
     layout.write(str(sky))
     _, envelope = run_script(SCRIPT, "--before", before, "--after", sky)
     assert any("two processes" in text for text in envelope["data"]["warnings"])
+    _, envelope = run_script(SCRIPT, "--before", after, "--after", sky)
+    assert not any("two processes" in text for text in envelope["data"]["warnings"])
+    code, envelope = run_script(SCRIPT, "--before", after, "--after", after, "--output-path", tmp_path / "both.png")
+    assert (code, envelope["data"]["same_shapes"]) == (0, True)

@@ -92,6 +92,23 @@ def open_tools(loader: SkillLoader) -> Tools:
     return find_tools(loader.declaring)
 
 
+def complete_tools(context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
+    """Return the tools whose ids begin with what a user has typed in a shell."""
+    return [name for name in open_tools(_loader_of(context)).by_id if name.startswith(begun)]
+
+
+def complete_skills(context: click.Context, _param: click.Parameter, begun: str) -> list[str]:
+    """Return the skills whose names begin with what a user has typed in a shell."""
+    return [name for name in _loader_of(context).skills if name.startswith(begun)]
+
+
+def _loader_of(context: click.Context) -> SkillLoader:
+    from skillpack.skills.loader import SkillLoader
+    from skillpack.skills.roots import default_roots
+
+    return SkillLoader(default_roots(context.find_root().params.get("skills_dirs", ())))
+
+
 def json_argument(name: str, text: str) -> Any:
     """Return the JSON value of an option: JSON text, @FILE, or - for stdin.
 

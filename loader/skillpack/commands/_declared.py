@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from skillpack.commands import open_tools, pass_on, print_json
 from skillpack.skills.loader import SkillLoader
@@ -58,11 +59,29 @@ def _command(tool: ToolDeclaration, declared: Declared, tools: Tools) -> click.C
     def run(words: Words) -> None:
         sys.exit(_run(tool, declared, tools, words))
 
+    def files(_context: click.Context, _param: click.Parameter, begun: str) -> list[CompletionItem]:
+        return [CompletionItem(begun, type="file")]
+
     places = " ".join(shown_name(name) for name in declared.get("arguments", ()))
-    words = click.Argument(["words"], nargs=-1, type=click.UNPROCESSED, metavar=f"{places} [OPTIONS]".strip())
+    metavar = f"{places} [OPTIONS]".strip()
+    words = click.Argument(["words"], nargs=-1, type=click.UNPROCESSED, metavar=metavar, shell_complete=files)
     settings = {"ignore_unknown_options": True, "allow_interspersed_args": False}
     text = declared.get("help") or tool.description or tool.id
-    return click.Command(declared["name"], settings, run, [words], help=text, add_help_option=False)
+    made = _Command(declared["name"], settings, run, [words], help=text, add_help_option=False)
+    joined = _joined_schema([tool, *(step for step, _ in _further(declared, tools))])
+    given = declared.get("options", {}).values()
+    made.options = (*given, *(f"--{_dashed(name)}" for name in joined["properties"]), "--json", "--open", "--help")
+    return made
+
+
+class _Command(click.Command):
+    """A command whose ``options`` a shell completes; the tool's command line reads them."""
+
+    options: tuple[str, ...] = ()
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        """Return the options that begin with what a user has typed."""
+        return [CompletionItem(name) for name in self.options if name.startswith(incomplete)]
 
 
 def _run(tool: ToolDeclaration, declared: Declared, tools: Tools, words: Words) -> int:
@@ -93,7 +112,7 @@ def _run(tool: ToolDeclaration, declared: Declared, tools: Tools, words: Words) 
         for step, how in steps:
             before = results.get(how.get("after", ""))
             if missing := [name for name in how.get("needs", ()) if name not in params]:
-                left_out[step.id] = " and ".join(options.get(name, f"--{name.replace('_', '-')}") for name in missing)
+                left_out[step.id] = " and ".join(options.get(name, f"--{_dashed(name)}") for name in missing)
             if missing or (before and before.exit_code):
                 continue
             own = step.input_schema.get("properties", {})
@@ -109,6 +128,10 @@ def _run(tool: ToolDeclaration, declared: Declared, tools: Tools, words: Words) 
     else:
         _tell(results, steps, left_out, opened="--open" in words)
     return max(result.exit_code for result in results.values())
+
+
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def _further(declared: Declared, tools: Tools) -> Iterator[tuple[ToolDeclaration, Declared]]:

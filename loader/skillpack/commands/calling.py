@@ -11,6 +11,7 @@ from skillpack.commands import (
     EXIT_FINDINGS,
     JSON,
     SKILLS_DIR,
+    complete_tools,
     fail,
     json_argument,
     open_loader,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.command("tools")
 @SKILLS_DIR
-@click.argument("tool", required=False)
+@click.argument("tool", required=False, shell_complete=complete_tools)
 @JSON
 def tools_command(skills_dirs: tuple[str, ...], tool: str | None, as_json: bool) -> None:
     """List tools with versions and toolsets, or print the registry entry of TOOL (or TOOL@VERSION) with its schemas.
@@ -112,7 +113,7 @@ def intent_command(
 
 @click.command("run")
 @SKILLS_DIR
-@click.argument("tool")
+@click.argument("tool", shell_complete=complete_tools)
 @click.option("--params", default="{}", metavar="JSON|@FILE|-", help="Parameters; - reads them from stdin.")
 @click.option("--context", metavar="JSON|@FILE", help="user_profile, session_context, memory_summary, content_context.")
 @click.option("--timeout", type=float, metavar="S", help="Seconds until the tool is killed. [default: 300]")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillpack.commands import JSON, SKILLS_DIR, chosen_skills, open_loader, print_json
+from skillpack.commands import JSON, SKILLS_DIR, chosen_skills, complete_skills, open_loader, print_json
 
 if TYPE_CHECKING:
     from skillpack.copies.installation import HostFolder, Outcome
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("export")
 @SKILLS_DIR
-@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=complete_skills)
 @click.option("--all", "everything", is_flag=True, help="Export every skill.")
 @click.option("--to", "folder", required=True, metavar="DIR", help="Folder in which to write; created if absent.")
 @click.option("--archive", is_flag=True, help="Write archives NAME.skill instead of folders.")
@@ -71,7 +71,7 @@ def _shown(copy: SkillCopy, path: Path) -> dict[str, Any]:
 
 
 @click.command("install")
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, shell_complete=complete_skills)
 @click.option("--all", "everything", is_flag=True, help="All skills of this pack; with --remove: all installed ones.")
 @click.option(
     "--host",

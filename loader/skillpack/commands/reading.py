@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillpack.commands import JSON, SKILLS_DIR, exit_unless, named_roots, open_loader, open_tools, print_json
+from skillpack.commands import (
+    JSON,
+    SKILLS_DIR,
+    complete_skills,
+    exit_unless,
+    named_roots,
+    open_loader,
+    open_tools,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from skillpack.registry.declaration import Tools
@@ -51,7 +60,7 @@ def _summary(loader: SkillLoader, tools: Tools, name: str) -> dict[str, Any]:
 
 @click.command("show")
 @SKILLS_DIR
-@click.argument("name")
+@click.argument("name", shell_complete=complete_skills)
 @click.option("--section", metavar="HEADING", help="Print only this section.")
 @click.option("--wrap", is_flag=True, help="Wrap the text in <skill_content>, with the sizes of the resources.")
 @JSON
@@ -67,7 +76,7 @@ def show_command(skills_dirs: tuple[str, ...], name: str, section: str | None, w
 
 @click.command("read")
 @SKILLS_DIR
-@click.argument("name")
+@click.argument("name", shell_complete=complete_skills)
 @click.argument("path")
 @click.option(
     "--max-bytes", type=click.IntRange(min=0), metavar="N", help="Maximum size of the file. [default: 1048576]"

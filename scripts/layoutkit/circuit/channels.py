@@ -196,6 +196,15 @@ class Channels:
         ends = self._ends_of(device)
         return ends in self._both_types and not any(net in self.supplies for net in ends)
 
+    def select(self, one: Device, other: Device) -> bool:
+        """Whether two transistors are halves of transmission gates, of which either is on, to a net without current."""
+        companions = [
+            each for each in self.channel_ends(one.terminals["d"]) if self._ends_of(each) == self._ends_of(one)
+        ]
+        beside = {each.terminals["g"] for each in companions if each.type != one.type}
+        shared = self._ends_of(one) & self._ends_of(other) if other.terminals["g"] in beside else ()
+        return any(not self.others.get(net) and all(map(self.passes, self.channel_ends(net))) for net in shared)
+
     def is_logic(self, net: str) -> bool:
         """Whether a net carries a logic signal: the output of a complementary gate, or an input of one from outside.
 
@@ -237,9 +246,12 @@ class Channels:
         return all(sides) and any(all(self.is_logic(d.terminals["g"]) for d in side) for side in sides)
 
     def _is_switched_inverter(self, net: str, more: set[str]) -> bool:
-        """Whether an inverter drives a net, and ``more``, gates that switch its supplies, carry no bias."""
+        """Whether an inverter drives a net, and ``more``, gates that switch its supplies, carry no bias.
+
+        Where the output itself is one of these gates on both sides, it is the bias: the amplifier biases itself.
+        """
         drivers = self.channel_ends(net)
-        if len(drivers) != 2 or {d.type for d in drivers} != {"nmos", "pmos"}:
+        if not more or len(drivers) != 2 or {d.type for d in drivers} != {"nmos", "pmos"}:
             return False
         if len({d.terminals["g"] for d in drivers}) > 1 or drivers[0].terminals["g"] == net:
             return False

@@ -25,6 +25,7 @@ MOST_ON_A_SOURCE = 8
 """A source net with more alike transistors than this has no input pair."""
 _POLARITY = str.maketrans({"n": "p", "m": "p", "-": "+", "2": "1", "b": "a", "r": "l"})
 _TRANSISTORS = ("nmos", "pmos")
+_BIPOLARS = ("npn", "pnp")
 _NO_DIRECT_CURRENT = frozenset({"capacitor", "mos_capacitor"})
 
 
@@ -37,6 +38,7 @@ class Seed(NamedTuple):
         sure: Whether they are a pair in any case, as an input pair is; else they are one if all around them agrees.
         alone: Whether no other pair competes; else it is one if each element on its nets has an image.
         amplifies: Whether they are a differential pair or two source followers.
+        last: Whether the axes of all other pairs in any case go before theirs.
     """
 
     one: str
@@ -44,6 +46,7 @@ class Seed(NamedTuple):
     sure: bool
     alone: bool = True
     amplifies: bool = False
+    last: bool = False
 
 
 def seeds_of(graph: SymmetryGraph) -> Iterator[Seed]:
@@ -53,6 +56,10 @@ def seeds_of(graph: SymmetryGraph) -> Iterator[Seed]:
     yield from search.joined_at_sources()
     yield from search.with_resistors()
     yield from search.cross_coupled()
+    yield from search.crossed_through_passives()
+    yield from search.on_one_emitter()
+    yield from search.in_a_loop_of_mirrors()
+    yield from search.unequal()
     yield from search.on_equal_legs()
     yield from search.switched_together()
     yield from search.alike()
@@ -83,14 +90,39 @@ class Candidates:
                     yield Seed(one.name, other.name, sure=True, alone=len(members) == 2, amplifies=True)
 
     def only_two_above_a_tail(self) -> Iterator[tuple[Element, Element]]:
-        """Yield the only two transistors of one model and length above one tail, which may differ in width."""
+        """Yield the only two transistors of one length above one tail, which may differ in width or in model."""
         alike: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
         for (source, key, body), members in self._by_source.items():
-            sizes = dict(key[3])
-            alike[source, key[:3], sizes.get("l"), body] += members
+            alike[source, key[:2], dict(key[3]).get("l"), body] += members
         for (source, *_), members in alike.items():
-            if len(members) == 2 and _faces(*members) and self._has_tail(source, members):
+            one_form = len({each.key[2] for each in members}) == 1 or len({each.key[3:] for each in members}) == 1
+            if len(members) == 2 and one_form and _faces(*members) and self._has_tail(source, members):
                 yield members[0], members[1]
+
+    def unequal(self) -> Iterator[Seed]:
+        """Yield those above one tail that differ in width or in model: what follows them may be images."""
+        for one, other in self.only_two_above_a_tail():
+            if one.key != other.key:
+                yield Seed(one.name, other.name, sure=True, amplifies=True)
+
+    def in_a_loop_of_mirrors(self) -> Iterator[Seed]:
+        """Yield diode and output of a mirror whose currents another equal mirror of the other type returns."""
+        by_ends: dict[tuple[str, str, str], list[Element]] = defaultdict(list)
+        for element in self._graph.elements:
+            drain, gate = element.on("d"), element.on("g")
+            if drain and not {drain, gate} & self._rails:
+                by_ends[element.key[1], drain, gate].append(element)
+        for (kind, drain, gate), diodes in by_ends.items():
+            if kind != "nmos" or drain != gate or len(diodes) != 1:
+                continue
+            for index, role in self._graph.on_net[gate]:
+                output = self._graph.elements[index]
+                far = output.on("d")
+                if role != "g" or not _alike(diodes[0], output) or far == gate:
+                    continue
+                sides = [by_ends.get(("pmos", net, far), []) for net in (gate, far)]
+                if all(len(side) == 1 for side in sides) and _alike(sides[0][0], sides[1][0]):
+                    yield Seed(diodes[0].name, output.name, sure=True)
 
     def _inverts(self, element: Element) -> bool:
         """Whether a transistor of the other type has the same gate and drain."""
@@ -99,6 +131,8 @@ class Candidates:
 
     def _has_tail(self, source: str, members: Sequence[Element]) -> bool:
         own = {member.name for member in members}
+        if self._is_bias(source):
+            return False  # the transistors pass a current on to the reference of a mirror
         for index, role in self._graph.on_net[source]:
             element = self._graph.elements[index]
             if element.name in own or role == "g":
@@ -108,6 +142,12 @@ class Candidates:
             if role.startswith("port ") or element.key[1] == "inductor":
                 return True
         return source in self._graph.ports
+
+    def _is_bias(self, net: str) -> bool:
+        """Whether a diode and gates of other transistors of its type are on a net."""
+        on_net = [(self._graph.elements[index], role) for index, role in self._graph.on_net[net]]
+        diodes = {each.key[1] for each, role in on_net if role == "d" and each.is_diode}
+        return any(role == "g" and each.key[1] in diodes and not each.is_diode for each, role in on_net)
 
     @staticmethod
     def _kind(element: Element) -> str:
@@ -209,6 +249,29 @@ class Candidates:
             crossed = crossed and (members[0].on("s") in self._rails) == (others[0].on("s") in self._rails)
             if crossed and self._driven_beside(drain, gate) == self._driven_beside(gate, drain):
                 yield Seed(members[0].name, others[0].name, sure=True)
+
+    def crossed_through_passives(self) -> Iterator[Seed]:
+        """Yield transistors of which a passive device joins the gate or base of each to the drain of the other."""
+        by_nets: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
+        for element in self._graph.elements:
+            drain = element.on("d") or element.on("c")
+            for far in self._graph.past_passives(element.on("g") or element.on("b")) if drain else ():
+                if drain != far and not {drain, far} & self._rails:
+                    by_nets[element.key, element.body, drain, far].append(element)
+        for (key, body, drain, far), members in by_nets.items():
+            others = by_nets.get((key, body, far, drain), [])
+            if len(members) == len(others) == 1 and drain < far:
+                yield Seed(members[0].name, others[0].name, sure=True, last=True)
+
+    def on_one_emitter(self) -> Iterator[Seed]:
+        """Yield the only two equal bipolar transistors on one emitter net with separate bases and collectors."""
+        by_emitter: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
+        for element in self._graph.elements:
+            if element.key[1] in _BIPOLARS and element.on("e") not in self._rails:
+                by_emitter[element.on("e"), element.key].append(element)
+        for members in by_emitter.values():
+            if len(members) == 2 and all(len({each.on(role) for each in members}) == 2 for role in "bc"):
+                yield Seed(members[0].name, members[1].name, sure=True, amplifies=True)
 
     def _driven_beside(self, net: str, other: str) -> bool:
         """Whether ``net`` hangs on the channel of a transistor that is not driven by ``other``.

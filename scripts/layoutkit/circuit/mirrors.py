@@ -230,12 +230,12 @@ class Mirrors:
 
         Through these no current flows, whether they switch or filter.
         """
-        gate = family.gate
+        gate, own = family.gate, {each.terminals["d"] for each in family.members if len(family.members) == 1}
         joined: dict[str, list[str]] = defaultdict(list)
         for closer in self._channels.channel_ends(gate):
             passed, far = self._channels.path_from(closer, gate)
-            if far == gate:
-                continue  # a loop of channels on one net
+            if far == gate or far in own:
+                continue  # a loop of channels on one net; a switch that makes the output a diode instead
             if far not in self._supplies:
                 joined[far] += passed
             elif not self._channels.is_switch(closer, by_port=True):

@@ -262,14 +262,12 @@ def _model(device: Device, spec: DeviceSpec | PassiveSpec, model: str | None = N
 
 
 def _quantity(device: Device, quantity: str, lengths: str) -> str:
-    """Return one of ``netlist_forms.QUANTITIES`` of a device that states w and l, as text; nothing for no quantity."""
-    if not quantity:
-        return ""
+    """Return one of ``netlist_forms.QUANTITIES`` of a device that states w and l, as text."""
     if quantity in INTEGER_PARAMS:
         return str(int(device.params.get(quantity, 1)))
     if quantity in AREAS:
         return _area(device.params[quantity], lengths)
-    if quantity in ("w", "l", "wfeed", *MEASURED):
+    if quantity in ("w", "l", *MEASURED):
         return _length(device.params[quantity], lengths)
     width, length = (Decimal(repr(float(device.params[name]))).scaleb(6) for name in ("w", "l"))
     if quantity == "finger_w":

@@ -19,7 +19,8 @@ from layoutkit.circuit.passive_map import shared_nets
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import structural_supplies
-from layoutkit.circuit.symmetry import decouples, is_tied, off_end
+from layoutkit.circuit.symmetry import DUMMY_PAIR, decouples, is_tied, off_end
+from layoutkit.circuit.symmetry_graph import same_size
 from layoutkit.errors import listed
 
 if TYPE_CHECKING:
@@ -67,8 +68,10 @@ def _symmetry(circuit: Circuit, in_arrays: AbstractSet[str]) -> tuple[SymmetryGr
     for structure in find_roles(circuit).symmetry:
         pairs, words, on_the_right = [], [], set[str]()
         for kind, *pair in structure.pairs:
-            if in_arrays & {*pair} or _in_parallel(circuit, *pair):
+            if in_arrays & {*pair} or _in_parallel(circuit, *pair) or kind == DUMMY_PAIR:
                 continue
+            if not same_size(*map(circuit.device, pair)):
+                continue  # two models
             one, other = (owner.get(name, name) for name in pair)
             turned = one != other and one in on_the_right  # what shares a module with others lies on their side
             left, right = reversed(pair) if turned else pair

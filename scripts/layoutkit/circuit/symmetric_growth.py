@@ -222,10 +222,11 @@ class Growth:
         """Return how two elements face each other; None if they cannot be images.
 
         The ``first`` pair may have the gate of one on its own drain, as the input pair of a buffer has, or on a net
-        that has another image in another structure: channels count.
+        that has another image in another structure: channels count. It may differ in width or model, too.
         """
         one, other = self._graph.elements[a], self._graph.elements[b]
-        if one.key != other.key or bool(one.body) != bool(other.body):
+        alike = one.key[:2] == other.key[:2] if first else one.key == other.key
+        if not alike or bool(one.body) != bool(other.body):
             return None
         if one.body and self._agree(one.body, other.body) is None:
             return None

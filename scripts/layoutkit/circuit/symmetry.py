@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from layoutkit.circuit.canonical import canonical_order
 from layoutkit.circuit.input_pairs import Candidates, seeds_of
 from layoutkit.circuit.symmetric_growth import Growth
-from layoutkit.circuit.symmetry_graph import SymmetryGraph
+from layoutkit.circuit.symmetry_graph import SymmetryGraph, drawing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from layoutkit.circuit.input_pairs import Seed
     from layoutkit.circuit.supplies import Supplies
 
+DUMMY_PAIR = "dummy_pair"
+"""Kind of two equal transistors that are off for good, on two nets that are images: they lie with what they guard."""
 MOST_WORK = 50
 """How often each element is looked at before mere candidates are left out: a circuit of many equal parts has many."""
 
@@ -104,17 +108,24 @@ class _Search:
             seen.update((min(pair), max(pair)) for pair in growth.pairs)
         tried += self._clear_ones(rivals, {self.graph.elements[growth.pairs[0][0]].on("s") for _, growth in tried})
         whole = self._wholes(tried)
-        tried.sort(key=lambda each: (not each[0].sure and each[1] not in whole, -each[1].score))
+        tried.sort(key=lambda each: (not each[0].sure and each[1] not in whole, each[0].last, -each[1].score))
         for seed, growth in tried:
-            found = growth
             if self._clashes(growth):
-                found = Growth(self.graph, self._amplifying, self._taken, self._images, exact=not seed.sure)
-                if not found.grow(seed.one, seed.other) or not _holds(seed, found):
-                    continue
-            self._accept(found)
+                self._add_beside(seed)
+            else:
+                self._accept(growth)
+        for seed in sure:  # those in structures that were cut, which another one of equal cells may have
+            if not {self.graph.number[name] for name in (seed.one, seed.other)} & self._taken.keys():
+                self._add_beside(seed)
         for growth in self._accepted:
             growth.centre(self._taken)
             self._take(growth)
+
+    def _add_beside(self, seed: Seed) -> None:
+        """Add what follows from a pair beside the structures that are known."""
+        found = Growth(self.graph, self._amplifying, self._taken, self._images, exact=not seed.sure)
+        if found.grow(seed.one, seed.other) and _holds(seed, found):
+            self._accept(found)
 
     def _wholes(self, tried: Sequence[tuple[Seed, Growth]]) -> list[Growth]:
         """Return the structures of mere candidates each half of which holds several sure ones, each with its own axis.
@@ -179,7 +190,7 @@ class _Search:
             images = [
                 _turned(pair, side)
                 for a, b in growth.pairs
-                if names[a] in order
+                if names[a] in order and self._same_form(a, b)
                 for pair in zip(self.graph.members[names[a]], self.graph.members[names[b]], strict=True)
             ]
             rows = [
@@ -188,11 +199,32 @@ class _Search:
                 if names[index] in order
             ]
             images += [pair for row in rows for pair in row if len(pair) == 2]
+            images += [_turned(pair, side) for nets in growth.net_pairs for pair in self._dummies_on(*nets)]
             pairs = tuple((self._kind(self._circuit.device(a), self._circuit.device(b)), a, b) for a, b in images)
             centred = tuple(pair[0] for row in rows for pair in row if len(pair) == 1)
             nets = tuple(_turned(pair, side) for pair in growth.from_inputs())
             found.append(SymmetricStructure(pairs, centred, nets, growth.unmatched))
         return tuple(found)
+
+    @cached_property
+    def _dummies(self) -> dict[str, dict[object, list[str]]]:
+        """Net to the transistors that are off for good and have one end on it, by what they are drawn as."""
+        found: dict[str, dict[object, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for device in map(self._circuit.device, canonical_order(self._circuit).devices):
+            net = off_end(device)
+            if net is not None:
+                found[net][drawing(device), device.terminals["b"]].append(device.id)
+        return found
+
+    def _dummies_on(self, left: str, right: str) -> Iterator[tuple[str, str]]:
+        """Yield the pairs of equal dummies on two nets."""
+        for drawn, names in self._dummies.get(left, {}).items():
+            yield from zip(names, self._dummies.get(right, {}).get(drawn, ()), strict=False)
+
+    def _same_form(self, one: int, other: int) -> bool:
+        """Whether two elements agree in all but their model; an input pair may have two widths."""
+        keys = [self.graph.elements[index].key for index in (one, other)]
+        return keys[0][3:] == keys[1][3:]
 
     def _about_middle(self, row: Sequence[str]) -> Iterator[tuple[str, ...]]:
         """Yield the pairs of parallel units on the axis about their middle, the outer ones first; the middle one alone.
@@ -216,6 +248,8 @@ class _Search:
         """Return the type of the module that two devices are which are images of each other."""
         if not one.is_mos:
             return f"{one.type}_pair"
+        if off_end(one) is not None:
+            return DUMMY_PAIR
         a, b = one.terminals, other.terminals
         if a["d"] == a["s"]:
             return "symmetric_pair"
@@ -225,7 +259,7 @@ class _Search:
             if a["s"] == b["s"] or a["d"] == b["d"]:
                 return "load_pair"
             return "switch_pair" if self.graph.is_clock(a["g"]) else "cascode_pair"
-        if a["d"] == b["g"] and b["d"] == a["g"]:
+        if all(x["g"] == y["d"] or x["g"] in self.graph.past_passives(y["d"]) for x, y in ((a, b), (b, a))):
             return "cross_coupled_pair"
         if a["d"] == a["g"] and b["d"] == b["g"]:
             return "load_pair"

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 ROUNDS = 8
 """Rounds of colour refinement: how many steps away what is around two elements is compared."""
 BOTH_WAYS = "both ways"
+_PASSIVES = ("resistor", "capacitor")
+_MOST_PASSIVES = 4
 CONTROLS = frozenset({"g", "b"})
 """Roles of the terminals that control a current: gates and bases."""
 
@@ -163,6 +165,11 @@ class SymmetryGraph:
             return stored or not self._conducts(source, index)
         beyond = any(other != index for other in self._leading(drain))
         return not self._conducts(source, index) or not (beyond or drain in self.ports or drain in self.supplies)
+
+    def past_passives(self, net: str) -> set[str]:
+        """Return the nets to which one resistor or capacitor leads from a net with few of these on it."""
+        passive = [index for index, role in self.on_net.get(net, ()) if self.elements[index].key[1] in _PASSIVES]
+        return {self._far(index, net) for index in passive} - {net} if len(passive) <= _MOST_PASSIVES else set()
 
     def is_capacitor(self, index: int) -> bool:
         """Whether an element is a capacitor, also one of a transistor with drain and source on one net."""

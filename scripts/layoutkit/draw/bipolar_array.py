@@ -230,18 +230,10 @@ class ArrayDrawing:
     def _described(
         self, layout: kdb.Layout, rails: Sequence[tuple[str, Area]], units: Sequence[tuple[str, str, Area]]
     ) -> Module:
-        import klayout.db as kdb
-
-        extent = self.sketch.extent()
-        dx, dy = -extent.left, -extent.bottom
         cell = fresh_cell(layout, self.spec.name)
-        self.sketch.write(cell, self.tech, dx, dy)
-
-        def moved(area: Area) -> kdb.Box:
-            return kdb.Box(area.left + dx, area.bottom + dy, area.right + dx, area.top + dy)
-
+        moved = self.sketch.write_at_origin(cell, self.tech)
         ordered = sorted(rails, key=lambda pin: (pin[1].bottom, pin[1].left, pin[0]))
-        real = [(device, unit, emitter) for device, unit, emitter in units if device]
+        real = [(device, unit, moved(emitter)) for device, unit, emitter in units if device]
         return Module(
             name=self.spec.name,
             cell=cell,
@@ -249,11 +241,11 @@ class ArrayDrawing:
             pins=tuple(Pin(net, self.tech.conductors[1].name, moved(area)) for net, area in ordered),
             devices=tuple(device.id for device in self.spec.devices),
             instances=tuple(
-                Instance(unit, device, (box.left + box.right) / 2 + dx, (box.bottom + box.top) / 2 + dy, "R0")
+                Instance(unit, device, (box.left + box.right) / 2, (box.bottom + box.top) / 2, "R0")
                 for device, unit, box in real
             ),
             symmetry_axis_x=None,
-            bbox=moved(extent),
+            bbox=moved(self.sketch.extent()),
             gates=tuple(Gate(device, unit, moved(emitter)) for device, unit, emitter in units),
             warnings=tuple(text for device in self.spec.devices for text in device.warnings),
             keepouts=tuple(Keepout(name, moved(area)) for name, area in self.wires.keepouts())

@@ -318,16 +318,9 @@ class _Array:
     def _described(
         self, layout: kdb.Layout, plates: Sequence[tuple[Unit, Area]], pins: Sequence[tuple[str, Area]]
     ) -> Module:
-        import klayout.db as kdb
-
         spec, extent = self.spec, self.sketch.extent()
-        dx, dy = -extent.left, -extent.bottom
         cell = fresh_cell(layout, spec.name)
-        self.sketch.write(cell, self.tech, dx, dy)
-
-        def moved(area: Area) -> kdb.Box:
-            return kdb.Box(area.left + dx, area.bottom + dy, area.right + dx, area.top + dy)
-
+        moved = self.sketch.write_at_origin(cell, self.tech)
         count = dict.fromkeys(("", *spec.devices), 0)
         instances, gates = [], []
         for unit, plate in plates:

@@ -239,7 +239,7 @@ class _Drawing:
 
         if layer is None:
             return kdb.Region()
-        return kdb.Region(self.module.cell.begin_shapes_rec(self.tech.layer(self.module.layout, layer))).merged()
+        return self.tech.region(self.module.cell, layer).merged()
 
     def _bbox(self, layer: str | None) -> Area | None:
         return _area(self._region(layer).bbox())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -153,6 +153,10 @@ class Module:
     figures: Figures | None = None
     dummies: tuple[DrawnDummy, ...] = field(default=())
     excess: float = 0.0
+
+    def in_layout(self, layout: kdb.Layout) -> Module:
+        """Return the module as ``layout`` holds it, which has a cell of the same name."""
+        return replace(self, cell=layout.cell(self.cell.name), layout=layout)
 
     def pins_of(self, net: str) -> tuple[Pin, ...]:
         """Return the pins of ``net``, bottom pin first."""

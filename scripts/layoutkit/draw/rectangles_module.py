@@ -51,17 +51,10 @@ def rectangles_module(
     layout: kdb.Layout, tech: Technology, name: str, sketch: Sketch, drawn: DrawnRectangles
 ) -> Module:
     """Return the module of ``drawn``, in the cell ``name`` of ``layout`` with its lower left corner at (0, 0)."""
-    import klayout.db as kdb
-
     _draw_texts(tech, sketch, drawn)
-    device, extent = drawn.device, sketch.extent()
-    dx, dy = -extent.left, -extent.bottom
+    device = drawn.device
     cell = fresh_cell(layout, name)
-    sketch.write(cell, tech, dx, dy)
-
-    def moved(area: Area) -> kdb.Box:
-        return kdb.Box(area.left + dx, area.bottom + dy, area.right + dx, area.top + dy)
-
+    moved = sketch.write_at_origin(cell, tech)
     boxes = {unit: moved(area) for unit, area in zip(drawn.units, drawn.areas, strict=True)}
     pins = sorted(drawn.pins, key=lambda pin: (pin[1].bottom, pin[1].left, pin[0]))
     return Module(
@@ -75,7 +68,7 @@ def rectangles_module(
             for (owner, unit), box in boxes.items()
         ),
         symmetry_axis_x=None,
-        bbox=moved(extent),
+        bbox=moved(sketch.extent()),
         gates=tuple(Gate(owner, unit, box) for (owner, unit), box in boxes.items()),
         warnings=device.warnings,
     )

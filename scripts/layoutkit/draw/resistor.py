@@ -1,4 +1,4 @@
-"""Poly resistors: equal bars side by side, in series and parallel, of one resistor or of several that match.
+"""Resistors: equal bars side by side, in series and parallel, of one resistor or of several that match.
 
 ::
 
@@ -12,13 +12,15 @@
         +-link-+     +-link-+
     ============================ tap ring of the substrate, or of a well of their own, which is the bulk
 
-Dummies are bars at the ends whose heads run on to the ring.
+Dummies are bars at the ends whose heads run on to the ring. Resistors of metal have neither: ``metal_resistor``.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from layoutkit.draw.metal_resistor import MetalPlan
 from layoutkit.draw.module import DrawnDummy, Gate, Instance, Module, Pin
 from layoutkit.draw.resistor_bank import BankPlan, ResistorSpec
 from layoutkit.draw.ring import TapRing, draw_tap_ring, module_covers, ring_sizes
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.draw.resistor_bank import Bar
-    from layoutkit.technology import Technology
+    from layoutkit.technology import Conductor, Technology
 
 __all__ = ["ResistorSpec", "draw_resistors"]
 
@@ -43,13 +45,15 @@ def draw_resistors(layout: kdb.Layout, tech: Technology, spec: ResistorSpec) -> 
         TechnologyError: If the process lacks a dimension.
     """
     _check(tech, spec)
-    return _Drawing(BankPlan(tech, spec)).module(layout)
+    if spec.resistors[0].spec.conductor:
+        return _MetalDrawing(MetalPlan(tech, replace(spec, ring=False))).module(layout)
+    return _BankDrawing(BankPlan(tech, spec)).module(layout)
 
 
 def _check(tech: Technology, spec: ResistorSpec) -> None:
     if not spec.resistors:
         raise GeometryError(f"module {spec.name} needs at least one resistor")
-    if spec.dummies and not spec.ring:
+    if spec.dummies and not (spec.ring or spec.resistors[0].spec.conductor):
         raise GeometryError("dummy bars are tied to the substrate ring; draw it, or leave out the dummies")
     if not spec.ring and spec.resistors[0].spec.diffusion_of is not None:
         raise GeometryError(f"{spec.resistors[0].spec.name} lies between taps of its substrate or well; draw the ring")
@@ -65,14 +69,80 @@ def _check(tech: Technology, spec: ResistorSpec) -> None:
 
 
 class _Drawing:
-    def __init__(self, plan: BankPlan) -> None:
-        self.plan = plan
-        self.tech = plan.tech
-        self.spec = plan.spec
-        self.sizes = plan.sizes
-        self.flavour = plan.flavour
+    """What resistors of any material have in common: their sketch, pins on ``rail``, and module."""
+
+    def __init__(self, plan: BankPlan | MetalPlan, rail: Conductor) -> None:
+        self.tech, self.spec, self.flavour = plan.tech, plan.spec, plan.flavour
+        self.bars, self.width, self.length = plan.bars, plan.sizes.width, plan.sizes.length
+        self.rail = rail
         self.sketch = Sketch()
         self.pins: list[tuple[str, Area]] = []
+
+    def _draw_texts(self) -> None:
+        rail = self.rail
+        for net, area in self.pins:
+            if rail.pin_layer:
+                self.sketch.box(rail.pin_layer, area)
+            if self.spec.labels:
+                x, y = (area.left + area.right) // 2, (area.bottom + area.top) // 2
+                self.sketch.text(rail.label_layer, net, x, y)
+        layer = self.tech.role("device_text")
+        for bar in self.bars:
+            name = bar.resistor.id if bar.resistor else bar.unit
+            if layer and name:
+                self.sketch.text(layer, name, bar.left + self.width // 2, self.length // 2)
+
+    def _described(self, layout: kdb.Layout) -> Module:
+        extent = self.sketch.extent()
+        cell = fresh_cell(layout, self.spec.name)
+        moved = self.sketch.write_at_origin(cell, self.tech)
+        gates, instances = [], []
+        for bar in self.bars:
+            box = moved(Area(bar.left, 0, bar.left + self.width, self.length))
+            gates.append(Gate(bar.resistor.id if bar.resistor else bar.unit, bar.unit, box))
+            if bar.resistor:
+                centre = ((box.left + box.right) / 2, (box.bottom + box.top) / 2)
+                instances.append(Instance(bar.unit, bar.resistor.id, *centre, "R0"))
+        pins = sorted(self.pins, key=lambda pin: (pin[1].bottom, pin[1].left, pin[0]))
+        symmetric = self.sketch.is_mirror_image_of_itself() and (extent.left + extent.right) % (2 * self.tech.grid) == 0
+        return Module(
+            name=self.spec.name,
+            cell=cell,
+            layout=layout,
+            pins=tuple(Pin(net, self.rail.name, moved(area)) for net, area in pins),
+            devices=(*(resistor.id for resistor in self.spec.resistors), *(name for name, _ in self.spec.guards)),
+            instances=tuple(instances),
+            symmetry_axis_x=(extent.right - extent.left) // 2 if symmetric else None,
+            bbox=moved(extent),
+            gates=tuple(gates),
+            mirrored_in_y=self.sketch.is_mirror_image_of_itself(upside_down=True),
+            joined=False,
+            warnings=tuple(warning for resistor in self.spec.resistors for warning in resistor.warnings),
+            dummies=self._dummies(),
+        )
+
+    def _dummies(self) -> tuple[DrawnDummy, ...]:
+        """Return the bars that the netlist lacks."""
+        net, count = self.spec.bulk_net, sum(not (bar.resistor or bar.unit) for bar in self.bars)
+        bar = DrawnDummy(self.flavour.name, net, net, net, net, self.width, self.length, count)
+        return (bar,) if count else ()
+
+
+class _MetalDrawing(_Drawing):
+    def __init__(self, plan: MetalPlan) -> None:
+        super().__init__(plan, plan.wired)
+        self.plan = plan
+
+    def module(self, layout: kdb.Layout) -> Module:
+        self.pins = self.plan.draw(self.sketch)
+        self._draw_texts()
+        return self._described(layout)
+
+
+class _BankDrawing(_Drawing):
+    def __init__(self, plan: BankPlan) -> None:
+        super().__init__(plan, plan.tech.conductors[1])
+        self.plan, self.sizes = plan, plan.sizes
 
     def module(self, layout: kdb.Layout) -> Module:
         for bar in self.plan.bars:
@@ -174,61 +244,3 @@ class _Drawing:
             sketch.box(tech.conductors[0].layer, Area(left, ends[0], right, ends[1]))
             for x in self.plan.cuts(bar):
                 sketch.box(tech.cuts[0].layer, Area(x, cut_low, x + sizes.cut, cut_low + sizes.cut))
-
-    # ---- the description
-
-    def _draw_texts(self) -> None:
-        rail = self.tech.conductors[1]
-        for net, area in self.pins:
-            if rail.pin_layer:
-                self.sketch.box(rail.pin_layer, area)
-            if self.spec.labels:
-                x, y = (area.left + area.right) // 2, (area.bottom + area.top) // 2
-                self.sketch.text(rail.label_layer, net, x, y)
-        layer = self.tech.role("device_text")
-        for bar in self.plan.bars:
-            name = bar.resistor.id if bar.resistor else bar.unit
-            if layer and name:
-                self.sketch.text(layer, name, bar.left + self.sizes.width // 2, self.sizes.length // 2)
-
-    def _described(self, layout: kdb.Layout) -> Module:
-        import klayout.db as kdb
-
-        extent, sizes = self.sketch.extent(), self.sizes
-        dx, dy = -extent.left, -extent.bottom
-        cell = fresh_cell(layout, self.spec.name)
-        self.sketch.write(cell, self.tech, dx, dy)
-
-        def moved(area: Area) -> kdb.Box:
-            return kdb.Box(area.left + dx, area.bottom + dy, area.right + dx, area.top + dy)
-
-        gates, instances = [], []
-        for bar in self.plan.bars:
-            box = moved(Area(bar.left, 0, bar.left + sizes.width, sizes.length))
-            gates.append(Gate(bar.resistor.id if bar.resistor else bar.unit, bar.unit, box))
-            if bar.resistor:
-                centre = ((box.left + box.right) / 2, (box.bottom + box.top) / 2)
-                instances.append(Instance(bar.unit, bar.resistor.id, *centre, "R0"))
-        pins = sorted(self.pins, key=lambda pin: (pin[1].bottom, pin[1].left, pin[0]))
-        symmetric = self.sketch.is_mirror_image_of_itself() and (extent.left + extent.right) % (2 * self.tech.grid) == 0
-        return Module(
-            name=self.spec.name,
-            cell=cell,
-            layout=layout,
-            pins=tuple(Pin(net, self.tech.conductors[1].name, moved(area)) for net, area in pins),
-            devices=(*(resistor.id for resistor in self.spec.resistors), *(name for name, _ in self.spec.guards)),
-            instances=tuple(instances),
-            symmetry_axis_x=(extent.right - extent.left) // 2 if symmetric else None,
-            bbox=moved(extent),
-            gates=tuple(gates),
-            mirrored_in_y=self.sketch.is_mirror_image_of_itself(upside_down=True),
-            joined=False,
-            warnings=tuple(warning for resistor in self.spec.resistors for warning in resistor.warnings),
-            dummies=self._dummies(),
-        )
-
-    def _dummies(self) -> tuple[DrawnDummy, ...]:
-        """Return the bars that the netlist lacks."""
-        net, count = self.spec.bulk_net, sum(not (bar.resistor or bar.unit) for bar in self.plan.bars)
-        bar = DrawnDummy(self.flavour.name, net, net, net, net, self.sizes.width, self.sizes.length, count)
-        return (bar,) if count else ()

@@ -166,7 +166,7 @@ class BankPlan:
             resistor, number = by_id[device], count[device]
             count[device] += 1
             string, place = divmod(number, resistor.segments)
-            before, after = (_node(resistor, string, place + step) for step in (0, 1))
+            before, after = (node(resistor, string, place + step) for step in (0, 1))
             turned = place if place_in_string is None else place_in_string
             low, high = (after, before) if turned % 2 else (before, after)
             bars.append(Bar(len(bars) * pitch, resistor, f"{device}_{number + 1}", low, high))
@@ -338,7 +338,7 @@ def _material(tech: Technology, flavour: PassiveSpec) -> str:
     return "poly" if tech.resolve(flavour.parts["body"]) == tech.role("poly") else "active"
 
 
-def _node(resistor: Resistor, string: int, place: int) -> str:
+def node(resistor: Resistor, string: int, place: int) -> str:
     """Return the net before bar ``place`` of a string: its ends are the terminals."""
     if place == 0:
         return resistor.p

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import klayout.db as kdb
 
     from layoutkit.technology import Technology
@@ -96,6 +98,14 @@ class Sketch:
             }
             for areas in self.boxes.values()
         )
+
+    def write_at_origin(self, cell: kdb.Cell, tech: Technology) -> Callable[[Area], kdb.Box]:
+        """Draw everything into ``cell`` with the lower left corner at (0, 0); return what moves an area likewise."""
+        import klayout.db as kdb
+
+        extent = self.extent()
+        self.write(cell, tech, -extent.left, -extent.bottom)
+        return lambda area: kdb.Box(*area).moved(-extent.left, -extent.bottom)
 
     def write(self, cell: kdb.Cell, tech: Technology, dx: int, dy: int) -> None:
         """Draw everything into ``cell``, moved by (dx, dy); layers in name order, shapes sorted."""

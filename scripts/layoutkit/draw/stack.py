@@ -50,7 +50,7 @@ from layoutkit.errors import FarFromTapsError, GeometryError
 from layoutkit.layout.cells import fresh_cell
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     import klayout.db as kdb
 
@@ -270,8 +270,8 @@ class _Drawing:
         for layer, area in (*self.risers.crossings(self.ends, self.rails), *crossings, *rows):
             sketch.box(layer, area)
         cell = fresh_cell(layout, stack.name)
-        sketch.write(cell, tech, -extent.left, -extent.bottom)
-        return self._described(layout, cell, extent, symmetric=symmetric)
+        moved = sketch.write_at_origin(cell, tech)
+        return self._described(layout, cell, moved, extent, symmetric=symmetric)
 
     # ---- positions
 
@@ -844,14 +844,9 @@ class _Drawing:
 
     # ---- the module
 
-    def _described(self, layout: kdb.Layout, cell: kdb.Cell, extent: Area, *, symmetric: bool) -> Module:
-        import klayout.db as kdb
-
-        dx, dy = -extent.left, -extent.bottom
-
-        def moved(area: Area) -> kdb.Box:
-            return kdb.Box(area.left + dx, area.bottom + dy, area.right + dx, area.top + dy)
-
+    def _described(
+        self, layout: kdb.Layout, cell: kdb.Cell, moved: Callable[[Area], kdb.Box], extent: Area, *, symmetric: bool
+    ) -> Module:
         gates = []
         orientations: dict[tuple[str, str], str] = {}
         for placed in self.rows:
@@ -876,7 +871,7 @@ class _Drawing:
             ),
             devices=tuple(dict.fromkeys(device for _, device in orientations)),
             instances=tuple(instances),
-            symmetry_axis_x=dx + (extent.left + extent.right) // 2 if symmetric else None,
+            symmetry_axis_x=(extent.right - extent.left) // 2 if symmetric else None,
             bbox=moved(extent),
             gates=tuple(gates),
             mirrored_in_y=self.sketch.is_mirror_image_of_itself(upside_down=True),

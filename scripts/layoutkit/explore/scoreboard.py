@@ -128,27 +128,23 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
-def _region(cell: kdb.Cell, technology: Technology, name: str) -> kdb.Region:
-    return kdb.Region(cell.begin_shapes_rec(technology.layer(cell.layout(), name))).merged()
-
-
 def _core(cell: kdb.Cell, technology: Technology) -> kdb.Box:
     """Return the box of what devices are made of; supply rails and pin stubs do not count. [dbu]"""
     names = [technology.role(role) for role in CORE_ROLES]
     names += [passive.parts.get("plate") for passive in technology.passives.values()]
     box = kdb.Box()
     for name in {name for name in names if name is not None}:
-        box += _region(cell, technology, name).bbox()
+        box += technology.region(cell, name).merged().bbox()
     return box
 
 
 def _mirror_error(cell: kdb.Cell, technology: Technology) -> float:
     """Return which part of the metal is not its mirror image about the middle of the gates; 0 is exact."""
-    middle = _region(cell, technology, "active") & _region(cell, technology, "poly")
+    middle = technology.region(cell, "active").merged() & technology.region(cell, "poly").merged()
     twice = middle.bbox().left + middle.bbox().right
     wrong = total = 0.0
     for conductor in technology.conductors:
-        metal = _region(cell, technology, conductor.layer)
+        metal = technology.region(cell, conductor.layer).merged()
         wrong += (metal ^ metal.transformed(kdb.Trans(kdb.Trans.M90)).moved(twice, 0)).area() / 2
         total += metal.area()
     return round(wrong / total, 4) if total else 0.0
@@ -161,7 +157,7 @@ def _ports(cell: kdb.Cell, technology: Technology, names: list[str]) -> tuple[in
     reach = round(EDGE_UM / layout.dbu)
     core = cell.bbox().enlarged(-reach, -reach)
     for conductor in technology.conductors:
-        metal = _region(cell, technology, conductor.layer)
+        metal = technology.region(cell, conductor.layer).merged()
         for shape in cell.shapes(technology.layer(layout, conductor.label_layer)).each(kdb.Shapes.STexts):
             if shape.text_string in names:
                 point = shape.text.position()

@@ -136,7 +136,8 @@ def dummies(devices: Sequence[Connected], named: Collection[Any]) -> set[int]:
         devices: Devices of one side.
         named: Nets that lead out: labelled nets of a layout, ports of a circuit.
     """
-    meeting = Counter(net for device in devices for net in set(device.nets.values()))
+    at = {(device.kind.name, frozenset(device.nets.items())) for device in devices}  # those in parallel are one
+    meeting = Counter(net for _, ends in at for net in {net for _, net in ends})
     connections = Counter(net for device in devices for net in device.nets.values())
     found, lead_somewhere, off = set(), set(named), set()
     for index, device in enumerate(devices):

@@ -50,18 +50,18 @@ class PassiveLayers:
         plates: Those of ``shapes`` that are plates, which conduct.
         gates: Channels of MOS capacitors, which are no transistors.
         marked: All that a core marker of a poly resistor covers: poly there conducts only as a resistor.
+        metal: Conductor to all of it that a core marker of its resistors covers, which is no wire.
         loose: Kind to the shapes that should be such a device but are none.
         cells: Those that are drawn as the foundry's cell.
-        fed: Centre of a plate with feeds to its width across them, its length along them, and their width. [dbu]
     """
 
     shapes: dict[str, kdb.Region] = field(default_factory=dict)
     plates: dict[str, kdb.Region] = field(default_factory=dict)
     gates: kdb.Region = field(default_factory=kdb.Region)
     marked: kdb.Region = field(default_factory=kdb.Region)
+    metal: dict[str, kdb.Region] = field(default_factory=dict)
     loose: dict[str, Loose] = field(default_factory=dict)
     cells: CellDevices = field(default_factory=CellDevices)
-    fed: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -116,12 +116,12 @@ def passive_layers(technology: Technology, layer: Layer) -> PassiveLayers:
         own |= {spec.name: recipe.shapes(technology, spec, layer) for spec in made}
         found.shapes.update(own)
         found.plates.update({spec.name: own[spec.name] for spec in made if "plate" in spec.parts})
-        for spec in made:
-            if kind == "capacitor" and spec.fed:
-                found.fed.update(_fed_plates(technology, spec, own[spec.name], layer))
         if recipe.tied:
             found.gates = union((found.gates, *own.values()))
         found.loose[kind] = recipe.loose(technology, specs, own, layer)
+    for spec in (each for each in technology.passives.values() if each.conductor):
+        covered = layer(spec.parts["body"]) & union(layer(name) for name in spec.cuts_body)
+        found.metal[spec.conductor] = union((covered, found.metal.get(spec.conductor, kdb.Region())))
     poly = technology.role("poly")
     of_poly = (s for s in technology.passives.values() if technology.resolve(s.parts.get("body", "")) == poly)
     found.marked = union(layer(name) for spec in of_poly for name in spec.cuts_body)
@@ -130,26 +130,7 @@ def passive_layers(technology: Technology, layer: Layer) -> PassiveLayers:
 
 def _plates(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
     plates = layer(spec.parts["plate"]).inside(layer(technology.conductor(spec.parts["bottom"]).layer))
-    return marked(technology, spec, plates, layer)
-
-
-def _fed_plates(
-    technology: Technology, spec: PassiveSpec, plates: kdb.Region, layer: Layer
-) -> dict[tuple[int, int], tuple[int, int, int]]:
-    """Return the sizes of plates with feeds: the feed of the bottom plate is what crosses the edge of the marker.
-
-    A plate whose bottom plate is not left on exactly one side is not among them, and has no feed that could agree.
-    """
-    found = {}
-    bottom, marker = layer(technology.conductor(spec.parts["bottom"]).layer), layer(spec.markers[0])
-    for polygon in plates.each():
-        box, around = polygon.bbox(), marker.interacting(kdb.Region(polygon))
-        edges = [edge for edge in (around.edges() & bottom).each() if edge.length() > 0]
-        if len(edges) == 1:
-            along_x = edges[0].d().x == 0
-            width, length = (box.height(), box.width()) if along_x else (box.width(), box.height())
-            found[box.center().x, box.center().y] = (width, length, edges[0].length())
-    return found
+    return marked(technology, spec, plates, layer, kdb.Region.interacting)  # MIM_L_MK of gf180mcuD is a strip
 
 
 def _loose_plates(
@@ -160,9 +141,6 @@ def _loose_plates(
     for name in sorted({spec.parts["plate"] for spec in capacitors}):
         own = union(plates[spec.name] for spec in capacitors if spec.parts["plate"] == name)
         found.append((layer(name) - own, f"{name} is not the plate of a capacitor"))
-    for spec in capacitors:
-        lone = layer(spec.markers[0]).not_interacting(plates[spec.name]) if spec.fed else kdb.Region()
-        found.append((lone, f"{spec.markers[0]} surrounds no plate of a capacitor" if spec.fed else ""))
     return [(region, reason) for region, reason in found if not region.is_empty()]
 
 
@@ -344,12 +322,8 @@ def _capacitor_extractor(
 ) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
     plates = conducting[plate_layer(spec.name)]
     bottom = conducting[technology.conductor(spec.parts["bottom"]).name]
-    layers = {"P1": plates, "P2": bottom, "tA": plates, "tB": bottom}
-    if spec.body_terminal:
-        body = conducting["p_body"]
-        with_body = kdb.DeviceExtractorCapacitorWithBulk(spec.name, spec.value)
-        return with_body, {**layers, "W": body, "tW": body}
-    return kdb.DeviceExtractorCapacitor(spec.name, spec.value), layers
+    extractor = kdb.DeviceExtractorCapacitor(spec.name, spec.value)
+    return extractor, {"P1": plates, "P2": bottom, "tA": plates, "tB": bottom}
 
 
 def _diode_extractor(
@@ -442,16 +416,14 @@ RECIPES: dict[str, Recipe] = {
         " is missing, or one belongs to another device, or a silicide block lies on a wire of diffusion",
     ),
     "capacitor": Recipe(
-        device_class=lambda spec: (
-            kdb.DeviceClassCapacitorWithBulk() if spec and spec.body_terminal else kdb.DeviceClassCapacitor()
-        ),
-        terminals={"A": "p", "B": "n", "W": "b"},
+        device_class=lambda _: kdb.DeviceClassCapacitor(),
+        terminals={"A": "p", "B": "n"},
         shapes=_plates,
         loose=_loose_plates,
         extractor=_capacitor_extractor,
         part="plate",
         none_made="A plate{place} makes no capacitor of {technology}",
-        cause="a marker of the capacitor does not cover the whole plate, or the plate is not inside its bottom plate",
+        cause="a marker of the capacitor does not touch the plate, or the plate is not inside its bottom plate",
     ),
     "mos_capacitor": Recipe(
         device_class=lambda _: kdb.DeviceClassMOS4Transistor(),

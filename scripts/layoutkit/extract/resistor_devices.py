@@ -1,6 +1,6 @@
 """Resistors in a layout: their cores, what conducts at their ends, and what should be one and is none.
 
-    poly         head [body]--[ core: body & core layer ]--[body] head
+    poly, metal  head [body]--[ core: body & core layer ]--[body] head
     diffusion    the same below a silicide block or a marker, in the substrate or in the well of its transistor
 
 The core carries no net: what conducts is the body without it.
@@ -34,7 +34,9 @@ def union(regions: Iterable[kdb.Region]) -> kdb.Region:
 
 
 def carrier(spec: PassiveSpec) -> str:
-    """Return what the ends of a resistor are part of: ``poly``, or the diffusion ``n_sd`` or ``p_sd``."""
+    """Return what the ends of a resistor are part of: a conductor, ``poly``, or the diffusion ``n_sd`` or ``p_sd``."""
+    if spec.conductor:
+        return spec.conductor
     if spec.diffusion_of is None:
         return "poly"
     return "n_sd" if spec.diffusion_of.type == "nmos" else "p_sd"
@@ -51,8 +53,22 @@ def resistor_cores(technology: Technology, spec: PassiveSpec, layer: Layer) -> k
     return core
 
 
-def marked(technology: Technology, spec: PassiveSpec, shapes: kdb.Region, layer: Layer) -> kdb.Region:
-    """Return those shapes that have all markers of ``spec`` and none that only flavours like it have."""
+def marked(
+    technology: Technology,
+    spec: PassiveSpec,
+    shapes: kdb.Region,
+    layer: Layer,
+    by: Callable[[kdb.Region, kdb.Region], kdb.Region] = kdb.Region.inside,
+) -> kdb.Region:
+    """Return those shapes that have all markers of ``spec`` and none that only flavours like it have.
+
+    Args:
+        technology: Process.
+        spec: Device.
+        shapes: Shapes that may be its own.
+        layer: Returns the merged shapes of a layer.
+        by: Selects what a marker marks: what lies inside, or what interacts with it.
+    """
     found = shapes.merged()
     others = {
         marker
@@ -63,7 +79,7 @@ def marked(technology: Technology, spec: PassiveSpec, shapes: kdb.Region, layer:
     others -= {technology.role("poly_contact_marker")}
     others |= {*spec.excludes, *_other_cores(technology, spec)}
     for marker in spec.markers:
-        found = found.inside(layer(marker))
+        found = by(found, layer(marker))
     for marker in sorted(others - set(spec.markers)):
         found = found.outside(layer(marker))
     return found
@@ -118,7 +134,7 @@ def _resistive_diffusion(technology: Technology, known: kdb.Region, layer: Layer
     """Return diffusion below a silicide block or a resistor's marker that is no core of a resistor."""
     names = {name for name, spec in technology.layers.items() if spec.purpose == "silicide_block"}
     for spec in technology.passives.values():
-        names |= {spec.parts["core"], *spec.core_markers} if "core" in spec.parts else set()
+        names |= {spec.parts["core"], *spec.core_markers} if "core" in spec.parts and not spec.conductor else set()
     names = {name for name in names if not layer(name).is_empty()}
     if not names:
         return []

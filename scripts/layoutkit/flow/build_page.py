@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.flow.design import LayoutRequest
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from layoutkit.lvs.lvs_result import LvsResult
 
 PROGRAMS = ("analog-layout-skills", "klayout")
-NAMED_ONLY = ("netlist_path", "constraints")
-"""Options that are files: the page has their names without folders, which say nothing elsewhere, and their digests."""
 
 
 def build_page(
@@ -48,8 +45,7 @@ def build_page(
         cell: The finished layout.
         png: Picture of it.
     """
-    options = {name: _shown(name, value) for name, value in record.options.items()}
-    technology, sha256 = PurePath(record.technology[0]).name, record.technology[1]
+    options, (technology, sha256) = record.options, record.technology
     versions = {name: release for name in PROGRAMS if (release := _release(name))}
     return report_page(
         ReportInputs(
@@ -83,10 +79,6 @@ def _release(name: str) -> str:
         return ""
 
 
-def _shown(name: str, value: Any) -> Any:
-    return PurePath(value).name if name in NAMED_ONLY and isinstance(value, str) else value
-
-
 def _digest(options: Mapping[str, Any], path: str, text: str) -> str | None:
     """Return the SHA-256 of the file or the text that an option gives, None where it gives none."""
     given, written = options.get(path), options.get(text)
@@ -96,7 +88,7 @@ def _digest(options: Mapping[str, Any], path: str, text: str) -> str | None:
 
 
 def _command(options: Mapping[str, Any], technology: str) -> str:
-    """Return the command with all options that are not the usual ones; it runs where the files it names are."""
+    """Return the command with all options that are not the usual ones; it names files with their folders."""
     usual = json.loads(json.dumps(vars(LayoutRequest())))
     params = {"technology": technology, **{name: value for name, value in options.items() if value != usual.get(name)}}
     params["seed"] = options.get("seed", usual["seed"])

@@ -101,10 +101,12 @@ class ExistingMetal:
         return {(net.name, point): self.cluster(point) for net in job.nets for point in net.endpoints}
 
     def obstacles(self, owners: Mapping[int, str]) -> Obstacles:
-        """Return all metal and cuts, each with the net that owns its cluster, and the slots, which nothing owns."""
+        """Return all metal and cuts with the nets that own them; slots and resistors belong to none."""
         import klayout.db as kdb
 
         found: Obstacles = {name: [(slots, None)] for name, slots in self.slots.items() if not slots.is_empty()}
+        for name, cores in self.passives.metal.items():
+            found.setdefault(name, []).append((cores, None))
         for name, drawn_as in self.drawn_as.items():
             owned = kdb.Region()
             for cluster in sorted(owners):

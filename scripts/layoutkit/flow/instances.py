@@ -210,19 +210,15 @@ def _copied(layout: kdb.Layout, source: kdb.Cell) -> kdb.Cell:
 
 def in_layout(finished: FinishedCell, layout: kdb.Layout) -> FinishedCell:
     """Return a finished cell as ``layout`` holds it."""
-
-    def moved(module: Module) -> Module:
-        return replace(module, cell=layout.cell(module.cell.name), layout=layout)
-
     inside = tuple(
         replace(
             each,
-            module=(module := moved(each.module)),
+            module=(module := each.module.in_layout(layout)),
             item=None if each.item is None else replace(each.item, module=module),
         )
         for each in finished.inside
     )
-    return replace(finished, module=moved(finished.module), inside=inside)
+    return replace(finished, module=finished.module.in_layout(layout), inside=inside)
 
 
 def renamed_module(module: Module, name: str, names: Mapping[str, str], nets: Mapping[str, str]) -> Module:

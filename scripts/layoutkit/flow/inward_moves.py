@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import klayout.db as kdb
 
-from layoutkit.route.routes import Wire
+from layoutkit.route.routes import Wire, rect_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -195,8 +195,3 @@ def moved_frame(frame: Frame, move: Move, technology: Technology) -> Frame:
 def owner_of(frame: Frame, box: kdb.Box) -> str:
     """Return the net of the rails that a cut at the corner of a ring joins."""
     return next(port.name for port in frame.ports if port.rail and box.inside(port.box))
-
-
-def rect_of(box: kdb.Box) -> Rect:
-    """Return the sides of a box. [dbu]"""
-    return box.left, box.bottom, box.right, box.top

@@ -107,7 +107,7 @@ def join_covers(technology: Technology, cell: kdb.Cell) -> None:
         covers = kdb.Region(cell.begin_shapes_rec(index)).merged()
         diffusion = kdb.Region()
         for name in sorted(clearances.diffusion):
-            diffusion += kdb.Region(cell.begin_shapes_rec(technology.layer(cell.layout(), name)))
+            diffusion += technology.region(cell, name)
         closed = diffusion.merged().not_interacting(covers).sized(apart)
         space = clearances.spaces[layer]
         gaps = (joined(covers, space, space, technology.grid) - covers).merged()
@@ -247,8 +247,7 @@ def _diffusion_outside(
     for well in wells:
         covered += well
     for layer, space in spaces.items():
-        shapes = kdb.Region(cell.begin_shapes_rec(technology.layer(cell.layout(), layer)))
-        found += (shapes - covered).sized(space)
+        found += (technology.region(cell, layer) - covered).sized(space)
     return found
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from layoutkit.route.drawing import cuts_of
 from layoutkit.route.occupancy import overlaps
 from layoutkit.route.router import route
-from layoutkit.route.routes import RouteOptions
+from layoutkit.route.routes import RouteOptions, rect_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
@@ -106,7 +106,7 @@ def route_around(
         return RouteOptions(
             axis_x=search.axis_x,
             equal_lengths=search.equal_lengths,
-            keepouts=tuple((each.layer, _rect(each.box)) for each in rects),
+            keepouts=tuple((each.layer, rect_of(each.box)) for each in rects),
             essential=essential,
         )
 
@@ -174,7 +174,7 @@ def _with_routed(technology: Technology, obstacles: Obstacles, result: RoutingRe
 
 def unequal_metal(technology: Technology, areas: Sequence[Obstacle], result: RoutingResult) -> Iterator[UnequalMetal]:
     """Yield each keepout for matching that a net of a result entered."""
-    kept = [(each, _rect(each.box)) for each in areas if each.kind == "matching"]
+    kept = [(each, rect_of(each.box)) for each in areas if each.kind == "matching"]
     for net in result.nets:
         drawn: dict[str, list[Rect]] = {}
         for layer, rect in (*net.metal, *cuts_of(technology, net)):
@@ -182,7 +182,3 @@ def unequal_metal(technology: Technology, areas: Sequence[Obstacle], result: Rou
         for keepout, area in kept:
             if any(overlaps(area, rect) for rect in drawn.get(keepout.layer, ())):
                 yield UnequalMetal(net.name, keepout)
-
-
-def _rect(box: kdb.Box) -> Rect:
-    return box.left, box.bottom, box.right, box.top

@@ -216,17 +216,13 @@ def _in_other_rings(design: Design) -> set[str]:
 
 def _in_other_ground(layout: kdb.Layout, design: Design, group: Group | PassiveGroup, paired: Collection[str]) -> Drawn:
     """Draw a group with taps of its own, and the marker of substrate with another ground up to their outer edge."""
-    import klayout.db as kdb
-
     technology = design.technology
     if isinstance(group, PassiveGroup):
         item = Drawn(group, draw_passives(layout, technology, group, _of_passives(design, group)))
     else:
         item = _with_taps(layout, design, group, paired)
     for module in (item.module, *item.others):
-        taps = kdb.Region()
-        for role in ("active", "tap"):
-            taps += kdb.Region(module.cell.begin_shapes_rec(technology.layer(layout, role)))
+        taps = technology.region(module.cell, "active") + technology.region(module.cell, "tap")
         module.cell.shapes(technology.layer(layout, "substrate_cut")).insert(taps.bbox())
     return item
 
@@ -550,10 +546,11 @@ class ModuleDrawings:
             layout.dbu = self.design.technology.dbu_um
             self._drawn = layout, draw_groups(layout, self.design)
         layout, drawn = self._drawn[0].dup(), self._drawn[1]
-
-        def moved(module: Module) -> Module:
-            return replace(module, cell=layout.cell(module.cell.name), layout=layout)
-
         return layout, [
-            replace(each, module=moved(each.module), others=tuple(map(moved, each.others))) for each in drawn
+            replace(
+                each,
+                module=each.module.in_layout(layout),
+                others=tuple(other.in_layout(layout) for other in each.others),
+            )
+            for each in drawn
         ]

@@ -168,7 +168,7 @@ def _cover(technology: Technology, module: Module, spec: PassiveSpec) -> _Cover 
     for layer in lower:
         low += module.cell.bbox(technology.layer(module.layout, layer))
     bottom, plate = (
-        kdb.Region(module.cell.begin_shapes_rec(technology.layer(module.layout, layer))).merged()
+        technology.region(module.cell, layer).merged()
         for layer in (technology.conductors[level].layer, spec.parts["plate"])
     )
     high = bottom.interacting(plate).bbox()

@@ -15,7 +15,7 @@ import klayout.db as kdb
 from layoutkit.extract.connectivity import DrawnLayers
 from layoutkit.flow.pair_resistors import placed_resistors
 from layoutkit.parasitics.capacitance import capacitances
-from layoutkit.parasitics.net_shapes import WELL, NetShapes
+from layoutkit.parasitics.net_shapes import WELL, NetShapes, without_empty
 from layoutkit.parasitics.resistor_bodies import modelled_by
 from layoutkit.technology.parasitic_data import DIFFUSION, POLY, THICK_DIFFUSION
 
@@ -125,7 +125,7 @@ class PairShapes:
     def remove(self, patches: Sequence[Patch], result: RoutingResult) -> None:
         """Remove metal of measured nets, which other routes lack, and measure what that changes."""
         wiring = self._wiring(result)
-        metal = {each.name: _filled(wiring[each.name]) for each in self.technology.conductors}
+        metal = {each.name: without_empty(wiring[each.name]) for each in self.technology.conductors}
         self._change({**self.shapes.levels, **metal}, patches)
 
     def _change(self, levels: Mapping[str, ShapesOfNets], patches: Sequence[Patch]) -> None:
@@ -202,7 +202,11 @@ class PairShapes:
         for number, (body, ends) in enumerate(self.resistors.bodies, OTHERS + 1 + len(self.numbers)):
             levels[POLY][number], inner[number] = kdb.Region(body), self._shares(ends)
         return NetShapes(
-            {level: _filled(its) for level, its in levels.items()}, devices.merged(), plates, n_wells=wells, inner=inner
+            {level: without_empty(its) for level, its in levels.items()},
+            devices.merged(),
+            plates,
+            n_wells=wells,
+            inner=inner,
         )
 
     def _shares(self, shares: Sequence[tuple[str, float]]) -> tuple[tuple[int, float], ...]:
@@ -244,15 +248,11 @@ def _at(shapes: kdb.Shapes, point: kdb.Point) -> list[kdb.Shape]:
     return [each for each in shapes.each_touching(kdb.Box(point, point)) if each.polygon.inside(point)]
 
 
-def _filled(shapes: ShapesOfNets) -> ShapesOfNets:
-    return {net: region for net, region in shapes.items() if not region.is_empty()}
-
-
 def _within(shapes: NetShapes, window: kdb.Region) -> NetShapes:
     """Return the shapes inside a window."""
 
     def cut(nets: Mapping[int, kdb.Region]) -> dict[int, kdb.Region]:
-        return _filled({number: region & window for number, region in nets.items()})
+        return without_empty({number: region & window for number, region in nets.items()})
 
     return replace(
         shapes,

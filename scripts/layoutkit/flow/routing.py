@@ -31,7 +31,7 @@ from layoutkit.route.equal_loads import Loading, StubRoom, equalised
 from layoutkit.route.length_bound import length_bound
 from layoutkit.route.mirroring import axis_between
 from layoutkit.route.net_flows import Draw
-from layoutkit.route.routes import Gauge, Mirrored, NetRequest, Terminal
+from layoutkit.route.routes import Gauge, Mirrored, NetRequest, Terminal, rect_of
 from layoutkit.route.routing_stack import make_stack
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.mirrored_nets import MirroredNets
     from layoutkit.flow.placing import PlacedModules
     from layoutkit.flow.port_frame import Frame
-    from layoutkit.route.routes import EqualLengths, Rect, RoutingResult
+    from layoutkit.route.routes import EqualLengths, RoutingResult
     from layoutkit.technology import Technology
 
 MARGIN_PITCHES = 20
@@ -313,8 +313,8 @@ def _with_equal_loads(job: RoutingJob, state: _Settled, area: kdb.Box) -> Routin
 
 def _room(job: RoutingJob, area: kdb.Box) -> StubRoom:
     """Return where metal may be added to routes."""
-    keepouts = [(each.layer, _rect(each.box)) for each in job.obstacles if each.kind != "metal"]
-    return StubRoom(_rect(area), job.layers, keepouts)
+    keepouts = [(each.layer, rect_of(each.box)) for each in job.obstacles if each.kind != "metal"]
+    return StubRoom(rect_of(area), job.layers, keepouts)
 
 
 def axis_of(job: RoutingJob) -> int | None:
@@ -355,10 +355,6 @@ def _with_stated(metal: Obstacles, job: RoutingJob) -> Obstacles:
         if obstacle.kind == "metal":
             found.setdefault(obstacle.layer, []).append((obstacle.box, None))
     return found
-
-
-def _rect(box: kdb.Box) -> Rect:
-    return box.left, box.bottom, box.right, box.top
 
 
 def _unequal(groups: Sequence[EqualLengths], result: RoutingResult) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, LayoutkitError, listed
@@ -41,6 +42,8 @@ OPTIONS = {
 """The options of the request that a stage is the first to read; the other options are those of ``parse``."""
 COMPARED = ("netlist_path", "netlist_text", "constraints")
 """Options of which the content counts, not the name of a file."""
+FILES = ("netlist_path", "constraints")
+"""Options that may name a file: they are stored with its folder, so that a build goes on from anywhere."""
 
 
 StageFault = tuple[str, str]
@@ -266,7 +269,8 @@ def refuse(faults: Sequence[StageFault], stage: str, workspace: Workspace) -> No
 
 def _options(request: LayoutRequest) -> dict[str, Any]:
     values = {each.name: getattr(request, each.name) for each in fields(request) if each.name not in NOT_STORED}
-    return {name: _plain(value) for name, value in values.items()}
+    files = {name: str(Path(values[name]).resolve()) for name in FILES if isinstance(values[name], str)}
+    return {name: _plain(value) for name, value in (values | files).items()}
 
 
 def _plain(value: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraints import Outcome
 from layoutkit.circuit.replaced_devices import replaced_lines
+from layoutkit.errors import counted
 from layoutkit.flow.design import RECOGNITION
 from layoutkit.flow.measured_matching import lines as lines_of_groups
 from layoutkit.flow.post_layout_figures import lines as lines_after_layout
@@ -41,11 +42,7 @@ def _current_faults(currents: Mapping[str, Any]) -> list[str]:
     if not weak:
         return []
     remedy = "give the modules there more room (row_gap), divide their devices into more fingers, or state less current"
-    return [f"{_counted(len(weak), 'net')} cannot carry the current: {'; '.join(weak[:SHOWN])} ({remedy})"]
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return [f"{counted(len(weak), 'net')} cannot carry the current: {'; '.join(weak[:SHOWN])} ({remedy})"]
 
 
 def _drc_faults(drc: Mapping[str, Any]) -> list[str]:
@@ -55,10 +52,10 @@ def _drc_faults(drc: Mapping[str, Any]) -> list[str]:
     if count:
         errors = [entry for entry in drc.get("violations", []) if entry not in warned]
         rules = ", ".join(f"{entry['rule_id']} x{entry['count']}" for entry in errors[:SHOWN])
-        found.append(f"DRC finds {_counted(count, 'violation')}: {rules}")
+        found.append(f"DRC finds {counted(count, 'violation')}: {rules}")
     if drc["rules_unchecked"]:
         rules = ", ".join(entry["rule_id"] for entry in drc["rules_unchecked"][:SHOWN])
-        found.append(f"{_counted(len(drc['rules_unchecked']), 'design rule')} could not be checked: {rules}")
+        found.append(f"{counted(len(drc['rules_unchecked']), 'design rule')} could not be checked: {rules}")
     if drc["layers_unchecked"]:
         found.append(f"no design rule judges what is drawn on {_layers(drc)}")
     if not drc["passed"] and not (drc["total_violations"] or drc["rules_unchecked"] or drc["layers_unchecked"]):
@@ -165,7 +162,7 @@ def summary(report: Mapping[str, Any]) -> str:
     lines += _few("finding", [f"{each['severity']}: {each['why']}: {each['what_to_do']}" for each in findings])
     lines += [text(report) for name, text in _FIGURES.items() if name in report]
     circuit = report["circuit"]
-    lines.append(f"  circuit   {_counted(circuit['device_count'], 'device')}, {_counted(circuit['net_count'], 'net')}")
+    lines.append(f"  circuit   {counted(circuit['device_count'], 'device')}, {counted(circuit['net_count'], 'net')}")
     modules = [f"{each['name']}{_matching(each)}" for each in report.get("modules", ())]
     lines += [*_few("module", modules), *(f"  replaced  {text}" for text in replaced_lines(replaced))]
     lines += lines_of_groups(report["matching"]["groups"])[:SHOWN] if "matching" in report else []
@@ -194,7 +191,7 @@ def _size_line(report: Mapping[str, Any]) -> str:
 def _drc_line(report: Mapping[str, Any]) -> str:
     drc = report["drc"]
     unchecked = f", {len(drc['rules_unchecked'])} unchecked" if drc["rules_unchecked"] else ""
-    violations = _counted(drc["total_violations"], "violation")
+    violations = counted(drc["total_violations"], "violation")
     return f"  DRC       {violations}, {drc['rules_checked']} rules checked{unchecked}{_waived(drc)}"
 
 
@@ -206,7 +203,7 @@ def _waived(verdict: Mapping[str, Any]) -> str:
 
 def _plan_line(report: Mapping[str, Any]) -> str:
     plan = report["constraints"]
-    return f"  plan      {_counted(plan['obeyed'], 'constraint')} obeyed, {plan['not_obeyed']} not ({plan['source']})"
+    return f"  plan      {counted(plan['obeyed'], 'constraint')} obeyed, {plan['not_obeyed']} not ({plan['source']})"
 
 
 def _lvs_line(report: Mapping[str, Any]) -> str:

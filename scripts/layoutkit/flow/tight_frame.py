@@ -33,11 +33,11 @@ from layoutkit.flow.inward_moves import (
     moved_frame,
     moved_net,
     owner_of,
-    rect_of,
     shrunk,
 )
 from layoutkit.flow.rail_links import rail_links, touches_strap, without_links
 from layoutkit.route.metal import cut_index, pads
+from layoutkit.route.routes import rect_of
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.route.wide_metal import wide_parts
 

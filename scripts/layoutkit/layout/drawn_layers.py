@@ -139,17 +139,11 @@ def made_for_plates(cell: kdb.Cell, technology: Technology) -> Technology:
 
     Plates that lie in the bottom metal of another option only are that option's.
     """
-
-    def drawn(name: str) -> kdb.Region:
-        return kdb.Region(cell.begin_shapes_rec(technology.layer(cell.layout(), name))).merged()
-
     specs = [spec for _, spec in sorted(technology.passives.items()) if spec.options and "plate" in spec.parts]
     specs.sort(key=lambda spec: sum(technology.options.get(name) != spec.options[name] for name in spec.options))
     for spec in specs:
-        plates = drawn(spec.parts["plate"])
-        if (
-            not plates.is_empty()
-            and not plates.inside(drawn(technology.conductor(spec.parts["bottom"]).layer)).is_empty()
-        ):
+        plates = technology.region(cell, spec.parts["plate"])
+        bottom = technology.region(cell, technology.conductor(spec.parts["bottom"]).layer)
+        if not plates.is_empty() and not plates.inside(bottom).is_empty():
             return technology.made_for([spec.name])
     return technology

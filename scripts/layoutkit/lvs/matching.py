@@ -16,8 +16,9 @@ This is the search that Gemini (Ebeling 1988) and netgen use. A result is a prop
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.refinement import Cell, ColourClasses, links_of
 from layoutkit.errors import listed
@@ -95,8 +96,9 @@ class Matcher:
         """
         ours = [_cell(key, self._sizes[key] if sizes else None) for key in self.groups]
         theirs = [_cell(key, self._sizes_asked[key] if sizes else None) for key in self.reference.groups]
+        hints: dict[Any, Hashable] = {} if sizes else {**_looks(self._sizes), **_looks(self._sizes_asked)}
         try:
-            proposed = renaming(ours, theirs, pins)
+            proposed = renaming(ours, theirs, pins, hints)
         except GaveUpError:
             self.gave_up = True
             return None
@@ -128,6 +130,15 @@ def _cell(key: FoldKey[Net], size: Size | None) -> Cell[Net]:
     return Cell((device, size), ends)
 
 
+def _looks(sizes: Mapping[FoldKey[Net], Size]) -> dict[Net, Hashable]:
+    """Return for each net the devices on it with their sizes."""
+    found: dict[Net, list[Hashable]] = {}
+    for (device, ends), size in sizes.items():
+        for role, net in ends:
+            found.setdefault(net, []).append((device, role, size))
+    return {net: frozenset(Counter(devices).items()) for net, devices in found.items()}
+
+
 def group_mismatches(
     drawn: Iterable[ExtractedDevice], expected: Iterable[ReferenceDevice], tolerance: float | None
 ) -> list[LvsMismatch]:
@@ -142,11 +153,9 @@ def group_mismatches(
         tolerance: Largest relative difference of a size; None for that of the kind. A size on the grid point nearest to
             the netlist's agrees.
     """
-    expected, drawn = list(expected), list(drawn)
-    if other := _other_feeds(drawn, expected):
-        return [other]
+    expected = list(expected)
     if expected and "area" in expected[0].kind.compared:
-        return _rectangle_mismatches(drawn, expected, tolerance)
+        return _rectangle_mismatches(list(drawn), expected, tolerance)
     lengths = sorted({device.drawn_l_um for device in expected})
     left = list(drawn)
     total = sum(device.w_um for device in left)
@@ -165,24 +174,6 @@ def group_mismatches(
         same_total = _width_agrees(total, expected, of_w)
         return [_wrong_length(device, expected) for device in left] + ([] if same_total else wrong_width)
     return wrong_width + [_undrawn(members) for members in undrawn]
-
-
-def _other_feeds(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) -> LvsMismatch | None:
-    """Return the mismatch of the widths of the feeds of capacitors that have some."""
-    wanted = sorted({each.feed_um for each in expected})
-    found = sorted({finger.feed_um for device in drawn for finger in device.fingers})
-    if not any(wanted) or [round(each, 3) for each in wanted] == [round(each, 3) for each in found]:
-        return None
-    ids = tuple(each.id for each in expected)
-    drawn_um, wanted_um = (listed(f"{each:g}" if each else "unclear" for each in side) for side in (found, wanted))
-    return LvsMismatch(
-        "wrong_parameter",
-        f"The feed of {listed(ids)} is {drawn_um} um wide in the layout{at(drawn[0].place)}, {wanted_um} um in the "
-        "netlist",
-        "a feed of another width, or the bottom plate is left on several sides",
-        ids,
-        tuple((device.id, device.place) for device in drawn),
-    )
 
 
 def _rectangle_mismatches(
@@ -311,13 +302,19 @@ class GaveUpError(Exception):
     """The circuits are too symmetric to decide within ``MAX_VISITS``."""
 
 
-def renaming(ours: Sequence[Cell[int]], theirs: Sequence[Cell[str]], pins: Mapping[int, str]) -> dict[int, str] | None:
+def renaming(
+    ours: Sequence[Cell[int]],
+    theirs: Sequence[Cell[str]],
+    pins: Mapping[int, str],
+    hints: Mapping[Any, Hashable] | None = None,
+) -> dict[int, str] | None:
     """Return a renaming of our nets under which our cells are exactly theirs, or None where there is none.
 
     Args:
         ours: Cells on nets by number.
         theirs: Cells on nets by name.
         pins: Our nets that have to be the nets of these names.
+        hints: What nets of both are like; of nets that could be each other, those with equal hints are tried first.
 
     Raises:
         GaveUpError: If neither was found in reasonable time.
@@ -334,7 +331,7 @@ def renaming(ours: Sequence[Cell[int]], theirs: Sequence[Cell[str]], pins: Mappi
     count = len(nets)
     own = [vertex < count or 2 * count <= vertex < 2 * count + len(ours) for vertex in range(len(marks))]
     classes = ColourClasses(links_of([*ours, *theirs], [*nets, *names]), colours)
-    found = _Search(own, 2 * count).run(classes)
+    found = _Search(own, [(hints or {}).get(net) for net in (*nets, *names)]).run(classes)
     if found is None:
         return None
     pairs = (found.members(first) for first in range(0, 2 * count, 2))
@@ -344,11 +341,11 @@ def renaming(ours: Sequence[Cell[int]], theirs: Sequence[Cell[str]], pins: Mappi
 class _Search:
     """Splits the classes of two circuits until each class of nets has one net of ours and one of theirs.
 
-    ``own`` states whether each vertex is ours; the first ``nets`` vertices are nets, ours before theirs.
+    ``own`` states whether each vertex is ours; the first are nets, ours before theirs, each with its hint.
     """
 
-    def __init__(self, own: Sequence[bool], nets: int) -> None:
-        self.own, self.nets = own, nets
+    def __init__(self, own: Sequence[bool], hints: Sequence[Hashable]) -> None:
+        self.own, self.hints, self.nets = own, hints, len(hints)
         self.visits = 0
 
     def run(self, classes: ColourClasses) -> ColourClasses | None:
@@ -377,9 +374,11 @@ class _Search:
 
     def _singled_out(self, classes: ColourClasses, first: int) -> Iterator[ColourClasses]:
         """Yield the classes after one net of ours and each of theirs in turn became a class, where they are alike."""
-        members = classes.members(first)
-        chosen = min(members)
-        for other in sorted(vertex for vertex in members if not self.own[vertex]):
+        members = sorted(classes.members(first))
+        theirs = [vertex for vertex in members if not self.own[vertex]]
+        known = {self.hints[vertex] for vertex in theirs}
+        chosen = min(members, key=lambda vertex: (not self.own[vertex], self.hints[vertex] not in known))
+        for other in sorted(theirs, key=lambda vertex: self.hints[vertex] != self.hints[chosen]):
             split = classes.copy()
             changed = split.single_out([chosen, other])
             self.visits += split.visits - classes.visits

@@ -95,10 +95,11 @@ def _divided(shapes: ShapesOfNets, area: kdb.Region) -> tuple[ShapesOfNets, Shap
         return shapes, {}
     outside = {net: region - area for net, region in shapes.items()}
     inside = {net: region & area for net, region in shapes.items()}
-    return _without_empty(outside), _without_empty(inside)
+    return without_empty(outside), without_empty(inside)
 
 
-def _without_empty(shapes: ShapesOfNets) -> ShapesOfNets:
+def without_empty(shapes: ShapesOfNets) -> ShapesOfNets:
+    """Return the nets that have shapes."""
     return {net: region for net, region in shapes.items() if not region.is_empty()}
 
 

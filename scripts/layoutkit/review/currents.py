@@ -110,7 +110,11 @@ class _Estimate:
         for device in circuit.devices:
             if device.is_mos:
                 self._add_drive(device)
-        self.off = {d.id for d in circuit.devices if d.is_mos and (is_off(d, roles.supplies) or _is_tied(d))}
+        self.off = {
+            d.id
+            for d in circuit.devices
+            if d.is_mos and (is_off(d, roles.supplies) or d.terminals["d"] == d.terminals["s"])
+        }
         self.both_ways = carries_both_ways(circuit)
         self.mirrors = [each for each in roles.groups if each.type == "current_mirror"]
         self.gates: dict[str, list[Device]] = defaultdict(list)
@@ -368,10 +372,6 @@ def _signs(device: Device) -> Mapping[str, int]:
     if device.type in SIGNS:
         return SIGNS[device.type]
     return dict.fromkeys(device.kind.ends, 0) if device.type in {"resistor", "diode", "inductor"} else {}
-
-
-def _is_tied(device: Device) -> bool:
-    return device.terminals["d"] == device.terminals["s"]
 
 
 def resistance(device: Device, technology: Technology) -> float | None:

@@ -68,7 +68,7 @@ def review_layout(
         electrical.findings(),
         PortsAndCuts(electrical).findings(),
         Matching(subject, cells).findings(),
-        Passives(subject, coupling.loud).findings(),
+        Passives(subject, coupling).findings(),
         Symmetry(subject, cells).findings(),
         floorplan(subject),
         stage_order(subject),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import klayout.db as kdb
@@ -57,8 +58,7 @@ class Electrical:
     def _unknown(self) -> Iterator[Unjudged]:
         """Yield what states no limit of its current, and the transistors whose current is not known."""
         subject, technology = self.subject, self.technology
-        limits = {each.name: each.current_ma(1.0) for each in technology.conductors}
-        limits |= {each.name: each.current_ma for each in technology.cuts}
+        limits = self._limits
         drawn = [name for name, layer in subject.metal_layers if not subject.layer(layer).is_empty()]
         wires = [each.name for each in technology.conductors if each.name in drawn]
         without = [name for name in drawn if limits[name] is None]
@@ -267,12 +267,16 @@ class Electrical:
         box = box_around(kdb.Box(*link.box) for link, _ in crossed)
         return Weakest(share + missing / strength, strength, crossed[0][0].name, box)
 
+    @cached_property
+    def _limits(self) -> dict[str, float | None]:
+        """What the narrowest wire of each conductor, or one cut, may carry. [mA]"""
+        dbu = self.technology.dbu_um
+        wires = {each.name: each.current_ma(each.width * dbu) for each in self.technology.conductors}
+        return {**wires, **{each.name: each.current_ma for each in self.technology.cuts}}
+
     def _least_limit(self, net: str) -> float:
         """Return the least current that any piece of a net's metal may be unable to carry. [mA]"""
-        dbu = self.technology.dbu_um
-        limits = {each.name: each.current_ma(each.width * dbu) for each in self.technology.conductors}
-        limits |= {each.name: each.current_ma for each in self.technology.cuts}
-        drawn = (limit for name, limit in limits.items() if not self.subject.shapes(net, name).is_empty())
+        drawn = (limit for name, limit in self._limits.items() if not self.subject.shapes(net, name).is_empty())
         return min((limit for limit in drawn if limit is not None), default=float("inf"))
 
     def electromigration(self, net: str) -> list[Finding]:

@@ -30,7 +30,7 @@ def rails_of(subject: Subject, net: str, *, upright: bool = False) -> list[tuple
 
     They are horizontal, or vertical if ``upright``.
     """
-    core = _turned(box_around(placed.box for placed in subject.placed if placed.device.is_mos), upright=upright)
+    core = _turned(subject.core, upright=upright)
     cut = kdb.Polygon.TD_vtrapezoids if upright else kdb.Polygon.TD_htrapezoids
     found = []
     for conductor, region in subject.metal(net).items():
@@ -62,8 +62,7 @@ def _side_of_power(subject: Subject) -> int:
 
     Where the pieces near the transistors do not tell, those of the whole layout do.
     """
-    core = box_around(placed.box for placed in subject.placed if placed.device.is_mos)
-    near = core.enlarged(core.width() // 2, core.height() // 2)
+    near = subject.core.enlarged(subject.core.width() // 2, subject.core.height() // 2)
     return next((side for area in (near, subject.box) if (side := _side_within(subject, area))), 0)
 
 
@@ -129,14 +128,17 @@ def rail_side(subject: Subject) -> Iterator[Finding]:
 
 
 def _wrong_rails(subject: Subject, up: int) -> list[Finding]:
-    """Return whether many transistors whose source is on a rail lie nearer to the other one."""
-    middle = (subject.box.bottom + subject.box.top) / 2
+    """Return whether many transistors whose source is on a rail lie nearer to the other one.
+
+    Where stages have several powers, each transistor is judged within those of its own one.
+    """
     sides = {**dict.fromkeys(subject.supplies.power, up), **dict.fromkeys(subject.supplies.ground, -up)}
     own = [p for p in subject.placed if p.device.is_mos and p.device.terminals["s"] in sides]
     own = [placed for placed in own if not subject.is_idle(placed)]
-    wrong = [p for p in own if sides[p.device.terminals["s"]] * (p.centre[1] - middle) < 0]
     if len(own) < _LEAST_AT_RAILS:
         return []
+    wrong = [p for p, middle in _middles(subject, own) if sides[p.device.terminals["s"]] * (p.centre[1] - middle) < 0]
+    wrong.sort(key=lambda placed: placed.index)
     lie = "lies" if len(wrong) == 1 else "lie"
     return subject.finding(
         "rail-side.share",
@@ -144,6 +146,26 @@ def _wrong_rails(subject: Subject, up: int) -> list[Finding]:
         f"{len(wrong)} of {len(own)} transistors at a rail {lie} nearer to the other one: {names_of(wrong)}",
         devices=wrong,
     )
+
+
+def _middles(subject: Subject, own: Sequence[PlacedDevice]) -> Iterator[tuple[PlacedDevice, float]]:
+    """Yield transistors at rails with the middle between these: of the layout, or of the stages of their power."""
+    power = set(subject.supplies.power)
+    part = {net: frozenset({net}) for net in power}
+    of: dict[int, str] = {}  # a power of the stage that a transistor is in
+    for stage in stages_of(subject):
+        nets = {placed.device.terminals[end] for placed in stage for end in ("d", "s")} & power
+        joined = frozenset[str]().union(*(part[net] for net in nets))
+        part |= dict.fromkeys(joined, joined)
+        of |= dict.fromkeys((placed.index for placed in stage), min(nets, default=""))
+    domains: dict[frozenset[str], list[PlacedDevice]] = defaultdict(list)
+    for placed in own:
+        domains[part.get(of[placed.index], frozenset())].append(placed)
+    several = sum(bool(each) for each in domains) > 1
+    for powers, devices in domains.items():
+        both = several and powers and len({placed.device.type for placed in devices}) > 1
+        box = box_around(placed.box for placed in devices) if both else subject.box
+        yield from ((placed, (box.bottom + box.top) / 2) for placed in devices)
 
 
 def rails(subject: Subject) -> Iterator[Finding]:
@@ -200,7 +222,7 @@ def _outer_rails(subject: Subject) -> tuple[dict[str, list[kdb.Box]], bool]:
 def ports(subject: Subject) -> Iterator[Finding]:
     """Yield the ports inside the cell or on another side than asked; LVS finds those without a shape."""
     asked = {} if subject.asked is None else subject.asked.sides
-    core = subject.box.enlarged(-subject.technology.to_dbu(_EDGE_UM), -subject.technology.to_dbu(_EDGE_UM))
+    reach = subject.technology.to_dbu(_EDGE_UM)
     for net, labels in sorted(subject.labels.items()):
         pieces = [
             polygon.bbox()
@@ -208,10 +230,8 @@ def ports(subject: Subject) -> Iterator[Finding]:
             for polygon in subject.shapes(net, conductor).each()
             if polygon.bbox().contains(point)
         ]
-        box = box_around(pieces)
-        inside = min(
-            box.left - core.left, core.right - box.right, box.bottom - core.bottom, core.top - box.top
-        ) if not box.empty() else 0  # fmt: skip
+        gaps = _gaps(subject, box_around(pieces))
+        inside = min(gaps.values()) - reach if pieces else 0
         where = kdb.Box(labels[0][1], labels[0][1]).enlarged(100, 100)
         yield from subject.finding(
             "rails.port",
@@ -221,7 +241,9 @@ def ports(subject: Subject) -> Iterator[Finding]:
             nets=[net],
             most="should",
         )
-        sides = _sides(subject, box, [point for _, point, _ in labels])
+        near = [_gaps(subject, kdb.Box(point, point)) for _, point, _ in labels]  # those of the labels come first
+        sides = [min(each, key=lambda side: (each[side], side)) for each in near]
+        sides += [side for side, gap in gaps.items() if gap <= reach]
         if net in asked and asked[net] not in sides:
             yield from subject.finding(
                 "rails.port",
@@ -233,21 +255,15 @@ def ports(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _sides(subject: Subject, box: kdb.Box, places: Sequence[kdb.Point]) -> list[str]:
-    """Return the side nearest to the labels of a port first, then all that its metal reaches."""
-    reach = subject.technology.to_dbu(_EDGE_UM)
-    boxes = [kdb.Box(place, place) for place in places] + [box]
-    away = [
-        {
-            "left": each.left - subject.box.left,
-            "right": subject.box.right - each.right,
-            "bottom": each.bottom - subject.box.bottom,
-            "top": subject.box.top - each.top,
-        }
-        for each in boxes
-    ]
-    nearest = [min(each, key=lambda side: (each[side], side)) for each in away[:-1]]
-    return [*nearest, *(side for side, gap in away[-1].items() if gap <= reach)]
+def _gaps(subject: Subject, box: kdb.Box) -> dict[str, int]:
+    """Return how far a box is from each side of the layout. [dbu]"""
+    cell = subject.box
+    return {
+        "left": box.left - cell.left,
+        "right": cell.right - box.right,
+        "bottom": box.bottom - cell.bottom,
+        "top": cell.top - box.top,
+    }
 
 
 def _in_series(stage: Sequence[PlacedDevice], supplies: Supplies) -> Iterator[tuple[PlacedDevice, PlacedDevice]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -31,6 +31,7 @@ _POLY_REACH_UM = 1.0
 _GUARD_UM = 2.0
 """Distance within which poly beside the last gate of a row guards it. [um]"""
 _FEWEST_STAGES = 3
+_UNORDERED = MODULE_TYPES["symmetric_pair"].words  # switches and loads, whose ends may see other neighbours
 MOST_PARTS = 16  # of a ratio that is drawn in equal units
 
 
@@ -83,7 +84,7 @@ class Matching:
             yield from self.apart(group)
             yield from self.unlike(group)
             yield from self.covered(group)
-            if group.strict and not group.spread:
+            if not group.spread and group.words != _UNORDERED:
                 yield from self.bare_ends(group)
 
     def apart(self, group: MatchedDevices) -> list[Finding]:
@@ -94,14 +95,7 @@ class Matching:
             return []  # a group over several cells of an array is judged by comparing the cells
         cause = "" if None in cells else group.words
         hull = box_around(placed.box for placed in group.devices)
-        foreign = [
-            placed
-            for placed in subject.placed
-            if placed not in group.relatives
-            and not subject.is_idle(placed)
-            and any(hull.contains(box.center()) for box in placed.boxes)
-        ]
-        names = names_of(group.devices)
+        foreign, names = subject.among(hull, group.relatives), names_of(group.devices)
         if foreign and all(_is_tail(each, group) for each in foreign):
             gap = subject.um(self._widest_gap(group))
             return subject.finding(
@@ -128,7 +122,6 @@ class Matching:
             "group-apart.gap",
             gap,
             f"{group.words} {names} {group.has} {gap:.3g} um between {'their' if group.is_plural else 'its'} devices",
-            where=hull,
             devices=group.devices,
             cause=cause,
         )
@@ -163,7 +156,6 @@ class Matching:
     def unlike(self, group: MatchedDevices) -> Iterator[Finding]:
         """Yield how the devices of a group are drawn unlike each other."""
         subject, names = self.subject, names_of(group.devices)
-        hull = box_around(placed.box for placed in group.devices)
         fingers = [finger for placed in group.devices for finger in placed.fingers if finger.around is not None]
         turned = Counter(bool(finger.around and finger.around.vertical) for finger in fingers)
         if len(turned) > 1:
@@ -173,7 +165,6 @@ class Matching:
                 min(turned.values()),
                 f"{min(turned.values())} of {len(fingers)} channels of {group.words} {names} {was} turned "
                 "by 90 degrees",
-                where=hull,
                 devices=group.devices,
             )
         widths = sorted({round(finger.w_um, 4) for finger in fingers})
@@ -185,20 +176,15 @@ class Matching:
                 "group-unlike.unit",
                 1 - widths[0] / widths[-1],
                 f"the channels of {group.words} {names} are {', '.join(f'{width:g}' for width in widths)} um wide",
-                where=hull,
                 devices=group.devices,
                 most="must" if even else "should",
             )
         elif len(lengths) == 1:
-            yield from self._surround(group, hull)
+            yield from self._surround(group)
 
-    def _surround(self, group: MatchedDevices, hull: kdb.Box) -> list[Finding]:
+    def _surround(self, group: MatchedDevices) -> list[Finding]:
         """Return how much the surroundings of the devices differ: distances to diffusion ends, well edges."""
-        figures: dict[str, list[float]] = {
-            "ends of the diffusion": [],
-            "well edge": [],
-            "neighbouring poly": [],
-        }
+        figures: dict[str, list[float]] = defaultdict(list)
         for placed in group.devices:
             around = [(finger.around, finger.l_um) for finger in placed.fingers if finger.around is not None]
             figures["ends of the diffusion"].append(sum(each.stress(length) for each, length in around) / len(around))
@@ -211,7 +197,6 @@ class Matching:
             "group-unlike.surround",
             spread[worst],
             f"{group.words} {names_of(group.devices)}: distances to the {worst} differ by {100 * spread[worst]:.3g} %",
-            where=hull,
             devices=group.devices,
         )
 
@@ -240,10 +225,10 @@ class Matching:
         """Return the distances from the channels of a device to the poly at both sides, or how far was looked. [dbu]"""
         found = []
         for finger, box in zip(placed.fingers, placed.boxes, strict=True):
-            middle, flat = box.center(), not (finger.around and finger.around.vertical)
+            flat = not (finger.around and finger.around.vertical)
             low, high = (box.left, box.right) if flat else (box.bottom, box.top)
             for start, end in ((low - reach, low - 1), (high + 1, high + reach)):
-                strip = kdb.Box(start, middle.y, end, middle.y) if flat else kdb.Box(middle.x, start, middle.x, end)
+                strip = kdb.Box(start, box.bottom, end, box.top) if flat else kdb.Box(box.left, start, box.right, end)
                 gaps = [reach]
                 for shape in self._poly.each_touching(strip):
                     for piece in (kdb.Region(shape.polygon) & kdb.Region(strip.enlarged(1, 1))).each():
@@ -271,7 +256,7 @@ class Matching:
         subject = self.subject
         own = {net for placed in group.relatives for end, net in placed.device.terminals.items() if end != "b"}
         every = region_of(box for placed in group.devices for box in placed.boxes)
-        parts, nets = [], set()
+        nets = set()
         hull = box_around(placed.box for placed in group.devices)
         over = kdb.Region()
         for shape in self._wires.each_overlapping(hull):
@@ -281,11 +266,8 @@ class Matching:
                 over += near
                 nets.add(net)
         over.merge()
-        for placed in group.devices:
-            gates = region_of(placed.boxes)
-            parts.append((gates & over).area() / gates.area())
-        areas = [placed.area for placed in group.devices]
-        covered = sum(part * area for part, area in zip(parts, areas, strict=True)) / sum(areas)
+        parts = [(region_of(placed.boxes) & over).area() / placed.area for placed in group.devices]
+        covered = (every & over).area() / sum(placed.area for placed in group.devices)
         if max(parts) - min(parts) <= _ALIKE * max(parts):
             return []
         return subject.finding(
@@ -293,7 +275,6 @@ class Matching:
             covered,
             f"wires of {', '.join(sorted(nets))} cover {100 * covered:.3g} % of the gates of {group.words} "
             f"{names_of(group.devices)}, from {100 * min(parts):.3g} to {100 * max(parts):.3g} % of a device",
-            where=hull,
             devices=group.devices,
             nets=nets,
         )

@@ -11,12 +11,12 @@ import klayout.db as kdb
 
 from layoutkit.review.matched_devices import MOST_PARTS, MatchedDevices, matched_groups
 from layoutkit.review.repeated_cells import off_pitch
-from layoutkit.review.subject import box_around, names_of, region_of
+from layoutkit.review.subject import box_around, longer_side, names_of, region_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from collections.abc import Set as AbstractSet
 
+    from layoutkit.review.coupling import Coupling
     from layoutkit.review.finding import Finding
     from layoutkit.review.subject import PlacedDevice, Subject
 
@@ -24,7 +24,7 @@ _BANK_UM = 5.0
 """Gap within which bars and plates are one bank. [um]"""
 _END_UM = 2.0
 """Distance from a bank within which a bar guards its end. [um]"""
-_FEWEST_BARS = 3  # of a resistor that is a bank
+_FEWEST_BARS = 1  # of a resistor that is a bank
 _STRING = "the bars of resistor"
 _MOST_BANKS = 3  # equal capacitors on one net from which on their places are judged
 
@@ -34,12 +34,13 @@ class Passives:
 
     Args:
         subject: The layout.
-        loud: Nets that disturb others.
+        coupling: Which nets disturb others, and which suffer.
     """
 
-    def __init__(self, subject: Subject, loud: AbstractSet[str]) -> None:
+    def __init__(self, subject: Subject, coupling: Coupling) -> None:
         self.subject = subject
-        self.loud = loud
+        self.coupling = coupling
+        self._inputs = {port for port, use in subject.roles.ports.items() if use.direction == "input"}
         groups = matched_groups(subject)
         self.groups = [each for each in groups if each.devices[0].device.type in {"resistor", "capacitor"}]
 
@@ -59,16 +60,9 @@ class Passives:
 
     def apart(self, group: MatchedDevices) -> list[Finding]:
         """Return whether other resistors or capacitors lie among those of a group."""
-        subject, (first, *_) = self.subject, group.devices
+        subject, kind = self.subject, group.devices[0].device.type
         hull = box_around(placed.box for placed in group.devices)
-        foreign = [
-            placed
-            for placed in subject.placed
-            if placed not in group.relatives
-            and placed.device.type == first.device.type
-            and not _is_tied(placed)
-            and any(hull.contains(box.center()) for box in placed.boxes)
-        ]
+        foreign = [placed for placed in subject.among(hull, group.relatives) if placed.device.type == kind]
         return subject.finding(
             "group-apart",
             len(foreign),
@@ -107,7 +101,6 @@ class Passives:
             banks - 1,
             f"{group.words} {names_of(group.devices)} {'lie' if group.is_plural else 'lies'} in {banks} places",
             what_to_do="one bank, the units interleaved",
-            where=box_around(boxes),
             devices=group.devices,
             most="must" if group.strict else "should",
         )
@@ -135,7 +128,7 @@ class Passives:
         known = {placed.index for group in self.groups for placed in group.devices}
         free = [p for p in self.subject.placed if p.device.type == "resistor" and p.index not in known]
         ends = Counter(net for placed in free for net in _ends(placed))
-        parts = [[placed] for placed in free if not _is_tied(placed)]
+        parts = [[placed] for placed in free if not self.subject.is_idle(placed)]
         for net, count in ends.items():
             if count == 2 and net not in self.subject.supplies and net not in self.subject.circuit.ports:
                 one = [part for part in parts if any(net in _ends(placed) for placed in part)]
@@ -152,30 +145,33 @@ class Passives:
         return region_of(box.enlarged(half, half) for box in boxes).merged().count()
 
     def bare_ends(self, group: MatchedDevices) -> list[Finding]:
-        """Return whether the bars at the ends of a bank of resistors lack a dummy beside them."""
+        """Return whether the bars at the ends of the banks of resistors lack a dummy beside them."""
         subject = self.subject
         boxes = [box for placed in group.devices for box in placed.boxes]
-        hull, reach = box_around(boxes), subject.technology.to_dbu(_END_UM)
-        if group.devices[0].device.type != "resistor" or len(boxes) < 2 or self._banks(boxes) > 1:
+        if group.devices[0].device.type != "resistor":
             return []
-        bars, middle = subject.role("poly") - region_of(boxes), hull.center()
+        reach, half = subject.technology.to_dbu(_END_UM), subject.technology.to_dbu(_BANK_UM) // 2
+        bars = subject.role("poly") - region_of(boxes)
         upright = sum(box.height() for box in boxes) >= sum(box.width() for box in boxes)
-        low, high = (hull.left, hull.right) if upright else (hull.bottom, hull.top)
-        sides = [
-            kdb.Box(start, middle.y, start + reach, middle.y + 1)
-            if upright
-            else kdb.Box(middle.x, start, middle.x + 1, start + reach)
-            for start in (low - reach, high)
-        ]
+        sides = []
+        for bank in region_of(box.enlarged(half, half) for box in boxes).merged().each():
+            hull = bank.bbox().enlarged(-half, -half)
+            middle = hull.center()
+            sides += [
+                kdb.Box(start, middle.y, start + reach, middle.y + 1)
+                if upright
+                else kdb.Box(middle.x, start, middle.x + 1, start + reach)
+                for start in ((hull.left - reach, hull.right) if upright else (hull.bottom - reach, hull.top))
+            ]
         bare = sum((bars & kdb.Region(side)).is_empty() for side in sides)
         return subject.finding(
             "passives",
             bare,
-            f"{group.words} {names_of(group.devices)} {group.has} no dummy bar at {bare} of its 2 ends",
+            f"{group.words} {names_of(group.devices)} {group.has} no dummy bar at {bare} of its {len(sides)} ends",
             what_to_do="a dummy bar at each end of the bank",
-            where=hull,
             devices=group.devices,
             most="should",
+            cause="bare bars",
         )
 
     def spare_units(self, group: MatchedDevices) -> list[Finding]:
@@ -202,7 +198,7 @@ class Passives:
         subject, known = self.subject, {id(placed) for group in self.groups for placed in group.devices}
         alike: dict[tuple[object, ...], list[PlacedDevice]] = defaultdict(list)
         for placed in subject.placed:
-            if placed.device.type == "capacitor" and id(placed) not in known and not _is_tied(placed):
+            if placed.device.type == "capacitor" and id(placed) not in known and not self.subject.is_idle(placed):
                 size = sorted((round(f.w_um, 3), round(f.l_um, 3)) for f in placed.fingers)
                 for net in set(placed.device.terminals.values()):
                     alike[placed.device.model, net, tuple(size)].append(placed)
@@ -217,51 +213,56 @@ class Passives:
                 banks - 1 if off > subject.technology.grid else 0,
                 f"{len(devices)} equal capacitors ({names_of(devices)}) are strewn over {banks} places",
                 what_to_do="one bank, or one capacitor beside each stage at its pitch",
-                where=box_around(boxes),
                 devices=devices,
                 most="should",
             )
 
     def noisy_wires(self) -> Iterator[Finding]:
-        """Yield the outputs, clocks and supplies that run under a capacitor between signals without a shield."""
+        """Yield the outputs, clocks and supplies under a capacitor without a shield, and signals over a resistor.
+
+        Under a capacitor on such a net, inputs are the ones that suffer.
+        """
         subject, technology = self.subject, self.subject.technology
-        noisy = {*self.loud, *subject.supplies.power} & set(subject.number)
+        half = technology.to_dbu(_BANK_UM) // 2
         names = [conductor.name for conductor in technology.conductors]
         for placed in subject.placed:
-            spec = technology.passives.get(placed.fingers[0].device)
-            ends = set(placed.device.terminals.values())
-            if spec is None or "bottom" not in spec.parts:
+            spec, ends = technology.passives.get(placed.fingers[0].device), set(placed.device.terminals.values())
+            body = region_of(box.enlarged(half, half) for box in placed.boxes).merged().sized(-half)
+            if placed.device.type == "resistor":
+                nets, levels, how = self.coupling.loud | self._inputs, names, "over resistor"
+                if ends & self.coupling.loud:
+                    continue
+            elif spec is None or "bottom" not in spec.parts:
                 continue
-            shield, over, nets = kdb.Region(), kdb.Region(), set()
-            plates = region_of(placed.boxes)
-            lower = technology.conductor(spec.parts["bottom"]).name
-            if any(not (subject.shapes(net, lower) & plates).is_empty() for net in ends if net in subject.supplies):
-                continue  # a lower plate on a supply is a shield
-            below = names[: names.index(technology.conductor(spec.parts["bottom"]).name)]
-            for name in reversed(below):
-                for net in sorted(noisy - ends):
-                    seen = (subject.shapes(net, name) & plates) - shield
-                    if not seen.is_empty():
-                        over += seen
-                        nets.add(net)
-                for ground in subject.supplies.ground:
+            else:
+                lower = technology.conductor(spec.parts["bottom"]).name
+                if any(not (subject.shapes(net, lower) & body).is_empty() for net in ends if net in subject.supplies):
+                    continue  # a lower plate on a supply is a shield
+                nets, levels = self.coupling.loud | {*subject.supplies.power}, names[: names.index(lower)]
+                nets, how = nets | (self.coupling.quiet if ends & self.coupling.loud else set()), "under capacitor"
+            shield, length, where, seen = kdb.Region(), 0, kdb.Box(), set()
+            for name in reversed(levels):
+                for net in [net for net in subject.nets if net in nets - ends]:
+                    boxes = [piece.bbox() for piece in ((subject.shapes(net, name) & body) - shield).each()]
+                    if boxes:
+                        length += sum(map(longer_side, boxes))
+                        where += box_around(boxes)
+                        seen.add(net)
+                for ground in subject.supplies.ground if how[0] == "u" else ():
                     if ground in subject.number:
                         shield += subject.shapes(ground, name)
+            box = body.bbox()
             yield from subject.finding(
                 "passives.noise",
-                over.merged().area() / plates.area(),
-                f"wires of {', '.join(sorted(nets))} run under capacitor {placed.id}",
-                where=over.bbox(),
+                length / min(box.width(), box.height()),
+                f"wires of {', '.join(sorted(seen))} run {subject.um(length):.3g} um {how} {placed.id}",
+                where=where,
                 devices=[placed],
-                nets=nets,
+                nets=seen,
+                cause=how,
             )
 
 
 def _ends(placed: PlacedDevice) -> set[str]:
     """Return the nets at the ends of a resistor or capacitor."""
     return {placed.device.terminals[end] for end in placed.device.kind.ends}
-
-
-def _is_tied(placed: PlacedDevice) -> bool:
-    """Return whether both ends of a resistor or capacitor are on one net."""
-    return len(_ends(placed)) == 1

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from layoutkit.review.subject import PlacedDevice
 
 
-_FEWEST_FINGERS = 8  # channels of a block whose way to the rail is judged
+_FEWEST_FINGERS = 2  # channels of a block whose way to the rail is judged
 
 
 class PortsAndCuts:
@@ -52,18 +52,22 @@ class PortsAndCuts:
                 yield from self.thin_feed(net)
         yield from self.single_cut()
 
-    def thin_feed(self, net: str) -> Iterator[Finding]:
-        """Yield the blocks that hang on the rail of a supply by so few cuts that one that fails is felt."""
-        for cuts, devices in self._blocks(net):
-            fingers = sum(len(placed.boxes) for placed in devices)
-            if fingers >= _FEWEST_FINGERS:
-                yield from self.subject.finding(
-                    "single-cut.feed",
-                    cuts,
-                    f"{fingers} channels hang on the rail of {net} by {cuts} cut{'s' * (cuts > 1)}",
-                    devices=devices,
-                    nets=[net],
-                )
+    def thin_feed(self, net: str) -> list[Finding]:
+        """Return the blocks that hang on the rail of a supply by so few cuts that one that fails is felt."""
+        limit = self.subject.limits["single-cut.feed"]
+        weak = [(cuts, devices) for cuts, devices in self._blocks(net) if limit.beyond(cuts)]
+        weak = [each for each in weak if sum(len(placed.boxes) for placed in each[1]) >= _FEWEST_FINGERS]
+        devices = [placed for _, own in weak for placed in own]
+        fingers = sum(len(placed.boxes) for placed in devices)
+        blocks, cuts = f" in {len(weak)} blocks" * (len(weak) > 1), max((cuts for cuts, _ in weak), default=inf)
+        return self.subject.finding(
+            "single-cut.feed",
+            min((cuts for cuts, _ in weak), default=inf),
+            f"{fingers} channels{blocks} hang on the rail of {net} by {cuts} cut{'s' * (cuts > 1)}"
+            f"{' each at most' * (len(weak) > 1)}",
+            devices=devices,
+            nets=[net],
+        )
 
     def _blocks(self, net: str) -> Iterator[tuple[int, list[PlacedDevice]]]:
         """Yield the devices that stay joined without the rail of a supply, and the number of cuts to the rail."""
@@ -103,9 +107,7 @@ class PortsAndCuts:
         widest = max(ports, key=lambda each: (ports[each][0], each))
         drawn, place = sum(width for width, _ in ports.values()), ports[widest][1]
         needs = [(1000 * self._through_port(net), "its current")]
-        for (placed, terminal), feeds in subject.feeds(net).items():
-            if subject.is_full(placed) and terminal in placed.device.kind.ends:
-                needs.append((self._straps_ma(net, feeds), f"which the straps of {placed.id} may carry together"))
+        needs += [(ma, f"which the straps of {placed.id} may carry together") for ma, placed in self._straps(net)]
         most, of_what = max(needs)
         needed = self.technology.conductor(widest[0]).width_um(most)
         if not needed:
@@ -122,11 +124,7 @@ class PortsAndCuts:
     def narrow_rail(self, net: str) -> list[Finding]:
         """Return whether the rails of a supply together are too narrow for the straps of a device at full drive."""
         subject = self.subject
-        straps = [
-            (self._straps_ma(net, feeds), placed)
-            for (placed, terminal), feeds in subject.feeds(net).items()
-            if subject.is_full(placed) and terminal in placed.device.kind.ends
-        ]
+        straps = self._straps(net)
         rails = rails_of(subject, net) if straps and net in subject.supplies else []
         if not rails:
             return []
@@ -141,6 +139,14 @@ class PortsAndCuts:
             devices=[placed],
             nets=[net],
         )
+
+    def _straps(self, net: str) -> list[tuple[float, PlacedDevice]]:
+        """Return what the straps of the devices at full drive on a net may carry. [mA]"""
+        return [
+            (self._straps_ma(net, feeds), placed)
+            for (placed, terminal), feeds in self.subject.feeds(net).items()
+            if self.subject.is_full(placed) and terminal in placed.device.kind.ends
+        ]
 
     def _straps_ma(self, net: str, feeds: Feeds) -> float:
         """Return what the straps of a terminal may carry together, each no wider than their pitch. [mA]"""

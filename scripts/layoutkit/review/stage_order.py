@@ -50,17 +50,12 @@ def flow_order(subject: Subject) -> list[Finding]:
 
 def output_beside_input(subject: Subject) -> Iterator[Finding]:
     """Yield the outputs whose port lies beside that of an input."""
-    for net, use in subject.roles.ports.items():
-        places = {
-            port: [(point.x, point.y) for _, point, _ in subject.labels.get(port, ())]
-            for port in (net, *subject.roles.inputs)
-        }
-        gaps = [
-            (dist(one, other), port) for port in subject.roles.inputs for one in places[net] for other in places[port]
-        ]
-        if use.direction != "output" or not gaps or net in subject.roles.inputs:
-            continue
-        gap, port = min(gaps, key=lambda each: (each[0], subject.number[each[1]]))
+    places = {port: [(point.x, point.y) for _, point, _ in labels] for port, labels in subject.labels.items()}
+    inputs = [port for port in subject.roles.inputs if port in places]
+    outputs = [port for port, use in subject.roles.ports.items() if use.direction == "output" and port not in inputs]
+    for net in [port for port in outputs if port in places] if inputs else ():
+        gaps = [(dist(a, b), subject.number[port], port) for port in inputs for a in places[net] for b in places[port]]
+        gap, _, port = min(gaps)
         yield from subject.finding(
             "flow-order.ports",
             gap / longer_side(subject.box),

@@ -157,9 +157,17 @@ class Subject:
         return sum(self.currents.drive.get(name, 0.0) for name in placed.names)
 
     def is_idle(self, placed: PlacedDevice) -> bool:
-        """Return whether a transistor is off for good, as dummies are."""
-        net = placed.device.terminals
-        return placed.device.is_mos and (is_off(placed.device, self.supplies) or net["d"] == net["s"])
+        """Return whether a transistor is off for good, as dummies are, or a resistor or capacitor has one net."""
+        device = placed.device
+        tied = len({device.terminals[end] for end in device.kind.ends}) == 1
+        return (device.is_mos and is_off(device, self.supplies)) or (
+            tied and (device.is_mos or device.type in {"resistor", "capacitor"})
+        )
+
+    def among(self, hull: kdb.Box, own: Iterable[PlacedDevice]) -> list[PlacedDevice]:
+        """Return the devices in a box, but for idle ones and a group's own."""
+        inside = [p for p in self.placed if any(hull.contains(box.center()) for box in p.boxes)]
+        return [placed for placed in inside if placed not in own and not self.is_idle(placed)]
 
     def devices(self, names: Iterable[str]) -> list[PlacedDevice]:
         """Return the devices of these names, each once, by place."""
@@ -180,18 +188,12 @@ class Subject:
     def idle_boxes(self) -> list[kdb.Box]:
         """The channels of dummies: those that extraction leaves out, and those that are off for good."""
         boxes = [finger.around.box for finger in self.extraction.dummies if finger.around is not None]
-        return boxes + [box for placed in self.placed if self.is_idle(placed) for box in placed.boxes]
+        return boxes + [box for p in self.placed if p.device.is_mos and self.is_idle(p) for box in p.boxes]
 
     def idle_passives(self, kind: str) -> list[kdb.Box]:
         """Return the bars or plates of dummies: left out by extraction, or with one net at both ends."""
         found = [self._bodies.box(finger) for finger in self.extraction.dummies if finger.kind.name == kind]
-        for placed in self.placed:
-            if (
-                placed.device.type == kind
-                and len({placed.device.terminals[end] for end in placed.device.kind.ends}) == 1
-            ):
-                found += placed.boxes
-        return found
+        return found + [box for p in self.placed if p.device.type == kind and self.is_idle(p) for box in p.boxes]
 
     def feeds(self, net: str) -> dict[tuple[PlacedDevice, str], Feeds]:
         """Return where the terminals of devices meet the wires of a net, by device and terminal of the netlist."""

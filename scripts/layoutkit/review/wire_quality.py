@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _LEAST_TREE_UM = 1.0
 """Nets whose terminals are nearer to each other than this have no length to judge. [um]"""
 
+_BESIDE_UM = 1.0
+"""The mesh that joins the rows of a device reaches so far beyond their diffusion. [um]"""
+
 
 def wires(subject: Subject) -> Iterator[Finding]:
     """Yield all findings."""
@@ -54,9 +57,12 @@ def length(subject: Subject, net: str) -> list[Finding]:
     places = [*ends, *(point for own in points.values() for point in own)]
     whole = _spanning_tree(places)
     inner = sum(_spanning_tree(own) for own in points.values())
-    own_area = kdb.Region()
+    own_area, beside = kdb.Region(), subject.technology.to_dbu(_BESIDE_UM)
     for placed in points:
-        own_area.insert(box_around([placed.box, *(kdb.Box(x, y, x, y) for x, y in points[placed])]))
+        boxes = [placed.box, *(kdb.Box(x, y, x, y) for x, y in points[placed])]
+        if len(placed.islands) > 1:
+            boxes.append(subject.role("active").interacting(region_of(placed.boxes)).bbox().enlarged(beside))
+        own_area.insert(box_around(boxes))
     for layer in ("n_tap", "p_tap"):  # the metal on a ring is no way
         own_area += subject.shapes(net, layer).sized(subject.technology.contact.size)
     own_area.merge()

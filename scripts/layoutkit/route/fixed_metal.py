@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from layoutkit.route.occupancy import FixedMetal
+from layoutkit.route.routes import rect_of
 from layoutkit.route.wide_metal import wide_parts
 
 if TYPE_CHECKING:
@@ -35,12 +36,8 @@ def _of_terminals(stack: Stack, nets: Sequence[NetRequest]) -> Iterable[FixedMet
     for net in nets:
         for terminal in net.terminals:
             level = stack.index(terminal.layer)
-            rect = _rect(terminal.box)
+            rect = rect_of(terminal.box)
             yield FixedMetal(stack.conductors[level].name, rect, net.name, stack.is_wide(level, rect))
-
-
-def _rect(box: kdb.Box) -> Rect:
-    return box.left, box.bottom, box.right, box.top
 
 
 def _of_obstacles(stack: Stack, obstacles: Mapping[str, Iterable[Obstacle]]) -> Iterable[FixedMetal]:
@@ -59,10 +56,10 @@ def _of_obstacles(stack: Stack, obstacles: Mapping[str, Iterable[Obstacle]]) -> 
             merged = region.merged()
             pieces = [piece.bbox() for piece in merged.decompose_trapezoids_to_region().each()]
             if not levels:
-                yield from (FixedMetal(name, _rect(box), net) for box in pieces)
+                yield from (FixedMetal(name, rect_of(box), net) for box in pieces)
                 continue
             level = levels[0]
-            yield from (FixedMetal(name, _rect(box), net, stack.is_wide(level, _rect(box))) for box in pieces)
-            yield from (FixedMetal(name, _rect(box), net, wide=True) for box in wide_parts(stack, level, merged))
+            yield from (FixedMetal(name, rect_of(box), net, stack.is_wide(level, rect_of(box))) for box in pieces)
+            yield from (FixedMetal(name, rect_of(box), net, wide=True) for box in wide_parts(stack, level, merged))
             rings = stack.long_edged(level, merged).decompose_trapezoids_to_region()
-            yield from (FixedMetal(name, _rect(piece.bbox()), net, wide=True) for piece in rings.each())
+            yield from (FixedMetal(name, rect_of(piece.bbox()), net, wide=True) for piece in rings.each())

@@ -17,6 +17,11 @@ Rect = tuple[int, int, int, int]
 """``(left, bottom, right, top)`` [dbu]"""
 
 
+def rect_of(box: kdb.Box) -> Rect:
+    """Return the sides of a box. [dbu]"""
+    return box.left, box.bottom, box.right, box.top
+
+
 @dataclass(frozen=True)
 class Terminal:
     """Drawn metal of a net that may be connected to anywhere along its box.

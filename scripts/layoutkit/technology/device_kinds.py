@@ -262,7 +262,6 @@ _DECLARED = (
             Parameter("m", spellings=("mf",)),
             Parameter("area", "m2", spellings=("a",)),
             Parameter("perimeter", "m", spellings=("p",)),
-            Parameter("wfeed", "m"),
         ),
         value="c",
         rectangle=True,
@@ -285,7 +284,7 @@ _DECLARED = (
         model_cards=("r", "res", "resistor"),
         model_names=(
             r"[np]?res(?:istor)?\d*|r[npu]+poly\w*|rhim?\w*|rsil|rppd|rhigh|[np]polyf|rm\d+|rnw\w*|rnod\w*|rpod\w*"
-            r"|[np]plus_[us]|tm\d+res"
+            r"|[np]plus_[us]|tm\d+(?:k|res)"
         ),
         parameters=(*_SIZES, Parameter("r", "ohm"), Parameter("m", spellings=("par",))),
         value="r",

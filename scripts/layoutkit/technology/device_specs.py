@@ -25,8 +25,7 @@ class DeviceSpec:
 
     ``implant`` or ``bulk_implant`` is None where the process makes diffusion of that type without drawing it.
     ``markers`` are drawn over the diffusion rows (threshold implants), ``covers`` over the whole module with its tap
-    ring (thick oxide). ``optional`` are layers that may lie over the device and change nothing in it. ``ring_text`` is
-    the text on its closed ring of taps that makes it this device; empty where none does.
+    ring (thick oxide). ``optional`` are layers that may lie over the device and change nothing in it.
     ``matching`` is what the process publishes about equal devices.
     """
 
@@ -46,7 +45,6 @@ class DeviceSpec:
     dimensions: Mapping[str, int] = field(default_factory=dict)
     covers: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
-    ring_text: str = ""
     matching: MatchingData = field(default_factory=MatchingData)
     saturation_ma_um: float | None = None
     """Drain current per width of the shortest channel at VGS = VDS = supply. [mA/um]"""
@@ -86,6 +84,7 @@ class PassiveSpec:
             ``implant`` of the diffusion beside its gate, that of the transistor or of the taps of its body.
         covers: Layers drawn over the whole block with its tap ring, which must hold the device.
         optional: Layers of other transistors that may lie over a diode and change nothing in it.
+        conductor: Resistor: the conductor that its body is; empty for one of poly or silicon.
         diffusion_of: The transistor whose source and drain diffusion it is made of, with its well, implants and covers;
             for a MOS capacitor the transistor that it is drawn as; for a resistor of diffusion or well that whose well
             and taps surround it.
@@ -114,7 +113,6 @@ class PassiveSpec:
         heads: Resistor: layers drawn over each row of heads, from the end of the core markers on.
         options: Option of the process's masks -> the value with which they make this device.
         cell: The foundry's cell that it is drawn as; ``w`` is then the width of all emitters of one unit.
-        ring_text: Capacitor in a ring of taps: the text that the foundry's decks look for in it.
     """
 
     name: str
@@ -140,6 +138,7 @@ class PassiveSpec:
     excludes: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
+    conductor: str = ""
     diffusion_of: DeviceSpec | None = None
     frames: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
     base_growth: tuple[float, int] | None = None
@@ -148,16 +147,6 @@ class PassiveSpec:
     heads: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     cell: DeviceCell | None = None
-    ring_text: str = ""
-
-    @property
-    def fed(self) -> bool:
-        """Whether it is a capacitor in a ring of taps with feeds of a stated width: for radio frequencies."""
-        return "feed" in self.dimensions
-
-    def usual_feed(self, width: int) -> int:
-        """Return the width of the feeds of a plate of ``width`` whose netlist states none; 0 without feeds. [dbu]"""
-        return min(self.dim("feed"), width - 2 * self.dim("feed_inset")) if self.fed else 0
 
     @property
     def kind(self) -> DeviceKind:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from layoutkit.technology.device_specs import PassiveSpec
     from layoutkit.technology.technology import Technology
 
+_LONG_METAL = 50_000  # the same of metal, whose turns have as much resistance as a bar of their length [dbu]
 _LONG = 10_000  # bars shorter than this are not folded further [dbu]
 MOST_IN_SERIES = 8
 """Plates in series that make up a small capacitor: more have mostly the capacitance of their wires."""
@@ -42,7 +43,6 @@ class PassiveSize:
         m: Units in parallel.
         segments: Bars in series that share the length; None for as many as make the block about square.
         series: Equal plates in series of a capacitor, each of them ``m`` plates in parallel.
-        feed_m: Width of the feeds of a capacitor that has some; 0 for the usual one. [m]
     """
 
     w_m: float
@@ -50,7 +50,6 @@ class PassiveSize:
     m: int = 1
     segments: int | None = None
     series: int = 1
-    feed_m: float = 0.0
 
 
 def rectangle_sides(area: float, perimeter: float) -> tuple[float, float] | None:
@@ -90,7 +89,8 @@ def bars_of(tech: Technology, spec: PassiveSpec, width: int, total: float) -> in
     The block is about a square; where a number of bars near that divides the length on the grid, it is that number.
     """
     pitch = width + spec.dimensions.get("body_space", width)
-    wanted = max(1, round(total / max(_LONG, sqrt(total * pitch))))
+    longest = max(_LONG_METAL if spec.conductor else _LONG, sqrt(total * pitch))
+    wanted = max(1, round(total / longest))
     most = max(1, int(total // max(1, spec.min_l)))
     wanted = min(max(wanted, ceil(total / (spec.max_l or total))), most)
     for count in range(wanted, min(wanted + _TRIED, most) + 1):

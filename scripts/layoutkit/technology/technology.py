@@ -260,6 +260,12 @@ class Technology:
         number, datatype = self.spec(name).gds
         return int(layout.layer(number, datatype))
 
+    def region(self, cell: kdb.Cell, name: str) -> kdb.Region:
+        """Return the shapes of ``cell`` and the cells in it on the layer, role or alias ``name``, not merged."""
+        import klayout.db as kdb
+
+        return kdb.Region(cell.begin_shapes_rec(self.layer(cell.layout(), name)))
+
     def spec(self, name: str) -> LayerSpec:
         """Return the layer that ``name`` (layer, role or alias) stands for.
 
@@ -267,20 +273,18 @@ class Technology:
             TechnologyError: If the technology has no such layer; the message lists what it has.
         """
         resolved = self.resolve(name)
-        if resolved in self.other_layers:
-            return self.other_layers[resolved]
-        if resolved not in self.layers:
+        found = self.other_layers.get(resolved) or self.layers.get(resolved)
+        if found is None:
             raise TechnologyError(
                 f"technology {self.name} has no layer '{name}'; it has: {', '.join(sorted(self.layers))}"
             )
-        return self.layers[resolved]
+        return found
 
     def resolve(self, name: str) -> str:
         """Return the layer name behind an alias (``metal1``) or a role (``active``), else ``name`` itself."""
-        if name in self.layers:
-            return name
-        name = self.aliases.get(name, name)
-        return self.roles.get(name, name) if name not in self.layers else name
+        if name not in self.layers:
+            name = self.aliases.get(name, name)
+        return name if name in self.layers else self.roles.get(name, name)
 
     def layer_at(self, gds: tuple[int, int]) -> LayerSpec | None:
         """Return the layer of a GDS layer and datatype, None where the technology names none."""

@@ -321,7 +321,6 @@ class _Reader:
             dimensions=self._dimensions(entry.get("dimensions", {}), f"devices.{name}.dimensions"),
             covers=tuple(entry.get("covers", ())),
             optional=tuple(entry.get("optional", ())),
-            ring_text=str(entry.get("ring_text", "")),
             matching=read_matching(self.data.get("matching", {}).get(name, {})),
         )
 
@@ -355,6 +354,7 @@ class _Reader:
             max_area=self._area(entry["max_area"], f"{where}.max_area") if "max_area" in entry else None,
             default=bool(entry.get("default", False)),
             dimensions=self._dimensions(entry.get("dimensions", {}), f"{where}.dimensions"),
+            conductor=self._conductor_of(entry.get("body")),
             diffusion_of=transistors[entry["diffusion_of"]] if "diffusion_of" in entry else None,
             frames={key: self._frame(frame, f"{where}.frames.{key}") for key, frame in entry.get("frames", {}).items()},
             base_growth=self._growth(entry.get("base_growth"), f"{where}.base_growth"),
@@ -362,9 +362,13 @@ class _Reader:
             bend=(float(entry["bend"]["widths"]), float(entry["bend"]["length_um"])) if "bend" in entry else None,
             options=_options(entry),
             cell=cell,
-            ring_text=str(entry.get("ring_text", "")),
             **{key: tuple(entry.get(key, ())) for key in fields.layer_lists},
         )
+
+    def _conductor_of(self, body: str | None) -> str:
+        """Return the name of the conductor that is drawn on the layer ``body``; empty for other layers."""
+        listed = self.data["stack"]["conductors"] if body else ()
+        return next((entry["name"] for entry in listed if entry.get("layer", entry["name"]) == body), "")
 
     def _frame(self, frame: Any, where: str) -> tuple[tuple[int, int], tuple[int, int]]:
         """Return the distances of the inner and outer edges of a frame in x and y. [dbu]"""

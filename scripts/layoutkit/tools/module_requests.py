@@ -109,11 +109,8 @@ class Delivered:
 
     def geometry_stats(self) -> dict[str, int]:
         """Return how many separate polygons the cell has on the layers a reader looks for first."""
-        import klayout.db as kdb
-
-        layout, cell = self.module.layout, self.module.cell
         return {
-            f"{name}_count": kdb.Region(cell.begin_shapes_rec(self.tech.layer(layout, layer))).merged().count()
+            f"{name}_count": self.tech.region(self.module.cell, layer).merged().count()
             for name, layer in (
                 ("active", "active"),
                 ("poly", "poly"),

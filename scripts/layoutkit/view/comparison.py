@@ -142,7 +142,7 @@ def picture(
     import klayout.db as kdb
 
     width, height = (
-        max(getattr(cell.dbbox(), side)() for cell in (before, after)) * 1.03 for side in ("width", "height")
+        max(1.0, *(getattr(cell.dbbox(), side)() for cell in (before, after))) * 1.03 for side in ("width", "height")
     )
     changed = kdb.Region()
     for each in shapes:
@@ -160,7 +160,8 @@ def picture(
         centre = cell.dbbox().center()
         region = (centre.x - width / 2, centre.y - height / 2, centre.x + width / 2, centre.y + height / 2)
         box = cell.dbbox()
-        title = f"{name}: {cell.name}   {box.width():.6g} x {box.height():.6g} um"
+        size = "empty" if box.empty() else f"{box.width():.6g} x {box.height():.6g} um"
+        title = f"{name}: {cell.name}   {size}"
         half = ViewOptions(view.width // 2, view.height, region, view.layers, view.legend, view.labels, title)
         halves.append(render(cell, technology, half, markers))
     return beside(*halves), len(markers)

@@ -190,9 +190,7 @@ def _layer(technology: Technology, role: str) -> str:
 
 
 def _region(cell: kdb.Cell, technology: Technology, role: str) -> kdb.Region:
-    import klayout.db as kdb
-
-    return kdb.Region(cell.begin_shapes_rec(technology.layer(cell.layout(), _layer(technology, role))))
+    return technology.region(cell, _layer(technology, role))
 
 
 def _active(cell: kdb.Cell, technology: Technology) -> kdb.Region:
@@ -288,11 +286,9 @@ def _area(name: str, target: float, named_areas: Mapping[str, float]) -> AreaCom
 
 
 def _wires(cell: kdb.Cell, technology: Technology) -> Iterable[WireMetrics]:
-    import klayout.db as kdb
-
     layout = cell.layout()
     for conductor in technology.conductors:
-        metal = kdb.Region(cell.begin_shapes_rec(technology.layer(layout, conductor.layer))).merged()
+        metal = technology.region(cell, conductor.layer).merged()
         if not metal.is_empty():
             area, length = metal.area() * layout.dbu**2, metal.perimeter() / 2 * layout.dbu
             yield WireMetrics(layer=conductor.name, area=_rounded(area), length=_rounded(length))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from layoutkit.errors import counted
 from layoutkit.view.html_parts import Cell, buttons, digest, net_button, rendered, safe_json, section, table, verdict
 from layoutkit.view.report_inputs import findings_of
 from layoutkit.view.report_sections import (
@@ -82,7 +83,7 @@ def report_page(inputs: ReportInputs) -> str:
         findings=findings,
         faults=len(inputs.faults),
         unchecked=False,
-        counted=_count,
+        counted=counted,
         picture=b64encode(inputs.picture).decode(),
         sections=[section for section in sections if section],
         footer=_footer(inputs),
@@ -157,10 +158,6 @@ def _tiles(inputs: ReportInputs) -> list[tuple[str, str, str]]:
         plan = report["constraints"]
         found.append(("Constraints", f"{plan['obeyed']} obeyed", f"{plan['not_obeyed']} not"))
     return found
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _footer(inputs: ReportInputs) -> str:

@@ -408,10 +408,10 @@ def reproduction_section(inputs: ReportInputs) -> str:
     options: list[list[Cell]] = [
         [name, _escaped_value(value)] for name, value in inputs.options.items() if value not in (None, [], ())
     ]
-    same = Markup(
-        "<p>Run this in a folder that holds the files it names. The same input gives the same bytes: compare "
-        "<code>sha256sum workspace/layout.gds</code> with the digest below.</p>"
-    )
+    again = "The same input gives the same bytes: compare sha256sum workspace/layout.gds with the digest below."
+    if report.get("placement", {}).get("earlier_places"):
+        again = "It places anew, while this layout keeps the places of an earlier build, so that they differ."
+    same = remark(f"This writes to the folder workspace of the folder in which it is run. {again}")
     return section(
         "reproduce",
         "How to reproduce",

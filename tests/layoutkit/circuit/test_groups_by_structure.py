@@ -72,6 +72,134 @@ CIRCUITS = {
             ("cascode_pair", "M6 M7"),
         },
     ),
+    "amplifier whose two tails its own output biases": (
+        """
+        M1 x a t vss nch w=1u l=0.2u
+        M2 y b t vss nch w=1u l=0.2u
+        M3 t x vss vss nch w=1u l=0.2u
+        M4 x a u vdd pch w=1u l=0.2u
+        M5 y b u vdd pch w=1u l=0.2u
+        M6 u x vdd vdd pch w=1u l=0.2u
+        """,
+        {("differential_pair", "M1 M2"), ("differential_pair", "M4 M5")},
+    ),
+    "two switches that pass currents on to the reference of a mirror, which a third one pulls down": (
+        """
+        M1 nb nb vss vss nch w=1u l=1u
+        M2 o nb vss vss nch w=1u l=1u
+        M3 d1 en nb vss nch w=1u l=0.5u
+        M4 d2 more nb vss nch w=1u l=0.5u
+        M5 nb stop vss vss nch w=1u l=0.5u
+        R1 d1 vdd 300k
+        R2 d2 vdd 90k
+        """,
+        {("current_mirror", "M1 M2", "M1", "simple")},
+    ),
+    "load whose second gate switches join to the reference or to its own drain": (
+        """
+        M1 a a vdd vdd pch w=8u l=1u
+        M2 o g vdd vdd pch w=8u l=1u
+        M3 a inp t vss nch w=8u l=0.5u
+        M4 o inn t vss nch w=8u l=0.5u
+        M5 t nb vss vss nch w=4u l=1u
+        M6 a s g vss nch w=1u l=0.2u
+        M7 a sb g vdd pch w=2u l=0.2u
+        M8 o sb g vss nch w=1u l=0.2u
+        M9 o s g vdd pch w=2u l=0.2u
+        """,
+        {
+            ("differential_pair", "M3 M4"),
+            ("current_mirror", "M1 M2", "M1", "switched"),
+        },
+    ),
+    "complementary input pairs among dummies of their unit between floating nets": (
+        """
+        M1 t inp x vss nch w=1u l=0.6u
+        M2 t inn y vss nch w=1u l=0.6u
+        M3 t nb vss vss nch w=2u l=0.6u
+        M4 x vss f1 vss nch w=1u l=0.6u
+        M5 f1 vss q vss nch w=1u l=0.6u
+        M6 y vss f2 vss nch w=1u l=0.6u
+        M7 f2 vss q vss nch w=1u l=0.6u
+        M8 x pb vdd vdd pch w=1u l=0.6u
+        M9 y pb vdd vdd pch w=1u l=0.6u
+        M10 x pc p vdd pch w=1u l=0.6u
+        M11 y pc q vdd pch w=1u l=0.6u
+        M12 p p vss vss nch w=1u l=0.9u
+        M13 q p vss vss nch w=1u l=0.9u
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("current_mirror", "M8 M9", None, "driven"),
+            ("cascode_pair", "M10 M11"),
+            ("current_mirror", "M12 M13", "M12", "simple"),
+        },
+    ),
+    "cascoded load of two folded pairs whose output a switch pulls to power": (
+        """
+        M1 a inp t vss nch w=2u l=1u
+        M2 b inn t vss nch w=2u l=1u
+        M3 t nb vss vss nch w=4u l=1u
+        M4 a a vdd vdd pch w=8u l=1u
+        M5 b a vdd vdd pch w=8u l=1u
+        M6 m m a vdd pch w=8u l=4u
+        M7 o m b vdd pch w=8u l=4u
+        M8 m nc x vss nch w=4u l=1u
+        M9 o nc y vss nch w=4u l=1u
+        M10 o en vdd vdd pch w=1u l=0.5u
+        M11 x nb vss vss nch w=4u l=1u
+        M12 y nb vss vss nch w=4u l=1u
+        M13 x inp u vdd pch w=6u l=1u
+        M14 y inn u vdd pch w=6u l=1u
+        M15 u pb vdd vdd pch w=8u l=1u
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("differential_pair", "M13 M14"),
+            ("current_mirror", "M4 M5", "M4", "simple"),
+            ("cascode_pair", "M6 M7"),
+            ("cascode_pair", "M8 M9"),
+            ("current_mirror", "M11 M12 M3", None, "driven"),
+        },
+    ),
+    "mirror of branches of two lengths on one gate": (
+        """
+        M1 x g vdd vdd pch w=8u l=4u
+        M2 y g vdd vdd pch w=8u l=4u
+        M3 z g vdd vdd pch w=8u l=4u
+        M4 g g x vdd pch w=8u l=1u
+        M5 o1 g y vdd pch w=8u l=1u
+        M6 o2 g z vdd pch w=8u l=1u
+        """,
+        {("current_mirror", "M1 M2 M3", "M1", "stacked"), ("cascode_pair", "M4 M5 M6")},
+    ),
+    "oscillator whose crossing runs through capacitors": (
+        """
+        M1 p g1 t vss nch w=9u l=0.2u
+        M2 q g2 t vss nch w=9u l=0.2u
+        M3 t nb vss vss nch w=9u l=1u
+        C1 q g1 cmim w=5u l=5u
+        C2 p g2 cmim w=5u l=5u
+        R1 g1 vb 9k
+        R2 g2 vb 9k
+        R3 p vdd 1k
+        R4 q vdd 1k
+        """,
+        {
+            ("cross_coupled_pair", "M1 M2"),
+            ("capacitor_pair", "C1 C2"),
+            ("resistor_pair", "R1 R2"),
+            ("resistor_pair", "R3 R4"),
+        },
+    ),
+    "output stage above a switch": (
+        """
+        M1 o in vdd vdd pch w=4u l=1u
+        M2 o in s vss nch w=4u l=1u
+        M3 s en vss vss nch w=4u l=0.5u
+        """,
+        {("inverter", "M1 M2")},
+    ),
     "mirror on the emitters of a bandgap core": (
         """
         M1 a a e1 vss nch w=4u l=1u
@@ -1068,3 +1196,39 @@ M3 out inn vss vss nch w=2u l=1u
 .ends
 """
     assert found(text, "resistor_ratio") == {frozenset({"R1", "R2", "R3", "R4"})}
+
+
+def test_the_tails_of_stages_with_latches_are_parts_of_these():
+    stage = """M1{o} x{o} x{i} t{o} vss nch w=2u l=0.2u
+M2{o} y{o} y{i} t{o} vss nch w=2u l=0.2u
+M3{o} x{o} y{o} vdd vdd pch w=1u l=0.2u
+M4{o} y{o} x{o} vdd vdd pch w=1u l=0.2u
+M5{o} t{o} nb vss vss nch w=2u l=1u
+"""
+    text = "".join(stage.format(i=i, o=(i + 1) % 3) for i in range(3))
+    text = f".subckt ring x0 y0 nb vdd vss\n{text}MB nb nb vss vss nch w=2u l=1u\n.ends\n"
+    assert found(text, "ring_stage") == {frozenset(f"M{n}{o}" for n in range(1, 6) for o in range(3))}
+
+
+def test_each_pair_on_one_emitter_has_an_axis_beside_a_latch_of_resistors_and_transistors():
+    comparator = """Q1{0} a{0} r{0} t{0} npn m=1
+Q2{0} b{0} n{0} t{0} npn m=1
+R1{0} a{0} vcc 3k
+R2{0} b{0} vcc 3k
+R3{0} t{0} vee 1k
+R4{0} {0} a{0} 2k
+"""
+    latch = """Q5 q x vee npn m=1
+Q6 qb y vee npn m=1
+R5 x s 1k
+R6 y r 1k
+R7 x qb 1k
+R8 y q 1k
+R9 q vcc 500
+R10 qb vcc 500
+"""
+    text = f".subckt timer rs ns rr nr q qb vcc vee\n{comparator.format('s')}{comparator.format('r')}{latch}.ends\n"
+    circuit = read_netlist(NetlistText(text))
+    pairs = {frozenset(names) for each in find_roles(circuit).symmetry for _, *names in each.pairs}
+    expected = ("Q1s Q2s", "R1s R2s", "Q1r Q2r", "R1r R2r", "Q5 Q6", "R5 R6", "R7 R8", "R9 R10")
+    assert pairs >= {frozenset(each.split()) for each in expected}

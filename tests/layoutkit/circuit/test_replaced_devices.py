@@ -49,16 +49,14 @@ PUBLISHED = {
 }
 DRAWN = {
     "sky130A": re.compile(
-        r"[np]fet_01v8(_lvt)?|pfet_01v8_[hm]vt|(esd_)?[np]fet_g5v0d10v5|esd_nfet_01v8|nfet_0(3v3|5v0)_nvt|res_generic_po|res_x?high_po(_\dp\d\d)?|cap_mim_m3_[12]|"
+        r"[np]fet_01v8(_lvt)?|pfet_01v8_[hm]vt|(esd_)?[np]fet_g5v0d10v5|esd_nfet_01v8|nfet_0(3v3|5v0)_nvt|res_generic_(po|li?1|m[1-5])|res_x?high_po(_\dp\d\d)?|cap_mim_m3_[12]|"
         r"cap_var_[lh]vt|diode_pw2nd_(05v5|05v5_lvt|11v0)|diode_pd2nw_(05v5|05v5_[lh]vt|11v0)|pnp_05v5_W\w+"
     ),
     "gf180mcuD": re.compile(
-        r"[np]fet_0(3v3|5v0|6v0)|nfet_06v0_nvt|nmos_6p0_nat|pnp_\w+|[np](polyf|plus)_[us]|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b)?|"
+        r"[np]fet_0(3v3|5v0|6v0)|nfet_06v0_nvt|nmos_6p0_nat|pnp_\w+|[np](polyf|plus)_[us]|rm[123]|tm11k|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b)?|"
         r"diode_(nd2ps|pd2nw)_0(3v3|6v0)|[np]mos_(3p3|6p0)|vpnp_\w+|mim_[12]p[05]fF|nmoscap_6p0|np_3p3"
     ),
-    "sg13g2": re.compile(
-        r"sg13_[lh]v_[np]mos|rf[np]mos(hv)?|pnpMPA|npn13G2[lv]?(_5t)?|rsil|rppd|rhigh|cap_cmim|(cap_)?rfcmim|d[p]?antenna"
-    ),
+    "sg13g2": re.compile(r"sg13_[lh]v_[np]mos|pnpMPA|npn13G2[lv]?(_5t)?|rsil|rppd|rhigh|cap_cmim|d[p]?antenna"),
 }
 
 
@@ -108,8 +106,8 @@ def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
     text = cell(
         "XM1 a b c vss sky130_fd_pr__nfet_g5v0d16v0 w=2 l=0.6",
         "M2 a b c vss sky130_fd_pr__nfet_20v0__model.7 w=29.41 l=2.95",
-        "XR1 a b vss sky130_fd_pr__res_generic_m1 w=1 l=20",
-        "R2 a b sky130_fd_pr__res_generic_m4 w=1u l=20u",
+        "XR1 a b vss sky130_fd_pr__res_generic_nd w=1 l=20",
+        "R2 a b sky130_fd_pr__res_generic_nw w=1u l=20u",
         "XC1 a b vss c sky130_fd_pr__cap_vpp_11p5x11p7_m1m2m3_shieldl1 m=2",
         "XQ1 a b c vss SKY130_FD_PR__NPN_05V5_W1P00L1P00",
         "XL1 a b c vss sky130_fd_pr__ind_03_90",
@@ -122,11 +120,11 @@ def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
     for device in ("XM1", "M2", "XR1", "R2", "XC1", "XQ1", "XL1", "XU1"):
         assert f"({device})" in message
     assert "XM9" not in message
-    for words in ("20 V", "0.125 ohm/sq", "nfet_01v8 (1.8 V)", "cap_mim_m3_1 (2 fF/um2)", "device_map"):
+    for words in ("20 V", "120 ohm/sq", "nfet_01v8 (1.8 V)", "cap_mim_m3_1 (2 fF/um2)", "device_map"):
         assert words in message
     assert details["param_name"] == "device_map"
-    assert details["undrawn"]["sky130_fd_pr__res_generic_m4"] == {
-        "type": "resistor", "devices": ["R2"], "reason": "metal", "ohm_per_square": 0.047,
+    assert details["undrawn"]["sky130_fd_pr__res_generic_nw"] == {
+        "type": "resistor", "devices": ["R2"], "reason": "n well", "ohm_per_square": 950,
     }  # fmt: skip
     assert {"name": "res_xhigh_po", "ohm_per_square": 2000} in details["drawn"]["resistor"]
 
@@ -144,8 +142,8 @@ def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
         ("D1 a b c diodevss_4kv", "sg13g2"),
         ("XC1 a b c vss cap_vpp", "sky130A"),
         ("M1 a b c vss c esd_nfet_05v0_nvt w=2u l=1u", "sky130A"),
-        ("R1 a b 10k rm1", "gf180mcuD"),
-        ("R1 a b rm1 10k", "gf180mcuD"),
+        ("R1 a b 10k rm4", "gf180mcuD"),
+        ("R1 a b rm4 10k", "gf180mcuD"),
         ("R1 a b vss ppolyf_u_1k_dw w=1u l=20u", "gf180mcuD"),
         ("R1 a b w=1u l=20u model=ppolyf_u_3k_dw", "gf180mcuD"),
         ("XR1 a b vss res_high_po_1p00 l=20", "sky130A"),
@@ -161,11 +159,11 @@ def test_a_parameter_that_makes_it_another_device_counts():
         "XM1 a b c vss sg13_lv_nmos w=1u l=0.13u ng=1 rfmode=0",
         "XM2 a b c vss SG13_hv_pmos w=1u l=1u rfmode=1",
     )
-    other = "XM3 a b c vss sg13_hv_rf_pmos w=1u l=1u"
-    models = [device.model for device in drawn(cell(plain, radio, other), "sg13g2").devices]
-    assert models == ["sg13_lv_nmos", "rfpmoshv", "rfpmoshv"]
-    circuit = drawn(cell(plain, radio), "sg13g2", {"rfpmoshv": "sg13_hv_pmos"})
-    assert [(each.device, each.model) for each in circuit.replaced] == [("XM2", "rfpmoshv")]
+    assert [device.model for device in read(cell(plain), "sg13g2").devices] == ["sg13_lv_nmos"]
+    with pytest.raises(UnsupportedOperationError, match=r"sg13_hv_rf_pmos \(XM2\): 3.3 V"):
+        read(cell(plain, radio), "sg13g2")
+    circuit = drawn(cell(plain, radio), "sg13g2", {"sg13_hv_rf_pmos": "sg13_hv_pmos"})
+    assert [(each.device, each.model) for each in circuit.replaced] == [("XM2", "sg13_hv_rf_pmos")]
 
 
 def test_a_model_card_or_a_subcircuit_of_the_netlist_does_not_hide_a_device_of_the_process():
@@ -395,7 +393,7 @@ def test_a_netlist_of_no_process_is_read_with_every_model():
 
 
 @pytest.mark.parametrize("rfmode", [0, 1])
-def test_a_parameter_of_a_json_netlist_makes_another_device_of_the_model(rfmode):
+def test_a_json_netlist_is_refused_where_a_parameter_makes_another_device_of_the_model(rfmode):
     data = {
         "name": "t",
         "ports": ["d", "g", "s", "b"],
@@ -416,10 +414,11 @@ def test_a_parameter_of_a_json_netlist_makes_another_device_of_the_model(rfmode)
     if not rfmode:
         assert [device.model for device in read().devices] == ["sg13_lv_nmos"]
         return
-    assert [device.model for device in read().devices] == ["rfnmos"]
-    circuit = read(rfnmos="sg13_lv_nmos")
+    with pytest.raises(UnsupportedOperationError, match=r"sg13_lv_rf_nmos \(M1\)"):
+        read()
+    circuit = read(sg13_lv_rf_nmos="sg13_lv_nmos")
     assert [device.model for device in circuit.devices] == ["sg13_lv_nmos"]
-    assert [each.model for each in circuit.replaced] == ["rfnmos"]
+    assert [each.model for each in circuit.replaced] == ["sg13_lv_rf_nmos"]
     assert ModelNames(load("sg13g2")).applied(circuit) == circuit  # what is written for the next tool is not refused
 
 

@@ -229,6 +229,59 @@ CIRCUITS = {
         "R1",
         "rp/rn op/on x/y tp/tn",
     ),
+    "input pair of two models above a clocked tail of the same size, behind it a latch": (
+        "inp inn ck q qb vdd vss",
+        """
+        MT t ck vss vss n w=3u l=0.3u
+        MA x inp t vss nx w=3u l=0.3u
+        MB y inn t vss n w=3u l=0.3u
+        MC x ck vdd vdd p w=3u l=0.3u
+        MD y ck vdd vdd p w=3u l=0.3u
+        ME q x vss vss n w=3u l=0.3u
+        MF qb y vss vss n w=3u l=0.3u
+        MG q qb vss vss n w=3u l=0.3u
+        MH qb q vss vss n w=3u l=0.3u
+        MJ q qb vdd vdd p w=3u l=0.3u
+        MK qb q vdd vdd p w=3u l=0.3u
+        """,
+        "MA/MB MC/MD ME/MF MG/MH MJ/MK",
+        "MT",
+        "inp/inn x/y q/qb",
+    ),
+    "input pair of two widths below cascodes": (
+        "inp inn out nb vdd vss",
+        """
+        MT t nb vss vss n w=6u l=1u
+        MA x inp t vss n w=10u l=1u
+        MB y inn t vss n w=4u l=1u
+        MC f vdd x vss n w=3u l=0.5u
+        MD out vdd y vss n w=3u l=0.5u
+        ME f f vdd vdd p w=8u l=1u
+        MF out f vdd vdd p w=8u l=1u
+        """,
+        "MC/MD ME/MF",
+        "MT",
+        "inp/inn x/y f/out",
+    ),
+    "two mirrors that feed each other above switches": (
+        "en ref vdd vss",
+        """
+        MA a a u vss n w=5u l=2u
+        MB b a v vss n w=5u l=2u
+        MC a b vdd vdd p w=9u l=2u
+        MD b b vdd vdd p w=9u l=2u
+        ME u en j vss n w=7u l=0.5u
+        MF v en k vss n w=7u l=0.5u
+        D1 j vss dio
+        R1 k m 40k
+        D2 m vss dio m=8
+        MG ref b vdd vdd p w=9u l=2u
+        R2 ref vss 300k
+        """,
+        "MA/MB MC/MD ME/MF",
+        "",
+        "a/b u/v j/k",
+    ),
 }
 
 # name: (ports, cards): nothing is an image of anything
@@ -381,6 +434,36 @@ def structures(circuit, back=None):
     return {
         frozenset(frozenset(old.get(n, n) for n in names) for _, *names in each.pairs)
         for each in find_roles(circuit).symmetry
+    }
+
+
+def test_every_one_of_several_equal_cells_has_its_pairs(spice):
+    """Three multipliers share one bias and one reference, and their outputs; the axis is that of one of them."""
+    cards = "".join(
+        f"MA{i} x{i} vr k{i} vss n w=8u l=0.5u\nMB{i} y{i} in{i} l{i} vss n w=8u l=0.5u\nR{i} k{i} l{i} 20k\n"
+        f"MC{i} k{i} nb vss vss n w=5u l=1u\nMD{i} l{i} nb vss vss n w=5u l=1u\n"
+        f"ME{i} on w{i} x{i} vss n w=8u l=0.5u\nMF{i} op wr x{i} vss n w=8u l=0.5u\n"
+        f"MG{i} on wr y{i} vss n w=8u l=0.5u\nMH{i} op w{i} y{i} vss n w=8u l=0.5u\n"
+        for i in (1, 2, 3)
+    )
+    circuit = read(spice, "in1 in2 in3 vr w1 w2 w3 wr nb on op vdd vss", cards + "RP op vdd 5k\nRN on vdd 5k")
+    expected = {frozenset({f"{one}{i}", f"{other}{i}"}) for i in (1, 2, 3) for one, other in ("AB", "EF", "GH")}
+    for seed in range(6):
+        turned, back = variant(circuit, seed)
+        groups = (group for group in find_roles(turned).groups if group.type == "differential_pair")
+        assert {frozenset(back[name][1:] for name in group.devices) for group in groups} == expected
+
+
+def test_equal_dummies_on_two_nets_of_a_pair_are_images_and_state_no_symmetry(spice):
+    cards = TAIL_AND_PAIR + (
+        "MC x x vdd vdd p w=8u l=1u\nMD y x vdd vdd p w=8u l=1u\n"
+        "MX x vss vss vss n w=5u l=0.5u\nMY y vss vss vss n w=5u l=0.5u\nMZ y vss vss vss n w=2u l=0.5u\n"
+    )
+    circuit = read(spice, "inp inn y nb vdd vss", cards)
+    (structure,) = find_roles(circuit).symmetry
+    assert ("dummy_pair", "MX", "MY") in {(kind, *sorted(pair)) for kind, *pair in structure.pairs}
+    assert not {"MX", "MY", "MZ"} & {
+        name for group in suggest_constraints(circuit).symmetry for pair in group.pairs for name in pair
     }
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
-from layoutkit.draw.generators import draw_plates
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
 from layoutkit.drc.check import check
@@ -55,7 +54,8 @@ def test_resistors_are_clean_and_what_was_asked_for(kind, factor, shape):
     length_um, segments, m, dummies, ring = shape
     tech = load(technology)
     spec = tech.passive(flavour)
-    ring = ring or spec.diffusion_of is not None
+    ring = (ring or spec.diffusion_of is not None) and not spec.conductor
+    dummies = 0 if spec.conductor else dummies
     width = spec.widths[-2 if factor > 1 else 0] if spec.widths else tech.snap(spec.min_w * factor)
     size = PassiveSize(width * tech.dbu_um * 1e-6, length_um * 1e-6, m, segments)
     nets = {"p": "a", "n": "c"}
@@ -148,50 +148,15 @@ def test_capacitors_are_clean_and_what_was_asked_for(technology, flavour, w, len
     tech = load(technology)
     spec = tech.passive(flavour)
     least = tech.snap_up(max(spec.min_w, spec.min_l, spec.min_area**0.5))
-    nets = {"p": "a", "n": "b", "b": "c"} if spec.fed else {"p": "a", "n": "b"}
     unit = tech.dbu_um * 1e-6
     size = PassiveSize(tech.snap(least * w) * unit, tech.snap(least * length) * unit, m)
-    device = capacitor(tech, "C1", flavour, size, nets)
+    device = capacitor(tech, "C1", flavour, size, {"p": "a", "n": "b"})
     tech, module = drawn(
-        technology, lambda layout, tech: draw_plates(layout, tech, CapacitorSpec("X", device, columns))
+        technology, lambda layout, tech: draw_capacitor(layout, tech, CapacitorSpec("X", device, columns))
     )
     assert violated(tech, module) == []
-    asked = Device("C1", "capacitor", spec.model, {"w": size.w_m, "l": size.l_m, "m": m}, nets)
-    assert matched(tech, module, [asked], tuple(nets.values())).matched
-
-
-@pytest.mark.parametrize(
-    "wrong", [{}, {"w": 12e-6, "l": 8e-6}, {"wfeed": 4e-6}, "no marker", "two sides", "marker alone"]
-)
-def test_a_plate_with_feeds_is_compared_with_its_direction_and_their_width(wrong):
-    asked = {"w": 8e-6, "l": 12e-6, "wfeed": 5e-6, "m": 1}
-    nets = {"p": "a", "n": "b", "b": "c"}
-    tech, spec = load("sg13g2"), load("sg13g2").passive("cap_rfcmim")
-    device = capacitor(tech, "C1", spec.name, PassiveSize(8e-6, 12e-6, 1, feed_m=5e-6), nets)
-    tech, module = drawn("sg13g2", lambda layout, tech: draw_plates(layout, tech, CapacitorSpec("X", device)))
-    area, (plate,) = module.cell.bbox(), (gate.box for gate in module.gates)
-    if wrong == "no marker":
-        module.cell.shapes(tech.layer(module.layout, "PWell.block")).clear()
-    elif wrong == "marker alone":
-        box = kdb.Box(area.right + 5000, 0, area.right + 6000, 1000)
-        module.cell.shapes(tech.layer(module.layout, "PWell.block")).insert(box)
-    elif wrong == "two sides":
-        middle = plate.center()
-        box = kdb.Box(middle.x - 500, middle.y, middle.x + 500, plate.top + 3500)
-        module.cell.shapes(tech.layer(module.layout, "Metal5")).insert(box)
-    netlist = {**asked, **(wrong if isinstance(wrong, dict) else {})}
-    result = matched(tech, module, [Device("C1", "capacitor", spec.model, netlist, nets)], tuple(nets.values()))
-    assert result.matched == (not wrong)
-
-
-@pytest.mark.parametrize(("feed_um", "bounds"), [(1.63, "1.64 to 6.8"), (6.805, "1.64 to 6.8"), (6.8, "")])
-def test_the_feeds_of_a_plate_have_bounds(feed_um, bounds):
-    size = PassiveSize(8e-6, 12e-6, 1, feed_m=feed_um * 1e-6)
-    if not bounds:
-        assert capacitor(load("sg13g2"), "C1", "cap_rfcmim", size).feed == 6800
-        return
-    with pytest.raises(GeometryError, match=f"feeds of C1 are {feed_um:g} um wide; allowed are {bounds} um"):
-        capacitor(load("sg13g2"), "C1", "cap_rfcmim", size)
+    asked = Device("C1", "capacitor", spec.model, {"w": size.w_m, "l": size.l_m, "m": m}, {"p": "a", "n": "b"})
+    assert matched(tech, module, [asked], ("a", "b")).matched
 
 
 @pytest.mark.parametrize(("technology", "flavour"), KINDS["resistor"])
@@ -206,11 +171,14 @@ def test_matched_resistors_share_a_centre_and_keep_their_own_nets(technology, fl
     tech, module = drawn(
         technology, lambda layout, tech: draw_resistors(layout, tech, ResistorSpec("X", tuple(pair), "b", 1))
     )
-    assert module.centroid_error() == 0
-    assert [instance.parent for instance in module.instances] == ["R1", "R2", "R2", "R1"]
+    # The terminals of metal resistors are on the metal itself, on both sides of each, so that they lie side by side.
+    assert spec.conductor or module.centroid_error() == 0
+    order = ["R1", "R1", "R2", "R2"] if spec.conductor else ["R1", "R2", "R2", "R1"]
+    assert [instance.parent for instance in module.instances] == order
     assert violated(tech, module) == []
     devices = [Device(r.id, "resistor", flavour, {"w": width, "l": 20e-6}, {"p": r.p, "n": r.n}) for r in pair]
-    result = matched(tech, module, devices, ("R1p", "R1n", "R2p", "R2n", "b"))
+    ports = ("R1p", "R1n", "R2p", "R2n")
+    result = matched(tech, module, devices, ports if spec.conductor else (*ports, "b"))
     assert result.matched, [m.message for m in result.mismatches]
 
 

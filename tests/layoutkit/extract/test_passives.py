@@ -192,7 +192,7 @@ def with_marker(technology, flavour, change):
         shapes.insert(changed)
     nets = {"p": "a", "n": "c"} | ({"b": "b"} if spec.terminals > 2 else {})
     asked = Device("R1", "resistor", spec.model_of(width * 1e6), {"w": width, "l": 20e-6}, nets)
-    return judged(module, tech, Circuit("x", (asked,), ("a", "c", "b")))
+    return judged(module, tech, Circuit("x", (asked,), ("a", "c") if spec.conductor else ("a", "c", "b")))
 
 
 @pytest.mark.parametrize(("technology", "flavour"), FLAVOURS)
@@ -274,6 +274,15 @@ def test_cuts_on_a_plate_do_not_short_it_to_the_bottom(plates, tech):
     assert device.nets["p"] != device.nets["n"]
 
 
+@pytest.mark.parametrize("tech", ["gf180mcuD"], indirect=True)
+def test_a_marker_need_not_cover_the_plate_that_it_marks(plates, tech):
+    """The foundry's deck asks for plates that MIM_L_MK touches; the PDK's own cells draw a strip along one edge."""
+    for bar in bars(plates):
+        erase(plates, tech, "MIM_L_MK", kdb.Box(bar.left, bar.bottom + 100, bar.right, bar.top))
+    (device,) = extract(plates.layout, plates.cell, tech).devices
+    assert (device.id, device.w_um, device.l_um, len(device.fingers)) == ("C1", 36.0, 7.0, 3)
+
+
 @pytest.mark.parametrize(
     ("technology", "block"), [("gf180mcuD", "SAB"), ("gf180mcuD", "RES_MK"), ("sg13g2", "SalBlock"), ("sg13g2", "RES")]
 )
@@ -340,3 +349,5 @@ def test_dummies_are_tied_or_lead_nowhere():
     resistors = [SimpleNamespace(kind=KINDS["resistor"], nets=each) for each in nets]
     assert dummies(resistors, ["a", "b"]) == {0, 1}
     assert dummies(resistors, ["a", "b", "x"]) == {0}
+    parallel = SimpleNamespace(kind=KINDS["resistor"], nets=nets[1])
+    assert dummies([*resistors, parallel], ["a", "b"]) == {0, 1, 4}, "two units are no more connected than one"

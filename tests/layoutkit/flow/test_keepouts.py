@@ -52,6 +52,19 @@ def routed(box, kind):
     return layout, cell, routes
 
 
+def test_wires_go_around_the_body_of_a_metal_resistor_that_belongs_to_no_net():
+    layout, cell, nets = board(("a", 0))
+    body = kdb.Box(4000, -1000, 6000, 1000)
+    for layer in ("met2", "met2.resistor"):
+        cell.shapes(SKY.layer(layout, layer)).insert(body)
+    job = RoutingJob(SKY, nets, ("met2",), AREA, ())
+    routes = find_routes(layout, cell, job)
+    assert routes.result.failed == ()
+    draw_job(layout, cell, job, routes)
+    near = drawn(cell, layout, "met2").interacting(kdb.Region(body.enlarged(139, 139)))
+    assert str(near) == "(4000,-1000;4000,1000;6000,1000;6000,-1000)"
+
+
 @pytest.mark.parametrize("kind", ["matching", "rule"])
 def test_nets_go_around_keepouts_where_there_is_a_way(kind):
     box = kdb.Box(4000, -3000, 6000, 2000)

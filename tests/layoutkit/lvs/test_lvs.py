@@ -257,6 +257,14 @@ def test_a_wrong_length_is_found(technology):
     assert result.mismatches[0].message.startswith("L of M4 is 0.505 um in the layout (1 finger at (")
 
 
+def test_one_wrong_size_among_devices_that_only_their_sizes_tell_apart_is_the_only_one_told():
+    """Six transistors on nets without labels look alike; each is compared with the one of its size."""
+    cards = [(f"M{i}", "nmos", 1000 + 250 * i, 500 + 100 * (i % 3), f"d{i} g{i} s{i} vss", 1) for i in range(6)]
+    result = lvs(drawn("generic", cards[::-1], ("vss",), M4={"w": 3100}), circuit(cards, ("vss",)))
+    assert kinds(result) == ["wrong_parameter"], words(result)
+    assert result.mismatches[0].reference == ("M4",)
+
+
 def test_one_finger_of_wrong_length_is_found():
     sketch = drawn("generic", [card for card in OTA if card[0] != "M5"])
     for length in (1000, 1000, 1005, 1000):

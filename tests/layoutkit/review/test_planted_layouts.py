@@ -191,7 +191,9 @@ def test_the_current_of_a_single_cut(figure, expected):
     assert severities(review, "single-cut", "out leads") == expected
 
 
-@pytest.mark.parametrize(("fingers", "cuts", "expected"), [(8, 2, {"should"}), (8, 3, set()), (6, 2, set())])
+@pytest.mark.parametrize(
+    ("fingers", "cuts", "expected"), [(8, 2, {"should"}), (8, 3, set()), (2, 2, {"should"}), (1, 2, set())]
+)
 def test_the_way_from_the_rail_to_a_block(fingers, cuts, expected):
     """The sources are joined by a track of Metal3, on which the rail of Metal4 lies with some cuts."""
     planted = Planted()
@@ -201,7 +203,7 @@ def test_the_way_from_the_rail_to_a_block(fingers, cuts, expected):
     planted.comb("vss", -3, port=False)
     planted.box("Metal4", -5, -3.5, 20, -2.5, "vss")
     for number in range(cuts):
-        planted.square("Via3", 1 + number, -3, 0.26)
+        planted.square("Via3", 0.6 * number - 1.5, -3, 0.26)
     planted.label("vss", "Metal4", -4, -3)
     assert severities(planted.review(), "single-cut", "hang on the rail of vss") == expected
 
@@ -361,6 +363,48 @@ def test_a_pair_without_a_gate_beside_its_ends(dummies, expected):
     assert severities(planted.review(), "group-unlike", "no dummy") == expected
 
 
+@pytest.mark.parametrize(("top", "expected"), [(11.0, set()), (9.9, {"should"})])
+def test_a_short_gate_beside_the_end_of_a_row(top, expected):
+    """The channels reach from 10 to 14 um: what lies beside a part of them guards them, what ends below does not."""
+    planted = wired(pair(gap=0.2))
+    for left in (SIDE - 1.9, SIDE + 1 + 2 * SIDE + 0.2 + 1 + 1.4):
+        planted.box("Poly2", left, 9.0, left + 0.5, top)
+    assert severities(planted.review(), "group-unlike", "no dummy") == expected
+
+
+@pytest.mark.parametrize(("gates", "expected"), [("b a", {"should"}), ("ck ckb", set())])
+def test_a_pair_without_a_gate_beside_its_ends_that_is_no_differential_pair(gates, expected):
+    """A cross-coupled pair, whose offset counts, and two loads that a clock turns on."""
+    planted = Planted()
+    one, other = gates.split()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, f"a {one} vss vss")
+    planted.mos("M2", "nmos", 4, 0, 2, 0.5, f"b {other} vss vss")
+    for number, net in enumerate(net for net in planted.ends if net != "vss"):
+        planted.comb(net, 6.0 + number)
+    planted.comb("vss", -5)
+    assert severities(planted.review(), "group-unlike", "no dummy") == expected
+
+
+def test_meshes_over_rows_are_no_length():
+    """Each device in two rows of two; the net joins their drains on both sides of the rows, 0.9 um beside them."""
+    planted = Planted()
+    for name, x in (("M1", 0), ("M2", 8)):
+        for row in (0, 20):
+            planted.mos(f"{name}{'ab'[row // 20]}", "nmos", x, row, 2, 0.5, f"m g{name} s{name} vss", 2)
+    for net, y in (("gM1", 10.0), ("gM2", 11.0), ("sM1", -3.0), ("sM2", -4.0), ("vss", -6.0)):
+        planted.comb(net, y)
+    planted.comb("m", 8.0, port=False)
+    wire = {each.why for each in planted.review().findings if each.id == "wire-length" and "m" in each.nets}
+    for left in (-0.6, 4.9, 10.7):
+        planted.box("Metal5", left, 0, left + WIRE, 22, "m")
+        planted.box("Metal4", left, 8, left + WIRE, 8.3, "m")
+        planted.square("Via4", left + WIRE / 2, 8.15, 0.2)
+        planted.square("Via3", left + WIRE / 2, 8.1, 0.2)
+        planted.box("Metal3", -0.6, 8 - WIRE / 2, 11, 8.3, "m")
+    more = {each.why for each in planted.review().findings if each.id == "wire-length" and "m" in each.nets}
+    assert wire == more == set()
+
+
 def test_a_wire_that_covers_both_gates_alike_is_no_finding():
     planted = pair()
     planted.mos("M4", "nmos", 12, 10, 4, 1, "y z vss vss")
@@ -505,6 +549,23 @@ def test_transistors_at_the_other_rail(wrong, expected):
     for net, track in (("vss", -6.0), ("vdd", 24.0)):
         planted.comb(net, track, left=-8, right=40, width=1)
     assert severities(planted.review(), "rail-side", "of 6 transistors") == expected
+
+
+@pytest.mark.parametrize("ground", ["vss", "vss2"])
+@pytest.mark.parametrize(("turned", "expected"), [(False, set()), (True, {"must"})])
+def test_transistors_of_two_powers_are_judged_within_their_own_stages(turned, expected, ground):
+    """Three inverters on each of two powers: those of one lie wholly in the lower half of the cell."""
+    planted = Planted()
+    for number in range(6):
+        x, y, (power, low) = 10.0 * (number % 3), 24.0 * (number // 3), (("vdd", "vss"), ("vdd2", ground))[number // 3]
+        for kind, supply, body, at in (("nmos", low, "vss", 0.0), ("pmos", power, power, 4.0)):
+            up = y + 8.0 * ((kind == "nmos") is turned)
+            planted.mos(f"M{kind}{number}", kind, x + at, up, 2, 0.5, f"o{number} i{number} {supply} {body}")
+        planted.comb(f"o{number}", y + 5.0 + 0.6 * (number % 3))
+        planted.comb(f"i{number}", y + 13.0 + 0.6 * (number % 3))
+    for net, track in {ground: 19.0, "vss": -6.0, "vdd": 16.0, "vdd2": 41.0}.items():
+        planted.comb(net, track, left=-8, right=40, width=1)
+    assert severities(planted.review(), "rail-side", "of 12 transistors") == expected
 
 
 @pytest.mark.parametrize(("order", "expected"), [((0, 1, 2), set()), ((1, 2, 0), {"should"}), ((1, 0, 2), {"should"})])

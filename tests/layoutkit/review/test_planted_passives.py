@@ -16,7 +16,8 @@ def divider(bars, dummies=((-2, 2), (18, 2)), length=10.0):
     for x, width in dummies:
         planted.box("Poly2", x, -0.8, x + min(1, width), length + 0.8)
     for net, track in (("a", -4.0), ("b", -5.0), ("m", 24.0), ("vss", -8.0)):
-        planted.comb(net, track)
+        if net in planted.ends:
+            planted.comb(net, track)
     return planted
 
 
@@ -49,10 +50,10 @@ def test_a_bar_at_the_end_of_a_bank(away, expected):
 
 @pytest.mark.parametrize(
     ("gap", "dummies", "places", "bare"),
-    [(2, ENDS, set(), set()), (6, ENDS, {"should"}, set()), (2, ENDS[:1], set(), {"should"})],
+    [(2, ENDS, set(), set()), (6, ENDS, {"should"}, {"should"}), (2, ENDS[:1], set(), {"should"})],
 )
 def test_a_resistor_of_several_bars(gap, dummies, places, bare):
-    """Three bars in series set one current: no ratio, but a bank all the same."""
+    """Three bars in series set one current: no ratio, but a bank all the same; of two banks, each has two ends."""
     planted = Planted()
     for number, nets in enumerate(("a m", "n m", "n b")):
         planted.bar(f"R{number}", 2 + 2 * number + (gap - 1) * (number == 2), 0, 1, 10, nets)
@@ -74,6 +75,15 @@ def test_dummies_in_a_bank_of_two(spare, expected):
             planted.column("vss", *end, -8)
     planted.box("Metal3", 0, -8 - WIRE / 2, 20, -8 + WIRE / 2, "vss")
     assert severities(planted.review(), "passives", "dummies around") == expected
+
+
+def test_a_single_bar_and_the_ends_of_each_bank():
+    """What sets a current alone wants dummies, too, at both ends of each place that its bars lie in."""
+    planted = divider([("R1", 2, 10, "a m")], ENDS[:1])
+    planted.bar("R2", 12, 0, 1, 10, "b m")
+    planted.comb("m", 24.0)
+    planted.comb("b", -5.0)
+    assert "3 of its 4 ends" in next(each.why for each in planted.review().findings if "no dummy bar" in each.why)
 
 
 @pytest.mark.parametrize(("x", "expected"), [(8, set()), (3.5, {"must"})])
@@ -162,9 +172,44 @@ def test_a_supply_under_a_capacitor(figure, expected):
         planted.comb(net, track)
     planted.box("Metal3", 4, 12 - WIRE / 2, 50.2, 12 + WIRE / 2, "vdd")
     planted.box("Metal3", 50, 12, 50.2, 35, "vdd")
-    depth = 25 * figure / 0.5
-    planted.box("Metal3", 45 - depth, 34, 50.2, 34.5, "vdd")
-    assert severities(planted.review(), "passives", "run under") == expected
+    planted.box("Metal3", 45 - 5 * figure, 34, 50.2, 34.5, "vdd")
+    assert severities(planted.review(), "passives", "under capacitor") == expected
+
+
+@both("passives.noise", "should")
+def test_an_input_under_a_capacitor_on_the_output(figure, expected):
+    """The plates couple the output into the input below them; the other net of theirs is a port."""
+    planted = amplifier()
+    planted.plate("C1", 80, 40, 5, "out b")
+    planted.label("b", "Metal4", 79.5, 39.5)
+    planted.box("Metal3", planted.ends["out"][0][0], 18.5 - WIRE / 2, 90, 18.5 + WIRE / 2, "out")
+    planted.via3("out", 89.8, 18.5)
+    planted.square("Via4", 89.8, 18.5, 0.26)
+    planted.box("Metal5", 89.6, 18.3, 90, 43, "out")
+    planted.box("Metal5", 82, 42, 90, 43, "out")
+    planted.box("Metal3", planted.ends["inp"][0][0], 16 - WIRE / 2, 95, 16 + WIRE / 2, "inp")
+    planted.box("Metal3", 94.7, 16, 95, 44, "inp")
+    planted.box("Metal3", 85 - 5 * figure, 43.7, 95, 44, "inp")
+    assert severities(planted.review(), "passives", "wires of inp run") == expected
+
+
+@both("passives.noise", "should")
+@pytest.mark.parametrize("driver", ["out", "a"])
+def test_a_wire_over_a_resistor(figure, expected, driver):
+    """The bar is 1 um wide; what an inverter drives disturbs it, but for a resistor at that net itself."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, f"{driver} in vss vss")
+    planted.mos("M2", "pmos", 4, 0, 2, 0.5, f"{driver} in vdd vdd")
+    planted.bar("R1", 20, 0, 1, 20, "a b")
+    for net, track in (("in", 6.0), ("vdd", 12.0), ("vss", -8.0), ("a", -4.0), ("b", 25.0)):
+        planted.comb(net, track)
+    if driver == "out":
+        planted.comb("out", 8.0)
+    planted.box("Metal3", planted.ends[driver][0][0], 8 - WIRE / 2, 20 + figure, 8 + WIRE / 2, driver)
+    if driver == "a":
+        for x, y in planted.ends["a"][:2]:
+            planted.column("a", x, y, 8)
+    assert severities(planted.review(), "passives", "over resistor R1") == (expected if driver == "out" else set())
 
 
 # ---- coupling
