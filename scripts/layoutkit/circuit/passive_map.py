@@ -95,6 +95,9 @@ def map_passive(technology: Any, device: Device, report: Report, substrate: str 
     params: dict[str, float] = {"w": width, "l": length, "m": device.m * size.m}
     if size.series > 1:
         params["series"] = size.series
+    if choice.spec.fed:
+        usual = choice.spec.usual_feed(round(width * 1e6 / technology.dbu_um)) * technology.dbu_um * 1e-6
+        params["wfeed"] = _on_grid(technology, device, "wfeed", device.params.get("wfeed") or usual, report)
     return replace(device, model=choice.spec.name, params=params)
 
 

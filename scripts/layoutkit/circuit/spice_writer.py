@@ -262,12 +262,14 @@ def _model(device: Device, spec: DeviceSpec | PassiveSpec, model: str | None = N
 
 
 def _quantity(device: Device, quantity: str, lengths: str) -> str:
-    """Return one of ``netlist_forms.QUANTITIES`` of a device that states w and l, as text."""
+    """Return one of ``netlist_forms.QUANTITIES`` of a device that states w and l, as text; nothing for no quantity."""
+    if not quantity:
+        return ""
     if quantity in INTEGER_PARAMS:
         return str(int(device.params.get(quantity, 1)))
     if quantity in AREAS:
         return _area(device.params[quantity], lengths)
-    if quantity in ("w", "l", *MEASURED):
+    if quantity in ("w", "l", "wfeed", *MEASURED):
         return _length(device.params[quantity], lengths)
     width, length = (Decimal(repr(float(device.params[name]))).scaleb(6) for name in ("w", "l"))
     if quantity == "finger_w":

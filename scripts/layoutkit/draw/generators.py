@@ -13,6 +13,7 @@ from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import draw_resistors
 from layoutkit.draw.resistor_bank import ResistorSpec
+from layoutkit.draw.shielded_capacitor import draw_shielded_capacitor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -92,6 +93,8 @@ def draw_plates(layout: kdb.Layout, technology: Technology, spec: CapacitorSpec)
     Raises:
         TechnologyError: If the process lacks a dimension, or its plates lie too low to be reached.
     """
+    if spec.capacitor.spec.fed:
+        return draw_shielded_capacitor(layout, technology, spec)
     if spec.capacitor.series == 1:
         return draw_capacitor(layout, technology, spec)
     return draw_capacitor_array(layout, technology, series_plates(spec.name, spec.capacitor, labels=spec.labels))

@@ -83,9 +83,13 @@ class Capacitor(EqualRectangles):
 
     Attributes:
         series: Equal capacitors of ``m`` plates each, in series.
+        feed: Width of its feeds; 0 where it has none. [dbu]
+        b: Net of the ring around it; empty where it has none.
     """
 
     series: int = 1
+    feed: int = 0
+    b: str = ""
 
     def farad(self, dbu_um: float) -> float:
         """Return the capacitance of the drawn plates by area and edge. [F]"""
@@ -141,7 +145,22 @@ def capacitor(
         width, length, m, warnings = rectangle_on_grid(tech, device_id, spec, size)
     except GeometryError as error:
         raise GeometryError(f"{error}{_other_plates(tech, spec, size)}", details=error.details) from error
-    return Capacitor(device_id, spec, width, length, m, *nets_of(device_id, nets), warnings, size.series)
+    feed, b = 0, ""
+    if spec.fed:
+        feed, b = _feed(tech, device_id, spec, size, width), (nets or {}).get("b") or f"{device_id}_B"
+    return Capacitor(device_id, spec, width, length, m, *nets_of(device_id, nets), warnings, size.series, feed, b)
+
+
+def _feed(tech: Technology, device_id: str, spec: PassiveSpec, size: PassiveSize, width: int) -> int:
+    """Return the width of the feeds of a capacitor: as stated, else the usual one or what its plate allows. [dbu]"""
+    most = min(spec.dim("feed_max"), width - 2 * spec.dim("feed_inset"))
+    low, feed = spec.dim("feed_min"), tech.snap(size.feed_m * 1e6 / tech.dbu_um) or spec.usual_feed(width)
+    if not low <= feed <= most:
+        raise GeometryError(
+            f"the feeds of {device_id} are {tech.to_um(feed):g} um wide; allowed are {tech.to_um(low):g} to "
+            f"{tech.to_um(most):g} um with a plate of {tech.to_um(width):g} um"
+        )
+    return feed
 
 
 def _other_plates(tech: Technology, spec: PassiveSpec, size: PassiveSize) -> str:

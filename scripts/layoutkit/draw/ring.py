@@ -181,7 +181,7 @@ class TapRing:
 def draw_tap_ring(
     sketch: Sketch, tech: Technology, device: DeviceSpec, taps: TapRing, net: str
 ) -> list[tuple[str, Area]]:
-    """Draw the ring of bulk taps of ``device`` with its rails; return the rails as pins: net and area.
+    """Draw the ring of bulk taps of ``device`` with its rails and text; return the rails as pins: net and area.
 
     Raises:
         TechnologyError: If the technology lacks a dimension.
@@ -200,6 +200,9 @@ def draw_tap_ring(
             bottom = rail.bottom + (sizes.rail - sizes.cut) // 2
             sketch.box(tech.cuts[0].layer, Area(left, bottom, left + sizes.cut, bottom + sizes.cut))
         pins.append((net, rail))
+    if device.ring_text and set(taps.sides) == set(SIDES):
+        x, y = (taps.inner.left + taps.inner.right) // 2, taps.inner.bottom - ring.width // 2
+        sketch.text("device_text", device.ring_text, x, y)
     return pins
 
 

@@ -1,8 +1,8 @@
 """A suite: the netlists of some folders, each laid out once in each process, and the scoreboard of the layouts.
 
 Beside NAME.spice, NAME.options.json may hold further options of ``flow.build_layout``, such as
-``{"width_per": "finger"}``. The board is written after every circuit, as ``board.json`` and ``board.html``; the layouts
-are in ``TECHNOLOGY/NAME``.
+``{"width_per": "finger"}``, and ``technologies``, the only ones in which it is laid out. The board is written after
+every circuit, as ``board.json`` and ``board.html``; the layouts are in ``TECHNOLOGY/NAME``.
 """
 
 from __future__ import annotations
@@ -117,6 +117,7 @@ def suite_entries(folders: Sequence[str], technologies: Sequence[str], results: 
         SuiteEntry(path.relative_to(folder).with_suffix("").as_posix(), path, technology)
         for technology in dict.fromkeys(technologies)
         for path, folder in paths.items()
+        if technology in _only_in(path, technology)
     ]
     first: dict[str, SuiteEntry] = {}
     for each in found:
@@ -129,6 +130,17 @@ def suite_entries(folders: Sequence[str], technologies: Sequence[str], results: 
         faults = list(dict.fromkeys(faults))
         raise FileError("; ".join(faults[:10]), details={"param_name": "netlist_folders", "errors": faults})
     return sorted(found, key=lambda each: (technologies.index(each.technology), each.name))
+
+
+def _only_in(netlist: Path, technology: str) -> Sequence[str]:
+    """Return the technologies in which a netlist is laid out: those that its options state, else ``technology``."""
+    path = netlist.with_suffix(".options.json")
+    try:
+        options = json.loads(read_bytes(path)) if path.is_file() else {}
+    except ValueError:
+        return [technology]  # the row of the circuit says what is wrong
+    only = options.get("technologies") if isinstance(options, dict) else None
+    return only if isinstance(only, list) and all(isinstance(each, str) for each in only) else [technology]
 
 
 def run_suite(suite: Suite, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
@@ -196,7 +208,10 @@ def _options_beside(netlist: Path) -> dict[str, Any]:
         options = json.loads(read_bytes(path))
     except ValueError as error:
         raise FileError(f"{path} is not JSON: {str(error)[:200]}", details={"path": str(path)}) from error
+    only = options.pop("technologies", []) if isinstance(options, dict) else []
     faults = option_faults(options) if isinstance(options, dict) else ["it must hold an object"]
+    if not (isinstance(only, list) and all(isinstance(each, str) for each in only)):
+        faults.append("technologies must be a list of names")
     if faults:
         raise LayoutkitError(f"{path}: {'; '.join(faults)}", details={"path": str(path), "errors": faults})
     return options  # type: ignore[no-any-return]

@@ -395,7 +395,29 @@ class DrawnLayers:
         others |= {layer for other in self.technology.devices.values() for layer in other.optional}
         for marker in sorted(others - {*spec.marked_by, *spec.optional}):
             found = found.outside(self.layer(marker))
+        rings = {text: region for text, region in self.text_rings.items() if not found.is_empty()}
+        if spec.ring_text:
+            found = found.inside(rings.pop(spec.ring_text, kdb.Region()))
+        for region in rings.values():
+            found = found.outside(region)
         return found
+
+    @cached_property
+    def text_rings(self) -> dict[str, kdb.Region]:
+        """What the rings of taps enclose that bear a text which makes devices of transistors, by that text."""
+        kinds = {each.ring_text: each.type for each in self.technology.devices.values() if each.ring_text}
+        wanted = {text.lower(): text for text in kinds}
+        places: dict[str, kdb.Region] = {}
+        for text, place in device_texts(self.cell, self.technology) if kinds else ():
+            if text.lower() in wanted:
+                box = kdb.Box(place.x - 1, place.y - 1, place.x + 1, place.y + 1)
+                places.setdefault(wanted[text.lower()], kdb.Region()).insert(box)
+        diffusion = self.role("active") + self.role("tap") - self.role("poly") if places else kdb.Region()
+        taps = {
+            "nmos": (diffusion & self.implants("p")) - self.n_wells(),
+            "pmos": (diffusion & self.implants("n") & self.n_wells()) - self.implants("p"),
+        }
+        return {text: taps[kinds[text]].merged().interacting(where).holes() for text, where in sorted(places.items())}
 
     def own_texts(self, *names: str | None) -> kdb.Texts:
         """Return the texts of the cell itself on layers."""

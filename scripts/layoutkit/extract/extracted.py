@@ -63,7 +63,8 @@ class SourceDrain(NamedTuple):
 class DrawnFinger:
     """One channel, resistor bar or plate: its device, size [um], nets by terminal and the device text on it, if any.
 
-    A channel also has its share of source and drain, by terminal, and its distances to edges and neighbours.
+    A channel also has its share of source and drain, by terminal, and its distances to edges and neighbours. A plate
+    with feeds has their width; 0 where their sizes cannot be told.
     """
 
     device: str
@@ -75,6 +76,7 @@ class DrawnFinger:
     text: str | None
     junctions: Mapping[str, SourceDrain] = field(default_factory=dict)
     around: ChannelSurroundings | None = None
+    feed_um: float = 0.0
 
     @property
     def key(self) -> FoldKey[int]:
@@ -225,6 +227,8 @@ class Extraction:
             params["w"], params["l"] = sorted((params["w"], params["l"]))
             drawn = params["w"] * 1e6 / self.layout.dbu
             params["nf"] = 1 + min(range(len(passive.widths)), key=lambda i: abs(passive.widths[i] - drawn))
+        elif passive.fed:
+            params["wfeed"] = round(device.fingers[0].feed_um * 1e-6, 12)
         nets = {terminal: self.nets[net].name for terminal, net in device.nets.items()}
         model = spec.model if passive is None else passive.model_of(device.fingers[0].w_um)
         return Device(id=device.id, type=spec.type, model=model, params=params, terminals=nets)

@@ -212,6 +212,7 @@ class _Reading:
         if self.circuit is None:
             return []
         found = []
+        fed = {point_um(kdb.Point(*centre), self.dbu): size for centre, size in self.layers.passives.fed.items()}
         for device in self.circuit.each_device():
             place = Point(round(device.trans.disp.x, 6), round(device.trans.disp.y, 6))
             device_class = device.device_class()
@@ -226,6 +227,9 @@ class _Reading:
             if len(ends) > 1:
                 self.untied.append((kind.name, place, "its source, drain and body are not one net"))
             w_um, l_um = size_of(device)
+            feed_um = 0.0
+            if place in fed:
+                w_um, l_um, feed_um = (round(side * self.dbu, 6) for side in fed[place])
             found.append(
                 DrawnFinger(
                     device=device_class.name,
@@ -237,6 +241,7 @@ class _Reading:
                     text=self.text_at.get(place),
                     junctions=_junctions(device) if kind.is_mos else {},
                     around=self.around.get(place) if kind.is_mos else None,
+                    feed_um=feed_um,
                 )
             )
         return found

@@ -25,6 +25,7 @@ from layoutkit.extract.cell_devices import TERMINALS, CellDevices, cell_devices,
 from layoutkit.extract.resistor_devices import (
     Layer,
     Loose,
+    by_body,
     loose_bodies,
     marked,
     resistor_class,
@@ -53,6 +54,7 @@ class PassiveLayers:
         metal: Conductor to all of it that a core marker of its resistors covers, which is no wire.
         loose: Kind to the shapes that should be such a device but are none.
         cells: Those that are drawn as the foundry's cell.
+        fed: Centre of a plate with feeds to its width across them, its length along them, and their width. [dbu]
     """
 
     shapes: dict[str, kdb.Region] = field(default_factory=dict)
@@ -62,6 +64,7 @@ class PassiveLayers:
     metal: dict[str, kdb.Region] = field(default_factory=dict)
     loose: dict[str, Loose] = field(default_factory=dict)
     cells: CellDevices = field(default_factory=CellDevices)
+    fed: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,9 @@ def passive_layers(technology: Technology, layer: Layer) -> PassiveLayers:
         own |= {spec.name: recipe.shapes(technology, spec, layer) for spec in made}
         found.shapes.update(own)
         found.plates.update({spec.name: own[spec.name] for spec in made if "plate" in spec.parts})
+        for spec in made:
+            if kind == "capacitor" and spec.fed:
+                found.fed.update(_fed_plates(technology, spec, own[spec.name], layer))
         if recipe.tied:
             found.gates = union((found.gates, *own.values()))
         found.loose[kind] = recipe.loose(technology, specs, own, layer)
@@ -133,6 +139,25 @@ def _plates(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Regi
     return marked(technology, spec, plates, layer, kdb.Region.interacting)  # MIM_L_MK of gf180mcuD is a strip
 
 
+def _fed_plates(
+    technology: Technology, spec: PassiveSpec, plates: kdb.Region, layer: Layer
+) -> dict[tuple[int, int], tuple[int, int, int]]:
+    """Return the sizes of plates with feeds: the feed of the bottom plate is what crosses the edge of the marker.
+
+    A plate whose bottom plate is not left on exactly one side is not among them, and has no feed that could agree.
+    """
+    found = {}
+    bottom, marker = layer(technology.conductor(spec.parts["bottom"]).layer), layer(spec.markers[0])
+    for polygon in plates.each():
+        box, around = polygon.bbox(), marker.interacting(kdb.Region(polygon))
+        edges = [edge for edge in (around.edges() & bottom).each() if edge.length() > 0]
+        if len(edges) == 1:
+            along_x = edges[0].d().x == 0
+            width, length = (box.height(), box.width()) if along_x else (box.width(), box.height())
+            found[box.center().x, box.center().y] = (width, length, edges[0].length())
+    return found
+
+
 def _loose_plates(
     _: Technology, capacitors: list[PassiveSpec], plates: Mapping[str, kdb.Region], layer: Layer
 ) -> Loose:
@@ -141,6 +166,9 @@ def _loose_plates(
     for name in sorted({spec.parts["plate"] for spec in capacitors}):
         own = union(plates[spec.name] for spec in capacitors if spec.parts["plate"] == name)
         found.append((layer(name) - own, f"{name} is not the plate of a capacitor"))
+    for spec in capacitors:
+        lone = layer(spec.markers[0]).not_interacting(plates[spec.name]) if spec.fed else kdb.Region()
+        found.append((lone, f"{spec.markers[0]} surrounds no plate of a capacitor" if spec.fed else ""))
     return [(region, reason) for region, reason in found if not region.is_empty()]
 
 
@@ -298,7 +326,7 @@ def extract_passives(
         if recipe.extractor is not None and technology.makes(spec):
             if name not in passives.plates:  # plates are registered as conductors
                 lvs.register(shapes, f"core.{name}")
-            for place, found in _by_body(spec, shapes, conducting).items():
+            for place, found in by_body(spec, shapes, conducting).items():
                 around = conducting if place == "p_body" else {**conducting, "p_body": conducting[place]}
                 extractor, regions = recipe.extractor(technology, spec, found, around)
                 known = [shapes, *conducting.values()]
@@ -308,22 +336,17 @@ def extract_passives(
                 lvs.extract_devices(extractor, dict[str, kdb.ShapeCollection](regions))
 
 
-def _by_body(spec: PassiveSpec, shapes: kdb.Region, conducting: Mapping[str, kdb.Region]) -> dict[str, kdb.Region]:
-    """Return the shapes of a device by what they lie in: a resistor over an n well has the well for its body."""
-    wells = conducting["nwell"]
-    if spec.type != "resistor" or not spec.body_terminal or (shapes & wells).is_empty():
-        return {"p_body": shapes}
-    parts = {"p_body": shapes.not_inside(wells), "nwell": shapes.inside(wells)}
-    return {place: region for place, region in parts.items() if not region.is_empty()}
-
-
 def _capacitor_extractor(
     technology: Technology, spec: PassiveSpec, _: kdb.Region, conducting: Mapping[str, kdb.Region]
 ) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
     plates = conducting[plate_layer(spec.name)]
     bottom = conducting[technology.conductor(spec.parts["bottom"]).name]
-    extractor = kdb.DeviceExtractorCapacitor(spec.name, spec.value)
-    return extractor, {"P1": plates, "P2": bottom, "tA": plates, "tB": bottom}
+    layers = {"P1": plates, "P2": bottom, "tA": plates, "tB": bottom}
+    if spec.body_terminal:
+        body = conducting["p_body"]
+        with_body = kdb.DeviceExtractorCapacitorWithBulk(spec.name, spec.value)
+        return with_body, {**layers, "W": body, "tW": body}
+    return kdb.DeviceExtractorCapacitor(spec.name, spec.value), layers
 
 
 def _diode_extractor(
@@ -416,8 +439,10 @@ RECIPES: dict[str, Recipe] = {
         " is missing, or one belongs to another device, or a silicide block lies on a wire of diffusion",
     ),
     "capacitor": Recipe(
-        device_class=lambda _: kdb.DeviceClassCapacitor(),
-        terminals={"A": "p", "B": "n"},
+        device_class=lambda spec: (
+            kdb.DeviceClassCapacitorWithBulk() if spec and spec.body_terminal else kdb.DeviceClassCapacitor()
+        ),
+        terminals={"A": "p", "B": "n", "W": "b"},
         shapes=_plates,
         loose=_loose_plates,
         extractor=_capacitor_extractor,

@@ -145,6 +145,15 @@ def _resistive_diffusion(technology: Technology, known: kdb.Region, layer: Layer
     return [(region, reason) for region, reason in found if not region.is_empty()]
 
 
+def by_body(spec: PassiveSpec, shapes: kdb.Region, conducting: Mapping[str, kdb.Region]) -> dict[str, kdb.Region]:
+    """Return the shapes of a device by what they lie in: a resistor over an n well has the well for its body."""
+    wells = conducting["nwell"]
+    if spec.type != "resistor" or not spec.body_terminal or (shapes & wells).is_empty():
+        return {"p_body": shapes}
+    parts = {"p_body": shapes.not_inside(wells), "nwell": shapes.inside(wells)}
+    return {place: region for place, region in parts.items() if not region.is_empty()}
+
+
 def resistor_extractor(
     _: Technology, spec: PassiveSpec, cores: kdb.Region, conducting: Mapping[str, kdb.Region]
 ) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:

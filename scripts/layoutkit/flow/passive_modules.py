@@ -135,7 +135,7 @@ def group_passives(
     idle = [device for device in circuit.devices if _is_idle(device) and device.id not in named]
     for wanted in constraints.matching:
         devices = [circuit.device(name) for name in wanted.devices]
-        if devices[0].is_mos or devices[0].type not in ARRAYS:
+        if devices[0].is_mos or devices[0].type not in ARRAYS or technology.passive(devices[0].model).fed:
             continue
         parts = _alike(devices, bulks)
         if len(parts) > 1:
@@ -179,6 +179,9 @@ def group_passives(
         single.sort(key=lambda device: shared.get(device.id, len(shared)))
         groups += [_group(technology, bank, bulks[part[0].id]) for bank in _in_banks(single)]
     placed = pairs | constraints.devices_in(*OF_PLACES)
+    placed |= {
+        name for name, device in alone.items() if technology.passive(device.model).fed
+    }  # each in a ring of its own
     for part in _in_parallel([device for device in alone.values() if device.id not in placed]):
         groups.append(replace(_group(technology, part, bulks[part[0].id]), type=PARALLEL))
         alone = {name: device for name, device in alone.items() if device not in part}
@@ -497,4 +500,6 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
 
 def _size(technology: Technology, group: PassiveGroup, device: Device) -> PassiveSize:
     segments = _dbu(technology, device.l) // group.unit if group.unit else None
-    return PassiveSize(device.w, device.l, device.m, segments, int(device.params.get("series", 1)))
+    return PassiveSize(
+        device.w, device.l, device.m, segments, int(device.params.get("series", 1)), device.params.get("wfeed", 0)
+    )

@@ -153,9 +153,11 @@ def group_mismatches(
         tolerance: Largest relative difference of a size; None for that of the kind. A size on the grid point nearest to
             the netlist's agrees.
     """
-    expected = list(expected)
+    expected, drawn = list(expected), list(drawn)
+    if other := _other_feeds(drawn, expected):
+        return [other]
     if expected and "area" in expected[0].kind.compared:
-        return _rectangle_mismatches(list(drawn), expected, tolerance)
+        return _rectangle_mismatches(drawn, expected, tolerance)
     lengths = sorted({device.drawn_l_um for device in expected})
     left = list(drawn)
     total = sum(device.w_um for device in left)
@@ -174,6 +176,24 @@ def group_mismatches(
         same_total = _width_agrees(total, expected, of_w)
         return [_wrong_length(device, expected) for device in left] + ([] if same_total else wrong_width)
     return wrong_width + [_undrawn(members) for members in undrawn]
+
+
+def _other_feeds(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) -> LvsMismatch | None:
+    """Return the mismatch of the widths of the feeds of capacitors that have some."""
+    wanted = sorted({each.feed_um for each in expected})
+    found = sorted({finger.feed_um for device in drawn for finger in device.fingers})
+    if not any(wanted) or [round(each, 3) for each in wanted] == [round(each, 3) for each in found]:
+        return None
+    ids = tuple(each.id for each in expected)
+    drawn_um, wanted_um = (listed(f"{each:g}" if each else "unclear" for each in side) for side in (found, wanted))
+    return LvsMismatch(
+        "wrong_parameter",
+        f"The feed of {listed(ids)} is {drawn_um} um wide in the layout{at(drawn[0].place)}, {wanted_um} um in the "
+        "netlist",
+        "a feed of another width, or the bottom plate is left on several sides",
+        ids,
+        tuple((device.id, device.place) for device in drawn),
+    )
 
 
 def _rectangle_mismatches(

@@ -37,7 +37,8 @@ class ReferenceDevice:
 
     ``drawn_w_um`` and ``drawn_l_um`` are the sizes on the technology's grid, ``w_um`` and ``l_um`` those of the
     netlist. Of a rectangle's sides the longer one is the width. ``odd_area_um2`` is an area that no rectangle of the
-    perimeter has; the sizes are then those of the square of that perimeter.
+    perimeter has; the sizes are then those of the square of that perimeter. ``feed_um`` is the width of the feeds of
+    a capacitor that has some; its width is that across them.
     """
 
     id: str
@@ -50,6 +51,7 @@ class ReferenceDevice:
     fingers: int
     nets: Mapping[str, str]
     odd_area_um2: float | None = None
+    feed_um: float = 0.0
 
     @property
     def area_um2(self) -> float:
@@ -255,7 +257,7 @@ def _passive(device: Device, spec: PassiveSpec, technology: Technology) -> Refer
         raise NetlistError(
             f"Device '{device.id}': w, l and m must be positive, got w={device.w:g} m, l={device.l:g} m, m={device.m}"
         )
-    if device.kind.rectangle:
+    if device.kind.rectangle and not spec.fed:
         w_um, l_um = max(w_um, l_um), min(w_um, l_um)
     drawn_w, drawn_l = (technology.to_um(technology.snap(length / technology.dbu_um)) for length in (w_um, l_um))
     extracted = set(RECIPES[device.type].terminals.values())
@@ -275,6 +277,8 @@ def _passive(device: Device, spec: PassiveSpec, technology: Technology) -> Refer
             if terminal in device.terminals and terminal in extracted
         },
         odd_area_um2=None if odd_area is None else odd_area * 1e12 * device.m,
+        feed_um=round(device.params.get("wfeed", 0) * 1e6, 9)
+        or technology.to_um(spec.usual_feed(round(w_um / technology.dbu_um))),
     )
 
 

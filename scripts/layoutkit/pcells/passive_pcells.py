@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.draw.bipolar import KIND, NPN, BipolarSpec, bipolar, draw_bipolars
-from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
+from layoutkit.draw.capacitor import CapacitorSpec
 from layoutkit.draw.diode import diode, draw_diode
+from layoutkit.draw.generators import draw_plates
 from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
@@ -92,7 +93,8 @@ class _Passive:
 def _size(values: Mapping[str, Value], segments: int = 1) -> PassiveSize:
     """Return the size in ``values``, whose lengths are in micrometres."""
     width_m, length_m = (round(float(values[side]) * _MICROMETRE_M, 15) for side in ("w", "l"))
-    return PassiveSize(width_m, length_m, integer(values, "m"), segments)
+    feed_m = round(float(values.get("feed", 0)) * _MICROMETRE_M, 15)
+    return PassiveSize(width_m, length_m, integer(values, "m"), segments, feed_m=feed_m)
 
 
 def _at_least(width_um: float, length_um: float) -> Callable[[Technology, PassiveSpec], tuple[float, float]]:
@@ -128,7 +130,7 @@ def _draw_resistor(layout: kdb.Layout, technology: Technology, device: Any, valu
 
 def _draw_capacitor(layout: kdb.Layout, technology: Technology, device: Any, values: Mapping[str, Value]) -> Module:
     columns = int(values["columns"]) or None
-    return draw_capacitor(layout, technology, CapacitorSpec(CELL, device, columns, labels=bool(values["labels"])))
+    return draw_plates(layout, technology, CapacitorSpec(CELL, device, columns, labels=bool(values["labels"])))
 
 
 def _draw_mos_capacitor(layout: kdb.Layout, technology: Technology, device: Any, values: Mapping[str, Value]) -> Module:
@@ -162,13 +164,16 @@ _CAPACITOR = _Passive(
     ("Width of one plate", "Length of one plate"),
     _square(10.0),
     "Plates in parallel",
-    ("Nets of top and bottom plate", "P N"),
-    ("p", "n"),
+    ("Nets of top and bottom plate, and of a ring", "P N B"),
+    ("p", "n", "b"),
     capacitor,
     "C1",
     _draw_capacitor,
     "{device} {w:g} x {l:g} m={m}",
-    after=(Field("columns", "Plates side by side; 0 for about a square", 0),),
+    after=(
+        Field("columns", "Plates side by side; 0 for about a square", 0),
+        Field("feed", "Width of the feeds of a plate in a ring; 0 for the usual", 0.0, "um"),
+    ),
 )
 _MOS_CAPACITOR = _Passive(
     "mos_capacitor",

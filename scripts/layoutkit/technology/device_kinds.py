@@ -262,6 +262,7 @@ _DECLARED = (
             Parameter("m", spellings=("mf",)),
             Parameter("area", "m2", spellings=("a",)),
             Parameter("perimeter", "m", spellings=("p",)),
+            Parameter("wfeed", "m"),
         ),
         value="c",
         rectangle=True,

@@ -25,7 +25,8 @@ class DeviceSpec:
 
     ``implant`` or ``bulk_implant`` is None where the process makes diffusion of that type without drawing it.
     ``markers`` are drawn over the diffusion rows (threshold implants), ``covers`` over the whole module with its tap
-    ring (thick oxide). ``optional`` are layers that may lie over the device and change nothing in it.
+    ring (thick oxide). ``optional`` are layers that may lie over the device and change nothing in it. ``ring_text`` is
+    the text on its closed ring of taps that makes it this device; empty where none does.
     ``matching`` is what the process publishes about equal devices.
     """
 
@@ -45,6 +46,7 @@ class DeviceSpec:
     dimensions: Mapping[str, int] = field(default_factory=dict)
     covers: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
+    ring_text: str = ""
     matching: MatchingData = field(default_factory=MatchingData)
     saturation_ma_um: float | None = None
     """Drain current per width of the shortest channel at VGS = VDS = supply. [mA/um]"""
@@ -113,6 +115,7 @@ class PassiveSpec:
         heads: Resistor: layers drawn over each row of heads, from the end of the core markers on.
         options: Option of the process's masks -> the value with which they make this device.
         cell: The foundry's cell that it is drawn as; ``w`` is then the width of all emitters of one unit.
+        ring_text: Capacitor in a ring of taps: the text that the foundry's decks look for in it.
     """
 
     name: str
@@ -147,6 +150,16 @@ class PassiveSpec:
     heads: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     cell: DeviceCell | None = None
+    ring_text: str = ""
+
+    @property
+    def fed(self) -> bool:
+        """Whether it is a capacitor in a ring of taps with feeds of a stated width: for radio frequencies."""
+        return "feed" in self.dimensions
+
+    def usual_feed(self, width: int) -> int:
+        """Return the width of the feeds of a plate of ``width`` whose netlist states none; 0 without feeds. [dbu]"""
+        return min(self.dim("feed"), width - 2 * self.dim("feed_inset")) if self.fed else 0
 
     @property
     def kind(self) -> DeviceKind:

@@ -29,7 +29,7 @@ SCHEMA = FileSchema(Path(__file__).with_name("technology.schema.json"))
 PASSIVE = (
     {"type", "min_l", "min_w"},
     {"model", "default", "terminals", "markers", "widths", "max_l", "max_w", "min_area", "max_area", "dimensions"}
-    | {"other_models", "like", "options"},
+    | {"other_models", "like", "options", "ring_text"},
 )
 
 NO_LENGTHS_OF_CUTS = frozenset(
@@ -218,6 +218,9 @@ class Inspection:
     def _transistor(self, place: str, entry: dict[str, Any]) -> None:
         self._drawn_on(place, [entry[key] for key in ("implant", "bulk_implant", "well") if entry.get(key) is not None])
         self._drawn_on(place, [name for key in ("markers", "covers", "optional") for name in entry.get(key, [])])
+        self._like(place, entry)
+        if entry.get("ring_text") and "device_text" not in self.roles:
+            self.add(f"{place}.ring_text", "there is no layer for the role 'device_text'")
         self._limits(place, entry)
         self._dimension_names(f"{place}.dimensions", entry.get("dimensions", {}))
         wanted = set(dimensions.ALWAYS)
@@ -239,11 +242,7 @@ class Inspection:
         optional |= {"base_growth", "usual_size"} if fields.frames else {"usual_size"} if fields.cell else set()
         optional |= {"bend"} if KINDS[entry["type"]].in_series == "lengths" else set()
         self._keys(place, PASSIVE[0] | needed, PASSIVE[1] | optional)
-        if (
-            self._section("devices").get(entry.get("like", ""), {"like": ""}).get("like") is not None
-            and "like" in entry
-        ):
-            self.add(f"{place}.like", f"must name a device that states its own fields, got {short(entry['like'])}")
+        self._like(place, entry)
         for name in sorted(entry.get("options", {}).keys() - self._section("options").keys()):
             self.add(f"{place}.options.{name}", "is no option of the section 'options'")
         parts = [entry[part] for part in fields.layers if part in entry]
@@ -262,6 +261,10 @@ class Inspection:
         for name, reference in entry.get("dimensions", {}).items():
             judge = self._area if str(name).endswith("_area") else self._length
             judge(f"{place}.dimensions.{name}", reference)
+
+    def _like(self, place: str, entry: Mapping[str, Any]) -> None:
+        if "like" in entry and self._section("devices").get(entry["like"], {"like": ""}).get("like") is not None:
+            self.add(f"{place}.like", f"must name a device that states its own fields, got {short(entry['like'])}")
 
     def _cell(self, place: str, cell: Mapping[str, Any]) -> None:
         """Check that the layers of a cell exist and that its marker, its emitters and its terminals are drawn."""
@@ -304,10 +307,10 @@ class Inspection:
 
     def _alike(self, devices: Mapping[str, dict[str, Any]]) -> None:
         """Report transistors that a layout cannot distinguish, and types without exactly one default."""
-        drawn: dict[tuple[str, frozenset[str]], str] = {}
+        drawn: dict[tuple[str, frozenset[str]], str] = {}  # the text of a ring counts as a marker does
         for name, entry in devices.items():
             if entry.get("type") in MOS_KINDS:
-                marks = frozenset([*entry.get("markers", []), *entry.get("covers", [])])
+                marks = frozenset([*entry.get("markers", []), *entry.get("covers", []), entry.get("ring_text", "")])
                 other = drawn.setdefault((entry["type"], marks), name)
                 if other != name:
                     self.add(

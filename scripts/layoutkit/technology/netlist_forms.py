@@ -22,8 +22,8 @@ LENGTHS = ("metres", "micrometres")
 AREAS = ("ad", "as")
 MEASURED = (*AREAS, "pd", "ps", "sa", "sb", "sd")
 """Quantities of a transistor that only a layout has; a netlist that was not extracted leaves them out."""
-QUANTITIES = ("w", "l", "nf", "finger_w", "m", "unit_area", "unit_perimeter", *OF_ALL_UNITS, *MEASURED)
-_PARAMETER = re.compile(r"(\w+)=\{(\w+)\}(e\d{1,2})?", re.ASCII)
+QUANTITIES = ("w", "l", "wfeed", "nf", "finger_w", "m", "unit_area", "unit_perimeter", *OF_ALL_UNITS, *MEASURED)
+_PARAMETER = re.compile(r"(\w+)=(?:\{(\w+)\}(e\d{1,2})?|(\d{1,9}))", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class CardForm:
         terminals: Terminals of the circuit model (``d g s b``, ``p n b``) in the order of the card.
         model: Model name; ``{width}`` in it stands for the width, as in a technology's device.
         params: Name on the card, what it is (one of ``QUANTITIES``), and the power of ten written after the number,
-            such as ``e12`` for a library that scales areas itself.
+            such as ``e12`` for a library that scales areas itself. Empty, and the number, for one that is always the
+            same, such as ``rfmode=1``.
         lengths: ``metres`` (written ``0.42u``) or ``micrometres`` (a plain number: the library scales it).
         lists_tied: Whether netlists of this form list a transistor whose terminals are all on one net.
     """
@@ -63,7 +64,7 @@ def read_card_form(text: object, kind: str, model: str, lengths: str) -> CardFor
     first = next((i for i, word in enumerate(words) if "=" in word), len(words))
     letter, terminals, name = (words[0], tuple(words[1 : first - 1]), words[first - 1]) if first > 1 else ("", (), "")
     found = [_PARAMETER.fullmatch(word) for word in words[first:]]
-    params = tuple((match[1], match[2], match[3] or "") for match in found if match)
+    params = tuple((match[1], match[2] or "", match[3] or match[4] or "") for match in found if match)
     declared = KINDS[kind]
     faults = []
     if letter not in declared.letters:
@@ -72,8 +73,10 @@ def read_card_form(text: object, kind: str, model: str, lengths: str) -> CardFor
         faults.append(f"its terminals must be of {' '.join(declared.all_terminals)}, each once")
     elif not set(declared.terminals) <= set(terminals):
         faults.append(f"a {declared.noun} connects all of {' '.join(declared.terminals)}")
-    if len(params) < len(found) or any(quantity not in QUANTITIES for _, quantity, _ in params):
-        faults.append(f"parameters are written name={{quantity}}, with a quantity of {', '.join(QUANTITIES)}")
+    if len(params) < len(found) or any(quantity not in (*QUANTITIES, "") for _, quantity, _ in params):
+        faults.append(
+            f"parameters are written name={{quantity}}, with a quantity of {', '.join(QUANTITIES)}, or name=1"
+        )
     if faults:
         raise TechnologyError(f"card '{text}': {'; '.join(faults)}; an example is {_example(kind)}")
     return CardForm(letter, terminals, name.replace("{model}", model), params, lengths)

@@ -321,6 +321,7 @@ class _Reader:
             dimensions=self._dimensions(entry.get("dimensions", {}), f"devices.{name}.dimensions"),
             covers=tuple(entry.get("covers", ())),
             optional=tuple(entry.get("optional", ())),
+            ring_text=str(entry.get("ring_text", "")),
             matching=read_matching(self.data.get("matching", {}).get(name, {})),
         )
 
@@ -362,6 +363,7 @@ class _Reader:
             bend=(float(entry["bend"]["widths"]), float(entry["bend"]["length_um"])) if "bend" in entry else None,
             options=_options(entry),
             cell=cell,
+            ring_text=str(entry.get("ring_text", "")),
             **{key: tuple(entry.get(key, ())) for key in fields.layer_lists},
         )
 

@@ -13,6 +13,7 @@ import pytest
 
 from layoutkit.circuit import Circuit, Device, Target, map_circuit, read_netlist, write_spice
 from layoutkit.circuit.orientation import oriented
+from layoutkit.circuit.replaced_devices import ModelNames
 from layoutkit.errors import NetlistError
 from layoutkit.lvs.reference import reference_of
 from layoutkit.technology import load
@@ -129,10 +130,24 @@ CARDS = {
         for name in ("sg13_lv_nmos", "sg13_lv_pmos", "sg13_hv_nmos", "sg13_hv_pmos")
     }
     | {
+        f"rf{t}{hv}": (
+            [f"XM1 d g s b sg13_{hv or 'lv'}_{t} w=4.2u l=1.95u ng=2 m=3 rfmode=1"],
+            [f"M1 d g s b rf{t}{hv} w=4.2u l=1.95u ng=2 m=3"],
+        )
+        for t in ("nmos", "pmos")
+        for hv in ("", "hv")
+    }
+    | {
         name: ([f"XR1 p n b {name} w=1.41u l=20.5u m=2"], [f"R1 p n b {name} w=1.41u l=20.5u m=2"])
         for name in ("rsil", "rppd", "rhigh")
     }
     | {"cap_cmim": (["XC1 p n cap_cmim w=12u l=7.5u m=2"], ["C1 p n cap_cmim w=12u l=7.5u m=2"])}
+    | {
+        "cap_rfcmim": (
+            ["XC1 p n b cap_rfcmim w=12u l=7.5u wfeed=4u m=2"],
+            ["C1 p n b rfcmim w=12u l=7.5u wfeed=4u m=2"],
+        )
+    }
     | {
         name: ([f"XD1 p n {name} w=3u l=1u m=2"], [f"D1 p n {name} w=3u l=1u m=2"])
         for name in ("dantenna", "dpantenna")
@@ -184,7 +199,8 @@ def one(spec, number=1, nets=None):
     params = SIZES[spec.type]
     if nets and spec.type == "resistor" and not spec.widths and spec.min_w > 1410:  # a thick metal, where it is mapped
         params = {**params, "w": round(1e-9 * spec.min_w, 12)}
-    return Device(f"{letter}{number}", spec.type, spec.name, params, named)
+    feed = {"wfeed": 4e-6} if getattr(spec, "fed", False) else {}
+    return Device(f"{letter}{number}", spec.type, spec.name, {**params, **feed}, named)
 
 
 def all_devices(technology):
@@ -220,7 +236,7 @@ def test_what_is_written_reads_back_as_the_same_circuit(name, form, tmp_path):
     if (name, form) == ("sky130A", "lvs_deck"):  # all units as one, some ends exchanged
         circuit = replace(circuit, devices=tuple(each for each in circuit.devices if each.type != "diode"))
     path.write_text(write_spice(circuit, technology, form))
-    read = read_netlist(str(path), identify_modules=False)
+    read = read_netlist(str(path), names=ModelNames(technology), identify_modules=False)
 
     def compared(each):
         reference = reference_of(each, technology)

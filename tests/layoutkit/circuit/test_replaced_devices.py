@@ -56,7 +56,9 @@ DRAWN = {
         r"[np]fet_0(3v3|5v0|6v0)|nfet_06v0_nvt|nmos_6p0_nat|pnp_\w+|[np](polyf|plus)_[us]|rm[123]|tm11k|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b)?|"
         r"diode_(nd2ps|pd2nw)_0(3v3|6v0)|[np]mos_(3p3|6p0)|vpnp_\w+|mim_[12]p[05]fF|nmoscap_6p0|np_3p3"
     ),
-    "sg13g2": re.compile(r"sg13_[lh]v_[np]mos|pnpMPA|npn13G2[lv]?(_5t)?|rsil|rppd|rhigh|cap_cmim|d[p]?antenna"),
+    "sg13g2": re.compile(
+        r"sg13_[lh]v_[np]mos|rf[np]mos(hv)?|pnpMPA|npn13G2[lv]?(_5t)?|rsil|rppd|rhigh|cap_cmim|(cap_)?rfcmim|d[p]?antenna"
+    ),
 }
 
 
@@ -159,11 +161,11 @@ def test_a_parameter_that_makes_it_another_device_counts():
         "XM1 a b c vss sg13_lv_nmos w=1u l=0.13u ng=1 rfmode=0",
         "XM2 a b c vss SG13_hv_pmos w=1u l=1u rfmode=1",
     )
-    assert [device.model for device in read(cell(plain), "sg13g2").devices] == ["sg13_lv_nmos"]
-    with pytest.raises(UnsupportedOperationError, match=r"sg13_hv_rf_pmos \(XM2\): 3.3 V"):
-        read(cell(plain, radio), "sg13g2")
-    circuit = drawn(cell(plain, radio), "sg13g2", {"sg13_hv_rf_pmos": "sg13_hv_pmos"})
-    assert [(each.device, each.model) for each in circuit.replaced] == [("XM2", "sg13_hv_rf_pmos")]
+    other = "XM3 a b c vss sg13_hv_rf_pmos w=1u l=1u"
+    models = [device.model for device in drawn(cell(plain, radio, other), "sg13g2").devices]
+    assert models == ["sg13_lv_nmos", "rfpmoshv", "rfpmoshv"]
+    circuit = drawn(cell(plain, radio), "sg13g2", {"rfpmoshv": "sg13_hv_pmos"})
+    assert [(each.device, each.model) for each in circuit.replaced] == [("XM2", "rfpmoshv")]
 
 
 def test_a_model_card_or_a_subcircuit_of_the_netlist_does_not_hide_a_device_of_the_process():
@@ -393,7 +395,7 @@ def test_a_netlist_of_no_process_is_read_with_every_model():
 
 
 @pytest.mark.parametrize("rfmode", [0, 1])
-def test_a_json_netlist_is_refused_where_a_parameter_makes_another_device_of_the_model(rfmode):
+def test_a_parameter_of_a_json_netlist_makes_another_device_of_the_model(rfmode):
     data = {
         "name": "t",
         "ports": ["d", "g", "s", "b"],
@@ -414,11 +416,10 @@ def test_a_json_netlist_is_refused_where_a_parameter_makes_another_device_of_the
     if not rfmode:
         assert [device.model for device in read().devices] == ["sg13_lv_nmos"]
         return
-    with pytest.raises(UnsupportedOperationError, match=r"sg13_lv_rf_nmos \(M1\)"):
-        read()
-    circuit = read(sg13_lv_rf_nmos="sg13_lv_nmos")
+    assert [device.model for device in read().devices] == ["rfnmos"]
+    circuit = read(rfnmos="sg13_lv_nmos")
     assert [device.model for device in circuit.devices] == ["sg13_lv_nmos"]
-    assert [each.model for each in circuit.replaced] == ["sg13_lv_rf_nmos"]
+    assert [each.model for each in circuit.replaced] == ["rfnmos"]
     assert ModelNames(load("sg13g2")).applied(circuit) == circuit  # what is written for the next tool is not refused
 
 

@@ -71,6 +71,25 @@ def test_a_transistor_is_clean_and_extracts_as_asked(technology, flavour, size):
     assert len(found.dummies) == 2 * dummies * rows
 
 
+@pytest.mark.parametrize("flavour", ["rfnmos", "rfpmos", "rfnmoshv", "rfpmoshv"])
+@pytest.mark.parametrize("planted", ["no text", "open ring"])
+def test_a_transistor_for_radio_frequencies_needs_text_and_ring(flavour, planted):
+    tech = TECHNOLOGIES["sg13g2"]
+    layout = kdb.Layout()
+    made = transistor(tech, "M1", flavour, MosSize(2e-6, 0.5e-6, 2, 1), dict(zip("dgsb", "dgsb", strict=True)))
+    cell = draw_mos(layout, tech, MosSpec(made, "cell")).cell
+    if planted == "no text":
+        cell.shapes(tech.layer(layout, "TEXT")).clear()
+    else:  # the left side of the ring, cut in its middle
+        middle = cell.bbox().center().y
+        active = kdb.Region(cell.shapes(tech.layer(layout, "Activ"))).merged()
+        gap = kdb.Box(active.bbox().left, middle - 200, active.bbox().left + 350, middle + 200)
+        cell.shapes(tech.layer(layout, "Activ")).clear()
+        cell.shapes(tech.layer(layout, "Activ")).insert(active - kdb.Region(gap))
+    plain = flavour.replace("rf", "sg13_hv_" if "hv" in flavour else "sg13_lv_").removesuffix("hv")
+    assert [device.device for device in extract(layout, cell, tech).devices] == [plain]
+
+
 @pytest.mark.parametrize(("technology", "flavour", "fingers"), GROUPS, ids=str)
 def test_a_matched_group_is_clean_and_extracts_as_asked(technology, flavour, fingers):
     tech, spec = TECHNOLOGIES[technology], TECHNOLOGIES[technology].devices[flavour]

@@ -7,6 +7,7 @@ import pytest
 
 from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
+from layoutkit.draw.generators import draw_plates
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
 from layoutkit.drc.check import check
@@ -148,15 +149,50 @@ def test_capacitors_are_clean_and_what_was_asked_for(technology, flavour, w, len
     tech = load(technology)
     spec = tech.passive(flavour)
     least = tech.snap_up(max(spec.min_w, spec.min_l, spec.min_area**0.5))
+    nets = {"p": "a", "n": "b", "b": "c"} if spec.fed else {"p": "a", "n": "b"}
     unit = tech.dbu_um * 1e-6
     size = PassiveSize(tech.snap(least * w) * unit, tech.snap(least * length) * unit, m)
-    device = capacitor(tech, "C1", flavour, size, {"p": "a", "n": "b"})
+    device = capacitor(tech, "C1", flavour, size, nets)
     tech, module = drawn(
-        technology, lambda layout, tech: draw_capacitor(layout, tech, CapacitorSpec("X", device, columns))
+        technology, lambda layout, tech: draw_plates(layout, tech, CapacitorSpec("X", device, columns))
     )
     assert violated(tech, module) == []
-    asked = Device("C1", "capacitor", spec.model, {"w": size.w_m, "l": size.l_m, "m": m}, {"p": "a", "n": "b"})
-    assert matched(tech, module, [asked], ("a", "b")).matched
+    asked = Device("C1", "capacitor", spec.model, {"w": size.w_m, "l": size.l_m, "m": m}, nets)
+    assert matched(tech, module, [asked], tuple(nets.values())).matched
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"w": 12e-6, "l": 8e-6}, {"wfeed": 4e-6}, "no marker", "two sides", "marker alone"]
+)
+def test_a_plate_with_feeds_is_compared_with_its_direction_and_their_width(wrong):
+    asked = {"w": 8e-6, "l": 12e-6, "wfeed": 5e-6, "m": 1}
+    nets = {"p": "a", "n": "b", "b": "c"}
+    tech, spec = load("sg13g2"), load("sg13g2").passive("cap_rfcmim")
+    device = capacitor(tech, "C1", spec.name, PassiveSize(8e-6, 12e-6, 1, feed_m=5e-6), nets)
+    tech, module = drawn("sg13g2", lambda layout, tech: draw_plates(layout, tech, CapacitorSpec("X", device)))
+    area, (plate,) = module.cell.bbox(), (gate.box for gate in module.gates)
+    if wrong == "no marker":
+        module.cell.shapes(tech.layer(module.layout, "PWell.block")).clear()
+    elif wrong == "marker alone":
+        box = kdb.Box(area.right + 5000, 0, area.right + 6000, 1000)
+        module.cell.shapes(tech.layer(module.layout, "PWell.block")).insert(box)
+    elif wrong == "two sides":
+        middle = plate.center()
+        box = kdb.Box(middle.x - 500, middle.y, middle.x + 500, plate.top + 3500)
+        module.cell.shapes(tech.layer(module.layout, "Metal5")).insert(box)
+    netlist = {**asked, **(wrong if isinstance(wrong, dict) else {})}
+    result = matched(tech, module, [Device("C1", "capacitor", spec.model, netlist, nets)], tuple(nets.values()))
+    assert result.matched == (not wrong)
+
+
+@pytest.mark.parametrize(("feed_um", "bounds"), [(1.63, "1.64 to 6.8"), (6.805, "1.64 to 6.8"), (6.8, "")])
+def test_the_feeds_of_a_plate_have_bounds(feed_um, bounds):
+    size = PassiveSize(8e-6, 12e-6, 1, feed_m=feed_um * 1e-6)
+    if not bounds:
+        assert capacitor(load("sg13g2"), "C1", "cap_rfcmim", size).feed == 6800
+        return
+    with pytest.raises(GeometryError, match=f"feeds of C1 are {feed_um:g} um wide; allowed are {bounds} um"):
+        capacitor(load("sg13g2"), "C1", "cap_rfcmim", size)
 
 
 @pytest.mark.parametrize(("technology", "flavour"), KINDS["resistor"])

@@ -25,13 +25,15 @@ M2 out in vss vss nmos W=4u L=1u nf=2
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Return board, folder, exit code and output of a suite: a good and an empty netlist, and two with options."""
+    """Return board, folder, exit code and output of a suite; one of its netlists is not for its process."""
     home = tmp_path_factory.mktemp("suite")
     (home / "in/more").mkdir(parents=True)
     (home / "in/mirror.sp").write_text(NETLIST, encoding="utf-8")
     (home / "in/more/no_netlist.cdl").write_text(".subckt nothing a b\n.ends\n", encoding="utf-8")
     (home / "in/other.sp").write_text(NETLIST, encoding="utf-8")
     (home / "in/other.options.json").write_text('{"top": "absent"}', encoding="utf-8")
+    (home / "in/elsewhere.sp").write_text(NETLIST, encoding="utf-8")
+    (home / "in/elsewhere.options.json").write_text('{"technologies": ["sg13g2"]}', encoding="utf-8")
     (home / "in/wrong.sp").write_text(NETLIST, encoding="utf-8")
     (home / "in/wrong.options.json").write_text('{"tops": "mirror", "seed": -1}', encoding="utf-8")
     done = suite(home / "in", "--technologies", "sky130A", "--jobs", 2, "--out", home / "out")

@@ -43,7 +43,7 @@ _MULTIPLIERS = ("m", "mult", "multi", "multiplier")
 _FINGERS = ("nf", "ng", "nfing", "nfinger", "nfingers", "fingers")
 _ALIASES = {"wr": "w", "lr": "l", "c_width": "w", "c_length": "l", "r_width": "w", "r_length": "l"}
 _ALIASES |= {"we": "w", "le": "l"}  # of an emitter
-_LENGTHS = ("w", "l")
+_LENGTHS = ("w", "l", "wfeed")
 # A terminal is not longer than this; a larger area or perimeter was not written in metres.
 LONGEST_JUNCTION_M = 1e-4
 # Stress distances and operating conditions follow from the drawn layout or do not concern it; so do the squares of
