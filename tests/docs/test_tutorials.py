@@ -179,7 +179,9 @@ def test_the_workflow_for_continuous_integration_builds_checks_and_keeps_a_layou
     page.write_text("".join(f"```bash\nexport GITHUB_STEP_SUMMARY={summary}\n{line}\n```\n" for line in own))
     follow(page, tmp_path)
     assert len(own) == 2
-    assert "an engineer would sign" in summary.read_text(encoding="utf-8")
+    said = summary.read_text(encoding="utf-8")
+    assert "an engineer would sign" in said
+    assert said.startswith("~~~\n")  # as it is, not as a paragraph of Markdown
     (kept,) = (step["with"]["path"] for step in steps if "upload-artifact" in step.get("uses", ""))
     assert {"layout.gds", "layout.png", "report.html"} <= {file.name for file in (tmp_path / kept).rglob("*")}
 

@@ -165,9 +165,18 @@ def test_a_command_runs_several_tools_and_prints_their_summaries(skillpack, tmp_
         "5 minutes, with milk", *(f"tea: {number}" for number in range(8)), "and 2 more", "cup.txt",
     ]  # fmt: skip
     assert "tea.list_teas was left out: it needs --minutes" in skillpack("tea", "oolong").stdout
+    assert "\nteas: " not in done.stdout
     assert list(json.loads(skillpack("party", "oolong", "--json").stdout)) == ["tea.make_tea", "tea.list_teas"]
     failed = skillpack("party", "oolong", "--minutes", "12")
     assert (failed.returncode, failed.stdout, "too bitter" in failed.stderr) == (2, "", True)
+
+
+def test_a_command_whose_summary_says_nothing_prints_the_plain_fields_of_the_answer(skillpack, tmp_path):
+    declaration = textwrap.dedent(DECLARATION).replace(", shows: files.cup", ", summary: ['{no.such.field}']")
+    (tmp_path / "skills/tea/skill.yaml").write_text(declaration)
+    script = tmp_path / "skills/tea/scripts/make_tea.py"
+    script.write_text(script.read_text().replace('"files"', '"cups": 2, "files"'))
+    assert skillpack("tea", "oolong").stdout == "cups: 2\n"
 
 
 def test_on_a_terminal_the_last_line_is_shown_with_a_bar_until_an_empty_line(capfdbinary, monkeypatch):

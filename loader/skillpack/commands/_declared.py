@@ -216,9 +216,12 @@ def _tell(results: Mapping[str, SkillResult], steps: list[Any], left_out: Mappin
                 click.echo(f"{tool.id} was left out: it needs {left_out[tool.id]}")
             continue
         if result.data is not None:
-            click.echo(
-                "".join(f"{line}\n" for line in summary_lines(declared.get("summary", ()), result.data)), nl=False
-            )
+            lines = list(summary_lines(declared.get("summary", ()), result.data))
+            if not lines and "shows" not in declared:  # nothing is said in words: the plain fields of the answer
+                lines = [
+                    f"{name}: {value}" for name, value in result.data.items() if not isinstance(value, (dict, list))
+                ]
+            click.echo("".join(f"{line}\n" for line in lines), nl=False)
         if result.error is not None:
             click.echo(f"{result.error.code}: {result.error.message}", err=True)
         if "shows" in declared:

@@ -121,7 +121,7 @@ def lines(groups: Sequence[Mapping[str, Any]]) -> list[str]:
         for offset in group["predicted_offsets"]:
             left_out = [_left_out(text, offset) for text in offset["unchecked"]]
             unknown = f"; not modelled: {', '.join(left_out)}" if left_out else ""
-            found.append(f"  matching  {' '.join(offset['devices'])}: {_predicted(offset)}{unknown}{rest}")
+            found.append(f"{' '.join(offset['devices'])}: {_predicted(offset)}{unknown}{rest}")
             rest = ""
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraints import Outcome
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 SHOWN = 5
+FEW = 2  # where the verdicts and findings must stay on the screen
 
 
 def faults(report: Mapping[str, Any]) -> list[str]:
@@ -163,21 +165,23 @@ def summary(report: Mapping[str, Any]) -> str:
     lines += [text(report) for name, text in _FIGURES.items() if name in report]
     circuit = report["circuit"]
     lines.append(f"  circuit   {counted(circuit['device_count'], 'device')}, {counted(circuit['net_count'], 'net')}")
-    modules = [f"{each['name']}{_matching(each)}" for each in report.get("modules", ())]
-    lines += [*_few("module", modules), *(f"  replaced  {text}" for text in replaced_lines(replaced))]
-    lines += lines_of_groups(report["matching"]["groups"])[:SHOWN] if "matching" in report else []
+    lines += _few("module", [f"{each['name']}{_matching(each)}" for each in report.get("modules", ())], FEW)
+    lines += _few("replaced", replaced_lines(replaced), FEW)
+    lines += _few("matching", lines_of_groups(report["matching"]["groups"]), FEW) if "matching" in report else []
     lines += lines_after_layout(report["post_layout"]) if "post_layout" in report else []
-    lines += _few("warning", report["warnings"])
+    lines += _few("warning", report["warnings"], FEW)
     lines.append(f"  time      {sum(stage['duration_ms'] for stage in report['stages']) / 1000:.1f} s")
-    files = report["files"]
-    lines += [f"  {kind:<9} {files[kind]}" for kind in ("gds", "png", "summary", "report") if kind in files]
+    if files := [report["files"][kind] for kind in ("gds", "png", "summary", "report") if kind in report["files"]]:
+        lines.append(f"  files     {PurePath(files[0]).parent}: {', '.join(PurePath(each).name for each in files)}")
     return "\n".join(lines)
 
 
-def _few(name: str, texts: Sequence[str]) -> list[str]:
-    """Return a line for each of the first texts, and for how many there are more."""
-    more = [f"and {len(texts) - SHOWN} more"] if len(texts) > SHOWN else []
-    return [f"  {name:<9} {text}" for text in (*texts[:SHOWN], *more)]
+def _few(name: str, texts: Sequence[str], most: int = SHOWN) -> list[str]:
+    """Return a line for each of the first texts, the last one with how many there are more."""
+    shown = list(texts[:most])
+    if len(texts) > most:
+        shown[-1] += f", and {len(texts) - most} more"
+    return [f"  {name:<9} {text}" for text in shown]
 
 
 def _size_line(report: Mapping[str, Any]) -> str:

@@ -296,7 +296,7 @@ def test_a_line_promises_no_zero():
     pair = Row("ABBA").report()
     (offset,) = pair["predicted_offsets"]
     offset |= {"value": 3e-6, "unchecked": []}
-    assert lines([pair])[0].partition(";")[0] == "  matching  M1 M2: less than 0.01 mV from stress and strap"
+    assert lines([pair])[0].partition(";")[0] == "M1 M2: less than 0.01 mV from stress and strap"
     offset |= {"unchecked": ["stress: not modelled: no coefficients"]}
     offset["contributions"]["stress"] |= {"counted": False, "values": []}
     assert "less than 0.01 mV from strap; not modelled: stress" in lines([pair])[0]
