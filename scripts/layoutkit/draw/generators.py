@@ -88,16 +88,22 @@ def _capacitors(layout: kdb.Layout, technology: Technology, block: BlockSpec) ->
 
 
 def draw_plates(layout: kdb.Layout, technology: Technology, spec: CapacitorSpec) -> Module:
-    """Return the module of one capacitor: plates over one bottom plate, or plates in series beside each other.
+    """Return the module of one capacitor: its plates over one bottom plate; in series or too large, over one each.
 
     Raises:
         TechnologyError: If the process lacks a dimension, or its plates lie too low to be reached.
     """
-    if spec.capacitor.spec.fed:
+    one = spec.capacitor
+    if one.spec.fed:
         return draw_shielded_capacitor(layout, technology, spec)
-    if spec.capacitor.series == 1:
+    if one.series > 1:
+        return draw_capacitor_array(layout, technology, series_plates(spec.name, one, labels=spec.labels))
+    shared = one.spec.dimensions.get("shared_area", 0)
+    if not shared or one.m == 1 or one.width * one.length * one.m <= shared:
         return draw_capacitor(layout, technology, spec)
-    return draw_capacitor_array(layout, technology, series_plates(spec.name, spec.capacitor, labels=spec.labels))
+    drawn = [replace(one, id=name, m=count) for name, count in spec.parts or ((one.id, one.m),)]
+    array, _ = matched_capacitors(technology, spec.name, drawn, labels=spec.labels)
+    return draw_capacitor_array(layout, technology, replace(array, warnings=one.warnings))
 
 
 def _mos_capacitor(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:

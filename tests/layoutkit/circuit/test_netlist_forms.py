@@ -38,6 +38,13 @@ CARDS = {
             [f"R1 p n {SKY}res_generic_po w=2.82u l=20.5u"],
         ),
         **{
+            f"res_generic_{silicon}": (
+                [f"XR1 p n b {SKY}res_generic_{silicon} w=1.41 l=20.5 m=2"],
+                [f"R1 p n b {SKY}res_generic_{silicon.replace('__', '_')} w=1.41u l=20.5u m=2"],
+            )
+            for silicon in ("nd", "pd", "nd__hv", "pd__hv")
+        },
+        **{
             f"res_generic_{metal}": (
                 [f"R1 p n {SKY}res_generic_{metal} w=1.41 l=20.5 m=2"],
                 [f"R1 p n {SKY}res_generic_{metal} w=2.82u l=20.5u"],

@@ -195,6 +195,22 @@ def test_the_feeds_of_a_plate_have_bounds(feed_um, bounds):
         capacitor(load("sg13g2"), "C1", "cap_rfcmim", size)
 
 
+@pytest.mark.parametrize(("count", "own"), [(4, 1), (5, 5)])
+def test_plates_that_are_too_large_for_one_bottom_plate_have_their_own(count, own):
+    """MIMTM.11 of gf180mcuD: all plates on one bottom plate have 10,000 um2 at most; each has 2,500 um2 here."""
+    device = capacitor(load("gf180mcuD"), "C1", "capacitor", PassiveSize(50e-6, 50e-6, count), {"p": "a", "n": "b"})
+    tech, module = drawn("gf180mcuD", lambda layout, tech: draw_plates(layout, tech, CapacitorSpec("X", device)))
+    bottoms = shapes_of(tech, module, "Metal4").interacting(shapes_of(tech, module, "FuseTop"))
+    assert bottoms.count() >= own
+    assert violated(tech, module) == []
+    size = {"w": 50e-6, "l": 50e-6}
+    dummies = [
+        Device(f"D{i}", "capacitor", device.spec.model, size, {"p": "b", "n": "b"}) for i in range(len(module.dummies))
+    ]
+    asked = Device("C1", "capacitor", device.spec.model, {**size, "m": count}, {"p": "a", "n": "b"})
+    assert matched(tech, module, [asked, *dummies], ("a", "b")).matched
+
+
 @pytest.mark.parametrize(("technology", "flavour"), KINDS["resistor"])
 def test_matched_resistors_share_a_centre_and_keep_their_own_nets(technology, flavour):
     tech = load(technology)
