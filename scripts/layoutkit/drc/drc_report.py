@@ -12,7 +12,7 @@ from layoutkit.drc.rule_files import kind_of
 from layoutkit.errors import listed
 from layoutkit.layout.drawn_layers import Coverage
 from layoutkit.layout.files import write_bytes
-from layoutkit.layout.provenance import noted
+from layoutkit.layout.provenance import report_bytes
 
 if TYPE_CHECKING:
     import os
@@ -239,12 +239,6 @@ class DrcReport:
         Raises:
             FileError: If ``path`` cannot be written.
         """
-        write_bytes(path, noted(self._lyrdb(), sources or {}))
-
-    def _lyrdb(self) -> bytes:
-        import tempfile
-        from pathlib import Path
-
         from klayout import rdb
 
         database = rdb.ReportDatabase("DRC")
@@ -258,10 +252,7 @@ class DrcReport:
             category.description = _title(verdict)
             for marks in verdict.marks:
                 category.scan_collection(cell, to_um, marks.shapes, True)
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "report.lyrdb"
-            database.save(str(file))
-            return file.read_bytes()
+        write_bytes(path, report_bytes(database, sources))
 
     def _each(self, verdict: Verdict) -> Iterator[_Placed]:
         for marks in verdict.marks:

@@ -58,13 +58,12 @@ class Electrical:
     def _unknown(self) -> Iterator[Unjudged]:
         """Yield what states no limit of its current, and the transistors whose current is not known."""
         subject, technology = self.subject, self.technology
-        limits = self._limits
         drawn = [name for name, layer in subject.metal_layers if not subject.layer(layer).is_empty()]
         wires = [each.name for each in technology.conductors if each.name in drawn]
-        without = [name for name in drawn if limits[name] is None]
+        without = [name for name in drawn if self._limits[name] is None]
         if without:
             reason = f"{technology.name} states no largest current of {listed(without)}"
-            yield Unjudged("electromigration", reason, matters=not any(limits[name] for name in wires))
+            yield Unjudged("electromigration", reason, matters=not any(self._limits[name] for name in wires))
         dark = [placed for placed in subject.placed if placed.device.is_mos and not subject.is_idle(placed)]
         dark = [placed for placed in dark if subject.current(placed) is None]
         if dark:

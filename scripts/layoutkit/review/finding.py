@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from layoutkit.errors import listed
 from layoutkit.layout.files import write_bytes
-from layoutkit.layout.provenance import noted
+from layoutkit.layout.provenance import report_bytes
 
 if TYPE_CHECKING:
     import os
@@ -160,10 +158,7 @@ class Review:
             item = database.create_item(cell.rdb_id(), categories[name].rdb_id())
             item.add_value(each.box.to_dtype(self.dbu_um))
             item.add_value(each.why)
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "report.lyrdb"
-            database.save(str(file))
-            write_bytes(path, noted(file.read_bytes(), sources or {}))
+        write_bytes(path, report_bytes(database, sources))
 
     def to_json(self) -> dict[str, Any]:
         """Return the review as JSON data."""

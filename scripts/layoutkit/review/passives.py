@@ -24,7 +24,6 @@ _BANK_UM = 5.0
 """Gap within which bars and plates are one bank. [um]"""
 _END_UM = 2.0
 """Distance from a bank within which a bar guards its end. [um]"""
-_FEWEST_BARS = 1  # of a resistor that is a bank
 _STRING = "the bars of resistor"
 _MOST_BANKS = 3  # equal capacitors on one net from which on their places are judged
 
@@ -124,20 +123,25 @@ class Passives:
         return [*alike.values(), *idle.values()]
 
     def _strings(self) -> Iterator[MatchedDevices]:
-        """Yield the resistors of several bars that are in no group, those in series as one."""
+        """Yield the resistors that are in no group, those in series as one."""
         known = {placed.index for group in self.groups for placed in group.devices}
         free = [p for p in self.subject.placed if p.device.type == "resistor" and p.index not in known]
-        ends = Counter(net for placed in free for net in _ends(placed))
+        ends = Counter(net for placed in free for net in self._ends(placed))
         parts = [[placed] for placed in free if not self.subject.is_idle(placed)]
         for net, count in ends.items():
             if count == 2 and net not in self.subject.supplies and net not in self.subject.circuit.ports:
-                one = [part for part in parts if any(net in _ends(placed) for placed in part)]
+                one = [part for part in parts if any(net in self._ends(placed) for placed in part)]
                 if len(one) == 2 and len({placed.device.model for part in one for placed in part}) == 1:
                     parts = [part for part in parts if part not in one] + [one[0] + one[1]]
         for part in parts:
-            if sum(len(placed.boxes) for placed in part) >= _FEWEST_BARS:
-                devices = tuple(sorted(part, key=lambda placed: placed.index))
-                yield MatchedDevices(_STRING, False, devices, devices)
+            devices = tuple(sorted(part, key=lambda placed: placed.index))
+            yield MatchedDevices(_STRING, False, devices, devices)
+
+    def _ends(self, placed: PlacedDevice) -> list[str]:
+        """Return the nets at both ends of a resistor or capacitor, of parts in series or parallel of all together."""
+        parts = [self.subject.circuit.device(name) for name in placed.names]
+        count = Counter(part.terminals[end] for part in parts for end in part.kind.ends)
+        return [net for net in count if count[net] == min(count.values())]
 
     def _banks(self, boxes: Sequence[kdb.Box]) -> int:
         """Return in how many places boxes lie whose neighbours are no farther apart than in a bank."""
@@ -261,8 +265,3 @@ class Passives:
                 nets=seen,
                 cause=how,
             )
-
-
-def _ends(placed: PlacedDevice) -> set[str]:
-    """Return the nets at the ends of a resistor or capacitor."""
-    return {placed.device.terminals[end] for end in placed.device.kind.ends}

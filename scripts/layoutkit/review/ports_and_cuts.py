@@ -55,16 +55,16 @@ class PortsAndCuts:
     def thin_feed(self, net: str) -> list[Finding]:
         """Return the blocks that hang on the rail of a supply by so few cuts that one that fails is felt."""
         limit = self.subject.limits["single-cut.feed"]
-        weak = [(cuts, devices) for cuts, devices in self._blocks(net) if limit.beyond(cuts)]
-        weak = [each for each in weak if sum(len(placed.boxes) for placed in each[1]) >= _FEWEST_FINGERS]
-        devices = [placed for _, own in weak for placed in own]
-        fingers = sum(len(placed.boxes) for placed in devices)
-        blocks, cuts = f" in {len(weak)} blocks" * (len(weak) > 1), max((cuts for cuts, _ in weak), default=inf)
+        several = (each for each in self._blocks(net) if sum(len(p.boxes) for p in each[1]) >= _FEWEST_FINGERS)
+        weak = [each for each in several if limit.beyond(each[0])]
+        if not weak:
+            return []
+        devices, worst, more = [p for _, own in weak for p in own], min(cuts for cuts, _ in weak), len(weak) > 1
         return self.subject.finding(
             "single-cut.feed",
-            min((cuts for cuts, _ in weak), default=inf),
-            f"{fingers} channels{blocks} hang on the rail of {net} by {cuts} cut{'s' * (cuts > 1)}"
-            f"{' each at most' * (len(weak) > 1)}",
+            worst,
+            f"{sum(len(p.boxes) for p in devices)} channels{f' in {len(weak)} blocks' * more} hang on the rail of "
+            f"{net} by {worst} cut{'s' * (worst > 1)}{' or few more each' * more}",
             devices=devices,
             nets=[net],
         )

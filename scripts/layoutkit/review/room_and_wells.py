@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from layoutkit.review.finding import Finding
     from layoutkit.review.subject import PlacedDevice, Subject
 
+    Devices = list[PlacedDevice]
+
 _CLOSE_UM = 0.5  # gaps up to this within what is used are used [um]
 _LEAST_DEVICES = 8  # from which the room of a layout is judged
 _BUNDLE = 3  # wires on fewer tracks than this cross a place without filling it
@@ -122,37 +124,41 @@ def _largest_empty(subject: Subject, *, crossed: bool) -> kdb.Box:
 
 def rings(subject: Subject) -> Iterator[Finding]:
     """Yield the devices with a ring of their own beside another ring of the same net."""
-    alone: dict[str, list[tuple[kdb.Box, PlacedDevice]]] = defaultdict(list)
-    for net in subject.nets:
-        for layer, box, hole in _rings(subject, net):
-            inside = [p for p in subject.placed if hole.inside(p.box.center()) and not subject.is_idle(p)]
-            if len(inside) == 1:
-                alone[f"{net} {layer}"].append((box, inside[0]))
     near = subject.technology.to_dbu(_NEIGHBOUR_UM)
-    for name, rings in sorted(alone.items()):
-        beside = [
-            (box, placed)
-            for box, placed in rings
-            if any(other is not placed and gap_between(box, its) <= near for its, other in rings)
-        ]
-        net = name.split(" ")[0]
-        if beside:
+    for net in subject.nets:
+        for layer in ("n_tap", "p_tap"):
+            found = [
+                (box, [p for p in subject.placed if hole.inside(p.box.center()) and not subject.is_idle(p)])
+                for box, hole in _rings(subject, net, layer)
+            ]
+            beside = [
+                (box, inside[0])
+                for box, inside in found
+                if len(inside) == 1 and any(_joins(box, inside, other, its, near) for other, its in found)
+            ]
+            devices = [placed for _, placed in beside]
             yield from subject.finding(
                 "rings",
                 len(beside),
-                f"{names_of([placed for _, placed in beside])} have rings of their own, all of {net}",
+                f"{names_of(devices)} {'has a ring' if len(devices) == 1 else 'have rings'} of "
+                f"{'its' if len(devices) == 1 else 'their'} own beside others of {net}",
                 where=box_around(box for box, _ in beside),
-                devices=[placed for _, placed in beside],
+                devices=devices,
                 nets=[net],
             )
 
 
-def _rings(subject: Subject, net: str) -> Iterator[tuple[str, kdb.Box, kdb.Polygon]]:
-    """Yield the rings of taps of a net: layer, box and what each encloses."""
-    for layer in ("n_tap", "p_tap"):
-        for ring in subject.shapes(net, layer).each():
-            for number in range(ring.holes()):
-                yield layer, ring.bbox(), kdb.Polygon(list(ring.each_point_hole(number)))
+def _joins(box: kdb.Box, alone: Devices, other: kdb.Box, its: Devices, near: int) -> bool:
+    """Return whether a device could be in the ring beside its own: that of one, or, if a transistor, a larger one."""
+    larger = alone[0].device.is_mos and other.area() > box.area()
+    return bool(its) and its != alone and (len(its) == 1 or larger) and gap_between(box, other) <= near
+
+
+def _rings(subject: Subject, net: str, layer: str) -> Iterator[tuple[kdb.Box, kdb.Polygon]]:
+    """Yield the rings of taps of a net: its box and what each encloses."""
+    for ring in subject.shapes(net, layer).each():
+        for number in range(ring.holes()):
+            yield ring.bbox(), kdb.Polygon(list(ring.each_point_hole(number)))
 
 
 def domains(subject: Subject) -> Iterator[Finding]:
@@ -164,7 +170,7 @@ def domains(subject: Subject) -> Iterator[Finding]:
             domains[placed.device.type][str(bulk)].append(placed)
     for wells in domains.values():
         for net, devices in wells.items() if len(wells) > 1 else ():
-            holes = [hole for _, _, hole in _rings(subject, net)]
+            holes = [hole for layer in ("n_tap", "p_tap") for _, hole in _rings(subject, net, layer)]
             bare = [placed for placed in devices if not any(hole.inside(placed.box.center()) for hole in holes)]
             yield from subject.finding(
                 "well-tap.domain",

@@ -695,19 +695,33 @@ def test_distance_to_a_tap(apart, expected):
     assert severities(planted.review(), "well-tap") == expected
 
 
-@pytest.mark.parametrize(("own", "expected"), [(False, set()), (True, {"should"})])
-def test_rings_of_their_own(own, expected):
-    planted = wired(pair(gap=6))
-    for left, right in [(-1, 3.2), (7.2, 11.4)] if own else [(-1, 11.4)]:
+PAIR_RING, TAIL_RING = (-1, 9, 11.4, 15.5), (3, -1, 7.4, 5.2)
+
+
+@pytest.mark.parametrize(
+    ("places", "alone"),
+    [
+        ([PAIR_RING], set()),
+        ([(-1, 9, 3.2, 15.5), (7.2, 9, 11.4, 15.5)], {"M1", "M2"}),
+        ([PAIR_RING, TAIL_RING], {"M3"}),
+        ([PAIR_RING, (-9, -9.9, 40, 5.2)], set()),  # a large device keeps its ring
+    ],
+)
+def test_rings_of_their_own(places, alone):
+    """A transistor alone in a ring beside another one's, or beside a larger ring that it would fit in."""
+    planted = wired(pair(gap=6), bias=7.6)
+    for left, low, right, high in places:
         for box in (
-            (left, 9, right, 9.3),
-            (left, 15.2, right, 15.5),
-            (left, 9, left + 0.3, 15.5),
-            (right - 0.3, 9, right, 15.5),
+            (left, low, right, low + 0.3),
+            (left, high - 0.3, right, high),
+            (left, low, left + 0.3, high),
+            (right - 0.3, low, right, high),
         ):
             planted.box("COMP", *box)
             planted.box("Pplus", *box)
-    assert severities(planted.review(), "rings") == (expected if own else set())
+    found = [each for each in planted.review().findings if each.id == "rings"]
+    assert {name for each in found for name in each.devices} == alone
+    assert {each.severity for each in found} <= {"should"}
 
 
 # ---- wires

@@ -86,6 +86,20 @@ def test_a_single_bar_and_the_ends_of_each_bank():
     assert "3 of its 4 ends" in next(each.why for each in planted.review().findings if "no dummy bar" in each.why)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_order_of_cards_decides_nothing_about_bars_in_series(turned):
+    """LVS makes one resistor of the two equal bars, whose end is that of either card; the wide one follows them."""
+    planted = Planted()
+    for name, x, w, nets in (("R1", 2, 1, "a m"), ("R2", 4, 1, "n m"), ("R3", 12, 2, "n b")):
+        planted.bar(name, x, 0, w, 10, nets)
+    for net, track in (("a", -4.0), ("b", 16.0), ("m", 14.0), ("n", -6.0), ("vss", -8.0)):
+        planted.comb(net, track, port=net in {"a", "b", "vss"})
+    if turned:
+        planted.cards.reverse()
+    found = [each for each in planted.review().findings if "lie in" in each.why or "lies in" in each.why]
+    assert [set(each.devices) for each in found] == [{"R1", "R2", "R3"}]
+
+
 @pytest.mark.parametrize(("x", "expected"), [(8, set()), (3.5, {"must"})])
 def test_another_resistor_in_a_ratio(x, expected):
     planted = Planted()
