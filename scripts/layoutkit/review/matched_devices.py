@@ -86,6 +86,26 @@ class Matching:
             yield from self.covered(group)
             if not group.spread and group.words != _UNORDERED:
                 yield from self.bare_ends(group)
+        for group in self._switched():
+            yield from self.apart(group)
+
+    def _switched(self) -> Iterator[MatchedDevices]:
+        """Yield the sources of one length at one rail whose gates nothing but switches part: they mirror in turn."""
+        subject, part = self.subject, {net: frozenset({net}) for net in self.subject.circuit.nets}
+        for name in sorted(subject.both_ways):
+            net = subject.circuit.device(name).terminals
+            if not {net["d"], net["s"]} & {*subject.supplies.power, *subject.supplies.ground}:
+                joined = part[net["d"]] | part[net["s"]]
+                part |= dict.fromkeys(joined, joined)
+        alike: dict[tuple[object, ...], list[PlacedDevice]] = defaultdict(list)
+        for placed in subject.placed:
+            device, net = placed.device, placed.device.terminals
+            if device.is_mos and net["s"] in subject.supplies and not subject.is_idle(placed):
+                alike[device.model, net["s"], net["b"], device.l, part[net["g"]]].append(placed)
+        for devices in alike.values():
+            gates = {placed.device.terminals["g"] for placed in devices}
+            if len(gates) > 1 and any(placed.device.terminals["d"] in gates for placed in devices):
+                yield MatchedDevices("mirror behind switches", False, tuple(devices), tuple(devices))
 
     def apart(self, group: MatchedDevices) -> list[Finding]:
         """Return whether foreign devices lie among the devices of a group, or too much room."""

@@ -66,7 +66,6 @@ class Passives:
             "group-apart",
             len(foreign),
             f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.words} {names_of(group.devices)}",
-            what_to_do="draw the group as one bank, with nothing but its dummies inside",
             where=hull,
             devices=[*group.devices, *foreign],
             most="must" if group.strict else "should",
@@ -94,7 +93,7 @@ class Passives:
         """Return whether a group lies in several places."""
         boxes = [box for placed in group.devices for box in placed.boxes]
         judged = group.strict or group.words == _STRING  # the halves of a pair may lie at both sides of its axis
-        banks = self._banks(boxes) if judged and not self._array(group) else 1
+        banks = len(self._banks(boxes)) if judged and not self._array(group) else 1
         return self.subject.finding(
             "passives",
             banks - 1,
@@ -143,10 +142,11 @@ class Passives:
         count = Counter(part.terminals[end] for part in parts for end in part.kind.ends)
         return [net for net in count if count[net] == min(count.values())]
 
-    def _banks(self, boxes: Sequence[kdb.Box]) -> int:
-        """Return in how many places boxes lie whose neighbours are no farther apart than in a bank."""
+    def _banks(self, boxes: Sequence[kdb.Box]) -> list[kdb.Box]:
+        """Return the boxes around boxes whose neighbours are no farther apart than in a bank."""
         half = self.subject.technology.to_dbu(_BANK_UM) // 2
-        return region_of(box.enlarged(half, half) for box in boxes).merged().count()
+        banks = region_of(box.enlarged(half, half) for box in boxes).merged()
+        return [bank.bbox().enlarged(-half, -half) for bank in banks.each()]
 
     def bare_ends(self, group: MatchedDevices) -> list[Finding]:
         """Return whether the bars at the ends of the banks of resistors lack a dummy beside them."""
@@ -154,12 +154,11 @@ class Passives:
         boxes = [box for placed in group.devices for box in placed.boxes]
         if group.devices[0].device.type != "resistor":
             return []
-        reach, half = subject.technology.to_dbu(_END_UM), subject.technology.to_dbu(_BANK_UM) // 2
+        reach = subject.technology.to_dbu(_END_UM)
         bars = subject.role("poly") - region_of(boxes)
         upright = sum(box.height() for box in boxes) >= sum(box.width() for box in boxes)
         sides = []
-        for bank in region_of(box.enlarged(half, half) for box in boxes).merged().each():
-            hull = bank.bbox().enlarged(-half, -half)
+        for hull in self._banks(boxes):
             middle = hull.center()
             sides += [
                 kdb.Box(start, middle.y, start + reach, middle.y + 1)
@@ -208,7 +207,7 @@ class Passives:
                     alike[placed.device.model, net, tuple(size)].append(placed)
         for devices in alike.values():
             boxes = [box for placed in devices for box in placed.boxes]
-            banks = self._banks(boxes)
+            banks = len(self._banks(boxes))
             if len(devices) < _MOST_BANKS or banks == 1:
                 continue
             off = off_pitch([placed.centre for placed in devices], subject.technology.to_dbu(1.0))

@@ -64,7 +64,7 @@ class PortsAndCuts:
             "single-cut.feed",
             worst,
             f"{sum(len(p.boxes) for p in devices)} channels{f' in {len(weak)} blocks' * more} hang on the rail of "
-            f"{net} by {worst} cut{'s' * (worst > 1)}{' or few more each' * more}",
+            f"{net} by {worst} cut{'s' * (worst > 1)}{' each or few more' * more}",
             devices=devices,
             nets=[net],
         )

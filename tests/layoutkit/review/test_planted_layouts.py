@@ -695,6 +695,35 @@ def test_distance_to_a_tap(apart, expected):
     assert severities(planted.review(), "well-tap") == expected
 
 
+@pytest.mark.parametrize(
+    ("gap", "between", "expected"), [(1.8, False, set()), (2.2, False, {"should"}), (8, True, {"should"})]
+)
+def test_a_mirror_behind_a_switch(gap, between, expected):
+    """The gates of the diode and of its output are one net when the transmission gate between them is closed."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 1, "ref ref vss vss")
+    planted.mos("M2", "nmos", 1 + 2 * SIDE + gap, 0, 2, 1, "out held vss vss")
+    planted.mos("M3", "nmos", 20, 0, 2, 0.3, "ref en held vss")
+    planted.mos("M4", "pmos", 26, 0, 2, 0.3, "ref enb held vdd")
+    if between:
+        planted.mos("M5", "nmos", 1 + 2 * SIDE + 3, 0, 2, 0.3, "x y vss vss")
+    tracks = {
+        "ref": 6.0,
+        "held": 7.0,
+        "en": 8.0,
+        "enb": 9.0,
+        "vdd": 10.0,
+        "out": -3.0,
+        "vss": -5.0,
+        "x": 11.0,
+        "y": 12.0,
+    }
+    for net in planted.ends:
+        planted.comb(net, tracks[net], port=net != "held")
+    found = severities(planted.review(), "group-apart", "mirror behind switches")
+    assert found == expected
+
+
 PAIR_RING, TAIL_RING = (-1, 9, 11.4, 15.5), (3, -1, 7.4, 5.2)
 
 
