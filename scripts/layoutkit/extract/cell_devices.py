@@ -215,6 +215,8 @@ def loose_emitters(
 ) -> list[tuple[kdb.Region, str]]:
     """Return what looks like a bipolar transistor but is none, and markers without one, each with the reason.
 
+    A flavour without a marker, such as that of sg13cmos5l, has none: its surroundings alone make it.
+
     Args:
         technology: The process.
         specs: All flavours.
@@ -224,6 +226,7 @@ def loose_emitters(
     """
     loose: list[tuple[kdb.Region, str]] = []
     reported = known.dup()
+    specs = [spec for spec in specs if spec.markers]  # without one, any other p+ diffusion of a well looks alike
     for spec in specs:
         fitting = sized_emitters(spec, found[spec.name])
         loose += [

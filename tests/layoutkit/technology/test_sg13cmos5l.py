@@ -6,10 +6,13 @@ from pathlib import Path
 import klayout.db as kdb
 import pytest
 
+from layoutkit.draw.bipolar import BipolarSpec, bipolar, draw_bipolars
 from layoutkit.drc.check import check
+from layoutkit.extract.extractor import extract
 from layoutkit.layout.workspace_record import fitting
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.technology import load
+from layoutkit.technology.passive_sizes import PassiveSize
 
 TECH, BASE = load("sg13cmos5l"), load("sg13g2")
 # Those of its manual's table of forbidden layers (3.2) that sg13g2 allows: TRANS, nBuLay, MIM, Vmim, Via4, Metal5 and
@@ -55,7 +58,31 @@ def test_the_thick_metal_s_cut_lies_in_the_fourth_metal(margin, wrong):
     assert ("TV1.c" in violated(*boxes)) == wrong
 
 
-@pytest.mark.parametrize("name", ["cap_cmim", "npn13G2", "pnpMPA"])
+@pytest.mark.parametrize("planted", ["", "base", "collector", "nBuLay"])
+def test_its_pnp_is_made_by_what_surrounds_it(planted):
+    """The PyCell is that of sg13g2 without nBuLay: rings of diffusion 0.39 and 1.7 um from an emitter of 0.7 x 2 um."""
+    layout = kdb.Layout()
+    nets = {"c": "sub", "b": "base", "e": "e1"}
+    device = bipolar(TECH, "Q1", "pnpMPA", PassiveSize(0.7e-6, 2e-6, 1), nets)
+    cell = draw_bipolars(layout, TECH, BipolarSpec("cell", (device,))).cell
+    assert check(layout, cell, TECH).violated == ()
+    active = cell.shapes(TECH.layer(layout, "Activ"))
+    emitter = next(box for box in kdb.Region(active).merged().each() if box.bbox().width() == 700).bbox()
+    distance = {"base": 450, "collector": 1800}.get(planted, 0)
+    if distance:  # a gap in the ring, right of the emitter
+        x, y = emitter.right + distance, emitter.center().y
+        left = kdb.Region(active).merged() - kdb.Region(kdb.Box(x - 100, y - 100, x + 500, y + 100))
+        active.clear()
+        active.insert(left)
+    elif planted:
+        cell.shapes(layout.layer(32, 0)).insert(emitter.enlarged(740, 700))
+    found = [each.device for each in extract(layout, cell, TECH).devices]
+    assert found == ([] if distance else ["pnpMPA"])
+    if planted == "nBuLay":
+        assert "forbidden.nbulay" in {each.rule.id for each in check(layout, cell, TECH).violated}
+
+
+@pytest.mark.parametrize("name", ["cap_cmim", "npn13G2", "cap_rfcmim"])
 def test_a_device_that_it_has_not_or_that_is_not_drawn_is_named_with_the_reason(name):
     assert name not in TECH.passives
     meant = [each for each in TECH.names.undrawn if any(fnmatch(name.lower(), pattern) for pattern in each.names)]
