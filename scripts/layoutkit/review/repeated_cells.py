@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _ONE_ROW_UM = 1.0  # cells whose middles differ by at most this much across lie in one row [um]
+_ACROSS = {"symmetric_pair", "cross_coupled_pair"}  # pairs that may be half in one cell, half in its image
 _FEWEST_SLICES = 3  # equal parts of a circuit from which on they are an array
 _FEWEST_IN_LINE = 4  # equal stages that drive each other; fewer are the buffer of a signal
 _NEXT = 2.1  # pitches to the next cell of a chain, which may lie folded: 1 3 5 4 2
@@ -128,7 +129,7 @@ def arrays_of(subject: Subject) -> list[Array]:
     What matches devices outside of its cell, such as the output of a mirror, is no part of it.
     """
     circuit, by_name, known = subject.circuit, subject.by_name, set[str]()
-    matched = (m for m in subject.roles.modules if MODULE_TYPES[m.type].matched and m.type != "symmetric_pair")
+    matched = (m for m in subject.roles.modules if MODULE_TYPES[m.type].matched and m.type not in _ACROSS)
     group = {name: set(module.devices) for module in matched for name in module.devices}
     arrays: list[Array] = []
     found: list[tuple[list[list[tuple[Hashable, str]]], bool]] = []  # cells of keys and names; whether they must match

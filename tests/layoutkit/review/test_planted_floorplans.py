@@ -253,3 +253,22 @@ def test_a_pair_of_switches_off_its_axis_is_no_must():
     planted.comb("vdd", -10)
     review = planted.review()
     assert "must" not in severities(review, "axis")
+
+
+@pytest.mark.parametrize(("shift", "expected"), [(0, set()), (0.3, {"should"})])
+def test_cells_whose_crossed_pairs_are_half_in_each(shift, expected):
+    """Two latches of two cells each: the pairs reach over two cells, and the four cells are one row all the same."""
+    planted = Planted()
+    ends = (("b", "a"), ("a", "b"), ("d", "c"), ("c", "d"))
+    for number, (gate, drain) in enumerate(ends):
+        x = 12.0 * number + shift * (number == 3)
+        planted.mos(f"N{number}", "nmos", x, 0, 2, 0.5, f"{drain} {gate} vss vss")
+        planted.mos(f"P{number}", "pmos", x + 4, 11, 4, 0.5, f"{drain} {gate} vdd vdd")
+    for net, track in (("vss", -6.0), ("vdd", 20.0), ("a", 5.0), ("b", 6.0), ("c", 7.0), ("d", 8.0)):
+        planted.comb(net, track)
+    cards = "\n".join(f"X{number} {gate} {drain} vdd vss HALF" for number, (gate, drain) in enumerate(ends))
+    netlist = (
+        ".subckt HALF i o vdd vss\nMN o i vss vss nfet_03v3 W=2u L=0.5u nf=1\n"
+        f"MP o i vdd vdd pfet_03v3 W=4u L=0.5u nf=1\n.ends\n.subckt TOP a b c d vdd vss\n{cards}\n.ends\n"
+    )
+    assert severities(planted.review(netlist), "repeated") == expected
