@@ -29,7 +29,7 @@ ROOMS = {
     "layoutkit/drc": (1760, 13),
     "layoutkit/explore": (2150, 14),
     "layoutkit/extract": (3550, 18),
-    "layoutkit/flow": (9440, 56),
+    "layoutkit/flow": (9450, 56),
     "layoutkit/layout": (1900, 13),
     "layoutkit/lvs": (1890, 11),
     "layoutkit/parasitics": (2030, 14),

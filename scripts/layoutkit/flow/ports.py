@@ -11,7 +11,7 @@ from layoutkit.circuit.constraints import Outcome
 from layoutkit.circuit.roles import find_roles
 from layoutkit.flow.antenna_lengths import antenna_lengths
 from layoutkit.flow.current_loads import stated_currents
-from layoutkit.flow.port_frame import RAIL_SIDES, PortNet, draw_frame, plan_frame
+from layoutkit.flow.port_frame import RAIL_SIDES, PortNet, draw_frame, plan_frame, port_conductors
 from layoutkit.flow.routing_job import routing_conductors, track_pitch
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def with_ports(
     """
     nets, loose = _port_nets(placed, design)
     channel = CHANNEL_TRACKS * track_pitch(placed.technology) + room.between
-    core = placed.cell.bbox()
+    core = placed.cell.bbox() + _kept_clear(placed)
     metal_in = _Metal(placed).inside if room.rails_over else None
     frame = plan_frame(placed.technology, core, nets, channel, design.supply_style, metal_in)
     longer, shorter = max(core.width(), core.height()), max(1, min(core.width(), core.height()))
@@ -61,6 +61,17 @@ def with_ports(
     loose += _label_black_boxes(placed, design.circuit)
     framed = replace(placed, frame=frame)
     return replace(framed, outcomes=(*placed.outcomes, *_outcomes(framed, design))), loose
+
+
+def _kept_clear(placed: PlacedModules) -> kdb.Box:
+    """Return the box of what design rules keep clear of other metal on the conductors of ports; empty for nothing."""
+    names = {conductor.name for conductor in port_conductors(placed.technology)}
+    box = kdb.Box()
+    for module in placed.modules.values():
+        for keepout in module.keepouts:
+            if keepout.by_rule and keepout.layer in names:
+                box += placed.place_of(module, keepout.box)
+    return box
 
 
 class _Metal:

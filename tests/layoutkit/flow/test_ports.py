@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from layoutkit.drc.check import Options, check_cell
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
-from layoutkit.flow.placing import place_modules
+from layoutkit.flow.placing import find_placement, place_modules
 from layoutkit.flow.port_frame import PortNet, draw_frame, plan_frame, port_conductors
 from layoutkit.flow.ports import with_ports
 from layoutkit.flow.room import Room
@@ -309,3 +309,23 @@ def test_netlists_call_the_circuit_as_the_layout_does_where_gds_cannot_hold_its_
         cards = (tmp_path / "w" / name).read_text().splitlines()
         assert [line for line in cards if line.startswith(".subckt")] == [".subckt buf_1_0_ in[0] out vdd vss"]
     assert "MACRO buf_1_0_\n" in (tmp_path / "w/layout.lef").read_text()
+
+
+def test_ports_stay_out_of_what_a_bottom_plate_on_their_metal_keeps_clear():
+    """MIMTM.1 of gf180mcuD: 1.2 um between a bottom plate, here on Metal2, and other metal of its layer."""
+    plate = "cap_mim_2f0_m2m3_noshield c_width=10u c_length=10u"
+    text = f".subckt plates a b c d\nXC1 a b {plate}\nXC2 c d {plate}\n.ends\n"
+    request = LayoutRequest(netlist_text=text, technology="gf180mcuD")
+    circuit, _ = read_circuit(request, load("gf180mcuD"))
+    technology = load("gf180mcuD").made_for(device.model for device in circuit.devices)
+    placed = find_placement(make_design(request, technology, circuit)[0], request).placed
+    clear = [
+        placed.place_of(module, keepout.box)
+        for module in placed.modules.values()
+        for keepout in module.keepouts
+        if keepout.by_rule and keepout.layer == "Metal2"
+    ]
+    stubs = [port.box for port in placed.frame.ports if port.layer == "Metal2"]
+    assert clear
+    assert stubs
+    assert not [stub for stub in stubs for box in clear if stub.overlaps(box)]
