@@ -214,11 +214,14 @@ class ResistorRatios:
         return far if far in self._channels.supplies else net
 
     def _is_sensed(self, net: str) -> bool:
-        """Whether the voltage between resistors counts: a gate, a switch, a port or a third resistor is on the net."""
+        """Whether the voltage between resistors counts: a gate, base, switch, port or third resistor is on it."""
         seen = self._channels.gates.get(net) or self._channels.channel_ends(net) or net in self._channels.ports
         far = {self._far(device, net) for device in self._on[net]}
         seen = seen or any(device.type != "resistor" for device in self._channels.others.get(net, ()))
-        return bool(seen) or len(far) > 2 or net in self._channels.circuit.black_box_nets
+        circuit = self._channels.circuit
+        bases = (circuit.device(each.device).type for each in circuit.nets[net] if each.terminal == "b")
+        seen = seen or not {"npn", "pnp"}.isdisjoint(bases)
+        return bool(seen) or len(far) > 2 or net in circuit.black_box_nets
 
     def _has_ratio(self, devices: Sequence[Device]) -> bool:
         """Whether resistors are more than one resistor in parts: something is on a net between them."""

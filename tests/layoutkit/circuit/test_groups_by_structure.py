@@ -1232,3 +1232,18 @@ R10 qb vcc 500
     pairs = {frozenset(names) for each in find_roles(circuit).symmetry for _, *names in each.pairs}
     expected = ("Q1s Q2s", "R1s R2s", "Q1r Q2r", "R1r R2r", "Q5 Q6", "R5 R6", "R7 R8", "R9 R10")
     assert pairs >= {frozenset(each.split()) for each in expected}
+
+
+def test_a_base_senses_the_tap_of_a_divider_with_a_capacitor():
+    text = """.subckt c high inp out vcc vee
+R1 vcc high 5k
+R2 high low 5k
+R3 low vee 5k
+C1 low vee 1p
+Q1 vcc inp t npn m=1
+Q2 out low t npn m=1
+R4 out vcc 900
+R5 t vee 300
+.ends
+"""
+    assert frozenset({"R1", "R2", "R3"}) in found(text, "resistor_ratio")
