@@ -71,6 +71,7 @@ class Candidates:
     def __init__(self, graph: SymmetryGraph) -> None:
         self._graph = graph
         self._rails = frozenset((*graph.supplies.power, *graph.supplies.ground))
+        self._biases: dict[str, bool] = {}
         self._led: dict[str, bool] = {}  # whether a gate net leads to more than gates
         self._by_source: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
         for element in graph.elements:
@@ -145,9 +146,12 @@ class Candidates:
 
     def _is_bias(self, net: str) -> bool:
         """Whether a diode and gates of other transistors of its type are on a net."""
+        if net in self._biases:
+            return self._biases[net]
         on_net = [(self._graph.elements[index], role) for index, role in self._graph.on_net[net]]
         diodes = {each.key[1] for each, role in on_net if role == "d" and each.is_diode}
-        return any(role == "g" and each.key[1] in diodes and not each.is_diode for each, role in on_net)
+        self._biases[net] = any(role == "g" and each.key[1] in diodes and not each.is_diode for each, role in on_net)
+        return self._biases[net]
 
     @staticmethod
     def _kind(element: Element) -> str:

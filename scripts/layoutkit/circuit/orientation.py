@@ -35,6 +35,7 @@ _WEAK = 0.01  # conductance to the middle of a net that something outside drives
 _LEAST = 1e-9  # conductance of every net to the middle, which decides the potential of nets without current
 _MOST_NEIGHBOURS = 64  # of a node that is eliminated
 _SWEEPS = 200
+_MOST_TO_RAIL = 8  # transistors between a net and a rail; more share a net that is no inner one
 _FIXED: dict[_Node, float] = {"power": 1.0, "ground": 0.0, "middle": 0.5}
 _CONDUCTS = {"resistor": ("p", "n"), "inductor": ("p", "n"), "diode": ("p", "n"), "npn": ("c", "e"), "pnp": ("e", "c")}
 
@@ -126,6 +127,7 @@ class _Drains:
             and (frozenset((far, device.terminals["g"])), self._key(device, "g")[1:]) in between
         }
         self._fingers = Counter(self._channel(device) for device in every)
+        self._standing: dict[tuple[object, ...], dict[object, set[str]]] = {}  # gate to what leads to the rail where
         self._to_rail: dict[tuple[str, str], set[tuple[object, ...]]] = defaultdict(set)  # net and type, to their gates
         for device in {self._channel(device): device for device in mos}.values():
             far = self._far_from_rail(device)
@@ -206,8 +208,16 @@ class _Drains:
     def _stands_like_its_mates(self, device: Device, net: str) -> bool:
         """Whether an equal transistor with this gate is on another net, and equal ones on one gate lead to the rail."""
         own = self._to_rail[net, device.type]
-        mates = {end for ends in self._by_gate[self._key(device, "g")] for end in ends if end != net} if own else ()
-        return any(own & self._to_rail[end, device.type] for end in mates)
+        key = self._key(device, "g")
+        if key not in self._standing:
+            found: dict[object, set[str]] = defaultdict(set)
+            for end in {end for ends in self._by_gate[key] for end in ends}:
+                sources = self._to_rail[end, device.type]
+                for source in sources if len(sources) <= _MOST_TO_RAIL else ():
+                    found[source].add(end)
+            self._standing[key] = found
+        standing = self._standing[key]
+        return len(own) <= _MOST_TO_RAIL and any(len(standing[source]) > 1 for source in own & standing.keys())
 
     def _fed_from_outside(self, device: Device) -> str | None:
         """Return the drain of one of two equal transistors that get their current from an unknown cell or a port."""

@@ -98,6 +98,7 @@ class SymmetryGraph:
         self.number = {element.name: index for index, element in enumerate(self.elements)}
         self.on_net: dict[str, list[tuple[int, str]]] = defaultdict(list)
         self._around: dict[str, Counter[Any]] = {}
+        self._past: dict[str, set[str]] = {}
         self._on_ends: dict[str, list[int]] = {}
         self._lead_on: dict[str, list[int]] = {}
         for index, element in enumerate(self.elements):
@@ -168,8 +169,11 @@ class SymmetryGraph:
 
     def past_passives(self, net: str) -> set[str]:
         """Return the nets to which one resistor or capacitor leads from a net with few of these on it."""
-        passive = [index for index, role in self.on_net.get(net, ()) if self.elements[index].key[1] in _PASSIVES]
-        return {self._far(index, net) for index in passive} - {net} if len(passive) <= _MOST_PASSIVES else set()
+        if net not in self._past:
+            passive = [index for index, _ in self.on_net.get(net, ()) if self.elements[index].key[1] in _PASSIVES]
+            few = passive if len(passive) <= _MOST_PASSIVES else ()
+            self._past[net] = {self._far(index, net) for index in few} - {net}
+        return self._past[net]
 
     def is_capacitor(self, index: int) -> bool:
         """Whether an element is a capacitor, also one of a transistor with drain and source on one net."""
