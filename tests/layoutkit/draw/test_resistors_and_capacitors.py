@@ -58,6 +58,7 @@ def test_resistors_are_clean_and_what_was_asked_for(kind, factor, shape):
     ring = (ring or spec.diffusion_of is not None) and not spec.conductor
     dummies = 0 if spec.conductor else dummies
     width = spec.widths[-2 if factor > 1 else 0] if spec.widths else tech.snap(spec.min_w * factor)
+    length_um = max(length_um, (segments or 1) * tech.to_um(spec.min_l))
     size = PassiveSize(width * tech.dbu_um * 1e-6, length_um * 1e-6, m, segments)
     nets = {"p": "a", "n": "c"}
     device = resistor(tech, "R1", flavour, size, nets)

@@ -24,7 +24,8 @@ STYLES = [
 def drawn(tech, style, flavour="nmos", size=(4, 1.0), *, nf=2, dummies=1):
     layout = kdb.Layout()
     layout.dbu = tech.dbu_um
-    size_m = MosSize(size[0] * 1e-6, size[1] * 1e-6, nf)
+    length_um = max(size[1], tech.to_um(tech.device(flavour).min_l))
+    size_m = MosSize(size[0] * 1e-6, length_um * 1e-6, nf)
     made = transistor(tech, "M1", flavour, size_m, {terminal: terminal for terminal in "dgsb"})
     return draw_mos(layout, tech, MosSpec(made, "cell", dummies=dummies, ring=style))
 

@@ -1,13 +1,14 @@
 """The section ``parasitics`` of the technology files: complete, consistent with the stack, checked when it is read."""
 
+from copy import deepcopy
 from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
-import yaml
 
 from layoutkit.technology import load
 from layoutkit.technology.inspection import Inspection
+from layoutkit.technology.technology_files import read_document
 
 PROCESSES = ("generic", "sky130A", "gf180mcuD", "sg13g2")
 
@@ -71,7 +72,7 @@ def test_uncertain_numbers_are_among_the_notes():
     ],
 )
 def test_a_wrong_reference_is_reported(part, entry, message):
-    data = yaml.safe_load(Path(load("sky130A").path).read_text(encoding="utf-8"))
+    data = deepcopy(read_document(Path(load("sky130A").path)))
     section = data["parasitics"][part]
     if part == "pairs":
         section.append({**entry, "area_af_um2": 1.0, "fringe_upper_af_um": 1.0})
