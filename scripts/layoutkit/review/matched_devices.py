@@ -105,7 +105,12 @@ class Matching:
         for devices in alike.values():
             gates = {placed.device.terminals["g"] for placed in devices}
             if len(gates) > 1 and any(placed.device.terminals["d"] in gates for placed in devices):
-                yield MatchedDevices("mirror behind switches", False, tuple(devices), tuple(devices))
+                joining = (
+                    each
+                    for each in subject.placed
+                    if each.device.is_mos and gates & {each.device.terminals["d"], each.device.terminals["s"]}
+                )
+                yield MatchedDevices("mirror behind switches", False, tuple(devices), (*devices, *joining))
 
     def apart(self, group: MatchedDevices) -> list[Finding]:
         """Return whether foreign devices lie among the devices of a group, or too much room."""
