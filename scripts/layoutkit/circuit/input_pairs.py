@@ -16,9 +16,14 @@ from functools import cached_property
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from layoutkit.circuit.channels import gate_length
+from layoutkit.circuit.symmetry_graph import same_size
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from layoutkit.circuit.channels import Channels
+    from layoutkit.circuit.circuit import Device
     from layoutkit.circuit.symmetry_graph import Element, SymmetryGraph
 
 MOST_ON_A_SOURCE = 8
@@ -343,3 +348,32 @@ def _alike(one: Element, other: Element) -> bool:
 def _named_alike(one: Element, other: Element) -> bool:
     """Whether two gates have names that differ in their polarity only: a hint where nothing else tells pairs apart."""
     return one.on("g").lower().translate(_POLARITY) == other.on("g").lower().translate(_POLARITY)
+
+
+def mesh_pairs(channels: Channels) -> Iterator[tuple[Device, Device]]:
+    r"""Yield diode and mesh transistor of a class-AB output: two diodes in series bias the gate of the mesh.
+
+    gate --.--- D1 (diode)    gate --- X         X and D1 are drawn alike, and so are Y and D2 up to their width
+              |                        |
+              D2 (diode)               |--- Y    (output transistor; its gate is the source of X)
+    """
+    for lower in channels.mos.values():
+        net = lower.terminals
+        if net["d"] != net["g"] or net["s"] not in channels.supplies or net["d"] in channels.supplies:
+            continue
+        for upper in channels.sources.get(net["d"], ()):
+            gate = upper.terminals["g"]
+            if upper.terminals["d"] != gate or upper.type != lower.type:
+                continue
+            on_gate = [each for each in channels.gates.get(gate, ()) if each is not upper]
+            for mesh in on_gate if len(on_gate) == 1 else ():  # two of them are a pair of their own
+                ends = {mesh.terminals[end] for end in ("sd" if mesh.both_ways else "s")} - {net["d"], gate}
+                driven = (each for end in ends for each in channels.gates.get(end, ()))
+                if same_size(mesh, upper) and any(_biased_alike(each, lower) for each in driven):
+                    yield upper, mesh
+
+
+def _biased_alike(one: Device, other: Device) -> bool:
+    """Whether two transistors have one type, model, length and source, so that one gate voltage biases both alike."""
+    keys = ((d.type, d.model.lower(), gate_length(d), d.terminals["s"]) for d in (one, other))
+    return next(keys) == next(keys)

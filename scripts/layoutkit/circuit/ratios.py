@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _LEAST_R, _MOST_R = 1.0, 1e9  # ohm
 _LARGEST_STEP = 100  # between two resistors of one ratio
 _MOST_ON_A_PORT = 3  # resistors on a port that is a tap
+_MOST_IN_SERIES = 6  # equal resistors with nothing between them; more are the bars of one
 _MOST_IN_A_LOOP = 64  # transistors of a mirror that may feed another one and be fed by it
 _MOST_ON_A_BRANCH = 1024  # nets
 _LEAST_SWITCHED = 3  # capacitors; two are a pair or each other's load
@@ -224,7 +225,7 @@ class ResistorRatios:
         return bool(seen) or len(far) > 2 or net in circuit.black_box_nets
 
     def _has_ratio(self, devices: Sequence[Device]) -> bool:
-        """Whether resistors are more than one resistor in parts: something is on a net between them."""
+        """Whether resistors are more than one in parts: something is on a net between them, or few are equal."""
         if len(devices) < 2:
             return False
         nets = [{device.terminals[end] for end in device.kind.ends} for device in devices]
@@ -232,7 +233,8 @@ class ResistorRatios:
             return False
         count = Counter(net for each in nets for net in each)
         ends = [net for net, number in count.items() if number == 1]
-        return len(ends) != 2 or any(number > 1 and self._is_sensed(net) for net, number in count.items())
+        equal = len(devices) <= _MOST_IN_SERIES and len({drawing(device) for device in devices}) == 1
+        return equal or len(ends) != 2 or any(number > 1 and self._is_sensed(net) for net, number in count.items())
 
     def _fed_by(self, mirror: Group) -> tuple[list[Device], list[Device]]:
         """Return the resistors below the sources of a mirror, and those from its branches to a supply."""

@@ -25,11 +25,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutkit.circuit.bipolar_groups import bipolar_arrays
 from layoutkit.circuit.channels import Channels, gate_length
 from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
+from layoutkit.circuit.input_pairs import mesh_pairs
 from layoutkit.circuit.mirrors import FEWEST_SOURCES, Group, Mirrors
 from layoutkit.circuit.near_misses import near_misses
 from layoutkit.circuit.parallel_devices import fingers_of, folded, unfolded
 from layoutkit.circuit.ratios import ResistorRatios, capacitor_ratios
-from layoutkit.circuit.stages import inverters, ring_stages
+from layoutkit.circuit.stages import capacitors_of_stages, inverters, ring_stages
 from layoutkit.circuit.supplies import is_passive, structural_supplies
 from layoutkit.circuit.switches import switch_groups
 from layoutkit.circuit.symmetry import SymmetricStructure, facing_nets, find_symmetry, is_capacitor, off_end
@@ -145,6 +146,9 @@ class _Recognition:
         for mirror in self._found["current_mirror"]:
             for first, second in mirrors.cascode_pairs(mirror, self._taken):
                 self._add_pair("cascode_pair", first, second, {"matched": True, "common_gate": first.terminals["g"]})
+        for first, second in mesh_pairs(self._channels):
+            if not {first.id, second.id} & self._taken:
+                self._add_pair("cascode_pair", first, second, {"matched": True, "common_gate": first.terminals["g"]})
         mirrored = {name for mirror in self._found["current_mirror"] for name in mirror.devices}
         for inverter in inverters(self._channels, self._taken, mirrored, self._latch_sources()):
             self._add(inverter)
@@ -160,9 +164,11 @@ class _Recognition:
             *capacitor_ratios(self._channels, self._order),
         ]
         known = {frozenset(g.devices) for kind in ("resistor_pair", "capacitor_pair") for g in self._found[kind]}
+        rings = ring_stages(self._channels, pairs)
         for group in (
-            *ring_stages(self._channels, pairs),
+            *rings,
             *arrays,
+            *filter(None, (capacitors_of_stages(self._channels, ring) for ring in rings)),
             *(ratio for ratio in ratios if frozenset(ratio.devices) not in known),
         ):
             self._add(group)

@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.mirrors import Group
-from layoutkit.circuit.symmetry_graph import drawing
+from layoutkit.circuit.symmetry_graph import drawing, same_size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -107,7 +107,7 @@ def ring_stages(channels: Channels, pairs: Iterable[tuple[Device, Device]]) -> l
     taken: set[str] = set()
     for stages in (_pulling_stages(channels), [_pair_stage(channels, *pair) for pair in pairs]):
         for chain, is_ring in _chains(stages):
-            cells = _with_loads(channels, chain)
+            cells = _with_own_bias(channels, _with_loads(channels, chain), chain)
             devices = tuple(name for cell in cells for name in cell)
             if taken & set(devices) or len(devices) != len(set(devices)):
                 continue
@@ -235,7 +235,7 @@ def _with_loads(channels: Channels, chain: Sequence[_Stage]) -> list[tuple[str, 
             places = channels.circuit.nets[net]
             for place in places if len(places) <= _MOST_ON_AN_OUTPUT else ():
                 device = channels.circuit.device(place.device)
-                mos_load = device.is_mos and place.terminal in {"d", "s"}
+                mos_load = device.is_mos and place.terminal in {"d", "s"} and not channels.is_dummy(device)
                 if device.id not in own and (mos_load or _is_load(device)):
                     found[drawing(device), "s" if device.is_mos else ""].append(device.id)
         loads.append({key: list(dict.fromkeys(names)) for key, names in found.items()})
@@ -254,8 +254,47 @@ def _with_loads(channels: Channels, chain: Sequence[_Stage]) -> list[tuple[str, 
     return cells
 
 
+def _with_own_bias(
+    channels: Channels, cells: Sequence[tuple[str, ...]], chain: Sequence[_Stage]
+) -> list[tuple[str, ...]]:
+    """Return the devices of each stage, with the transistors that make the gate voltages of this stage alone."""
+    place = {name: number for number, cell in enumerate(cells) for name in cell}
+    outputs = {net for stage in chain for net in (*stage.outputs, *stage.inputs)}
+    found: list[dict[str, Device]] = []
+    for number, cell in enumerate(cells):
+        bias: dict[str, Device] = {}
+        gates = dict.fromkeys(channels.mos[name].terminals["g"] for name in cell if name in channels.mos)
+        front = list(gates)
+        for net in front:  # which grows
+            places = channels.circuit.nets[net]
+            if net in channels.supplies or net in channels.ports or net in outputs or len(places) > _MOST_ON_AN_OUTPUT:
+                continue
+            if any(place.get(each.device, number) != number for each in places):
+                continue  # a bias that stages share
+            for device in channels.drains.get(net, ()):
+                if device.id not in place and device.id not in bias and not channels.is_dummy(device):
+                    bias[device.id] = device
+                    front.append(device.terminals["g"])
+        found.append(bias)
+    used = Counter(name for bias in found for name in bias)
+    alone = [{name: device for name, device in bias.items() if used[name] == 1} for bias in found]
+    if len({tuple(sorted((drawing(device) for device in bias.values()), key=str)) for bias in alone}) > 1:
+        return list(cells)
+    return [(*cell, *bias) for cell, bias in zip(cells, alone, strict=True)]
+
+
 def _is_load(device: Device) -> bool:
     """Whether a device other than a channel loads the output of a stage: a resistor, a capacitor, a gate as one."""
     if device.is_mos:
         return device.terminals["d"] == device.terminals["s"]
     return device.type in {"resistor", "capacitor", "mos_capacitor"}
+
+
+def capacitors_of_stages(channels: Channels, ring: Group) -> Group | None:
+    """Return the equal capacitors of the stages of a ring or line, one in each: their ratio sets equal delays."""
+    stages = [[channels.circuit.device(name) for name in stage] for stage in ring.properties["stages"]]
+    loads = [[device for device in stage if device.type == "capacitor"] for stage in stages]
+    if any(len(each) != 1 for each in loads) or not all(same_size(each[0], loads[0][0]) for each in loads):
+        return None
+    units = {each[0].id: each[0].m for each in loads}
+    return Group("capacitor_ratio", tuple(units), {"matched": True, "units": units})

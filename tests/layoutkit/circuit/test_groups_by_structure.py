@@ -30,6 +30,62 @@ M{0}9 {1} bias vss vss nch w=8u l=1u
 """
 
 CIRCUITS = {
+    "ring whose stages have a bias of their own, with a dummy": (
+        "".join(
+            INVERTER.format(i, f"n{i}", f"n{(i + 1) % 3}").replace("vss vss", f"l{i} vss")
+            + f"ML{i} l{i} g{i} vss vss nch w=3u l=0.5u\nMD{i} g{i} g{i} vss vss nch w=5u l=0.5u\n"
+            f"MC{i} g{i} ctl vdd vdd pch w=2u l=3u\nMZ{i} n{i} vss vss vss nch w=1u l=0.2u\n"
+            for i in range(3)
+        ),
+        {
+            *(("inverter", f"MN{i} MP{i}") for i in range(3)),
+            *(("current_mirror", f"MD{i} ML{i}", f"MD{i}", "simple") for i in range(3)),
+            ("current_mirror", "MC0 MC1 MC2", None, "driven"),
+            ("ring_stage", " ".join(f"M{kind}{i}" for kind in "CDLNP" for i in range(3))),
+        },
+    ),
+    "equal resistors in series, drawn as units of one": (
+        """
+        M1 i i vss vss nch w=4u l=1u
+        M2 o i vss vss nch w=4u l=1u
+        R1 vdd a 4k
+        R2 a b 4k
+        R3 b i 4k
+        """,
+        {("current_mirror", "M1 M2", "M1", "simple"), ("resistor_ratio", "R1 R2 R3")},
+    ),
+    "unequal resistors in series": (
+        """
+        M1 i i vss vss nch w=4u l=1u
+        M2 o i vss vss nch w=4u l=1u
+        R1 vdd a 4k
+        R2 a i 1.5k
+        """,
+        {("current_mirror", "M1 M2", "M1", "simple")},
+    ),
+    "equal capacitors at the stages of a ring": (
+        "".join(INVERTER.format(i, f"n{i}", f"n{(i + 1) % 3}") + f"C{i} n{i} vss 40f\n" for i in range(3)),
+        {
+            *(("inverter", f"MN{i} MP{i}") for i in range(3)),
+            ("ring_stage", "C0 C1 C2 MN0 MN1 MN2 MP0 MP1 MP2"),
+            ("capacitor_ratio", "C0 C1 C2"),
+        },
+    ),
+    "mesh of a class-AB output, with its diodes": (
+        """
+        M1 d1 d1 vss vss nch w=2u l=0.5u
+        M2 d2 d2 d1 vss nch w=6u l=0.5u
+        M3 hi d2 lo vss nch w=6u l=0.5u
+        M4 out lo vss vss nch w=40u l=0.5u
+        M5 d3 d3 vdd vdd pch w=5u l=0.5u
+        M6 d4 d4 d3 vdd pch w=16u l=0.5u
+        M7 lo d4 hi vdd pch w=16u l=0.5u
+        M8 out hi vdd vdd pch w=90u l=0.5u
+        M9 lo in vss vss nch w=9u l=1u
+        M10 hi ip vdd vdd pch w=9u l=1u
+        """,
+        {("cascode_pair", "M2 M3"), ("cascode_pair", "M6 M7")},
+    ),
     "mirror with resistors below its sources": (
         """
         M1 i i s1 vss nch w=4u l=1u
@@ -620,6 +676,7 @@ CIRCUITS = {
             ("current_mirror", "MB ML0 ML1 ML2", None, "driven"),
             *(("inverter", f"MN{i} MP{i}") for i in range(3)),
             ("ring_stage", " ".join(f"{kind}{i}" for kind in ("C", "MH", "ML", "MN", "MP") for i in range(3))),
+            ("capacitor_ratio", "C0 C1 C2"),
         },
     ),
     "ring of differential stages": (
