@@ -134,6 +134,15 @@ def test_findings_are_those_of_reports_on_this_very_layout(tmp_path, source):
     assert "out of date" in watched.page()
 
 
+def test_a_clean_report_is_said_beside_what_is_not_checked(tmp_path, source, run_script):
+    watched = WatchedLayout({"layout_path": str(source)})
+    arguments = ("--layout-path", source, "--rule-ids", '["M1_MIN_AREA"]', "--report-path", tmp_path / "drc.lyrdb")
+    _, envelope = run_script("drc-check/scripts/run_check.py", *arguments)
+    assert envelope["data"]["passed"], envelope
+    told = watched.state()
+    assert (told["told"], told["kind"]) == ("no faults found by DRC; the rest is not checked", "warn")
+
+
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path, source):
     home = tmp_path / "w"
     home.mkdir()

@@ -34,12 +34,13 @@ _EMPTY_CELL: dict[str, Any] = {"shapes": {}, "instances": []}
 
 @dataclass
 class _Shown:
-    """What a page shows: the drawing, its names, findings and notes."""
+    """What a page shows: the drawing, its names, findings, notes and what has judged this very layout."""
 
     drawing: dict[str, Any] = field(default_factory=lambda: {**_NOTHING, "cells": [_EMPTY_CELL]})
     labels: list[list[Any]] = field(default_factory=list)
     findings: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    judged: list[str] = field(default_factory=list)
     cell: str = "no layout yet"
     technology: str = ""
 
@@ -72,8 +73,11 @@ class WatchedLayout:
             return {"version": self._version, "told": self._problem, "kind": "warn"}
         if faults:
             return {"version": self._version, "told": f"{faults} fault{'s' * (faults > 1)}", "kind": "bad"}
-        told, kind = ("not checked", "warn") if self._shown.notes else ("no faults found", "good")
-        return {"version": self._version, "told": told, "kind": kind}
+        if not self._shown.notes:
+            return {"version": self._version, "told": "no faults found", "kind": "good"}
+        clean = " and ".join(self._shown.judged)
+        told = f"no faults found by {clean}; the rest is not checked" if clean else "not checked"
+        return {"version": self._version, "told": told, "kind": "warn"}
 
     def page(self) -> str:
         """Return the page as HTML text."""
@@ -109,16 +113,16 @@ class WatchedLayout:
         layout = current.read()
         cell = choose_cell(layout, self.params.get("cell_name"))
         technology = current.technology()
-        findings, notes = self._findings(current, cell)
-        return _Shown(drawing_data(cell, technology), _labels(cell), findings, notes, cell.name, technology.name)
+        judged = self._findings(current, cell)
+        return _Shown(drawing_data(cell, technology), _labels(cell), *judged, cell.name, technology.name)
 
-    def _findings(self, current: CurrentLayout, cell: kdb.Cell) -> tuple[list[dict[str, Any]], list[str]]:
-        """Return the findings of the reports on this very layout, and which reports there are not."""
+    def _findings(self, current: CurrentLayout, cell: kdb.Cell) -> tuple[list[dict[str, Any]], list[str], list[str]]:
+        """Return the findings of the reports on this very layout, which reports there are not, and which there are."""
         folder = self.path.parent
         summary = self._summary(current.sha256)
         if summary is not None:
-            return findings_of(summary), []
-        found, notes = [], []
+            return findings_of(summary), [], []
+        found, notes, judged = [], [], []
         for name, what in REPORTS.items():
             path = folder / name
             if not path.is_file():
@@ -131,12 +135,13 @@ class WatchedLayout:
             except LayoutkitError as error:
                 doubts, markers = [str(error)], []
             notes += doubts
+            judged += [] if doubts else [what]
             for marker in markers:
                 box = [marker.box.left, marker.box.bottom, marker.box.right, marker.box.top]
                 found.append({"rule": marker.rule_id, "text": what, "fault": what == "DRC", "box": box})
         notes.append("LVS: see the answer of lvs.run_check")
         more = len(found) - MOST
-        return found[:MOST], [*notes, *([f"{more} more findings are in the reports"] if more > 0 else [])]
+        return found[:MOST], [*notes, *([f"{more} more findings are in the reports"] if more > 0 else [])], judged
 
     def _summary(self, layout: str) -> dict[str, Any] | None:
         """Return the summary of the build that made the layout with this SHA-256; None if there is none."""
