@@ -14,7 +14,7 @@ except ImportError as missing:
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the address of the page."""
-    from layoutkit.tools.watch_server import watch
+    from layoutkit.tools.watched_layout import watch
 
     return watch(params)
 
