@@ -354,7 +354,8 @@ def draw_outer_ring(
 
 def opposite_device(tech: Technology, device: DeviceSpec) -> DeviceSpec:
     """Return the transistor of the opposite type with the same covers (thick oxide), the default before others."""
-    found = [s for s in tech.devices.values() if s.type != device.type and set(s.covers) == set(device.covers)]
+    others = (s for s in tech.devices.values() if s.type != device.type and not s.ring_text)
+    found = [s for s in others if set(s.covers) == set(device.covers)]
     if not found:
         raise GeometryError(
             f"{tech.name} has no transistor of the other type that could lend its taps to {device.name}"
