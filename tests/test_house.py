@@ -25,7 +25,7 @@ ROOMS = {
     "layoutkit": (380, 5),
     "layoutkit/api": (260, 3),
     "layoutkit/circuit": (10177, 58),
-    "layoutkit/draw": (6760, 43),
+    "layoutkit/draw": (6766, 43),
     "layoutkit/drc": (1760, 13),
     "layoutkit/explore": (2150, 14),
     "layoutkit/extract": (3550, 18),

@@ -195,6 +195,9 @@ class _Array:
         self.tech = tech
         self.spec = spec
         self.rules = PlateRules(tech, spec.flavour)
+        if spec.flavour.fed:
+            text = f"each {spec.flavour.name} has a ring of its own, so that no array holds several"
+            raise TechnologyError(f"{text}; draw each capacitor by itself")
         if self.rules.level() - 1 <= _STUB:
             raise TechnologyError(
                 f"the bottom plates of {spec.flavour.name} are on {self.rules.bottom.name}, which leaves no two "

@@ -147,6 +147,9 @@ def capacitor(
         raise GeometryError(f"{error}{_other_plates(tech, spec, size)}", details=error.details) from error
     feed, b = 0, ""
     if spec.fed:
+        if size.series > 1:
+            text = f"{device_id}: plates of {spec.name} are put in no series, since each has a ring of its own"
+            raise GeometryError(f"{text}{_other_plates(tech, spec, size)}")
         feed, b = _feed(tech, device_id, spec, size, width), (nets or {}).get("b") or f"{device_id}_B"
     return Capacitor(device_id, spec, width, length, m, *nets_of(device_id, nets), warnings, size.series, feed, b)
 

@@ -37,7 +37,8 @@ EVERY_MIM = [
 LOW = [
     each for each in EVERY_MIM if each[1].endswith(("_m2m3", "_m3m4"))
 ]  # no two conductors below for an array's wires
-MIM = [each for each in EVERY_MIM if each not in LOW]
+RINGED = [each for each in EVERY_MIM if load(each[0]).passive(each[1]).fed]  # in a ring of its own each
+MIM = [each for each in EVERY_MIM if each not in (*LOW, *RINGED)]
 MOS = [
     (name, flavour) for name in processes() for flavour, s in load(name).passives.items() if s.type == "mos_capacitor"
 ]
@@ -56,10 +57,17 @@ def made_for(technology, flavour):
     return tech.made_for([tech.passive(flavour).model])
 
 
-@pytest.mark.parametrize(("technology", "flavour"), LOW)
-def test_no_array_is_drawn_where_no_two_conductors_lie_below_the_plates(technology, flavour):
+@pytest.mark.parametrize(("technology", "flavour"), [*LOW, *RINGED])
+def test_no_array_is_drawn_where_no_two_conductors_lie_below_the_plates_or_each_has_a_ring(technology, flavour):
     with pytest.raises(TechnologyError, match="draw each capacitor by itself"):
         array_of(technology, flavour, 8, 8, (1, 1))
+
+
+@pytest.mark.parametrize(("technology", "flavour"), RINGED)
+def test_plates_with_a_ring_each_are_put_in_no_series(technology, flavour):
+    tech = load(technology)
+    with pytest.raises(GeometryError, match=f"plates of {flavour} are put in no series"):
+        capacitor(tech, "C1", flavour, PassiveSize(7e-6, 7e-6, 1, series=2), {"p": "a", "n": "b"})
 
 
 def array_of(technology, flavour, w_um, l_um, counts, dummy_net="vss"):
