@@ -280,9 +280,10 @@ def test_a_layout_edited_by_hand_is_noticed_by_every_tool(built, tools):
     for tool_id in ("drc.run_check", "lvs.run_check", "eval.compute_metrics", "export.gds"):
         data = done(tool_id, **tools[tool_id], workspace=str(built))
         told = [*data.get("warnings", []), *data.get("notes", [])]
-        for name in REPORTS:
-            assert any(name in text and " out of date" in text for text in told), (tool_id, name)
-    view = done("layout.render_view", workspace=str(built), report_path=str(built / "drc.lyrdb"))
+        for name in {*REPORTS} - {"drc.lyrdb"}:  # the first check writes that one anew, and renames the others
+            named = any(name in text and " out of date" in text for text in told)
+            assert named or not (built / name).exists(), (tool_id, name)
+    view = done("layout.render_view", workspace=str(built), report_path=str(built / "review.stale.lyrdb"))
     assert any("judged another layout" in text for text in view["warnings"])
     assert digest(built / "layout.gds").encode() in (built / "layout.png").read_bytes()
 
@@ -320,10 +321,10 @@ def test_reports_that_the_user_named_are_followed_too(built, tmp_path):
 
 def test_a_report_without_a_note_is_marked_when_the_layout_changes(built):
     (built / "layout_workspace.json").unlink()
-    (built / "drc.lyrdb").write_text("<report-database></report-database>")
+    (built / "review.lyrdb").write_text("<report-database></report-database>")
     assert any("does not state" in text for text in done("drc.run_check", workspace=str(built))["notes"])
     done("layout.create_nmos_pcell", **NMOS, workspace=str(built))
-    assert not (built / "drc.lyrdb").exists()
+    assert not (built / "review.lyrdb").exists()
 
 
 def test_another_circuit_makes_the_verdicts_about_it_stale(built, tmp_path):

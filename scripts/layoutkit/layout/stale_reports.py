@@ -24,7 +24,7 @@ _AGAIN = ": made from another {}; create it again"
 
 
 def record_reports(folder: Path, paths: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """Record these files as made from the layout; return a warning for each report that is out of date.
+    """Record these files as made from the layout; warn of reports that are out of date or of no known one.
 
     Raises:
         FileError: If the record cannot be read or written.
@@ -32,7 +32,8 @@ def record_reports(folder: Path, paths: Iterable[str | os.PathLike[str]]) -> lis
     record = read_record(folder / RECORD_FILE) or Record()
     names = {_name_of(path, folder) for path in paths}
     record.with_reports({*record.reports, *names}).write(folder / RECORD_FILE)
-    return mark_stale(folder)
+    unknown = _of_no_known_layout(folder)
+    return [*mark_stale(folder), *unknown]
 
 
 def changed_since(folder: Path, name: str) -> list[str] | None:
@@ -42,15 +43,21 @@ def changed_since(folder: Path, name: str) -> list[str] | None:
 
 def stale_reports(folder: Path) -> list[str]:
     """Return sentences that name the reports that were made from another layout or circuit than the present one."""
-    present, found = _present(folder), []
+    present = _present(folder)
     old: dict[str, list[Path]] = {}
     for path in _reports(folder, read_record(folder / RECORD_FILE)):
         reasons = _changed(sources_of(path), present)
         if reasons:
             old.setdefault(_AGAIN.format(" and ".join(reasons)), []).append(path)
-        elif reasons is None and path.name not in OF_CIRCUIT:
-            found.append(f"{path} does not state which layout it was made from; create it again")
-    return [*_sentences(old), *found]
+    return [*_sentences(old), *_of_no_known_layout(folder)]
+
+
+def _of_no_known_layout(folder: Path) -> list[str]:
+    return [
+        f"{path} does not state which layout it was made from; create it again"
+        for path in _reports(folder, read_record(folder / RECORD_FILE))
+        if path.name not in OF_CIRCUIT and not sources_of(path)
+    ]
 
 
 def mark_stale(folder: Path, *, changed: bool = False) -> list[str]:
