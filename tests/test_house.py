@@ -30,7 +30,7 @@ ROOMS = {
     "layoutkit/explore": (2150, 14),
     "layoutkit/extract": (3550, 18),
     "layoutkit/flow": (9450, 56),
-    "layoutkit/layout": (1900, 13),
+    "layoutkit/layout": (1905, 13),
     "layoutkit/lvs": (1890, 11),
     "layoutkit/parasitics": (2030, 14),
     "layoutkit/pcells": (610, 6),

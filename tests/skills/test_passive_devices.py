@@ -238,3 +238,11 @@ def test_a_bipolar_array_has_its_single_unit_in_the_middle(run_script, technolog
     assert data["drawn"]["Q2"]["area"] == pytest.approx(8 * data["drawn"]["Q1"]["area"])
     assert data["drc"]["passed"]
     assert {pin["net"] for pin in data["pins"]} == {"vss", "a", "b"}
+
+
+def test_dummies_of_a_resistor_of_metal_are_refused(run_script):
+    arguments = ["--device", "res_generic_m1", "--l", 1e-5, "--technology", "sky130A"]
+    code, envelope = run_script(RESISTOR, "--device-id", "R1", *arguments, "--dummies", 2)
+    assert code == 2
+    assert "res_generic_m1 is of metal and has no dummies" in envelope["error"]["message"]
+    assert run_script(RESISTOR, "--device-id", "R1", *arguments)[0] == 0

@@ -275,15 +275,15 @@ def test_routing_and_placing_mark_the_reports_of_before(built, tools):
         assert not (built / "drc.lyrdb").exists()
 
 
-def test_a_layout_edited_by_hand_is_noticed_by_every_tool(built, tools):
+def test_a_layout_edited_by_hand_is_noticed_by_every_tool(built, tools, tmp_path):
     edit_by_hand(built / "layout.gds")
     for tool_id in ("drc.run_check", "lvs.run_check", "eval.compute_metrics", "export.gds"):
-        data = done(tool_id, **tools[tool_id], workspace=str(built))
+        workspace = shutil.copytree(built, tmp_path / tool_id)
+        data = done(tool_id, **tools[tool_id], workspace=str(workspace))
         told = [*data.get("warnings", []), *data.get("notes", [])]
-        for name in {*REPORTS} - {"drc.lyrdb"}:  # the first check writes that one anew, and renames the others
-            named = any(name in text and " out of date" in text for text in told)
-            assert named or not (built / name).exists(), (tool_id, name)
-    view = done("layout.render_view", workspace=str(built), report_path=str(built / "review.stale.lyrdb"))
+        for name in {*REPORTS} - ({"drc.lyrdb"} if tool_id == "drc.run_check" else set()):  # which writes it anew
+            assert any(name in text and " out of date" in text for text in told), (tool_id, name)
+    view = done("layout.render_view", workspace=str(built), report_path=str(built / "drc.lyrdb"))
     assert any("judged another layout" in text for text in view["warnings"])
     assert digest(built / "layout.gds").encode() in (built / "layout.png").read_bytes()
 

@@ -204,7 +204,13 @@ class _Meanwhile:
         pass_on(f"\r\x1b[K{(bar + text)[:width]}".encode())
 
 
-def _tell(results: Mapping[str, SkillResult], steps: list[Any], left_out: Mapping[str, str], *, opened: bool) -> None:
+def _tell(
+    results: Mapping[str, SkillResult],
+    steps: list[tuple[ToolDeclaration, Declared]],
+    left_out: Mapping[str, str],
+    *,
+    opened: bool,
+) -> None:
     """Print the summaries and errors in words, and last the field of the answers that a declaration names."""
     shown: Any = None
     for tool, declared in steps:

@@ -64,7 +64,7 @@ class DrawnFinger:
     """One channel, resistor bar or plate: its device, size [um], nets by terminal and the device text on it, if any.
 
     A channel also has its share of source and drain, by terminal, and its distances to edges and neighbours. A plate
-    with feeds has their width; 0 where their sizes cannot be told.
+    that wires of a stated width lead to has that width, or 0 where it cannot be measured.
     """
 
     device: str

@@ -67,7 +67,7 @@ def marked(
         spec: Device.
         shapes: Shapes that may be its own.
         layer: Returns the merged shapes of a layer.
-        by: Selects what a marker marks: what lies inside, or what interacts with it.
+        by: Returns the shapes that a marker applies to: those inside it, or those that it touches.
     """
     found = shapes.merged()
     others = {

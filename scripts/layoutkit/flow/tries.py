@@ -121,7 +121,7 @@ def figures(report: Mapping[str, Any], asked: float | None) -> dict[str, float |
     """Return what is compared of a build's report, by the names in ``FIGURES``.
 
     The offset is the largest one in millivolts or per cent; None where none is predicted. ``over_aspect`` is the
-    layout's aspect over the one ``asked`` for, 1 if it is within that or none was asked for.
+    layout's aspect relative to ``asked``, or 1 if it is not larger or ``asked`` is None.
     """
     placement, routing = report["placement"], report["routing"]
     matched = [module for module in report["modules"] if module["pattern"]]

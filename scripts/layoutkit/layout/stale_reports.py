@@ -81,7 +81,7 @@ def mark_stale(folder: Path, *, changed: bool = False) -> list[str]:
             kept.add(_name_of(path, folder))
             continue
         changes = " and ".join(reasons or ["layout"])
-        renamed = _renamed(path) if _lies_within(path, folder) else None
+        renamed = _renamed(path, present) if _lies_within(path, folder) else None
         if renamed is None:
             kept.add(_name_of(path, folder))
             old.setdefault(_AGAIN.format(changes), []).append(path)
@@ -160,9 +160,17 @@ def _is_readable(path: Path) -> bool:
     return True
 
 
-def _renamed(path: Path) -> Path | None:
-    """Rename a report that is out of date and return its new path, None if it cannot be renamed."""
+def _renamed(path: Path, present: Mapping[str, str | None]) -> Path | None:
+    """Rename a report that is out of date and return its new path, None if it cannot be renamed.
+
+    An earlier report under the new name that is about the present layout takes its place.
+    """
+    stale, spare = (path.with_name(f"{path.stem}.{word}{path.suffix}") for word in ("stale", "spare"))
     try:
-        return path.replace(path.with_name(f"{path.stem}.stale{path.suffix}"))
+        if _changed(sources_of(stale), present) != []:
+            return path.replace(stale)
+        path.replace(spare)
+        stale.replace(path)
+        return spare.replace(stale)
     except OSError:
         return None

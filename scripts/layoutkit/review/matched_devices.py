@@ -108,7 +108,7 @@ class Matching:
                 joining = (
                     each
                     for each in subject.placed
-                    if each.device.is_mos and gates & {each.device.terminals["d"], each.device.terminals["s"]}
+                    if each.device.id in subject.both_ways and gates & {*each.device.terminals.values()}
                 )
                 yield MatchedDevices("mirror behind switches", False, tuple(devices), (*devices, *joining))
 

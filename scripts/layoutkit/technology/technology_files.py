@@ -69,9 +69,8 @@ def _called(name: str) -> list[str]:
         return []
     documents = {each: read_document(SHIPPED / f"{each}.yaml") for each in names()}
     begin = [each for each in documents if each.lower().startswith(low)]
-    begin = [
-        each for each in begin if documents[each].get("based_on") not in begin
-    ]  # who means a variant gives its name in full
+    # A variant is meant only by its name in full.
+    begin = [each for each in begin if documents[each].get("based_on") not in begin]
     return begin or [each for each, document in documents.items() if low in document.get("also_called", ())]
 
 

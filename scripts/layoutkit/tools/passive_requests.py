@@ -16,7 +16,7 @@ from layoutkit.draw.mos_capacitor import MosCapacitor, draw_mos_capacitor, mos_c
 from layoutkit.draw.passive import Capacitor, capacitor, resistor
 from layoutkit.draw.resistor import draw_resistors
 from layoutkit.draw.resistor_bank import ResistorSpec
-from layoutkit.errors import GeometryError
+from layoutkit.errors import GeometryError, LayoutkitError
 from layoutkit.layout.workspace import Workspace
 from layoutkit.technology.passive_sizes import (
     PassiveSize,
@@ -60,6 +60,9 @@ def create_resistor(params: Mapping[str, Any]) -> dict[str, Any]:
         resistor(tech, entry["device_id"], spec.name, size, given) for entry, given in zip(entries, nets, strict=True)
     )
     bulk = nets[0].get("b") or f"{resistors[0].id}_B"
+    if spec.conductor and params["dummies"]:
+        details = {"param_name": "dummies", "provided_value": params["dummies"]}
+        raise LayoutkitError(f"{spec.name} is of metal and has no dummies; leave them out", details=details)
 
     def draw(layout: kdb.Layout, cell: str) -> Module:
         spec = ResistorSpec(cell, resistors, bulk, params["dummies"], ring=params["ring"], labels=params["labels"])

@@ -57,7 +57,7 @@ class ParasiticsRequest:
 
         Raises:
             LayoutkitError: If the netlist or the constraints cannot be read, no file can be written, or the netlist
-                lacks a net that is asked for.
+                lacks a net that ``net_names`` gives.
         """
         request = cls(params, current, NetlistComparison({**READING, **params}, current))
         request._check_nets()
@@ -85,7 +85,7 @@ class ParasiticsRequest:
         return external_parasitics(layout, self.comparison.circuit, technology, options, run)
 
     def data(self, found: Parasitics) -> dict[str, Any]:
-        """Return the figures as JSON data, of the nets that are asked for."""
+        """Return the figures of the nets in ``net_names``, or of all, as JSON data."""
         answer = parasitics_data(found)
         asked = self.params.get("net_names")
         if asked is not None:

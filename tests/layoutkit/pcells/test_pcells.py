@@ -44,8 +44,8 @@ print(json.dumps(told))
 
 def cells_of(name):
     """Return the PCells that the application draws, with their parameters: all, and one that cannot be drawn."""
-    library = kdb.Library.library_by_name(f"analog_{name}") or register(name)  # registering twice would replace it
-    return [*((name, {}) for name in sorted(library.layout().pcell_names())), ("nmos", {"w": 0.001})]
+    known = kdb.Library.library_by_name(f"analog_{name}") or register(name)  # a second one would replace the first
+    return [*((name, {}) for name in sorted(known.layout().pcell_names())), ("nmos", {"w": 0.001})]
 
 
 def draw_in_application(folder):

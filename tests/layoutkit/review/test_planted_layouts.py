@@ -365,7 +365,7 @@ def test_a_pair_without_a_gate_beside_its_ends(dummies, expected):
 
 @pytest.mark.parametrize(("top", "expected"), [(11.0, set()), (9.9, {"should"})])
 def test_a_short_gate_beside_the_end_of_a_row(top, expected):
-    """The channels reach from 10 to 14 um: what lies beside a part of them guards them, what ends below does not."""
+    """Channels extend from y = 10 to 14 um; only poly that overlaps this range counts as their dummy."""
     planted = wired(pair(gap=0.2))
     for left in (SIDE - 1.9, SIDE + 1 + 2 * SIDE + 0.2 + 1 + 1.4):
         planted.box("Poly2", left, 9.0, left + 0.5, top)
