@@ -30,7 +30,7 @@ COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader script
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal -rs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick hierarchy check fix bench recognition suite suite-check board lint types docs evals coverage manifests pictures host-tools locks dist try-dist clean
+.PHONY: help demo test test-quick check fix bench recognition suite suite-check board lint types docs evals coverage manifests pictures host-tools locks dist try-dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -64,9 +64,6 @@ test: $(VENV)/.installed-dev ## Run the tests (about 6 minutes on two idle cores
 test-quick: $(VENV)/.installed-dev ## Run the quick tests (1 to 2 minutes): no servers, no foreign programs, few whole layouts
 	@$(PYTEST) -n 2 --quick
 
-hierarchy: $(VENV)/.installed-dev ## Run all cases of the tests that take samples otherwise: 500 layouts compared, all combinations drawn
-	@DRC_LAYOUTS=500 $(BIN)/python -m pytest -n 2 -q $$(grep -rlE "^from thorough|DRC_LAYOUTS" tests/ --include="test_*.py")
-
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/ruff format --check $(SOURCES)
@@ -81,12 +78,13 @@ docs: $(VENV)/.installed-dev ## Build the documentation site in build/site/ (hal
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "open build/site/index.html in a browser; no server is needed"
 
-coverage: $(VENV)/.installed-dev ## Run all tests (10 to 16 minutes) and print how much of each room they execute
+# With all cases of the tests that take samples otherwise: 500 layouts compared, all combinations drawn.
+coverage: $(VENV)/.installed-dev ## Run all tests with all their cases (15 to 20 minutes) and print how much of each room they execute
 	@rm -rf build/coverage
-	@$(PYTEST) --cov --cov-report=
+	@DRC_LAYOUTS=500 $(PYTEST) --cov --cov-report=
 	@$(BIN)/python tests/coverage_table.py
 
-check: lint types coverage hierarchy ## What CI runs: lint, types, tests with their coverage, hierarchy
+check: lint types coverage ## What CI runs: lint, types, all tests with their coverage
 
 fix: $(VENV)/.installed-dev ## Apply the formatter and the safe lint fixes
 	@$(BIN)/ruff check --fix $(SOURCES) || true

@@ -91,19 +91,22 @@ SLOW_BY_FOLDER = {
     "options plugin raw_copies remote uvx",
     "layoutkit/api": "python_api",
     "layoutkit/drc": "drc_application drc_deck drc_hierarchy drc_mutants drc_oracle",
-    "layoutkit/circuit": "hostile_netlists netlist_fuzz",
+    "layoutkit/circuit": "bounded_messages hostile_netlists linear_time netlist_fuzz",
     "layoutkit/draw": "bipolars capacitor_arrays deep_well flavours matched mos resistors_and_capacitors row_wires "
     "stack",
     "layoutkit/explore": "cluster_jobs exploration netlist_suite run_jobs",
     "layoutkit/extract": "diodes matched_groups",
-    "layoutkit/flow": "bipolars_in_flow common_rings constraints_in_flow end_dummies isolated_bodies keepouts "
-    "kept_modules matched_groups mixed_voltages nets_in_flow passive_groups ports shared_cells supply_feeds "
-    "tight_frame tries whole_symmetry",
+    "layoutkit/flow": "bipolars_in_flow cell_constraints common_rings constraints_in_flow end_dummies equal_circuits "
+    "isolated_bodies keepouts kept_modules matched_groups matched_hbts mixed_voltages module_currents neighbours "
+    "nets_in_flow other_grounds passive_groups ports shared_cells supply_feeds tied_dummies tight_frame tries "
+    "whole_symmetry",
     "layoutkit/pcells": "pcells",
     "layoutkit/route": "blockers path_search route_paths route_random",
     "layoutkit/layout": "export klayout_files workspace",
     "layoutkit/parasitics": "pex_netlist",
+    "layoutkit/review": "planted_layouts",
     "layoutkit/simulate": "post_layout",
+    "layoutkit/technology": "size_limits",
     "layoutkit/tools": "technology_file_check",
     "layoutkit/view": "report_in_browser",
     "loader": "cli export exported_skills frontmatter handler layer1 pipeline runner search warm_workers",

@@ -1,4 +1,4 @@
-"""Whether tests draw all combinations of their parameters and many random examples, as `make hierarchy` does.
+"""Whether tests draw all combinations of their parameters and many random examples, as `make coverage` does.
 
 Otherwise they draw some combinations that cover each value, and fewer examples.
 """
