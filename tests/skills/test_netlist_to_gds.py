@@ -381,7 +381,7 @@ def test_an_aspect_that_no_layout_has_is_refused_before_anything_is_written(buil
 DIVIDER = """
 .subckt divider vdd vss out
 XM1 out out vss vss nfet_03v3 w=2u l=0.5u nf=1
-XR1 vdd out vss ppolyf_u_1k_dw r_width=1u r_length=20u
+XR1 vdd out vss pplus_u_m1 r_width=1u r_length=20u
 .ends
 """
 
@@ -389,12 +389,12 @@ XR1 vdd out vss ppolyf_u_1k_dw r_width=1u r_length=20u
 def test_a_device_without_a_drawing_is_refused_before_anything_is_written(build, tmp_path):
     code, envelope = build(DIVIDER, technology="gf180mcuD")
     assert (code, envelope["error"]["code"]) == (2, "UNSUPPORTED_OPERATION")
-    assert "ppolyf_u_1k_dw (XR1): 1000 ohm/sq" in envelope["error"]["message"]
+    assert "pplus_u_m1 (XR1): 185 ohm/sq" in envelope["error"]["message"]
     assert not (tmp_path / "ws").exists()
 
 
 def test_a_replaced_device_is_told_in_every_verdict(build, run_script, tmp_path):
-    code, envelope = build(DIVIDER, "--device-map", '{"ppolyf_u_1k_dw": "ppolyf_u"}', technology="gf180mcuD")
+    code, envelope = build(DIVIDER, "--device-map", '{"pplus_u_m1": "ppolyf_u"}', technology="gf180mcuD")
     data = envelope["data"]
     assert (code, data["lvs"]["matched"], data["lvs"]["complete"]) == (0, True, True)
     assert data["lvs"]["verdict"] == "complete with replaced devices"
@@ -403,22 +403,22 @@ def test_a_replaced_device_is_told_in_every_verdict(build, run_script, tmp_path)
     assert (entry["devices"], entry["before"]["ohm"], entry["after"]["ohm"]) == (["XR1"], 20000, 7000)
     page = Path(data["files"]["report"]).read_text(encoding="utf-8")
     assert "clean, complete with replaced devices" in page
-    assert "ppolyf_u_1k_dw (1 x 20 um, 20000 ohm)" in page
+    assert "pplus_u_m1 (1 x 20 um, 3700 ohm)" in page
 
     compare = ("lvs-check/scripts/run_check.py", "--workspace", tmp_path / "ws")
     given = (*compare, "--netlist-path", tmp_path / "in.spice")
-    for arguments in (compare, (*given, "--device-map", '{"ppolyf_u_1k_dw": "ppolyf_u"}')):
+    for arguments in (compare, (*given, "--device-map", '{"pplus_u_m1": "ppolyf_u"}')):
         code, envelope = run_script(*arguments)
         assert (code, envelope["data"]["verdict"]) == (0, "complete with replaced devices")
         assert envelope["data"]["replaced_devices"] == data["replaced_devices"]
-    code, envelope = run_script(*given, "--device-map", '{"ppolyf_u_1k_dw": "npolyf_u"}')
+    code, envelope = run_script(*given, "--device-map", '{"pplus_u_m1": "npolyf_u"}')
     assert (code, envelope["data"]["verdict"]) == (1, "not matched")
     code, envelope = run_script(*given)
     assert (code, envelope["error"]["code"]) == (2, "UNSUPPORTED_OPERATION")
 
 
 def test_a_netlist_drawn_as_it_names_its_devices_is_complete(build):
-    code, envelope = build(DIVIDER.replace("ppolyf_u_1k_dw", "ppolyf_u"), technology="gf180mcuD")
+    code, envelope = build(DIVIDER.replace("pplus_u_m1", "ppolyf_u"), technology="gf180mcuD")
     data = envelope["data"]
     assert (code, data["lvs"]["verdict"], data["replaced_devices"]) == (0, "complete", [])
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.errors import DeviceNotFoundError, NetlistError, did_you_mean, sentences
-from layoutkit.technology.device_kinds import KINDS
+from layoutkit.technology.device_kinds import DEEP_WELL, KINDS
 from layoutkit.technology.size_limits import stated_faults
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from layoutkit.technology.device_kinds import DeviceKind
 
-INTEGER_PARAMS = frozenset({"m", "nf", "nfin", "stack"})
+INTEGER_PARAMS = frozenset({"m", "nf", "nfin", "stack", DEEP_WELL})
 JUNCTIONS = ("ad", "as", "pd", "ps")
 """Areas [m2] and perimeters [m] of drain and source that a netlist may state for a MOS transistor."""
 _OTHER_END = {"ad": "as", "as": "ad", "pd": "ps", "ps": "pd"}
@@ -46,7 +46,8 @@ class Device:
         model: Model name as the netlist gives it, or as the technology names it after mapping.
         params: MOS: ``w`` [m] total drawn width of one multiplier unit over all its fingers, ``l`` [m] gate length,
             ``nf`` fingers, ``m`` parallel units. Passives: ``r`` [ohm], ``c`` [F], ``w``/``l`` [m], ``m``; of a
-            capacitor ``series``, equal capacitors of that size in series.
+            capacitor ``series``, equal capacitors of that size in series. ``deep_well`` is 1 where a device lies in a
+            deep well even though its body is on the substrate's net.
         terminals: Terminal name to net name: MOS ``d g s b``; two-terminal ``p n`` (and ``b``); bipolar ``c b e``.
         junctions: ``JUNCTIONS`` of one multiplier unit as the netlist states them; empty where it states none. Only the
             simulation of the netlist uses them. Placement, drawing and LVS do not, and extraction measures its own.
@@ -121,6 +122,11 @@ class Device:
             )
             for i in range(count)
         )
+
+    @property
+    def in_deep_well(self) -> bool:
+        """Whether it states that it lies in a deep well."""
+        return bool(self.params.get(DEEP_WELL))
 
     def _required(self, name: str) -> float:
         try:

@@ -30,7 +30,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from layoutkit.circuit.circuit import OTHER_SIZE, ReplacedDevice
-from layoutkit.circuit.passive_map import map_passive, with_common_bars, with_common_plates
+from layoutkit.circuit.passive_map import deep_well, map_passive, with_common_bars, with_common_plates
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.model_names import rated_voltage, threshold_flavour
 from layoutkit.circuit.replaced_devices import notes_on_options, refuse_undrawn
@@ -343,6 +343,7 @@ class _Mapping:
             self._change(device, "nf", (width.fingers, count), reason)
         total = self._drawn_width(draft, count)
         params = {"w": self._metres(total), "l": self._metres(draft.length), "nf": count, "m": device.m}
+        params |= deep_well(self._target.technology, device)
         junctions = device.junctions
         if junctions and device.id in self._resized:
             self.findings.warn(OTHER_SIZE, device.id)

@@ -23,6 +23,7 @@ from layoutkit.circuit.readers.model_names import width_in_name
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import structural_supplies
 from layoutkit.errors import GeometryError, NetlistError, listed
+from layoutkit.technology.device_kinds import DEEP_WELL
 from layoutkit.technology.passive_sizes import (
     MOST_IN_SERIES,
     SIZE_OF_VALUE,
@@ -92,13 +93,19 @@ def map_passive(technology: Any, device: Device, report: Report, substrate: str 
         length = _in_bars(technology, choice.spec, width, length, report)
     if choice.spec.type == "mos_capacitor":
         size, width = _folded(technology, choice.spec, size, width, report)
-    params: dict[str, float] = {"w": width, "l": length, "m": device.m * size.m}
+    params: dict[str, float] = {"w": width, "l": length, "m": device.m * size.m, **deep_well(technology, device)}
     if size.series > 1:
         params["series"] = size.series
     if choice.spec.fed:
         usual = choice.spec.usual_feed(round(width * 1e6 / technology.dbu_um)) * technology.dbu_um * 1e-6
         params["wfeed"] = _on_grid(technology, device, "wfeed", device.params.get("wfeed") or usual, report)
     return replace(device, model=choice.spec.name, params=params)
+
+
+def deep_well(technology: Any, device: Device) -> dict[str, float]:
+    """Return the parameter of a device that its netlist puts in a deep well, by its name or by the parameter."""
+    named = technology is not None and technology.device_names.in_deep_well(device.model)
+    return {DEEP_WELL: 1} if named or device.in_deep_well else {}
 
 
 def without_parasitics(circuit: Circuit, technology: Any, *, keep: bool = False) -> Circuit:
@@ -171,9 +178,10 @@ def with_common_plates(
         ratio = ":".join(map(str, counts))
         for device, count in zip(members, counts, strict=True):
             before = found[place[device.id]]
-            if dict(before.params) != {**params, "m": count}:
+            after = {**params, "m": count, **deep_well(technology, before)}
+            if dict(before.params) != after:
                 report(device, "m", (device.m, count), f"capacitors in an integer ratio are {ratio} equal plates")
-                found[place[device.id]] = replace(before, params={**params, "m": count})
+                found[place[device.id]] = replace(before, params=after)
     return found
 
 

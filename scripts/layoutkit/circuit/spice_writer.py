@@ -179,7 +179,8 @@ class _Cards:
             for key, quantity, power in form.params
             if quantity not in MEASURED or quantity in device.params
         ]
-        model = self._isolated_models.get(spec.name, form.model) if device.id in self._isolated else form.model
+        isolated = device.id in self._isolated or device.in_deep_well
+        model = self._isolated_models.get(spec.name, form.model) if isolated else form.model
         rest = [*nodes, _safe(_model(device, spec, model)), *params]
         if form.counts_units or device.m == 1:
             return [" ".join([self._devices.of(device.id, letter), *rest])]

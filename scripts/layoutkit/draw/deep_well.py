@@ -18,6 +18,7 @@ two wells, and a ring of substrate taps lies around both::
               +------------------- deep n well ----------------------+
 
 The taps of the body are those of the module. The deep n well and its ring are one net, which has a pin of its own.
+A module in an n well gets a deep n well of the same net around that well, with the substrate taps alone.
 """
 
 from __future__ import annotations
@@ -80,14 +81,14 @@ def isolate(tech: Technology, module: Module, device: DeviceSpec, nets: DeepWell
 
     Args:
         tech: Process.
-        module: NMOS transistors with their body taps; its cell gets the deep well and a new origin.
-        device: Flavour of the transistors.
+        module: Devices in the substrate or an n well, with body taps; its cell gets the deep well and a new origin.
+        device: Flavour of the transistors, or of those whose diffusion the devices are.
         nets: Nets of the deep well and the substrate.
         labels: Whether the new pins carry their nets' names.
 
     Raises:
         UnsupportedOperationError: If the process has no deep well for ``device``.
-        GeometryError: If the module has an n well of its own, such as a double ring.
+        GeometryError: If a module in the substrate has an n well of its own, such as a double ring.
         TechnologyError: If the technology lacks a dimension.
     """
     return _Drawing(tech, module, device, nets).module_with_well(labels=labels)
@@ -102,10 +103,11 @@ class _Drawing:
         self.module = module
         self.device = device
         self.nets = nets
-        self.tapped = opposite_device(tech, device)  # its taps are those of an n well
+        self.in_n_well = device.well is not None
+        self.tapped = device if self.in_n_well else opposite_device(tech, device)  # its taps are those of an n well
         self.ring = ring_sizes(tech, self.tapped, row_sizes(tech, self.tapped))
         self.sketch = Sketch()
-        if not self._region("nwell").is_empty():
+        if not self.in_n_well and not self._region("nwell").is_empty():
             raise GeometryError(
                 f"module {module.name} has an n well, which cannot lie in a deep well; use ring full, open or none: "
                 "the deep well has a ring of n+ taps of its own"
@@ -114,20 +116,24 @@ class _Drawing:
         self.p_diffusion = _area((diffusion & p_plus).bbox())
         self.n_diffusion = _area((diffusion - p_plus).bbox())
         self.body = self._body()
-        self.taps = self._tap_ring()
+        self.taps = None if self.in_n_well else self._tap_ring()
         self.well = self._deep_well()
 
     def module_with_well(self, *, labels: bool) -> Module:
         """Draw everything and return the module."""
         tech, sketch, deep = self.tech, self.sketch, self.deep
         outer = self._outer()
-        if deep.body is None:
+        pins: list[tuple[str, Area]] = []
+        if self.in_n_well:
+            pass  # the module has well and taps
+        elif deep.body is None:
             for side in _frame(self.body, outer):
                 sketch.box("nwell", side)
         else:
             sketch.box(deep.body, self.body)
         sketch.box("deep_nwell", self.well)
-        pins = draw_tap_ring(sketch, tech, self.tapped, TapRing(self.taps), self.nets.well)
+        if self.taps is not None:
+            pins += draw_tap_ring(sketch, tech, self.tapped, TapRing(self.taps), self.nets.well)
         cover = self._cover(outer)
         for layer in self.device.covers:
             sketch.box(layer, cover)
@@ -145,15 +151,18 @@ class _Drawing:
     # ---- positions
 
     def _body(self) -> Area:
-        """Return the isolated p well: the hole of the ring, or the drawn p well."""
+        """Return the isolated p well: the hole of the ring, or the drawn p well; or the n well of the module."""
         deep, tech = self.deep, self.tech
+        if self.in_n_well:
+            return self._around(((self._bbox("nwell"), 0),))
         if deep.body is None:
             least = deep.dim("active_to_ring")
             beyond_n = max(tech.dim("active_to_well", self.device), least)
             beyond_p = max(tech.dim("tap_to_well", self.device), least)
         else:
             beyond_n, beyond_p = deep.dim("body_active_enclosure"), deep.dim("body_tap_enclosure")
-        return self._around(((self.n_diffusion, beyond_n), (self.p_diffusion, beyond_p)))
+        drawn = None if deep.body is None else self._bbox(deep.body)
+        return self._around(((self.n_diffusion, beyond_n), (self.p_diffusion, beyond_p), (drawn, 0)))
 
     def _tap_ring(self) -> Area:
         """Return the inner edge of the ring of n+ taps: clear of the body and of all that the module draws."""
@@ -180,8 +189,9 @@ class _Drawing:
             needs = [(self.body, deep.dim("beyond_hole"))]
             needs += [(each, deep.dim("active_enclosure")) for each in (self.n_diffusion, self.p_diffusion)]
         else:
-            taps = self.taps.enlarged(self.ring.width, self.ring.width)
-            needs = [(self.body, deep.dim("body_enclosure")), (taps, deep.dim("tap_enclosure"))]
+            beyond = deep.dim("n_well_enclosure" if self.in_n_well else "body_enclosure")
+            needs = [(self.body, beyond), (self._taps(), deep.dim("tap_enclosure"))]
+            needs += [(self.n_diffusion, deep.dim("p_active_enclosure"))] if self.in_n_well else []
         area = self._around(needs)
         lacks = (deep.dim("width") - (area.right - area.left), deep.dim("width") - (area.top - area.bottom))
         return area.enlarged(*(self.tech.snap_up(max(0, lack) / 2) for lack in lacks))
@@ -200,18 +210,22 @@ class _Drawing:
         """Return the thick oxide: over the taps of the deep well and over all of its wells."""
         if not self.device.covers:
             return outer
-        beyond = self.ring.width + max(self.ring.implant, self.tech.dim("cover_enclosure", self.tapped))
-        return self._around(((self.taps, beyond), (outer, self.deep.dim("cover_enclosure"))))
+        beyond = max(self.ring.implant, self.tech.dim("cover_enclosure", self.tapped))
+        return self._around(((self._taps(), beyond), (outer, self.deep.dim("cover_enclosure"))))
+
+    def _taps(self) -> Area | None:
+        """Return the outer edge of the ring of n+ taps; None where the module's own taps lie in its n well."""
+        return None if self.taps is None else self.taps.enlarged(self.ring.width, self.ring.width)
 
     def _substrate_ring(self, outer: Area, cover: Area) -> Area:
         """Return the inner edge of the ring of substrate taps."""
         tech, ring, plain = self.tech, self.ring, self._plain()
-        taps = self.taps.enlarged(ring.width, ring.width)
         implants = max(ring.implant + tech.dim("implant_to_active", plain), tech.dim("implant_tap_enclosure", plain))
         needs = [
             (self.well, self.deep.dim("to_taps")),
             (outer, tech.dim("tap_to_well", plain)),
-            (taps, max(ring.active_space, ring.strip_space, implants + ring.implant)),
+            (self._taps(), max(ring.active_space, ring.strip_space, implants + ring.implant)),
+            (self._bbox(tech.conductors[1].layer) if self.in_n_well else None, tech.conductors[1].space + ring.width),
         ]
         if self.device.covers:
             needs.append((cover, tech.dim("cover_to_others", self.device)))

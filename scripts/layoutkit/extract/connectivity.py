@@ -28,7 +28,7 @@ import klayout.db as kdb
 
 from layoutkit.errors import LayoutkitError, TechnologyError
 from layoutkit.extract.passive_devices import PassiveLayers, add_cells, add_plates, passive_layers, plate_cut_layer
-from layoutkit.extract.resistor_devices import carrier
+from layoutkit.extract.resistor_devices import carrier, n_wells
 from layoutkit.layout.cells import check_flat_size
 
 if TYPE_CHECKING:
@@ -374,10 +374,8 @@ class DrawnLayers:
 
     def n_wells(self) -> kdb.Region:
         """Return the n-type surface: n wells, and deep n wells that reach the surface without the p wells in them."""
-        deep = self.technology.deep_well
-        if deep is None or deep.body is None:
-            return self.role("nwell")
-        return (self.role("nwell") + (self.role("deep_nwell") - self.layer(deep.body))).merged()
+        found = n_wells(self.technology, self.layer)
+        return kdb.Region() if found is None else found
 
     def gates(self, spec: DeviceSpec, crossings: kdb.Region, p_body: kdb.Region) -> kdb.Region:
         """Return the ``crossings`` of poly and active with all layers of ``spec`` and none of another device.

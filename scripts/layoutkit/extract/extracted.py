@@ -64,7 +64,8 @@ class DrawnFinger:
     """One channel, resistor bar or plate: its device, size [um], nets by terminal and the device text on it, if any.
 
     A channel also has its share of source and drain, by terminal, and its distances to edges and neighbours. A plate
-    that wires of a stated width lead to has that width, or 0 where it cannot be measured.
+    that wires of a stated width lead to has that width, or 0 where it cannot be measured. ``in_deep_well`` states
+    whether it lies above a deep n well.
     """
 
     device: str
@@ -77,6 +78,7 @@ class DrawnFinger:
     junctions: Mapping[str, SourceDrain] = field(default_factory=dict)
     around: ChannelSurroundings | None = None
     feed_um: float = 0.0
+    in_deep_well: bool = False
 
     @property
     def key(self) -> FoldKey[int]:

@@ -212,6 +212,8 @@ class _Reading:
         if self.circuit is None:
             return []
         found = []
+        deep_wells = kdb.Shapes()
+        deep_wells.insert(self.layers.conducting["deep_nwell"])
         fed = {point_um(kdb.Point(*centre), self.dbu): size for centre, size in self.layers.passives.fed.items()}
         for device in self.circuit.each_device():
             place = Point(round(device.trans.disp.x, 6), round(device.trans.disp.y, 6))
@@ -242,6 +244,7 @@ class _Reading:
                     junctions=_junctions(device) if kind.is_mos else {},
                     around=self.around.get(place) if kind.is_mos else None,
                     feed_um=feed_um,
+                    in_deep_well=_is_inside(deep_wells, kdb.Point(*(round(side / self.dbu) for side in place))),
                 )
             )
         return found
@@ -324,6 +327,10 @@ class _Reading:
             if of_passive == on_passive
             for centre in [entry.geometry.bbox().center()]
         ]
+
+
+def _is_inside(shapes: kdb.Shapes, at: kdb.Point) -> bool:
+    return any(shape.polygon.inside(at) for shape in shapes.each_touching(kdb.Box(at, at)))
 
 
 def _junctions(device: kdb.Device) -> dict[str, SourceDrain]:

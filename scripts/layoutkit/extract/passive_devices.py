@@ -28,6 +28,7 @@ from layoutkit.extract.resistor_devices import (
     by_body,
     loose_bodies,
     marked,
+    n_wells,
     resistor_class,
     resistor_cores,
     resistor_extractor,
@@ -184,11 +185,9 @@ def _junctions(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.R
         return kdb.Region()
     found = _diffusion_of(technology, transistor.implant, transistor.bulk_implant, layer)
     found = found.outside(layer("poly"))
-    well, substrate = technology.role("nwell"), technology.role("pwell")
-    if transistor.type == "pmos" and well is not None:
-        found = found.inside(layer(well))
-    elif well is not None:
-        found = found.outside(layer(well))
+    wells, substrate = n_wells(technology, layer), technology.role("pwell")
+    if wells is not None:
+        found = found.inside(wells) if transistor.type == "pmos" else found.outside(wells)
     if transistor.type == "nmos" and substrate is not None:
         found = found.inside(layer(substrate))
     alike = (other for other in technology.devices.values() if other.type == transistor.type)
@@ -222,11 +221,11 @@ def _loose_junctions(
         return []
     known = union(junctions.values())
     taps, found = kdb.Region(), []
-    well = technology.role("nwell")
+    wells = n_wells(technology, layer)
     for transistor in {spec.diffusion_of.name: spec.diffusion_of for spec in diodes if spec.diffusion_of}.values():
         bulk = _diffusion_of(technology, transistor.bulk_implant, transistor.implant, layer)
-        if well is not None:
-            bulk = bulk & layer(well) if transistor.type == "pmos" else bulk - layer(well)
+        if wells is not None:
+            bulk = bulk & wells if transistor.type == "pmos" else bulk - wells
         taps += bulk
     every = layer("active") if technology.role("tap") is None else layer("active") + layer("tap")
     for marker in markers:
@@ -248,9 +247,9 @@ def _mos_gates(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.R
     found = (layer("poly") & every.merged()).merged().inside(layer(spec.parts["implant"]))
     for implant in {transistor.implant, transistor.bulk_implant} - {spec.parts["implant"], None}:
         found = found.outside(layer(str(implant)))
-    well, substrate = technology.role("nwell"), technology.role("pwell")
-    if well is not None:
-        found = found.inside(layer(well)) if transistor.type == "pmos" else found.outside(layer(well))
+    wells, substrate = n_wells(technology, layer), technology.role("pwell")
+    if wells is not None:
+        found = found.inside(wells) if transistor.type == "pmos" else found.outside(wells)
     if transistor.type == "nmos" and substrate is not None:
         found = found.inside(layer(substrate))
     alike = (other for other in technology.devices.values() if other.type == transistor.type)

@@ -33,6 +33,19 @@ def union(regions: Iterable[kdb.Region]) -> kdb.Region:
     return found.merged()
 
 
+def n_wells(technology: Technology, layer: Layer) -> kdb.Region | None:
+    """Return the n-type surface: n wells, and deep n wells that reach the surface without the p wells in them.
+
+    None where the process has no n well.
+    """
+    if technology.role("nwell") is None:
+        return None
+    deep = technology.deep_well
+    if deep is None or deep.body is None:
+        return layer("nwell")
+    return (layer("nwell") + (layer("deep_nwell") - layer(deep.body))).merged()
+
+
 def carrier(spec: PassiveSpec) -> str:
     """Return what the ends of a resistor are part of: a conductor, ``poly``, or the diffusion ``n_sd`` or ``p_sd``."""
     if spec.conductor:
@@ -47,9 +60,9 @@ def resistor_cores(technology: Technology, spec: PassiveSpec, layer: Layer) -> k
     core = layer(spec.parts["body"]) & layer(spec.parts["core"])
     for marker in spec.core_markers:
         core &= layer(marker)
-    core, well, transistor = marked(technology, spec, core, layer), technology.role("nwell"), spec.diffusion_of
-    if transistor is not None and well is not None:
-        core = core.inside(layer(well)) if transistor.type == "pmos" else core.outside(layer(well))
+    core, wells, transistor = marked(technology, spec, core, layer), n_wells(technology, layer), spec.diffusion_of
+    if transistor is not None and wells is not None:
+        core = core.inside(wells) if transistor.type == "pmos" else core.outside(wells)
     return core
 
 

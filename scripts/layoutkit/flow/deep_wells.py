@@ -1,8 +1,9 @@
 """Which bodies lie in wells of their own, and on which nets these are.
 
 Devices whose body is the substrate's net, or one of the nets that are said to meet in the substrate, are drawn in the
-substrate. Any other body of a transistor or diode needs a deep well. All deep wells of a layout are on one net, the
-highest supply unless the request names another. Poly resistors on another net lie above an n well on that net.
+substrate, unless they state that they lie in a deep well. Any other body of a transistor, diode or resistor of
+diffusion needs a deep well. All deep wells around p bodies are on one net, the highest supply unless the request names
+another. Poly resistors on another net lie above an n well on that net. A deep well below an n well has the net of that.
 """
 
 from __future__ import annotations
@@ -56,49 +57,60 @@ def isolated_bodies(
             details={"param_name": "deep_well_net", "provided_value": wanted},
         )
     _check_joined(circuit, technology, joined)
-    if len(bodies) < 2:
+    stated = {device.id for device in circuit.devices if device.in_deep_well}
+    if len(bodies) < 2 and not stated:
         return {}, ()
     substrate = substrate_net(circuit)
     fixed = {net for device, net in in_substrate.values() if not device.is_mos}
     if len(fixed) == 1 and substrate not in find_roles(circuit).supplies.ground:
         (substrate,) = fixed  # what cannot be isolated is in the substrate
-    isolated = {name: device for name, (device, net) in in_substrate.items() if net not in {substrate, *joined}}
-    if not isolated:
+    isolated = {
+        name: device
+        for name, (device, net) in in_substrate.items()
+        if name in stated or net not in {substrate, *joined}
+    }
+    in_n_wells = {device.id: device for device in circuit.devices if device.id in stated - in_substrate.keys()}
+    if not isolated and not in_n_wells:
         return {}, (f"{listed(joined)} meet in the substrate, as substrate_nets states; each has rings of its own",)
-    kinds = {name: _well_of(technology, device) for name, device in isolated.items()}
+    kinds = {name: _well_of(technology, device) for name, device in {**isolated, **in_n_wells}.items()}
     unable = [name for name, kind in kinds.items() if not kind]
     if unable:
         raise _refusal(circuit, technology, bodies, unable)
     notes = []
     for net, names in sorted(bodies.items()):
         for kind in (DEEP, ABOVE) if net not in {substrate, *joined} else ():
-            if inside := [name for name in names if kinds.get(name) == kind]:
+            if inside := [name for name in names if kinds.get(name) == kind and name not in stated]:
                 verb = "lies" if len(inside) == 1 else "lie"
                 notes.append(f"{listed(inside)} {verb} {kind}: the body {net} is not the substrate {substrate}")
     wells = {name: DeepWellNets(in_substrate[name][1], substrate) for name, kind in kinds.items() if kind == ABOVE}
-    if deep := [name for name, kind in kinds.items() if kind == DEEP]:
+    wells |= {name: DeepWellNets(_body_net(technology, each), substrate) for name, each in in_n_wells.items()}
+    if deep := [name for name, kind in kinds.items() if kind == DEEP and name not in in_n_wells]:
         well = wanted or _highest_supply(circuit, technology, sorted(deep))
         why = "as deep_well_net states" if wanted else "the highest supply; deep_well_net may name another net"
         notes.append(f"the deep wells are tied to {well}, {why}")
         wells |= dict.fromkeys(deep, DeepWellNets(well, substrate, substrate not in bodies))
-    return {name: wells[name] for name in isolated}, tuple(notes)
+    return {name: wells[name] for name in kinds}, tuple(notes)
 
 
 def _well_of(technology: Technology, device: Device) -> str:
     """Return the well that can hold a device whose body is not the substrate: ``DEEP``, ``ABOVE`` or none."""
     deep = technology.deep_well
-    if device.type == "resistor":
-        body = technology.passive(device.model).parts["body"]
-        is_poly = technology.resolve(body) == technology.resolve("poly")
-        return ABOVE if is_poly and technology.device("pmos").well else ""
     if device.is_mos:
         transistor = technology.device(device.model)
     else:
         spec = technology.passive(device.model)
-        if spec.type != "diode" or spec.diffusion_of is None or technology.role("deep_nwell") in spec.excludes:
+        if technology.resolve(spec.parts.get("body", "")) == technology.resolve("poly"):
+            return ABOVE if technology.device("pmos").well else ""
+        if spec.diffusion_of is None or technology.role("deep_nwell") in spec.excludes:
             return ""  # a junction in a deep well is another device, or none
         transistor = spec.diffusion_of
     return DEEP if deep is not None and transistor.name in deep.devices else ""
+
+
+def _body_net(technology: Technology, device: Device) -> str:
+    """Return the net of the n well that a device lies in."""
+    bulk = "b" if device.is_mos else technology.passive(device.model).body_terminal
+    return device.terminals[bulk]
 
 
 def _check_joined(circuit: Circuit, technology: Technology, joined: Sequence[str]) -> None:

@@ -215,10 +215,13 @@ class Design:
 
     @property
     def isolated(self) -> frozenset[str]:
-        """Ids of the transistors in deep wells."""
+        """Ids of the devices in deep wells."""
         from layoutkit.flow.groups import Group
+        from layoutkit.flow.passive_modules import PassiveGroup
 
-        groups = (group for group in self.groups if isinstance(group, Group) and group.deep_well is not None)
+        in_wells = [g for g in self.groups if isinstance(g, (Group, PassiveGroup)) and g.deep_well is not None]
+        # A poly resistor on a net of its own lies above an n well.
+        groups = (each for each in in_wells if isinstance(each, Group) or each.spec.diffusion_of is not None)
         inside = (use.devices[name] for cell in self.cells for name in cell.design.isolated for use in cell.uses)
         return frozenset((*(device.id for group in groups for device in group.devices), *inside))
 

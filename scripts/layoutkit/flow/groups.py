@@ -197,7 +197,8 @@ def group_devices(
 
 def _units_of(device: Device) -> tuple[Any, ...]:
     """Return what devices agree in that may be units of one mirror, although no group names them all."""
-    return (device.model, device.w, device.l, device.nf, device.m, device.terminals["s"], device.terminals["b"])
+    nets = device.terminals
+    return (device.model, device.w, device.l, device.nf, device.m, nets["s"], nets["b"], device.in_deep_well)
 
 
 def _mirrored_pairs(circuit: Circuit, constraints: Constraints) -> dict[frozenset[str], str]:
@@ -358,10 +359,11 @@ def size(device: Device, technology: Technology, units: int) -> Sizing:
 
 def _alike(devices: Sequence[Device], technology: Technology) -> list[list[tuple[Device, Sizing]]]:
     """Return the devices in parts that can share a row, in order."""
-    alike: dict[tuple[str, str, int], list[Device]] = {}
+    alike: dict[tuple[str, str, int, bool], list[Device]] = {}
     for device in devices:
         length = technology.snap(device.l * 1e6 / technology.dbu_um)
-        alike.setdefault((technology.device(device.model).name, device.terminals["b"], length), []).append(device)
+        key = (technology.device(device.model).name, device.terminals["b"], length, device.in_deep_well)
+        alike.setdefault(key, []).append(device)
     parts = []
     for members in alike.values():
         sized = [(device, size(device, technology, 1)) for device in members]

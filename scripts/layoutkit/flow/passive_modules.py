@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.draw.deep_well import DeepWellNets
     from layoutkit.draw.module import Module
-    from layoutkit.technology import PassiveSpec, Technology
+    from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
 
 
 ARRAYS = {"resistor": "resistor_bank", "capacitor": "capacitor_array", "npn": "bipolar_array", "pnp": "bipolar_array"}
@@ -227,7 +227,7 @@ def _alike(devices: Sequence[Device], bulks: Mapping[str, str]) -> list[list[Dev
     parts: dict[tuple[object, ...], list[Device]] = {}
     for device in devices:
         alone = device.id if device.params.get("series", 1) > 1 else ""
-        key = (device.model, bulks[device.id], device.w, device.l, alone)
+        key = (*_flavour(device), bulks[device.id], device.w, device.l, alone)
         parts.setdefault(key, []).append(device)
     return list(parts.values())
 
@@ -245,8 +245,8 @@ def _ratio_banks(
     for module in (each for each in find_roles(circuit).groups if each.type == "resistor_ratio"):
         alike: dict[tuple[object, ...], list[Device]] = {}
         for device in (own[name] for name in module.devices if name in own):
-            alike.setdefault((device.model, bulks[device.id], _dbu(technology, device.w)), []).append(device)
-        for (model, bulk, width), members in alike.items():
+            alike.setdefault((_flavour(device), bulks[device.id], _dbu(technology, device.w)), []).append(device)
+        for (flavour, bulk, width), members in alike.items():
             if len(members) == 1:
                 continue
             for devices, unit in _with_common_bar(technology, members, int(str(width))):
@@ -257,8 +257,9 @@ def _ratio_banks(
                         "their own, with dummies, and lie side by side"
                     )
                     continue
-                like = (model, bulk, width, unit)
-                guards = [d for d in idle if (d.model, bulks[d.id], *(_dbu(technology, s) for s in (d.w, d.l))) == like]
+                like = (flavour, bulk, width, unit)
+                sizes = {d.id: tuple(_dbu(technology, side) for side in (d.w, d.l)) for d in idle}
+                guards = [d for d in idle if (_flavour(d), bulks[d.id], *sizes[d.id]) == like]
                 guards = guards if bulk else []  # end bars are tied to the ring, which has the net of the bulk
                 made = _ratio_bank(circuit, technology, devices, unit, guards)
                 idle = [d for d in idle if all(d not in bank.guards for bank in made)]
@@ -309,8 +310,8 @@ def _guards_of(
         return []
     width, length = (_dbu(technology, size) for size in (first.w, first.l))
     folded = bars_of(technology, technology.passive(first.model), width, length)
-    like = (first.model, bulks[first.id], width, length // folded)
-    alike = [d for d in idle if (d.model, bulks[d.id], *(_dbu(technology, size) for size in (d.w, d.l))) == like]
+    like = (_flavour(first), bulks[first.id], width, length // folded)
+    alike = [d for d in idle if (_flavour(d), bulks[d.id], *(_dbu(technology, size) for size in (d.w, d.l))) == like]
     return alike[: max(2, folded * sum(device.m for device in part) // 2)]
 
 
@@ -484,7 +485,8 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
     tied = group.bulk_net or group.devices[0].type != "resistor"
     ends = dummies if tied and (len(devices) > 1 or group.unit) else 0
     spec = BlockSpec(group.name, group.spec, devices, group.bulk_net, ends, group.strings, guards)
-    in_well = group.deep_well is not None and group.devices[0].type == "resistor"
+    transistor = group.spec.diffusion_of
+    in_well = group.deep_well is not None and transistor is None
     spec = replace(spec, parallel=group.type == PARALLEL, matched=group.matched, in_well=in_well)
     try:
         module = draw_block(layout, technology, spec)
@@ -493,9 +495,22 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
         if any(name in error.message for name in names):
             raise
         raise type(error)(f"{listed(names, 12)}: {error.message}", details=error.details) from error
-    if group.deep_well is None or in_well or group.spec.diffusion_of is None:
+    if in_well and group.devices[0].in_deep_well:
+        transistor = _lends_well(technology, group.spec)
+    if group.deep_well is None or transistor is None:
         return module
-    return isolate(technology, module, group.spec.diffusion_of, group.deep_well, labels=False)
+    return isolate(technology, module, transistor, group.deep_well, labels=False)
+
+
+def _lends_well(technology: Technology, spec: PassiveSpec) -> DeviceSpec:
+    """Return the PMOS whose n well a poly resistor lies above: with thick oxide where the resistor is in that."""
+    alike = (each for each in technology.devices.values() if each.covers and {*each.covers} <= {*spec.markers})
+    return next((each for each in alike if each.well is not None), technology.device("pmos"))
+
+
+def _flavour(device: Device) -> tuple[str, bool]:
+    """Return what devices in one block have in common beside body and size."""
+    return device.model, device.in_deep_well
 
 
 def _size(technology: Technology, group: PassiveGroup, device: Device) -> PassiveSize:

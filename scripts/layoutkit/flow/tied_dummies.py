@@ -97,6 +97,8 @@ def guarded(
 
 def _fits(device: Device, sizing: Sizing, group: Group) -> bool:
     """Return whether a dummy can be drawn in fingers as wide as those of a group, on its diffusion."""
-    same = (device.model, device.terminals["b"]) == (group.devices[0].model, group.bulk_net)
+    first = group.devices[0]
+    own = (device.model, device.terminals["b"], device.in_deep_well)
+    same = own == (first.model, group.bulk_net, first.in_deep_well)
     nets = {net for each in group.devices for net in each.terminals.values()}
     return same and off_end(device) in nets and sizing.finger_width % group.sizing[0].finger_width == 0

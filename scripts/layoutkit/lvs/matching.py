@@ -154,7 +154,7 @@ def group_mismatches(
             the netlist's agrees.
     """
     expected, drawn = list(expected), list(drawn)
-    if other := _other_feeds(drawn, expected):
+    if other := _other_feeds(drawn, expected) or _outside_of_deep_wells(drawn, expected):
         return [other]
     if expected and "area" in expected[0].kind.compared:
         return _rectangle_mismatches(drawn, expected, tolerance)
@@ -191,6 +191,23 @@ def _other_feeds(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) 
         f"The feed of {listed(ids)} is {drawn_um} um wide in the layout{at(drawn[0].place)}, {wanted_um} um in the "
         "netlist",
         "a feed of another width, or the bottom plate is left on several sides",
+        ids,
+        tuple((device.id, device.place) for device in drawn),
+    )
+
+
+def _outside_of_deep_wells(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) -> LvsMismatch | None:
+    """Return the mismatch of devices that the netlist puts in a deep well and the layout does not."""
+    wanted = [each for each in expected if each.in_deep_well]
+    fingers = [finger for device in drawn for finger in device.fingers]
+    outside = [finger for finger in fingers if not finger.in_deep_well]
+    if not wanted or not outside or (len(wanted) < len(expected) and len(outside) < len(fingers)):
+        return None
+    ids = tuple(each.id for each in wanted)
+    return LvsMismatch(
+        "wrong_parameter",
+        f"{listed(ids)} lies outside of every deep well in the layout{at(outside[0].place)}, in one in the netlist",
+        "the deep well was not drawn, or ends before it",
         ids,
         tuple((device.id, device.place) for device in drawn),
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.bipolar_map import sized, with_units
 from layoutkit.circuit.circuit import ReplacedDevice
-from layoutkit.circuit.passive_map import bend_length, stated_length, with_sides
+from layoutkit.circuit.passive_map import bend_length, deep_well, stated_length, with_sides
 from layoutkit.circuit.replaced_devices import refuse_undrawn, replaced_data
 from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError, listed, sentences
 from layoutkit.extract.folding import FoldKey, dummies, dummy_strings, fold_key, fold_series
@@ -38,7 +38,7 @@ class ReferenceDevice:
     ``drawn_w_um`` and ``drawn_l_um`` are the sizes on the technology's grid, ``w_um`` and ``l_um`` those of the
     netlist. Of a rectangle's sides the longer one is the width. ``odd_area_um2`` is an area that no rectangle of the
     perimeter has; the sizes are then those of the square of that perimeter. ``feed_um`` is the width of the feeds of
-    a capacitor that has some; its width is that across them.
+    a capacitor that has some; its width is that across them. ``in_deep_well``: whether the netlist puts it in one.
     """
 
     id: str
@@ -52,6 +52,7 @@ class ReferenceDevice:
     nets: Mapping[str, str]
     odd_area_um2: float | None = None
     feed_um: float = 0.0
+    in_deep_well: bool = False
 
     @property
     def area_um2(self) -> float:
@@ -238,6 +239,7 @@ def _device(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technolo
         drawn_l_um=technology.to_um(technology.snap(l_um / technology.dbu_um)),
         fingers=fingers,
         nets=device.terminals,
+        in_deep_well=bool(deep_well(technology, device)),
     )
 
 
@@ -279,6 +281,7 @@ def _passive(device: Device, spec: PassiveSpec, technology: Technology) -> Refer
         odd_area_um2=None if odd_area is None else odd_area * 1e12 * device.m,
         feed_um=round(device.params.get("wfeed", 0) * 1e6, 9)
         or technology.to_um(spec.usual_feed(round(w_um / technology.dbu_um))),
+        in_deep_well=bool(deep_well(technology, device)),
     )
 
 

@@ -158,6 +158,8 @@ def _size_fields(technology: Technology, kind: str, nf: int = 1) -> tuple[Field,
 
 
 def _end_fields(technology: Technology, kind: str, nets: str, default: str, *, dummies: int = 0) -> tuple[Field, ...]:
+    deep = technology.deep_well
+    able = deep is not None and any(technology.device(name).type == kind for name in deep.devices)
     deep_well = (
         Field("isolated", "In a deep well, with a body of its own", False),
         Field("well_nets", "Nets of the deep well and of the substrate", "VDD VSS"),
@@ -167,7 +169,7 @@ def _end_fields(technology: Technology, kind: str, nets: str, default: str, *, d
         Field("ring", "Taps around the devices", "full", choices=("full", "open", "double", "none")),
         Field("open_sides", "Sides without taps: bottom, top, left, right", ""),
         Field("outer_net", "Net of the outer ring of a double ring; VDD or VSS if empty", ""),
-        *(deep_well if technology.deep_well is not None and kind == "nmos" else ()),
+        *(deep_well if able else ()),
         Field("labels", "Write net names on the pins", True),
         Field("nets", nets, default),
     )

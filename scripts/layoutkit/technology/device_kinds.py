@@ -160,6 +160,9 @@ class DeviceKind:
 
 
 _SIZES = (Parameter("w", "m", SIZE_TOLERANCE), Parameter("l", "m", SIZE_TOLERANCE))
+DEEP_WELL = "deep_well"
+"""Parameter of a device that lies in a deep well, whatever the net of its body; 1 where it is stated."""
+_IN_DEEP_WELL = Parameter(DEEP_WELL)
 _TWO_TERMINALS = {"plus": "p", "minus": "n", "pos": "p", "neg": "n", "bulk": "b"}
 _PLATES_LOST = "it was not drawn, it lost its core, plate or marker layer, or it is shorted"
 _PLATES_STRAY = "a dummy is tied to two nets or floats, or the netlist lacks it"
@@ -176,7 +179,7 @@ _NMOS = DeviceKind(
     terminal_names={"drain": "d", "gate": "g", "source": "s", "bulk": "b", "body": "b"},
     other_names=("nfet",),
     model_cards=("nmos",),
-    parameters=(*_SIZES, Parameter("nf"), Parameter("m")),
+    parameters=(*_SIZES, Parameter("nf"), Parameter("m"), _IN_DEEP_WELL),
     in_series="stacks",
     fingers=True,
     file=FileFields(),
@@ -232,7 +235,13 @@ _DECLARED = (
         terminal_names={**_TWO_TERMINALS, "gate": "p", "well": "n"},
         other_names=("varactor",),
         model_names=r"cap_var_[lh]vt|cap_[np]mos_0\dv\d(?:_b|_dn)?|\w*svaricap",
-        parameters=(*_SIZES, Parameter("c", "F"), Parameter("m", spellings=("vm",)), Parameter("area", "m2")),
+        parameters=(
+            *_SIZES,
+            Parameter("c", "F"),
+            Parameter("m", spellings=("vm",)),
+            Parameter("area", "m2"),
+            _IN_DEEP_WELL,
+        ),
         value="c",
         tied_dummies=True,
         file=FileFields(("implant",), layer_lists=("excludes", "covers"), value="farad_per_um2", diffusion=True),
@@ -287,7 +296,7 @@ _DECLARED = (
             r"[np]?res(?:istor)?\d*|r[npu]+poly\w*|rhim?\w*|rsil|rppd|rhigh|[np]polyf|rm\d+|rnw\w*|rnod\w*|rpod\w*"
             r"|[np]plus_[us]|tm\d+(?:k|res)"
         ),
-        parameters=(*_SIZES, Parameter("r", "ohm"), Parameter("m", spellings=("par",))),
+        parameters=(*_SIZES, Parameter("r", "ohm"), Parameter("m", spellings=("par",)), _IN_DEEP_WELL),
         value="r",
         in_series="lengths",
         in_ring=True,
@@ -338,6 +347,7 @@ _DECLARED = (
             Parameter("area", "m2", SIZE_TOLERANCE, ("a",)),
             Parameter("perimeter", "m", SIZE_TOLERANCE, ("p", "pj", "perim")),
             Parameter("m"),
+            _IN_DEEP_WELL,
         ),
         rectangle=True,
         file=FileFields(layer_lists=("excludes", "covers", "optional"), diffusion=True),

@@ -123,9 +123,15 @@ class DeviceNames:
     """
 
     def __init__(
-        self, listed: ListedNames, devices: Mapping[str, DeviceSpec], passives: Mapping[str, PassiveSpec], dbu_um: float
+        self,
+        listed: ListedNames,
+        devices: Mapping[str, DeviceSpec],
+        passives: Mapping[str, PassiveSpec],
+        dbu_um: float,
+        deep_parts: Collection[str] = (),
     ) -> None:
         self.specs: tuple[DeviceSpec | PassiveSpec, ...] = (*devices.values(), *passives.values())
+        self._deep_parts = frozenset(deep_parts)
         self._prefix = listed.prefix.lower()
         self._drawn: dict[str, DeviceSpec | PassiveSpec] = {}
         for spec in devices.values():
@@ -155,7 +161,19 @@ class DeviceNames:
 
     def drawn(self, name: str) -> DeviceSpec | PassiveSpec | None:
         """Return the drawn device of this name, None where no device with a drawing has it."""
-        return self._drawn.get(self.plain(name))
+        return self._drawn.get(self._without_deep_part(name))
+
+    def in_deep_well(self, name: str) -> bool:
+        """Return whether this is the name of a drawn device in a deep well."""
+        return self._without_deep_part(name) != self.plain(name)
+
+    def _without_deep_part(self, name: str) -> str:
+        """Return the plain name, without what says of a drawn device that it lies in a deep well."""
+        plain = self.plain(name)
+        if plain in self._drawn or plain in self._undrawn or not self._deep_parts:
+            return plain
+        rest = "_".join(part for part in plain.split("_") if part not in self._deep_parts)
+        return rest if rest in self._drawn else plain
 
     def fixed_width(self, name: str) -> int | None:
         """Return the width that the model of a drawn device stands for [dbu], None where it stands for any."""
@@ -174,9 +192,9 @@ class DeviceNames:
     def undrawn(self, name: str) -> UndrawnDevice | None:
         """Return the device of the process of this name that has no drawing, None where it is none of the process."""
         if name not in self._found:
-            plain = self.plain(name)
+            plain, drawn = self.plain(name), self._without_deep_part(name) in self._drawn
             alike = (entry for pattern, entry in self._patterns if _matches(pattern, name.lower(), plain))
-            self._found[name] = None if plain in self._drawn else self._undrawn.get(plain) or next(alike, None)
+            self._found[name] = None if drawn else self._undrawn.get(plain) or next(alike, None)
         return self._found[name]
 
 

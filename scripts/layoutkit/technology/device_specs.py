@@ -232,9 +232,10 @@ class DeepWell:
     body. Where it names a layer, the deep n well reaches the surface and this p well in it is the body.
 
     Attributes:
-        devices: Names of the transistors that may lie in a deep well.
+        devices: Names of the transistors that may lie in a deep well. Their junctions and resistors may, too.
         body: Layer of the p well that is drawn in a deep well; None where none is.
         substrate_ring: Whether a closed ring of substrate taps must lie around every deep well.
+        name_parts: Parts of names, between underscores, that say of a device that it lies in a deep well.
         lvs_deck_models: Device -> its model in the ``lvs_deck`` form of netlists, where it differs in a deep well.
         dimensions: Lengths by name; ``technology.dimensions.DEEP_WELL`` explains them.
     """
@@ -242,6 +243,7 @@ class DeepWell:
     devices: tuple[str, ...]
     body: str | None = None
     substrate_ring: bool = False
+    name_parts: tuple[str, ...] = ()
     lvs_deck_models: Mapping[str, str] = field(default_factory=dict)
     dimensions: Mapping[str, int] = field(default_factory=dict)
 

@@ -74,6 +74,8 @@ DEEP_WELL = {
     "body_enclosure": "deep n well beyond the drawn p well",
     "body_to_tap": "drawn p well to the taps of the deep n well",
     "tap_enclosure": "deep n well beyond its taps",
+    "n_well_enclosure": "deep n well beyond an n well in it",
+    "p_active_enclosure": "deep n well beyond the diffusion of transistors in an n well in it",
     "to_wells": "deep n well to n wells outside it",
     "to_active": "deep n well to diffusion of transistors outside it",
     "to_taps": "deep n well to substrate taps outside it",

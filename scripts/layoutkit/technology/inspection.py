@@ -187,10 +187,14 @@ class Inspection:
             self.add("deep_well", "a technology that draws all p wells (role pwell) has none")
         if drawn_body:
             self._drawn_on("deep_well.body", [entry["body"]])
-        for key in ("devices", "lvs_deck_models"):
-            for name in entry.get(key, ()):
-                if self._section("devices").get(name, {}).get("type") != "nmos":
-                    self.add(f"deep_well.{key}", f"must name nmos transistors of this file, got {short(name)}")
+        kinds = MOS_KINDS if drawn_body else ("nmos",)
+        for name in entry["devices"]:
+            if self._section("devices").get(name, {}).get("type") not in kinds:
+                text = f"must name {' or '.join(kinds)} transistors of this file, got {short(name)}"
+                self.add("deep_well.devices", text)
+        for name in entry.get("lvs_deck_models", ()):
+            if name not in self._section("devices"):
+                self.add("deep_well.lvs_deck_models", f"must name devices of this file, got {short(name)}")
         given = entry.get("dimensions", {})
         for name, reference in given.items():
             if name not in dimensions.DEEP_WELL:

@@ -244,7 +244,8 @@ class Technology:
     @cached_property
     def device_names(self) -> DeviceNames:
         """The names of all devices of the process."""
-        return DeviceNames(self.names, self.devices, self.passives, self.dbu_um)
+        parts = () if self.deep_well is None else self.deep_well.name_parts
+        return DeviceNames(self.names, self.devices, self.passives, self.dbu_um, parts)
 
     @property
     def measured_layers(self) -> tuple[str, ...]:

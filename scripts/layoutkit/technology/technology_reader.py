@@ -295,6 +295,7 @@ class _Reader:
             devices=tuple(entry["devices"]),
             body=entry.get("body"),
             substrate_ring=bool(entry.get("substrate_ring", False)),
+            name_parts=tuple(entry.get("name_parts", ())),
             lvs_deck_models=dict(entry.get("lvs_deck_models", {})),
             dimensions=self._dimensions(entry.get("dimensions", {}), "deep_well.dimensions"),
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.draw.deep_well import DeepWellNets, isolate
+from layoutkit.draw.deep_well import DeepWellNets, deep_well_of, isolate
 from layoutkit.draw.ring import RingStyle
 from layoutkit.errors import DrcViolationError, GeometryError, KlayoutError, listed
 from layoutkit.layout.workspace import Saved, Workspace
@@ -249,6 +249,11 @@ def in_deep_well(params: Mapping[str, Any], tech: Technology, module: Module, de
                 details={"param_name": named[0]},
             )
         return module
+    if device.well is not None and "deep_well_net" in params and deep_well_of(tech, device):
+        raise GeometryError(
+            f"deep_well_net is for bodies in the substrate; the deep well of {device.name} has the net of its n well",
+            details={"param_name": "deep_well_net"},
+        )
     nets = DeepWellNets(params.get("deep_well_net", "VDD"), params.get("substrate_net", "VSS"))
     return isolate(tech, module, device, nets, labels=params["labels"])
 

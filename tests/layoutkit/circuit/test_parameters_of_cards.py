@@ -177,9 +177,16 @@ def test_lengths_in_micrometres_are_told_only_where_the_process_has_metres():
 
 
 def test_names_of_the_older_lvs_deck_of_gf180mcud_are_devices_of_the_process():
-    for name in ("nmos_3p3_dw", "pmos_6p0_dw_sab", "mim_single_2p0fF", "nmoscap_3p3_dw", "npolyf_u_body", "dnwps_3p3"):
+    for name in ("pmos_10p0_asym", "mim_single_2p0fF", "npolyf_u_body", "dnwps_3p3"):
         assert ModelNames(load("gf180mcuD")).refuses(name), name
-    assert load("gf180mcuD").device_names.drawn("nmos_5p0").name == "nfet_05v0"
+    names = load("gf180mcuD").device_names
+    assert names.drawn("nmos_5p0").name == names.drawn("nmos_5p0_dw").name == "nfet_05v0"
+    assert [names.in_deep_well(name) for name in ("nmos_5p0", "nmos_5p0_dw", "NP_6P0_DW", "dw")] == [
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_ports_that_differ_in_case_alone_are_one_net_and_it_is_told():

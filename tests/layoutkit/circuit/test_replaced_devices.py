@@ -53,7 +53,7 @@ DRAWN = {
         r"cap_var_[lh]vt|diode_pw2nd_(05v5|05v5_lvt|11v0)|diode_pd2nw_(05v5|05v5_[lh]vt|11v0)|pnp_05v5_W\w+"
     ),
     "gf180mcuD": re.compile(
-        r"[np]fet_0(3v3|5v0|6v0)|nfet_06v0_nvt|nmos_6p0_nat|pnp_\w+|[np](polyf|plus)_[us]|rm[123]|tm11k|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b)?|"
+        r"[np]fet_0(3v3|5v0|6v0)(_dn)?|nfet_06v0_nvt|nmos_6p0_nat|pnp_\w+|[np](polyf|plus)_[us](_dw)?|rm[123]|tm11k|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b|_dn)?|"
         r"diode_(nd2ps|pd2nw)_0(3v3|6v0)|[np]mos_(3p3|6p0)|vpnp_\w+|mim_[12]p[05]fF|nmoscap_6p0|np_3p3"
     ),
     "sg13g2": re.compile(
@@ -146,8 +146,8 @@ def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
         ("M1 a b c vss c esd_nfet_05v0_nvt w=2u l=1u", "sky130A"),
         ("R1 a b 10k rm4", "gf180mcuD"),
         ("R1 a b rm4 10k", "gf180mcuD"),
-        ("R1 a b vss ppolyf_u_1k_dw w=1u l=20u", "gf180mcuD"),
-        ("R1 a b w=1u l=20u model=ppolyf_u_3k_dw", "gf180mcuD"),
+        ("R1 a b vss pplus_u_m1 w=1u l=20u", "gf180mcuD"),
+        ("R1 a b w=1u l=20u model=nplus_u_m1", "gf180mcuD"),
         ("XR1 a b vss res_high_po_1p00 l=20", "sky130A"),
     ],
 )
@@ -171,32 +171,32 @@ def test_a_parameter_that_makes_it_another_device_counts():
 def test_a_model_card_or_a_subcircuit_of_the_netlist_does_not_hide_a_device_of_the_process():
     model = ".model nfet_03v3_dss nmos level=54\n" + cell("M1 a b c vss nfet_03v3_dss w=2u l=2u")
     wrapped = (
-        ".subckt ppolyf_u_1k_dw r0 r1 sub r_width=1u r_length=1u\n"
+        ".subckt pplus_u_m1 r0 r1 sub r_width=1u r_length=1u\n"
         "R1 r0 r1 sub ppolyf_u r_width=r_width r_length=r_length\n.ends\n"
-        + cell("XR1 a b vss ppolyf_u_1k_dw r_width=1u r_length=20u")
+        + cell("XR1 a b vss pplus_u_m1 r_width=1u r_length=20u")
     )
-    for text, name in ((model, "nfet_03v3_dss (M1)"), (wrapped, "ppolyf_u_1k_dw (XR1)")):
+    for text, name in ((model, "nfet_03v3_dss (M1)"), (wrapped, "pplus_u_m1 (XR1)")):
         with pytest.raises(UnsupportedOperationError, match=re.escape(name)):
             read(text, "gf180mcuD", top="cell")
 
 
 def test_other_faults_of_the_netlist_are_in_the_same_error():
     with pytest.raises(NetlistError) as caught:
-        read(cell("XR1 a b vss ppolyf_u_1k_dw r_width=1u r_length=20u", "X2 a b missing"), "gf180mcuD")
+        read(cell("XR1 a b vss pplus_u_m1 r_width=1u r_length=20u", "X2 a b missing"), "gf180mcuD")
     assert "'missing' (used by X2)" in caught.value.message
-    assert "ppolyf_u_1k_dw (XR1)" in caught.value.message
+    assert "pplus_u_m1 (XR1)" in caught.value.message
 
 
 def test_json_netlists_and_circuits_read_without_a_process_are_refused_too():
     device = {
-        "id": "R1", "type": "resistor", "model": "ppolyf_u_1k_dw", "params": {"w": 1e-6, "l": 2e-5},
+        "id": "R1", "type": "resistor", "model": "pplus_u_m1", "params": {"w": 1e-6, "l": 2e-5},
         "terminals": {"p": "a", "n": "b"},
     }  # fmt: skip
     text = json.dumps({"name": "c", "ports": ["a", "b"], "devices": [device]})
-    with pytest.raises(UnsupportedOperationError, match="ppolyf_u_1k_dw"):
+    with pytest.raises(UnsupportedOperationError, match="pplus_u_m1"):
         read(text, "gf180mcuD")
     plain = read_netlist(NetlistText(text), identify_modules=False)
-    with pytest.raises(UnsupportedOperationError, match="ppolyf_u_1k_dw"):
+    with pytest.raises(UnsupportedOperationError, match="pplus_u_m1"):
         map_circuit(plain, Target.from_technology(load("gf180mcuD")))
 
 
@@ -218,31 +218,27 @@ def test_a_listed_black_box_is_kept_as_one():
 
 
 def test_device_map_replaces_what_it_names_at_its_size_and_nothing_else():
-    text = cell(
-        "XR1 a b vss ppolyf_u_1k_dw r_width=1u r_length=20u m=2", "XR2 a c vss npolyf_u r_width=1u r_length=20u"
-    )
-    circuit = drawn(text, "gf180mcuD", {"PPOLYF_U_1K_DW": "ppolyf_u"})
+    text = cell("XR1 a b vss pplus_u_m1 r_width=1u r_length=20u m=2", "XR2 a c vss npolyf_u r_width=1u r_length=20u")
+    circuit = drawn(text, "gf180mcuD", {"PPLUS_U_M1": "ppolyf_u"})
     assert [(d.id, d.model, d.params["w"], d.params["l"]) for d in circuit.devices] == [
         ("XR1", "ppolyf_u", 1e-6, 20e-6), ("XR2", "npolyf_u", 1e-6, 20e-6),
     ]  # fmt: skip
     (entry,) = replaced_data(circuit, load("gf180mcuD"))
-    # 20 squares: 1000 and 350 ohm each, two in parallel
+    # 20 squares: 185 and 350 ohm each, two in parallel
     assert (entry["devices"], entry["reason"]) == (["XR1"], "device_map")
-    assert entry["before"] == {"model": "ppolyf_u_1k_dw", "w_um": 1, "l_um": 20, "m": 2, "ohm": 10000}
+    assert entry["before"] == {"model": "pplus_u_m1", "w_um": 1, "l_um": 20, "m": 2, "ohm": 1850}
     assert entry["after"] == {"model": "ppolyf_u", "w_um": 1, "l_um": 20, "m": 2, "ohm": 3500}
     assert replaced_lines([entry]) == [
-        "XR1: ppolyf_u_1k_dw (1 x 20 um, m=2, 10000 ohm) drawn as ppolyf_u (1 x 20 um, m=2, 3500 ohm)"
+        "XR1: pplus_u_m1 (1 x 20 um, m=2, 1850 ohm) drawn as ppolyf_u (1 x 20 um, m=2, 3500 ohm)"
     ]
 
 
 def test_the_rest_is_still_refused_beside_a_device_map():
-    text = cell(
-        "XR1 a b vss ppolyf_u_1k_dw r_width=1u r_length=20u", "XR2 a b vss ppolyf_u_3k_dw r_width=1u r_length=20u"
-    )
+    text = cell("XR1 a b vss pplus_u_m1 r_width=1u r_length=20u", "XR2 a b vss nplus_u_m1 r_width=1u r_length=20u")
     with pytest.raises(UnsupportedOperationError) as caught:
-        read(text, "gf180mcuD", {"ppolyf_u_1k_dw": "ppolyf_u"})
-    assert "ppolyf_u_3k_dw (XR2)" in caught.value.message
-    assert "ppolyf_u_1k_dw" not in caught.value.message
+        read(text, "gf180mcuD", {"pplus_u_m1": "ppolyf_u"})
+    assert "nplus_u_m1 (XR2)" in caught.value.message
+    assert "pplus_u_m1" not in caught.value.message
 
 
 def test_a_foreign_width_in_the_name_is_kept_by_a_replacement():
@@ -261,10 +257,10 @@ def test_an_undefined_subcircuit_may_be_replaced_by_a_device():
 
 
 def test_every_fault_of_a_device_map_is_told_at_once():
-    text = cell("XR1 a b vss ppolyf_u_1k_dw r_width=1u r_length=20u", "XM1 a b c vss nfet_03v3 w=1u l=1u")
+    text = cell("XR1 a b vss pplus_u_m1 r_width=1u r_length=20u", "XM1 a b c vss nfet_03v3 w=1u l=1u")
     given = {
-        "ppolyf_u_1k_dw": "ppolyf_uu",
-        "ppolyf_u_2k_dw": "ppolyf_u",
+        "pplus_u_m1": "ppolyf_uu",
+        "pplus_u_m3": "ppolyf_u",
         "nfet_03v3": "ppolyf_u",
         "NFET_03V3": "nfet_05v0",
     }
@@ -273,10 +269,10 @@ def test_every_fault_of_a_device_map_is_told_at_once():
     assert caught.value.code == "INVALID_PARAM"
     for words in (
         "draws no device 'ppolyf_uu' (did you mean 'ppolyf_u'?)",
-        "has no model 'ppolyf_u_2k_dw' (did you mean 'ppolyf_u_1k_dw'?)",
+        "has no model 'pplus_u_m3' (did you mean 'pplus_u_m1'?)",
         "nfet_03v3 is a nmos, and ppolyf_u is a resistor",
         "two names mean the model nfet_03v3",
-        "Models of the netlist: nfet_03v3, ppolyf_u_1k_dw",
+        "Models of the netlist: nfet_03v3, pplus_u_m1",
     ):
         assert words in caught.value.message
     assert caught.value.details["allowed"]["resistor"][:2] == ["ppolyf_u", "npolyf_u"]
@@ -339,11 +335,9 @@ def test_capacitors_tell_their_values():
 
 
 def test_what_was_replaced_stays_with_the_circuit_in_its_file():
-    circuit = drawn(
-        cell("XR1 a b vss ppolyf_u_1k_dw r_width=1u r_length=20u"), "gf180mcuD", {"ppolyf_u_1k_dw": "ppolyf_u"}
-    )
+    circuit = drawn(cell("XR1 a b vss pplus_u_m1 r_width=1u r_length=20u"), "gf180mcuD", {"pplus_u_m1": "ppolyf_u"})
     text = json.dumps({"circuit": circuit.to_json()})
-    again = read(text, "gf180mcuD", {"ppolyf_u_1k_dw": "ppolyf_u"})
+    again = read(text, "gf180mcuD", {"pplus_u_m1": "ppolyf_u"})
     assert again.replaced == circuit.replaced
     assert again.warnings == ()
     assert map_circuit(again, Target.from_technology(load("gf180mcuD"))).circuit.replaced == circuit.replaced
@@ -388,10 +382,8 @@ def test_a_device_of_another_process_with_other_nodes_is_named(technology):
 
 
 def test_a_netlist_of_no_process_is_read_with_every_model():
-    circuit = read_netlist(
-        NetlistText(cell("XR1 a b vss ppolyf_u_1k_dw r_width=1u r_length=20u")), identify_modules=False
-    )
-    assert [device.model for device in circuit.devices] == ["ppolyf_u_1k_dw"]
+    circuit = read_netlist(NetlistText(cell("XR1 a b vss pplus_u_m1 r_width=1u r_length=20u")), identify_modules=False)
+    assert [device.model for device in circuit.devices] == ["pplus_u_m1"]
 
 
 @pytest.mark.parametrize("rfmode", [0, 1])

@@ -8,9 +8,11 @@ import pytest
 from layoutkit.circuit import Target, map_circuit, read_netlist
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.errors import LayoutkitError, UnsupportedOperationError
+from layoutkit.extract.extractor import extract
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.deep_wells import isolated_bodies
 from layoutkit.flow.design import LayoutRequest
+from layoutkit.lvs.compare import compare
 from layoutkit.technology import load
 from thorough import THOROUGH
 
@@ -40,6 +42,24 @@ M1 vdd a y y {0} W=4u L=0.6u nf=2
 M2 vdd y z z {0} W=4u L=0.6u nf=2
 .ends
 """
+
+
+STATED = """* devices that state a deep well, with their bodies on the rails
+.subckt stated a b c d vdd vss
+M1 a b vss vss nfet_03v3_dn W=4u L=0.6u nf=2
+M2 a b vss vss nfet_03v3 W=2u L=0.6u
+M3 a b vdd vdd pmos_3p3_dw W=4u L=0.6u nf=2 m=2
+M4 a b vdd vdd pfet_06v0 W=2u L=0.6u
+D1 vss c diode_nd2ps_03v3_dn area=2p pj=6u
+D2 c vdd diode_pd2nw_06v0_dn area=2p pj=6u m=2
+R1 c d vdd ppolyf_u_dw w=1u l=8u
+R2 c d vss nplus_u_dw w=1u l=8u
+R3 c d vdd pplus_s_dw w=1u l=8u
+C1 b vss cap_nmos_06v0_dn w=3u l=3u
+C2 b vdd cap_pmos_03v3_dn w=3u l=3u
+.ends
+"""
+IN_DEEP_WELLS = {"M1", "M3", "D1", "D2", "R1", "R2", "R3", "C1", "C2"}
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +153,7 @@ def test_another_net_may_tie_the_deep_wells_if_the_circuit_has_it():
     ("text", "expected"),
     [
         (".subckt t a b c\nM1 a b c c {0} W=1u L=1u\nM2 b a a a {0} W=1u L=1u\n.ends\n", "name one with deep_well_net"),
-        (MANY.replace(".ends", "D1 y vdd diode_nd2ps_03v3 area=1p pj=4u\n.ends"), "isolate only nfet_03v3"),
+        (MANY.replace(".ends", "M20 y y y y nfet_06v0_nvt W=1u L=2u\n.ends"), "isolate only nfet_03v3"),
     ],
 )
 def test_bodies_that_cannot_be_isolated_are_refused(text, expected):
@@ -144,3 +164,36 @@ def test_bodies_that_cannot_be_isolated_are_refused(text, expected):
 def test_a_process_without_deep_wells_refuses_bodies_on_several_nets():
     with pytest.raises(UnsupportedOperationError, match="all the one substrate"):
         bodies_of(MANY, replace(load("sky130A"), deep_well=None))
+
+
+def test_devices_that_state_a_deep_well_lie_in_one_whatever_the_net_of_their_body(built):
+    report, workspace = built(STATED, "gf180mcuD")
+    assert report["drc"]["violations"] == []
+    assert report["lvs"]["mismatches"] == []
+    assert report["lvs"]["complete"]
+    assert report["replaced_devices"] == []
+    deck = (workspace / "reference.cdl").read_text(encoding="utf-8")
+    for card in (line.split() for line in deck.splitlines() if line[:1] in "MDRC" and "DUMMY" not in line):
+        model = next(word for word in card if "_" in word)
+        assert model.endswith(("_dn", "_dw")) == (card[0] in IN_DEEP_WELLS), card
+
+
+def test_a_device_outside_of_a_deep_well_is_not_the_one_that_states_it(built):
+    """The same layout is that of the names without deep wells, but not of those with more of them."""
+    technology = load("gf180mcuD")
+    report, _ = built(STATED, "gf180mcuD")
+    layout = kdb.Layout()
+    layout.read(report["files"]["gds"])
+    drawn = extract(layout, layout.top_cell(), technology)
+
+    def verdict(text):
+        circuit = read_netlist(NetlistText(text))
+        return compare(drawn, map_circuit(circuit, Target.from_technology(technology)).circuit)
+
+    assert verdict(STATED).matched
+    assert verdict(STATED.replace("_dn ", " ").replace("_dw ", " ")).matched
+    for plain, name in (("vss nfet_03v3 W", "M1, M2"), ("vdd pfet_06v0 W", "M4")):
+        model = plain.split()[1]
+        (found,) = verdict(STATED.replace(plain, plain.replace(model, f"{model}_dn"))).mismatches
+        assert found.kind == "wrong_parameter"
+        assert f"{name} lies outside of every deep well" in found.message
