@@ -163,6 +163,20 @@ class Channels:
         """Whether a transistor has gate and drain on a net."""
         return any(d.terminals["g"] == net and mos_type in {"", d.type} for d in self.drains.get(net, ()))
 
+    def _is_rail_diode(self, device: Device, net: str) -> bool:
+        """Whether a transistor takes the current from a net to a supply that its gate is on, as a junction does."""
+        ends = device.terminals
+        return device.is_mos and ends["s"] == net and ends["d"] == ends["g"] and ends["d"] in self.supplies
+
+    def ends_in_junction(self, net: str) -> bool:
+        """Whether a diode, a junction or a transistor connected as a diode leads on from a net."""
+        others = any(device.type in {"npn", "pnp", "diode"} for device in self.others.get(net, ()))
+        return others or self.has_diode(net) or any(self._is_rail_diode(d, net) for d in self.sources.get(net, ()))
+
+    def is_always_on(self, device: Device) -> bool:
+        """Whether the gate of a transistor is on the rail that turns it on: it is a resistor."""
+        return device.terminals["g"] in self._on[device.type]
+
     def has_junction(self, net: str, mos_type: str) -> bool:
         """Whether a bipolar diode, in place of a diode of ``mos_type``, takes the current from a net."""
         ends = ("c", "e") if mos_type == "nmos" else ("e", "c")
@@ -183,7 +197,7 @@ class Channels:
         gate = device.terminals["g"]
         if self.passes(device):
             return True
-        if gate in self._on[device.type] or self.is_logic(gate):
+        if self.is_always_on(device) or self.is_logic(gate):
             return True
         return by_port and gate in self._outside and not self.is_driven(gate)
 
@@ -316,19 +330,24 @@ class Channels:
             if len(drains) + len(sources) + len(others) > _MOST_IN_A_GATE:
                 break
             below = [d for d in (*drains, *sources, *others) if d.id != above.id]
-            if below and all(d.type in {"npn", "pnp", "diode"} for d in below):
-                far = self._below_junction(below, net)
-                if far is None:
+            junctions = [d for d in below if d.type in {"npn", "pnp", "diode"} or self._is_rail_diode(d, net)]
+            bridges = [d for d in below if d.type == "resistor"]
+            if junctions and len(junctions) + len(bridges) == len(below):
+                far = self._below_junction(junctions, net)
+                if far is None or any(far not in (d.terminals[end] for end in d.kind.ends) for d in bridges):
                     break
                 kinds.append(_JUNCTION)
-                passed += [d.id for d in below]
-                net, above = far, below[0]
+                passed += [d.id for d in (*junctions, *bridges)]
+                net, above = far, junctions[0]
                 continue
-            if len(below) > 1 and all(d.type == "resistor" for d in below):  # one to a rail, others to adjust it
+            if len(below) > 1 and len(bridges) == len(below):  # one to a rail, others to adjust it or to a junction
                 below = [d for d in below if any(d.terminals[end] in self.supplies for end in d.kind.ends)]
             if len(below) != 1:
                 break
             (other,) = below
+            passed += [
+                d.id for d in bridges if d is not other and any(map(self.ends_in_junction, d.terminals.values()))
+            ]
             if other.type == "resistor":
                 ends = [other.terminals[end] for end in other.kind.ends]
                 far = ends[1] if ends[0] == net else ends[0]
@@ -362,6 +381,8 @@ class Channels:
         for device in devices:
             if device.type == "diode":
                 ends |= {device.terminals[end] for end in device.kind.ends} - {net}
+            elif device.is_mos:
+                ends.add(device.terminals["d"])
             elif device.terminals.get("e") == net:
                 ends.add(device.terminals["c"])
             else:

@@ -11,7 +11,7 @@ Every search runs over elements indexed by the nets they share.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cached_property
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -178,6 +178,12 @@ class Candidates:
             if outside or (pairs and set.intersection(*legs)):
                 for one, other in pairs:
                     yield Seed(one.name, other.name, sure=True, amplifies=True)
+
+    def only_two_joined(self) -> Iterator[tuple[str, str]]:
+        """Yield the transistors whose sources an element joins where no others compete for either of them."""
+        pairs = [(seed.one, seed.other) for seed in self.joined_at_sources()]
+        count = Counter(name for pair in {frozenset(pair) for pair in pairs} for name in pair)
+        yield from (pair for pair in pairs if all(count[name] == 1 for name in pair))
 
     def _fed_from_outside(self, source: str) -> bool:
         """Whether a source net is a port on which no transistor has its drain and no unknown block hangs."""

@@ -16,10 +16,12 @@ structure must say that the members are current sources.
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.channels import electrical_width, gate_length
+from layoutkit.circuit.families import OTHER_TYPE, families_of
 from layoutkit.circuit.parallel_devices import ratio
 from layoutkit.circuit.symmetry_graph import drawing, same_size
 
@@ -29,12 +31,12 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.channels import Channels
     from layoutkit.circuit.circuit import Device
+    from layoutkit.circuit.families import Family
 
 FEWEST_SOURCES = 3
 """So many sources on a gate that an amplifier drives are a group; two are one if nothing else takes them."""
 _MOST_CASCODES = 256
 _MOST_ON_A_DRAIN = 16  # channel ends on the net between a current source and its cascode
-_OTHER_TYPE = {"nmos": "pmos", "pmos": "nmos"}
 
 
 class Group(NamedTuple):
@@ -51,14 +53,6 @@ class Group(NamedTuple):
     properties: dict[str, Any]
 
 
-class _Family(NamedTuple):
-    """Transistors of one type and model on one gate net whose feet end on one net, in the order of the netlist."""
-
-    gate: str
-    root: str
-    members: tuple[Device, ...]
-
-
 class Mirrors:
     """The search in one circuit.
 
@@ -71,61 +65,11 @@ class Mirrors:
         self._channels = channels
         self._crossed = crossed
         self._supplies = channels.supplies
-        self._by_gate = self._families()
+        self._by_gate = families_of(channels)
         self._references: dict[tuple[str, str, str], list[Device]] = defaultdict(list)  # type, model, gate
         self._with_reference: set[tuple[str, str, str]] = set()
         self._closing: dict[str, dict[str, list[Device]]] = {}
         self._apart: list[tuple[str, str]] = []
-
-    def _families(self) -> dict[tuple[str, str, str], list[_Family]]:
-        members: dict[tuple[str, str, str], dict[str, list[Device]]] = defaultdict(lambda: defaultdict(list))
-        for device in self._channels.mos.values():
-            gate = device.terminals["g"]
-            if gate not in self._supplies:
-                key = (device.type, device.model.lower(), gate)
-                members[key][self._channels.foot(device).root].append(device)
-        found: dict[tuple[str, str, str], list[_Family]] = {}
-        for key, by_root in members.items():
-            self._join_source_port(key[2], by_root)
-            found[key] = []
-            for root, devices in by_root.items():
-                kept = self._without_cascodes(devices)
-                if kept:
-                    found[key].append(_Family(key[2], root, tuple(kept)))
-        return found
-
-    def _join_source_port(self, gate: str, by_root: dict[str, list[Device]]) -> None:
-        """Move a diode whose source is a port, which a junction outside holds, to those of its gate at a supply."""
-        held = [
-            root
-            for root, devices in by_root.items()
-            if root in self._channels.ports and root not in self._supplies
-            if len(devices) == len(self._channels.channel_ends(root)) == 1 and devices[0].terminals["d"] == gate
-        ]
-        rails = [root for root in by_root if root in self._supplies]
-        if len(held) == len(rails) == 1 and any("resistor" in self._channels.foot(d).kinds for d in by_root[rails[0]]):
-            by_root[rails[0]] += by_root.pop(held[0])
-
-    def _without_cascodes(self, devices: Sequence[Device]) -> list[Device]:
-        """Return the devices on one root without those above switches that only ports drive: these may be sources.
-
-        One no wider than a diode of its length on the gate is no cascode: the net below it would be at the rail.
-        """
-        switched = [d for d in devices if "switch" in self._channels.foot(d).kinds]
-        switched = [d for d in switched if "junction" not in self._channels.foot(d).kinds]  # no source stands on one
-        feet = {name for d in switched for name in self._channels.foot(d).devices if name in self._channels.mos}
-        if not feet or any(self._channels.is_switch(self._channels.mos[name]) for name in feet):
-            return list(devices)
-        diodes = [d for d in devices if d.terminals["d"] == d.terminals["g"] and not self._channels.foot(d).kinds]
-        widest: dict[Any, float] = defaultdict(float)
-        for diode in diodes:
-            length = gate_length(diode)
-            widest[length] = max(widest[length], electrical_width(diode) or 0)
-        return [
-            d
-            for d in devices
-            if d not in switched or 0 < (electrical_width(d) or 0) <= widest[gate_length(d)] * (1 + 1e-9)
-        ]
 
     def with_reference(self) -> list[Group]:
         """Return the mirrors with a reference: a member whose drain is on the gate, if need be through others."""
@@ -139,7 +83,7 @@ class Mirrors:
                     found += self._behind_switches(key, family)
         return found
 
-    def _mirrors_of(self, key: tuple[str, str, str], family: _Family) -> list[Group]:
+    def _mirrors_of(self, key: tuple[str, str, str], family: Family) -> list[Group]:
         reference, closer = self._reference(family)
         if reference is None:
             return []
@@ -175,11 +119,24 @@ class Mirrors:
         outputs = [*alike, *other]
         if not outputs:
             return []
+        apart = self._of_another_length(extra.get("unequal_length", ()))
         kinds = {kind for each in (reference, *outputs) for kind in self._channels.foot(each).kinds}
         topology = "self_biased" if other and kinds & {"resistor", "junction"} else "degenerated"
-        return [self._mirror(reference, outputs, topology if other or foot.kinds else "simple", extra, closer)]
+        topology = topology if other or foot.kinds else "simple"
+        return [self._mirror(reference, outputs, topology, extra, closer), *apart]
 
-    def _biases_cascodes(self, family: _Family) -> bool:
+    def _of_another_length(self, names: Iterable[str]) -> list[Group]:
+        """Return the equal current sources on the gate of a mirror that have a length of their own, as in a ring."""
+        alike: dict[Any, list[Device]] = defaultdict(list)
+        for device in map(self._channels.mos.__getitem__, names):
+            if device.terminals["d"] not in self._supplies:
+                alike[drawing(device), device.terminals["s"]].append(device)
+        rows = [
+            row for row in alike.values() if len({each.terminals["d"] for each in row}) == len(row) >= FEWEST_SOURCES
+        ]
+        return [self._mirror(row[0], row[1:], "driven", {}, None) for row in rows]
+
+    def _biases_cascodes(self, family: Family) -> bool:
         """Whether the gate of a family is also that of transistors that stand on others of their type."""
         kind, own = family.members[0].type, {each.id for each in family.members}
         tops = [each for each in self._channels.gates[family.gate] if each.type == kind and each.id not in own]
@@ -189,7 +146,7 @@ class Mirrors:
             for below in self._channels.drains.get(top.terminals["s"], ())
         )
 
-    def _reference(self, family: _Family, least: int = 2) -> tuple[Device | None, Device | None]:
+    def _reference(self, family: Family, least: int = 2) -> tuple[Device | None, Device | None]:
         """Return the reference of a family, and the transistor between its drain and the gate if there is one.
 
         One of fewer than ``least`` members may only be a diode.
@@ -225,7 +182,7 @@ class Mirrors:
             self._closing[gate] = found
         return self._closing[gate]
 
-    def _behind_switches(self, key: tuple[str, str, str], family: _Family) -> list[Group]:
+    def _behind_switches(self, key: tuple[str, str, str], family: Family) -> list[Group]:
         """Return the mirror of members whose gate net only channels, or a resistor, join to that of a reference.
 
         Through these no current flows, whether they switch or filter.
@@ -315,7 +272,7 @@ class Mirrors:
                     found.append(self._mirror(reference, rest, "driven", extra, None))
         return found
 
-    def _is_selected(self, key: tuple[str, str, str], family: _Family) -> bool:
+    def _is_selected(self, key: tuple[str, str, str], family: Family) -> bool:
         """Whether switches choose one of several references for the gate of a family."""
         far: set[str] = set()
         for closer in self._channels.channel_ends(key[2]):
@@ -336,6 +293,7 @@ class Mirrors:
     def _is_pulled_beside(self, device: Device, tails: Collection[tuple[str, str]]) -> bool:
         """Whether another transistor of its type pulls the drain of a transistor to its rail, as beside a switch.
 
+        A longer one that is always on is the resistor of a start-up.
         On the tail of an input pair an equal one is the other half of its source, which a common mode drives.
         """
         net = device.terminals
@@ -343,6 +301,7 @@ class Mirrors:
         if len(beside) > _MOST_ON_A_DRAIN:
             return True
         alike = [each for each in beside if each.type == device.type and each.terminals["s"] == net["s"]]
+        alike = [each for each in alike if not (self._channels.is_always_on(each) and _is_longer(each, device))]
         halves = (net["d"], device.type) in tails
         return any(each.terminals["g"] != net["g"] and not (halves and same_size(each, device)) for each in alike)
 
@@ -360,7 +319,7 @@ class Mirrors:
     def _is_tail(self, device: Device, members: Sequence[Device], tails: Collection[tuple[str, str]]) -> bool:
         """Whether the structure says that a transistor is a current source."""
         drain = device.terminals["d"]
-        other = _OTHER_TYPE[device.type]
+        other = OTHER_TYPE[device.type]
         top = self._above(device, clean=False)
         nets = [drain, *([top.terminals["d"]] if top is not None else [])]
         if tails:
@@ -498,3 +457,7 @@ class Mirrors:
                     text = f"the source ends on {end}, not on {its}" if end != its else "a port drives what lies below"
                     found.append((names, f"has the gate of mirror {reference.id}, but {text}"))
         return found
+
+
+def _is_longer(one: Device, other: Device) -> bool:
+    return one.params.get("l", 0) > other.params.get("l", math.inf)

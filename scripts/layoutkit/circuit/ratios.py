@@ -94,14 +94,15 @@ class ResistorRatios:
         return not others and not self._channels.channel_ends(net) and net not in self._channels.circuit.black_box_nets
 
     def found(
-        self, mirrors: Iterable[Group], arrays: Iterable[Group], inputs: Iterable[tuple[str, str]]
+        self, mirrors: Iterable[Group], arrays: Iterable[Group], pairs: Sequence[tuple[Device, Device]]
     ) -> list[Group]:
         """Return the ratios, each of resistors of one model.
 
         Args:
             mirrors: The mirrors, whose currents are in fixed ratios.
             arrays: The arrays of bipolar transistors: the difference of their voltages is on resistors.
-            inputs: Nets at the two gates of each input pair: equal dividers on both are those of one amplifier.
+            pairs: The input pairs. Equal dividers on both gates are those of one amplifier; what joins the sources of
+                pairs with the same outputs weighs their inputs.
         """
         joined: dict[str, list[Device]] = {device.id: [device] for device in self._resistors}
 
@@ -116,14 +117,14 @@ class ResistorRatios:
         for net, devices in self._on.items():
             if self._is_tap(net):
                 join(devices)
-        for one, other in inputs:
+        for one, other in ((first.terminals["g"], second.terminals["g"]) for first, second in pairs):
             first, second = self._on.get(one, []), self._on.get(other, [])
             if self._is_tap(one) and self._is_tap(other) and {*map(drawing, first)} & {*map(drawing, second)}:
                 join([*first, *second])
             for device in first:  # the amplifier holds its inputs equal, and so the voltages on these
                 far = self._far(device, one)
                 join([device, *(each for each in second if far != other and self._far(each, other) == far)])
-        for devices in self._on_mirrors(mirrors):
+        for devices in (*self._on_mirrors(mirrors), *self._between_sources(pairs)):
             join(devices)
         for array in arrays:
             join(self._below_emitters(array))
@@ -138,6 +139,16 @@ class ResistorRatios:
             parts = (self._without_loads(devices) for devices in by_model.values())
             found += [self._group(devices) for devices in parts if self._has_ratio(devices)]
         return found
+
+    def _between_sources(self, pairs: Iterable[tuple[Device, Device]]) -> list[list[Device]]:
+        """Return the resistors that join the sources of pairs, by the drain nets of these."""
+        found: dict[frozenset[str], list[Device]] = defaultdict(list)
+        for pair in pairs:
+            drains, sources = ({device.terminals[end] for device in pair} for end in "ds")
+            if len(sources) == 2:
+                between = (d for d in self._on.get(min(sources), ()) if self._far(d, min(sources)) == max(sources))
+                found[frozenset(drains)] += between
+        return [devices for devices in found.values() if devices]
 
     def _on_mirrors(self, mirrors: Iterable[Group]) -> Iterator[list[Device]]:
         """Yield the resistors on the currents of each mirror, and of two that feed each other.
@@ -271,7 +282,7 @@ class ResistorRatios:
         edges: dict[str, tuple[str, str, Device]] = {}
         while front and len(seen) <= _MOST_ON_A_BRANCH:
             here = front.pop()
-            if here != net and (here in rail or self._ends_in_junction(here)):
+            if here != net and (here in rail or self._channels.ends_in_junction(here)):
                 fixed.add(here)
                 continue
             for resistor in self._on.get(here, ()):
@@ -306,12 +317,9 @@ class ResistorRatios:
         """Whether the voltage of a resistor leaves at a port, or is added to that of a junction."""
         ends = [device.terminals[end] for end in device.kind.ends]
         rails = self._channels.supplies
-        return any(net not in rails and (net in self._channels.ports or self._ends_in_junction(net)) for net in ends)
-
-    def _ends_in_junction(self, net: str) -> bool:
-        """Whether a diode, a junction or a transistor connected as a diode leads on from a net."""
-        others = self._channels.others.get(net, ())
-        return self._channels.has_diode(net) or any(d.type in {"npn", "pnp", "diode"} for d in others)
+        return any(
+            net not in rails and (net in self._channels.ports or self._channels.ends_in_junction(net)) for net in ends
+        )
 
     def _group(self, devices: Sequence[Device]) -> Group:
         members = sorted(devices, key=lambda device: self._order[device.id])

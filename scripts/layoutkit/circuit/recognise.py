@@ -158,9 +158,8 @@ class _Recognition:
             self._add(group)
         pairs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
         arrays = bipolar_arrays(self._channels, self._order)
-        gates = [(one.terminals["g"], other.terminals["g"]) for one, other in pairs]
         ratios = [
-            *ResistorRatios(self._channels, self._order).found(self._found["current_mirror"], arrays, gates),
+            *ResistorRatios(self._channels, self._order).found(self._found["current_mirror"], arrays, pairs),
             *capacitor_ratios(self._channels, self._order),
         ]
         known = {frozenset(g.devices) for kind in ("resistor_pair", "capacitor_pair") for g in self._found[kind]}

@@ -69,8 +69,9 @@ def find_symmetry(circuit: Circuit, supplies: Supplies) -> Symmetry:
     """Return the symmetric structures of an oriented circuit, and its input pairs."""
     search = _Search(circuit, supplies)
     search.add(list(seeds_of(search.graph)))
-    inputs = ((one.name, other.name) for one, other in Candidates(search.graph).only_two_above_a_tail())
-    return Symmetry(search.structures(), tuple(inputs), search.graph.members)
+    candidates = Candidates(search.graph)
+    inputs = [(one.name, other.name) for one, other in candidates.only_two_above_a_tail()]
+    return Symmetry(search.structures(), (*inputs, *candidates.only_two_joined()), search.graph.members)
 
 
 class _Search:
@@ -247,7 +248,7 @@ class _Search:
     def _kind(self, one: Device, other: Device) -> str:
         """Return the type of the module that two devices are which are images of each other."""
         if not one.is_mos:
-            return f"{one.type}_pair"
+            return f"{one.type.removeprefix('mos_')}_pair"
         if off_end(one) is not None:
             return DUMMY_PAIR
         a, b = one.terminals, other.terminals

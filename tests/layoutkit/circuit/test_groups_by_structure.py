@@ -876,6 +876,137 @@ CIRCUITS = {
             ("resistor_pair", "R1 R2"),
         },
     ),
+    "mirror above a junction and above a junction with a resistor, each with a resistor beside it": (
+        """
+        MP1 p p vdd vdd pch w=8u l=4u
+        MP2 g p vdd vdd pch w=8u l=4u
+        MP3 o p vdd vdd pch w=8u l=4u
+        M1 g g ea vss nch w=4u l=2u
+        M2 p g eb vss nch w=4u l=2u
+        Q1 vss vss ea pnp m=1
+        R1 ea vss 9k
+        R2 eb e2 2k
+        Q2 vss vss e2 pnp m=8
+        R3 eb vss 8k
+        """,
+        {
+            ("current_mirror", "MP1 MP2 MP3", "MP1", "simple"),
+            ("current_mirror", "M1 M2", "M1", "self_biased"),
+            ("bipolar_array", "Q1 Q2"),
+            ("resistor_ratio", "R1 R2 R3"),
+        },
+    ),
+    "mirror above diodes of the other type at the rail, in place of junctions": (
+        """
+        MP1 p p vdd vdd pch w=8u l=4u
+        MP2 n p vdd vdd pch w=8u l=4u
+        MP3 o p vdd vdd pch w=8u l=4u
+        M1 n n a vss nch w=4u l=2u
+        M2 p n b vss nch w=4u l=2u
+        MD1 vss vss a vdd pch w=3u l=5u
+        R1 b c 9k
+        MD2 vss vss c vdd pch w=30u l=5u
+        R2 o e 81k
+        MD3 vss vss e vdd pch w=30u l=5u
+        """,
+        {
+            ("current_mirror", "MP1 MP2 MP3", "MP1", "simple"),
+            ("current_mirror", "M1 M2", "M1", "self_biased"),
+            ("resistor_ratio", "R1 R2"),
+        },
+    ),
+    "self-biased loop with a channel in place of its resistor": (
+        """
+        MP1 p p vdd vdd pch w=8u l=4u
+        MP2 n p vdd vdd pch w=8u l=4u
+        MP3 b p vdd vdd pch w=8u l=4u
+        M1 n n vss vss nch w=4u l=2u
+        M2 p n r vss nch w=16u l=2u
+        M3 r b vss vss nch w=1u l=20u
+        M4 b b vss vss nch w=1u l=20u
+        """,
+        {
+            ("current_mirror", "MP1 MP2 MP3", "MP1", "simple"),
+            ("current_mirror", "M1 M2", "M1", "degenerated"),
+            ("current_mirror", "M3 M4", "M4", "simple"),
+        },
+    ),
+    "diode that biases the cascode above a mirror": (
+        """
+        M1 i i vss vss nch w=4u l=2u
+        M2 a i vss vss nch w=4u l=2u
+        M3 o cas a vss nch w=16u l=1u
+        M4 cas cas vss vss nch w=1u l=1u
+        """,
+        {("current_mirror", "M1 M2", "M1", "simple")},
+    ),
+    "two sources on an amplifier, with the resistor of a start-up beside one": (
+        """
+        M1 x inp t vss nch w=8u l=1u
+        M2 g inn t vss nch w=8u l=1u
+        M3 x x vdd vdd pch w=4u l=1u
+        M4 g x vdd vdd pch w=4u l=1u
+        M5 t bias vss vss nch w=4u l=1u
+        MS1 n1 g vdd vdd pch w=6u l=1u
+        MS2 n2 g vdd vdd pch w=6u l=1u
+        MT n1 vss vdd vdd pch w=0.5u l=20u
+        MN1 n1 n1 vss vss nch w=4u l=1u
+        MN2 n2 n2 vss vss nch w=1u l=1u
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("current_mirror", "M3 M4", "M3", "simple"),
+            ("current_mirror", "MS1 MS2", None, "driven"),
+        },
+    ),
+    "stages starved by sources shorter than the mirror on their gate": (
+        """
+        M1 bias bias vss vss nch w=4u l=1u
+        M2 p bias vss vss nch w=4u l=1u
+        M3 p p vdd vdd pch w=8u l=1u
+        """
+        + "".join(
+            INVERTER.format(i, f"n{i}", f"n{(i + 1) % 3}")
+            .replace("vdd vdd", f"h{i} vdd")
+            .replace("vss vss", f"l{i} vss")
+            + f"MH{i} h{i} p vdd vdd pch w=8u l=0.5u\nML{i} l{i} bias vss vss nch w=4u l=0.5u\n"
+            for i in range(3)
+        ),
+        {
+            ("current_mirror", "M1 M2", "M1", "simple"),
+            ("current_mirror", "ML0 ML1 ML2", None, "driven"),
+            ("current_mirror", "M3 MH0 MH1 MH2", "M3", "simple"),
+            *(("inverter", f"MN{i} MP{i}") for i in range(3)),
+            ("ring_stage", " ".join(f"M{kind}{i}" for kind in "HLNP" for i in range(3))),
+        },
+    ),
+    "two pairs with resistors between their sources, added at two nodes": (
+        "".join(
+            f"M{x}1 y {one} s{x} vss nch w=8u l=1u\nM{x}2 x {two} r{x} vss nch w=8u l=1u\nR{x} s{x} r{x} 20k\n"
+            f"M{x}3 s{x} bias vss vss nch w=4u l=2u\nM{x}4 r{x} bias vss vss nch w=4u l=2u\n"
+            for x, one, two in (("A", "inp", "ctl"), ("B", "ctl", "inn"))
+        )
+        + "ML1 x x vdd vdd pch w=4u l=1u\nML2 y x vdd vdd pch w=4u l=1u\n",
+        {
+            ("differential_pair", "MA1 MA2"),
+            ("differential_pair", "MB1 MB2"),
+            ("current_mirror", "MA3 MA4 MB3 MB4", None, "driven"),
+            ("current_mirror", "ML1 ML2", "ML1", "simple"),
+            ("resistor_ratio", "RA RB"),
+        },
+    ),
+    "varactors on the two sides of an oscillator": (
+        """
+        M1 up dn t vss nch w=8u l=0.2u
+        M2 dn up t vss nch w=8u l=0.2u
+        M3 t bias vss vss nch w=8u l=1u
+        XC1 up ctl vss cap_var w=5u l=1u
+        XC2 dn ctl vss cap_var w=5u l=1u
+        L1 up vdd 1n
+        L2 dn vdd 1n
+        """,
+        {("cross_coupled_pair", "M1 M2"), ("capacitor_pair", "XC1 XC2")},
+    ),
 }
 
 

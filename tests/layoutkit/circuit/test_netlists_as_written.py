@@ -272,6 +272,36 @@ def test_a_call_with_the_nodes_of_no_device_may_be_one_of_a_subcircuit():
     assert [box.cell for box in read(deck, black_boxes=("cap_array",)).black_boxes] == ["CAP_ARRAY"]
 
 
+def test_for_recognition_a_call_with_the_nodes_of_no_device_is_one_of_a_subcircuit():
+    text = NetlistText(HALF.replace(".ends", "X3 a b c d spiral_inductor w=10u\n.ends"))
+    with pytest.raises(NetlistError, match="has 4 nodes"):
+        read_netlist(text)
+    found = read_netlist(text, keep_unknown=True)
+    assert [(box.id, box.cell) for box in found.black_boxes] == [("X3", "spiral_inductor")]
+    assert [device.id for device in found.devices] == ["M1", "M2"]
+
+
+def test_the_circuit_before_the_first_alter_is_read():
+    changed = ".alter\n.del lib\nM1 out in vss vss nmos w=9u l=1u\n.alter\nM3 x y z vss nmos w=1u l=1u\n"
+    circuit = read("M1 out in vss vss nmos w=2u l=1u\nR1 out vdd 1k\nV1 in 0 1\n" + changed)
+    assert {device.id: device.params.get("w") for device in circuit.devices} == {"M1": 2e-6, "R1": None}
+    warning = "what follows .alter changes the circuit for a further simulation and is not read"
+    assert circuit.warnings.count(warning) == 1
+
+
+def test_what_only_breaks_a_loop_for_a_simulation_is_a_wire_or_left_out():
+    circuit = read("M1 b a vss vss nmos w=2u l=1u\nL1 b a 1e100\nC1 a ac 1g\nV1 ac 0 1\nC2 b vss 1p\nL2 b vdd 1n\n")
+    assert {device.id for device in circuit.devices} == {"M1", "C2", "L2"}
+    net = circuit.device("M1").terminals
+    assert net["g"] == net["d"]  # direct current passes the inductor
+
+
+@pytest.mark.parametrize("polarity", ["npn", "pnp"])
+def test_the_model_of_a_bipolar_transistor_may_state_its_polarity_anywhere(polarity):
+    circuit = read(f".subckt q a b c\nQ1 c b a g45v{polarity}2 4 m=8\n.ends\n")
+    assert (circuit.devices[0].type, circuit.devices[0].m) == (polarity, 8)
+
+
 EXTRACTED = """* as a layout extractor writes an inverter
 .subckt inv a y vdd vss
 X0 y a vdd vdd pmos w=2 l=1

@@ -53,7 +53,14 @@ class Card:
     where: str
 
 
-def read_card(statement: Statement, definition: Subcircuit, scope: Scope, names: ModelNames | None = None) -> Card:
+def read_card(
+    statement: Statement,
+    definition: Subcircuit,
+    scope: Scope,
+    names: ModelNames | None = None,
+    *,
+    keep_unknown: bool = False,
+) -> Card:
     """Return what a card that is not a subcircuit instance describes.
 
     Args:
@@ -61,6 +68,7 @@ def read_card(statement: Statement, definition: Subcircuit, scope: Scope, names:
         definition: The subcircuit that holds it.
         scope: The parameters there.
         names: What the names of models mean in the process at hand.
+        keep_unknown: Whether a call whose name means a device of another number of nodes is an undefined subcircuit.
 
     Raises:
         NetlistError: If the card has the wrong number of nodes or its type is unknown.
@@ -94,6 +102,8 @@ def read_card(statement: Statement, definition: Subcircuit, scope: Scope, names:
         kind, model, nodes, params = WIRE if is_wire else SOURCE, "", words[1 : 1 + _IDEAL_NODES[letter]], {}
     else:
         raise NetlistError(f"'{name}': cards of type '{name[0].upper()}' are not supported")
+    if keep_unknown and letter == "x" and kind in KINDS and not _has_nodes(kind, nodes):
+        kind = UNKNOWN
     if kind in KINDS:
         _check_nodes(name, kind, model, nodes)
     return Card(name, kind, model, tuple(nodes), params, statement.where)
@@ -241,16 +251,20 @@ def _junction(words: list[str], statement: Statement, known: _Kinds) -> tuple[st
     model = words[-1]
     if len(kinds) == 1:
         return kinds[0], model, words[1:-1], params
-    kind = known.of(model)
+    kind = known.of(model) or next((each for each in kinds if each in model.lower()), None)
     if kind not in kinds:
         choice = " or ".join(kinds)
         raise NetlistError(f"'{words[0]}': it is unknown whether model '{model}' is {choice}; add a .model card")
     return kind, model, words[1:-1], params
 
 
+def _has_nodes(kind: str, nodes: list[str]) -> bool:
+    return len(KINDS[kind].terminals) <= len(nodes) <= len(KINDS[kind].all_terminals)
+
+
 def _check_nodes(name: str, kind: str, model: str, nodes: list[str]) -> None:
     needed, every = KINDS[kind].terminals, KINDS[kind].all_terminals
-    if not len(needed) <= len(nodes) <= len(every):
+    if not _has_nodes(kind, nodes):
         if (found := undrawn_in_any_process(model)) is not None:
             raise NetlistError(f"'{name}': {model} is a device of {found[0]} that has no drawing: {found[1].reason}")
         wanted = " ".join(needed) + "".join(f" [{terminal}]" for terminal in every[len(needed) :])

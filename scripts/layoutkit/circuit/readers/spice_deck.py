@@ -28,7 +28,6 @@ _PARAMETERS = frozenset({".param", ".params", ".parameter", ".parameters", "para
 _REFUSED = {
     ".connect": "it joins nets",
     ".if": "it chooses devices by condition",
-    ".alter": "it describes several circuits",
     ".del": "it removes parts of the deck",
 }
 _ANALYSES = frozenset({".tran", ".ac", ".dc", ".op", ".noise", ".tf", ".pz", ".sens", ".four", ".disto"})
@@ -116,6 +115,7 @@ class DeckBuilder:
         self._findings = findings
         self._deck = Deck(Subcircuit(""))
         self._stack = [self._deck.main]
+        self._altered = False
 
     def build(self, statements: Iterable[Statement]) -> Deck:
         """Return the deck of all statements; faults go to the findings."""
@@ -157,6 +157,11 @@ class DeckBuilder:
 
     def _take(self, statement: Statement) -> None:
         head = statement.head
+        if head == ".alter":
+            self._altered = True
+            self._findings.warn("what follows .alter changes the circuit for a further simulation and is not read")
+        if self._altered:
+            return
         if head in _OPENING:
             self._open(statement, statement.words)
         elif head == "inline" and len(statement.words) > 1 and statement.words[1].lower() == "subckt":

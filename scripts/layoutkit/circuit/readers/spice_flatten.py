@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.readers.spice_lines import Statement
 
 SEPARATOR = "."
+LEAST_IDEAL = 1e3
 MAX_DEVICES = 50_000
 MAX_INSTANCES = 50_000
 MAX_DEPTH = 40
@@ -168,7 +169,8 @@ class Flattener:
             ports = [str(number) for number in range(1, len(words) - 1)]
             self._keep(instance.path + words[0], words[-1], ports, words[1:-1], instance)
             return
-        card = read_card(statement, instance.definition, instance.scope, self._names)
+        card = read_card(statement, instance.definition, instance.scope, self._names, keep_unknown=self._keep_unknown)
+        card = _as_ideal(card, instance.scope)
         if master is not None and card.kind in KINDS:  # what the instance leaves out is as the subcircuit has it
             card = replace(card, params={**master.params, **card.params})
         is_listed = card.kind in (UNKNOWN, UNDRAWN) and card.model.lower() in self.listed
@@ -308,6 +310,22 @@ class Flattener:
         if value < 1 or value != int(value):
             raise NetlistError(f"'{name}': m must be a positive integer, got {value:g}")
         return int(value)
+
+
+def _as_ideal(card: Card, scope: Scope) -> Card:
+    """Return a card as a wire or a source where its value, of 1 kH or 1 kF and more, is a short or an open to signals.
+
+    A simulation breaks a loop with these: direct current passes the inductor and not the capacitor.
+    """
+    kind = {"inductor": WIRE, "capacitor": SOURCE}.get(card.kind, "")
+    text = card.params.get(KINDS[card.kind].value) if kind else None
+    if text is None or len(card.nodes) != 2:
+        return card
+    try:
+        large = scope.value(text) >= LEAST_IDEAL
+    except NetlistError:
+        return card
+    return replace(card, kind=kind) if large else card
 
 
 def _connected_nodes(statement: Statement, words: list[str], master: Subcircuit) -> list[str]:

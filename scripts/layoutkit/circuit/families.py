@@ -1,0 +1,102 @@
+"""Find transistors on one gate net whose feet end on one net: these may be a mirror or current sources."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from layoutkit.circuit.channels import electrical_width, gate_length
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from layoutkit.circuit.channels import Channels
+    from layoutkit.circuit.circuit import Device
+
+OTHER_TYPE = {"nmos": "pmos", "pmos": "nmos"}
+
+
+class Family(NamedTuple):
+    """Transistors of one type and model on one gate net whose feet end on one net, in the order of the netlist."""
+
+    gate: str
+    root: str
+    members: tuple[Device, ...]
+
+
+def families_of(channels: Channels) -> dict[tuple[str, str, str], list[Family]]:
+    """Return the families of a circuit by type, model and gate net."""
+    members: dict[tuple[str, str, str], dict[str, list[Device]]] = defaultdict(lambda: defaultdict(list))
+    for device in channels.mos.values():
+        gate = device.terminals["g"]
+        if gate not in channels.supplies:
+            key = (device.type, device.model.lower(), gate)
+            members[key][channels.foot(device).root].append(device)
+    found: dict[tuple[str, str, str], list[Family]] = {}
+    for key, by_root in members.items():
+        _join_source_port(channels, key[2], by_root)
+        _join_self_biased(channels, key[2], by_root)
+        found[key] = []
+        for root, devices in by_root.items():
+            kept = _without_cascodes(channels, devices)
+            if kept:
+                found[key].append(Family(key[2], root, tuple(kept)))
+    return found
+
+
+def _join_source_port(channels: Channels, gate: str, by_root: dict[str, list[Device]]) -> None:
+    """Move a diode whose source is a port, which a junction outside holds, to those of its gate at a supply."""
+    held = [
+        root
+        for root, devices in by_root.items()
+        if root in channels.ports and root not in channels.supplies
+        if len(devices) == len(channels.channel_ends(root)) == 1 and devices[0].terminals["d"] == gate
+    ]
+    rails = [root for root in by_root if root in channels.supplies]
+    if len(held) == len(rails) == 1 and any("resistor" in channels.foot(d).kinds for d in by_root[rails[0]]):
+        by_root[rails[0]] += by_root.pop(held[0])
+
+
+def _join_self_biased(channels: Channels, gate: str, by_root: dict[str, list[Device]]) -> None:
+    """Move the transistor above a channel that sets its current to the diode on its gate, at a rail.
+
+    A mirror of the other type returns the current of the one to the other, so that it is no cascode. The gain round
+    the loop is above one without the channel.
+    """
+    railed = [d for root, devices in by_root.items() if root in channels.supplies for d in devices]
+    diodes = [d for d in railed if d.terminals["d"] == gate]
+    lifted = [root for root, devices in by_root.items() if root not in channels.supplies and len(devices) == 1]
+    for root in lifted if len(diodes) == 1 else ():
+        (device,) = by_root[root]
+        returning = [d for d in channels.gates.get(device.terminals["d"], ()) if d.type != device.type]
+        ends = ([d for d in returning if d.terminals["d"] == end] for end in (device.terminals["d"], gate))
+        loops = (_area(device, output) > _area(diodes[0], reference) for reference, output in product(*ends))
+        if channels.drains.get(device.terminals["s"]) and any(loops):
+            by_root[channels.foot(diodes[0]).root] += by_root.pop(root)
+
+
+def _area(*devices: Device) -> float:
+    """Return the product of the widths of transistors."""
+    return prod(electrical_width(device) or 0 for device in devices)
+
+
+def _without_cascodes(channels: Channels, devices: Sequence[Device]) -> list[Device]:
+    """Return the devices on one root without those above switches that only ports drive: these may be sources.
+
+    One no wider than a diode of its length on the gate is no cascode: the net below it would be at the rail.
+    """
+    switched = [d for d in devices if "switch" in channels.foot(d).kinds]
+    switched = [d for d in switched if "junction" not in channels.foot(d).kinds]  # no source stands on one
+    feet = {name for d in switched for name in channels.foot(d).devices if name in channels.mos}
+    if not feet or any(channels.is_switch(channels.mos[name]) for name in feet):
+        return list(devices)
+    diodes = [d for d in devices if d.terminals["d"] == d.terminals["g"] and not channels.foot(d).kinds]
+    widest: dict[Any, float] = defaultdict(float)
+    for diode in diodes:
+        length = gate_length(diode)
+        widest[length] = max(widest[length], electrical_width(diode) or 0)
+    return [
+        d for d in devices if d not in switched or 0 < (electrical_width(d) or 0) <= widest[gate_length(d)] * (1 + 1e-9)
+    ]
