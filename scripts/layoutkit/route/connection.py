@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
+import klayout.db as kdb
 
 from layoutkit.route.tree import joined
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from layoutkit.route.metal import NetMetal
     from layoutkit.route.routes import NetRequest, Rect
     from layoutkit.route.routing_stack import Stack
 
 
-def joins_all(
-    stack: Stack,
-    net: NetRequest,
-    metal: NetMetal,
-    own: tuple[Sequence[tuple[int, Rect]], Sequence[tuple[int, Rect]]] = ((), ()),
-) -> bool:
+def joins_all(stack: Stack, net: NetRequest, metal: NetMetal) -> bool:
     """Return whether the wires, vias and patches of a net and its terminals are one piece.
 
     Terminals that are joined already count as such; each is the metal of its box.
@@ -30,51 +25,112 @@ def joins_all(
         stack: The rules.
         net: The net.
         metal: What it draws.
+    """
+    ends, joints = _graph(stack, net, metal.rects(stack), metal.cuts(stack))
+    root = _roots([(one, other) for one, other, _ in joints])
+    return len({root(end) for end in ends}) == 1
+
+
+def lone_cuts(
+    stack: Stack, net: NetRequest, metal: NetMetal, own: tuple[Sequence[tuple[int, Rect]], Sequence[tuple[int, Rect]]]
+) -> set[tuple[int, Rect]]:
+    """Return the cuts, as (cut index, rectangle), without which some terminals of a net would not be joined.
+
+    These are the bridges of the graph of the net's metal, whose edges are its cuts, with terminals at both sides
+    (Tarjan, 1974). So the time grows with the size of the net, and not with its square.
+
+    Args:
+        stack: The rules.
+        net: The net.
+        metal: What it draws.
         own: Further metal and cuts of the net, which were there before, as (level or cut index, rectangle). [dbu]
     """
-    pieces = [*metal.rects(stack), *own[0]]
+    cuts = sorted({*metal.cuts(stack), *own[1]})
+    ends, joints = _graph(stack, net, [*metal.rects(stack), *own[0]], cuts)
+    edges: dict[int, list[tuple[int, int]]] = {}
+    for number, (one, other, _) in enumerate(joints):
+        edges.setdefault(one, []).append((other, number))
+        edges.setdefault(other, []).append((one, number))
+    first = next(iter(ends))
+    found: set[tuple[int, Rect]] = set()
+    seen, low, held = {first: 0}, {first: 0}, {first: int(first in ends)}
+    stack_of = [(first, -1, iter(edges.get(first, ())))]
+    while stack_of:
+        node, by, ways = stack_of[-1]
+        way = next(ways, None)
+        if way is None:
+            stack_of.pop()
+            if stack_of:
+                before = stack_of[-1][0]
+                held[before] += held[node]
+                low[before] = min(low[before], low[node])
+                if low[node] > seen[before] and 0 < held[node] < len(ends):
+                    found.add(joints[by][2])
+        elif way[0] not in seen:
+            seen[way[0]] = low[way[0]] = len(seen)
+            held[way[0]] = int(way[0] in ends)
+            stack_of.append((way[0], way[1], iter(edges[way[0]])))
+        elif way[1] != by:
+            low[node] = min(low[node], seen[way[0]])
+    return found
+
+
+def _graph(
+    stack: Stack, net: NetRequest, metal: Sequence[tuple[int, Rect]], cuts: Sequence[tuple[int, Rect]]
+) -> tuple[set[int], list[tuple[int, int, tuple[int, Rect]]]]:
+    """Return the pieces of one level that hold terminals of a net, and for each cut the two pieces that it joins.
+
+    Terminals that are joined already are one piece.
+    """
     terminals = [(stack.index(each.layer), each.box) for each in net.terminals]
-    pieces = [*pieces, *((level, (box.left, box.bottom, box.right, box.top)) for level, box in terminals)]
-    parent = list(range(len(pieces)))
-
-    def root(index: int) -> int:
-        while parent[index] != index:
-            parent[index] = parent[parent[index]]
-            index = parent[index]
-        return index
-
-    def join(one: int, other: int) -> None:
-        parent[root(one)] = root(other)
-
+    boxes = [(level, (box.left, box.bottom, box.right, box.top)) for level, box in terminals]
+    pieces = [*metal, *boxes]
     by_level: dict[int, list[int]] = {}
     for index, (level, _) in enumerate(pieces):
         by_level.setdefault(level, []).append(index)
-    for its in by_level.values():
-        for one, other in _touching([pieces[i][1] for i in its], [pieces[i][1] for i in its]):
-            join(its[one], its[other])
-    cuts = [*metal.cuts(stack), *own[1]]
+    touching = [
+        (its[one], its[other])
+        for its in by_level.values()
+        for rects in [[pieces[index][1] for index in its]]
+        for one, other in _touching(rects, rects)
+    ]
+    ends = range(len(pieces) - len(terminals), len(pieces))
+    groups = joined(net.terminals, [level for level, _ in terminals])
+    root = _roots([*touching, *((ends[index], ends[group[0]]) for group in groups for index in group)])
+    joints: list[tuple[int, int, tuple[int, Rect]]] = []
     for cut in sorted({cut for cut, _ in cuts}):
         rects = [rect for at, rect in cuts if at == cut]
         above, below = by_level.get(cut + 1, []), by_level.get(cut, [])
         over, under = (dict(_touching(rects, [pieces[i][1] for i in its])) for its in (above, below))
-        for number in over.keys() & under.keys():
-            join(above[over[number]], below[under[number]])
-    ends = range(len(pieces) - len(net.terminals), len(pieces))
-    for group in joined(net.terminals, [level for level, _ in terminals]):
-        for index in group:
-            join(ends[index], ends[group[0]])
-    return len({root(index) for index in ends}) == 1
+        joints += [
+            (root(above[over[number]]), root(below[under[number]]), (cut, rects[number]))
+            for number in sorted(over.keys() & under.keys())
+        ]
+    return {root(end) for end in ends}, joints
 
 
-def _touching(first: Sequence[Rect], second: Sequence[Rect]) -> list[tuple[int, int]]:
-    """Return the indices of each two rectangles that overlap or share a piece of an edge."""
-    if not first or not second:
-        return []
-    one, other = (np.array(rects, dtype=np.int64) for rects in (first, second))
-    shared = [
-        np.minimum(one[:, None, side + 2], other[None, :, side + 2])
-        - np.maximum(one[:, None, side], other[None, :, side])
-        for side in (0, 1)
-    ]
-    found = (np.minimum(*shared) >= 0) & (np.maximum(*shared) > 0)
-    return [(int(i), int(j)) for i, j in np.argwhere(found)]
+def _roots(pairs: Iterable[tuple[int, int]]) -> Callable[[int], int]:
+    """Return the function from a number to that of its piece, of which each pair joins two."""
+    parent: dict[int, int] = {}
+
+    def root(index: int) -> int:
+        while (above := parent.get(index, index)) != index:
+            parent[index] = parent.get(above, above)
+            index = parent[index]
+        return index
+
+    for one, other in pairs:
+        parent[root(one)] = root(other)
+    return root
+
+
+def _touching(first: Sequence[Rect], second: Sequence[Rect]) -> Iterator[tuple[int, int]]:
+    """Yield the indices of each two rectangles that overlap or share a piece of an edge."""
+    there = kdb.Shapes()
+    for index, rect in enumerate(second):
+        there.insert(kdb.Box(*rect), index)
+    for index, (left, bottom, right, top) in enumerate(first):
+        for shape in there.each_touching(kdb.Box(left, bottom, right, top)):
+            box = shape.box
+            if min(right, box.right) > max(left, box.left) or min(top, box.top) > max(bottom, box.bottom):
+                yield index, shape.prop_id

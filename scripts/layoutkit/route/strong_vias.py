@@ -7,14 +7,12 @@ not weak: both ways would have to break.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.route.board import HARD
-from layoutkit.route.connection import joins_all
-from layoutkit.route.metal import pads
-from layoutkit.route.occupancy import overlaps
-from layoutkit.route.routes import Patch
+from layoutkit.route.connection import lone_cuts
+from layoutkit.route.metal import cut_index
 from layoutkit.route.second_cuts import SecondCuts, WiredNet
 
 if TYPE_CHECKING:
@@ -23,59 +21,70 @@ if TYPE_CHECKING:
     from layoutkit.route.board import Board
     from layoutkit.route.metal import NetMetal
     from layoutkit.route.negotiation import Negotiation, State
-    from layoutkit.route.routes import NetRequest, Rect, Via
+    from layoutkit.route.routes import NetRequest, Patch, Rect, Via
 
 MOST_GIVING_WAY = 3
 """Nets that are routed again at most so that one via gets a second cut."""
 MOST_PLACES = 4
 """Sets of nets that may give way to one via, of which the smaller ones are tried first."""
-NEAR = 20
-"""Track pitches around a via within which other metal of its net is looked at."""
 MOST_WAYS = 4
 """Further ways of a net that are tried, each without the weak vias of those before."""
 
 
 def weak_vias(board: Board, net: NetRequest, metal: NetMetal) -> list[Via]:
     """Return the vias of a single cut without which the metal of a net would not join all its terminals."""
-    stack, found = board.stack, []
-    for number, via in enumerate(metal.vias):
-        if via.columns * via.rows > 1:
-            continue
-        rest = [*metal.vias[:number], *metal.vias[number + 1 :]]
-        kept = [Patch(stack.conductors[level].name, rect) for level, rect in pads(stack, via)]
-        without = replace(metal, vias=rest, patches=[*metal.patches, *kept])
-        if not joins_all(stack, net, without) and not joins_all(stack, net, without, _own_near(board, net, via)):
-            found.append(via)
-    return found
+    single = [via for via in metal.vias if via.columns * via.rows == 1]
+    if not single:
+        return []
+    lone = lone_cuts(board.stack, net, metal, (board.own[net.name], _own_cuts(board, net, metal)))
+    places = [(cut_index(board.stack, via.cut), via.x, via.y) for via in single]
+    return [
+        via
+        for via, (cut, x, y) in zip(single, places, strict=True)
+        if (cut, board.stack.cut_rects(cut, x, y, 1, 1)[0]) in lone
+    ]
 
 
-def _own_near(board: Board, net: NetRequest, via: Via) -> tuple[list[tuple[int, Rect]], list[tuple[int, Rect]]]:
-    """Return metal and cuts of a net that were there before, around a via: they may join what the via joins."""
-    reach = NEAR * board.pitch
-    window = via.x - reach, via.y - reach, via.x + reach, via.y + reach
-    cuts = [
+def _own_cuts(board: Board, net: NetRequest, metal: NetMetal) -> list[tuple[int, Rect]]:
+    """Return the cuts of a net that were there before: they may join what its vias join."""
+    levels: dict[int, list[Rect]] = {}
+    for level, rect in board.own[net.name]:
+        levels.setdefault(level, []).append(rect)
+    drawn = set(metal.cuts(board.stack))
+    return [
         (index, shape.rect)
         for index, cut in enumerate(board.stack.cuts)
-        for shape in board.occupancy.near(cut.name, window, 0)
-        if shape.net == net.name and shape.rect != board.stack.cut_rects(index, via.x, via.y, 1, 1)[0]
+        for its in [[*levels.get(index, ()), *levels.get(index + 1, ())]]
+        if its
+        for shape in board.occupancy.near(cut.name, _box(its), 0)
+        if shape.net == net.name and (index, shape.rect) not in drawn
     ]
-    return [(level, rect) for level, rect in board.own[net.name] if overlaps(rect, window)], cuts
+
+
+def _box(rects: Sequence[Rect]) -> Rect:
+    """Return the bounding box of some rectangles. [dbu]"""
+    lefts, bottoms, rights, tops = zip(*rects, strict=True)
+    return min(lefts), min(bottoms), max(rights), max(tops)
 
 
 def strengthen(job: Negotiation, net: NetRequest) -> None:
     """Give each weak via of a routed net a second cut where this costs no other net its way or its mirror image."""
     left: set[Via] = set()
-    while True:
-        via = next((via for via in _weak(job, net) if via not in left), None)
-        if via is None:
-            break
-        if not any(_tried(job, net, names) for names in _in_the_way(job, net, via)):
+    weak = _weak(job, net)
+    while (via := next((via for via in weak if via not in left), None)) is not None:
+        fewer = None
+        for names in _in_the_way(job, net, via):
+            fewer = _tried(job, net, names, weak)
+            if fewer is not None:
+                weak = fewer
+                break
+        if fewer is None:
             left.add(via)
     closed = job.board.closed_vias.setdefault(net.name, set())
     for _ in range(MOST_WAYS):
-        weak = _weak(job, net)
         closed.update((via.cut, x, via.y) for via in weak for x in (via.x, 2 * job.mirror.axis - via.x))
-        if not weak or _tried(job, net, (net.name,)):
+        fewer = _tried(job, net, (net.name,), weak) if weak else None
+        if fewer is not None or not weak:
             break
 
 
@@ -98,29 +107,37 @@ def _in_the_way(job: Negotiation, net: NetRequest, via: Via) -> list[tuple[str, 
     return sorted(found, key=lambda each: (len(each), each))[:MOST_PLACES]
 
 
-def _tried(job: Negotiation, net: NetRequest, names: Sequence[str]) -> bool:
-    """Take nets out, give the vias of ``net`` a second cut, route the others again; return whether that is better.
+def _tried(job: Negotiation, net: NetRequest, names: Sequence[str], weak: Sequence[Via]) -> list[Via] | None:
+    """Take nets out, give the vias of ``net`` a second cut, route the others again; return what is still weak then.
 
-    Where it is not, all is as it was.
+    Where no fewer vias are weak than ``weak``, or another net lost something, all is as it was: None.
     """
     units = [unit for unit in job.mirror.units(job.order) if any(each.name in names for each in unit.nets)]
     own = [unit for unit in job.mirror.units(job.order) if net in unit.nets]
     touched = {each.name: each for unit in (*units, *own) for each in unit.nets}
-    before, weak, exact = _Before.of(job, touched), len(_weak(job, net)), job.exact()
+    before, exact = _Before.of(job, touched), job.exact()
     for unit in units:
         for each in unit.nets:
             job.leave(each)
     if net.name not in names:
         job.add_second_cuts(own)
-    if net.name in names or len(_weak(job, net)) < weak:
+    if net.name in names or _are_stronger(job, net, weak):
         for unit in units:
             job.route_again(unit, HARD)
         job.add_second_cuts(units)
         routed = all(job.state[name].entered and not job.is_bad(each) for name, each in touched.items())
-        if routed and len(_weak(job, net)) < weak and exact <= job.exact():
-            return True
+        if routed and exact <= job.exact():
+            fewer = _weak(job, net)
+            if len(fewer) < len(weak):
+                return fewer
     before.restore(job, touched)
-    return False
+    return None
+
+
+def _are_stronger(job: Negotiation, net: NetRequest, weak: Iterable[Via]) -> bool:
+    """Return whether one of the weak vias of a net has more cuts by now."""
+    metal = job.state[net.name].metal
+    return metal is not None and not set(weak).issubset(metal.vias)
 
 
 @dataclass(frozen=True)

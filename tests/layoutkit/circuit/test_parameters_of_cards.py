@@ -122,6 +122,29 @@ def test_ammeters_one_behind_the_other_are_one_wire_through_cells():
     assert set(circuit.nets) == {"in", "out", "vdd", "vss"}
 
 
+@pytest.mark.parametrize("ohm", ["0", "1m", "{1e-3 + 1e12*code}"])
+def test_an_ideal_resistor_without_resistance_is_a_wire(ohm):
+    circuit = read(
+        f".param code=0\n.subckt t in out vdd vss\n{INVERTER.format(out='x', top='vdd')}R1 x out {ohm}\n.ends"
+    )
+    assert circuit.device("M1").terminals["d"] == "out"
+    assert [device.id for device in circuit.devices] == ["M1", "M2"]
+    assert any("ideal resistors of 0.01 ohm" in text and "R1 (x is out)" in text for text in circuit.warnings)
+
+
+def test_an_ideal_resistor_of_a_teraohm_is_an_open_and_smaller_ones_are_drawn():
+    cards = "R1 out vss 1T\nR2 out vss {1e-3 + 1e12*code}\nR3 out vss 20m\nR4 out vss 0.9e12"
+    circuit = read(f".param code=1\n.subckt t in out vdd vss\n{INVERTER.format(out='out', top='vdd')}{cards}\n.ends")
+    assert [device.id for device in circuit.devices] == ["M1", "M2", "R3", "R4"]
+    assert set(circuit.nets) == {"in", "out", "vdd", "vss"}
+    assert any("left out" in text and "R1" in text and "R2" in text for text in circuit.warnings)
+
+
+def test_a_resistor_without_resistance_joins_no_supply_and_ground():
+    with pytest.raises(LayoutkitError, match="Resistors that are wires would join supply and ground"):
+        read(f".subckt t in out vdd vss\n{INVERTER.format(out='out', top='vdd')}R1 vdd vss 0\n.ends")
+
+
 @pytest.mark.parametrize("source", ["V1 x out 1", "V1 x out 0 ac 1", "V1 x out pulse(0 1 0)", "E1 x out a b 0"])
 def test_another_source_is_no_wire(source):
     circuit = read(f".subckt t in out vdd vss\n{INVERTER.format(out='x', top='vdd')}{source}\n.ends")

@@ -17,13 +17,17 @@ from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.size_limits import circuit_fault, stated_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from layoutkit.circuit.readers.findings import Findings
     from layoutkit.circuit.readers.spice_lines import Statement
 
 SEPARATOR = "."
 LEAST_IDEAL = 1e3
+WIRE_OHM = 1e-2
+"""Largest ideal resistor that is a wire [ohm]: a square of the thickest metal has more."""
+OPEN_OHM = 1e12
+"""Least ideal resistor that is an open [ohm]: the junctions of a transistor leak more."""
 MAX_DEVICES = 50_000
 MAX_INSTANCES = 50_000
 MAX_DEPTH = 40
@@ -93,6 +97,9 @@ class Flattener:
         self.used_globals: dict[str, str] = {}
         self.source_nets: dict[str, None] = {}
         self.wires: dict[str, tuple[str, str]] = {}
+        """Sources of 0 V and their nets."""
+        self.shorts: dict[str, tuple[str, str]] = {}
+        """Ideal resistors that are wires, and their nets."""
 
     @property
     def findings(self) -> Findings:
@@ -225,6 +232,8 @@ class Flattener:
             raise _fatal(f"the netlist has more than {MAX_DEVICES} devices")
         device_id = instance.path + card.name
         params = self._sizes.params(card, device_id, instance.scope)
+        if self._is_no_resistor(card, device_id, params, instance):
+            return
         unknown = tuple(self._sizes.unknown)
         junctions = self._sizes.junctions(card, device_id, instance.scope, params)
         params["m"] = int(params["m"]) * instance.multiplier
@@ -237,6 +246,19 @@ class Flattener:
         self._units += device.m * device.nf
         names = zip(KINDS[card.kind].all_terminals, map(instance.key, card.nodes), strict=False)
         instance.devices[device_id] = dict(names)
+
+    def _is_no_resistor(self, card: Card, device_id: str, params: Mapping[str, float], instance: _Instance) -> bool:
+        """Return whether an ideal resistor is so small that it is a wire, or so large that it is an open; note it."""
+        if card.model != "resistor" or "r" not in params or {"w", "l"} & params.keys():
+            return False
+        ohm = abs(params["r"])
+        if ohm <= WIRE_OHM:
+            first, second = (self._net(node, instance) for node in card.nodes[:2])
+            self.shorts[device_id] = first, second
+        elif ohm >= OPEN_OHM:
+            text = f"ideal resistors of {OPEN_OHM:g} ohm and more carry no current and are left out, as an open is"
+            self._findings.warn(text, device_id)
+        return ohm <= WIRE_OHM or ohm >= OPEN_OHM
 
     def _net(self, name: str, instance: _Instance) -> str:
         key = instance.key(name)

@@ -14,7 +14,7 @@ from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.readers.spice_cards import SOURCE, read_card
 from layoutkit.circuit.readers.spice_deck import GROUND_NAMES, Deck, DeckBuilder, Subcircuit
 from layoutkit.circuit.readers.spice_files import StatementReader
-from layoutkit.circuit.readers.spice_flatten import Flattener
+from layoutkit.circuit.readers.spice_flatten import WIRE_OHM, Flattener
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.circuit.taps import joined_names, with_names
 from layoutkit.errors import LayoutkitError, NetlistError, listed
@@ -133,12 +133,12 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
 
 
 def _joined(flattener: Flattener, ports: tuple[str, ...]) -> dict[str, str]:
-    """Join the nets of sources of 0 V, which measure a current, and return the new name of each of them.
+    """Join the nets of sources of 0 V and of resistors that are wires, and return the new name of each of them.
 
     A source that feeds gates alone, from a supply or from nowhere, is a signal of 0 V and joins nothing. What another
     source of 0 V joins to a driven net, as that of a cell inside, is driven, and so is a port with nothing else on it.
     """
-    if not flattener.wires:
+    if not flattener.wires and not flattener.shorts:
         return {}
     circuit = Circuit("", tuple(flattener.devices), ports, black_boxes=tuple(flattener.black_boxes))
     found = find_supplies(circuit)
@@ -158,15 +158,16 @@ def _joined(flattener: Flattener, ports: tuple[str, ...]) -> dict[str, str]:
         driven.update(*reached.values())
     for name, nets in left.items():
         flattener.leave_out(name, nets)
-    names = joined_names(circuit, list(wires.values()), "Sources of 0 V")
+    what = " and ".join(["Sources of 0 V"] * bool(wires) + ["Resistors that are wires"] * bool(flattener.shorts))
+    names = joined_names(circuit, [*wires.values(), *flattener.shorts.values()], what)
     circuit = with_names(circuit, names)
     flattener.devices[:], flattener.black_boxes[:] = circuit.devices, circuit.black_boxes
     flattener.source_nets = dict.fromkeys(names.get(net, net) for net in flattener.source_nets)
-    for name, nets in wires.items():
-        others = " and ".join(net for net in nets if net != names[net])
-        flattener.findings.warn(
-            "sources of 0 V join their nets, as a wire does", f"{name} ({others} is {names[nets[0]]})"
-        )
+    resistors = f"ideal resistors of {WIRE_OHM:g} ohm and less join their nets, as a wire does"
+    for text, joining in (("sources of 0 V join their nets, as a wire does", wires), (resistors, flattener.shorts)):
+        for name, nets in joining.items():
+            others = " and ".join(net for net in nets if net != names[net])
+            flattener.findings.warn(text, f"{name} ({others} is {names[nets[0]]})")
     return names
 
 
