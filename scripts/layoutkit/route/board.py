@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from layoutkit.route.metal import NetMetal
     from layoutkit.route.occupancy import FixedMetal
-    from layoutkit.route.routes import Gauge, NetRequest, Rect, RouteOptions
+    from layoutkit.route.routes import Gauge, NetRequest, Rect, RouteOptions, Via
     from layoutkit.route.routing_stack import Stack
 
     IntArray = npt.NDArray[np.int64]
@@ -339,11 +339,19 @@ class Board(Sheet):
         """Enter (``amount`` 1) or take out (-1) the route of a net."""
         super().change(net, metal, amount)
         self.routed[net.name] = metal.rects(self.stack) if amount > 0 else []
-        for level, rect, wide in metal.shapes(self.stack):
+
+    def exchange(self, net: NetRequest, old: NetMetal, new: NetMetal) -> None:
+        """Enter a route of a net instead of another one; only what differs costs time."""
+        super().exchange(net, old, new)
+        self.routed[net.name] = new.rects(self.stack)
+
+    def _act(self, net: NetRequest, shapes: Sequence[tuple[int, Rect, bool]], vias: Sequence[Via], amount: int) -> None:
+        super()._act(net, shapes, vias, amount)
+        for level, rect, wide in shapes:
             shape = Shape(rect, net.name, wide)
             for counts in self._routed.values():
                 counts.add_metal(level, shape, amount)
-        for via in metal.vias:
+        for via in vias:
             for counts in self._routed.values():
                 counts.add_array(cut_index(self.stack, via.cut), via, amount)
 

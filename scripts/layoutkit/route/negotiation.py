@@ -18,7 +18,7 @@ from layoutkit.route.metal import Finisher, NetMetal, Share, metal_of_paths, met
 from layoutkit.route.mirrored_paths import grow_own_image, grow_pair
 from layoutkit.route.mirroring import Mirror, Unit
 from layoutkit.route.routes import Blocker, NetRequest, RoutedNet, RoutingResult
-from layoutkit.route.second_cuts import SecondCuts, WiredNet
+from layoutkit.route.second_cuts import SecondCuts, WiredNet, is_inside
 from layoutkit.route.shared_current import grow_shared
 from layoutkit.route.shielding import Shielding
 from layoutkit.route.strong_vias import strengthen, weak_vias
@@ -369,8 +369,8 @@ class Negotiation:
             if entered and by is not None and metal is not None and its is not None:
                 self.state[net.name].shielded = Shielding(self.board).shield(metal, by, its)
 
-    def add_second_cuts(self, units: Sequence[Unit]) -> None:
-        """Give vias a second cut where there is room.
+    def add_second_cuts(self, units: Sequence[Unit], windows: Sequence[Rect] | None = None) -> None:
+        """Give vias a second cut where there is room: all of them, or those in some windows. [dbu]
 
         A via and its mirror image get one together, or neither does, as long as the rest of the metal is mirrored.
         """
@@ -383,11 +383,12 @@ class Negotiation:
                 if metal is not None and self.state[net.name].entered
             ]
             axis = self.mirror.axis if unit.is_mirrored else None
-            left = widening.add(drawn, axis)
+            left = widening.add(drawn, axis, windows)
             if axis is not None and any(left.values()) and not self.mirror.are_images(drawn[0].metal, drawn[-1].metal):
-                left = widening.add(drawn)
+                left = widening.add(drawn, None, windows)
             for name, singles in left.items():
-                self.state[name].single_cuts = singles
+                others = (each for each in self.state[name].single_cuts if not is_inside(each.x, each.y, windows))
+                self.state[name].single_cuts = (*others, *singles)
 
     def _why(self, net: NetRequest) -> str:
         conflicts = self.state[net.name].conflicts

@@ -10,6 +10,7 @@ from layoutkit.route.board import Board, Hugging
 from layoutkit.route.fixed_metal import fixed_metal
 from layoutkit.route.mirroring import misfits
 from layoutkit.route.negotiation import NOT_TRIED, Negotiation
+from layoutkit.route.occupancy import Occupancy, Shape
 from layoutkit.route.routes import Mirrored, NetRequest, RouteOptions, RoutingResult
 from layoutkit.route.routing_stack import make_stack
 
@@ -102,18 +103,13 @@ def _best_of_two(
 
 def _near_terminals(stack: Stack, nets: Sequence[NetRequest], fixed: Sequence[FixedMetal]) -> list[FixedMetal]:
     """Return the fixed metal that a wire or via on a terminal of ``nets`` may have to pass closely."""
-    boxes = [
-        terminal.box.enlarged(reach, reach)
-        for net in nets
-        for reach in [stack.pitch() + (net.width or 0) // 2]
-        for terminal in net.terminals
-    ]
-    return [
-        piece
-        for piece in fixed
-        for left, bottom, right, top in [piece.rect]
-        if any(b.left <= right and b.right >= left and b.bottom <= top and b.top >= bottom for b in boxes)
-    ]
+    rooms = Occupancy()
+    for net in nets:
+        reach = stack.pitch() + (net.width or 0) // 2
+        for terminal in net.terminals:
+            box = terminal.box.enlarged(reach, reach)
+            rooms.add("", Shape((box.left, box.bottom, box.right, box.top), net.name, wide=False))
+    return [piece for piece in fixed if next(rooms.near("", piece.rect, 1), None) is not None]  # touching counts
 
 
 def _check_request(nets: Sequence[NetRequest], area: kdb.Box, options: RouteOptions) -> None:

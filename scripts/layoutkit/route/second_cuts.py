@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
-from layoutkit.route.metal import Finisher, NetMetal, cut_index, pads
-from layoutkit.route.occupancy import Shape
+from layoutkit.route.metal import Finisher, NetMetal, cut_index, pads, wire_rects
+from layoutkit.route.occupancy import Occupancy, Shape, touches
 from layoutkit.route.routes import Patch, SingleCut
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from layoutkit.route.sheet import Sheet
 
 OWN_METAL = "other metal of the net"
+FAR = 40
+"""Track pitches around a window from which on metal of a net spoils nothing in it."""
 
 
 class WiredNet(NamedTuple):
@@ -57,20 +59,26 @@ class SecondCuts:
     def __init__(self, board: Sheet) -> None:
         self.board, self.stack = board, board.stack
         self._entered: list[tuple[str, Shape]] = []
+        self._own: dict[str, Occupancy] = {}
+        """Metal of the nets, fixed metal included, found by place."""
 
-    def add(self, nets: Sequence[WiredNet], axis_x: int | None = None) -> dict[str, tuple[SingleCut, ...]]:
+    def add(
+        self, nets: Sequence[WiredNet], axis_x: int | None = None, windows: Sequence[Rect] | None = None
+    ) -> dict[str, tuple[SingleCut, ...]]:
         """Give single cuts of ``nets`` a second one and return, per net, those that remain and why.
 
         Args:
             nets: One net, or two whose wires are mirror images.
             axis_x: Where it is given, a via and its mirror image get a second cut together, or neither does. [dbu]
+            windows: Where the vias are that may get one; None for all. [dbu]
         """
+        self._own = {net.name: self._found_by_place(net, windows) for net in nets}
         left: dict[str, list[SingleCut]] = {net.name: [] for net in nets}
         before = [replace(net.metal, vias=list(net.metal.vias), patches=list(net.metal.patches)) for net in nets]
         places = {(via.cut, via.x, via.y): (net, number) for net in nets for number, via in enumerate(net.metal.vias)}
         done: set[tuple[str, int, int]] = set()
         for (cut, x, y), place in list(places.items()):
-            if (cut, x, y) in done:
+            if (cut, x, y) in done or not is_inside(x, y, windows):
                 continue
             ends = [place]
             image = None if axis_x is None or x == axis_x else 2 * axis_x - x
@@ -88,8 +96,7 @@ class SecondCuts:
                 self.board.occupancy.remove(layer, shape)
             self._entered = []
             for (request, metal), old in zip(nets, before, strict=True):
-                self.board.change(request, old, -1)
-                self.board.change(request, metal, 1)
+                self.board.exchange(request, old, metal)
         return {name: tuple(singles) for name, singles in left.items()}
 
     def in_the_way(self, net: WiredNet, number: int, axis_x: int | None = None) -> Iterator[set[str]]:
@@ -142,14 +149,16 @@ class SecondCuts:
                 break
             entered += self._enter(net.name, change)
             before.append((net, number, net.metal.vias[number], net.metal.patches))
-            _exchange(net.metal, number, change.via)  # the image is checked beside it: both may lie near the axis
+            self._exchange(net, number, change.via)  # the image is checked beside it: both may lie near the axis
+            self._own_fills(net, change, 1)
             fills = [Patch(self.stack.conductors[level].name, rect) for level, rect in change.fills]
             net.metal.patches = [*net.metal.patches, *fills]
         if not reason:
             self._entered += entered
             return ""
-        for net, number, via, patches in reversed(before):
-            _exchange(net.metal, number, via)
+        for (net, number, via, patches), change in reversed(list(zip(before, changes, strict=False))):
+            self._exchange(net, number, via)
+            self._own_fills(net, change, -1)
             net.metal.patches = patches
         for layer, shape in entered:
             self.board.occupancy.remove(layer, shape)
@@ -272,9 +281,35 @@ class SecondCuts:
         """Return the metal of a net on a level that a pad may spoil."""
         conductor = self.stack.conductors[level]
         reach = max(self.stack.reach(level), 2 * max(conductor.wide_space or 0, conductor.wide_width or 0))
-        left, bottom, right, top = rect[0] - reach, rect[1] - reach, rect[2] + reach, rect[3] + reach
-        own = (other for at, other in (*net.metal.rects(self.stack), *self.board.own[net.name]) if at == level)
-        return [r for r in own if r[0] <= right and r[2] >= left and r[1] <= top and r[3] >= bottom]
+        near = self._own[net.name].near(conductor.name, rect, reach + 1)  # touching counts
+        return [shape.rect for shape in near]
+
+    def _found_by_place(self, net: WiredNet, windows: Sequence[Rect] | None) -> Occupancy:
+        """Return the metal of a net, fixed metal included, and of other metal only what is near some windows."""
+        found, metal, stack = Occupancy(), net.metal, self.stack
+        drawn = [(stack.index(wire.layer), rect) for wire in metal.wires for rect in wire_rects(wire)]
+        drawn += [pad for via in metal.vias for pad in pads(stack, via)]
+        drawn += [(stack.index(patch.layer), patch.rect) for patch in metal.patches]
+        reach = FAR * self.board.pitch
+        wider = None if windows is None else [(w[0] - reach, w[1] - reach, w[2] + reach, w[3] + reach) for w in windows]
+        for level, rect in (*drawn, *self.board.own[net.name]):
+            if wider is None or any(touches(rect, window) for window in wider):
+                found.add(stack.conductors[level].name, Shape(rect, net.name, wide=False))
+        return found
+
+    def _own_fills(self, net: WiredNet, change: _Change, amount: int) -> None:
+        own = self._own[net.name]
+        for level, rect in change.fills:
+            (own.add if amount > 0 else own.remove)(
+                self.stack.conductors[level].name, Shape(rect, net.name, wide=False)
+            )
+
+    def _exchange(self, net: WiredNet, number: int, via: Via) -> None:
+        own = self._own[net.name]
+        for act, each in ((own.remove, net.metal.vias[number]), (own.add, via)):
+            for level, rect in pads(self.stack, each):
+                act(self.stack.conductors[level].name, Shape(rect, net.name, wide=False))
+        _exchange(net.metal, number, via)
 
     def _enter(self, name: str, change: _Change) -> list[tuple[str, Shape]]:
         """Enter the metal and cuts of a via and what fills gaps beside it, and return what was entered."""
@@ -288,6 +323,11 @@ class SecondCuts:
         for layer, shape in entered:
             self.board.occupancy.add(layer, shape)
         return entered
+
+
+def is_inside(x: int, y: int, windows: Sequence[Rect] | None) -> bool:
+    """Return whether a point lies in one of some windows; None stands for everywhere. [dbu]"""
+    return windows is None or any(w[0] <= x <= w[2] and w[1] <= y <= w[3] for w in windows)
 
 
 def _region(rects: Iterable[Rect]) -> kdb.Region:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from layoutkit.route.metal import cut_index
 from layoutkit.route.occupancy import Occupancy, Shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from layoutkit.route.metal import NetMetal
     from layoutkit.route.occupancy import FixedMetal
-    from layoutkit.route.routes import NetRequest, Rect
+    from layoutkit.route.routes import NetRequest, Rect, Via
     from layoutkit.route.routing_stack import Stack
 
 
@@ -42,8 +44,24 @@ class Sheet:
 
     def change(self, net: NetRequest, metal: NetMetal, amount: int) -> None:
         """Enter (``amount`` 1) or take out (-1) the route of a net."""
+        self._act(net, metal.shapes(self.stack), metal.vias, amount)
+
+    def exchange(self, net: NetRequest, old: NetMetal, new: NetMetal) -> None:
+        """Enter a route of a net instead of another one; only what differs costs time."""
+        if (old.wires, old.vias, old.patches) == (new.wires, new.vias, new.patches):
+            return
+        shapes = [Counter(metal.shapes(self.stack)) for metal in (old, new)]
+        vias = [Counter(metal.vias) for metal in (old, new)]
+        for amount, one, other in ((-1, 0, 1), (1, 1, 0)):
+            differ = list((shapes[one] - shapes[other]).elements())
+            self._act(net, differ, list((vias[one] - vias[other]).elements()), amount)
+
+    def _act(self, net: NetRequest, shapes: Sequence[tuple[int, Rect, bool]], vias: Sequence[Via], amount: int) -> None:
+        """Enter or take out metal, as (level, rectangle, whether it is wide), and the cuts of vias."""
         act = self.occupancy.add if amount > 0 else self.occupancy.remove
-        for level, rect, wide in metal.shapes(self.stack):
+        for level, rect, wide in shapes:
             act(self.stack.conductors[level].name, Shape(rect, net.name, wide))
-        for cut, rect in metal.cuts(self.stack):
-            act(self.stack.cuts[cut].name, Shape(rect, net.name, wide=False))
+        for via in vias:
+            cut = cut_index(self.stack, via.cut)
+            for rect in self.stack.cut_rects(cut, via.x, via.y, via.columns, via.rows):
+                act(via.cut, Shape(rect, net.name, wide=False))

@@ -7,19 +7,18 @@ not weak: both ways would have to break.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.route.board import HARD
 from layoutkit.route.connection import lone_cuts
-from layoutkit.route.metal import cut_index
+from layoutkit.route.metal import NetMetal, cut_index
 from layoutkit.route.second_cuts import SecondCuts, WiredNet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.route.board import Board
-    from layoutkit.route.metal import NetMetal
     from layoutkit.route.negotiation import Negotiation, State
     from layoutkit.route.routes import NetRequest, Patch, Rect, Via
 
@@ -27,6 +26,8 @@ MOST_GIVING_WAY = 3
 """Nets that are routed again at most so that one via gets a second cut."""
 MOST_PLACES = 4
 """Sets of nets that may give way to one via, of which the smaller ones are tried first."""
+NEAR = 20
+"""Track pitches around a via within which its net gets second cuts when others have given way to it."""
 MOST_WAYS = 4
 """Further ways of a net that are tried, each without the weak vias of those before."""
 
@@ -71,21 +72,28 @@ def strengthen(job: Negotiation, net: NetRequest) -> None:
     """Give each weak via of a routed net a second cut where this costs no other net its way or its mirror image."""
     left: set[Via] = set()
     weak = _weak(job, net)
+    exact = job.exact() if weak else set()
     while (via := next((via for via in weak if via not in left), None)) is not None:
-        fewer = None
+        left.add(via)
         for names in _in_the_way(job, net, via):
-            fewer = _tried(job, net, names, weak)
+            fewer = _tried(job, net, names, _Aim(weak, exact, via))
             if fewer is not None:
-                weak = fewer
+                weak, exact = fewer, job.exact()
+                left.discard(via)
                 break
-        if fewer is None:
-            left.add(via)
     closed = job.board.closed_vias.setdefault(net.name, set())
     for _ in range(MOST_WAYS):
         closed.update((via.cut, x, via.y) for via in weak for x in (via.x, 2 * job.mirror.axis - via.x))
-        fewer = _tried(job, net, (net.name,), weak) if weak else None
-        if fewer is not None or not weak:
+        if not weak or _tried(job, net, (net.name,), _Aim(weak, exact, None)) is not None:
             break
+
+
+class _Aim(NamedTuple):
+    """The weak vias of a net before a try, the nets and pairs that are mirror images, and the via to make stronger."""
+
+    weak: Sequence[Via]
+    exact: set[tuple[str, ...]]
+    via: Via | None
 
 
 def _weak(job: Negotiation, net: NetRequest) -> list[Via]:
@@ -107,31 +115,37 @@ def _in_the_way(job: Negotiation, net: NetRequest, via: Via) -> list[tuple[str, 
     return sorted(found, key=lambda each: (len(each), each))[:MOST_PLACES]
 
 
-def _tried(job: Negotiation, net: NetRequest, names: Sequence[str], weak: Sequence[Via]) -> list[Via] | None:
-    """Take nets out, give the vias of ``net`` a second cut, route the others again; return what is still weak then.
+def _tried(job: Negotiation, net: NetRequest, names: Sequence[str], aim: _Aim) -> list[Via] | None:
+    """Take nets out, give vias of ``net`` a second cut, route the others again; return what is still weak then.
 
-    Where no fewer vias are weak than ``weak``, or another net lost something, all is as it was: None.
+    Where no fewer vias are weak than before, or another net lost something, all is as it was: None.
     """
     units = [unit for unit in job.mirror.units(job.order) if any(each.name in names for each in unit.nets)]
     own = [unit for unit in job.mirror.units(job.order) if net in unit.nets]
     touched = {each.name: each for unit in (*units, *own) for each in unit.nets}
-    before, exact = _Before.of(job, touched), job.exact()
+    before = _Before.of(job, touched)
     for unit in units:
         for each in unit.nets:
             job.leave(each)
-    if net.name not in names:
-        job.add_second_cuts(own)
-    if net.name in names or _are_stronger(job, net, weak):
+    if aim.via is not None:
+        job.add_second_cuts(own, _windows(job, aim.via))
+    if aim.via is None or _are_stronger(job, net, aim.weak):
         for unit in units:
             job.route_again(unit, HARD)
         job.add_second_cuts(units)
         routed = all(job.state[name].entered and not job.is_bad(each) for name, each in touched.items())
-        if routed and exact <= job.exact():
+        if routed and aim.exact <= job.exact():
             fewer = _weak(job, net)
-            if len(fewer) < len(weak):
+            if len(fewer) < len(aim.weak):
                 return fewer
     before.restore(job, touched)
     return None
+
+
+def _windows(job: Negotiation, via: Via) -> list[Rect]:
+    """Return where second cuts are tried when nets have given way to a via: around it and its mirror image."""
+    reach = NEAR * job.board.pitch
+    return [(x - reach, via.y - reach, x + reach, via.y + reach) for x in (via.x, 2 * job.mirror.axis - via.x)]
 
 
 def _are_stronger(job: Negotiation, net: NetRequest, weak: Iterable[Via]) -> bool:
@@ -160,11 +174,11 @@ class _Before:
         return cls(states, drawn, (dict(mirror.twins), set(mirror.own_images), dict(mirror.reasons)))
 
     def restore(self, job: Negotiation, nets: Mapping[str, NetRequest]) -> None:
-        for net in nets.values():
-            job.leave(net)
         job.mirror.twins, job.mirror.own_images, job.mirror.reasons = self.mirror
         for name, state in self.states.items():
-            job.state[name] = state
-            if state.metal is not None and state.entered:
+            now, job.state[name] = job.state[name], state
+            there, back = (replace(each.metal) if each.metal and each.entered else NetMetal() for each in (now, state))
+            if state.metal is not None:
                 state.metal.vias, state.metal.order, state.metal.patches = self.drawn[name]
-                job.board.change(nets[name], state.metal, 1)
+                back = state.metal if state.entered else back
+            job.board.exchange(nets[name], there, back)
