@@ -13,7 +13,7 @@ from layoutkit.circuit.roles import Roles, find_roles, recognised
 from layoutkit.circuit.spice_writer import longer_sides_first, write_spice
 from layoutkit.circuit.supplies import Supplies
 from layoutkit.circuit.taps import join_taps
-from layoutkit.circuit.widths import narrow_warnings, read_widths
+from layoutkit.circuit.widths import check_junctions, narrow_warnings, read_widths
 
 __all__ = [
     "Circuit",
@@ -27,6 +27,7 @@ __all__ = [
     "Supplies",
     "Target",
     "TargetDevice",
+    "check_junctions",
     "find_roles",
     "given_netlist",
     "join_taps",

@@ -3,16 +3,19 @@
 BSIM4 and the PDKs mean the total, and so does this package (decision 0001). Some authors write one finger's width. The
 two differ by a factor of ``nf``, so this module never guesses from one device: ``w`` is read as one finger only where
 no other reading fits the whole file.
+
+A diode states its area and its perimeter, which may make it narrower than it can be drawn.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.readers.findings import Findings
-from layoutkit.errors import NetlistError
+from layoutkit.errors import NetlistError, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -183,3 +186,34 @@ def _several_fingers(circuit: Circuit) -> list[Device]:
 
 def _um(metres: float) -> str:
     return f"{metres * 1e6:.6g}"
+
+
+def check_junctions(technology: Any, circuit: Circuit, stated: Circuit) -> None:
+    """Refuse diodes that are narrower than the process allows.
+
+    Args:
+        technology: The process.
+        circuit: Mapped to it.
+        stated: The circuit as the netlist states it.
+
+    Raises:
+        NetlistError: If there are any; the error names all of them.
+    """
+    faults, unit = [], technology.dbu_um * 1e-6
+    for device in (each for each in circuit.devices if each.type == "diode"):
+        spec, params = technology.passive(device.model), stated.device(device.id).params
+        narrow, least = min(device.params["w"], device.params["l"]), min(spec.min_w, spec.min_l) * unit
+        if narrow > least - unit / 2:
+            continue
+        text = f"'{device.id}': {device.model} would be {narrow * 1e6:g} um wide; at least {least * 1e6:g} um are drawn"
+        if {"area", "perimeter"} <= params.keys():
+            side = math.sqrt(params["area"])
+            text += (
+                f" (its area is {params['area'] * 1e12:.4g} um2 and its perimeter {params['perimeter'] * 1e6:g} um; a "
+            )
+            text += f"square of this area has one of {4e6 * side:.4g} um); correct the netlist, or give the sides in "
+            example = f"{max(side, least) * 1e6:.4g}u"
+            text += f'sizes, such as {{"{device.id}": {{"w": "{example}", "l": "{example}"}}}}'
+        faults.append(text)
+    if faults:
+        raise NetlistError(sentences(faults))

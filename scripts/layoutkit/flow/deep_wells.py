@@ -8,6 +8,7 @@ another. Poly resistors on another net lie above an n well on that net. A deep w
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -153,11 +154,13 @@ def _refusal(
     junctions = any(passives[device.model].in_substrate for device in circuit.devices if not device.is_mos)
     cure = f", or use a junction in a well ({', '.join(in_wells)})" if junctions and in_wells else ""
     deep = technology.deep_well
+    names = json.dumps(sorted(bodies))
+    cut = technology.role("substrate_cut") is not None
+    joined = f", or state that nothing but the substrate joins them: substrate_nets {names}" if cut else ""
     able = f"; deep wells isolate only {', '.join(deep.devices)}, not {', '.join(unable)}" if deep else ""
     return UnsupportedOperationError(
         f"the nmos bodies are on {len(bodies)} nets, but in {technology.name} they are all the one substrate "
-        f"({shown}){able}; connect them to one net{cure}, or name the grounds that meet in the substrate "
-        "in substrate_nets",
+        f"({shown}){able}; connect them to one net{cure}{joined}",
         details={"bodies": {net: list(names) for net, names in bodies.items()}},
     )
 

@@ -268,7 +268,8 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     Raises:
         LayoutkitError: If the netlist cannot be read or mapped, or holds no devices.
     """
-    from layoutkit.circuit import MapOptions, ModelNames, Target, map_circuit, read_netlist, recognised, resized
+    from layoutkit.circuit import ModelNames, Target, check_junctions, map_circuit, read_netlist, recognised, resized
+    from layoutkit.circuit.device_map import MapOptions
 
     netlist = request.netlist
     stated = None if request.constraints is None else read_constraints(request.constraints)
@@ -286,6 +287,7 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     mapped = map_circuit(read, target, MapOptions(width_per=request.width_per))
     if request.sizes:
         mapped = map_circuit(resized(mapped.circuit, request.sizes), target, MapOptions(width_per="device"))
+    check_junctions(technology, mapped.circuit, read)
     if not mapped.circuit.devices:
         raise NetlistError(f"the netlist has no devices, so there is nothing to lay out: {netlist}")
     circuit = recognised(mapped.circuit)

@@ -203,6 +203,21 @@ def test_other_ideal_elements_are_left_out_alike(card):
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        ".measure tran period trig v(a) val=0.9 rise=5\n+ targ v(a) val=0.9 rise=6",
+        ".meas tran x find v(y) at=",
+        ".ic v(a)=0 v(a)=1",
+        ".print tran {v(a)",
+    ],
+)
+def test_directives_of_a_simulation_are_left_out_whatever_they_hold(line):
+    circuit = read(f".subckt t a y vss\nM1 y a vss vss nmos w=1u l=1u\n.ends\n{line}\n")
+    assert [device.id for device in circuit.devices] == ["M1"]
+    assert any(line.split()[0] in warning for warning in circuit.warnings)
+
+
+@pytest.mark.parametrize(
     ("cards", "flat"),
     [
         ("XM1<1:0> y a n vss nmos w=1u l=1u", "XM1<1> y a n vss nmos w=1u l=1u\nXM1<0> y a n vss nmos w=1u l=1u"),

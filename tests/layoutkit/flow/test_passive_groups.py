@@ -1,5 +1,6 @@
 """Capacitors and resistors in the flow: matched groups, plates in series, MOS capacitors, and what is refused."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist
 from layoutkit.circuit.constraints import Constraints, MatchedGroup, SymmetryGroup
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.draw.generators import BlockSpec, draw_block
-from layoutkit.errors import GeometryError, UnsupportedOperationError
+from layoutkit.errors import NetlistError, UnsupportedOperationError
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.passive_modules import group_passives
@@ -201,12 +202,16 @@ def test_a_starved_ring_with_a_capacitor_at_each_stage_is_reviewed(tmp_path):
     assert build_layout(request)["review"]["findings"]
 
 
-def test_a_size_that_cannot_be_drawn_is_told_with_its_device(tmp_path):
-    diode = "XD7 vss a sky130_fd_pr__diode_pw2nd_05v5 area=0.315e12 perim=4e6"
-    text = f".subckt x a vss\n{diode}\nM1 a a vss vss nmos W=2u L=0.5u\n.ends\n"
-    request = LayoutRequest(netlist_text=text, technology="sky130A", workspace=str(tmp_path))
-    with pytest.raises(GeometryError, match=r"XD7.*below minimum"):
+def test_diodes_whose_area_and_perimeter_make_a_narrow_rectangle_are_all_told_and_drawn_with_stated_sides(tmp_path):
+    diodes = [f"XD{i} vss a sky130_fd_pr__diode_pw2nd_05v5 area=0.2025e12 perim={i}e6" for i in (3, 4)]
+    text = "\n".join([".subckt x a vss", *diodes, "M1 a a vss vss nmos W=2u L=0.5u", ".ends", ""])
+    request = LayoutRequest(netlist_text=text, technology="sky130A", workspace=str(tmp_path), last_stage="lvs")
+    with pytest.raises(NetlistError) as caught:
         build_layout(request)
+    for told in ("'XD3'", "'XD4'", "at least 0.45 um", "0.2025 um2", "perimeter 4 um", "one of 1.8 um", "sizes"):
+        assert told in caught.value.message
+    sizes = {f"XD{i}": {"w": 0.45e-6, "l": 0.45e-6} for i in (3, 4)}
+    assert build_layout(replace(request, sizes=sizes))["lvs"]["matched"]
 
 
 @pytest.mark.parametrize(("count", "sizes"), [(2, [1, 1, 1, 1]), (3, [6]), (7, [6, 8])])

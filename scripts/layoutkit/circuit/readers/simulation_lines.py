@@ -6,6 +6,7 @@ They are taken out before lines are split into words, because they are other lan
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.readers.spice_lines import LogicalLine
@@ -24,6 +25,9 @@ _ANALYSES = frozenset(_ANALYSIS_TYPES.split())
 """Types of Spectre's analyses and of its other named statements for a simulation."""
 _CONTROL = frozenset(["assert", "correlate", "export", "ic", "nodeset", "print", "save", "statistics"])
 """First words of Spectre's statements without a name."""
+_DIRECTIVE_NAMES = "ac dc four ic meas measure nodeset noise op plot print probe save tf tran"
+_DIRECTIVES = frozenset(f".{name}" for name in _DIRECTIVE_NAMES.split())
+"""SPICE's directives whose words and pairs belong to a simulation: a name may have several values."""
 _LANGUAGE = re.compile(r"simulator\s+lang\s*=\s*(\w+)", re.IGNORECASE)
 _SPECTRE = re.compile(r"^[ \t]*(?:inline[ \t]+)?(?:subckt|topckt)\s", re.IGNORECASE | re.MULTILINE)
 _STATED_TYPE = re.compile(r"\btype\s*=\s*\w+", re.IGNORECASE)
@@ -53,6 +57,9 @@ def circuit_lines(lines: Iterable[LogicalLine], findings: Findings, *, spectre: 
         head = line.text.split(maxsplit=1)[0].lower()
         if head == ".control":
             _leave_out_script(line, waiting, findings)
+            continue
+        if head in _DIRECTIVES:
+            yield replace(line, text=head)
             continue
         kind = _spectre_kind(line.text, head) if spectre else ""
         if not kind:
