@@ -98,7 +98,12 @@ class ArrayDrawing:
             [getattr(device, name) for device in spec.devices] for name in ("collector", "base", "emitter")
         )
         self.nets = tuple(dict.fromkeys((self.device.ring, *collectors, *bases, *emitters)))
-        self.wires = BipolarWires(tech, self._tiles(), self.nets)
+        self.wires = BipolarWires(tech, self._tiles(), self.nets, self.level)
+
+    @property
+    def level(self) -> int:
+        """Index of the conductor of the bars."""
+        return 1
 
     def _frames(self) -> Mapping[str, Frame]:
         return frames_of(self.flavour, self.device.width, self.tech.grid)
@@ -216,7 +221,7 @@ class ArrayDrawing:
         self.wires.connect(self.sketch, column, row, *nets)
 
     def _draw_texts(self, rails: Sequence[tuple[str, Area]], units: Sequence[tuple[str, str, Area]]) -> None:
-        rail, layer = self.tech.conductors[1], self.tech.role("device_text")
+        rail, layer = self.wires.bar, self.tech.role("device_text")
         for net, area in rails:
             if rail.pin_layer:
                 self.sketch.box(rail.pin_layer, area)
@@ -238,7 +243,7 @@ class ArrayDrawing:
             name=self.spec.name,
             cell=cell,
             layout=layout,
-            pins=tuple(Pin(net, self.tech.conductors[1].name, moved(area)) for net, area in ordered),
+            pins=tuple(Pin(net, self.wires.bar.name, moved(area)) for net, area in ordered),
             devices=tuple(device.id for device in self.spec.devices),
             instances=tuple(
                 Instance(unit, device, (box.left + box.right) / 2, (box.bottom + box.top) / 2, "R0")

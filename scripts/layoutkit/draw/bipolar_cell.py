@@ -46,6 +46,12 @@ class CellDrawing(ArrayDrawing):
         """Emitters of one unit."""
         return self.device.width // self.cell.size[0]
 
+    @property
+    def level(self) -> int:
+        """Index of the conductor of the bars: above those on which collector and base are reached."""
+        names = [each.name for each in self.tech.conductors]
+        return 1 + max(names.index(self.tech.resolve(self.cell.pins[terminal][0])) for terminal in "cb")
+
     def _frames(self) -> Mapping[str, Frame]:
         """Return the ring as ``collector`` and what touches it, as distances from the core of a unit."""
         tap = self.tech.resolve("tap")
@@ -64,12 +70,21 @@ class CellDrawing(ArrayDrawing):
         size = (right - left - 2 * _INSET, top - bottom - 2 * _INSET)
         ring = self.frames["collector"][1]
         step = 2 * self.tech.grid
-        least = BipolarWires.least_pitch(self.tech, len(self.nets))
+        least = BipolarWires.least_pitch(self.tech, len(self.nets), self.level)
+        apart = self._well_pitch(size)
         pitch = [
-            side + -(-(max(2 * grow + self.tech.dim("active_space"), least - side)) // step) * step
+            side + -(-(max(2 * grow + self.tech.dim("active_space"), apart, least - side)) // step) * step
             for side, grow, least in zip(size, ring, (least, 0), strict=True)
         ]
         return Tiles(size, (pitch[0], pitch[1]), len(self.rows[0]), len(self.rows), self.frames)
+
+    def _well_pitch(self, size: tuple[int, int]) -> int:
+        """Return the gap between two cores that keeps the deep wells of their cells apart; 0 where they have none."""
+        deep, layer = self.tech.deep_well, self.tech.role("deep_nwell")
+        if deep is None or layer not in self.cell.whole:
+            return 0
+        ((left, _), _, (right, _), _) = self.cell.whole[str(layer)][0]
+        return right - left - size[0] + deep.dim("space")
 
     def _origin(self, core: Area) -> tuple[int, int]:
         """Return the centre of the first emitter of a unit. [dbu]"""
@@ -93,6 +108,15 @@ class CellDrawing(ArrayDrawing):
                     self.sketch.box(str(self._layer_of(name)), area)
         self._draw_ring_contacts(emitter, "collector")
 
+    def _draw_grid(self) -> None:
+        """Draw what the units share, with the metal of the rings up to the conductor below the bars."""
+        super()._draw_grid()
+        for index in range(1, self.level):
+            for area in self.wires.tiles.shared("collector"):
+                self.sketch.box(self.tech.conductors[index].layer, area)
+            for area in self.wires.tiles.collector_bars():
+                self.wires.cuts(self.sketch, self.tech.cuts[index - 1], area, area)
+
     def _connect(self, column: int, row: int, owner: Bipolar | None) -> None:
         """Draw a bar of the second conductor over each terminal, joined to the straps of their nets."""
         ring = self.device.ring
@@ -102,5 +126,5 @@ class CellDrawing(ArrayDrawing):
             points = self.cell.stretched(box, self.count, self.device.length)
             (left, bottom), (right, top) = min(points), max(points)
             area = Area(left + x0, bottom + y0, right + x0, top + y0)
-            below = self.tech.resolve(conductor) == self.tech.conductors[0].name
+            below = self.tech.resolve(conductor) != self.wires.bar.name
             self.wires.bar_over(self.sketch, column, nets[terminal], area, below=below)

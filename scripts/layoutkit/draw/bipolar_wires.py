@@ -122,14 +122,16 @@ class BipolarWires:
         tech: Process.
         tiles: Its units.
         nets: The nets of the straps, from left to right in each column.
+        level: Index of the conductor of the bars; the straps are on the next.
     """
 
-    def __init__(self, tech: Technology, tiles: Tiles, nets: tuple[str, ...]) -> None:
+    def __init__(self, tech: Technology, tiles: Tiles, nets: tuple[str, ...], level: int = 1) -> None:
         self.tech = tech
         self.tiles = tiles
         self.nets = nets
-        self.bar, self.strap = tech.conductors[1], tech.conductors[2]
-        self.cut, self.via = tech.cuts[0], tech.cuts[1]
+        self.level = level
+        self.bar, self.strap = tech.conductors[level : level + 2]
+        self.cut, self.via = tech.cuts[level - 1 : level + 1]
         self.slot = tiles.pitch[0] // len(nets) // tech.grid * tech.grid
         widest = round(_WIDEST_STRAP_UM / tech.dbu_um)
         width = min(self.slot - _space(self.strap), widest)
@@ -137,9 +139,9 @@ class BipolarWires:
         self.rail = self._rail_height()
 
     @staticmethod
-    def least_pitch(tech: Technology, straps: int) -> int:
-        """Return the smallest width of a column with so many straps. [dbu]"""
-        strap, via = tech.conductors[2], tech.cuts[1]
+    def least_pitch(tech: Technology, straps: int, level: int = 1) -> int:
+        """Return the smallest width of a column with so many straps above bars of the conductor ``level``. [dbu]"""
+        strap, via = tech.conductors[level + 1], tech.cuts[level]
         narrow = max(strap.width, via.size + 2 * max(via.enclose_above, via.enclose_below_end))
         return straps * tech.snap_up(narrow + _space(strap) + 2 * tech.grid)
 
@@ -179,7 +181,7 @@ class BipolarWires:
         ):
             bar = Area(left, low, right, high)
             sketch.box(self.bar.layer, bar)
-            self._cuts(sketch, self.cut, under, bar)
+            self.cuts(sketch, self.cut, under, bar)
             self._join(sketch, column, net, bar)
 
     def bar_over(self, sketch: Sketch, column: int, net: str, pin: Area, *, below: bool) -> None:
@@ -190,18 +192,18 @@ class BipolarWires:
             column: Of the unit.
             net: Of the pin.
             pin: Metal that reaches the terminal. [dbu]
-            below: Whether it lies on the first conductor, so that cuts join the bar with it.
+            below: Whether it lies on the conductor below, so that cuts join the bar with it.
         """
         left, right = self._unit_width(column)
         bar = Area(left, pin.bottom, right, pin.top)
         sketch.box(self.bar.layer, bar)
         if below:
-            self._cuts(sketch, self.cut, pin, bar)
+            self.cuts(sketch, self.cut, pin, bar)
         self._join(sketch, column, net, bar)
 
     def _join(self, sketch: Sketch, column: int, net: str, bar: Area) -> None:
         left, right = self._strap(column, net)
-        self._cuts(sketch, self.via, bar, Area(left, bar.bottom, right, bar.top), upright=True)
+        self.cuts(sketch, self.via, bar, Area(left, bar.bottom, right, bar.top), upright=True)
 
     def rails(self, sketch: Sketch, collector: str) -> list[tuple[str, Area]]:
         """Draw the bars of the collector, all straps and the rail of each net below the array; return net and rail."""
@@ -209,7 +211,7 @@ class BipolarWires:
         for row in self.tiles.collector_bars():
             bar = Area(extent.left, row.bottom, extent.right, row.top)
             sketch.box(self.bar.layer, bar)
-            self._cuts(sketch, self.cut, row, bar)
+            self.cuts(sketch, self.cut, row, bar)
             for column in range(self.tiles.columns):
                 self._join(sketch, column, collector, bar)
         gap = self.tech.snap_up(_space(self.bar))
@@ -253,7 +255,7 @@ class BipolarWires:
         """Return the width of a wire of the third conductor with one cut. [dbu]"""
         return max(self.strap.width, self.via.size + 2 * max(self.via.enclose_above, self.via.enclose_above_end))
 
-    def _cuts(self, sketch: Sketch, cut: Cut, below: Area, above: Area, *, upright: bool = False) -> None:
+    def cuts(self, sketch: Sketch, cut: Cut, below: Area, above: Area, *, upright: bool = False) -> None:
         """Draw the cuts that fill what two wires have in common; ``upright`` if the upper one runs in y, else in x."""
         shared = Area(
             max(below.left, above.left),

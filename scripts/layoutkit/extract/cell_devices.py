@@ -1,9 +1,9 @@
 """Recognise bipolar transistors and other devices that are drawn as the foundry's cell.
 
 A device with a cell of its own: a marker whose contents are those of the cell. Count and length of the emitters are
-measured in each box of the marker. All layers of the wafer in it, up to the contacts, must then be those of the
-foundry's cell of this count and length, in any of four orientations; otherwise the first difference is reported.
-Diffusion in the marker is part of the device and is no source, drain or tap.
+measured in each box of the marker. All layers of the wafer in it, and wherever else the cell draws, up to the contacts,
+must then be those of the foundry's cell of this count and length, in any orientation; otherwise the first difference
+is reported. Diffusion there is part of the device and is no source, drain or tap, poly no gate and no p body.
 
 A vertical bipolar transistor: emitters surrounded by the same shapes as in the foundry's cell. An emitter is p+
 diffusion in a well, covered by the markers of the device. It is accepted if the process has a device of its size and
@@ -15,6 +15,7 @@ ring are compared exactly; the ring must exist and have contacts.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import product
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 TERMINALS = ("c", "b", "e")
 _UNCOMPARED = frozenset({"annotation", "pin", "text", "conductor", "marker"})
-_UPRIGHT, _TURNED = (0, 2), (1, 3)  # quarter turns
 
 
 @dataclass
@@ -42,7 +42,7 @@ class CellDevices:
 
     Attributes:
         emitters: Device to one box per device, as wide as all its emitters together and as long as one.
-        windows: Device to the markers around them.
+        windows: The areas of the devices.
         pins: Terminal to the metal of the first conductor that reaches it.
         loose: Markers without a device and emitters outside of one, each region with the reason.
     """
@@ -67,7 +67,7 @@ def cell_devices(technology: Technology, layer: Layer) -> CellDevices:
     for marker in sorted({cell.marker for cell in cells}):
         for polygon in layer(marker).each():
             _read(technology, [s for s in specs if s.cell and s.cell.marker == marker], polygon, layer, found)
-    for emitter in sorted({cell.emitter for cell in cells}):
+    for emitter in sorted({cell.emitter for cell in cells} - {technology.resolve("active")}):
         outside = layer(emitter).outside(found.windows)
         known = kdb.Region()
         for region, _ in found.loose:
@@ -88,28 +88,39 @@ def _read(
         if cell is None or emitters.is_empty():
             continue
         first = next(emitters.merged().each()).bbox()
-        turned = first.width() > first.height()
         length, count = max(first.width(), first.height()), emitters.merged().count()
+        if spec.only_size and cell.most == 1:
+            length, count = spec.min_l, 1
         if length < spec.min_l or length > (spec.max_l or length) or count > cell.most:
             reasons.append(f"{spec.name} has no {count} emitters of {technology.to_um(length):g} um")
             continue
         differences = []
-        for turn in _TURNED if turned else _UPRIGHT:
-            placed = _placed(cell, count, length, turn, marker.bbox())
-            difference = _difference(technology, spec, (count, length), placed, window, layer)
+        for turn, mirrored in product(range(4), (False, True)):
+            placed = _placed(cell, (count, length), turn, mirrored, marker.bbox())
+            if placed is None:
+                continue
+            difference = _difference(technology, spec, (count, length), placed, layer)
             if not difference:
                 _add(technology, spec, (count, length), placed, layer, found)
                 return
             differences.append(difference)
-        reasons.append(f"not a {spec.name}: {differences[0]}")
+        outline = f"its {cell.marker} has another size"
+        reasons.append(f"not a {spec.name}: {differences[0] if differences else outline}")
     found.loose.append((window, "; ".join(reasons) or "it holds no emitter of a device that is known here"))
 
 
-def _placed(cell: DeviceCell, count: int, length: int, turn: int, box: kdb.Box) -> kdb.Trans:
-    """Return how the cell must lie for its marker to have the lower left corner of ``box``."""
-    low, high = cell.outline(count, length)
-    outline = kdb.Box(*low, *high).transformed(kdb.Trans(turn, False, 0, 0))
-    return kdb.Trans(turn, False, box.left - outline.left, box.bottom - outline.bottom)
+def _placed(cell: DeviceCell, size: tuple[int, int], turn: int, mirrored: bool, box: kdb.Box) -> kdb.Trans | None:
+    """Return how the cell must lie for its marker to be ``box``; None where that has other sides."""
+    low, high = cell.outline(*size)
+    outline = kdb.Box(*low, *high).transformed(kdb.Trans(turn, mirrored, 0, 0))
+    if (outline.width(), outline.height()) != (box.width(), box.height()):
+        return None
+    return kdb.Trans(turn, mirrored, box.left - outline.left, box.bottom - outline.bottom)
+
+
+def _area(cell: DeviceCell, size: tuple[int, int], placed: kdb.Trans) -> kdb.Box:
+    low, high = cell.area(*size)
+    return kdb.Box(*low, *high).transformed(placed)
 
 
 def _region(polygons: list[Points], placed: kdb.Trans) -> kdb.Region:
@@ -121,18 +132,19 @@ def _difference(
     spec: PassiveSpec,
     size: tuple[int, int],
     placed: kdb.Trans,
-    window: kdb.Region,
     layer: Layer,
 ) -> str:
-    """Return what differs from the foundry's cell of ``size`` (emitters, their length) in ``window``."""
+    """Return what differs from the foundry's cell of ``size`` (emitters, their length) where that lies."""
     cell = spec.cell
     if cell is None:
         return "it states no cell"
+    window = kdb.Region(_area(cell, size, placed))
     expected: dict[str, kdb.Region] = {}
     owner = {fill: name for name, each in technology.layers.items() for fill in each.fill}
     for drawn, polygons in cell.shapes(*size).items():
         name = owner.get(drawn, technology.spec(drawn).name)
-        if technology.spec(name).purpose not in _UNCOMPARED or name == technology.spec(cell.marker).name:
+        compared = {technology.spec(cell.marker).name, technology.role("poly")}
+        if technology.spec(name).purpose not in _UNCOMPARED or name in compared:
             expected[name] = expected.get(name, kdb.Region()) + _region(polygons, placed)
     vias = {technology.spec(cut.layer).name for cut in technology.cuts}
     for name, region in sorted(expected.items()):
@@ -141,8 +153,8 @@ def _difference(
     for name in spec.excludes:
         if not (layer(name) & window).is_empty():
             return f"{name} lies in it"
-    outline = window.bbox()
-    for name, (inner, outer) in cell.ring.items():
+    outline = kdb.Box(*cell.outline(*size)[0], *cell.outline(*size)[1]).transformed(placed)
+    for name, (inner, outer) in () if cell.any_ring else cell.ring.items():
         ring = kdb.Region(outline.enlarged(outer, outer)) - kdb.Region(outline.enlarged(inner, inner))
         if not (ring - layer(name)).is_empty():
             return f"its ring of {name} is missing or not whole"
@@ -162,18 +174,16 @@ def _add(
     if cell is None:
         return
     emitters = _region(cell.emitters(*size), placed)
-    first = technology.conductors[0]
-    metal = layer(first.layer)
-    for terminal, (conductor, box) in cell.pins.items():
-        if technology.conductor(conductor) is first:
-            found.pins[terminal] += metal & _region([cell.stretched(box, *size)], placed)
+    metal = layer(technology.conductors[0].layer)
+    for terminal in ("c", "b"):
+        found.pins[terminal] += metal & _region([cell.stretched(cell.pins[terminal][1], *size)], placed)
     found.pins["e"] += metal & emitters
     low, high = cell.outline(*size)
     centre = kdb.Box(*low, *high).transformed(placed).center()
     wide, long = cell.size[0] * size[0], size[1]
     left, bottom = centre.x - wide // 2, centre.y - long // 2
     found.emitters[spec.name].insert(kdb.Box(left, bottom, left + wide, bottom + long))
-    found.windows.insert(kdb.Box(*low, *high).transformed(placed))
+    found.windows.insert(_area(cell, size, placed))
 
 
 _INSIDE = ("base", "well", "base_implant", "emitter_implant")

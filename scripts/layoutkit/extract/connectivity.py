@@ -161,8 +161,8 @@ def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayer
 
 def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
     technology = drawn.technology
-    poly, nwell, p_body = drawn.role("poly"), drawn.n_wells(), drawn.p_body()
     metal = drawn.wiring
+    poly, nwell, p_body = drawn.role("poly"), drawn.n_wells(), drawn.p_body() - metal.passives.cells.windows
     diffusion = drawn.role("active") + drawn.role("tap")
     n_plus, p_plus = drawn.implants("n"), drawn.implants("p")
     open_diffusion = diffusion - poly - metal.passives.cells.windows
@@ -197,7 +197,7 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
         joins=(*_silicon_joins(technology), *metal.joins),
         diffusion=diffusion,
         gates=gates,
-        unrecognised_gates=drawn.crossings() - recognised,
+        unrecognised_gates=drawn.crossings() - recognised - metal.passives.cells.windows,
         labels={
             **{c.name: drawn.own_texts(c.label_layer, c.pin_layer) for c in technology.conductors},
             **{_LABELLED[part]: drawn.own_texts(*names) for part, names in technology.silicon_labels.items()},

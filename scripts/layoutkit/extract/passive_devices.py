@@ -304,7 +304,8 @@ def add_cells(
 ) -> list[tuple[str, str]]:
     """Add the inside of devices that are drawn as the foundry's cell to ``conducting``; return what its pins join.
 
-    Each terminal is one region over the whole device, joined to nothing but the metal at its pin.
+    Each terminal is one region over the whole device, joined to nothing but the metal at its pin; that of the collector
+    also to the well that a cell draws.
     """
     joins = []
     if not passives.cells.windows.is_empty():
@@ -312,6 +313,8 @@ def add_cells(
             inside, pin = f"cell.{terminal}", f"cell_pin.{terminal}"
             conducting[inside], conducting[pin] = passives.cells.windows.dup(), passives.cells.pins[terminal]
             joins += [(inside, pin), (pin, technology.conductors[0].name)]
+        drawn = {name for spec in technology.passives.values() if spec.cell for name in spec.cell.whole}
+        joins += [("cell.c", "nwell")] if technology.role("nwell") in drawn else []
     return joins
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     Point = tuple[int, int]
     Points = tuple[Point, ...]
@@ -41,10 +41,11 @@ class DeviceCell:
         whole: Layer to the shapes that are drawn once.
         single: The same for a device of one emitter.
         several: The same for a device of more.
-        columns: Layer to columns of cuts of each emitter: the box that they fill from its lower end, and their pitch.
+        columns: Layer to cuts of each emitter: boxes that they fill from the lower left corner, their pitch and size.
         pins: Terminal to the conductor on which it is reached, and where.
         texts: Texts that the foundry's decks look for, with their places.
         ring: Layer of the ring around the marker to the distances of its inner and outer edges.
+        any_ring: Whether a substrate tap anywhere will do in a layout, so that the ring is only drawn, not compared.
     """
 
     marker: str
@@ -56,10 +57,11 @@ class DeviceCell:
     whole: Shapes
     single: Shapes
     several: Shapes
-    columns: Mapping[str, tuple[tuple[Points, int], ...]]
+    columns: Mapping[str, tuple[tuple[tuple[Points, ...], int, int], ...]]
     pins: Mapping[str, tuple[str, Points]]
     ring: Mapping[str, tuple[int, int]]
     texts: Mapping[str, Point] = field(default_factory=dict)
+    any_ring: bool = False
 
     def shapes(self, count: int, length: int) -> dict[str, list[Points]]:
         """Return layer to polygons of a device of ``count`` emitters of ``length`` [dbu], without its ring."""
@@ -71,17 +73,18 @@ class DeviceCell:
             for layer, polygons in self.every.items():
                 found.setdefault(layer, []).extend(self._moved(points, index, length) for points in polygons)
             for layer, columns in self.columns.items():
-                for box, pitch in columns:
-                    found.setdefault(layer, []).extend(_cuts(self._moved(box, index, length), pitch))
+                cuts = found.setdefault(layer, [])
+                for boxes, pitch, size in columns:
+                    cuts += [cut for box in boxes for cut in _cuts(self._moved(box, index, length), pitch, size)]
         return found
 
     def outline(self, count: int, length: int) -> Points:
         """Return lower left and upper right corner of the marker of such a device. [dbu]"""
-        points = self.stretched(self.whole[self.marker][0], count, length)
-        return (min(x for x, _ in points), min(y for _, y in points)), (
-            max(x for x, _ in points),
-            max(y for _, y in points),
-        )
+        return _corners(self.stretched(self.whole[self.marker][0], count, length))
+
+    def area(self, count: int, length: int) -> Points:
+        """Return lower left and upper right corner of all that is drawn of such a device. [dbu]"""
+        return _corners([point for every in self.shapes(count, length).values() for shape in every for point in shape])
 
     def emitters(self, count: int, length: int) -> list[Points]:
         """Return the emitters of such a device as polygons."""
@@ -120,21 +123,31 @@ def read_cell(entry: Mapping[str, Any], size: Point, length: Length, where: str)
         single=shapes("single"),
         several=shapes("several"),
         columns={
-            str(layer): tuple((points(each["box"]), length(each["pitch"], where)) for each in columns)
+            str(layer): tuple(
+                (tuple(map(points, each["boxes"])), length(each["pitch"], where), length(each.get("size", 0), where))
+                for each in columns
+            )
             for layer, columns in entry.get("columns", {}).items()
         },
         pins={name: (str(pin["layer"]), points(pin["box"])) for name, pin in entry["pins"].items()},
         texts={str(text): points([place])[0] for text, place in entry.get("texts", {}).items()},
         ring={str(layer): (length(low, where), length(high, where)) for layer, (low, high) in entry["ring"].items()},
+        any_ring=bool(entry.get("any_ring", False)),
     )
 
 
-def _cuts(column: Points, pitch: int) -> list[Points]:
-    """Return the squares, as wide as the column, that fit into it from its lower end."""
-    (left, bottom), (right, top) = column[0], column[2]
-    size = right - left
-    count = 1 + (top - bottom - size) // pitch
+def _corners(points: Sequence[Point]) -> Points:
+    """Return lower left and upper right corner of the box around ``points``. [dbu]"""
+    xs, ys = zip(*points, strict=True)
+    return (min(xs), min(ys)), (max(xs), max(ys))
+
+
+def _cuts(box: Points, pitch: int, size: int) -> list[Points]:
+    """Return the squares that fit into a box from its lower left corner, as wide as the box where ``size`` is 0."""
+    (left, bottom), (right, top) = box[0], box[2]
+    size = size or right - left
     return [
-        ((left, y), (left, y + size), (right, y + size), (right, y))
-        for y in range(bottom, bottom + count * pitch, pitch)
+        ((x, y), (x, y + size), (x + size, y + size), (x + size, y))
+        for y in range(bottom, top - size + 1, pitch)
+        for x in range(left, right - size + 1, pitch)
     ]

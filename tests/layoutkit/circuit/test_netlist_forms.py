@@ -69,6 +69,10 @@ CARDS = {
         ),
     }
     | {
+        name: ([f"XQ1 c b e s {SKY}{name} m=3"], [f"Q1 c b e s {SKY}{name} m=3"])
+        for name in ("npn_05v5_W1p00L1p00", "npn_05v5_W1p00L2p00", "npn_11v0_W1p00L1p00")
+    }
+    | {
         name: (
             [f"XC1 p n b {SKY}{name} w=6 l=2 vm=3"],
             [f"C1 p n b {SKY}{name} w=6u l=2u m=3 A=36p P=48u"],
@@ -196,8 +200,9 @@ def one(spec, number=1, nets=None):
         params = {name: round(side * 1e-9, 12) for name, side in zip("wl", sides, strict=True)}
         named = dict(zip("cbe", (nets["b"], nets["p"], nets["n"]) if nets else "cbe", strict=True))
         return Device(f"Q{number}", "pnp", spec.name, {**params, "m": 2}, named)
-    if spec.type == "npn":  # two emitters in each of three units
-        params = {"w": round(2e-9 * spec.min_w, 12), "l": round(1e-9 * spec.min_l, 12), "nf": 2, "m": 3}
+    if spec.type == "npn":  # two emitters in each of three units, where it may have several
+        count = min(2, spec.cell.most)
+        params = {"w": round(count * 1e-9 * spec.min_w, 12), "l": round(1e-9 * spec.min_l, 12), "nf": count, "m": 3}
         named = dict(zip("cbes", (nets["p"], nets["n"], nets["b"], nets["b"]) if nets else "cbes", strict=True))
         return Device(f"Q{number}", "npn", spec.name, params, named)
     terminals = "dgsb" if spec.type in ("nmos", "pmos") else "pn" if spec.terminals == 2 else "pnb"

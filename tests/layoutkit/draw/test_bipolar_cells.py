@@ -1,5 +1,7 @@
 """Transistors drawn as the foundry's cell: of every size clean and found again, planted errors found."""
 
+import re
+
 import klayout.db as kdb
 import pytest
 
@@ -20,16 +22,16 @@ SIZES = [("npn13G2", 1, 0.9), ("npn13G2", 10, 0.9), ("npn13G2l", 1, 1.0), ("npn1
 SIZES += [("npn13G2v", 1, 1.0), ("npn13G2v", 8, 5.0), ("npn13G2v", 3, 2.295)]
 
 
-def drawn(flavour, emitters, length_um, counts=(1,), dummies=0, pattern=()):
+def drawn(flavour, emitters, length_um, counts=(1,), *, dummies=0, pattern=(), tech=TECH):
     """Return the module and its netlist: transistors of these units with one emitter net and one substrate."""
-    size = {"w": round(WIDTH_UM[flavour] * emitters * 1e-6, 12), "l": length_um * 1e-6}
+    size = {"w": round(WIDTH_UM.get(flavour, 1.0) * emitters * 1e-6, 12), "l": length_um * 1e-6}
     nets = [{"c": f"c{i}", "b": f"b{i}", "e": "e", "s": "sub"} for i, _ in enumerate(counts)]
     layout = kdb.Layout()
-    layout.dbu = TECH.dbu_um
+    layout.dbu = tech.dbu_um
     transistors = tuple(
-        bipolar(TECH, f"Q{i}", flavour, PassiveSize(size["w"], size["l"], m), nets[i]) for i, m in enumerate(counts)
+        bipolar(tech, f"Q{i}", flavour, PassiveSize(size["w"], size["l"], m), nets[i]) for i, m in enumerate(counts)
     )
-    module = draw_bipolars(layout, TECH, BipolarSpec("X", transistors, dummies, tuple(pattern)))
+    module = draw_bipolars(layout, tech, BipolarSpec("X", transistors, dummies, tuple(pattern)))
     devices = tuple(
         Device(f"Q{i}", "npn", flavour, {**size, "nf": emitters, "m": m}, nets[i]) for i, m in enumerate(counts)
     )
@@ -191,3 +193,76 @@ def test_wrong_emitters_are_all_reported_at_once(tmp_path):
     path.write_text(".subckt x c b e s\nXQ1 c b e s npn13G2 Nx=11\nXQ2 c b e s npn13G2l Nx=1 El=9\n.ends\n")
     with pytest.raises(NetlistError, match=r"XQ1.*1 to 10.*XQ2.*1 to 2.5 um"):
         map_circuit(read_netlist(str(path)), Target.from_technology(TECH))
+
+
+SKY = load("sky130A")
+# Sides of the foundry's cell, its emitter with gate and its contacts: measured in sky130_fd_pr. [um], count
+FIXED = {
+    "npn_05v5_W1p00L1p00": (1.0, (8.62, 8.62), (1.0, 1.0), 121),
+    "npn_05v5_W1p00L2p00": (2.0, (8.62, 9.62), (1.0, 2.0), 142),
+    "npn_11v0_W1p00L1p00": (1.0, (9.75, 9.75), (4.63, 4.625), 157),
+}
+
+
+def sky(module, layer):
+    return kdb.Region(module.cell.begin_shapes_rec(SKY.layer(module.layout, layer))).merged()
+
+
+@pytest.mark.parametrize("flavour", sorted(FIXED))
+def test_fixed_npns_of_sky130a_are_clean_and_found_in_every_orientation(flavour):
+    length, sides, emitter, contacts = FIXED[flavour]
+    module, netlist = drawn(flavour, 1, length, (2, 1), tech=SKY)
+    report = check(module.layout, module.cell, SKY)
+    assert (report.complete, [verdict.rule.id for verdict in report.violated]) == (True, [])
+    well = next(sky(module, "nwell").each())
+    assert (well.bbox().width() / 1000, well.bbox().height() / 1000) == sides
+    boxes = {(polygon.bbox().width() / 1000, polygon.bbox().height() / 1000) for polygon in sky(module, "diff").each()}
+    assert boxes == {emitter}
+    wells = kdb.Region([kdb.Polygon(polygon.bbox()) for polygon in sky(module, "nwell").each()])
+    assert sky(module, "licon1").inside(wells).count() == 3 * contacts
+    deep = sky(module, "dnwell")
+    assert deep.space_check(6300).count() == 0
+    for turn in (kdb.Trans.R0, kdb.Trans.R90, kdb.Trans.M0, kdb.Trans.M45):
+        top = module.layout.create_cell(f"T{turn}")
+        top.insert(kdb.CellInstArray(module.cell.cell_index(), kdb.Trans(turn)))
+        top.flatten(False)
+        result = compare(extract(module.layout, top, SKY), netlist)
+        assert ([each.message for each in result.mismatches], result.complete) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("layer", "box", "says"),
+    [
+        ("tap", (-100, -1600, 100, -1400), "tap is not that"),
+        ("nsdm", (-2000, -2000, 2000, 2000), "nsdm is not that"),
+        ("nwell", (-4310, -4310, 4310, 4310), "nwell is not that"),
+        ("lvtn", (-100, -100, 100, 100), "lvtn lies in it"),
+        ("hvi", (-6000, -6000, 6000, 6000), "hvi lies in it"),
+        ("licon1", (-3600, 0, -3430, 3145), "licon1 is not that"),
+    ],
+)
+def test_a_changed_fixed_npn_is_no_device(layer, box, says):
+    module, netlist = drawn("npn_05v5_W1p00L1p00", 1, 1.0, tech=SKY)
+    at = next(sky(module, "diff").each()).bbox().center()
+    erased = sky(module, layer) - kdb.Region(kdb.Box(*box).moved(at.x, at.y)) if layer in ("tap", "licon1") else None
+    shapes = module.cell.shapes(SKY.layer(module.layout, layer))
+    if erased is not None:
+        shapes.clear()
+        shapes.insert(erased)
+    else:
+        shapes.insert(kdb.Box(*box).moved(at.x, at.y))
+    result = compare(extract(module.layout, module.cell, SKY), netlist)
+    assert not result.matched
+    assert re.search(says, " ".join(mismatch.message for mismatch in result.mismatches))
+
+
+def test_a_well_that_touches_the_collector_is_on_its_net():
+    module, netlist = drawn("npn_05v5_W1p00L1p00", 1, 1.0, (1, 1), tech=SKY)
+    assert compare(extract(module.layout, module.cell, SKY), netlist).matched
+    box = sky(module, "nwell").bbox()
+    module.cell.shapes(SKY.layer(module.layout, "nwell")).insert(
+        kdb.Box(box.left + 8620, box.center().y - 500, box.right - 8620, box.center().y + 500)
+    )
+    result = compare(extract(module.layout, module.cell, SKY), netlist)
+    assert not result.matched
+    assert "shorted" in " ".join(mismatch.message for mismatch in result.mismatches)

@@ -126,9 +126,9 @@ def test_another_collector_than_the_substrate_is_refused(tmp_path):
         map_circuit(read(tmp_path, text), Target.from_technology(load("sky130A")))
 
 
-def test_npns_and_processes_without_bipolars_are_refused(tmp_path):
-    npn = core("sky130A").replace(WORDS["sky130A"]["pnp"], "sky130_fd_pr__npn_05v5_W1p00L1p00")
-    with pytest.raises(UnsupportedOperationError, match=r"npn_05v5_W1p00L1p00 \(Q1, Q2\): 5 V, .*It draws no npn"):
+def test_unknown_npns_and_processes_without_bipolars_are_refused(tmp_path):
+    npn = core("sky130A").replace(WORDS["sky130A"]["pnp"], "sky130_fd_pr__rf_npn_05v5_W5p00L5p00")
+    with pytest.raises(UnsupportedOperationError, match=r"W5p00L5p00 \(Q1, Q2\): 5 V, .*no model of this"):
         map_circuit(read(tmp_path, npn), Target.from_technology(load("sky130A")))
     without = "\n".join(line for line in core("sky130A").splitlines() if not line.startswith("R")) + "\n"
     with pytest.raises(UnsupportedOperationError, match="no device for pnp: Q1, Q2"):
