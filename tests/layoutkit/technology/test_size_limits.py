@@ -58,7 +58,7 @@ def test_capacitors_too_large_for_a_chip_are_refused_together_by_name(technology
 @pytest.mark.parametrize("technology", TECHNOLOGIES)
 @pytest.mark.parametrize(
     "card",
-    ["C1 d s 1e5", "C1 d s 1e300", "R1 d s 1e300", "R1 d s 1e-300", "R1 d s 1k m=100000", "D1 d s dio w=1e9 l=1u"],
+    ["C1 d s 900", "C1 d s 1e300", "R1 d s 1e300", "R1 d s 1e-300", "R1 d s 1k m=100000", "D1 d s dio w=1e9 l=1u"],
 )
 def test_a_passive_device_beyond_the_limits_is_refused(technology, card):
     assert card[:2] in refused(lambda: mapped(technology, card))

@@ -14,7 +14,7 @@ from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.circuit.replaced_devices import ModelNames
 from layoutkit.errors import NetlistError, listed
 from layoutkit.technology.device_kinds import KINDS
-from layoutkit.technology.size_limits import circuit_fault, stated_faults
+from layoutkit.technology.size_limits import MAX_VALUE, circuit_fault, stated_faults
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -252,13 +252,14 @@ class Flattener:
         if card.model != "resistor" or "r" not in params or {"w", "l"} & params.keys():
             return False
         ohm = abs(params["r"])
-        if ohm <= WIRE_OHM:
+        is_wire, is_open = ohm == 0 or 1 / MAX_VALUE <= ohm <= WIRE_OHM, OPEN_OHM <= ohm <= MAX_VALUE
+        if is_wire:
             first, second = (self._net(node, instance) for node in card.nodes[:2])
             self.shorts[device_id] = first, second
-        elif ohm >= OPEN_OHM:
+        elif is_open:
             text = f"ideal resistors of {OPEN_OHM:g} ohm and more carry no current and are left out, as an open is"
             self._findings.warn(text, device_id)
-        return ohm <= WIRE_OHM or ohm >= OPEN_OHM
+        return is_wire or is_open
 
     def _net(self, name: str, instance: _Instance) -> str:
         key = instance.key(name)
@@ -344,7 +345,7 @@ def _as_ideal(card: Card, scope: Scope) -> Card:
     if text is None or len(card.nodes) != 2:
         return card
     try:
-        large = scope.value(text) >= LEAST_IDEAL
+        large = LEAST_IDEAL <= scope.value(text) <= MAX_VALUE
     except NetlistError:
         return card
     return replace(card, kind=kind) if large else card
