@@ -41,7 +41,7 @@ ROOMS = {
     "layoutkit/technology": (2841, 21),
     "layoutkit/tools": (3612, 22),
     "layoutkit/view": (1706, 10),
-    "skillpack": (340, 4),
+    "skillpack": (385, 4),
     "skillpack/authoring": (500, 4),
     "skillpack/commands": (1260, 8),
     "skillpack/copies": (1260, 10),

@@ -6,6 +6,10 @@ characters. There is no index: counting the few terms of the query in every text
 into words. A term is a word without its English ending, so that "routing" finds "routes", or, in scripts without
 blanks, each pair of neighbouring characters. Two adjacent words are a term of their own: where all skills are about
 the same subject, each single word is common, and only a phrase such as "layout matches" is specific.
+
+Requests of users that a text serves are compared as questions: there the words that only join others count, too, by
+half, because "how long is the wire" and "make the wire long" differ in nothing else. What counts is the request that
+is most like the query, and how many of them have its words.
 """
 
 from __future__ import annotations
@@ -13,13 +17,17 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from bisect import bisect_right
+from collections import Counter as Tally
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     Counter = Callable[[str], int]
+    Finder = Callable[[str], Iterator[int]]
 
 MAX_TERMS = 32
 MAX_QUERY = 2000
@@ -50,8 +58,7 @@ class Fields(NamedTuple):
         sections: The sections of its manual. Their examples, formats and errors also name what other skills are for.
         declaration: What its tools are called, and the intents that they serve.
         opening: The manual before its first section: title, words of users, table of tasks.
-        asks: Requests of users that it serves. Not their sum counts, but the one that is most like the query, so that
-            a text does not lose by serving many.
+        asks: Requests of users that it serves, one a line, each but the last with a full stop at its end.
     """
 
     name: str
@@ -59,7 +66,7 @@ class Fields(NamedTuple):
     sections: str = ""
     declaration: str = ""
     opening: str = ""
-    asks: tuple[str, ...] = ()
+    asks: str = ""
 
     def weighed(self) -> tuple[str, ...]:
         """Return the fields that ``WEIGHTS`` weighs."""
@@ -71,6 +78,8 @@ WEIGHTS = (4.0, 3.0, 0.3, 3.0, 2.0)
 LENGTH_SHARES = (0.0, 0.5, 0.75, 0.4, 0.4)  # how much the length of a field reduces its weight (b)
 ASK_WEIGHT = 0.6
 _ASK_CHARACTERS = 6  # of a word, about; a request is compared by its length in words
+_ASK_SATURATION = 4.0  # how soon further requests with a term stop counting
+_JOINING_WEIGHT = 0.5
 
 
 class Term(NamedTuple):
@@ -81,11 +90,13 @@ class Term(NamedTuple):
         expression: Regular expression for all forms of a word, or of two adjacent words, that begins with ``stem``; ""
             if ``stem`` itself is searched for.
         second_stem: The stem of the second of two words.
+        weight: How much it counts.
     """
 
     stem: str
     expression: str = ""
     second_stem: str = ""
+    weight: float = 1.0
 
     def counter(self) -> Counter:
         """Return a function that counts the occurrences of the term in a folded text."""
@@ -93,6 +104,14 @@ class Term(NamedTuple):
             return lambda text: text.count(self.stem)
         stem, second_stem, find_all = self.stem, self.second_stem, re.compile(self.expression).findall
         return lambda text: len(find_all(text)) if stem in text and second_stem in text else 0
+
+    def finder(self) -> Finder:
+        """Return a function that yields where the term occurs in a folded text."""
+        find = re.compile(self.expression or re.escape(self.stem)).finditer
+        stem, second_stem = self.stem, self.second_stem
+        return lambda text: (
+            (found.start() for found in find(text)) if stem in text and second_stem in text else iter(())
+        )
 
 
 class Ranking(NamedTuple):
@@ -102,8 +121,14 @@ class Ranking(NamedTuple):
     rarities: list[float]
 
 
-def rank(texts: Sequence[Fields], terms: Sequence[Term]) -> Ranking:
-    """Return the BM25F scores of ``texts`` in their order."""
+def rank(texts: Sequence[Fields], terms: Sequence[Term], joining: Sequence[Term] = ()) -> Ranking:
+    """Return the BM25F scores of ``texts`` in their order.
+
+    Args:
+        texts: What to rank.
+        terms: The terms of the query.
+        joining: Further terms, by which only requests are compared (``joining_terms_of``).
+    """
     counters = [term.counter() for term in terms]
     hits = [[[count(field) for count in counters] for field in fields.weighed()] for fields in texts]
     having = [0] * len(terms)
@@ -113,30 +138,56 @@ def rank(texts: Sequence[Fields], terms: Sequence[Term]) -> Ranking:
     rarities = [_rarity(number, len(texts)) for number in having]
     lengths = [[len(field) for field in fields.weighed()] for fields in texts]
     means = [max(1.0, sum(column) / len(texts)) for column in zip(*lengths, strict=True)]
-    asked = _likeness(texts, counters)
+    asked = _asked([fields.asks for fields in texts], terms, joining)
     scores = [_score(*pair, means, rarities) for pair in zip(hits, lengths, strict=True)]
-    return Ranking([score + ASK_WEIGHT * likest for score, likest in zip(scores, asked, strict=True)], rarities)
+    return Ranking([score + more for score, more in zip(scores, asked, strict=True)], rarities)
 
 
-def _likeness(texts: Sequence[Fields], counters: Sequence[Counter]) -> list[float]:
-    """Return for each text how much the request that is most like the query has in common with it."""
-    found = [
-        [(len(ask), [index for index, count in enumerate(counters) if count(ask)]) for ask in fields.asks]
-        for fields in texts
-    ]
-    total = sum(map(len, found))
-    having = [sum(index in terms for asks in found for _, terms in asks) for index in range(len(counters))]
-    rarities = [_rarity(number, total) for number in having]
+def _asked(texts: Sequence[str], terms: Sequence[Term], joining: Sequence[Term]) -> list[float]:
+    """Return for each text of requests how much its requests have in common with the query.
+
+    ``joining`` counts only in requests that have one of ``terms``.
+    """
+    finders = [term.finder() for term in (*terms, *joining)]
+    found = [_terms_by_line(text, finders) for text in texts]
+    numbers = [text.count("\n") + 1 if text else 0 for text in texts]
+    total = sum(numbers)
+    having = Tally(index for lines in found for _, held in lines for index in held)
+    rarities = [term.weight * _rarity(having[index], total) for index, term in enumerate((*terms, *joining))]
+    found = [[line for line in lines if line[1][0] < len(terms)] for lines in found]
+    mean = total / max(1, sum(map(bool, numbers)))
     return [
-        max(
-            (
-                sum(rarities[index] for index in terms) / math.sqrt(_ASK_CHARACTERS + length / _ASK_CHARACTERS)
-                for length, terms in asks
-            ),
-            default=0.0,
-        )
-        for asks in found
+        ASK_WEIGHT * _likest(lines, rarities) + _common(lines, rarities, math.sqrt(mean / max(1, number)))
+        for lines, number in zip(found, numbers, strict=True)
     ]
+
+
+def _terms_by_line(text: str, finders: Sequence[Finder]) -> list[tuple[int, list[int]]]:
+    """Return the lines of a text that have a term: their lengths, and the indices of their terms."""
+    found: dict[int, list[int]] = {}
+    lines = text.split("\n")
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    for index, find in enumerate(finders):
+        for line in {bisect_right(starts, place) - 1 for place in find(text)}:
+            found.setdefault(line, []).append(index)
+    return [(len(lines[line]), held) for line, held in found.items()]
+
+
+def _likest(lines: Sequence[tuple[int, Sequence[int]]], rarities: Sequence[float]) -> float:
+    """Return how much the request that is most like the query has in common with it."""
+    return max(
+        (
+            sum(rarities[index] for index in held) / math.sqrt(_ASK_CHARACTERS + length / _ASK_CHARACTERS)
+            for length, held in lines
+        ),
+        default=0.0,
+    )
+
+
+def _common(lines: Sequence[tuple[int, Sequence[int]]], rarities: Sequence[float], factor: float) -> float:
+    """Return how many requests have terms of the query; ``factor`` evens out that some texts have more requests."""
+    counts = Tally(index for _, held in lines for index in held)
+    return sum(rarities[index] * factor * n / (_ASK_SATURATION + factor * n) for index, n in counts.items())
 
 
 def _score(
@@ -196,6 +247,25 @@ def terms_of(text: str, most: int | None = None) -> list[Term]:
         if before is not None:
             found.append(Term(before.stem, before.expression + _BETWEEN + term.expression, term.stem))
         before = term
+    return list(dict.fromkeys(found))[:most]
+
+
+def joining_terms_of(text: str, most: int | None = None) -> list[Term]:
+    """Return the terms that ``terms_of`` leaves out: words that only join others, and pairs of words with one of them.
+
+    Args:
+        text: A query.
+        most: Maximum number of terms; by default unlimited.
+    """
+    words = [word for word in words_of(text) if not _IS_CJK.match(word)]
+    joins = [bool(_JOINING.fullmatch(word)) for word in words]
+    if all(joins):
+        return []
+    terms = [_word_term(word) for word in words]
+    found = [term._replace(weight=_JOINING_WEIGHT) for term, is_so in zip(terms, joins, strict=True) if is_so]
+    for index, (one, two) in enumerate(pairwise(terms)):
+        if joins[index] or joins[index + 1]:
+            found.append(Term(one.stem, one.expression + _GAP + two.expression, two.stem, _JOINING_WEIGHT))
     return list(dict.fromkeys(found))[:most]
 
 

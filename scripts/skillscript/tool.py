@@ -161,9 +161,10 @@ def _read_declaration(skill_dir: Path, *, needed: bool = False) -> dict[str, Any
         if needed and any((skill_dir / name).is_file() for name in DECLARATIONS):
             raise
         return {}
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, but not in every build of PyYAML
     for name in DECLARATIONS:
         try:
-            declared = yaml.safe_load((skill_dir / name).read_text(encoding="utf-8"))  # JSON is YAML
+            declared = yaml.load((skill_dir / name).read_text(encoding="utf-8"), loader)  # noqa: S506  # JSON is YAML
         except (OSError, UnicodeDecodeError, yaml.YAMLError):
             continue
         return declared if isinstance(declared, dict) else {}

@@ -2,15 +2,16 @@
 
     python tests/evals/skill_evals.py [--out FILE]
 
-For every skill, ``prompts.yaml`` has eight prompts that should find it and eight near misses. ``skillpack search``
+For every skill, ``prompts.yaml`` has twelve prompts that should find it and eight near misses. ``skillpack search``
 ranks the skills for each; if a model is configured (SKILL_MODEL_URL, see references/registry.md), it chooses one from
 the descriptions, or none. Printed are, for each skill, how many of its prompts find it first, how many near misses find
 the skill that they are about, and how many near misses find this skill, which is wrong. A search nearly always ranks
-some skill first, so whether it refuses a near miss that is about no skill is counted for a model only. A second table
-has the prompts of ``held_out.yaml``, which nobody tunes for.
+some skill first, so whether it refuses a near miss that is about no skill is counted for a model only. Further lines
+have the halves of ``held_out.yaml``, requests with one or more fair skills each: nobody tunes for the half ``kept``.
 """
 
 import argparse
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -33,7 +34,7 @@ def cases():
     found = []
     for name, prompts in yaml.safe_load(PROMPTS.read_text(encoding="utf-8")).items():
         if name in skills:
-            found += [(name, prompt, name) for prompt in prompts["find"]]
+            found += [(name, prompt, name) for prompt in (*prompts["find"], *prompts["more"])]
             # What only a skill that is not there can do, nothing can do.
             found += [
                 (name, near["prompt"], near["skill"] if near["skill"] in skills else NONE) for near in prompts["near"]
@@ -41,11 +42,15 @@ def cases():
     return found
 
 
-def held_out():
-    """Return the prompts of ``held_out.yaml`` as ``cases`` does."""
-    skills = SkillLoader(ROOT / "skills").skills
-    prompts = yaml.safe_load(HELD_OUT.read_text(encoding="utf-8"))
-    return [(name, prompt, name) for name, each in prompts.items() if name in skills for prompt in each]
+def held_out(half):
+    """Return the requests of a half of ``held_out.yaml``: {request: names of the fair skills}."""
+    entries = yaml.safe_load(HELD_OUT.read_text(encoding="utf-8"))
+    return {entry["prompt"]: entry["skills"] for entry in entries if half_of(entry["prompt"]) == half}
+
+
+def half_of(prompt):
+    """Return the half that a request belongs to."""
+    return "kept" if hashlib.sha256(prompt.encode()).digest()[-1] % 2 else "tuned"
 
 
 def by_search(prompts):
@@ -118,22 +123,28 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--out", type=Path, help="file for the figures as JSON")
     given = options.parse_args()
-    report = {}
     settings = model_settings({})
-    for title, found in (("prompts.yaml", cases()), ("held_out.yaml", held_out())):
-        prompts = [prompt for _, prompt, _ in found]
-        judges = {"search": by_search(prompts)}
-        if settings is not None:
-            judges["model"] = by_model(prompts, settings)
-        for judge, judged in judges.items():
-            rows = figures(found, judged, can_refuse=judge == "model")
-            missed = [
-                {"prompt": prompt, "of": name, "wanted": wanted, "found": judged[prompt]}
-                for name, prompt, wanted in found
-                if judged[prompt] != wanted and (judge == "model" or wanted != NONE or judged[prompt] == name)
-            ]
-            report.setdefault(judge, {})[title] = {"skills": rows, "missed": missed}
-            print(f"{title} by {judge}\n{table(rows)}\n")
+    judges = {"search": by_search}
+    if settings is not None:
+        judges["model"] = lambda prompts: by_model(prompts, settings)
+    report = {}
+    for judge, judged_by in judges.items():
+        found = cases()
+        judged = judged_by([prompt for _, prompt, _ in found])
+        rows = figures(found, judged, can_refuse=judge == "model")
+        missed = [
+            {"prompt": prompt, "of": name, "wanted": wanted, "found": judged[prompt]}
+            for name, prompt, wanted in found
+            if judged[prompt] != wanted and (judge == "model" or wanted != NONE or judged[prompt] == name)
+        ]
+        report[judge] = {PROMPTS.name: {"skills": rows, "missed": missed}}
+        print(f"{PROMPTS.name} by {judge}\n{table(rows)}\n")
+        for half in ("tuned", "kept"):
+            fair = held_out(half)
+            judged = judged_by(list(fair))
+            hits = sum(judged[prompt] in skills for prompt, skills in fair.items())
+            report[judge][f"{HELD_OUT.name}, {half}"] = {"hit": [hits, len(fair)]}
+            print(f"{HELD_OUT.name}, {half}: {hits}/{len(fair)}")
     if settings is None:
         print("by model: not measured, no model is configured (SKILL_MODEL_URL)")
     if given.out is not None:

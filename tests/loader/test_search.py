@@ -83,6 +83,53 @@ def test_the_request_that_is_most_like_the_query_counts_however_many_there_are(w
     assert [skill["name"] for skill in found] == ["b", "a"]
 
 
+def test_many_requests_with_a_word_count_more_than_one(write_skill, tmp_path):
+    """Each has the same number of requests, and one that is as like the query as any of the other."""
+    write_skill("a", files={"skill.yaml": "asks:\n- short wire\n- pin one\n- pin two\ntools: []\n"})
+    write_skill("b", files={"skill.yaml": "asks:\n- short wire\n- thin wire\n- pin two\ntools: []\n"})
+    found = SkillLoader(tmp_path / "skills").search("wire")["data"]["skills"]
+    assert [skill["name"] for skill in found] == ["b", "a"]
+
+
+def test_a_question_differs_from_a_command_of_the_same_words(write_skill, tmp_path):
+    write_skill("a", files={"skill.yaml": "asks:\n- make the wire long\ntools: []\n"})
+    write_skill("b", files={"skill.yaml": "asks:\n- how long is the wire\ntools: []\n"})
+    search_for = SkillLoader(tmp_path / "skills").search
+    for query, name in (
+        ("how long is wire seven", "b"),
+        ("make it long, the wire", "a"),
+        ("the wire, make it long", "a"),
+    ):
+        assert search_for(query)["data"]["skills"][0]["name"] == name
+
+
+def test_words_that_only_join_others_find_no_request_alone(write_skill, tmp_path):
+    write_skill("a", files={"skill.yaml": "asks:\n- what is the wire in this\n- what is the pin in that\ntools: []\n"})
+    write_skill("b", description="Weather of a city.", files={"skill.yaml": "asks:\n- rain\ntools: []\n"})
+    found = SkillLoader(tmp_path / "skills").search("what is the weather in Paris")["data"]["skills"]
+    assert [skill["name"] for skill in found] == ["b"]
+
+
+def test_a_skill_of_somebody_else_without_requests_is_found_beside_those_with_many(names, tmp_path):
+    """Its words must weigh against the requests of 21 skills about another subject."""
+    names(
+        ("pdf-tools", "Work with PDF files. Use to merge, split or fill forms of a PDF.", "x"),
+        ("weather", "Tell the weather and forecast of a city. Use for temperature, rain or wind.", "x"),
+        ("data-charts", "Draw charts from CSV data, such as bar, line or scatter plots.", "x"),
+        ("git-commit", "Write commit messages and descriptions of a pull request from a diff.", "x"),
+    )
+    everything = [*PACKS.skills.values(), *SkillLoader(tmp_path / "skills").skills.values()]
+    for query, name in (
+        ("merge two pdf files", "pdf-tools"),
+        ("fill in this PDF form", "pdf-tools"),
+        ("what is the weather in Paris tomorrow", "weather"),
+        ("how hot is it in Berlin, temperature", "weather"),
+        ("draw a bar chart of this CSV", "data-charts"),
+        ("write a commit message", "git-commit"),
+    ):
+        assert search(everything, query, 1)[0][0].skill.name == name
+
+
 def test_a_rare_word_counts_more_than_a_common_one(names):
     find = names(
         ("a", "draw layout", "x"), ("b", "draw layout", "x"), ("c", "draw layout", "x"), ("d", "check parasitics", "x")
@@ -165,6 +212,8 @@ def test_equal_skills_stay_in_their_order(names):
 def test_the_score_is_that_of_the_formula(names, tmp_path):
     """BM25F by hand: one term once in the description of one of two skills, fields of mean length."""
     names(("aa", "wire more", "xx"), ("bb", "none more", "xx"))
+    for name in ("aa", "bb"):  # requests would add to the score
+        (tmp_path / "skills" / name / "skill.yaml").write_text("asks:\n- none\n")
     (match,), total = search(SkillLoader(tmp_path / "skills").skills.values(), "wire", 5)
     frequency = 3.0 * 1 / (1 - 0.5 + 0.5 * 1)
     assert total == 1

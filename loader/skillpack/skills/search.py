@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.exceptions import FileRefusedError, SkillFileError
-from skillpack.relevance import MAX_TERMS, Fields, folded, rank, terms_of
+from skillpack.relevance import MAX_TERMS, Fields, folded, joining_terms_of, rank, terms_of
 from skillpack.skills.skill_md import DECLARATION_FILE
 from skillpack.untrusted.file_access import read_bounded
 
@@ -33,8 +33,7 @@ _STRUCTURE = re.compile(
     r"|\b(?:skill|version|toolsets|script|input_schema|output_schema|composable|dependencies):[^\n,}]*"
     r"|\b(?:tools|id|display_name|description|intent_tags|en|zh):"
 )
-
-
+_CLAUSE_END = re.compile(r"[.;:,]\s+|\u3002")
 _ASKS = re.compile(r"^asks:\n((?:- .*\n?)+)", re.MULTILINE)
 
 
@@ -72,7 +71,7 @@ def search(skills: Iterable[Skill], query: str, limit: int) -> tuple[list[Match]
     candidates, terms = list(skills), terms_of(query, MAX_TERMS)
     if not terms:
         return [], 0
-    ranking = rank([_fields(skill) for skill in candidates], terms)
+    ranking = rank([_fields(skill) for skill in candidates], terms, joining_terms_of(query, MAX_TERMS))
     matches = sorted(
         ((score, skill) for score, skill in zip(ranking.scores, candidates, strict=True) if score > 0),
         key=lambda match: -match[0],
@@ -88,9 +87,11 @@ def _fields(skill: Skill) -> Fields:
     opening, _, sections = folded(_body(skill)).partition("\n## ")
     sections += folded("".join(_pages(skill)))
     declared = folded(_declaration(skill))
-    asks = tuple(line[2:] for block in _ASKS.findall(declared) for line in block.splitlines())
+    asks = ".\n".join(line[2:] for block in _ASKS.findall(declared) for line in block.splitlines())
     declaration = _STRUCTURE.sub("", _ASKS.sub("", declared))
-    return Fields(folded(skill.name), description, sections, declaration, opening, asks)
+    name = folded(skill.name)
+    asks = asks or f"{name}.\n" + _CLAUSE_END.sub(".\n", description)  # else a skill without any would come last
+    return Fields(name, description, sections, declaration, opening, asks)
 
 
 def _declaration(skill: Skill) -> str:
