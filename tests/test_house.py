@@ -28,7 +28,7 @@ ROOMS = {
     "layoutkit/draw": (6799, 43),
     "layoutkit/drc": (1760, 13),
     "layoutkit/explore": (2150, 14),
-    "layoutkit/extract": (3564, 18),
+    "layoutkit/extract": (3575, 18),
     "layoutkit/flow": (9480, 56),
     "layoutkit/layout": (1905, 13),
     "layoutkit/lvs": (1899, 11),

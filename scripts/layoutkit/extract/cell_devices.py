@@ -65,8 +65,11 @@ def cell_devices(technology: Technology, layer: Layer) -> CellDevices:
     found.emitters = {spec.name: kdb.Region() for spec in specs}
     cells = [spec.cell for spec in specs if spec.cell is not None]
     for marker in sorted({cell.marker for cell in cells}):
+        own = [spec for spec in specs if spec.cell and spec.cell.marker == marker]
+        shared = any(marker in other.markers for other in technology.passives.values())
         for polygon in layer(marker).each():
-            _read(technology, [s for s in specs if s.cell and s.cell.marker == marker], polygon, layer, found)
+            if not shared or any(_has_wells(technology, each, kdb.Region(polygon), layer) for each in own):
+                _read(technology, own, polygon, layer, found)
     for emitter in sorted({cell.emitter for cell in cells} - {technology.resolve("active")}):
         outside = layer(emitter).outside(found.windows)
         known = kdb.Region()
@@ -75,6 +78,12 @@ def cell_devices(technology: Technology, layer: Layer) -> CellDevices:
         found.loose.append((outside.outside(known), f"{emitter} lies in no device"))
     found.loose = [(region, reason) for region, reason in found.loose if not region.is_empty()]
     return found
+
+
+def _has_wells(technology: Technology, spec: PassiveSpec, window: kdb.Region, layer: Layer) -> bool:
+    """Return whether each well of the cell of ``spec`` is in ``window``: others share its marker."""
+    drawn = () if spec.cell is None else spec.cell.shapes(1, spec.min_l)
+    return not any((layer(n) & window).is_empty() for n in drawn if technology.spec(n).purpose == "well")
 
 
 def _read(
@@ -181,6 +190,8 @@ def _add(
     low, high = cell.outline(*size)
     centre = kdb.Box(*low, *high).transformed(placed).center()
     wide, long = cell.size[0] * size[0], size[1]
+    if placed.angle % 2:  # the box lies in the cell, whatever its direction
+        wide, long = long, wide
     left, bottom = centre.x - wide // 2, centre.y - long // 2
     found.emitters[spec.name].insert(kdb.Box(left, bottom, left + wide, bottom + long))
     found.windows.insert(_area(cell, size, placed))

@@ -125,7 +125,8 @@ def passive_layers(technology: Technology, layer: Layer) -> PassiveLayers:
                 found.fed.update(_fed_plates(technology, spec, own[spec.name], layer))
         if recipe.tied:
             found.gates = union((found.gates, *own.values()))
-        found.loose[kind] = recipe.loose(technology, specs, own, layer)
+        loose, cells = recipe.loose(technology, specs, own, layer), found.cells.windows
+        found.loose[kind] = [(rest, why) for each, why in loose if not (rest := each.not_inside(cells)).is_empty()]
     for spec in (each for each in technology.passives.values() if each.conductor):
         covered = layer(spec.parts["body"]) & union(layer(name) for name in spec.cuts_body)
         found.metal[spec.conductor] = union((covered, found.metal.get(spec.conductor, kdb.Region())))

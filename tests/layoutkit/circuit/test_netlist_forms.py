@@ -125,6 +125,11 @@ CARDS = {
         for name in ("pnp_10p00x10p00", "pnp_05p00x05p00", "pnp_10p00x00p42", "pnp_05p00x00p42")
     }
     | {
+        name: ([f"XQ1 c b e s {name} m=3"], [f"Q1 c b e s {name} NE=3 m=3"])
+        for size in ("10p00x10", "05p00x05", "00p54x16", "00p54x08", "00p54x04", "00p54x02")
+        for name in (f"npn_{size}p00",)
+    }
+    | {
         f"cap_mim_{farad}{name}": (
             [f"XC1 p n cap_mim_{farad}_{metals}_noshield c_width=12u c_length=7.5u m=2"],
             [f"C1 p n cap_mim_{farad}_{metals}_noshield w=12u l=7.5u m=2"],

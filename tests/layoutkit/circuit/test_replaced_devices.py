@@ -53,8 +53,8 @@ DRAWN = {
         r"cap_var_[lh]vt|diode_pw2nd_(05v5|05v5_lvt|11v0)|diode_pd2nw_(05v5|05v5_[lh]vt|11v0)|(rf_)?(pnp_05v5|npn_05v5|npn_11v0)_W\w+"
     ),
     "gf180mcuD": re.compile(
-        r"[np]fet_0(3v3|5v0|6v0)(_dn)?|nfet_06v0_nvt|nmos_6p0_nat|pnp_\w+|[np](polyf|plus)_[us](_dw)?|rm[123]|tm11k|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b|_dn)?|"
-        r"diode_(nd2ps|pd2nw)_0(3v3|6v0)|[np]mos_(3p3|6p0)|vpnp_\w+|mim_[12]p[05]fF|nmoscap_6p0|np_3p3"
+        r"[np]fet_0(3v3|5v0|6v0)(_dn)?|nfet_06v0_nvt|nmos_6p0_nat|v?(pnp|npn)_\w+|[np](polyf|plus)_[us](_dw)?|rm[123]|tm11k|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b|_dn)?|"
+        r"diode_(nd2ps|pd2nw)_0(3v3|6v0)|[np]mos_(3p3|6p0)|mim_[12]p[05]fF|nmoscap_6p0|np_3p3"
     ),
     "sg13g2": re.compile(
         r"sg13_[lh]v_[np]mos|rf[np]mos(hv)?|pnpMPA|npn13G2[lv]?(_5t)?|rsil|rppd|rhigh|cap_cmim|(cap_)?rfcmim|d[p]?antenna"
@@ -134,8 +134,7 @@ def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
 @pytest.mark.parametrize(
     ("card", "technology"),
     [
-        ("XQ1 a b c vss c npn_05p00x05p00", "gf180mcuD"),
-        ("Q1 a b c npn_05p00x05p00", "gf180mcuD"),
+        ("XQ1 a b c vss c efuse", "gf180mcuD"),
         ("XC1 a b c vss sg13_hv_svaricap w=3.74u l=0.3u Nx=1", "sg13g2"),
         ("XL1 a b c vss inductor3", "sg13g2"),
         ("XL1 a b c inductor w=2u s=2.1u", "sg13g2"),

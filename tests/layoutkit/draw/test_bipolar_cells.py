@@ -266,3 +266,55 @@ def test_a_well_that_touches_the_collector_is_on_its_net():
     result = compare(extract(module.layout, module.cell, SKY), netlist)
     assert not result.matched
     assert "shorted" in " ".join(mismatch.message for mismatch in result.mismatches)
+
+
+GF = load("gf180mcuD")
+# Sides of the emitter and the collector's well, and contacts in that, measured in the PDK's cells. [um], count
+GF_FIXED = {
+    "npn_00p54x02p00": ((0.54, 2.0), (7.34, 8.8), 45),
+    "npn_00p54x04p00": ((0.54, 4.0), (7.34, 10.8), 65),
+    "npn_00p54x08p00": ((0.54, 8.0), (7.34, 14.8), 105),
+    "npn_00p54x16p00": ((0.54, 16.0), (7.34, 22.8), 190),
+    "npn_05p00x05p00": ((5.0, 5.0), (11.8, 11.8), 149),
+    "npn_10p00x10p00": ((10.0, 10.0), (16.8, 16.8), 400),
+}
+WIDTH_UM |= {flavour: sides[0] for flavour, (sides, _, _) in GF_FIXED.items()}
+
+
+def gf(module, layer):
+    return kdb.Region(module.cell.begin_shapes_rec(GF.layer(module.layout, layer))).merged()
+
+
+@pytest.mark.parametrize("flavour", sorted(GF_FIXED))
+def test_fixed_npns_of_gf180mcud_are_clean_and_found_in_every_orientation(flavour):
+    emitter, sides, contacts = GF_FIXED[flavour]
+    module, netlist = drawn(flavour, 1, emitter[1], (2, 1), tech=GF)
+    report = check(module.layout, module.cell, GF)
+    assert (report.complete, [verdict.rule.id for verdict in report.violated]) == (True, [])
+    wells = gf(module, "DNWELL")
+    assert {(well.bbox().width() / 1000, well.bbox().height() / 1000) for well in wells.each()} == {sides}
+    assert gf(module, "Contact").inside(wells).count() == 3 * contacts
+    for turn in (kdb.Trans.R0, kdb.Trans.R90, kdb.Trans.M0, kdb.Trans.M45):
+        top = module.layout.create_cell(f"T{turn}")
+        top.insert(kdb.CellInstArray(module.cell.cell_index(), kdb.Trans(turn)))
+        top.flatten(False)
+        result = compare(extract(module.layout, top, GF), netlist)
+        assert ([each.message for each in result.mismatches], result.complete) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("layer", "box", "says"),
+    [
+        ("Pplus", (-100, -100, 100, 100), "Pplus is not that"),
+        ("LVPWELL", (-2000, -2000, 2000, 2000), "LVPWELL is not that"),
+        ("Dualgate", (-5000, -5000, 5000, 5000), "Dualgate lies in it"),
+        ("COMP", (-1300, -200, -1000, 200), "COMP is not that"),
+    ],
+)
+def test_a_changed_npn_of_gf180mcud_is_no_device(layer, box, says):
+    module, netlist = drawn("npn_00p54x02p00", 1, 2.0, tech=GF)
+    at = gf(module, "DNWELL").bbox().center()
+    module.cell.shapes(GF.layer(module.layout, layer)).insert(kdb.Box(*box).moved(at.x, at.y))
+    result = compare(extract(module.layout, module.cell, GF), netlist)
+    assert not result.matched
+    assert re.search(says, " ".join(mismatch.message for mismatch in result.mismatches))
