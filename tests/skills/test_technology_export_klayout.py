@@ -1,5 +1,15 @@
 """technology.export_klayout through its command line."""
 
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import klayout.db as kdb
+import pytest
+
 from layoutkit.technology.technology_files import SHIPPED
 
 SCRIPT = "technology-files/scripts/export_klayout.py"
@@ -32,3 +42,77 @@ def test_a_technology_whose_name_is_a_path_writes_no_file_elsewhere(tmp_path, ru
         assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
         assert "technology: must be a name" in envelope["error"]["message"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["own.yaml"]
+
+
+_WATCHED_WINDOW = """
+import json
+import pya
+
+def tell():
+    window = pya.Application.instance().main_window()
+    views = [window.view(number) for number in range(window.views())]
+    if len(views) < 3:
+        return
+    if not told:
+        views[0].zoom_box(pya.DBox(0.2, 0.2, 0.4, 0.4))
+        edited = views[2].cellview(0).layout()
+        edited.top_cell().shapes(edited.layer(1, 0)).insert(pya.Box(0, 0, 10, 5000))
+    told.append([[view.cellview(0).layout().top_cell().bbox().to_s(), view.box().width()] for view in views])
+    print(json.dumps(told[-1]), flush=True)
+
+told = []
+telling = pya.QTimer()
+telling.timeout = tell
+telling.start(300)
+"""
+
+
+def _write_box(path, width):
+    layout = kdb.Layout()
+    layout.create_cell("TOP").shapes(layout.layer(1, 0)).insert(kdb.Box(0, 0, width, 1000))
+    layout.write(str(path.with_name("part.gds")))
+    path.with_name("part.gds").replace(path)
+
+
+def _told(log, wanted, timeout_s=60):
+    """Wait until the window tells ``wanted``, and return the last that it told."""
+    end = time.monotonic() + timeout_s
+    lines = []
+    while time.monotonic() < end and not (lines and wanted(lines[-1])):
+        time.sleep(0.2)
+        lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("[[")]
+    assert lines, log.read_text()
+    return lines[-1]
+
+
+@pytest.mark.skipif(shutil.which("klayout") is None, reason="skipped: needs klayout")
+@pytest.mark.skipif(shutil.which("xvfb-run") is None, reason="skipped: needs xvfb-run")
+def test_the_installed_macro_lets_the_window_follow_files_and_leaves_unsaved_edits(tmp_path, run_script):
+    code, _ = run_script(SCRIPT, "--technologies", '["generic"]', "--output-dir", "home/salt/analog-layout-skills")
+    assert code == 0
+    for name in ("followed.gds", "edited.gds"):
+        _write_box(tmp_path / name, 1000)
+    (tmp_path / "watched.py").write_text(_WATCHED_WINDOW)
+    window = ("klayout", "-e", "-rm", "watched.py", "followed.gds", "followed.gds", "edited.gds")
+    log = tmp_path / "log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            ("xvfb-run", "-a", *window),
+            cwd=tmp_path,
+            env={**os.environ, "KLAYOUT_HOME": str(tmp_path / "home"), "QT_QPA_PLATFORM": "xcb"},
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        before = _told(log, lambda views: views[0][1] < 0.5)
+        assert [box for box, _ in before] == ["(0,0;1000,1000)", "(0,0;1000,1000)", "(0,0;1000,5000)"]
+        time.sleep(2)  # the macro sees the files as they are
+        for name in ("followed.gds", "edited.gds"):
+            _write_box(tmp_path / name, 9000)
+        after = _told(log, lambda views: views[0][0] == views[1][0] == "(0,0;9000,1000)")
+        assert [box for box, _ in after] == ["(0,0;9000,1000)", "(0,0;9000,1000)", "(0,0;1000,5000)"]
+        assert after[0][1] == pytest.approx(before[0][1])
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

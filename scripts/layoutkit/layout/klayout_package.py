@@ -73,8 +73,9 @@ def look():
             changed = os.stat(path).st_mtime_ns
             if shown.is_dirty() or time.time_ns() - changed < 1_000_000_000:
                 continue
-            if seen.setdefault(path, changed) != changed:
-                seen[path] = changed
+            place = number, index, path
+            if seen.setdefault(place, changed) != changed:
+                seen[place] = changed
                 try:
                     view.reload_layout(index)
                 except RuntimeError as error:
