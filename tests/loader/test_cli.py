@@ -152,14 +152,14 @@ def test_run_answers_short_unless_full_is_asked_for(skillpack, pack):
     fields = {"total": {"type": "integer"}, "mode": {"type": "string"}, "rows": {"x-short": 1, "type": "array"}}
     schema.write_text(json.dumps({"type": "object", "properties": fields}))
     script = pack / "bench/scripts/run_mode.py"
-    script.write_text(script.read_text().replace('{"total": params["count"]}', '{"total": 1, "rows": [1, 2, 3]}'))
+    script.write_text(script.read_text().replace('{"total": params["count"]}', '{"total": 1, "rows": [1, "x" * 3000]}'))
     call = ("run", "bench.run_mode", "--params")
     brief = json.loads(skillpack(*call, '{"mode": "x"}').stdout)
     assert brief["data"] == {"total": 1, "rows": [1]}
     assert brief["left_out"] == {"in_part": ["rows"], "whole_answer": "detail: full"}
     for asked in (('{"mode": "x"}', "--detail", "full"), ('{"mode": "x", "detail": "full"}',)):
         whole = json.loads(skillpack(*call, *asked).stdout)
-        assert whole["data"] == {"total": 1, "rows": [1, 2, 3]}
+        assert whole["data"] == {"total": 1, "rows": [1, "x" * 3000]}
         assert set(whole) == {"ok", "error", "data", "duration_ms"}
     refused = skillpack(*call, '{"mode": "x", "detail": "most"}')
     assert (refused.returncode, b"detail must be one of short, full" in refused.stdout) == (2, True)

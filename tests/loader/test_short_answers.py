@@ -2,6 +2,7 @@
 
 import pytest
 
+from skillpack.execution import short_answers
 from skillpack.execution.runner import Call
 from skillpack.execution.short_answers import in_detail, take_detail
 from skillpack.registry.declaration import ToolDeclaration
@@ -42,6 +43,20 @@ def declared(schema, **parameters):
 
 def short(schema, data):
     return in_detail(Call(SkillResult.success(data, 3), tool=declared(schema)), "short").envelope
+
+
+@pytest.fixture(autouse=True)
+def nothing_fits(request, monkeypatch):
+    if "answer_that_fits" not in request.node.name:
+        monkeypatch.setattr(short_answers, "SHORT_BYTES", 0)
+
+
+def test_an_answer_that_fits_two_kilobytes_is_whole():
+    schema = {"properties": {"rows": {"x-short": 1, "type": "array"}}}
+    fits = {"rows": ["x" * 10, "x" * (short_answers.SHORT_BYTES - 28)]}
+    assert len(str(fits)) == short_answers.SHORT_BYTES == 2048
+    assert short(schema, fits)["data"] == fits
+    assert short(schema, {"rows": [*fits["rows"][:1], fits["rows"][1] + "x"]})["data"] == {"rows": ["x" * 10]}
 
 
 def test_what_is_marked_is_left_out_and_named_with_the_place_of_the_whole_answer():

@@ -1,14 +1,20 @@
 """layout.render_view through its command line."""
 
 import hashlib
+import json
+import re
+import subprocess
+from pathlib import Path
 
 import klayout.db as kdb
 import pytest
 from klayout import lay, rdb
 
+from forked import run_program, skillpack
 from layoutkit.technology import load
 
 SCRIPT = "layout-view/scripts/render_view.py"
+BUILD = "netlist-to-gds/scripts/build_layout.py"
 
 
 @pytest.fixture
@@ -149,3 +155,44 @@ def test_a_bad_layout_is_reported(tmp_path, run_script, source, kind):
     code, envelope = run_script(SCRIPT, "--layout-path", bad, "--output-path", "a.png")
     assert (code, envelope["error"]["code"]) == (2, "INVALID_PARAM")
     assert not (tmp_path / "a.png").exists()
+
+
+def test_skillpack_check_writes_a_page_with_the_verdicts_and_places_of_all_its_checks(tmp_path):
+    """A clean inverter, the same with a net at the wrong transistor, and a gap below the minimum."""
+    inverter = ".subckt inv a y vdd vss\nMP y a vdd vdd pmos w=4u l=0.5u\nMN y a vss vss nmos w=2u l=0.5u\n.ends\n"
+    (tmp_path / "inv.spice").write_text(inverter)
+    (tmp_path / "wrong.spice").write_text(inverter.replace("MN y a", "MN y y"))
+    built = run_program(BUILD, "--netlist-path", "inv.spice", "--workspace", "ws", "--until", "export", cwd=tmp_path)
+    assert built.returncode == 0
+
+    def check(*words):
+        command = [*skillpack(), "check", *words]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        page = Path(done.stdout.splitlines()[-1])
+        data = re.search(r'<script id="data" type="application/json">(.*?)</script>', page.read_text())
+        return page, page.read_text(), [each["rule"] for each in json.loads(data[1])["findings"] if each["fault"]]
+
+    page, text, faults = check("ws/layout.gds", "--netlist", "inv.spice")
+    assert (page, faults) == (tmp_path / "ws/layout.html", [])
+    assert all(words in text for words in ("</span> clean", "would", "data:image/png;base64,"))
+    page, text, faults = check("ws/layout.gds", "--netlist", "wrong.spice", "-o", "wrong.html")
+    assert page == tmp_path / "wrong.html"
+    assert faults
+    assert all(rule.startswith("LVS ") for rule in faults)
+    assert all(words in text for words in ("</span> not clean", "stage review was not run"))
+
+    layout = kdb.Layout()
+    metal1 = layout.create_cell("TOP").shapes(layout.layer(4, 0))
+    metal1.insert(kdb.Box(0, 0, 1000, 1000))
+    metal1.insert(kdb.Box(1050, 0, 2000, 1000))  # 0.05 um apart
+    layout.write(str(tmp_path / "gap.gds"))
+    page, text, faults = check("gap.gds", "-t", "generic")
+    assert (page, set(faults)) == (tmp_path / "gap.html", {"M1_MIN_SPACE"})
+    assert "stage lvs was not run" in text
+
+
+def test_a_page_of_answers_about_another_layout_is_refused(run_script, source):
+    answers = json.dumps({"drc.run_check": {"layout_sha256": "0" * 64}})
+    code, envelope = run_script(SCRIPT, "--layout-path", source, "--answers", answers)
+    assert code == 2 or not envelope["ok"]
+    assert "the answer of drc is about another layout" in envelope["error"]["message"]

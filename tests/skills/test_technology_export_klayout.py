@@ -11,6 +11,7 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.technology.technology_files import SHIPPED
+from patience import eventually
 
 SCRIPT = "technology-files/scripts/export_klayout.py"
 
@@ -74,15 +75,9 @@ def _write_box(path, width):
     path.with_name("part.gds").replace(path)
 
 
-def _told(log, wanted, timeout_s=60):
-    """Wait until the window tells ``wanted``, and return the last that it told."""
-    end = time.monotonic() + timeout_s
-    lines = []
-    while time.monotonic() < end and not (lines and wanted(lines[-1])):
-        time.sleep(0.2)
-        lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("[[")]
-    assert lines, log.read_text()
-    return lines[-1]
+def _told(log):
+    lines = log.read_text().splitlines()
+    return next((json.loads(line) for line in reversed(lines) if line.startswith("[[")), [[None, 1.0]] * 3)
 
 
 @pytest.mark.skipif(shutil.which("klayout") is None, reason="skipped: needs klayout")
@@ -105,12 +100,14 @@ def test_the_installed_macro_lets_the_window_follow_files_and_leaves_unsaved_edi
             start_new_session=True,
         )
     try:
-        before = _told(log, lambda views: views[0][1] < 0.5)
+        eventually(lambda: _told(log)[0][1] < 0.5)
+        before = _told(log)
         assert [box for box, _ in before] == ["(0,0;1000,1000)", "(0,0;1000,1000)", "(0,0;1000,5000)"]
         time.sleep(2)  # the macro sees the files as they are
         for name in ("followed.gds", "edited.gds"):
             _write_box(tmp_path / name, 9000)
-        after = _told(log, lambda views: views[0][0] == views[1][0] == "(0,0;9000,1000)")
+        eventually(lambda: _told(log)[0][0] == _told(log)[1][0] == "(0,0;9000,1000)")
+        after = _told(log)
         assert [box for box, _ in after] == ["(0,0;9000,1000)", "(0,0;9000,1000)", "(0,0;1000,5000)"]
         assert after[0][1] == pytest.approx(before[0][1])
     finally:

@@ -117,6 +117,8 @@ def _run(tool: ToolDeclaration, declared: Declared, tools: Tools, words: Words) 
                 continue
             own = step.input_schema.get("properties", {})
             values = {name: value for name, value in params.items() if len(steps) == 1 or name in own}
+            if "answers" in how:
+                values[how["answers"]] = {name: result.data for name, result in results.items()}
             results[step.id] = _call(step, values, request.context, tools, how.get("steps", 0))
             if results[step.id].error is not None:
                 break

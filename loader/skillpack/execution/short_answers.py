@@ -1,7 +1,8 @@
 """Short answers: what a reader with little room gets of an answer, and where the rest is.
 
 An output schema marks with ``x-short`` what a short answer has of a field: ``false`` nothing, a number so many items
-of a list or characters of a text, and nothing of what is empty or 0. A required field is kept. ``x-whole`` at the top
+of a list or characters of a text, and nothing of what is empty or 0. A required field is kept. An answer that fits
+``SHORT_BYTES`` is whole, such as one that the call limited to one net. ``x-whole`` at the top
 of the schema is the place in an answer (``files.summary``) of the path of a file with the whole answer. What is not
 marked is whole.
 """
@@ -27,6 +28,8 @@ DETAILS: tuple[Detail, ...] = ("short", "full")
 PARAMETER = "detail"
 MARK = "x-short"
 WHOLE = "x-whole"
+SHORT_BYTES = 2048
+"""Most bytes of an answer of which nothing is left out."""
 
 
 def can_be_short(tool: ToolDeclaration) -> bool:
@@ -55,6 +58,8 @@ def take_detail(tool: ToolDeclaration | None, params: Any, default: Detail) -> t
 def in_detail(call: Call, detail: Detail) -> Call:
     """Return a finished call with its whole answer, or the short one and what that leaves out."""
     if detail == "full" or call.tool is None or call.result.data is None:
+        return call
+    if len(json.dumps(call.result.data, ensure_ascii=False).encode()) <= SHORT_BYTES:
         return call
     schema = call.tool.output_schema
     left_out = _LeftOut()

@@ -73,9 +73,8 @@ def look():
             changed = os.stat(path).st_mtime_ns
             if shown.is_dirty() or time.time_ns() - changed < 1_000_000_000:
                 continue
-            place = number, index, path
-            if seen.setdefault(place, changed) != changed:
-                seen[place] = changed
+            if seen.setdefault((number, index, path), changed) != changed:
+                seen[number, index, path] = changed
                 try:
                     view.reload_layout(index)
                 except RuntimeError as error:

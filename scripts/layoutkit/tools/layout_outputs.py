@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import FileError
+from layoutkit.errors import FileError, LayoutkitError
+from layoutkit.layout import files
 from layoutkit.layout.cells import choose_cell
 
 if TYPE_CHECKING:
@@ -62,7 +63,6 @@ def export_lef(params: Mapping[str, Any], current: CurrentLayout) -> tuple[dict[
     if "lef_path" not in params:
         return {}, []
     from layoutkit.circuit import find_roles, read_netlist
-    from layoutkit.layout import files
     from layoutkit.layout.export import lef_of
     from layoutkit.layout.provenance import LAYOUT, noted
 
@@ -89,7 +89,8 @@ def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str,
 
     technology = current.technology()
     layout = current.read()
-    path = _png_target(params.get("output_path") or str(current.path.with_suffix(".png")), current)
+    suffix = ".html" if "answers" in params else ".png"
+    path = _target(params.get("output_path") or str(current.path.with_suffix(suffix)), suffix, current)
     cell = choose_cell(layout, params.get("cell_name"))
     markers, doubts = markers_at(params.get("violations", ())), []
     if "report_path" in params:
@@ -107,10 +108,14 @@ def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str,
         title=params.get("title"),
     )
     picture = render(cell, technology, view, markers)
-    save(picture, path, current.sources())
+    if "answers" in params:
+        page = _checks_page(params["answers"], cell, picture.png, current)
+        files.write_bytes(path, page.encode())
+    else:
+        save(picture, path, current.sources())
     current.add_reports(str(path))
     return {
-        "image_path": str(path),
+        "page_path" if "answers" in params else "image_path": str(path),
         "cell_name": cell.name,
         "width": picture.width,
         "height": picture.height,
@@ -123,14 +128,46 @@ def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str,
     }
 
 
-def _png_target(target: str, *currents: CurrentLayout) -> Path:
-    """Return the path of a picture, which replaces none of the layouts that it shows.
+def _checks_page(answers: Mapping[str, Any], cell: kdb.Cell, png: bytes, current: CurrentLayout) -> str:
+    """Return the report page of a layout that was checked; ``answers`` are those of the checks, by their tools."""
+    from layoutkit.flow.summary import faults
+    from layoutkit.layout.provenance import LAYOUT
+    from layoutkit.view.drawing_data import drawing_data
+    from layoutkit.view.report_inputs import ReportInputs
+    from layoutkit.view.report_page import report_page
+
+    report: dict[str, Any] = {name.partition(".")[0]: dict(data) for name, data in answers.items()}
+    for name, data in report.items():
+        if data.get("layout_sha256") != current.sha256:
+            raise LayoutkitError(f"the answer of {name} is about another layout; run it again on {current.path}")
+    report["drc"] = {**report["drc"], **report["drc"]["summary"]} if "drc" in report else {}
+    report["lvs"] = {**report["lvs"], "dummies": len(report["lvs"]["dummies"])} if "lvs" in report else {}
+    left = [name for name in ("drc", "lvs", "review") if not report.get(name)]
+    technology = current.technology()
+    return report_page(
+        ReportInputs(
+            report={
+                **{name: data for name, data in report.items() if data},
+                "technology": technology.name,
+                "remaining_stages": left,
+            },
+            circuit={"name": cell.name, "devices": []},
+            drawing=drawing_data(cell, technology),
+            picture=png,
+            faults=faults({name: data for name, data in report.items() if data}),
+            digests={LAYOUT: current.sha256},
+        )
+    )
+
+
+def _target(target: str, suffix: str, *currents: CurrentLayout) -> Path:
+    """Return the path of a file to write, which replaces none of the layouts that it shows.
 
     Raises:
-        FileError: If it is no PNG file, or nothing can be written there.
+        FileError: If it has another suffix, or nothing can be written there.
     """
-    if not target.lower().endswith(".png"):
-        raise FileError(f"output_path must end in .png, got {target!r}", details={"param_name": "output_path"})
+    if not target.lower().endswith(suffix):
+        raise FileError(f"output_path must end in {suffix}, got {target!r}", details={"param_name": "output_path"})
     for current in currents:
         current.check_target(target)
     return Path(target).resolve()
@@ -150,7 +187,7 @@ def compare_two(params: Mapping[str, Any]) -> dict[str, Any]:
     from layoutkit.view.render import ViewOptions, save
 
     currents = [_layout_at(params[name], params.get("technology")) for name in ("before", "after")]
-    path = _png_target(params.get("output_path") or str(currents[1].path.with_name("comparison.png")), *currents)
+    path = _target(params.get("output_path") or str(currents[1].path.with_name("comparison.png")), ".png", *currents)
     layouts = [current.read() for current in currents]
     technology, other = (current.technology() for current in currents)
     sides, warnings = [], []

@@ -18,12 +18,12 @@ class ReportInputs:
 
     Attributes:
         report: Report of the build, as ``summary.json`` has it; parts of stages that were not run are missing.
-        circuit: The circuit as JSON data, as ``circuit.json`` has it.
+        circuit: The circuit as JSON data, as ``circuit.json`` has it; without devices, none is listed.
         drawing: The layout, as ``view.drawing_data.drawing_data`` returns it.
         nets: Nets, devices and labels, as ``flow.drawn_nets.nets_data`` returns them; without them nothing is named.
         picture: PNG file for print and for readers without scripts.
         faults: One sentence for each fault; none if the layout is clean.
-        command: Command that builds the layout again.
+        command: Command that builds the layout again; empty for a layout that was only checked.
         options: Options of the build, by name.
         versions: Name and version of each program.
         digests: SHA-256 of layout, circuit and inputs, by name.

@@ -64,10 +64,11 @@ def report_page(inputs: ReportInputs) -> str:
         post_layout_section(inputs),
         checks_section(inputs),
         figures_section(inputs),
-        TIMES,
+        TIMES if inputs.command else "",
         reproduction_section(inputs),
     ]
-    shown = [name for name in _TITLES if name in {"layout", "times"} or any(f'id="{name}"' in s for s in sections)]
+    always = {"layout", "times"} if inputs.command else {"layout"}
+    shown = [name for name in _TITLES if name in always or any(f'id="{name}"' in s for s in sections)]
     sign, kind, verdict = _verdict(inputs)
     script, style = ((_FOLDER / f"report_page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
     page = rendered(
@@ -132,7 +133,8 @@ def _tiles(inputs: ReportInputs) -> list[tuple[str, str, str]]:
             ("Modules over box", f"{100 * placement['utilisation']:.0f} %", f"sides {placement['aspect']:g} : 1")
         )
     devices = inputs.circuit["devices"]
-    found.append(("Devices", str(len(devices)), f"{report['circuit']['net_count']} nets"))
+    if devices:
+        found.append(("Devices", str(len(devices)), f"{report['circuit']['net_count']} nets"))
     if "routing" in report:
         routing = report["routing"]
         found.append(("Nets routed", f"{routing['routed']} of {routing['total_nets']}", f"{routing['via_count']} vias"))

@@ -40,6 +40,8 @@ _UNITS = {"w": ("um", 1e6), "l": ("um", 1e6), "r": ("ohm", 1.0), "c": ("fF", 1e1
 def circuit_section(inputs: ReportInputs) -> str:
     """Return the devices and the nets."""
     report = inputs.report
+    if not inputs.circuit["devices"]:
+        return ""
     module_of = {name: module["name"] for module in report.get("modules", ()) for name in module["devices"]}
     rows = []
     nets: dict[str, list[str]] = {}
@@ -402,6 +404,8 @@ def times_section(stages: Sequence[Mapping[str, Any]]) -> str:
 def reproduction_section(inputs: ReportInputs) -> str:
     """Return the command, versions, options and digests with which the layout can be made again."""
     report = inputs.report
+    if not inputs.command:
+        return ""
     listed: list[list[Cell]] = [["technology", report["technology"]]]
     listed += [[name, value] for name, value in inputs.versions.items()]
     listed += [[name, Markup("<code>{}</code>").format(value)] for name, value in inputs.digests.items() if value]
