@@ -140,24 +140,21 @@ def _checks_page(answers: Mapping[str, Any], cell: kdb.Cell, png: bytes, current
     for name, data in report.items():
         if data.get("layout_sha256") != current.sha256:
             raise LayoutkitError(f"the answer of {name} is about another layout; run it again on {current.path}")
-    report["drc"] = {**report["drc"], **report["drc"]["summary"]} if "drc" in report else {}
-    report["lvs"] = {**report["lvs"], "dummies": len(report["lvs"]["dummies"])} if "lvs" in report else {}
-    left = [name for name in ("drc", "lvs", "review") if not report.get(name)]
+    left = [name for name in ("drc", "lvs", "review") if name not in report]
+    if "drc" in report:
+        report["drc"] |= report["drc"]["summary"]
+    if "lvs" in report:
+        report["lvs"]["dummies"] = len(report["lvs"]["dummies"])
     technology = current.technology()
-    return report_page(
-        ReportInputs(
-            report={
-                **{name: data for name, data in report.items() if data},
-                "technology": technology.name,
-                "remaining_stages": left,
-            },
-            circuit={"name": cell.name, "devices": []},
-            drawing=drawing_data(cell, technology),
-            picture=png,
-            faults=faults({name: data for name, data in report.items() if data}),
-            digests={LAYOUT: current.sha256},
-        )
+    inputs = ReportInputs(
+        report={**report, "technology": technology.name, "remaining_stages": left},
+        circuit={"name": cell.name, "devices": []},
+        drawing=drawing_data(cell, technology),
+        picture=png,
+        faults=faults(report),
+        digests={LAYOUT: current.sha256},
     )
+    return report_page(inputs)
 
 
 def _target(target: str, suffix: str, *currents: CurrentLayout) -> Path:
