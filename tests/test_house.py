@@ -39,7 +39,7 @@ ROOMS = {
     "layoutkit/route": (4190, 30),
     "layoutkit/simulate": (1810, 11),
     "layoutkit/technology": (2841, 21),
-    "layoutkit/tools": (3636, 22),
+    "layoutkit/tools": (3633, 22),
     "layoutkit/view": (1707, 10),
     "skillpack": (385, 4),
     "skillpack/authoring": (500, 4),
