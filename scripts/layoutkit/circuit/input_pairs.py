@@ -262,8 +262,20 @@ class Candidates:
             crossed = len(members) == len(others) == 1 and not {drain, gate} & self._rails
             crossed = crossed and self._graph.number[members[0].name] < self._graph.number[others[0].name]
             crossed = crossed and (members[0].on("s") in self._rails) == (others[0].on("s") in self._rails)
-            if crossed and self._driven_beside(drain, gate) == self._driven_beside(gate, drain):
-                yield Seed(members[0].name, others[0].name, sure=True)
+            beside = self._driven_beside(drain, gate) if crossed else False
+            if crossed and beside == self._driven_beside(gate, drain):
+                yield Seed(members[0].name, others[0].name, sure=True, last=beside and self._in_gates(drain, gate))
+
+    def _in_gates(self, *nets: str) -> bool:
+        """Whether two nets are outputs of NOR or NAND gates: their latch follows what drives its inputs."""
+        for net in nets:
+            on_net = [(self._graph.elements[index], role) for index, role in self._graph.on_net[net]]
+            drivers = {kind: [e for e, role in on_net if role == "d" and e.key[1] == kind] for kind in _TRANSISTORS}
+            gates = [{element.on("g") for element in drivers[kind]} for kind in _TRANSISTORS]
+            series = [len(drivers[kind]) == 1 and drivers[kind][0].on("s") not in self._rails for kind in _TRANSISTORS]
+            if not any(series) or sorted(map(len, gates)) != [1, 2] or not (gates[0] & gates[1]):
+                return False
+        return True
 
     def crossed_through_passives(self) -> Iterator[Seed]:
         """Yield transistors of which a passive device joins the gate or base of each to the drain of the other."""

@@ -211,8 +211,11 @@ class Mirrors:
         if len(roots) != 1 or roots[0].id in {each.id for each in family.members}:
             return []
         self._with_reference.add(key)
-        group = self._mirror(roots[0], list(family.members), "switched", {"joined_by": sorted(via)}, None)
-        return [group]
+        equal = [each for each in family.members if gate_length(each) == gate_length(roots[0])]
+        outputs = equal or list(family.members)
+        unequal = [each.id for each in family.members if each not in outputs]
+        extra = {"joined_by": sorted(via), **({"unequal_length": unequal} if unequal else {})}
+        return [self._mirror(roots[0], outputs, "switched", extra, None)]
 
     def _root(self, device: Device) -> str:
         return self._channels.foot(device).root

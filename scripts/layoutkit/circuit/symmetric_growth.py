@@ -356,11 +356,13 @@ class Growth:
     def _continues(self, a: int, b: int, found: _Facing, depth: int) -> bool:
         """Whether the nets that two gated elements drive are alike.
 
-        Channels of one kind are on both, or on none. Behind the first gate all is alike: there begins logic, in which
-        equal gates are no images because some of their nets are.
+        Channels of one kind are on both, or on none; outputs of mirrors whose references are images may differ.
+        Behind the first gate all is alike: there begins logic, in which equal gates are no images because some of
+        their nets are.
         """
+        outputs = not depth and self._have_references(found)
         for role, left, right in found.nets:
-            if role in CONTROLS or left == right or left in self.images:
+            if role in CONTROLS or left == right or left in self.images or outputs:
                 continue
             if depth and self._graph.around(left) != self._graph.around(right):
                 return False
@@ -368,6 +370,13 @@ class Growth:
             if (one or other) and not one & other:
                 return False
         return True
+
+    def _have_references(self, found: _Facing) -> bool:
+        """Whether two gates are on diodes that are images of each other."""
+        gates = [(left, right) for role, left, right in found.nets if role in CONTROLS and left != right]
+        diodes = (i for left, _ in gates for i, role in self._graph.on_net[left] if role == "d")
+        pairs = ((i, self._partner.get(i, i)) for i in diodes if self._graph.elements[i].is_diode)
+        return any(one != other and self._graph.elements[other].is_diode for one, other in pairs)
 
     def _kinds_on(self, net: str, but: tuple[int, int]) -> set[Any]:
         return {

@@ -1007,6 +1007,38 @@ CIRCUITS = {
         """,
         {("cross_coupled_pair", "M1 M2"), ("capacitor_pair", "XC1 XC2")},
     ),
+    "two comparators that set and reset a latch": (
+        "".join(
+            f"M1{x} k{x} {p} t{x} vss nch w=4u l=0.5u\nM2{x} h{x} {n} t{x} vss nch w=4u l=0.5u\n"
+            f"M3{x} t{x} bias vss vss nch w=8u l=1u\nM4{x} h{x} h{x} vdd vdd pch w=4u l=1u\n"
+            f"M5{x} k{x} h{x} vdd vdd pch w=4u l=1u\n" + INVERTER.format(x, f"k{x}", f"s{x}")
+            for x, p, n in (("A", "ctl", "inp"), ("B", "inn", "ctl"))
+        )
+        + "".join(
+            f"ML1{x} {out} s{x} vss vss nch w=2u l=0.5u\nML2{x} {out} {back} vss vss nch w=2u l=0.5u\n"
+            f"ML3{x} m{x} s{x} vdd vdd pch w=4u l=0.5u\nML4{x} {out} {back} m{x} vdd pch w=4u l=0.5u\n"
+            for x, out, back in (("A", "o", "out"), ("B", "out", "o"))
+        ),
+        {
+            *(("differential_pair", f"M1{x} M2{x}") for x in "AB"),
+            *(("current_mirror", f"M4{x} M5{x}", f"M4{x}", "simple") for x in "AB"),
+            ("current_mirror", "M3A M3B", None, "driven"),
+            *(("inverter", f"MN{x} MP{x}") for x in "AB"),
+            *(("cross_coupled_pair", f"ML{n}A ML{n}B") for n in (2, 4)),
+            ("symmetric_pair", "ML3A ML3B"),
+        },
+    ),
+    "mirror behind a filter, with a transistor of a start-up on its gate": (
+        """
+        M1 i i vss vss nch w=4u l=2u
+        R1 i g 500k
+        C1 g vss 2p
+        M2 o g vss vss nch w=16u l=2u
+        M3 s g vss vss nch w=1u l=1u
+        MS s en vdd vdd pch w=1u l=9u
+        """,
+        {("current_mirror", "M1 M2", "M1", "switched")},
+    ),
 }
 
 
@@ -1435,3 +1467,22 @@ R5 t vee 300
 .ends
 """
     assert frozenset({"R1", "R2", "R3"}) in found(text, "resistor_ratio")
+
+
+def test_outputs_of_two_load_mirrors_are_images_whatever_they_drive():
+    text = """.subckt ota inp inn out bias cas vdd vss
+M1 a inp t vss nch w=8u l=1u
+M2 b inn t vss nch w=8u l=1u
+M3 t bias vss vss nch w=4u l=1u
+M4 a a vdd vdd pch w=4u l=1u
+M5 b b vdd vdd pch w=4u l=1u
+M6 c a vdd vdd pch w=12u l=1u
+M7 d b vdd vdd pch w=12u l=1u
+M8 c c vss vss nch w=4u l=1u
+M9 out c vss vss nch w=4u l=1u
+M10 out cas d vdd pch w=12u l=0.5u
+.ends
+"""
+    (structure,) = find_roles(read_netlist(NetlistText(text))).symmetry
+    pairs = {frozenset(names) for _, *names in structure.pairs}
+    assert pairs == {frozenset(each.split()) for each in ("M1 M2", "M4 M5", "M6 M7")}

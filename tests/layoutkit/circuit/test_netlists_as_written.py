@@ -296,6 +296,21 @@ def test_for_recognition_a_call_with_the_nodes_of_no_device_is_one_of_a_subcircu
     assert [device.id for device in found.devices] == ["M1", "M2"]
 
 
+def test_for_recognition_a_subcircuit_may_include_models_that_are_not_there(tmp_path):
+    deck = tmp_path / "deck.sp"
+    deck.write_text(HALF.replace(" vss\nM1", " vss\n.include /classes/hspice/class_114.sp\nM1", 1))
+    with pytest.raises(NetlistError, match="would be incomplete"):
+        read_netlist(deck)
+    found = read_netlist(deck, keep_unknown=True)
+    assert len(found.devices) == 2
+    assert any("/classes/hspice/class_114.sp" in each for each in found.warnings)
+
+
+def test_code_models_are_ideal_elements():
+    text = "V1 in 0 1\nM1 out in vss vss nmos w=2u l=1u\nA1 [in ~x] [%v(out) y] gate\nA2 %d out k code\nR1 out vdd 1k\n"
+    assert [device.id for device in read(text).devices] == ["M1", "R1"]
+
+
 def test_the_circuit_before_the_first_alter_is_read():
     changed = ".alter\n.del lib\nM1 out in vss vss nmos w=9u l=1u\n.alter\nM3 x y z vss nmos w=1u l=1u\n"
     circuit = read("M1 out in vss vss nmos w=2u l=1u\nR1 out vdd 1k\nV1 in 0 1\n" + changed)

@@ -24,8 +24,11 @@ WIRE = "wire"
 UNKNOWN = "unknown"
 UNDRAWN = "undrawn"
 
-_IDEAL_NODES = {**dict.fromkeys("viefghbsw", 2), "t": 4, "o": 4, "u": 3, "y": 4, "k": 0}
-"""First letter of an ideal element's card to its nodes that carry current: sources, switches, lines, couplings."""
+_IDEAL_NODES = {**dict.fromkeys("viefghbsw", 2), "t": 4, "o": 4, "u": 3, "y": 4, "k": 0, "a": -2}
+"""First letter of an ideal element's card to its nodes that carry current: sources, switches, lines, couplings.
+
+Those of a code model of XSPICE are all up to its model.
+"""
 _IDEAL_TYPES = (
     "vsource isource vcvs vccs cccs ccvs pvcvs pvccs pcccs pccvs bsource iprobe port vdc idc vpulse ipulse vsin isin "
     "vpwl ipwl vexp iexp psin switch relay tline mtline delay mutual_inductor transformer"
@@ -99,14 +102,20 @@ def read_card(
         kind = known.of(model) or (known.by_shape(model, nodes, params) if letter == "x" else None) or UNKNOWN
     elif letter in _IDEAL_NODES:
         is_wire = letter == "v" and len(words) > 2 and _is_zero(words[3:], statement.params, scope)
-        kind, model, nodes, params = WIRE if is_wire else SOURCE, "", words[1 : 1 + _IDEAL_NODES[letter]], {}
+        kind, model, nodes, params = WIRE if is_wire else SOURCE, "", _ideal_nodes(words), {}
     else:
         raise NetlistError(f"'{name}': cards of type '{name[0].upper()}' are not supported")
-    if keep_unknown and letter == "x" and kind in KINDS and not _has_nodes(kind, nodes):
-        kind = UNKNOWN
+    if keep_unknown and kind in KINDS and not _has_nodes(kind, nodes):
+        kind = UNKNOWN if letter == "x" or undrawn_in_any_process(model) else kind
     if kind in KINDS:
         _check_nodes(name, kind, model, nodes)
     return Card(name, kind, model, tuple(nodes), params, statement.where)
+
+
+def _ideal_nodes(words: list[str]) -> list[str]:
+    """Return the nodes of an ideal element; brackets of a code model hold vectors, words with % say what a node is."""
+    nodes = words[1 : 1 + _IDEAL_NODES[words[0][0].lower()]]
+    return [node for word in nodes if "%" not in word and (node := word.strip("[]~"))]
 
 
 class _Kinds:

@@ -109,9 +109,15 @@ class Deck:
 
 
 class DeckBuilder:
-    """Collects statements into a deck."""
+    """Collects statements into a deck.
 
-    def __init__(self, findings: Findings) -> None:
+    Args:
+        findings: Receives faults and warnings.
+        keep_unknown: Whether a subcircuit that includes a file which is not read is taken as it is.
+    """
+
+    def __init__(self, findings: Findings, *, keep_unknown: bool = False) -> None:
+        self._keep_unknown = keep_unknown
         self._findings = findings
         self._deck = Deck(Subcircuit(""))
         self._stack = [self._deck.main]
@@ -239,7 +245,7 @@ class DeckBuilder:
         name, head = statement.words[1].strip("'\"")[:MAX_NAME], statement.words[2]
         self._deck.skipped_includes.append(name)
         inside = len(self._stack) > 1 and not self._stack[-1].commented
-        if inside and head != ".lib" and LIBRARY_PATH.search(name) is None:
+        if inside and head != ".lib" and LIBRARY_PATH.search(name) is None and not self._keep_unknown:
             text = f"'{name}' is not read: includes must lie in the netlist's own folder"
             self._findings.fault(statement.where, f"{text}, and a subcircuit without its include would be incomplete")
             return

@@ -57,7 +57,7 @@ def read_spice(
     source = path if isinstance(path, NetlistText) else Path(path)
     reader = StatementReader(source, findings)
     try:
-        deck = DeckBuilder(findings).build(reader.statements())
+        deck = DeckBuilder(findings, keep_unknown=keep_unknown).build(reader.statements())
         try:
             chosen = _choose_top(deck, top, source.stem, findings)
         except NetlistError:
