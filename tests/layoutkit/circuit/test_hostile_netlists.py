@@ -137,8 +137,8 @@ def test_a_line_of_a_million_characters_is_read_quickly(netlist):
 
 def test_latin_1_in_comments_is_no_obstacle(tmp_path):
     path = tmp_path / "a.sp"
-    path.write_bytes(b"* Verst\xe4rker\n.subckt a x\nR1 x x 10\xb5\n.ends\n")
-    assert read_spice(path).device("R1").params["r"] == pytest.approx(10e-6)
+    path.write_bytes(b"* Verst\xe4rker\n.subckt a x y\nC1 x y 10\xb5\n.ends\n")
+    assert read_spice(path).device("C1").params["c"] == pytest.approx(10e-6)
 
 
 def test_a_size_in_millimetres_is_refused_with_the_unit_that_was_meant(netlist):

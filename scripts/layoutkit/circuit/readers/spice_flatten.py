@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.readers.spice_lines import Statement
 
 SEPARATOR = "."
-LEAST_IDEAL = 1e3
+LEAST_IDEAL, MOST_IDEAL = 1e3, 1e100  # henry or farad; decks write 1e100 for a short or an open
 WIRE_OHM = 1e-2
 """Largest ideal resistor that is a wire [ohm]: a square of the thickest metal has more."""
 OPEN_OHM = 1e12
@@ -345,7 +345,7 @@ def _as_ideal(card: Card, scope: Scope) -> Card:
     if text is None or len(card.nodes) != 2:
         return card
     try:
-        large = LEAST_IDEAL <= scope.value(text) <= MAX_VALUE
+        large = LEAST_IDEAL <= scope.value(text) <= MOST_IDEAL
     except NetlistError:
         return card
     return replace(card, kind=kind) if large else card
