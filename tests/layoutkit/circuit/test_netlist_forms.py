@@ -83,7 +83,8 @@ CARDS = {
         name: ([f"D1 p n {SKY}{name} area=3e12 pj=8e6 m=2"], [f"D1 {nodes} {SKY}{name} A=6p P=16u"])
         for name, nodes in {
             "diode_pw2nd_05v5": "p n",
-            "diode_pw2nd_05v5_lvt": "n p",  # the deck has the ends of these two exchanged
+            "diode_pw2nd_05v5_lvt": "n p",  # the deck has the ends of these three exchanged
+            "diode_pw2nd_05v5_nvt": "n p",
             "diode_pw2nd_11v0": "n p",
             "diode_pd2nw_05v5": "p n",
             "diode_pd2nw_05v5_lvt": "p n",

@@ -50,7 +50,7 @@ PUBLISHED = {
 DRAWN = {
     "sky130A": re.compile(
         r"[np]fet_01v8(_lvt)?|pfet_01v8_[hm]vt|(esd_)?[np]fet_g5v0d10v5|esd_nfet_01v8|nfet_0(3v3|5v0)_nvt|res_generic_(po|li?1|m[1-5]|[np]d(__hv)?)|res_x?high_po(_\dp\d\d)?|cap_mim_m3_[12]|"
-        r"cap_var_[lh]vt|diode_pw2nd_(05v5|05v5_lvt|11v0)|diode_pd2nw_(05v5|05v5_[lh]vt|11v0)|(rf_)?(pnp_05v5|npn_05v5|npn_11v0)_W\w+"
+        r"cap_var_[lh]vt|diode_pw2nd_(05v5|05v5_lvt|05v5_nvt|11v0)|diode_pd2nw_(05v5|05v5_[lh]vt|11v0)|(rf_)?(pnp_05v5|npn_05v5|npn_11v0)_W\w+"
     ),
     "gf180mcuD": re.compile(
         r"[np]fet_0(3v3|5v0|6v0)(_dn)?|nfet_06v0_nvt|nmos_6p0_nat|v?(pnp|npn)_\w+|[np](polyf|plus)_[us](_dw)?|rm[123]|tm11k|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b|_dn)?|"
