@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.review.subject import box_around, longer_side, region_of
+from layoutkit.review.subject import box_around, longer_side, names_of, region_of, wire_length
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from layoutkit.circuit.circuit import Device
     from layoutkit.review.finding import Finding
-    from layoutkit.review.subject import Subject
+    from layoutkit.review.matched_devices import MatchedDevices
+    from layoutkit.review.subject import PlacedDevice, Subject
 
 _BESIDE = 2  # wires nearer than this many minimum spaces run side by side
 _LEVELS = 2  # wires so many levels above each other, with no metal between, couple as those side by side do
 _ALONG = 3  # wires over each other for so many times the width of what is covered do not just cross
+_BANK_UM = 5.0  # gap within which bars and plates are one body [um]
+_LEAST_WAY_UM = 2.0  # ways through transistors that are shorter than half of this are not judged [um]
 _OWN_UM = 1.0  # so near to a device on both nets, its own terminals couple more than its wires [um]
 
 
@@ -27,14 +32,15 @@ class Coupling:
 
     Args:
         subject: The layout.
+        groups: Its matched groups.
 
     Attributes:
         quiet: Nets that must not be disturbed: inputs, and nets that no source, diode or resistor holds; no loud one.
         loud: Nets that disturb: outputs, clocks, and what inverters and clocked switches are on.
     """
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject = subject
+    def __init__(self, subject: Subject, groups: Sequence[MatchedDevices]) -> None:
+        self.subject, self.groups = subject, groups
         own = {*subject.supplies.power, *subject.supplies.ground}
         self.loud = {net for net in self._loud() - own if net in subject.number}
         self.quiet = {net for net in self._quiet() - own - self.loud if net in subject.number}
@@ -44,6 +50,10 @@ class Coupling:
         for quiet, loud in product(self.subject.nets, repeat=2):
             if quiet in self.quiet and loud in self.loud and self.subject.net_images.get(quiet) != loud:
                 yield from self.coupling(quiet, loud)
+        for placed in self.subject.placed:
+            yield from self.over_passive(placed)
+        for group in self.groups:
+            yield from self.through_group(group)
 
     def coupling(self, quiet: str, loud: str) -> list[Finding]:
         """Return whether a quiet net runs beside a loud one."""
@@ -75,12 +85,82 @@ class Coupling:
             outside = edges - shared
             length += outside.length()
             place += outside.bbox()
+        words = f"{quiet} runs {subject.um(length):.3g} um over, under or under {_BESIDE} minimum spaces beside {loud}"
+        found = subject.finding("coupling", subject.um(length), words, where=place, nets=[quiet, loud])
+        if not found or found[0].severity == "must":
+            return found
+        share = length / sum(wire_length(piece) for metal in subject.metal(quiet).values() for piece in metal.each())
+        words += f", {100 * share:.3g} % of its length"
+        return subject.finding("coupling.share", share, words, where=place, nets=[quiet, loud]) or found
+
+    @cached_property
+    def _inputs(self) -> set[str]:
+        return {port for port, use in self.subject.roles.ports.items() if use.direction == "input"}
+
+    def over_passive(self, placed: PlacedDevice) -> list[Finding]:
+        """Return whether outputs, clocks or supplies run under a capacitor unshielded, or signals over a resistor.
+
+        Under a capacitor on such a net, inputs are the ones that suffer.
+        """
+        subject, technology = self.subject, self.subject.technology
+        half = technology.to_dbu(_BANK_UM) // 2
+        names = [conductor.name for conductor in technology.conductors]
+        spec, ends = technology.passives.get(placed.fingers[0].device), set(placed.device.terminals.values())
+        body = region_of(box.enlarged(half, half) for box in placed.boxes).merged().sized(-half)
+        if placed.device.type == "resistor":
+            nets = set() if ends & self.loud else (self.loud | self._inputs) - ends
+            return self._crossed(body, nets, names, f"over resistor {placed.id}", [placed])
+        if spec is None or "bottom" not in spec.parts:
+            return []
+        lower = technology.conductor(spec.parts["bottom"]).name
+        if any(not (subject.shapes(net, lower) & body).is_empty() for net in ends if net in subject.supplies):
+            return []  # a lower plate on a supply is a shield
+        nets = self.loud | {*subject.supplies.power} | (self.quiet if ends & self.loud else set())
+        below = names[: names.index(lower)]
+        return self._crossed(body, nets - ends, below, f"under capacitor {placed.id}", [placed], shielded=True)
+
+    def through_group(self, group: MatchedDevices) -> list[Finding]:
+        """Return whether foreign signals cross matched transistors, also their drains and sources."""
+        subject = self.subject
+        if not group.devices[0].device.is_mos or group.spread or not group.is_ordered:
+            return []
+        own = {net for placed in group.relatives for net in placed.device.terminals.values()}
+        body = subject.role("active").interacting(region_of(box for placed in group.devices for box in placed.boxes))
+        names = [conductor.name for conductor in subject.technology.conductors]
+        words = f"through {group.words} {names_of(group.devices)}"
+        return self._crossed(kdb.Region(body.bbox()), (self.loud | self._inputs) - own, names, words, group.devices)
+
+    def _crossed(
+        self,
+        body: kdb.Region,
+        nets: AbstractSet[str],
+        levels: Sequence[str],
+        how: str,
+        devices: Sequence[PlacedDevice],
+        *,
+        shielded: bool = False,
+    ) -> list[Finding]:
+        """Return whether wires on some levels run across a body; what ground shields from it counts nothing."""
+        subject, shield, length, where, seen = self.subject, kdb.Region(), 0, kdb.Box(), set[str]()
+        for name in reversed(levels):
+            for net in [net for net in subject.nets if net in nets]:
+                boxes = [piece.bbox() for piece in ((subject.shapes(net, name) & body) - shield).each()]
+                if boxes:
+                    length += sum(map(longer_side, boxes))
+                    where += box_around(boxes)
+                    seen.add(net)
+            for ground in subject.supplies.ground if shielded else ():
+                if ground in subject.number:
+                    shield += subject.shapes(ground, name)
+        across, is_mos = min(body.bbox().width(), body.bbox().height()), devices[0].device.is_mos
         return subject.finding(
-            "coupling",
-            subject.um(length),
-            f"{quiet} runs {subject.um(length):.3g} um over, under or under {_BESIDE} minimum spaces beside {loud}",
-            where=place,
-            nets=[quiet, loud],
+            "coupling.through" if is_mos else "passives.noise",
+            length / (max(across, subject.technology.to_dbu(_LEAST_WAY_UM)) if is_mos else across),
+            f"wires of {', '.join(sorted(seen))} run {subject.um(length):.3g} um {how}",
+            where=where,
+            devices=devices,
+            nets=seen,
+            cause=how.split(maxsplit=1)[0],
         )
 
     def _loud(self) -> set[str]:

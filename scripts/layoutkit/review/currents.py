@@ -30,12 +30,7 @@ THRESHOLD = 0.25
 """Threshold over the supply, as in the alpha-power law of ``extract.predicted_offset``."""
 SWITCHING = 0.02
 """Mean current of a switching gate over that at full drive: about 50 ps of half the full drive in each nanosecond."""
-SIGNS = {
-    "nmos": {"d": -1, "s": 1},
-    "pmos": {"d": 1, "s": -1},
-    "npn": {"c": -1, "e": 1},
-    "pnp": {"c": 1, "e": -1},
-}
+SIGNS = {"nmos": {"d": -1, "s": 1}, "pmos": {"d": 1, "s": -1}, "npn": {"c": -1, "e": 1}, "pnp": {"c": 1, "e": -1}}
 """Whether current flows from a terminal into its net (1) or the other way."""
 _JUNCTION_V = 0.65
 _THERMAL_V = 0.026

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
-from layoutkit.review.matched_devices import matched_groups
 from layoutkit.review.net_pieces import Pieces
 from layoutkit.review.subject import box_around, region_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.review.finding import Finding
+    from layoutkit.review.matched_devices import MatchedDevices
     from layoutkit.review.subject import Subject
 
 _EQUAL = 0.02  # stubs whose lengths differ by at most this much balance each other [1]
@@ -40,10 +40,11 @@ class DeadMetal:
 
     Args:
         subject: The layout.
+        groups: Its matched groups.
     """
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject = subject
+    def __init__(self, subject: Subject, groups: Sequence[MatchedDevices]) -> None:
+        self.subject, self.groups = subject, groups
         self._found: dict[str, list[Stub]] = {}
         self.signals = [net for net in subject.nets if net not in subject.supplies]
 
@@ -72,12 +73,8 @@ class DeadMetal:
                 cause="" if longest.length > short else "short ends",
             )
         if whole:
-            yield from subject.finding(
-                "dead-metal",
-                dead_area / whole,
-                f"{100 * dead_area / whole:.3g} % of the area of all signal wires carries nothing",
-                where=places,
-            )
+            why = f"{100 * dead_area / whole:.3g} % of the area of all signal wires carries nothing"
+            yield from subject.finding("dead-metal", dead_area / whole, why, where=places)
 
     @cached_property
     def _equalised(self) -> set[str]:
@@ -103,7 +100,7 @@ class DeadMetal:
     def _fellows(self) -> Mapping[str, set[str]]:
         """Each net's fellows at the drains, gates and sources of a matched group, whose wires cross it alike."""
         found: dict[str, set[str]] = defaultdict(set)
-        for group in matched_groups(self.subject):
+        for group in self.groups:
             if group.devices[0].device.is_mos:
                 nets = {net for each in group.relatives for end, net in each.device.terminals.items() if end != "b"}
                 for net in nets - {*self.subject.supplies.power, *self.subject.supplies.ground}:

@@ -11,7 +11,7 @@ from layoutkit.review.dead_metal import DeadMetal
 from layoutkit.review.electrical import Electrical
 from layoutkit.review.finding import SEVERITIES, Review, Unjudged, by_cause
 from layoutkit.review.floorplan import floorplan
-from layoutkit.review.matched_devices import Matching
+from layoutkit.review.matched_devices import Matching, matched_groups
 from layoutkit.review.passives import Passives
 from layoutkit.review.ports_and_cuts import PortsAndCuts
 from layoutkit.review.repeated_cells import arrays_of, cell_numbers, repeated
@@ -62,21 +62,21 @@ def review_layout(
         LayoutkitError: If the layout does not match its netlist, or a name is no limit.
     """
     subject = Subject(result, circuit, constraints, limits_with(limits))
-    electrical, coupling, arrays = Electrical(subject), Coupling(subject), arrays_of(subject)
+    electrical, arrays, groups = Electrical(subject), arrays_of(subject), matched_groups(subject)
     cells = cell_numbers(arrays)
     found = (
         electrical.findings(),
         PortsAndCuts(electrical).findings(),
-        Matching(subject, cells).findings(),
-        Passives(subject, coupling).findings(),
+        Matching(subject, groups, cells).findings(),
+        Passives(subject, groups).findings(),
         Symmetry(subject, cells).findings(),
         floorplan(subject),
         stage_order(subject),
         repeated(subject, arrays),
-        room_and_wells(subject),
+        room_and_wells(subject, groups),
         wires(subject),
-        DeadMetal(subject).findings(),
-        coupling.findings(),
+        DeadMetal(subject, groups).findings(),
+        Coupling(subject, groups).findings(),
     )
     findings = by_cause(chain.from_iterable(found))
     findings.sort(key=lambda f: (SEVERITIES.index(f.severity), f.id, f.box.left, f.box.bottom, f.measured, f.nets))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cached_property
+from math import inf
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import klayout.db as kdb
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from layoutkit.parasitics.net_network import NetNetwork
 
+_SURELY = 10  # times over a limit from which on also a current that was assumed is too large
 _NANO = 1_000_000  # flows are counted in whole nanoamperes; per milliampere
 
 
@@ -122,11 +124,14 @@ class Electrical:
             found.append((placed, terminal, side, current))
         return found
 
-    def most(self, net: str) -> Literal["must", "should"]:
-        """Return how severe a finding on the current of a net can be: a bias that nobody knows proves no fault."""
+    def most(self, net: str, over: float = 1.0) -> Literal["must", "should"]:
+        """Return how severe a finding on the current of a net can be: a bias that nobody knows proves no fault.
+
+        So many times over the limit, it does: no bias is that far off.
+        """
         currents, ends = self.subject.currents.devices, self.currents_of(net)
         assumed = sum(ampere for placed, *_, ampere in ends if placed.id in currents and currents[placed.id].assumed)
-        return "should" if 2 * assumed > sum(ampere for *_, ampere in ends) else "must"
+        return "should" if over < _SURELY and 2 * assumed > sum(ampere for *_, ampere in ends) else "must"
 
     def supply_drop(self, net: str) -> list[Finding]:
         """Return where the wires of a supply lose too much of it."""
@@ -152,7 +157,7 @@ class Electrical:
             where=worst.box,
             devices=weak,
             nets=[net],
-            most=self.most(net),
+            most=self.most(net, volts[worst] / (self.subject.limits["supply-drop"].must or inf)),
         )
 
     def _supply_v(self, placed: PlacedDevice) -> float:
@@ -201,13 +206,8 @@ class Electrical:
             known = {(each.device, each.terminal): each.ohm for each in network.terminals}
             ohm += known.get((placed.key, terminal)) or 0.0
             nets.append(net)
-        return self.subject.finding(
-            "wire-resistance",
-            ohm / on_ohm,
-            f"the wires of {placed.id} have {ohm:.3g} ohm, its channel about {on_ohm:.3g} ohm",
-            devices=[placed],
-            nets=nets,
-        )
+        why = f"the wires of {placed.id} have {ohm:.3g} ohm, its channel about {on_ohm:.3g} ohm"
+        return self.subject.finding("wire-resistance", ohm / on_ohm, why, devices=[placed], nets=nets)
 
     def weakest(self, net: str) -> Weakest | None:
         """Return the weakest place of a net's metal for its current; None where all of it is strong enough."""
@@ -293,5 +293,5 @@ class Electrical:
             devices=near,
             nets=[net],
             cause=weak.layer,
-            most=self.most(net),
+            most=self.most(net, weak.share),
         )

@@ -140,12 +140,8 @@ def _wrong_rails(subject: Subject, up: int) -> list[Finding]:
     wrong = [p for p, middle in _middles(subject, own) if sides[p.device.terminals["s"]] * (p.centre[1] - middle) < 0]
     wrong.sort(key=lambda placed: placed.index)
     lie = "lies" if len(wrong) == 1 else "lie"
-    return subject.finding(
-        "rail-side.share",
-        len(wrong) / len(own),
-        f"{len(wrong)} of {len(own)} transistors at a rail {lie} nearer to the other one: {names_of(wrong)}",
-        devices=wrong,
-    )
+    why = f"{len(wrong)} of {len(own)} transistors at a rail {lie} nearer to the other one: {names_of(wrong)}"
+    return subject.finding("rail-side.share", len(wrong) / len(own), why, devices=wrong)
 
 
 def _middles(subject: Subject, own: Sequence[PlacedDevice]) -> Iterator[tuple[PlacedDevice, float]]:
@@ -233,25 +229,17 @@ def ports(subject: Subject) -> Iterator[Finding]:
         gaps = _gaps(subject, box_around(pieces))
         inside = min(gaps.values()) - reach if pieces else 0
         where = kdb.Box(labels[0][1], labels[0][1]).enlarged(100, 100)
+        why = f"port {net} ends {subject.um(inside):.3g} um inside the cell"
         yield from subject.finding(
-            "rails.port",
-            subject.um(max(0, inside)),
-            f"port {net} ends {subject.um(inside):.3g} um inside the cell",
-            where=where,
-            nets=[net],
-            most="should",
+            "rails.port", subject.um(max(0, inside)), why, where=where, nets=[net], most="should"
         )
         near = [_gaps(subject, kdb.Box(point, point)) for _, point, _ in labels]  # those of the labels come first
         sides = [min(each, key=lambda side: (each[side], side)) for each in near]
         sides += [side for side, gap in gaps.items() if gap <= reach]
         if net in asked and asked[net] not in sides:
+            why = f"port {net} lies at the {sides[0]}, asked at the {asked[net]}"
             yield from subject.finding(
-                "rails.port",
-                1.0,
-                f"port {net} lies at the {sides[0]}, asked at the {asked[net]}",
-                what_to_do="move the port to the requested side",
-                where=where,
-                nets=[net],
+                "rails.port", 1.0, why, what_to_do="move the port to the requested side", where=where, nets=[net]
             )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
+from math import dist
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -16,6 +17,7 @@ from layoutkit.review.subject import box_around, gap_between, names_of, region_o
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from layoutkit.circuit.circuit import RecognisedModule
     from layoutkit.review.finding import Finding
@@ -31,7 +33,9 @@ _POLY_REACH_UM = 1.0
 _GUARD_UM = 2.0
 """Distance within which poly beside the last gate of a row guards it. [um]"""
 _FEWEST_STAGES = 3
-_UNORDERED = MODULE_TYPES["symmetric_pair"].words  # switches and loads, whose ends may see other neighbours
+_STRAPS = 1  # level of the highest metal that straps on sources are drawn on
+_PAIR = MODULE_TYPES["differential_pair"].words
+_UNORDERED = MODULE_TYPES["symmetric_pair"].words
 MOST_PARTS = 16  # of a ratio that is drawn in equal units
 
 
@@ -55,6 +59,11 @@ class MatchedDevices:
     spread: bool = False
 
     @property
+    def is_ordered(self) -> bool:
+        """Whether they are no switches or loads, whose ends may see other neighbours."""
+        return self.words != _UNORDERED
+
+    @property
     def is_plural(self) -> bool:
         """Whether the role in words is a plural."""
         return self.words.startswith(("the bars", "resistors", "capacitors", "equal", "bipolar"))
@@ -70,21 +79,23 @@ class Matching:
 
     Args:
         subject: The layout.
+        groups: Its matched groups.
         cells: The cell of an array that a device is in, by its index.
     """
 
-    def __init__(self, subject: Subject, cells: Mapping[int, int]) -> None:
+    def __init__(self, subject: Subject, groups: Sequence[MatchedDevices], cells: Mapping[int, int]) -> None:
         self.subject, self.cells = subject, cells
         self._kept: dict[str, list[kdb.Box]] = {}
-        self.transistors = [each for each in matched_groups(subject) if each.devices[0].device.is_mos]
+        self.transistors = [each for each in groups if each.devices[0].device.is_mos]
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
         for group in self.transistors:
             yield from self.apart(group)
+            yield from self.halves(group)
             yield from self.unlike(group)
             yield from self.covered(group)
-            if not group.spread and group.words != _UNORDERED:
+            if not group.spread and group.is_ordered:
                 yield from self.bare_ends(group)
         for group in self._switched():
             yield from self.apart(group)
@@ -142,13 +153,28 @@ class Matching:
                 most="must" if group.strict and not all(_is_kin(each, group) for each in foreign) else "should",
                 cause=cause,
             )
+        taps = (subject.taps & kdb.Region(hull)).area() * subject.technology.dbu_um**2
+        why = f"taps or a ring part the devices of {group.words} {names}"
+        parted = subject.finding(
+            "group-apart.tap", taps if group.words == _PAIR else 0.0, why, where=hull, devices=group.devices
+        )
+        if parted:
+            return parted
         gap = subject.um(self._widest_gap(group))
-        return subject.finding(
-            "group-apart.gap",
-            gap,
-            f"{group.words} {names} {group.has} {gap:.3g} um between {'their' if group.is_plural else 'its'} devices",
+        why = f"{group.words} {names} {group.has} {gap:.3g} um between {'their' if group.is_plural else 'its'} devices"
+        return subject.finding("group-apart.gap", gap, why, devices=group.devices, cause=cause)
+
+    def halves(self, group: MatchedDevices) -> list[Finding]:
+        """Return whether the devices of a pair or mirror, of several channels each, lie about centres of their own."""
+        several = group.strict and not group.spread and min(len(placed.boxes) for placed in group.devices) > 1
+        apart = max(dist(one.centre, other.centre) for one, other in combinations(group.devices, 2))
+        return self.subject.finding(
+            "group-apart.centres",
+            self.subject.um(apart) if several else 0.0,
+            f"the devices of {group.words} {names_of(group.devices)} are not interleaved: their centres lie "
+            f"{self.subject.um(apart):.3g} um apart",
             devices=group.devices,
-            cause=cause,
+            cause="not interleaved",
         )
 
     def _widest_gap(self, group: MatchedDevices) -> float:
@@ -185,13 +211,10 @@ class Matching:
         turned = Counter(bool(finger.around and finger.around.vertical) for finger in fingers)
         if len(turned) > 1:
             was = "is" if min(turned.values()) == 1 else "are"
-            yield from subject.finding(
-                "group-unlike.orientation",
-                min(turned.values()),
-                f"{min(turned.values())} of {len(fingers)} channels of {group.words} {names} {was} turned "
-                "by 90 degrees",
-                devices=group.devices,
+            why = (
+                f"{min(turned.values())} of {len(fingers)} channels of {group.words} {names} {was} turned by 90 degrees"
             )
+            yield from subject.finding("group-unlike.orientation", min(turned.values()), why, devices=group.devices)
         widths = sorted({round(finger.w_um, 4) for finger in fingers})
         lengths = sorted({round(finger.l_um, 4) for finger in fingers})
         if len(lengths) == 1 and len(widths) > 1:
@@ -218,21 +241,17 @@ class Matching:
             figures["neighbouring poly"].append(self._neighbours(placed))
         spread = {name: (max(each) - min(each)) / max(each) if max(each) else 0.0 for name, each in figures.items()}
         worst = max(spread, key=lambda name: spread[name])
-        return self.subject.finding(
-            "group-unlike.surround",
-            spread[worst],
-            f"{group.words} {names_of(group.devices)}: distances to the {worst} differ by {100 * spread[worst]:.3g} %",
-            devices=group.devices,
-        )
+        why = f"{group.words} {names_of(group.devices)}: distances to the {worst} differ by {100 * spread[worst]:.3g} %"
+        return self.subject.finding("group-unlike.surround", spread[worst], why, devices=group.devices)
 
     @cached_property
     def _wires(self) -> kdb.Shapes:
-        """The metal of all nets; the property of a shape is the number of its net."""
-        found = kdb.Shapes()
-        for number, net in enumerate(self.subject.nets):
-            for region in self.subject.metal(net).values():
-                for polygon in region.each():
-                    found.insert(kdb.PolygonWithProperties(polygon, number))
+        """The metal of all nets; the property of a shape is the number of its net, plus that of all nets a level."""
+        found, nets = kdb.Shapes(), self.subject.nets
+        for level, conductor in enumerate(self.subject.technology.conductors):
+            for number, net in enumerate(nets):
+                for polygon in self.subject.shapes(net, conductor.name).each():
+                    found.insert(kdb.PolygonWithProperties(polygon, number + level * len(nets)))
         return found
 
     @cached_property
@@ -267,42 +286,52 @@ class Matching:
         """Return whether channels at the ends of the rows of a group have no other gate beside them."""
         reach = self.subject.technology.to_dbu(_GUARD_UM)
         bare = sum(gap >= reach for placed in group.devices for gap in self._gaps(placed, reach))
-        return self.subject.finding(
-            "group-unlike.ends",
-            bare,
+        why = (
             f"{bare} end{'s' * (bare > 1)} of the rows of {group.words} {names_of(group.devices)} "
-            f"{'have' if bare > 1 else 'has'} no dummy",
-            devices=group.devices,
-            cause="bare ends",
+            f"{'have' if bare > 1 else 'has'} no dummy"
         )
+        return self.subject.finding("group-unlike.ends", bare, why, devices=group.devices, cause="bare ends")
 
     def covered(self, group: MatchedDevices) -> list[Finding]:
-        """Return whether foreign wires cover the gates of a group, more of one device than of another."""
-        subject = self.subject
-        own = {net for placed in group.relatives for end, net in placed.device.terminals.items() if end != "b"}
+        """Return whether foreign wires, or else its supply by more than straps, cover one device more than another."""
+        subject, own = self.subject, _nets_of(group)
+        words = f"of the gates of {group.words} {names_of(group.devices)}"
+        for name, strapped in (("foreign-over-gates", False), ("foreign-over-gates.supply", True)):
+            parts, whole, nets = self._covered(
+                group, {*subject.supplies.power, *subject.supplies.ground} & own if strapped else {*subject.nets} - own
+            )
+            if max(parts) - min(parts) <= _ALIKE * max(parts):
+                continue
+            return subject.finding(
+                name,
+                max(parts) - min(parts) if strapped else whole - min(parts),
+                f"wires of {', '.join(sorted(nets))} cover {100 * whole:.3g} % {words}, "
+                f"from {100 * min(parts):.3g} to {100 * max(parts):.3g} % of a device",
+                devices=group.devices,
+                nets=nets,
+                cause=name if strapped else "",
+            )
+        return []
+
+    def _covered(self, group: MatchedDevices, nets: AbstractSet[str]) -> tuple[list[float], float, set[str]]:
+        """Return the share of each device, and of all, that wires of some nets cover, own ones above straps only."""
+        subject, own, over, seen = self.subject, _nets_of(group), kdb.Region(), set[str]()
         every = region_of(box for placed in group.devices for box in placed.boxes)
-        nets = set()
-        hull = box_around(placed.box for placed in group.devices)
-        over = kdb.Region()
-        for shape in self._wires.each_overlapping(hull):
-            net = subject.nets[shape.prop_id]
-            near = every & kdb.Region(shape.polygon) if net not in own else kdb.Region()
-            if not near.is_empty():
+        for shape in self._wires.each_overlapping(box_around(placed.box for placed in group.devices)):
+            level, number = divmod(shape.prop_id, len(subject.nets))
+            net = subject.nets[number]
+            if net in nets and (net not in own or level > _STRAPS):
+                near = every & kdb.Region(shape.polygon)
                 over += near
-                nets.add(net)
+                seen |= set() if near.is_empty() else {net}
         over.merge()
         parts = [(region_of(placed.boxes) & over).area() / placed.area for placed in group.devices]
-        covered = (every & over).area() / sum(placed.area for placed in group.devices)
-        if max(parts) - min(parts) <= _ALIKE * max(parts):
-            return []
-        return subject.finding(
-            "foreign-over-gates",
-            covered,
-            f"wires of {', '.join(sorted(nets))} cover {100 * covered:.3g} % of the gates of {group.words} "
-            f"{names_of(group.devices)}, from {100 * min(parts):.3g} to {100 * max(parts):.3g} % of a device",
-            devices=group.devices,
-            nets=nets,
-        )
+        return parts, (every & over).area() / sum(placed.area for placed in group.devices), seen
+
+
+def _nets_of(group: MatchedDevices) -> set[str]:
+    """Return the nets of a group at the gates, drains and sources of all of its role."""
+    return {net for placed in group.relatives for end, net in placed.device.terminals.items() if end != "b"}
 
 
 def _is_tail(placed: PlacedDevice, group: MatchedDevices) -> bool:

@@ -1,4 +1,4 @@
-"""Findings on resistors and capacitors whose ratio counts, and on capacitors that must not be disturbed."""
+"""Findings on resistors and capacitors whose ratio counts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.review.matched_devices import MOST_PARTS, MatchedDevices, matched_groups
+from layoutkit.review.matched_devices import MOST_PARTS, MatchedDevices
 from layoutkit.review.repeated_cells import off_pitch
-from layoutkit.review.subject import box_around, longer_side, names_of, region_of
+from layoutkit.review.subject import box_around, names_of, region_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from layoutkit.review.coupling import Coupling
     from layoutkit.review.finding import Finding
     from layoutkit.review.subject import PlacedDevice, Subject
 
@@ -33,14 +32,11 @@ class Passives:
 
     Args:
         subject: The layout.
-        coupling: Which nets disturb others, and which suffer.
+        groups: Its matched groups.
     """
 
-    def __init__(self, subject: Subject, coupling: Coupling) -> None:
+    def __init__(self, subject: Subject, groups: Sequence[MatchedDevices]) -> None:
         self.subject = subject
-        self.coupling = coupling
-        self._inputs = {port for port, use in subject.roles.ports.items() if use.direction == "input"}
-        groups = matched_groups(subject)
         self.groups = [each for each in groups if each.devices[0].device.type in {"resistor", "capacitor"}]
 
     def findings(self) -> Iterator[Finding]:
@@ -55,7 +51,6 @@ class Passives:
             yield from self.banks(chain)
             yield from self.bare_ends(chain)
         yield from self.strewn()
-        yield from self.noisy_wires()
 
     def apart(self, group: MatchedDevices) -> list[Finding]:
         """Return whether other resistors or capacitors lie among those of a group."""
@@ -80,13 +75,12 @@ class Passives:
         parts = [Fraction(area / areas[0]).limit_denominator(MOST_PARTS) for area in areas]
         even = all(abs(float(p) * areas[0] / a - 1) < 1e-3 for p, a in zip(parts, areas, strict=True))
         shown = ", ".join(f"{a:g} x {b:g} um" for a, b in sizes[:4])
-        return self.subject.finding(
-            "passives",
-            len(sizes) - 1,
+        why = (
             f"{group.words} {names_of(group.devices)} {'are' if group.is_plural else 'is'} "
-            f"drawn in {len(sizes)} unlike units: {shown}",
-            devices=group.devices,
-            most="must" if even else "should",
+            f"drawn in {len(sizes)} unlike units: {shown}"
+        )
+        return self.subject.finding(
+            "passives", len(sizes) - 1, why, devices=group.devices, most="must" if even else "should"
         )
 
     def banks(self, group: MatchedDevices) -> list[Finding]:
@@ -218,49 +212,4 @@ class Passives:
                 what_to_do="one bank, or one capacitor beside each stage at its pitch",
                 devices=devices,
                 most="should",
-            )
-
-    def noisy_wires(self) -> Iterator[Finding]:
-        """Yield the outputs, clocks and supplies under a capacitor without a shield, and signals over a resistor.
-
-        Under a capacitor on such a net, inputs are the ones that suffer.
-        """
-        subject, technology = self.subject, self.subject.technology
-        half = technology.to_dbu(_BANK_UM) // 2
-        names = [conductor.name for conductor in technology.conductors]
-        for placed in subject.placed:
-            spec, ends = technology.passives.get(placed.fingers[0].device), set(placed.device.terminals.values())
-            body = region_of(box.enlarged(half, half) for box in placed.boxes).merged().sized(-half)
-            if placed.device.type == "resistor":
-                nets, levels, how = self.coupling.loud | self._inputs, names, "over resistor"
-                if ends & self.coupling.loud:
-                    continue
-            elif spec is None or "bottom" not in spec.parts:
-                continue
-            else:
-                lower = technology.conductor(spec.parts["bottom"]).name
-                if any(not (subject.shapes(net, lower) & body).is_empty() for net in ends if net in subject.supplies):
-                    continue  # a lower plate on a supply is a shield
-                nets, levels = self.coupling.loud | {*subject.supplies.power}, names[: names.index(lower)]
-                nets, how = nets | (self.coupling.quiet if ends & self.coupling.loud else set()), "under capacitor"
-            shield, length, where, seen = kdb.Region(), 0, kdb.Box(), set()
-            for name in reversed(levels):
-                for net in [net for net in subject.nets if net in nets - ends]:
-                    boxes = [piece.bbox() for piece in ((subject.shapes(net, name) & body) - shield).each()]
-                    if boxes:
-                        length += sum(map(longer_side, boxes))
-                        where += box_around(boxes)
-                        seen.add(net)
-                for ground in subject.supplies.ground if how[0] == "u" else ():
-                    if ground in subject.number:
-                        shield += subject.shapes(ground, name)
-            box = body.bbox()
-            yield from subject.finding(
-                "passives.noise",
-                length / min(box.width(), box.height()),
-                f"wires of {', '.join(sorted(seen))} run {subject.um(length):.3g} um {how} {placed.id}",
-                where=where,
-                devices=[placed],
-                nets=seen,
-                cause=how,
             )

@@ -54,20 +54,18 @@ class PortsAndCuts:
 
     def thin_feed(self, net: str) -> list[Finding]:
         """Return the blocks that hang on the rail of a supply by so few cuts that one that fails is felt."""
-        limit = self.subject.limits["single-cut.feed"]
-        several = (each for each in self._blocks(net) if sum(len(p.boxes) for p in each[1]) >= _FEWEST_FINGERS)
-        weak = [each for each in several if limit.beyond(each[0])]
-        if not weak:
-            return []
-        devices, worst, more = [p for _, own in weak for p in own], min(cuts for cuts, _ in weak), len(weak) > 1
-        return self.subject.finding(
-            "single-cut.feed",
-            worst,
-            f"{sum(len(p.boxes) for p in devices)} channels{f' in {len(weak)} blocks' * more} hang on the rail of "
-            f"{net} by {worst} cut{'s' * (worst > 1)}{' each or few more' * more}",
-            devices=devices,
-            nets=[net],
-        )
+        blocks = [(sum(len(placed.boxes) for placed in own), cuts, own) for cuts, own in self._blocks(net)]
+        blocks = [each for each in blocks if each[0] >= _FEWEST_FINGERS]
+        for name, by_cut in (("single-cut.share", True), ("single-cut.feed", False)):
+            limit = self.subject.limits[name]
+            weak = [each for each in blocks if limit.beyond(each[0] / each[1] if by_cut else each[1])]
+            if weak:
+                many, cuts, _ = max(weak, key=lambda each: each[0] / each[1])
+                why = f"{many} channels hang on the rail of {net} by {cuts} cut{'s' * (cuts > 1)}"
+                why += f", the worst of {len(weak)} blocks" * (len(weak) > 1)
+                devices = [placed for *_, own in weak for placed in own]
+                return self.subject.finding(name, many / cuts if by_cut else cuts, why, devices=devices, nets=[net])
+        return []
 
     def _blocks(self, net: str) -> Iterator[tuple[int, list[PlacedDevice]]]:
         """Yield the devices that stay joined without the rail of a supply, and the number of cuts to the rail."""
@@ -186,24 +184,19 @@ class PortsAndCuts:
                 current = carried.get((each.cut, str(each.box)), 0.0)
                 if weak is not None and weak.layer == each.cut and each.box.overlaps(weak.box):
                     current = max(current, weak.share * most)
+                why = (
+                    f"{net} leads {current:.3g} mA through one {each.cut} where two fit, which may carry {most:.3g} mA"
+                )
                 over = subject.finding(
-                    "single-cut",
-                    current / most,
-                    f"{net} leads {current:.3g} mA through one {each.cut} where two fit, which may carry {most:.3g} mA",
-                    where=each.box,
-                    nets=[net],
-                    most=self.electrical.most(net),
+                    "single-cut", current / most, why, where=each.box, nets=[net], most=self.electrical.most(net)
                 )
                 yield from over
                 if not over:
                     plain.append((net, each))
         names = list(dict.fromkeys(net for net, _ in plain))
+        why = f"{len(plain)} joint{'s' * (len(plain) > 1)} of {listed(names)} on one cut where two fit"
         yield from subject.finding(
-            "single-cut.count",
-            len(plain),
-            f"{len(plain)} joint{'s' * (len(plain) > 1)} of {listed(names)} on one cut where two fit",
-            where=box_around(each.box for _, each in plain),
-            nets=names,
+            "single-cut.count", len(plain), why, where=box_around(each.box for _, each in plain), nets=names
         )
 
     def _forced(self, net: str, places: Sequence[SinglePlace]) -> dict[tuple[str, str], float]:

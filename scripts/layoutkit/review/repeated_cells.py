@@ -103,12 +103,9 @@ def _found(
     subject: Subject, figure: str, measured: float, wrong: Sequence[Cell], words: str, *, must: bool = False
 ) -> list[Finding]:
     every = [placed for cell in wrong for placed in cell]
+    why = f"cells that should be equal ({names_of(every)}): {words}"
     return subject.finding(
-        f"repeated.{figure}" if figure else "repeated",
-        measured,
-        f"cells that should be equal ({names_of(every)}): {words}",
-        devices=every,
-        most="must" if must else "should",
+        f"repeated.{figure}" if figure else "repeated", measured, why, devices=every, most="must" if must else "should"
     )
 
 

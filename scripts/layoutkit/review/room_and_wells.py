@@ -12,9 +12,10 @@ from layoutkit.review.finding import Unjudged
 from layoutkit.review.subject import box_around, gap_between, longer_side, names_of, region_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from layoutkit.review.finding import Finding
+    from layoutkit.review.matched_devices import MatchedDevices
     from layoutkit.review.subject import PlacedDevice, Subject
 
     Devices = list[PlacedDevice]
@@ -23,13 +24,19 @@ _CLOSE_UM = 0.5  # gaps up to this within what is used are used [um]
 _LEAST_DEVICES = 8  # from which the room of a layout is judged
 _BUNDLE = 3  # wires on fewer tracks than this cross a place without filling it
 _BESIDE_UM = 2.0  # from a transistor to its dummies [um]
+_FITS_UM = 2.0  # sides of a place inside a ring that a device would fit into [um]
+_ROW_UM = 35.0  # rows up to this length lie in one line with the hands, too [um]
+_WIDE_RATIO = 10  # channels that are at most so many times as wide as long have a gate of little resistance
 _NEIGHBOUR_UM = 5.0  # rings this near to each other could be one [um]
 
 
-def room_and_wells(subject: Subject) -> Iterator[Finding]:
+def room_and_wells(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Finding]:
     """Yield all findings."""
     yield from room(subject)
     yield from shape(subject)
+    yield from long_rows(subject, groups)
+    yield from wide_channels(subject)
+    yield from empty_rings(subject)
     yield from rings(subject)
     yield from lone_dummies(subject)
     yield from well_tap(subject)
@@ -53,14 +60,11 @@ def room(subject: Subject) -> Iterator[Finding]:
     for crossed in (False, True):  # by a few wires: the hands have such places, too
         empty = _largest_empty(subject, crossed=crossed)
         share = empty.area() / subject.box.area()
-        found = subject.finding(
-            "room.empty",
-            share,
+        why = (
             f"an empty rectangle of {subject.um(empty.width()):.3g} x {subject.um(empty.height()):.3g} um, "
-            f"{100 * share:.3g} % of the layout{', but for wires that cross it' * crossed}",
-            where=empty,
-            most="should" if crossed else "must",
+            f"{100 * share:.3g} % of the layout{', but for wires that cross it' * crossed}"
         )
+        found = subject.finding("room.empty", share, why, where=empty, most="should" if crossed else "must")
         if found and (crossed or found[0].severity == "must"):
             yield from found
             return
@@ -82,12 +86,8 @@ def shape(subject: Subject) -> list[Finding]:
     }
     if asked:
         name = max(asked, key=lambda each: sizes[each] / asked[each])
-        return subject.finding(
-            "room.asked",
-            sizes[name] / asked[name],
-            f"the layout has {name} {sizes[name]:.3g}, asked for at most {asked[name]:.3g}",
-            where=box,
-        )
+        why = f"the layout has {name} {sizes[name]:.3g}, asked for at most {asked[name]:.3g}"
+        return subject.finding("room.asked", sizes[name] / asked[name], why, where=box)
     if len(subject.placed) < _LEAST_DEVICES:
         return []
     return subject.finding(
@@ -122,30 +122,70 @@ def _largest_empty(subject: Subject, *, crossed: bool) -> kdb.Box:
     return largest_empty(subject.box, drawn)
 
 
+def long_rows(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Finding]:
+    """Yield the matched groups and devices of several channels, bars or plates that lie in one long row."""
+    grouped = {placed.index for group in groups for placed in group.devices}
+    rows = [group.devices for group in groups] + [(p,) for p in subject.placed if p.index not in grouped]
+    for devices in rows:
+        box = box_around(placed.box for placed in devices)
+        if sum(len(placed.boxes) for placed in devices) < 2 or subject.um(longer_side(box)) <= _ROW_UM:
+            continue
+        aspect = longer_side(box) / min(box.width(), box.height())
+        why = (
+            f"{names_of(devices)} fill{'s' * (len(devices) == 1)} a row of {subject.um(longer_side(box)):.3g} um, "
+            f"{aspect:.3g} times as long as wide"
+        )
+        yield from subject.finding("room.row", aspect, why, devices=devices, cause="long rows")
+
+
+def wide_channels(subject: Subject) -> list[Finding]:
+    """Return the transistors with a channel that is wide for one gate and one strap at each side."""
+    widths: dict[PlacedDevice, float] = {}
+    for placed in subject.placed:
+        wide = [f.w_um for f in placed.fingers if placed.device.is_mos and f.w_um > _WIDE_RATIO * f.l_um]
+        if subject.limits["room.channel"].beyond(max(wide, default=0.0)):
+            widths[placed] = max(wide)
+    most = max(widths.values(), default=0.0)
+    why = f"channels of {names_of(list(widths))} are up to {most:.3g} um wide: gate and straps are long and thin"
+    return subject.finding("room.channel", most, why, devices=list(widths))
+
+
+def empty_rings(subject: Subject) -> list[Finding]:
+    """Return the rings with a place inside that is empty although a device would fit in."""
+    limit, found = subject.limits["room.ring"], list[tuple[float, kdb.Box]]()
+    half = subject.technology.to_dbu(_CLOSE_UM) // 2
+    drawn = subject.role("active") + subject.role("tap") + subject.role("poly")
+    for hole in (hole for net in subject.nets for _, hole in _rings(subject, net)):
+        inside = drawn & kdb.Region(hole)
+        filled = inside.sized(half).merged().sized(-half) + (kdb.Region(hole.bbox()) - kdb.Region(hole))
+        empty = largest_empty(hole.bbox(), filled)
+        if subject.um(min(empty.width(), empty.height())) >= _FITS_UM and not inside.is_empty():
+            found.append((empty.area() / hole.area(), empty))
+    found = [each for each in found if limit.beyond(each[0])]
+    most, place = max(found, key=lambda each: (each[0], each[1].left, each[1].bottom), default=(0.0, kdb.Box()))
+    why = f"{100 * most:.3g} % of the inside of a ring is one empty rectangle of "
+    why += f"{subject.um(place.width()):.3g} x {subject.um(place.height()):.3g} um"
+    why += f", the worst of {len(found)} rings" * (len(found) > 1)
+    return subject.finding("room.ring", most, why, where=place)
+
+
 def rings(subject: Subject) -> Iterator[Finding]:
     """Yield the devices with a ring of their own beside another ring of the same net."""
     near = subject.technology.to_dbu(_NEIGHBOUR_UM)
     for net in subject.nets:
-        for layer in ("n_tap", "p_tap"):
-            found = [
-                (box, [p for p in subject.placed if hole.inside(p.box.center()) and not subject.is_idle(p)])
-                for box, hole in _rings(subject, net, layer)
-            ]
-            beside = [
-                (box, inside[0])
-                for box, inside in found
-                if len(inside) == 1 and any(_joins(box, inside, other, its, near) for other, its in found)
-            ]
-            devices = [placed for _, placed in beside]
-            yield from subject.finding(
-                "rings",
-                len(beside),
-                f"{names_of(devices)} {'has a ring' if len(devices) == 1 else 'have rings'} of "
-                f"{'its' if len(devices) == 1 else 'their'} own beside others of {net}",
-                where=box_around(box for box, _ in beside),
-                devices=devices,
-                nets=[net],
-            )
+        found = [
+            (box, [p for p in subject.placed if hole.inside(p.box.center()) and not subject.is_idle(p)])
+            for box, hole in _rings(subject, net)
+        ]
+        beside = [
+            (box, inside[0])
+            for box, inside in found
+            if len(inside) == 1 and any(_joins(box, inside, other, its, near) for other, its in found)
+        ]
+        devices, where = [placed for _, placed in beside], box_around(box for box, _ in beside)
+        own = "has a ring of its own" if len(devices) == 1 else "have rings of their own"
+        why = f"{names_of(devices)} {own} beside others of {net}"
+        yield from subject.finding("rings", len(beside), why, where=where, devices=devices, nets=[net])
 
 
 def _joins(box: kdb.Box, alone: Devices, other: kdb.Box, its: Devices, near: int) -> bool:
@@ -154,11 +194,12 @@ def _joins(box: kdb.Box, alone: Devices, other: kdb.Box, its: Devices, near: int
     return bool(its) and its != alone and (len(its) == 1 or larger) and gap_between(box, other) <= near
 
 
-def _rings(subject: Subject, net: str, layer: str) -> Iterator[tuple[kdb.Box, kdb.Polygon]]:
+def _rings(subject: Subject, net: str) -> Iterator[tuple[kdb.Box, kdb.Polygon]]:
     """Yield the rings of taps of a net: its box and what each encloses."""
-    for ring in subject.shapes(net, layer).each():
-        for number in range(ring.holes()):
-            yield ring.bbox(), kdb.Polygon(list(ring.each_point_hole(number)))
+    for layer in ("n_tap", "p_tap"):
+        for ring in subject.shapes(net, layer).each():
+            for number in range(ring.holes()):
+                yield ring.bbox(), kdb.Polygon(list(ring.each_point_hole(number)))
 
 
 def domains(subject: Subject) -> Iterator[Finding]:
@@ -170,16 +211,13 @@ def domains(subject: Subject) -> Iterator[Finding]:
             domains[placed.device.type][str(bulk)].append(placed)
     for wells in domains.values():
         for net, devices in wells.items() if len(wells) > 1 else ():
-            holes = [hole for layer in ("n_tap", "p_tap") for _, hole in _rings(subject, net, layer)]
+            holes = [hole for _, hole in _rings(subject, net)]
             bare = [placed for placed in devices if not any(hole.inside(placed.box.center()) for hole in holes)]
-            yield from subject.finding(
-                "well-tap.domain",
-                len(bare),
+            why = (
                 f"no ring of {net} encloses {names_of(bare)}, which {'lies' if len(bare) == 1 else 'lie'} "
-                "beside another supply domain",
-                devices=bare,
-                nets=[net],
+                "beside another supply domain"
             )
+            yield from subject.finding("well-tap.domain", len(bare), why, devices=bare, nets=[net])
 
 
 def lone_dummies(subject: Subject) -> list[Finding]:
@@ -194,13 +232,11 @@ def lone_dummies(subject: Subject) -> list[Finding]:
     near = ((row.bbox(), row.bbox().enlarged(reach // 2, reach // 2)) for row in rows.each())
     lone = [row for row, around in near if next(used.each_touching(around), None) is None]
     count = sum(any(box.inside(row) for row in lone) for box in subject.idle_boxes)
-    return subject.finding(
-        "rings.dummies",
-        count,
+    why = (
         f"{count} {'transistors that are' if count > 1 else 'transistor that is'} off for good "
-        f"{'lie beside none that they' if count > 1 else 'lies beside none that it'} could guard",
-        where=box_around(lone),
+        f"{'lie beside none that they' if count > 1 else 'lies beside none that it'} could guard"
     )
+    return subject.finding("rings.dummies", count, why, where=box_around(lone))
 
 
 def well_tap(subject: Subject) -> Iterator[Finding]:

@@ -40,12 +40,8 @@ def flow_order(subject: Subject) -> list[Finding]:
     steps = [step for step in steps if abs(step) > _SIDE_BY_SIDE * max(spans)]
     turns = min(sum(step < 0 for step in steps), sum(step > 0 for step in steps))
     every = [placed for level in sorted(levels) for placed in levels[level]]
-    return subject.finding(
-        "flow-order",
-        turns,
-        f"the {len(levels)} stages of the signal's way lie out of order: {turns} step{'s' * (turns > 1)} back",
-        devices=every,
-    )
+    why = f"the {len(levels)} stages of the signal's way lie out of order: {turns} step{'s' * (turns > 1)} back"
+    return subject.finding("flow-order", turns, why, devices=every)
 
 
 def output_beside_input(subject: Subject) -> Iterator[Finding]:
@@ -77,12 +73,9 @@ def far_bias(subject: Subject) -> Iterator[Finding]:
             if other.device.terminals.get("g") == net["g"] and other.device.terminals["d"] != net["g"]
         ]
         gap = min((gap_between(placed.box, other.box) for other in biased), default=0.0)
+        why = f"{placed.id} biases {names_of(biased)} from {subject.um(gap):.3g} um away"
         yield from subject.finding(
-            "flow-order.bias",
-            gap / longer_side(subject.box),
-            f"{placed.id} biases {names_of(biased)} from {subject.um(gap):.3g} um away",
-            devices=[placed, *biased],
-            nets=[net["g"]],
+            "flow-order.bias", gap / longer_side(subject.box), why, devices=[placed, *biased], nets=[net["g"]]
         )
 
 

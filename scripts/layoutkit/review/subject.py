@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -247,6 +248,14 @@ class Subject:
         return kdb.Region() if self.technology.role(role) is None else self.layer(role)
 
     @cached_property
+    def taps(self) -> kdb.Region:
+        """All taps of wells and of the substrate."""
+        found = kdb.Region()
+        for net in self.nets:
+            found += self.shapes(net, "n_tap") + self.shapes(net, "p_tap")
+        return found.merged()
+
+    @cached_property
     def labels(self) -> dict[str, list[tuple[str, kdb.Point, bool]]]:
         """Each port's labels: conductor, place, and whether a pin shape is under it."""
         dbu = self.extraction.layout.dbu
@@ -364,6 +373,12 @@ def names_of(devices: Sequence[PlacedDevice]) -> str:
     """Return the names of devices for a message."""
     names = [placed.id for placed in devices]
     return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
+def wire_length(polygon: kdb.Polygon) -> float:
+    """Return the length of a wire from its area and outline: of a strip L long and W wide, L. [dbu]"""
+    half = polygon.perimeter() / 2
+    return float(half + sqrt(max(0.0, half * half - 4 * polygon.area()))) / 2
 
 
 def gap_between(one: kdb.Box, other: kdb.Box) -> float:

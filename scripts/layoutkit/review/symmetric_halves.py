@@ -89,12 +89,9 @@ class Symmetry:
         line = f"the {'vertical' if axis.upright else 'horizontal'} axis at {subject.um(axis.place):.3f} um"
         misses, are = ("miss", ", or are unlike each other,") if len(every) > 1 else ("misses", "")
         by = f"by {'up to ' * (len(off) > 1)}{subject.um(worst):.3g} um"
+        why = f"{names} {misses} {line}{are} {by}"
         return subject.finding(
-            name,
-            subject.um(worst),
-            f"{names} {misses} {line}{are} {by}",
-            where=box_around(placed.box for placed in devices),
-            devices=every,
+            name, subject.um(worst), why, where=box_around(placed.box for placed in devices), devices=every
         )
 
     def _switches(self, devices: Sequence[PlacedDevice]) -> bool:
@@ -240,14 +237,8 @@ class Symmetry:
 
     def _unequal(self, figure: str, percent: float, nets: Sequence[str], box: kdb.Box) -> list[Finding]:
         one, other = nets
-        return self.subject.finding(
-            f"net-pair.{figure}",
-            percent / 100,
-            f"{one} and {other} are images of each other and differ by {percent:.3g} % in {figure}",
-            where=box,
-            nets=nets,
-            cause=figure,
-        )
+        why = f"{one} and {other} are images of each other and differ by {percent:.3g} % in {figure}"
+        return self.subject.finding(f"net-pair.{figure}", percent / 100, why, where=box, nets=nets, cause=figure)
 
 
 def _axis(pairs: Sequence[Pair], alone: Sequence[PlacedDevice], *, upright: bool) -> Axis:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from math import sqrt
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 import numpy as np
 
-from layoutkit.review.subject import box_around, region_of
+from layoutkit.review.subject import box_around, region_of, wire_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,8 +72,8 @@ def length(subject: Subject, net: str) -> list[Finding]:
     ports = [point for _, point, _ in subject.labels.get(net, ())]
     if ports:  # the way to the port counts as needed
         whole += min(abs(p.x - x) + abs(p.y - y) for p in ports for x, y in places)
-    outside = sum(_wire_length(polygon) for polygon in (metal - own_area).each())
-    inside = min(sum(_wire_length(polygon) for polygon in (metal & own_area).each()), inner)
+    outside = sum(wire_length(polygon) for polygon in (metal - own_area).each())
+    inside = min(sum(wire_length(polygon) for polygon in (metal & own_area).each()), inner)
     needed = max(whole, inner)
     if subject.um(needed) < _LEAST_TREE_UM:
         return []
@@ -90,12 +89,6 @@ def length(subject: Subject, net: str) -> list[Finding]:
         cause="long wires",
         most="should" if detour is None or subject.um(drawn - needed) < detour else "must",
     )
-
-
-def _wire_length(polygon: kdb.Polygon) -> float:
-    """Return the length of a wire from its area and outline: of a strip L long and W wide, L. [dbu]"""
-    half = (polygon.perimeter()) / 2
-    return float(half + sqrt(max(0.0, half * half - 4 * polygon.area()))) / 2
 
 
 def _spanning_tree(points: Sequence[tuple[int, int]]) -> float:

@@ -47,6 +47,16 @@ def test_supply_drop(figure, expected):
     assert severities(review, "supply-drop") == expected
 
 
+@pytest.mark.parametrize(("times", "expected"), [(9, {"should"}), (11, {"must"})])
+def test_a_bias_that_nobody_knows_is_not_off_by_any_factor(times, expected):
+    """The gate of the source is a port, so that its current is assumed: only ten times over the limit is a must."""
+    planted = source(3000)
+    every = planted.review(limits={"supply-drop": {"must": 1e-6, "should": 1e-6}}).findings
+    (found,) = (each for each in every if each.id == "supply-drop")
+    limits = {"supply-drop": {"must": found.measured / times, "should": found.measured / 20}}
+    assert severities(planted.review(limits=limits), "supply-drop") == expected
+
+
 @both("electromigration", "must", "should")
 def test_electromigration(figure, expected):
     review = source(20).review(constraints=stated("M1", figure * METAL3.current_ma(WIRE) * 1e-3))
@@ -208,6 +218,20 @@ def test_the_way_from_the_rail_to_a_block(fingers, cuts, expected):
     assert severities(planted.review(), "single-cut", "hang on the rail of vss") == expected
 
 
+@both("single-cut.share", "must", "should")
+def test_a_block_of_many_channels_on_few_cuts(figure, expected):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 0.3, "out in vss vss", round(10 * figure))
+    planted.comb("out", 8)
+    planted.comb("in", 6.5)
+    planted.comb("vss", -3, port=False)
+    planted.box("Metal4", -5, -3.5, 20, -2.5, "vss")
+    for number in range(10):
+        planted.square("Via3", 0.6 * number - 1.5, -3, 0.26)
+    planted.label("vss", "Metal4", -4, -3)
+    assert severities(planted.review(), "single-cut", "hang on the rail of vss") == expected
+
+
 def test_all_single_cuts_are_counted():
     """Each transistor more has as many joints more, however many there are."""
 
@@ -322,6 +346,41 @@ def test_poly_beside_one_gate(figure, expected):
         for x in (left - away - 0.1, right + away):
             planted.box("Poly2", x, 11.5, x + 0.1, 12.5)
     assert severities(planted.review(), "group-unlike", "neighbouring poly") == expected
+
+
+@pytest.mark.parametrize(("x", "expected"), [(-2.0, set()), (2.85, {"must"})])
+def test_a_tap_between_the_halves_of_a_pair(x, expected):
+    planted = pair(2.0)
+    planted.tap("nmos", "vss", x, 12, 0.3)
+    assert severities(wired(planted).review(), "group-apart", "taps") == expected
+
+
+@both("group-apart.centres", "should")
+def test_halves_that_are_not_interleaved(figure, expected):
+    """The channels of one half lie outside of those of the other one, to the right by more than to the left."""
+    planted = Planted()
+    for name, x, nets in (
+        ("M1", 0, "outp inp tail vss"), ("M2", 2, "outn inn tail vss"), ("M4", 4, "outn inn tail vss"),
+        ("M5", 6 + 2 * figure, "outp inp tail vss"),
+    ):  # fmt: skip
+        planted.mos(name, "nmos", x, 10, 4, 0.3, nets)
+    planted.mos("M3", "nmos", 3, 0, 4, 1, "tail bias vss vss")
+    assert severities(wired(planted).review(), "group-apart", "interleaved") == expected
+
+
+@both("foreign-over-gates.supply", "should")
+def test_the_supply_over_one_half_of_a_mirror(figure, expected):
+    """Straps of Metal2 are its own; what lies above them, over one gate of two, is not."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "ref ref vss vss")
+    planted.mos("M2", "nmos", 3.2, 0, 4, 1, "out ref vss vss")
+    planted.comb("ref", 7)
+    planted.comb("out", 8)
+    planted.comb("vss", -3)
+    planted.via3("vss", -2, -3)
+    planted.box("Metal4", -2.2, -3.2, -1.8, 1 + 4 * figure, "vss")
+    planted.box("Metal4", -2.2, 1, SIDE + 1, 1 + 4 * figure, "vss")
+    assert severities(planted.review(), "foreign-over-gates") == expected
 
 
 @both("foreign-over-gates", "must")
@@ -632,6 +691,43 @@ def test_room_for_wires(figure, expected):
     planted.box("Nwell", 40, -15, 1040, 15)
     planted.box("Metal5", -3, -15, 1040, -15 + 30 / figure)
     assert severities(planted.review(), "room", "of the layout, wires") == expected
+
+
+@both("room.row", "must", "should")
+def test_a_row_that_is_not_folded(figure, expected):
+    """The channels of a transistor are 43.4 um long in all."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 43.4 / figure, 0.5, "out in vss vss", 40)
+    assert severities(wired(planted, out=20.0, **{"in": 19.0}).review(), "room", "fills a row") == expected
+
+
+def test_a_short_row_is_no_finding():
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 1, 0.5, "out in vss vss", 31)
+    assert severities(wired(planted, out=20.0, **{"in": 19.0}).review(), "room", "fills a row") == set()
+
+
+@both("room.channel", "should")
+@pytest.mark.parametrize("long", [False, True])
+def test_a_wide_channel(figure, expected, long):
+    """A channel that is as long as 2 um has a gate of little resistance."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, figure, 2 if long else 0.5, "out in vss vss")
+    found = severities(wired(planted, out=20.0, **{"in": 19.0}).review(), "room", "channels of")
+    assert found == (set() if long else expected)
+
+
+@both("room.ring", "should")
+def test_a_place_inside_a_ring(figure, expected):
+    """The inside of 20 x 20 um is filled from below, by diffusion, up to what the figure leaves."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, -40, 4, 1, "out in vss vss")
+    for layer, more in (("COMP", 0.0), ("Pplus", 0.1)):
+        planted.box(layer, 0 - more, 0 - more, 21 + more, 21 + more)
+        planted.erase(layer, 0.5 + more, 0.5 + more, 20.5 - more, 20.5 - more)
+    for layer in ("COMP", "Nplus"):
+        planted.box(layer, 1, 0.8, 20, 20.5 - 20 * figure)
+    assert severities(wired(planted, out=-30.0, **{"in": -31.0}, vss=-44.0).review(), "room", "of a ring") == expected
 
 
 @both("room.empty", "must", "should")

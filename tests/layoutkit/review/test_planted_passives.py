@@ -1,7 +1,7 @@
 """Resistors, capacitors and what runs beside or under them, on both sides of each limit."""
 
 import pytest
-from planted_layout import GF, WIRE, Planted, both, pair, severities, wired
+from planted_layout import GF, WIRE, Planted, both, limit, pair, severities, wired
 
 from layoutkit.circuit.circuit import StatedSupplies
 
@@ -274,7 +274,35 @@ def test_a_clock_beside_an_input(figure, expected):
     planted.box("Metal3", planted.ends["clk"][0][0], -3 - WIRE / 2, 80, -3 + WIRE / 2, "clk")
     planted.box("Metal3", 80, -3 - WIRE / 2, 80 + WIRE, 18 - WIRE / 2 - space, "clk")
     planted.box("Metal3", 60 - figure, 18 - 1.5 * WIRE - space, 80 + WIRE, 18 - WIRE / 2 - space, "clk")
-    assert severities(planted.review(), "coupling", "inp runs") == expected
+    assert severities(planted.review(limits={"coupling.share": {"must": None}}), "coupling", "inp runs") == expected
+
+
+@pytest.mark.parametrize("share", [0.9, 1.1])
+def test_a_clock_beside_a_large_part_of_an_input(share):
+    """The input is a track of 60 um and a column of 3.4 um; the clock lies beside less than makes a must by itself."""
+    planted = pair()
+    planted.cards[-1] = planted.cards[-1].replace("bias", "clk")
+    planted.ends["clk"] = planted.ends.pop("bias")
+    wired(planted, clk=-3.0)
+    left, space = planted.ends["inp"][0][0], 1.5 * GF.conductor("Metal3").space * 1e-3
+    planted.box("Metal3", left, 18 - WIRE / 2, left + 60, 18 + WIRE / 2, "inp")
+    planted.box("Metal3", planted.ends["clk"][0][0], -3 - WIRE / 2, 80, -3 + WIRE / 2, "clk")
+    planted.box("Metal3", 80, -3 - WIRE / 2, 80 + WIRE, 18 - WIRE / 2 - space, "clk")
+    start = left + 60 - share * limit("coupling.share", "must") * 64
+    planted.box("Metal3", start, 18 - 1.5 * WIRE - space, 80 + WIRE, 18 - WIRE / 2 - space, "clk")
+    assert severities(planted.review(), "coupling", "inp runs") == {"must" if share > 1 else "should"}
+
+
+@both("coupling.through", "should")
+def test_an_output_through_a_pair(figure, expected):
+    """A wire over the middle of a pair, between its gates, from above; the diffusion is 4 um high."""
+    planted = amplifier()
+    x, y = planted.ends["out"][0][0], 18.5
+    planted.via3("out", x, y)
+    planted.square("Via4", x, y, 0.26)
+    planted.box("Metal5", 2.4, y - 0.2, x + 0.2, y + 0.2, "out")
+    planted.box("Metal5", 2.4, 14 - 4 * figure, 2.8, y, "out")
+    assert severities(planted.review(), "coupling", "through differential pair") == expected
 
 
 @pytest.mark.parametrize(("spaces", "expected"), [(1.8, {"should"}), (2.2, set())])
