@@ -50,7 +50,7 @@ def with_units(device: Device) -> Device:
 
 def sized(technology: Any, spec: PassiveSpec, device: Device) -> Device:
     """Return the device with ``w`` and ``l`` of its emitter [m], where its flavour or the usual size says them."""
-    if spec.cell is not None:
+    if spec.cell is not None and not spec.cell.fixed:
         return _with_emitters(technology, spec, device)
     sides = spec.only_size or (None if {"w", "l"} <= device.params.keys() else spec.usual_size)
     if sides is None:

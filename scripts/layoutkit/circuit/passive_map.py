@@ -18,7 +18,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from layoutkit.circuit.bipolar_map import map_bipolar, with_units
+from layoutkit.circuit.bipolar_map import map_bipolar, sized, with_units
 from layoutkit.circuit.readers.model_names import width_in_name
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import structural_supplies
@@ -79,6 +79,8 @@ def map_passive(technology: Any, device: Device, report: Report, substrate: str 
     if device.kind.area_counts:
         return map_bipolar(technology, device, report, substrate)
     choice = _chosen(technology, device, substrate)
+    if choice.spec.cell is not None:
+        return replace(sized(technology, choice.spec, device), model=choice.spec.name)
     if not choice.exact:
         reason = f"{device.type} {device.model} drawn as {choice.spec.name} of {technology.name}"
         report("model", device.model, choice.spec.name, reason)

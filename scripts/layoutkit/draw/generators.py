@@ -9,11 +9,13 @@ from layoutkit.draw.bipolar import BipolarSpec, bipolar, draw_bipolars
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
 from layoutkit.draw.capacitor_array import draw_capacitor_array, matched_capacitors, series_plates
 from layoutkit.draw.diode import diode, draw_diode
+from layoutkit.draw.fixed_cell import draw_fixed_cell, fixed_cell
 from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import draw_resistors
 from layoutkit.draw.resistor_bank import ResistorSpec
 from layoutkit.draw.shielded_capacitor import draw_shielded_capacitor
+from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -120,6 +122,13 @@ def _diode(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Modu
     )
 
 
+def _fixed_cell(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
+    ((name, size, nets),) = block.devices
+    return draw_fixed_cell(
+        layout, technology, block.name, fixed_cell(technology, name, block.spec.name, size, nets), labels=False
+    )
+
+
 def _bipolars(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
     devices = tuple(bipolar(technology, name, block.spec.name, size, nets) for name, size, nets in block.devices)
     matched = len(devices) > 1 or devices[0].m > 1
@@ -132,6 +141,7 @@ GENERATORS: dict[str, Callable[[kdb.Layout, Technology, BlockSpec], Module]] = {
     "capacitor": _capacitors,
     "mos_capacitor": _mos_capacitor,
     "diode": _diode,
+    **{name: _fixed_cell for name, kind in KINDS.items() if kind.one_size},
     "npn": _bipolars,
     "pnp": _bipolars,
 }

@@ -117,8 +117,8 @@ def resistor(
     width = _on_grid(tech, "Width", size.w_m, 1, warnings)
     _check_width(tech, spec, width)
     total = size.l_m * 1e6 / tech.dbu_um
-    m = _count("Multiplier", size.m)
-    segments = bars_of(tech, spec, width, total) if size.segments is None else _count("segments", size.segments)
+    m = counted("Multiplier", size.m)
+    segments = bars_of(tech, spec, width, total) if size.segments is None else counted("segments", size.segments)
     if segments * m > MAX_UNITS:
         raise GeometryError(
             f"{device_id} would have {segments * m} bars, at most {MAX_UNITS} are drawn; "
@@ -195,7 +195,7 @@ def rectangle_on_grid(
     length = _on_grid(tech, "Length", size.l_m, 1, warnings)
     _check_width(tech, spec, width)
     _within(tech, "Length", length, spec)
-    m = _count("Multiplier", size.m)
+    m = counted("Multiplier", size.m)
     if m > MAX_UNITS:
         raise GeometryError(f"{device_id} has {m} units, at most {MAX_UNITS} are drawn")
     area = width * length
@@ -231,7 +231,8 @@ def nets_of(device_id: str, nets: Mapping[str, str] | None) -> tuple[str, str]:
     return given.get("p") or f"{device_id}_P", given.get("n") or f"{device_id}_N"
 
 
-def _count(what: str, value: int) -> int:
+def counted(what: str, value: int) -> int:
+    """Return a number of units, or raise a GeometryError that says ``what`` it is."""
     if value < 1:
         raise GeometryError(f"{what} must be positive integer", details={"provided_value": value})
     return value

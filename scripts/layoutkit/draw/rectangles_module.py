@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from layoutkit.draw.passive import EqualRectangles
     from layoutkit.draw.sketch import Area, Sketch
-    from layoutkit.technology import Technology
+    from layoutkit.technology import Conductor, Technology
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,11 @@ class DrawnRectangles:
     Attributes:
         device: The device.
         areas: Its rectangles, in the order of its units ``<id>_1``, ``<id>_2``, ... [dbu]
-        pins: Net and area of each rail on the second conductor. [dbu]
+        pins: Net and area of each rail. [dbu]
         labels: Whether pins carry their net's name.
         owners: Device of each rectangle, where several in parallel are drawn as one.
+        conductor: That of the pins; None for the second.
+        joined: Whether the pins of one net are connected.
     """
 
     device: EqualRectangles
@@ -36,6 +38,8 @@ class DrawnRectangles:
     pins: Sequence[tuple[str, Area]]
     labels: bool
     owners: Sequence[str] = ()
+    conductor: Conductor | None = None
+    joined: bool = True
 
     @property
     def units(self) -> list[tuple[str, str]]:
@@ -52,7 +56,7 @@ def rectangles_module(
 ) -> Module:
     """Return the module of ``drawn``, in the cell ``name`` of ``layout`` with its lower left corner at (0, 0)."""
     _draw_texts(tech, sketch, drawn)
-    device = drawn.device
+    device, rail = drawn.device, drawn.conductor or tech.conductors[1]
     cell = fresh_cell(layout, name)
     moved = sketch.write_at_origin(cell, tech)
     boxes = {unit: moved(area) for unit, area in zip(drawn.units, drawn.areas, strict=True)}
@@ -61,7 +65,7 @@ def rectangles_module(
         name=name,
         cell=cell,
         layout=layout,
-        pins=tuple(Pin(net, tech.conductors[1].name, moved(area)) for net, area in pins),
+        pins=tuple(Pin(net, rail.name, moved(area)) for net, area in pins),
         devices=tuple(dict.fromkeys(owner for owner, _ in boxes)),
         instances=tuple(
             Instance(unit, owner, (box.left + box.right) / 2, (box.bottom + box.top) / 2, "R0")
@@ -71,11 +75,12 @@ def rectangles_module(
         bbox=moved(sketch.extent()),
         gates=tuple(Gate(owner, unit, box) for (owner, unit), box in boxes.items()),
         warnings=device.warnings,
+        joined=drawn.joined,
     )
 
 
 def _draw_texts(tech: Technology, sketch: Sketch, drawn: DrawnRectangles) -> None:
-    rail, layer = tech.conductors[1], tech.role("device_text")
+    rail, layer = drawn.conductor or tech.conductors[1], tech.role("device_text")
     for net, area in drawn.pins:
         if rail.pin_layer:
             sketch.box(rail.pin_layer, area)

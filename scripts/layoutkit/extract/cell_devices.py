@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     Layer = Callable[[str], kdb.Region]
 
 
-TERMINALS = ("c", "b", "e")
+OF_TWO, OF_THREE = ("A", "C"), ("C", "B", "E")
+"""KLayout's names of the terminals of a diode, and of a bipolar transistor."""
 _UNCOMPARED = frozenset({"annotation", "pin", "text", "conductor", "marker"})
 
 
@@ -42,15 +43,19 @@ class CellDevices:
 
     Attributes:
         emitters: Device to one box per device, as wide as all its emitters together and as long as one.
-        windows: The areas of the devices.
-        pins: Terminal to the metal of the first conductor that reaches it.
-        loose: Markers without a device and emitters outside of one, each region with the reason.
+        windows: All that the devices draw on the wafer, up to the contacts, as a box.
+        blocked: Those in which diffusion is part of the device.
+        inside: Terminal to the areas of the devices that have it.
+        pins: Terminal and conductor to the metal that reaches it.
+        loose: Kind to markers without a device and emitters outside of one, each region with the reason.
     """
 
     emitters: dict[str, kdb.Region] = field(default_factory=dict)
     windows: kdb.Region = field(default_factory=kdb.Region)
-    pins: dict[str, kdb.Region] = field(default_factory=lambda: {name: kdb.Region() for name in TERMINALS})
-    loose: list[tuple[kdb.Region, str]] = field(default_factory=list)
+    blocked: kdb.Region = field(default_factory=kdb.Region)
+    inside: dict[str, kdb.Region] = field(default_factory=dict)
+    pins: dict[tuple[str, str], kdb.Region] = field(default_factory=dict)
+    loose: dict[str, list[tuple[kdb.Region, str]]] = field(default_factory=dict)
 
 
 def cell_devices(technology: Technology, layer: Layer) -> CellDevices:
@@ -68,15 +73,19 @@ def cell_devices(technology: Technology, layer: Layer) -> CellDevices:
         own = [spec for spec in specs if spec.cell and spec.cell.marker == marker]
         shared = any(marker in other.markers for other in technology.passives.values())
         for polygon in layer(marker).each():
-            if not shared or any(_has_wells(technology, each, kdb.Region(polygon), layer) for each in own):
+            if own[0].cell and own[0].cell.fixed:
+                _read_fixed(technology, own, polygon, layer, found)
+            elif not shared or any(_has_wells(technology, each, kdb.Region(polygon), layer) for each in own):
                 _read(technology, own, polygon, layer, found)
-    for emitter in sorted({cell.emitter for cell in cells} - {technology.resolve("active")}):
+    emitters = {(spec.cell.emitter, spec.type) for spec in specs if spec.cell and spec.cell.emitter}
+    for emitter, kind in sorted(each for each in emitters if each[0] != technology.resolve("active")):
         outside = layer(emitter).outside(found.windows)
         known = kdb.Region()
-        for region, _ in found.loose:
+        for region, _ in found.loose.get(kind, ()):
             known.insert(region.bbox())
-        found.loose.append((outside.outside(known), f"{emitter} lies in no device"))
-    found.loose = [(region, reason) for region, reason in found.loose if not region.is_empty()]
+        found.loose.setdefault(kind, []).append((outside.outside(known), f"{emitter} lies in no device"))
+    for kind, loose in found.loose.items():
+        found.loose[kind] = [(region, reason) for region, reason in loose if not region.is_empty()]
     return found
 
 
@@ -84,6 +93,99 @@ def _has_wells(technology: Technology, spec: PassiveSpec, window: kdb.Region, la
     """Return whether each well of the cell of ``spec`` is in ``window``: others share its marker."""
     drawn = () if spec.cell is None else spec.cell.shapes(1, spec.min_l)
     return not any((layer(n) & window).is_empty() for n in drawn if technology.spec(n).purpose == "well")
+
+
+def _read_fixed(
+    technology: Technology, specs: list[PassiveSpec], marker: kdb.Polygon, layer: Layer, found: CellDevices
+) -> None:
+    """Add the device of one size in ``marker``, or the marker and what differs to its loose shapes.
+
+    A marker of another size is loose where it marks such devices alone.
+    """
+    box, reasons, kind = marker.bbox(), dict[str, str](), specs[0].type
+    others = {name for each in technology.passives.values() if each.cell is None for name in each.markers}
+    others |= {name for each in technology.devices.values() for name in each.marked_by} | {*technology.roles.values()}
+    alone = all(spec.cell is not None and spec.cell.marker not in others for spec in specs)
+    for spec in specs:
+        if (cell := spec.cell) is None:
+            continue
+        size = (cell.most, spec.min_l)
+        for turn, mirrored in product(range(4), (False, True)):
+            placed = _placed(cell, size, turn, mirrored, box)
+            if placed is None:
+                continue
+            difference = _difference(technology, spec, size, placed, layer)
+            if not difference:
+                _add(technology, spec, size, placed, layer, found)
+                return
+            reasons.setdefault(spec.name, f"not a {spec.name}: {difference}")
+            kind = spec.type
+    if alone or reasons:
+        names = ", ".join(spec.name for spec in specs)
+        reason = "; ".join(reasons.values()) or f"it has not the size of the foundry's cell of {names}"
+        found.loose.setdefault(kind, []).append((kdb.Region(marker), reason))
+
+
+def _compared(technology: Technology, cell: DeviceCell, size: tuple[int, int]) -> dict[str, list[Points]]:
+    """Return layer to the shapes of a cell that a layout must have: all on the wafer up to the contacts, and its marker."""
+    owner = {fill: name for name, each in technology.layers.items() for fill in each.fill}
+    kept = {technology.spec(cell.marker).name, technology.role("poly")}
+    found: dict[str, list[Points]] = {}
+    for drawn, polygons in cell.shapes(*size).items():
+        name = owner.get(drawn, technology.spec(drawn).name)
+        if technology.spec(name).purpose not in _UNCOMPARED or name in kept:
+            found.setdefault(name, []).extend(polygons)
+    return found
+
+
+def _window(technology: Technology, cell: DeviceCell, size: tuple[int, int], placed: kdb.Trans) -> kdb.Box:
+    """Return the box of all that the cell draws on the wafer."""
+    found = kdb.Box()
+    vias = {technology.spec(cut.layer).name for cut in technology.cuts}
+    for name, polygons in _compared(technology, cell, size).items():
+        found += kdb.Box() if name in vias else _region(polygons, placed).bbox()
+    return found
+
+
+def add_cells(technology: Technology, cells: CellDevices, conducting: dict[str, kdb.Region]) -> list[tuple[str, str]]:
+    """Add the inside of devices that are drawn as the foundry's cell to ``conducting``; return what its pins join.
+
+    Each terminal is one region over the whole device, joined to nothing but the metal at its pin; that of the collector
+    also to the well that a cell draws.
+    """
+    drawn = {
+        name for spec in technology.passives.values() if spec.cell and spec.cell.emitter for name in spec.cell.whole
+    }
+    joins = [("cell.c", "nwell")] if technology.role("nwell") in drawn and "c" in cells.inside else []
+    for terminal, windows in cells.inside.items():
+        conducting[f"cell.{terminal}"] = windows
+    for (terminal, conductor), metal in cells.pins.items():
+        pin = f"cell_pin.{terminal}.{conductor}"
+        conducting[pin] = metal
+        joins += [(f"cell.{terminal}", pin), (pin, conductor)]
+    return joins
+
+
+def cell_extractor(
+    _: Technology, spec: PassiveSpec, emitters: kdb.Region, conducting: Mapping[str, kdb.Region]
+) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+    """Return the extractor of a bipolar transistor that is drawn as the foundry's cell, and its layers."""
+    collector, base, emitter = (conducting.get(f"cell.{name}", kdb.Region()) for name in ("c", "b", "e"))
+    body = conducting["p_body"]
+    layers = {"C": kdb.Region(), "B": base.interacting(emitters), "E": emitters, "S": body}
+    ends = {"tC": collector, "tB": base, "tE": emitter, "tS": body}
+    return kdb.DeviceExtractorBJT4Transistor(spec.name), {**layers, **ends}
+
+
+def fixed_extractor(
+    _: Technology, spec: PassiveSpec, cells: kdb.Region, conducting: Mapping[str, kdb.Region]
+) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+    """Return the extractor of a cell of one size: as a diode of its two terminals, as a bipolar transistor of three."""
+    ends = [conducting.get(f"cell.{name}", kdb.Region()) for name in spec.kind.terminals]
+    if len(ends) == len(OF_TWO):
+        return kdb.DeviceExtractorDiode(spec.name), {"P": cells, "N": cells, "tA": ends[0], "tC": ends[1]}
+    layers = {"C": kdb.Region(), "B": ends[1].interacting(cells), "E": cells}
+    return kdb.DeviceExtractorBJT3Transistor(spec.name), {**layers, "tC": ends[0], "tB": ends[1], "tE": ends[2]}
 
 
 def _read(
@@ -115,7 +217,8 @@ def _read(
             differences.append(difference)
         outline = f"its {cell.marker} has another size"
         reasons.append(f"not a {spec.name}: {differences[0] if differences else outline}")
-    found.loose.append((window, "; ".join(reasons) or "it holds no emitter of a device that is known here"))
+    reason = "; ".join(reasons) or "it holds no emitter of a device that is known here"
+    found.loose.setdefault(specs[0].type, []).append((window, reason))
 
 
 def _placed(cell: DeviceCell, size: tuple[int, int], turn: int, mirrored: bool, box: kdb.Box) -> kdb.Trans | None:
@@ -125,11 +228,6 @@ def _placed(cell: DeviceCell, size: tuple[int, int], turn: int, mirrored: bool, 
     if (outline.width(), outline.height()) != (box.width(), box.height()):
         return None
     return kdb.Trans(turn, mirrored, box.left - outline.left, box.bottom - outline.bottom)
-
-
-def _area(cell: DeviceCell, size: tuple[int, int], placed: kdb.Trans) -> kdb.Box:
-    low, high = cell.area(*size)
-    return kdb.Box(*low, *high).transformed(placed)
 
 
 def _region(polygons: list[Points], placed: kdb.Trans) -> kdb.Region:
@@ -147,14 +245,8 @@ def _difference(
     cell = spec.cell
     if cell is None:
         return "it states no cell"
-    window = kdb.Region(_area(cell, size, placed))
-    expected: dict[str, kdb.Region] = {}
-    owner = {fill: name for name, each in technology.layers.items() for fill in each.fill}
-    for drawn, polygons in cell.shapes(*size).items():
-        name = owner.get(drawn, technology.spec(drawn).name)
-        compared = {technology.spec(cell.marker).name, technology.role("poly")}
-        if technology.spec(name).purpose not in _UNCOMPARED or name in compared:
-            expected[name] = expected.get(name, kdb.Region()) + _region(polygons, placed)
+    window = kdb.Region(_window(technology, cell, size, placed))
+    expected = {name: _region(polygons, placed) for name, polygons in _compared(technology, cell, size).items()}
     vias = {technology.spec(cut.layer).name for cut in technology.cuts}
     for name, region in sorted(expected.items()):
         if name not in vias and not ((layer(name) & window) ^ region.merged()).is_empty():
@@ -182,19 +274,28 @@ def _add(
     cell = spec.cell
     if cell is None:
         return
-    emitters = _region(cell.emitters(*size), placed)
-    metal = layer(technology.conductors[0].layer)
-    for terminal in ("c", "b"):
-        found.pins[terminal] += metal & _region([cell.stretched(cell.pins[terminal][1], *size)], placed)
-    found.pins["e"] += metal & emitters
+    first = technology.conductors[0]
+    reached = {terminal: (conductor, [cell.stretched(box, *size)]) for terminal, (conductor, box) in cell.pins.items()}
+    if not cell.fixed:  # its emitters' pin lies on a higher conductor, which cuts join to the first
+        reached["e"] = (first.name, cell.emitters(*size))
     low, high = cell.outline(*size)
-    centre = kdb.Box(*low, *high).transformed(placed).center()
-    wide, long = cell.size[0] * size[0], size[1]
+    outline, window = kdb.Box(*low, *high).transformed(placed), _window(technology, cell, size, placed)
+    for terminal, (conductor, shapes) in reached.items():
+        metal = technology.conductor(conductor)
+        box = _region(shapes, placed)
+        pin = found.pins.setdefault((terminal, metal.name), kdb.Region())
+        pin += layer(metal.layer) & box
+        inside = found.inside.setdefault(terminal, kdb.Region())
+        inside.insert(outline.enlarged(-1, -1) if cell.fixed else window)  # neighbours stay apart
+        inside.insert(box.bbox() + outline.center())
+    wide, long = cell.size[0] * (1 if cell.fixed else size[0]), size[1]
     if placed.angle % 2:  # the box lies in the cell, whatever its direction
         wide, long = long, wide
-    left, bottom = centre.x - wide // 2, centre.y - long // 2
+    left, bottom = outline.center().x - wide // 2, outline.center().y - long // 2
     found.emitters[spec.name].insert(kdb.Box(left, bottom, left + wide, bottom + long))
-    found.windows.insert(_area(cell, size, placed))
+    found.windows.insert(window)
+    if not cell.fixed:  # in one of one size, diffusion is what it looks like, and its taps are taps
+        found.blocked.insert(window)
 
 
 _INSIDE = ("base", "well", "base_implant", "emitter_implant")

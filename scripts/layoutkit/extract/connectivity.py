@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.errors import LayoutkitError, TechnologyError
-from layoutkit.extract.passive_devices import PassiveLayers, add_cells, add_plates, passive_layers, plate_cut_layer
+from layoutkit.extract.cell_devices import add_cells
+from layoutkit.extract.passive_devices import PassiveLayers, add_plates, passive_layers, plate_cut_layer
 from layoutkit.extract.resistor_devices import carrier, n_wells
 from layoutkit.layout.cells import check_flat_size
 
@@ -147,7 +148,11 @@ def read_layers(technology: Technology) -> set[tuple[int, int]]:
     for passive in technology.passives.values():
         # What excludes a flavour is read on its cores alone; anywhere else it may mean a device that is not known here.
         read |= {*passive.parts.values(), *passive.markers, *passive.core_markers, *passive.resistive}
-        read |= set() if passive.cell is None else {passive.cell.marker, *passive.cell.shapes(1, passive.min_l)}
+        read |= (
+            set()
+            if passive.cell is None
+            else {passive.cell.marker, *passive.cell.shapes(passive.cell.most, passive.min_l)}
+        )
     specs = [technology.spec(name) for name in read]
     specs += [technology.spec(name) for spec in specs for name in (*spec.fill, *spec.slots)]
     every = (*technology.layers.values(), *technology.other_layers.values())
@@ -162,10 +167,10 @@ def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayer
 def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
     technology = drawn.technology
     metal = drawn.wiring
-    poly, nwell, p_body = drawn.role("poly"), drawn.n_wells(), drawn.p_body() - metal.passives.cells.windows
+    poly, nwell, p_body = drawn.role("poly"), drawn.n_wells(), drawn.p_body() - metal.passives.cells.blocked
     diffusion = drawn.role("active") + drawn.role("tap")
     n_plus, p_plus = drawn.implants("n"), drawn.implants("p")
-    open_diffusion = diffusion - poly - metal.passives.cells.windows
+    open_diffusion = diffusion - poly - metal.passives.cells.blocked
     conducting = {
         "n_sd": (open_diffusion & n_plus) - p_plus - nwell,
         "p_sd": (open_diffusion & p_plus & nwell) - n_plus,
@@ -184,7 +189,7 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
             of = carrier(spec)
             conducting[of] = conducting[of] - metal.passives.shapes[spec.name]
     channels = drawn.channels()
-    capacitors = metal.passives.gates
+    capacitors = metal.passives.gates + channels.inside(metal.passives.cells.windows)
     gates = {
         spec.name: drawn.gates(spec, channels, p_body).outside(capacitors)
         for _, spec in sorted(technology.devices.items())
@@ -230,7 +235,7 @@ def _wiring(drawn: DrawnLayers) -> Wiring:
     for name, cores in passives.metal.items():
         regions[name] = regions[name] if cores.is_empty() else regions[name] - cores
     joins += add_plates(technology, passives, regions)
-    joins += add_cells(technology, passives, regions)
+    joins += add_cells(technology, passives.cells, regions)
     for name in passives.plates:
         cut = technology.resolve(technology.passives[name].parts["cut"])
         drawn_as[plate_cut_layer(name)] = next(c.name for c in technology.cuts if technology.resolve(c.layer) == cut)

@@ -21,7 +21,16 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.extract.cell_devices import TERMINALS, CellDevices, cell_devices, emitters_of, loose_emitters
+from layoutkit.extract.cell_devices import (
+    OF_THREE,
+    OF_TWO,
+    CellDevices,
+    cell_devices,
+    cell_extractor,
+    emitters_of,
+    fixed_extractor,
+    loose_emitters,
+)
 from layoutkit.extract.resistor_devices import (
     Layer,
     Loose,
@@ -34,6 +43,7 @@ from layoutkit.extract.resistor_devices import (
     resistor_extractor,
     union,
 )
+from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -110,7 +120,7 @@ def passive_layers(technology: Technology, layer: Layer) -> PassiveLayers:
     """
     found = PassiveLayers(cells=cell_devices(technology, layer))
     found.shapes.update(found.cells.emitters)
-    found.loose["npn"] = found.cells.loose
+    found.loose |= found.cells.loose
     for kind, recipe in RECIPES.items():
         specs = [spec for _, spec in sorted(technology.passives.items()) if spec.type == kind]
         if recipe.shapes is None or recipe.loose is None:
@@ -300,25 +310,6 @@ def add_plates(
     return joins
 
 
-def add_cells(
-    technology: Technology, passives: PassiveLayers, conducting: dict[str, kdb.Region]
-) -> list[tuple[str, str]]:
-    """Add the inside of devices that are drawn as the foundry's cell to ``conducting``; return what its pins join.
-
-    Each terminal is one region over the whole device, joined to nothing but the metal at its pin; that of the collector
-    also to the well that a cell draws.
-    """
-    joins = []
-    if not passives.cells.windows.is_empty():
-        for terminal in TERMINALS:
-            inside, pin = f"cell.{terminal}", f"cell_pin.{terminal}"
-            conducting[inside], conducting[pin] = passives.cells.windows.dup(), passives.cells.pins[terminal]
-            joins += [(inside, pin), (pin, technology.conductors[0].name)]
-        drawn = {name for spec in technology.passives.values() if spec.cell for name in spec.cell.whole}
-        joins += [("cell.c", "nwell")] if technology.role("nwell") in drawn else []
-    return joins
-
-
 def extract_passives(
     lvs: kdb.LayoutVsSchematic, technology: Technology, passives: PassiveLayers, conducting: dict[str, kdb.Region]
 ) -> None:
@@ -395,14 +386,17 @@ def _bipolar_extractor(
     return kdb.DeviceExtractorBJT3Transistor(spec.name), {**layers, **ends}
 
 
-def _cell_extractor(
-    _: Technology, spec: PassiveSpec, emitters: kdb.Region, conducting: Mapping[str, kdb.Region]
-) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
-    collector, base, emitter = (conducting.get(f"cell.{name}", kdb.Region()) for name in TERMINALS)
-    body = conducting["p_body"]
-    layers = {"C": kdb.Region(), "B": base.interacting(emitters), "E": emitters, "S": body}
-    ends = {"tC": collector, "tB": base, "tE": emitter, "tS": body}
-    return kdb.DeviceExtractorBJT4Transistor(spec.name), {**layers, **ends}
+def _fixed_recipe(kind: str) -> Recipe:
+    names = KINDS[kind].terminals
+    two = len(names) == len(OF_TWO)
+    return Recipe(
+        device_class=lambda _: kdb.DeviceClassDiode() if two else kdb.DeviceClassBJT3Transistor(),
+        terminals=dict(zip(OF_TWO if two else OF_THREE, names, strict=True)),
+        extractor=fixed_extractor,
+        part="marker",
+        none_made=f"The marker of {KINDS[kind].noun}s{{place}} makes none of {{technology}}",
+        cause="a layer of it differs from the foundry's cell",
+    )
 
 
 def size_of(device: kdb.Device) -> tuple[float, float]:
@@ -478,12 +472,13 @@ RECIPES: dict[str, Recipe] = {
     "npn": Recipe(
         device_class=lambda _: kdb.DeviceClassBJT4Transistor(),
         terminals={"C": "c", "B": "b", "E": "e", "S": "s"},
-        extractor=_cell_extractor,
+        extractor=cell_extractor,
         part="emitter",
         none_made="A bipolar transistor{place} is none of {technology}",
         cause="a layer of it differs from the foundry's cell, or its ring of substrate taps is not whole; draw it with"
         " layout.create_bipolar_array or use the foundry's cell",
     ),
+    **{name: _fixed_recipe(name) for name, kind in KINDS.items() if kind.one_size},
     "pnp": Recipe(
         device_class=lambda _: kdb.DeviceClassBJT3Transistor(),
         terminals={"C": "c", "B": "b", "E": "e"},

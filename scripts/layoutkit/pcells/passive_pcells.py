@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.draw.bipolar import KIND, NPN, BipolarSpec, bipolar, draw_bipolars
 from layoutkit.draw.capacitor import CapacitorSpec
 from layoutkit.draw.diode import diode, draw_diode
+from layoutkit.draw.fixed_cell import draw_fixed_cell, fixed_cell
 from layoutkit.draw.generators import draw_plates
 from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
 from layoutkit.pcells.fields import CELL, Field, Generator, integer, named_nets, passive_flavours
+from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.passive_sizes import PassiveSize
 
 if TYPE_CHECKING:
@@ -141,6 +143,10 @@ def _draw_diode(layout: kdb.Layout, technology: Technology, device: Any, values:
     return draw_diode(layout, technology, CELL, device, labels=bool(values["labels"]))
 
 
+def _draw_fixed_cell(layout: kdb.Layout, technology: Technology, device: Any, values: Mapping[str, Value]) -> Module:
+    return draw_fixed_cell(layout, technology, CELL, device, labels=bool(values["labels"]))
+
+
 _RESISTOR = _Passive(
     "resistor",
     "Poly resistor with substrate ring and labelled pins",
@@ -203,6 +209,24 @@ _DIODE = _Passive(
     _draw_diode,
     "{device} {w:g} x {l:g} m={m}",
 )
+_FIXED = [
+    _Passive(
+        name,
+        f"{kind.noun} drawn as the foundry's cell, with labelled pins",
+        kind.noun,
+        ("Width of the junctions; 0 for that of the cell", "Length of the junctions; 0 for that of the cell"),
+        lambda _, __: (0.0, 0.0),
+        "Copies side by side",
+        (f"Nets of {', '.join(kind.terminals)}", " ".join(kind.terminals).upper()),
+        kind.terminals,
+        fixed_cell,
+        "D1",
+        _draw_fixed_cell,
+        "{device} m={m}",
+    )
+    for name, kind in KINDS.items()
+    if kind.one_size
+]
 
 
 def _npn_fields(technology: Technology) -> tuple[Field, ...]:
@@ -258,7 +282,7 @@ def _prepared_bipolar(technology: Technology, values: Mapping[str, Value]) -> tu
 
 
 PASSIVES = (
-    *(each.generator() for each in (_RESISTOR, _CAPACITOR, _MOS_CAPACITOR, _DIODE)),
+    *(each.generator() for each in (_RESISTOR, _CAPACITOR, _MOS_CAPACITOR, _DIODE, *_FIXED)),
     Generator(
         KIND,
         "Vertical PNPs, one or two in a ratio about one centre, with labelled pins",

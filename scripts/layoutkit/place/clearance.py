@@ -46,7 +46,7 @@ class Clearances:
             if "bottom" in spec.parts:
                 plate = spec.type, technology.conductor(spec.parts["bottom"]).layer
                 self.to_plates[plate] = max(spec.dimensions.get("bottom_to_others", 0), self.to_plates.get(plate, 0))
-            space = max(spec.dimensions.get(name, 0) for name in ("body_to_poly", "body_to_active"))
+            space = max(spec.dimensions.get(name, 0) for name in ("body_to_poly", "body_to_active", "unit_space"))
             self.to_bodies[spec.type] = max(space, self.to_bodies.get(spec.type, 0))
         plate_layers = {layer for _, layer in self.to_plates}
         self.to_wide_plates: dict[str, list[tuple[int, int]]] = {layer: [] for layer in plate_layers}

@@ -10,7 +10,7 @@
        +---------------------------------------------+
 
 Coordinates count from the centre of the first emitter at its shortest length. Points above it lie farther up by what a
-longer emitter is longer.
+longer emitter is longer. A cell without emitters, such as that of an ESD diode, is a fixed number of equal parts.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Points = tuple[Point, ...]
     Shapes = Mapping[str, tuple[Points, ...]]
     Length = Callable[[Any, str], int]
+    Grid = tuple[tuple[Points, ...], int, int]
 
 
 @dataclass(frozen=True)
@@ -33,15 +34,16 @@ class DeviceCell:
 
     Attributes:
         marker: Layer whose one box is the outline of the device without its ring.
-        emitter: Layer of the emitters.
+        emitter: Layer of the emitters; empty for a cell of one size.
         size: Width of one emitter, and the shortest length.
         step: Distance of neighbouring emitters in x.
-        most: Most emitters.
+        most: Most emitters; the number of parts of a cell of one size.
         every: Layer to the shapes of each emitter.
         whole: Layer to the shapes that are drawn once.
         single: The same for a device of one emitter.
         several: The same for a device of more.
         columns: Layer to cuts of each emitter: boxes that they fill from the lower left corner, their pitch and size.
+        grids: The same for cuts that are drawn once.
         pins: Terminal to the conductor on which it is reached, and where.
         texts: Texts that the foundry's decks look for, with their places.
         ring: Layer of the ring around the marker to the distances of its inner and outer edges.
@@ -57,11 +59,17 @@ class DeviceCell:
     whole: Shapes
     single: Shapes
     several: Shapes
-    columns: Mapping[str, tuple[tuple[tuple[Points, ...], int, int], ...]]
+    columns: Mapping[str, tuple[Grid, ...]]
     pins: Mapping[str, tuple[str, Points]]
     ring: Mapping[str, tuple[int, int]]
     texts: Mapping[str, Point] = field(default_factory=dict)
     any_ring: bool = False
+    grids: Mapping[str, tuple[Grid, ...]] = field(default_factory=dict)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it has one size."""
+        return not self.emitter
 
     def shapes(self, count: int, length: int) -> dict[str, list[Points]]:
         """Return layer to polygons of a device of ``count`` emitters of ``length`` [dbu], without its ring."""
@@ -76,6 +84,10 @@ class DeviceCell:
                 cuts = found.setdefault(layer, [])
                 for boxes, pitch, size in columns:
                     cuts += [cut for box in boxes for cut in _cuts(self._moved(box, index, length), pitch, size)]
+        for layer, grids in self.grids.items():
+            cuts = found.setdefault(layer, [])
+            for boxes, pitch, size in grids:
+                cuts += [cut for box in boxes for cut in _cuts(self.stretched(box, count, length), pitch, size)]
         return found
 
     def outline(self, count: int, length: int) -> Points:
@@ -93,6 +105,8 @@ class DeviceCell:
     def stretched(self, points: Points, count: int, length: int) -> Points:
         """Return a shape that is drawn once, for so many emitters of ``length``. [dbu]"""
         wider, longer = (count - 1) * self.step, length - self.size[1]
+        if self.fixed:
+            return points
         return tuple((x + wider * (x > 0), y + longer * (y > 0)) for x, y in points)
 
     def _moved(self, points: Points, index: int, length: int) -> Points:
@@ -112,26 +126,29 @@ def read_cell(entry: Mapping[str, Any], size: Point, length: Length, where: str)
     def shapes(key: str) -> dict[str, tuple[Points, ...]]:
         return {str(layer): tuple(map(points, every)) for layer, every in entry.get(key, {}).items()}
 
+    def grids(key: str) -> dict[str, tuple[Grid, ...]]:
+        return {str(layer): tuple(map(grid, every)) for layer, every in entry.get(key, {}).items()}
+
+    def grid(each: Mapping[str, Any]) -> Grid:
+        size = length(each.get("size", 0), where)
+        return tuple(map(points, each["boxes"])), length(each["pitch"], where), size
+
+    ring = entry.get("ring", {})
     return DeviceCell(
         marker=str(entry["marker"]),
-        emitter=str(entry["emitter"]),
+        emitter=str(entry.get("emitter", "")),
         size=size,
-        step=length(entry["step"], where),
-        most=int(entry["most"]),
+        step=length(entry.get("step", 0), where),
+        most=int(entry.get("most", 1)),
         every=shapes("every"),
         whole=shapes("whole"),
         single=shapes("single"),
         several=shapes("several"),
-        columns={
-            str(layer): tuple(
-                (tuple(map(points, each["boxes"])), length(each["pitch"], where), length(each.get("size", 0), where))
-                for each in columns
-            )
-            for layer, columns in entry.get("columns", {}).items()
-        },
+        columns=grids("columns"),
+        grids=grids("grids"),
         pins={name: (str(pin["layer"]), points(pin["box"])) for name, pin in entry["pins"].items()},
         texts={str(text): points([place])[0] for text, place in entry.get("texts", {}).items()},
-        ring={str(layer): (length(low, where), length(high, where)) for layer, (low, high) in entry["ring"].items()},
+        ring={str(layer): (length(low, where), length(high, where)) for layer, (low, high) in ring.items()},
         any_ring=bool(entry.get("any_ring", False)),
     )
 

@@ -140,6 +140,11 @@ class DeviceKind:
         return bool(self.gate)
 
     @property
+    def one_size(self) -> bool:
+        """Whether its devices are drawn as the foundry's cell of one size."""
+        return self.file is not None and self.file.cell and not self.area_counts
+
+    @property
     def sensing(self) -> tuple[str, ...]:
         """The terminals of a transistor that carry no direct current: its gate and bulk; none of other devices."""
         return (self.gate, self.bulk) if self.gate else ()
@@ -212,6 +217,19 @@ _NPN = DeviceKind(
     lost="it was not drawn, its number of emitters or their length differ, or a layer of its cell is missing",
     stray="the netlist lacks it",
 )
+_CELL = DeviceKind(
+    name="",
+    noun="",
+    terminals=(),
+    ends=("", ""),
+    letter="D",
+    parameters=(Parameter("w", "m"), Parameter("l", "m"), Parameter("nx"), Parameter("ny"), Parameter("m")),
+    rectangle=True,
+    file=FileFields(layer_lists=("excludes",), cell=True),
+    lost="it was not drawn, or a layer of it differs from the foundry's cell",
+    stray="the netlist lacks it",
+)
+"""A device that is drawn as the foundry's cell of one size."""
 _DECLARED = (
     _NMOS,
     replace(_NMOS, name="pmos", other_names=("pfet",), model_cards=("pmos",)),
@@ -353,6 +371,23 @@ _DECLARED = (
         file=FileFields(layer_lists=("excludes", "covers", "optional"), diffusion=True),
         lost="it was not drawn, its marker, implant or well does not cover its diffusion, or it is shorted",
         stray="a marker of diodes lies on other diffusion, or the netlist lacks it",
+    ),
+    replace(_CELL, name="schottky", noun="Schottky diode", terminals=("p", "n", "s"), ends=("p", "n")),
+    replace(
+        _CELL,
+        name="esd_diode",
+        noun="ESD diode",
+        terminals=("vdd", "pad", "vss"),
+        ends=("vss", "vdd"),
+        model_names=r"i?diodev(?:dd|ss)_\dkv",
+    ),
+    replace(
+        _CELL,
+        name="esd_clamp",
+        noun="ESD clamp",
+        terminals=("vdd", "vss"),
+        ends=("vdd", "vss"),
+        model_names=r"nmoscl_\d",
     ),
     DeviceKind(
         name="inductor",

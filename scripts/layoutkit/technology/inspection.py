@@ -23,7 +23,7 @@ from layoutkit.technology.parasitic_data import faults_of_parasitics
 from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS, MAX_LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 SCHEMA = FileSchema(Path(__file__).with_name("technology.schema.json"))
 PASSIVE = (
@@ -257,7 +257,7 @@ class Inspection:
         if fields.frames and "frames" in entry:
             self._frames(f"{place}.frames", entry)
         if fields.cell and isinstance(entry.get("cell"), dict):
-            self._cell(f"{place}.cell", entry["cell"])
+            self._cell(f"{place}.cell", entry["cell"], KINDS[entry["type"]].terminals)
         self._limits(place, entry)
         for key in ("min_area", "max_area"):
             if key in entry:
@@ -270,15 +270,16 @@ class Inspection:
         if "like" in entry and self._section("devices").get(entry["like"], {"like": ""}).get("like") is not None:
             self.add(f"{place}.like", f"must name a device that states its own fields, got {short(entry['like'])}")
 
-    def _cell(self, place: str, cell: Mapping[str, Any]) -> None:
+    def _cell(self, place: str, cell: Mapping[str, Any], terminals: Sequence[str]) -> None:
         """Check that the layers of a cell exist and that its marker, its emitters and its terminals are drawn."""
-        shapes = ("every", "whole", "single", "several", "columns")
+        shapes = ("every", "whole", "single", "several", "columns", "grids")
         named = [name for key in (*shapes, "ring") for name in cell.get(key, {})]
-        self._drawn_on(place, [*named, cell["marker"], cell["emitter"]])
-        for key, part in (("marker", "whole"), ("emitter", "every")):
+        stated = {key: part for key, part in (("marker", "whole"), ("emitter", "every")) if key in cell}
+        self._drawn_on(place, [*named, *(cell[key] for key in stated)])
+        for key, part in stated.items():
             if cell[key] not in cell.get(part, {}):
                 self.add(f"{place}.{part}", f"draws nothing on {cell[key]}, the {key}")
-        for terminal in sorted({"c", "b", "e"} - cell["pins"].keys()):
+        for terminal in (each for each in terminals if each not in cell["pins"]):
             self.add(f"{place}.pins", f"'{terminal}' is missing")
 
     def _frames(self, place: str, entry: Mapping[str, Any]) -> None:

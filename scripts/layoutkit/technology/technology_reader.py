@@ -335,8 +335,12 @@ class _Reader:
         widths = tuple(self._length(width, f"{where}.widths") for width in entry.get("widths", ()))
         least = (self._length(entry["min_w"], f"{where}.min_w"), self._length(entry["min_l"], f"{where}.min_l"))
         cell = read_cell(entry["cell"], least, self._length, f"{where}.cell") if fields.cell else None
-        if cell is not None:
+        most = {side: self._optional(entry.get(f"max_{side}"), f"{where}.max_{side}") for side in ("w", "l")}
+        if cell is not None and cell.fixed:
+            most = {"w": least[0], "l": least[1]}
+        elif cell is not None:
             widths = tuple(least[0] * count for count in range(1, cell.most + 1))
+            most["w"] = widths[-1]
         return PassiveSpec(
             name=name,
             type=entry["type"],
@@ -350,8 +354,8 @@ class _Reader:
             widths=widths,
             min_w=least[0],
             min_l=least[1],
-            max_w=widths[-1] if cell is not None else self._optional(entry.get("max_w"), f"{where}.max_w"),
-            max_l=self._optional(entry.get("max_l"), f"{where}.max_l"),
+            max_w=most["w"],
+            max_l=most["l"],
             min_area=self._area(entry.get("min_area", 0), f"{where}.min_area"),
             max_area=self._area(entry["max_area"], f"{where}.max_area") if "max_area" in entry else None,
             default=bool(entry.get("default", False)),

@@ -58,6 +58,7 @@ DRAWN = {
     ),
     "sg13g2": re.compile(
         r"sg13_[lh]v_[np]mos|rf[np]mos(hv)?|pnpMPA|npn13G2[lv]?(_5t)?|rsil|rppd|rhigh|cap_cmim|(cap_)?rfcmim|d[p]?antenna"
+        r"|diodev(dd|ss)_[24]kv|schottky_nbl1|nmoscl_[24]"
     ),
 }
 
@@ -139,8 +140,8 @@ def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
         ("XL1 a b c vss inductor3", "sg13g2"),
         ("XL1 a b c inductor w=2u s=2.1u", "sg13g2"),
         ("XC1 a b c vss svaricap", "sg13g2"),
-        ("XD1 a b c diodevdd_2kv m=1", "sg13g2"),
-        ("D1 a b c diodevss_4kv", "sg13g2"),
+        ("XD1 a b c idiodevdd_2kv m=1", "sg13g2"),
+        ("D1 a b c idiodevss_4kv", "sg13g2"),
         ("XC1 a b c vss cap_vpp", "sky130A"),
         ("M1 a b c vss c esd_nfet_05v0_nvt w=2u l=1u", "sky130A"),
         ("R1 a b 10k rm4", "gf180mcuD"),

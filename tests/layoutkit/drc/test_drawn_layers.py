@@ -85,7 +85,7 @@ def test_two_tiny_deep_wells_next_to_each_other_violate(name):
     ("name", "layer"),
     [
         ("sg13g2", "BackMetal1"),
-        ("sg13g2", "Recog.esd"),
+        ("sg13g2", "Recog.pcm"),
         ("sky130A", "areaid.dt"),
         ("sky130A", "areaid.ft"),
         ("gf180mcuD", "WELL_DIODE_MK"),

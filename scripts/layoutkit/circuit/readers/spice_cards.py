@@ -261,6 +261,8 @@ def _junction(words: list[str], statement: Statement, known: _Kinds) -> tuple[st
     if len(kinds) == 1:
         return kinds[0], model, words[1:-1], params
     kind = known.of(model) or next((each for each in kinds if each in model.lower()), None)
+    if kind not in kinds and "diode" in kinds:
+        kind = "diode"
     if kind not in kinds:
         choice = " or ".join(kinds)
         raise NetlistError(f"'{words[0]}': it is unknown whether model '{model}' is {choice}; add a .model card")
