@@ -63,7 +63,8 @@ def fixed_cell(
         terminal: (nets or {}).get(terminal) or f"{device_id}_{terminal.upper()}" for terminal in spec.kind.terminals
     }
     m = counted("Multiplier", size.m)
-    return FixedCell(device_id, spec, *sides, m, *(named[end] for end in spec.kind.ends), nets=named)
+    p, n = (named[end] for end in spec.kind.ends)
+    return FixedCell(device_id, spec, *sides, m, p, n, nets=named)
 
 
 def draw_fixed_cell(

@@ -127,7 +127,7 @@ def _read_fixed(
 
 
 def _compared(technology: Technology, cell: DeviceCell, size: tuple[int, int]) -> dict[str, list[Points]]:
-    """Return layer to the shapes of a cell that a layout must have: all on the wafer up to the contacts, and its marker."""
+    """Return layer to the shapes of a cell that a layout must have: its marker, and all on the wafer up to contacts."""
     owner = {fill: name for name, each in technology.layers.items() for fill in each.fill}
     kept = {technology.spec(cell.marker).name, technology.role("poly")}
     found: dict[str, list[Points]] = {}

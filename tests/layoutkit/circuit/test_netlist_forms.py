@@ -169,6 +169,16 @@ CARDS = {
         name: ([f"XD1 p n {name} w=3u l=1u m=2"], [f"D1 p n {name} w=3u l=1u m=2"])
         for name in ("dantenna", "dpantenna")
     }
+    | {
+        f"diode{rail}_{kv}kv": (
+            [f"XD1 vdd pad vss diode{rail}_{kv}kv m=2"],
+            [f"D1 vdd pad vss diode{rail}_{kv}kv m=2"],
+        )
+        for rail in ("vdd", "vss")
+        for kv in (2, 4)
+    }
+    | {f"nmoscl_{kv}": ([f"XD1 vdd vss nmoscl_{kv} m=2"], [f"D1 vdd vss nmoscl_{kv} m=2"]) for kv in (2, 4)}
+    | {"schottky_nbl1": (["XD1 p n s schottky_nbl1 m=2"], ["D1 p n s schottky_nbl1 m=2"])}
     | {"pnpMPA": (["XQ1 c b e pnpMPA a=1.4p p=5.4u m=2"], ["Q1 c b e pnpMPA a=1.4p p=5.4u m=2"])}
     | {
         name: ([f"XQ1 c b e s {name}{stated} Nx=2 m=3"], [f"Q1 c b e s {name} we={width} le={length} Nx=2 m=3"])
@@ -211,6 +221,10 @@ def one(spec, number=1, nets=None):
         params = {"w": round(count * 1e-9 * spec.min_w, 12), "l": round(1e-9 * spec.min_l, 12), "nf": count, "m": 3}
         named = dict(zip("cbes", (nets["p"], nets["n"], nets["b"], nets["b"]) if nets else "cbes", strict=True))
         return Device(f"Q{number}", "npn", spec.name, params, named)
+    if spec.kind.one_size:
+        params = {"w": round(1e-9 * spec.min_w, 12), "l": round(1e-9 * spec.min_l, 12), "m": 2}
+        named = {end: f"{end}{number}" if nets else end for end in spec.kind.terminals}
+        return Device(f"D{number}", spec.type, spec.name, params, named)
     terminals = "dgsb" if spec.type in ("nmos", "pmos") else "pn" if spec.terminals == 2 else "pnb"
     letter = {"resistor": "R", "capacitor": "C", "mos_capacitor": "C", "diode": "D"}.get(spec.type, "M")
     named = {terminal: (nets or {}).get(terminal, terminal) for terminal in terminals}
