@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 FEW_BOXES = 4
 """Up to so many, the distance to each is calculated everywhere."""
+MANY_PARTS = 40
+STALE = 0.9
+"""While more parts wait, distances that also count parts reached since are a lower bound until so many are left."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +94,14 @@ def grow(board: Board, net: NetRequest, costs: EdgeCosts, parts: Sequence[Part] 
     waiting = set(range(1, len(clusters)))
     tree, beside = set(nodes[0]), set[int]()
     paths: list[list[int]] = []
+    guessed = float("inf")
     while waiting:
         targets: dict[int, int] = {}
         for cluster in sorted(waiting, reverse=True):
             targets.update(dict.fromkeys(nodes[cluster], cluster))
-        guess = distance_to(board, [box for cluster in sorted(waiting) for box in boxes[cluster]])
+        if len(waiting) <= MANY_PARTS or len(waiting) < STALE * guessed:
+            guess = distance_to(board, [box for cluster in sorted(waiting) for box in boxes[cluster]])
+            guessed = len(waiting)
         path = board.search.shortest_path(costs, guess, list(tree), list(targets))
         if not path and beside:
             path = board.search.shortest_path(costs, guess, list(tree | beside), list(targets))

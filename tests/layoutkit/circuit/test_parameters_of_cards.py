@@ -173,6 +173,18 @@ def test_a_subcircuit_with_the_name_of_a_device_that_holds_another_is_refused(in
         read(WRAPPED.format(name=f"{SKY}nfet_01v8", content=inner))
 
 
+def test_the_cell_that_magic_generates_for_a_device_is_a_subcircuit_with_that_device():
+    text = f".subckt {SKY}res_xhigh_po_0p35_NVJ5PF a b s\nX0 a b s {SKY}res_xhigh_po_0p35 l=7\n.ends\n"
+    text += f".subckt t a c s\nX0 a b s {SKY}res_xhigh_po_0p35_NVJ5PF\nX1 b c s {SKY}res_xhigh_po_0p35_NVJ5PF\n.ends"
+    circuit = read(text)
+    assert [(device.id, device.model, device.params["l"]) for device in circuit.devices] == [
+        ("X0.X0", f"{SKY}res_xhigh_po_0p35", 7e-6),
+        ("X1.X0", f"{SKY}res_xhigh_po_0p35", 7e-6),
+    ]
+    with pytest.raises(LayoutkitError, match="res_xhigh_po_0p35_NVJ5PF"):
+        read(text.replace(f"{SKY}res_xhigh_po_0p35 l=7", f"{SKY}res_high_po_0p35 l=7"))
+
+
 def test_a_subcircuit_that_describes_a_device_to_a_simulator_is_that_device():
     circuit = read(WRAPPED.format(name=f"{SKY}nfet_01v8", content="R1 d s 1k"))
     (device,) = circuit.devices

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 SEPARATOR = "."
 LEAST_IDEAL, MOST_IDEAL = 1e3, 1e100  # henry or farad; decks write 1e100 for a short or an open
+_CELL_OF_DEVICE = re.compile(r"(\w+)_[A-Z0-9]{6}")
+"""Magic's name of a cell that it generates for a device: the device's, and a number that stands for its parameters."""
 WIRE_OHM = 1e-2
 """Largest ideal resistor that is a wire [ohm]: a square of the thickest metal has more."""
 OPEN_OHM = 1e12
@@ -212,9 +215,12 @@ class Flattener:
         kind = self._names.kind(master.name)
         if master.name.lower() in self.listed or kind is None or not master.cards:
             return False
+        models = [card.words[-1] for card in master.cards]
+        cell = _CELL_OF_DEVICE.fullmatch(master.name)
+        if cell is not None and all(self._names.is_same_device(model, cell[1]) for model in models):
+            return False
         if self._names.refuses(master.name):
             return True
-        models = [card.words[-1] for card in master.cards]
         others = sorted({model for model in models if self._names.is_other_device(model, master.name)})
         if others:
             raise NetlistError(
