@@ -188,7 +188,10 @@ class Growth:
     def _mirror(self, left: str, right: str, depth: int) -> None:
         """Take two nets for images, unless one is known, and look at what is on them."""
         if left in self.images or right in self.images:
-            if (left, right) in self._open:
+            nearer = self.images.get(left) == right and depth < self._depth.get(left, 0)  # a pair of its own begins
+            if nearer:
+                self._depth[left] = depth
+            if nearer or (left, right) in self._open:
                 self._open.discard((left, right))
                 self._push(_ATTACHED, left, right)
             return
@@ -320,8 +323,8 @@ class Growth:
 
     def _choices(
         self, level: int, gates: bool, ours: Sequence[int], theirs: Sequence[int], depth: int
-    ) -> dict[tuple[int, int], tuple[int, int]]:
-        """Return what may be images, with the score and how far it looks alike."""
+    ) -> dict[tuple[int, int], tuple[int, int, int]]:
+        """Return what may be images, with the score, how far it looks alike, and how many nets both lead to."""
         self.work += len(ours) + len(theirs)
         choices = {}
         for a, near in self._near(ours, theirs):
@@ -332,8 +335,19 @@ class Growth:
                 alike = self._graph.likeness(a, b)
                 if (found.guessed_gate and alike < 2) or (gates and not self._continues(a, b, found, depth)):
                     continue
-                choices[a, b] = (found.score, alike)
+                both = self._meeting(a, b) if len(ours) == len(theirs) > 1 else 0
+                choices[a, b] = (found.score, alike, both)
         return choices
+
+    def _meeting(self, a: int, b: int) -> int:
+        """Return to how many nets the elements next to two others lead on both sides, as in equal paths."""
+        sides = []
+        for index in (a, b):
+            own = {net for _, net in self._graph.elements[index].ends if net not in self._graph.supplies}
+            places = [self._graph.on_net[net] for net in own if net not in self.images]
+            beside = {other for row in places if len(row) <= _MOST_CHOICES for other, _ in row}
+            sides.append({net for other in beside for _, net in self._graph.elements[other].ends} - own)
+        return sum(net not in self._graph.supplies and net not in self.images for net in sides[0] & sides[1])
 
     def _near(self, ours: Sequence[int], theirs: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
         """Yield each of our elements with those of theirs to compare it with.
@@ -385,7 +399,7 @@ class Growth:
             if role not in CONTROLS and index not in but
         }
 
-    def _best(self, choices: Mapping[tuple[int, int], tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    def _best(self, choices: Mapping[tuple[int, int], tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
         """Yield the choices that are better than any other of their two elements, or as good as parallel ones only."""
         rivals: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
         for pair, worth in choices.items():
@@ -395,7 +409,7 @@ class Growth:
                     known.clear()
                 if not known or choices[known[0]] == worth:
                     known.append(pair)
-        for pair in sorted(choices, key=lambda each: (-choices[each][0], -choices[each][1], each)):
+        for pair in sorted(choices, key=lambda each: (*(-worth for worth in choices[each]), each)):
             best = (rivals["left", pair[0]], rivals["right", pair[1]])
             if all(pair in side and all(self._parallel(*pair, *rival) for rival in side) for side in best):
                 yield pair

@@ -1486,3 +1486,52 @@ M10 out cas d vdd pch w=12u l=0.5u
     (structure,) = find_roles(read_netlist(NetlistText(text))).symmetry
     pairs = {frozenset(names) for _, *names in structure.pairs}
     assert pairs == {frozenset(each.split()) for each in ("M1 M2", "M4 M5", "M6 M7")}
+
+
+def image_pairs(text):
+    structures = find_roles(read_netlist(NetlistText(text))).symmetry
+    return {frozenset(names) for each in structures for _, *names in each.pairs}
+
+
+def test_equal_paths_side_by_side_are_images_by_the_nets_that_they_share():
+    paths = "".join(
+        f"RA{i} p{i} x 140\nRB{i} q{i} y 140\nMA{i} in{i} up{i} p{i} vss nch w=8u l=0.1u\n"
+        f"MB{i} in{i} dn{i} q{i} vss nch w=8u l=0.1u\nMC{i} im{i} dn{i} p{i} vss nch w=8u l=0.1u\n"
+        f"MD{i} im{i} up{i} q{i} vss nch w=8u l=0.1u\nCA{i} p{i} cm 1p\nCB{i} q{i} cm 1p\n"
+        for i in range(4)
+    )
+    ports = " ".join(f"in{i} im{i} up{i} dn{i}" for i in range(4))
+    text = f""".subckt mixer {ports} cm o out bias vdd vss
+M1 o x t vss nch w=8u l=1u
+M2 out y t vss nch w=8u l=1u
+M3 t bias vss vss nch w=4u l=1u
+R1 x o 5k
+R2 y out 5k
+{paths}.ends
+"""
+    assert image_pairs(text) >= {frozenset({f"RA{i}", f"RB{i}"}) for i in range(4)}
+
+
+def test_a_pair_that_others_reach_through_gates_has_the_loads_of_its_own_outputs():
+    stage = """M1{0} p{0} {1} t{0} vss nch w=8u l=1u
+M2{0} q{0} {2} t{0} vss nch w=8u l=1u
+M3{0} t{0} bias vss vss nch w=4u l=1u
+R1{0} p{0} {1} 9k
+R2{0} q{0} {2} 9k
+C1{0} p{0} vss 1p
+C2{0} q{0} vss 1p
+"""
+    switches = "MS1{0} in {1} {3}1 vss nch w=2u l=0.1u\nMS2{0} in {2} {3}2 vss nch w=2u l=0.1u\n"
+    oscillator = "MX1{0} {1} {2} s{0} vss nch w=4u l=0.1u\nMX2{0} {2} {1} s{0} vss nch w=4u l=0.1u\n"
+    oscillator += "ML1{0} {1} {3} vss vss nch w=2u l=0.1u\nML2{0} {2} {4} vss vss nch w=2u l=0.1u\n"
+    text = (
+        ".subckt receiver in bias vdd vss\n"
+        + stage.format("A", "x1", "x2")
+        + stage.format("B", "y1", "y2")
+        + switches.format("A", "k0", "k2", "x")
+        + switches.format("B", "k1", "k3", "y")
+        + oscillator.format("A", "k0", "k2", "k1", "k3")
+        + oscillator.format("B", "k1", "k3", "k2", "k0")
+        + ".ends\n"
+    )
+    assert image_pairs(text) >= {frozenset({f"{n}1{x}", f"{n}2{x}"}) for n in "MRC" for x in "AB"}
