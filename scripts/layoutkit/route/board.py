@@ -158,17 +158,18 @@ class Board(Sheet):
         stack, grid = self.stack, self.stack.technology.grid
         levels = {conductor.name: level for level, conductor in enumerate(stack.conductors)}
         more: tuple[set[int], set[int]] = (set(), set())
+        gauges, halves = {net.gauge for net in hugging.nets}, dict[int, list[int]]()
         for layer, rect, _, wide, keepout in hugging.metal:
             level = levels.get(layer)
             if level is None or not stack.wired[level]:
                 continue
             space = 0 if keepout else stack.space(level, wide=wide)
-            for half in sorted(
-                {(half, half) for net in hugging.nets for half in [stack.wire_width(level, net.gauge) // 2]}
-            ):
+            if level not in halves:
+                halves[level] = sorted({stack.wire_width(level, gauge) // 2 for gauge in gauges})
+            for half in halves[level]:
                 for axis in (0, 1):
-                    more[axis].add((rect[axis] - half[axis] - space) // grid * grid)
-                    more[axis].add(-(-(rect[axis + 2] + half[axis] + space) // grid) * grid)
+                    more[axis].add((rect[axis] - half - space) // grid * grid)
+                    more[axis].add(-(-(rect[axis + 2] + half + space) // grid) * grid)
         left, bottom, right, top = self.area
         xs = sorted({*self.tracks.xs, *(x for x in more[0] if left <= x <= right)})
         ys = sorted({*self.tracks.ys, *(y for y in more[1] if bottom <= y <= top)})
