@@ -36,7 +36,7 @@ ROOMS = {
     "layoutkit/pcells": (636, 6),
     "layoutkit/place": (2200, 13),
     "layoutkit/review": (3395, 20),
-    "layoutkit/route": (4190, 30),
+    "layoutkit/route": (4200, 30),
     "layoutkit/simulate": (1810, 11),
     "layoutkit/technology": (2897, 21),
     "layoutkit/tools": (3633, 22),
