@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.bipolar_wires import BipolarWires, Tiles
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from layoutkit.technology.bipolar_frames import Frame
 
 _MOST_CONTACTS = 60  # on a side of an emitter
+
+_WIDE_SIDE = 8
+"""From so many contacts, each with its enclosure, on, a side of a ring has several rows of them."""
 
 
 @dataclass(frozen=True)
@@ -167,9 +171,10 @@ class ArrayDrawing:
             self._draw_ring_contacts(emitter, name)
 
     def _draw_ring_contacts(self, emitter: Area, name: str) -> None:
-        """Draw one row of contacts along each side of the ring ``name``."""
+        """Draw one row of contacts along each side of the ring ``name``, several on a side that is wide."""
         size, grid = self.tech.contact.size, self.tech.grid
-        least = size + 2 * self.tech.dim("tap_contact_enclosure")
+        enclosure = self.tech.dim("tap_contact_enclosure")
+        least = size + 2 * enclosure
         inner, outer = (emitter.enlarged(*distance) for distance in self.frames[name])
         for low, high, across in (
             (outer.bottom, inner.bottom, False),
@@ -179,9 +184,12 @@ class ArrayDrawing:
         ):
             if high - low < least:  # such as the lower and upper sides of the base ring in sg13g2
                 continue
-            at = low + (high - low - size) // (2 * grid) * grid
+            rows, space = [low + (high - low - size) // (2 * grid) * grid], self.tech.contact.space
+            if high - low > _WIDE_SIDE * least:
+                space = max(space, self.tech.contact.array_space)
+                rows = list(centred_array(low + enclosure, high - enclosure, size, space, grid))
             ends = (inner.bottom, inner.top) if across else (inner.left, inner.right)
-            for start in centred_array(*ends, size, self.tech.contact.space, grid):
+            for at, start in product(rows, centred_array(*ends, size, space, grid)):
                 x, y = (at, start) if across else (start, at)
                 self.sketch.box(self.tech.contact.layer, Area(x, y, x + size, y + size))
 

@@ -318,7 +318,7 @@ def sized_emitters(spec: PassiveSpec, found: kdb.Region) -> kdb.Region:
     """
     fitting = kdb.Region()
     for emitter in found.merged().each():
-        if emitter.is_box() and _upright(spec, emitter.bbox()) is not None:
+        if emitter.is_box() and _turns(spec, emitter.bbox()):
             fitting.insert(emitter)
     return fitting
 
@@ -371,7 +371,14 @@ def loose_emitters(
 
 def difference(technology: Technology, spec: PassiveSpec, emitter: kdb.Box, layer: Layer) -> str:
     """Return what differs from the cell of ``spec`` around an emitter of its size; empty where nothing does."""
-    turned = bool(_upright(spec, emitter))
+    found = (_turned_difference(technology, spec, emitter, layer, turned=each) for each in _turns(spec, emitter))
+    every = list(found)
+    return "" if "" in every else every[0]
+
+
+def _turned_difference(
+    technology: Technology, spec: PassiveSpec, emitter: kdb.Box, layer: Layer, *, turned: bool
+) -> str:
     frames = _frames(technology, spec, emitter, turned=turned)
     window = kdb.Region(emitter.enlarged(*frames["collector"][0]))
     drawn: dict[str, kdb.Region] = {}
@@ -418,17 +425,16 @@ def _ring(emitter: kdb.Box, frame: Frame) -> kdb.Region:
     return region if inner == (0, 0) else region - kdb.Region(emitter.enlarged(*inner))
 
 
-def _upright(spec: PassiveSpec, emitter: kdb.Box) -> bool | None:
-    """Return whether an emitter lies on its side; None where the process has none of its size."""
+def _turns(spec: PassiveSpec, emitter: kdb.Box) -> list[bool]:
+    """Return whether an emitter may lie upright (False) and on its side (True), the likelier first."""
 
     def allowed(width: int, length: int) -> bool:
         wide = spec.min_w <= width <= (spec.max_w or width)
         return wide and spec.min_l <= length <= (spec.max_l or length)
 
     sides = (emitter.width(), emitter.height())
-    if allowed(*sides) and (sides[0] <= sides[1] or not allowed(*reversed(sides))):
-        return False
-    return True if allowed(*reversed(sides)) else (False if allowed(*sides) else None)
+    found = [turned for turned in (False, True) if allowed(*(reversed(sides) if turned else sides))]
+    return found[::-1] if sides[0] > sides[1] else found
 
 
 def _size_text(technology: Technology, spec: PassiveSpec) -> str:

@@ -125,7 +125,7 @@ def test_other_ratios_and_bases_are_clean(technology, counts, bases, dummies):
     assert_clean(tech, module, netlist)
 
 
-@pytest.mark.parametrize("size", [(0.3, 0.68), (0.71, 1.0), (2.0, 5.0)])
+@pytest.mark.parametrize("size", [(0.3, 0.68), (0.71, 1.0), (2.0, 5.0), (8.88, 9.91)])
 def test_emitters_of_other_sizes_are_clean_where_the_process_has_them(size):
     assert_clean(*drawn("sg13g2", "pnpMPA", [2], size=size, dummies=0))
 
@@ -134,7 +134,38 @@ def test_a_size_that_the_process_lacks_is_refused():
     with pytest.raises(GeometryError, match="above maximum"):
         drawn("sky130A", "pnp_05v5_W0p68L0p68", [1], size=(1.0, 1.0))
     with pytest.raises(GeometryError, match="above maximum"):
-        drawn("sg13g2", "pnpMPA", [1], size=(2.5, 3.0))
+        drawn("sg13g2", "pnpMPA", [1], size=(10.5, 12.0))
+
+
+def test_all_of_a_wide_base_ring_is_near_its_contacts():
+    tech, module, _ = drawn("sg13g2", "pnpMPA", [1], size=(8.88, 9.91), dummies=0)
+    emitter, layer = module.gates[0].box, tech.region
+    ring = layer(module.cell, "Activ").merged().inside(layer(module.cell, "NWell")) - kdb.Region(emitter)
+    contacts = layer(module.cell, "Cont") & ring
+    assert (ring - contacts.sized(tech.to_dbu(6.0))).is_empty()
+
+
+@pytest.mark.parametrize("turn", range(4))
+def test_an_emitter_that_is_wider_than_long_is_read_in_any_direction(turn):
+    tech, layout = load("sg13g2"), kdb.Layout()
+    layout.dbu, cell = tech.dbu_um, layout.create_cell("TOP")
+
+    def frame(name, x, y, inner=None):  # half of the sides of the foundry's cell at w = 4, l = 2.5 um
+        hole = kdb.Region(kdb.Box(-inner[0], -inner[1], *inner)) if inner else kdb.Region()
+        cell.shapes(tech.layer(layout, name)).insert(kdb.Region(kdb.Box(-x, -y, x, y)) - hole)
+
+    frame("Activ", 2000, 1250)
+    frame("pSD", 2210, 1430)
+    frame("Activ", 4390, 1900, (2390, 1610))
+    frame("nBuLay", 4440, 1950)
+    frame("NWell", 4700, 2210)
+    frame("pSD", 5950, 3460, (5200, 2710))
+    frame("Activ", 5750, 3260, (5400, 2910))
+    for x in (-80, -5650, -3500):
+        cell.shapes(tech.layer(layout, "Cont")).insert(kdb.Box(x, -80, x + 160, 80))
+    cell.transform(kdb.Trans(turn, False, 0, 0))
+    found = extract(layout, cell, tech)
+    assert [each.device for each in (*found.devices, *found.dummies)] == ["pnpMPA"]
 
 
 @pytest.mark.parametrize("technology", sorted(SMALL))
