@@ -69,7 +69,7 @@ CARDS = {
         ),
     }
     | {
-        name: ([f"XQ1 c b e s {SKY}{name} m=3"], [f"Q1 c b e s {SKY}{name} m=3"])
+        name: ([f"XQ1 c b e s {SKY}{name} m=3"], [f"Q1 c b e s {SKY}{name} NE=3 m=3"])
         for name in ("npn_05v5_W1p00L1p00", "npn_05v5_W1p00L2p00", "npn_11v0_W1p00L1p00")
     }
     | {
