@@ -37,7 +37,7 @@ ROOMS = {
     "layoutkit/place": (2200, 13),
     "layoutkit/review": (3395, 20),
     "layoutkit/route": (4200, 30),
-    "layoutkit/simulate": (1810, 11),
+    "layoutkit/simulate": (1820, 11),
     "layoutkit/technology": (2897, 21),
     "layoutkit/tools": (3633, 22),
     "layoutkit/view": (1707, 10),

@@ -57,7 +57,10 @@ class _Definitions:
 
 
 def library_part(
-    files: Iterable[tuple[Path, str]], models: Iterable[str], overrides: Mapping[str, float] | None = None
+    files: Iterable[tuple[Path, str]],
+    models: Iterable[str],
+    overrides: Mapping[str, float] | None = None,
+    more: Iterable[tuple[Path, str]] = (),
 ) -> tuple[str, tuple[str, ...]]:
     """Return the cards that define the models, and the names among ``models`` that no file defines.
 
@@ -65,6 +68,7 @@ def library_part(
         files: Each library and the section to read; an empty section reads the whole file.
         models: Names of the models and subcircuits that the devices of a circuit call, without regard to case.
         overrides: Parameters whose values are to be others than those of the library.
+        more: The same as ``files``, read only where those lack a model.
 
     Raises:
         FileError: If a library, a section or a file that it includes is missing or too large.
@@ -73,6 +77,8 @@ def library_part(
     for path, section in files:
         _read(path, section, found, 0)
     wanted = sorted({name.lower() for name in models})
+    for path, section in () if found.of_name.keys() >= set(wanted) else more:
+        _read(path, section, found, 0)
     missing = tuple(name for name in wanted if name not in found.of_name)
     changed = {name.lower(): value for name, value in (overrides or {}).items()}
     if missing and found.absent:
@@ -278,8 +284,15 @@ class DeviceModels:
             )
         if random and not declared.varies:
             raise NoModelsError("the models of this technology do not vary at random, so there is no Monte Carlo")
-        files = [(self._file(library.files), library.section(corner, random=random)) for library in declared.libraries]
-        text, missing = library_part(files, names, declared.mismatch_parameters if random else None)
+        files, more = (
+            [
+                (self._file(library.files), library.section(corner, random=random))
+                for library in declared.libraries
+                if library.optional == optional and (not optional or self._has(library.files))
+            ]
+            for optional in (False, True)
+        )
+        text, missing = library_part(files, names, declared.mismatch_parameters if random else None, more)
         if missing:
             raise NoModelsError(f"the models in {self.folder} do not define {', '.join(missing)}")
         return ModelCards(text, self._compiled(text))
@@ -298,6 +311,9 @@ class DeviceModels:
         if fault:
             raise NoModelsError(f"the models are compiled Verilog-A (OSDI), and {fault}")
         return paths
+
+    def _has(self, names: tuple[str, ...]) -> bool:
+        return any((self.folder / name).is_file() for name in names)
 
     def _file(self, names: tuple[str, ...]) -> Path:
         found = next((self.folder / name for name in names if (self.folder / name).is_file()), None)
@@ -344,4 +360,5 @@ def _places(declared: SimulationModels, folder: str | None) -> list[Path]:
 
 
 def _holds(path: Path, declared: SimulationModels) -> bool:
-    return any((path / name).is_file() for library in declared.libraries for name in library.files)
+    needed = (library for library in declared.libraries if not library.optional)
+    return any((path / name).is_file() for library in needed for name in library.files)

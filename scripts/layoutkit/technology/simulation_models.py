@@ -19,11 +19,13 @@ class ModelLibrary:
         files: Its name below the folder; the first that exists is read.
         sections: Corner to the section to read, ``typical`` for those not named; empty to read the whole file.
         mismatch: Corner to the section whose models differ at random from device to device.
+        optional: Whether it may be absent, and is read only where the others lack a model.
     """
 
     files: tuple[str, ...]
     sections: Mapping[str, str] = field(default_factory=dict)
     mismatch: Mapping[str, str] = field(default_factory=dict)
+    optional: bool = False
 
     def section(self, corner: str, *, random: bool) -> str:
         """Return the section of a corner, empty for the whole file."""
@@ -71,10 +73,7 @@ def read_simulation_models(entry: Mapping[str, Any] | None) -> SimulationModels 
     """Return the section ``simulation`` of a technology file, whose form the schema states; None without one."""
     if entry is None:
         return None
-    libraries = tuple(
-        ModelLibrary(tuple(each["files"]), dict(each.get("sections", {})), dict(each.get("mismatch", {})))
-        for each in entry["libraries"]
-    )
+    libraries = tuple(ModelLibrary(**{**each, "files": tuple(each["files"])}) for each in entry["libraries"])
     return SimulationModels(
         pdk=tuple(entry.get("pdk", ())),
         folder=entry.get("folder", ""),

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from layoutkit.errors import FileError
-from layoutkit.simulate.device_models import library_part
+from layoutkit.simulate.device_models import DeviceModels, library_part
+from layoutkit.technology.simulation_models import read_simulation_models
 
 LIBRARY = """* a library
 .lib tt
@@ -111,3 +112,16 @@ def test_a_broken_library_is_refused(tmp_path, text, section, message):
 def test_a_library_that_is_not_there_is_named(tmp_path):
     with pytest.raises(FileError, match=r"nothing\.lib cannot be read"):
         library_part([(tmp_path / "nothing.lib", "tt")], ["nfet"])
+
+
+def test_an_optional_library_is_read_only_where_the_others_lack_a_model(library):
+    folder = library.parent
+    main = {"files": ["models.lib"], "sections": {"typical": "tt"}}
+    more = {"files": ["none.spice", "more.spice"], "optional": True}
+    declared = read_simulation_models({"libraries": [main, more], "source": "a test"})
+    models = DeviceModels(folder, declared)
+    with pytest.raises(FileError, match="defines no npn"):
+        models.cards(["npn"])
+    (folder / "more.spice").write_text(".model npn npn is=1e-18\n.model nfet_core.0 nmos level=99\n")
+    assert "is=1e-18" in models.cards(["npn"]).text
+    assert "level=99" not in models.cards(["nfet"]).text
