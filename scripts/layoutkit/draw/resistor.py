@@ -4,7 +4,7 @@
 
       ===== p        ===== n     rails (second conductor), one per net
         |   +--link--+   |
-       [#] [#]      [#] [#]      heads: poly with contacts
+       [#] [#]      [#] [#]      heads: poly with contacts, or taps of a well
         |   |        |   |
         |   |  core  |   |       bars (poly): the core layer on them makes them resistive
         |   |        |   |
@@ -180,6 +180,11 @@ class _BankDrawing(_Drawing):
             for i in range(count):
                 left = first + i * (sizes.contact + sizes.contact_space)
                 sketch.box(tech.contact.layer, Area(left, low, left + sizes.contact, top))
+            if self.flavour.well:
+                inset = self.plan.tap_inset
+                beyond = self.plan.head_side() - inset
+                tap = Area(bar.left - margin + inset, low - beyond, right + margin - inset, top + beyond)
+                sketch.box("tap", tap)
             pad_left, pad_right = self.plan.pad_x(bar)
             pad = Area(pad_left, low - self.plan.rows.strip_end, pad_right, top + self.plan.rows.strip_end)
             sketch.box(tech.conductors[0].layer, pad)

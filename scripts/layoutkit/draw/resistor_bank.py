@@ -250,10 +250,16 @@ class BankPlan:
         offset = max(0, sizes.strip_end - self.sizes.head_end) + index * (sizes.rail + sizes.rail_space)
         return start + offset if high else start - offset - sizes.rail
 
+    @property
+    def tap_inset(self) -> int:
+        """How far a well reaches beyond the taps that are its heads; 0 where the heads are the body itself."""
+        return self.tech.dim("well_tap_enclosure", self.tech.device("pmos")) if self.flavour.well else 0
+
     def head_side(self) -> int:
-        """Return how far poly reaches beyond contacts across a head."""
+        """Return how far the body reaches beyond contacts across a head."""
         dims = self.flavour.dimensions
-        return max(dims.get("contact_enclosure", 0), self.tech.dim(f"{self.material}_contact_enclosure", self.taps))
+        beyond = max(dims.get("contact_enclosure", 0), self.tech.dim(f"{self.material}_contact_enclosure", self.taps))
+        return self.tap_inset + beyond
 
     def head_margin(self) -> int:
         """Return how far a head reaches beyond its bar on each side."""

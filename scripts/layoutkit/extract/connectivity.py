@@ -185,9 +185,10 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
         **metal.regions,
     }
     for spec in technology.passives.values():
-        if spec.type == "resistor" and spec.diffusion_of is not None:
-            of = carrier(spec)
-            conducting[of] = conducting[of] - metal.passives.shapes[spec.name]
+        if spec.type == "resistor" and (spec.diffusion_of is not None or spec.well):
+            of, cores = carrier(spec), metal.passives.shapes[spec.name]
+            conducting[of] = conducting[of] - cores
+            conducting["p_body"] += cores if spec.well else kdb.Region()  # the substrate below it is its body
     channels = drawn.channels()
     capacitors = metal.passives.gates + channels.inside(metal.passives.cells.windows)
     gates = {

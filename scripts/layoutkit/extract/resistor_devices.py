@@ -47,9 +47,9 @@ def n_wells(technology: Technology, layer: Layer) -> kdb.Region | None:
 
 
 def carrier(spec: PassiveSpec) -> str:
-    """Return what the ends of a resistor are part of: a conductor, ``poly``, or the diffusion ``n_sd`` or ``p_sd``."""
-    if spec.conductor:
-        return spec.conductor
+    """Return what the ends of a resistor are part of: a conductor, ``poly``, ``nwell``, or ``n_sd`` or ``p_sd``."""
+    if spec.conductor or spec.well:
+        return spec.conductor or "nwell"
     if spec.diffusion_of is None:
         return "poly"
     return "n_sd" if spec.diffusion_of.type == "nmos" else "p_sd"
@@ -117,7 +117,7 @@ def loose_bodies(
 ) -> Loose:
     """Return body that is resistive or marked as a resistor without being a core, and resistive diffusion."""
     known = union(cores.values()) + _heads_in_core_layers(resistors, cores, layer)
-    of_poly = [spec for spec in resistors if spec.diffusion_of is None]
+    of_poly = [spec for spec in resistors if spec.diffusion_of is None and not spec.well]  # others lie above wells
     return _unrecognised(of_poly, known, layer) + _resistive_diffusion(technology, known, layer)
 
 

@@ -312,7 +312,7 @@ _DECLARED = (
         model_cards=("r", "res", "resistor"),
         model_names=(
             r"[np]?res(?:istor)?\d*|r[npu]+poly\w*|rhim?\w*|rsil|rppd|rhigh|[np]polyf|rm\d+|rnw\w*|rnod\w*|rpod\w*"
-            r"|[np]plus_[us]|tm\d+(?:k|res)"
+            r"|[np]plus_[us]|[np]well|tm\d+(?:k|res)"
         ),
         parameters=(*_SIZES, Parameter("r", "ohm"), Parameter("m", spellings=("par",)), _IN_DEEP_WELL),
         value="r",

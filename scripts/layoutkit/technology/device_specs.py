@@ -87,6 +87,7 @@ class PassiveSpec:
         covers: Layers drawn over the whole block with its tap ring, which must hold the device.
         optional: Layers of other transistors that may lie over a diode and change nothing in it.
         conductor: Resistor: the conductor that its body is; empty for one of poly or silicon.
+        well: Resistor: the well that its body is, in which its heads are taps; empty for others.
         diffusion_of: The transistor whose source and drain diffusion it is made of, with its well, implants and covers;
             for a MOS capacitor the transistor that it is drawn as; for a resistor of diffusion or well that whose well
             and taps surround it.
@@ -142,6 +143,7 @@ class PassiveSpec:
     covers: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     conductor: str = ""
+    well: str = ""
     diffusion_of: DeviceSpec | None = None
     frames: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
     base_growth: tuple[float, int] | None = None

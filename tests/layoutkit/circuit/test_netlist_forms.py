@@ -111,6 +111,7 @@ CARDS = {
         )
         for name in (
             *(f"{material}_{u}" for material in ("ppolyf", "npolyf", "pplus", "nplus") for u in "us"),
+            "nwell",
             *(f"ppolyf_u_{ohm}{volts}" for ohm in ("1k", "2k", "3k") for volts in ("", "_6p0"))
         )
     }

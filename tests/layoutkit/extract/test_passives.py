@@ -351,3 +351,32 @@ def test_dummies_are_tied_or_lead_nowhere():
     assert dummies(resistors, ["a", "b", "x"]) == {0}
     parallel = SimpleNamespace(kind=KINDS["resistor"], nets=nets[1])
     assert dummies([*resistors, parallel], ["a", "b"]) == {0, 1, 4}, "two units are no more connected than one"
+
+
+def well_resistor(*, marker=(500, -500, 4500, 2500), poly=False):
+    """Return the devices of a hand-drawn n well with a tap at each end, and what is reported beside them."""
+    tech = load("gf180mcuD")
+    layout = kdb.Layout()
+    layout.dbu = tech.dbu_um
+    cell = layout.create_cell("well")
+    shapes = {
+        "Nwell": [(0, 0, 5000, 2000)], "RES_MK": [marker], "Nplus": [(-40, -40, 660, 2040), (4340, -40, 5040, 2040)],
+        "COMP": [(120, 120, 480, 1880), (4520, 120, 4880, 1880)],
+        "Contact": [(190, 890, 410, 1110), (4590, 890, 4810, 1110)],
+        "Metal1": [(120, 120, 480, 1880), (4520, 120, 4880, 1880)], "Poly2": [(2000, 500, 3000, 1500)] if poly else [],
+    }  # fmt: skip
+    for layer, boxes in shapes.items():
+        for box in boxes:
+            cell.shapes(tech.layer(layout, layer)).insert(kdb.Box(*box))
+    for name, x in (("a", 300), ("b", 4700)):
+        cell.shapes(tech.layer(layout, "Metal1.label")).insert(kdb.Text(name, x, 1000))
+    found = extract(layout, cell, tech)
+    return [(d.device, d.w_um, d.l_um, d.nets["p"] != d.nets["n"]) for d in found.devices], found.ignored["resistor"]
+
+
+def test_a_well_between_two_taps_is_a_resistor_as_long_as_its_marker():
+    """2 um wide, 4 um between the edges of the marker; a marker that leaves no head, and one over poly, make none."""
+    assert well_resistor() == ([("nwell", 2.0, 4.0, True)], ())
+    assert well_resistor(marker=(500, -500, 3500, 2500))[0] == [("nwell", 2.0, 3.0, True)]
+    assert well_resistor(poly=True)[0] == []
+    assert well_resistor(marker=(6000, 0, 7000, 1000))[0] == []
