@@ -7,11 +7,10 @@ ranks the skills for each; if a model is configured (SKILL_MODEL_URL, see refere
 the descriptions, or none. Printed are, for each skill, how many of its prompts find it first, how many near misses find
 the skill that they are about, and how many near misses find this skill, which is wrong. A search nearly always ranks
 some skill first, so whether it refuses a near miss that is about no skill is counted for a model only. Further lines
-have the halves of ``held_out.yaml``, requests with one or more fair skills each: nobody tunes for the half ``kept``.
+have the parts of ``held_out.yaml``, requests with one or more fair skills each: nobody tuned for the part ``kept``.
 """
 
 import argparse
-import hashlib
 import json
 import sys
 from pathlib import Path
@@ -42,15 +41,9 @@ def cases():
     return found
 
 
-def held_out(half):
-    """Return the requests of a half of ``held_out.yaml``: {request: names of the fair skills}."""
-    entries = yaml.safe_load(HELD_OUT.read_text(encoding="utf-8"))
-    return {entry["prompt"]: entry["skills"] for entry in entries if half_of(entry["prompt"]) == half}
-
-
-def half_of(prompt):
-    """Return the half that a request belongs to."""
-    return "kept" if hashlib.sha256(prompt.encode()).digest()[-1] % 2 else "tuned"
+def held_out(part):
+    """Return the requests of a part of ``held_out.yaml``: {request: names of the fair skills}."""
+    return {entry["prompt"]: entry["skills"] for entry in yaml.safe_load(HELD_OUT.read_text(encoding="utf-8"))[part]}
 
 
 def by_search(prompts):
@@ -139,12 +132,12 @@ def main():
         ]
         report[judge] = {PROMPTS.name: {"skills": rows, "missed": missed}}
         print(f"{PROMPTS.name} by {judge}\n{table(rows)}\n")
-        for half in ("tuned", "kept"):
-            fair = held_out(half)
+        for part in ("tuned", "kept"):
+            fair = held_out(part)
             judged = judged_by(list(fair))
             hits = sum(judged[prompt] in skills for prompt, skills in fair.items())
-            report[judge][f"{HELD_OUT.name}, {half}"] = {"hit": [hits, len(fair)]}
-            print(f"{HELD_OUT.name}, {half}: {hits}/{len(fair)}")
+            report[judge][f"{HELD_OUT.name}, {part}"] = {"hit": [hits, len(fair)]}
+            print(f"{HELD_OUT.name}, {part}: {hits}/{len(fair)}")
     if settings is None:
         print("by model: not measured, no model is configured (SKILL_MODEL_URL)")
     if given.out is not None:

@@ -17,9 +17,9 @@ PROMPTS = yaml.safe_load(evals.PROMPTS.read_text(encoding="utf-8"))
 SKILLS = SkillLoader(evals.ROOT / "skills").skills
 # Measured with 16 skills: 82 of 128 prompts find their skill, 16 of 128 near misses find the skill that they are not
 # about. With a body's sections below its opening and tags in the terms of the field: 107 and 21 of 136. With requests
-# of users in skill.yaml (``asks``): 148 and 23 of 168, and 61 of the 84 in ``more``, which were held out. With 90
-# requests a skill, compared as questions: 243 of all 252, 14 of 168, and 49 of 52 in the tuned half of held_out.yaml.
-LEAST_HIT, LEAST_TUNED, MOST_NEAR_WRONG = 0.95, 0.94, 0.09
+# of users in skill.yaml (``asks``): 148 and 23 of 168, and 61 of the 84 in ``more``, which were held out. With 130
+# requests a skill, compared as questions: 240 of all 252, 14 of 168, and 169 of 174 and 51 of 64 in held_out.yaml.
+LEAST_HIT, LEAST_TUNED, LEAST_KEPT, MOST_NEAR_WRONG = 0.95, 0.96, 0.79, 0.09
 
 
 def test_every_skill_has_eight_prompts_and_eight_near_misses_that_differ():
@@ -50,7 +50,7 @@ def test_no_request_in_a_skill_yaml_is_held_out():
         for ask in yaml.safe_load((evals.ROOT / "skills" / name / "skill.yaml").read_text("utf-8"))["asks"]
     }
     held_out = {*evals.held_out("tuned"), *evals.held_out("kept")}
-    assert len(asks) > 80 * len(SKILLS)
+    assert len(asks) > 120 * len(SKILLS)
     assert {ask.casefold() for ask in asks} & {prompt.casefold() for prompt in held_out} == set()
 
 
@@ -61,19 +61,19 @@ def test_search_finds_skills_at_least_as_often_as_measured():
     assert total["near_wrong"][0] <= MOST_NEAR_WRONG * total["near_wrong"][1]
 
 
-def test_search_finds_requests_in_public_words_at_least_as_often_as_measured():
-    for half, least in (("tuned", LEAST_TUNED),):
-        fair = evals.held_out(half)
-        found = evals.by_search(list(fair))
-        assert sum(found[prompt] in skills for prompt, skills in fair.items()) >= least * len(fair), half
+@pytest.mark.parametrize(("part", "least"), [("tuned", LEAST_TUNED), ("kept", LEAST_KEPT)])
+def test_search_finds_requests_in_public_words_at_least_as_often_as_measured(part, least):
+    fair = evals.held_out(part)
+    found = evals.by_search(list(fair))
+    assert sum(found[prompt] in skills for prompt, skills in fair.items()) >= least * len(fair)
 
 
 def test_held_out_requests_name_skills_and_are_no_other_prompts():
-    halves = evals.held_out("tuned"), evals.held_out("kept")
-    fair = halves[0] | halves[1]
-    assert {name for skills in fair.values() for name in skills} == set(SKILLS)
-    assert not set(fair) & {prompt for _, prompt, _ in evals.cases()}
-    assert [len(half) for half in halves] == [52, 58]
+    parts = evals.held_out("tuned"), evals.held_out("kept")
+    assert all({name for skills in part.values() for name in skills} == set(SKILLS) for part in parts)
+    assert not set(parts[0]) & set(parts[1])
+    assert not (set(parts[0]) | set(parts[1])) & {prompt for _, prompt, _ in evals.cases()}
+    assert [len(part) for part in parts] == [174, 64]
 
 
 def test_the_figures_count_what_they_say():
