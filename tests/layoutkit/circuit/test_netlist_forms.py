@@ -159,6 +159,10 @@ CARDS = {
         name: ([f"XR1 p n b {name} w=1.41u l=20.5u m=2"], [f"R1 p n b {name} w=1.41u l=20.5u m=2"])
         for name in ("rsil", "rppd", "rhigh")
     }
+    | {
+        f"res_{metal}": ([f"R1 p n res_{metal} w=1.41u l=20.5u m=2"],) * 2
+        for metal in ("metal1", "metal2", "metal3", "metal4", "metal5")
+    }
     | {"cap_cmim": (["XC1 p n cap_cmim w=12u l=7.5u m=2"], ["C1 p n cap_cmim w=12u l=7.5u m=2"])}
     | {
         "cap_rfcmim": (
