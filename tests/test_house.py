@@ -25,7 +25,7 @@ ROOMS = {
     "layoutkit": (380, 5),
     "layoutkit/api": (260, 3),
     "layoutkit/circuit": (10395, 59),
-    "layoutkit/draw": (6897, 44),
+    "layoutkit/draw": (6910, 44),
     "layoutkit/drc": (1760, 13),
     "layoutkit/explore": (2150, 14),
     "layoutkit/extract": (3672, 18),

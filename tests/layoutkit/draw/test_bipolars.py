@@ -143,6 +143,9 @@ def test_all_of_a_wide_base_ring_is_near_its_contacts():
     ring = layer(module.cell, "Activ").merged().inside(layer(module.cell, "NWell")) - kdb.Region(emitter)
     contacts = layer(module.cell, "Cont") & ring
     assert (ring - contacts.sized(tech.to_dbu(6.0))).is_empty()
+    change(module, tech, "Cont", contacts.inside(kdb.Region(emitter.enlarged(2300, 2300))))  # those of the emitter stay
+    failed = {v.rule.id for v in check(module.layout, module.cell, tech).verdicts if v.status == "failed"}
+    assert "LU.d" in failed
 
 
 @pytest.mark.parametrize("turn", range(4))
