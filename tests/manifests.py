@@ -26,7 +26,7 @@ AGENT_PLUGINS = "https://agent-plugins.org/schemas/1.0.0"
 
 def server_at(root):
     """Return the command that starts the server; ``root`` is the host's variable for the folder of the plugin."""
-    package = f"{root}[mcp,models]"
+    package = f"{root}[http,mcp,models]"
     return {"command": "uvx", "args": ["--from", package, "skillpack", "mcp", "--skills-dir", f"{root}/skills"]}
 
 

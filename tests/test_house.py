@@ -31,7 +31,7 @@ ROOMS = {
     "layoutkit/extract": (3672, 18),
     "layoutkit/flow": (9480, 56),
     "layoutkit/layout": (1905, 13),
-    "layoutkit/lvs": (1899, 11),
+    "layoutkit/lvs": (1918, 11),
     "layoutkit/parasitics": (2030, 14),
     "layoutkit/pcells": (636, 6),
     "layoutkit/place": (2200, 13),

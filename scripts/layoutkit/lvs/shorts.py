@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 MOST_SHAPES = 20_000  # of the shorted net
 MOST_TRIED = 12  # layouts that are compared again for one short
 MOST_SHORTS = 5
+MOST_PIECES = 40  # of a way, that may make one of two parallel shorts
 
 
 class _Piece(NamedTuple):
@@ -42,10 +43,11 @@ class _Piece(NamedTuple):
 
 
 class _Suspect(NamedTuple):
-    """What may join two nets: one shape, or the place where two of one layer overlap."""
+    """What may join two nets: one shape, the place where two of one layer overlap, or two shapes that each do."""
 
     pieces: tuple[_Piece, ...]
     overlap: kdb.Region | None = None
+    parallel: bool = False
 
 
 def with_shorts_located(layout: kdb.Layout, result: LvsResult, compared: Compared) -> LvsResult:
@@ -74,16 +76,18 @@ def _first_located(
 ) -> tuple[LvsMismatch, kdb.Layout, LvsResult] | None:
     """Return a short with its shape, the layout without the shape, and that layout's comparison."""
     for short in result.mismatches:
-        best: tuple[tuple[int, bool, int], _Suspect, kdb.Layout, LvsResult] | None = None
+        best: tuple[tuple[int, bool, bool, int], _Suspect, kdb.Layout, LvsResult] | None = None
         cuts = {cut.name for cut in result.extraction.technology.cuts}
         for suspect in _suspects(layout, result.extraction, short):
+            if suspect.parallel and best is not None and not best[0][0]:
+                break  # without one shape nothing is wrong
             changed = _without(layout, result.extraction, suspect)
             again = compared(changed)
             apart = not any(
                 each.kind == "short" and set(each.reference) == set(short.reference) for each in again.mismatches
             )
             piece = suspect.pieces[0]  # of shapes without which nothing is wrong, a cut or the smallest one joins nets
-            rank = again.mismatch_count, piece.layer not in cuts, piece.shape.area()
+            rank = again.mismatch_count, suspect.parallel, piece.layer not in cuts, piece.shape.area()
             if apart and (best is None or rank < best[0]):
                 best = rank, suspect, changed, again
         if best is not None and best[0][0] < result.mismatch_count:
@@ -102,7 +106,7 @@ def _whole(short: LvsMismatch, result: LvsResult, again: LvsResult) -> LvsMismat
 
 
 def _suspects(layout: kdb.Layout, extraction: Extraction, short: LvsMismatch) -> Iterator[_Suspect]:
-    """Yield what every way between the labels of a short leads over, at most ``MOST_TRIED``, shapes first."""
+    """Yield what every way between the labels of a short leads over: ``MOST_TRIED`` at most, then as many pairs."""
     import networkx as nx
 
     if short.kind != "short" or len(short.reference) != 2:
@@ -124,7 +128,8 @@ def _suspects(layout: kdb.Layout, extraction: Extraction, short: LvsMismatch) ->
         return
     way = nx.shortest_path(graph, "a", "b")[1:-1]
     needed = {piece for piece in way if not nx.has_path(nx.restricted_view(graph, [piece], []), "a", "b")}
-    shapes = [_Suspect((piece,)) for piece in way if piece in needed and piece not in ends[0] | ends[1]]
+    own = ends[0] | ends[1]
+    shapes = [_Suspect((piece,)) for piece in way if piece in needed and piece not in own]
     joints = [
         _Suspect((one, other), overlap)
         for one, other in pairwise(way)
@@ -134,6 +139,23 @@ def _suspects(layout: kdb.Layout, extraction: Extraction, short: LvsMismatch) ->
     ]
     yield from _spread(shapes, MOST_TRIED - 4)
     yield from _spread(joints, 4)
+    cuts = {cut.name for cut in extraction.technology.cuts}
+    pairs = _parallel(graph, [piece for piece in way if piece not in needed | own], needed | own)
+    size = {
+        pair: (sum(each.layer not in cuts for each in pair), sum(each.shape.area() for each in pair)) for pair in pairs
+    }
+    yield from (_Suspect(pair, parallel=True) for pair in sorted(size, key=size.__getitem__)[:MOST_TRIED])
+
+
+def _parallel(graph: nx.Graph[_Piece | str], ones: list[_Piece], never: set[_Piece]) -> Iterator[tuple[_Piece, _Piece]]:
+    """Yield pairs of shapes without which no way is left, though one is left without either."""
+    import networkx as nx
+
+    for one in ones[:MOST_PIECES]:
+        way = nx.shortest_path(nx.restricted_view(graph, [one], []), "a", "b")[1:-1]
+        for other in way[:MOST_PIECES]:
+            if other not in never and not nx.has_path(nx.restricted_view(graph, [one, other], []), "a", "b"):
+                yield one, other
 
 
 def _spread(suspects: list[_Suspect], most: int) -> list[_Suspect]:
@@ -266,13 +288,15 @@ def _without(layout: kdb.Layout, extraction: Extraction, suspect: _Suspect) -> k
 
     changed = layout.dup()
     rest = None if suspect.overlap is None else suspect.overlap.sized(1)
-    wanted = {number for piece in suspect.pieces for number in piece.numbers}
-    shapes, index, erased = _drawn(changed, extraction, suspect.pieces[0].layer), 0, []
-    while not shapes.at_end():
-        if index in wanted:
-            erased.append((shapes.shape().dup(), shapes.trans(), changed.cell(shapes.cell_index()), shapes.layer()))
-        index += 1
-        shapes.next()
+    erased = []
+    for name in sorted({piece.layer for piece in suspect.pieces}):
+        wanted = {number for piece in suspect.pieces if piece.layer == name for number in piece.numbers}
+        shapes, index = _drawn(changed, extraction, name), 0
+        while not shapes.at_end():
+            if index in wanted:
+                erased.append((shapes.shape().dup(), shapes.trans(), changed.cell(shapes.cell_index()), shapes.layer()))
+            index += 1
+            shapes.next()
     for shape, transformation, cell, layer in erased:
         polygon = shape.polygon.transformed(transformation)
         cell.shapes(layer).erase(shape)
@@ -282,26 +306,25 @@ def _without(layout: kdb.Layout, extraction: Extraction, suspect: _Suspect) -> k
 
 
 def _as_mismatch(short: LvsMismatch, suspect: _Suspect, dbu: float) -> LvsMismatch:
-    piece = suspect.pieces[0]
-    shape = piece.shape.bbox() if suspect.overlap is None else suspect.overlap.bbox()
-    box = shape.to_dtype(dbu)
-    where = f"({box.left:g}, {box.bottom:g}) to ({box.right:g}, {box.top:g}) um"
-    what = (
-        f"a shape on {piece.layer} from {where}"
-        if suspect.overlap is None
-        else f"shapes on {piece.layer} that overlap from {where}"
-    )
-    centre = box.center()
-    place = Point(round(centre.x, 6), round(centre.y, 6))
-    cause = (
-        "that shape, or what it touches, is in the wrong place: delete, cut or move it"
-        if suspect.overlap is None
-        else "move one of the two wires, or cut it there"
-    )
+    pieces = suspect.pieces if suspect.parallel else suspect.pieces[:1]
+    shapes = [piece.shape.bbox() if suspect.overlap is None else suspect.overlap.bbox() for piece in pieces]
+    boxes = [shape.to_dtype(dbu) for shape in shapes]
+    where = [
+        f"{piece.layer} from ({box.left:g}, {box.bottom:g}) to ({box.right:g}, {box.top:g}) um"
+        for piece, box in zip(pieces, boxes, strict=True)
+    ]
+    what = f"a shape on {where[0]}" if suspect.overlap is None else f"shapes that overlap on {where[0]}"
+    cause = "that shape, or what it touches, is in the wrong place: delete, cut or move it"
+    if suspect.overlap is not None:
+        cause = "move one of the two wires, or cut it there"
+    if suspect.parallel:
+        what = f"two shapes, one on {where[0]}, one on {where[1]}"
+        cause = "each of the two shapes joins them: delete, cut or move both"
+    places = [Point(round(box.center().x, 6), round(box.center().y, 6)) for box in boxes]
     return LvsMismatch(
         "short",
         f"Nets {listed(short.reference)} are shorted by {what}",
         cause,
         short.reference,
-        ((piece.layer, place),),
+        tuple((piece.layer, place) for piece, place in zip(pieces, places, strict=True)),
     )

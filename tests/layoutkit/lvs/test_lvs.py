@@ -207,6 +207,22 @@ def test_a_short_that_is_drawn_twice_is_told_by_its_shape():
     assert kinds(located(sketch)) == ["short"]
 
 
+@technologies
+@pytest.mark.parametrize(("one", "other"), [("inp", "inn"), ("out", "inn"), ("n1", "out"), ("tail", "vss")])
+def test_two_shapes_that_each_short_the_same_nets_are_one_finding_with_both_places(technology, one, other):
+    sketch = drawn(technology)
+    low, high = sorted((sketch.rails[one], sketch.rails[other]))
+    for x in (-4750, -5450):
+        sketch.box(sketch.metal[1], x - 150, low - 300, x + 150, high)
+        for rail in (low, high):
+            sketch.square(sketch.technology.cuts[1].layer, x, rail - 150)
+            sketch.box(sketch.metal[2], x - 300, rail - 300, -4000, rail)
+    (mismatch,) = located(sketch).mismatches
+    assert (mismatch.kind, set(mismatch.reference)) == ("short", {one, other})
+    assert sorted(round(place.x + 5.1, 2) for _, place in mismatch.layout) == [-0.35, 0.35]
+    assert all((low - 300) / 1000 <= place.y <= high / 1000 for _, place in mismatch.layout)
+
+
 def test_a_cut_is_told_rather_than_the_wire_that_it_joins():
     """Without the bridge or either of its cuts nothing is wrong; a cut is what must not be there."""
     sketch = drawn("generic")
