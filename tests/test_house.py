@@ -24,7 +24,7 @@ ROOMS = {
     "designgraph": (2520, 26),
     "layoutkit": (380, 5),
     "layoutkit/api": (260, 3),
-    "layoutkit/circuit": (10395, 59),
+    "layoutkit/circuit": (10427, 59),
     "layoutkit/draw": (6910, 44),
     "layoutkit/drc": (1760, 13),
     "layoutkit/explore": (2150, 14),

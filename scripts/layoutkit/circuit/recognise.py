@@ -152,9 +152,9 @@ class _Recognition:
         mirrored = {name for mirror in self._found["current_mirror"] for name in mirror.devices}
         for inverter in inverters(self._channels, self._taken, mirrored, self._latch_sources()):
             self._add(inverter)
-        for group in switch_groups(
-            self._channels, self._found["current_mirror"], self._found["inverter"], frozenset(self._taken)
-        ):
+        pairs_apart = [pair for kind in ("differential_pair", "symmetric_pair") for pair in self._found[kind]]
+        mirrors_found, taken = self._found["current_mirror"], frozenset(self._taken)
+        for group in switch_groups(self._channels, mirrors_found, self._found["inverter"], taken, pairs_apart):
             self._add(group)
         pairs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
         arrays = bipolar_arrays(self._channels, self._order)

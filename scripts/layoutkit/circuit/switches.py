@@ -1,4 +1,4 @@
-r"""Find equal switches: below the sources of a mirror, steering one current into two nets, and ladders of transistors.
+r"""Find equal switches: below a mirror, steering a current into two nets, ladders, and mixers without current.
 
   M1|--|M2            current            in --M1-- net --M3-- net --M5--
     |  |             __|__                     |          |          |
@@ -22,12 +22,17 @@ if TYPE_CHECKING:
     from layoutkit.circuit.channels import Channels
     from layoutkit.circuit.circuit import Device
 
+FEWEST_IN_MIXER = 4
 FEWEST_IN_LADDER = 4  # transistors; fewer in series on one gate are one long channel
 _MOST_ON_A_NET = 64  # channel ends
 
 
 def switch_groups(
-    channels: Channels, mirrors: Iterable[Group], inverters: Iterable[Group], taken: Collection[str]
+    channels: Channels,
+    mirrors: Iterable[Group],
+    inverters: Iterable[Group],
+    taken: Collection[str],
+    pairs: Iterable[Group],
 ) -> Iterator[Group]:
     """Yield the groups of equal switches.
 
@@ -36,8 +41,10 @@ def switch_groups(
         mirrors: Its mirrors.
         inverters: Its inverters, which say which signals are complements of each other.
         taken: Transistors that are part of other groups.
+        pairs: Its pairs of which mixers may consist.
     """
     yield from _below_mirrors(channels, mirrors)
+    yield from _mixers(channels, pairs)
     yield from _ladders(channels, taken)
     yield from _steering(channels, inverters, taken)
 
@@ -72,6 +79,35 @@ def _steering(channels: Channels, inverters: Iterable[Group], taken: Collection[
             others = on_gate.get(complement.get(gate, ""), ())
             if not more and len(others) == 1 and drawing(device) == drawing(others[0]):
                 yield _group((others[0], device), {"common_net": net})
+
+
+def _mixers(channels: Channels, pairs: Iterable[Group]) -> Iterator[Group]:
+    """Yield the equal transistors of pairs on one net each that are joined by nets on which no other channels end."""
+
+    def ends(name: str) -> set[str]:
+        return {channels.mos[name].terminals[end] for end in ("d", "s")}
+
+    two = (pair.devices for pair in pairs if len(pair.devices) == 2 and channels.mos.keys() >= set(pair.devices))
+    names = (name for one, other in two if ends(one) & ends(other) for name in (one, other))
+    left = {name: channels.mos[name] for name in dict.fromkeys(names)}
+
+    def switched(device: Device) -> list[Device]:
+        """Return the transistors on both ends of one; none where another kind or a supply is there."""
+        nets = ends(device.id)
+        beside = [each for net in sorted(nets) for each in channels.channel_ends(net)[: _MOST_ON_A_NET + 1]]
+        alike = all(each.id in paired and drawing(each) == drawing(device) for each in beside)
+        return beside if alike and not any(net in channels.supplies for net in nets) else []
+
+    paired = frozenset(left)
+    while left:
+        found = [left.pop(next(iter(left)))]
+        whole = True
+        for device in found:  # which grows
+            beside = switched(device)
+            whole = whole and bool(beside)
+            found += [left.pop(name) for name in dict.fromkeys(each.id for each in beside) if name in left]
+        if whole and len(found) >= FEWEST_IN_MIXER:
+            yield _group(found, {})
 
 
 def _ladders(channels: Channels, taken: Collection[str]) -> Iterator[Group]:

@@ -1535,3 +1535,28 @@ C2{0} q{0} vss 1p
         + ".ends\n"
     )
     assert image_pairs(text) >= {frozenset({f"{n}1{x}", f"{n}2{x}"}) for n in "MRC" for x in "AB"}
+
+
+def test_the_switches_of_a_mixer_without_current_are_one_group_and_those_that_commutate_a_current_are_pairs():
+    text = """.subckt mixer i o up dn b0 b1 fb fb2 bias vdd vss
+MS0 i up x vss nch w=2u l=0.1u
+MS1 i dn y vss nch w=2u l=0.1u
+MS2 o dn x vss nch w=2u l=0.1u
+MS3 o up y vss nch w=2u l=0.1u
+C1 x vss 2p
+C2 y vss 2p
+M1 p x t vss nch w=8u l=1u
+M2 q y t vss nch w=8u l=1u
+M3 t bias vss vss nch w=4u l=1u
+M4 fb b0 p vss nch w=4u l=0.5u
+M5 fb2 b1 p vss nch w=4u l=0.5u
+M6 fb b1 q vss nch w=4u l=0.5u
+M7 fb2 b0 q vss nch w=4u l=0.5u
+R1 vdd fb 5k
+R2 vdd fb2 5k
+.ends
+"""
+    assert {group for group in found(text, "switch_pair") if len(group) > 2} == {
+        frozenset({"MS0", "MS1", "MS2", "MS3"})
+    }
+    assert found(text, "differential_pair") >= {frozenset({"M4", "M5"}), frozenset({"M6", "M7"})}
