@@ -156,10 +156,12 @@ def empty_rings(subject: Subject) -> list[Finding]:
     half = subject.technology.to_dbu(_CLOSE_UM) // 2
     drawn = subject.role("active") + subject.role("tap") + subject.role("poly")
     for hole in (hole for net in subject.nets for _, hole in _rings(subject, net)):
-        inside = drawn & kdb.Region(hole)
-        filled = inside.sized(half).merged().sized(-half) + (kdb.Region(hole.bbox()) - kdb.Region(hole))
-        empty = largest_empty(hole.bbox(), filled)
-        if subject.um(min(empty.width(), empty.height())) >= _FITS_UM and not inside.is_empty():
+        inside = (drawn & kdb.Region(hole)).sized(half).merged().sized(-half)
+        if inside.is_empty() or limit.beyond(1 - inside.area() / hole.area()) is None:
+            continue  # which is soon told of most
+        taken = inside + (kdb.Region(hole.bbox()) - kdb.Region(hole))
+        empty = largest_empty(hole.bbox(), taken, steps=48)
+        if subject.um(min(empty.width(), empty.height())) >= _FITS_UM:
             found.append((empty.area() / hole.area(), empty))
     found = [each for each in found if limit.beyond(each[0])]
     most, place = max(found, key=lambda each: (each[0], each[1].left, each[1].bottom), default=(0.0, kdb.Box()))
@@ -258,14 +260,14 @@ def well_tap(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def largest_empty(area: kdb.Box, drawn: kdb.Region) -> kdb.Box:
+def largest_empty(area: kdb.Box, drawn: kdb.Region, steps: int = 128) -> kdb.Box:
     """Return the largest rectangle in an area without any shape, by the largest rectangle under a histogram.
 
     Args:
         area: Where to look. [dbu]
         drawn: What is in the way. [dbu]
+        steps: Strips that both sides are divided into; a strip that a shape enters is taken.
     """
-    steps = 128  # both sides are divided into so many strips; a strip that a shape enters is taken
     width, height = max(1, area.width() // steps), max(1, area.height() // steps)
     columns, rows = -(-area.width() // width), -(-area.height() // height)
     taken = drawn.rasterize(area.p1, kdb.Vector(width, height), columns, rows)

@@ -93,16 +93,14 @@ def length(subject: Subject, net: str) -> list[Finding]:
 
 def _spanning_tree(points: Sequence[tuple[int, int]]) -> float:
     """Return the length of the rectilinear minimum spanning tree of points (Prim, 1957). [dbu]"""
-    places = np.array(sorted(set(points)), dtype=np.int64)
-    if len(places) < 2:
-        return 0.0
-    distance = np.abs(places - places[0]).sum(axis=1)
-    out = np.ones(len(places), dtype=bool)
-    out[0] = False
-    total = 0.0
-    for _ in range(len(places) - 1):
-        nearest = int(np.argmin(np.where(out, distance, np.iinfo(np.int64).max)))
-        total += float(distance[nearest])
-        out[nearest] = False
-        distance = np.minimum(distance, np.abs(places - places[nearest]).sum(axis=1))
-    return total
+    places = np.array(sorted(set(points)), dtype=np.int64).reshape(-1, 2)
+    x, y = places.T.copy()
+    nearest, last, total = np.full(len(places), np.iinfo(np.int64).max), 0, 0
+    for left in range(len(places) - 1, 0, -1):  # the last one joined makes room for the one at the end
+        at, on = x[last], y[last]
+        for each in (x, y, nearest):
+            each[last] = each[left]
+        np.minimum(nearest[:left], np.abs(x[:left] - at) + np.abs(y[:left] - on), out=nearest[:left])
+        last = int(nearest[:left].argmin())
+        total += int(nearest[last])
+    return float(total)
