@@ -35,7 +35,7 @@ ROOMS = {
     "layoutkit/parasitics": (2030, 14),
     "layoutkit/pcells": (636, 6),
     "layoutkit/place": (2200, 13),
-    "layoutkit/review": (3395, 20),
+    "layoutkit/review": (3370, 20),
     "layoutkit/route": (4200, 30),
     "layoutkit/simulate": (1820, 11),
     "layoutkit/technology": (2897, 21),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.review.subject import box_around, longer_side, names_of, region_of, wire_length
+from layoutkit.review.subject import box_around, longer_side, region_of, wire_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -127,7 +127,7 @@ class Coupling:
         own = {net for placed in group.relatives for net in placed.device.terminals.values()}
         body = subject.role("active").interacting(region_of(box for placed in group.devices for box in placed.boxes))
         names = [conductor.name for conductor in subject.technology.conductors]
-        words = f"through {group.words} {names_of(group.devices)}"
+        words = f"through {group.called}"
         return self._crossed(kdb.Region(body.bbox()), (self.loud | self._inputs) - own, names, words, group.devices)
 
     def _crossed(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 import numpy as np
@@ -124,14 +124,14 @@ class Electrical:
             found.append((placed, terminal, side, current))
         return found
 
-    def most(self, net: str, over: float = 1.0) -> Literal["must", "should"]:
-        """Return how severe a finding on the current of a net can be: a bias that nobody knows proves no fault.
+    def is_sure(self, net: str, over: float = 1.0) -> bool:
+        """Return whether the current of a net can prove a severe fault: a bias that nobody knows cannot.
 
-        So many times over the limit, it does: no bias is that far off.
+        Some times over the limit it can: no bias is that far off.
         """
         currents, ends = self.subject.currents.devices, self.currents_of(net)
         assumed = sum(ampere for placed, *_, ampere in ends if placed.id in currents and currents[placed.id].assumed)
-        return "should" if over < _SURELY and 2 * assumed > sum(ampere for *_, ampere in ends) else "must"
+        return over >= _SURELY or 2 * assumed <= sum(ampere for *_, ampere in ends)
 
     def supply_drop(self, net: str) -> list[Finding]:
         """Return where the wires of a supply lose too much of it."""
@@ -157,7 +157,7 @@ class Electrical:
             where=worst.box,
             devices=weak,
             nets=[net],
-            most=self.most(net, volts[worst] / (self.subject.limits["supply-drop"].must or inf)),
+            must=self.is_sure(net, volts[worst] / (self.subject.limits["supply-drop"].must or inf)),
         )
 
     def _supply_v(self, placed: PlacedDevice) -> float:
@@ -293,5 +293,5 @@ class Electrical:
             devices=near,
             nets=[net],
             cause=weak.layer,
-            most=self.most(net, weak.share),
+            must=self.is_sure(net, weak.share),
         )

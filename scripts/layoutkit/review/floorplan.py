@@ -107,7 +107,7 @@ def rail_side(subject: Subject) -> Iterator[Finding]:
                 subject.um(most),
                 f"{names_of(found)}: upside down, what is nearer to ground lies nearer to the power rail",
                 devices=found,
-                most="must" if any(subject.is_full(placed) for placed in found) else "should",
+                must=any(subject.is_full(placed) for placed in found),
                 cause="upside down",
             )
     yield from _wrong_rails(subject, up)
@@ -230,9 +230,7 @@ def ports(subject: Subject) -> Iterator[Finding]:
         inside = min(gaps.values()) - reach if pieces else 0
         where = kdb.Box(labels[0][1], labels[0][1]).enlarged(100, 100)
         why = f"port {net} ends {subject.um(inside):.3g} um inside the cell"
-        yield from subject.finding(
-            "rails.port", subject.um(max(0, inside)), why, where=where, nets=[net], most="should"
-        )
+        yield from subject.finding("rails.port", subject.um(max(0, inside)), why, where=where, nets=[net], must=False)
         near = [_gaps(subject, kdb.Box(point, point)) for _, point, _ in labels]  # those of the labels come first
         sides = [min(each, key=lambda side: (each[side], side)) for each in near]
         sides += [side for side, gap in gaps.items() if gap <= reach]

@@ -64,6 +64,11 @@ class MatchedDevices:
         return self.words != _UNORDERED
 
     @property
+    def called(self) -> str:
+        """The role and its devices, for a message."""
+        return f"{self.words} {names_of(self.devices)}"
+
+    @property
     def is_plural(self) -> bool:
         """Whether the role in words is a plural."""
         return self.words.startswith(("the bars", "resistors", "capacitors", "equal", "bipolar"))
@@ -131,37 +136,37 @@ class Matching:
             return []  # a group over several cells of an array is judged by comparing the cells
         cause = "" if None in cells else group.words
         hull = box_around(placed.box for placed in group.devices)
-        foreign, names = subject.among(hull, group.relatives), names_of(group.devices)
+        foreign = subject.among(hull, group.relatives)
         if foreign and all(_is_tail(each, group) for each in foreign):
             gap = subject.um(self._widest_gap(group))
             return subject.finding(
                 "group-apart.tail",
                 gap,
-                f"{names_of(foreign)}, which feeds {group.words} {names}, lies between its devices, {gap:.3g} um apart",
+                f"{names_of(foreign)}, which feeds {group.called}, lies between its devices, {gap:.3g} um apart",
                 where=hull,
                 devices=[*group.devices, *foreign],
-                most="must" if group.strict else "should",
+                must=group.strict,
                 cause=cause,
             )
         if foreign:
             return subject.finding(
                 "group-apart",
                 len(foreign),
-                f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.words} {names}",
+                f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.called}",
                 where=hull,
                 devices=[*group.devices, *foreign],
-                most="must" if group.strict and not all(_is_kin(each, group) for each in foreign) else "should",
+                must=group.strict and not all(_is_kin(each, group) for each in foreign),
                 cause=cause,
             )
         taps = (subject.taps & kdb.Region(hull)).area() * subject.technology.dbu_um**2
-        why = f"taps or a ring part the devices of {group.words} {names}"
+        why = f"taps or a ring part the devices of {group.called}"
         parted = subject.finding(
             "group-apart.tap", taps if group.words == _PAIR else 0.0, why, where=hull, devices=group.devices
         )
         if parted:
             return parted
         gap = subject.um(self._widest_gap(group))
-        why = f"{group.words} {names} {group.has} {gap:.3g} um between {'their' if group.is_plural else 'its'} devices"
+        why = f"{group.called} {group.has} {gap:.3g} um between {'their' if group.is_plural else 'its'} devices"
         return subject.finding("group-apart.gap", gap, why, devices=group.devices, cause=cause)
 
     def halves(self, group: MatchedDevices) -> list[Finding]:
@@ -171,7 +176,7 @@ class Matching:
         return self.subject.finding(
             "group-apart.centres",
             self.subject.um(apart) if several else 0.0,
-            f"the devices of {group.words} {names_of(group.devices)} are not interleaved: their centres lie "
+            f"the devices of {group.called} are not interleaved: their centres lie "
             f"{self.subject.um(apart):.3g} um apart",
             devices=group.devices,
             cause="not interleaved",
@@ -206,26 +211,21 @@ class Matching:
 
     def unlike(self, group: MatchedDevices) -> Iterator[Finding]:
         """Yield how the devices of a group are drawn unlike each other."""
-        subject, names = self.subject, names_of(group.devices)
+        subject = self.subject
         fingers = [finger for placed in group.devices for finger in placed.fingers if finger.around is not None]
         turned = Counter(bool(finger.around and finger.around.vertical) for finger in fingers)
         if len(turned) > 1:
             was = "is" if min(turned.values()) == 1 else "are"
-            why = (
-                f"{min(turned.values())} of {len(fingers)} channels of {group.words} {names} {was} turned by 90 degrees"
-            )
+            why = f"{min(turned.values())} of {len(fingers)} channels of {group.called} {was} turned by 90 degrees"
             yield from subject.finding("group-unlike.orientation", min(turned.values()), why, devices=group.devices)
         widths = sorted({round(finger.w_um, 4) for finger in fingers})
         lengths = sorted({round(finger.l_um, 4) for finger in fingers})
         if len(lengths) == 1 and len(widths) > 1:
             parts = Fraction(widths[-1] / widths[0]).limit_denominator(MOST_PARTS)
             even = abs(float(parts) * widths[0] / widths[-1] - 1) < 1e-3 and parts.numerator <= MOST_PARTS
+            why = f"the channels of {group.called} are {', '.join(f'{width:g}' for width in widths)} um wide"
             yield from subject.finding(
-                "group-unlike.unit",
-                1 - widths[0] / widths[-1],
-                f"the channels of {group.words} {names} are {', '.join(f'{width:g}' for width in widths)} um wide",
-                devices=group.devices,
-                most="must" if even else "should",
+                "group-unlike.unit", 1 - widths[0] / widths[-1], why, devices=group.devices, must=even
             )
         elif len(lengths) == 1:
             yield from self._surround(group)
@@ -241,7 +241,7 @@ class Matching:
             figures["neighbouring poly"].append(self._neighbours(placed))
         spread = {name: (max(each) - min(each)) / max(each) if max(each) else 0.0 for name, each in figures.items()}
         worst = max(spread, key=lambda name: spread[name])
-        why = f"{group.words} {names_of(group.devices)}: distances to the {worst} differ by {100 * spread[worst]:.3g} %"
+        why = f"{group.called}: distances to the {worst} differ by {100 * spread[worst]:.3g} %"
         return self.subject.finding("group-unlike.surround", spread[worst], why, devices=group.devices)
 
     @cached_property
@@ -286,16 +286,13 @@ class Matching:
         """Return whether channels at the ends of the rows of a group have no other gate beside them."""
         reach = self.subject.technology.to_dbu(_GUARD_UM)
         bare = sum(gap >= reach for placed in group.devices for gap in self._gaps(placed, reach))
-        why = (
-            f"{bare} end{'s' * (bare > 1)} of the rows of {group.words} {names_of(group.devices)} "
-            f"{'have' if bare > 1 else 'has'} no dummy"
-        )
+        why = f"{bare} end{'s' * (bare > 1)} of the rows of {group.called} {'have' if bare > 1 else 'has'} no dummy"
         return self.subject.finding("group-unlike.ends", bare, why, devices=group.devices, cause="bare ends")
 
     def covered(self, group: MatchedDevices) -> list[Finding]:
         """Return whether foreign wires, or else its supply by more than straps, cover one device more than another."""
         subject, own = self.subject, _nets_of(group)
-        words = f"of the gates of {group.words} {names_of(group.devices)}"
+        words = f"of the gates of {group.called}"
         for name, strapped in (("foreign-over-gates", False), ("foreign-over-gates.supply", True)):
             parts, whole, nets = self._covered(
                 group, {*subject.supplies.power, *subject.supplies.ground} & own if strapped else {*subject.nets} - own

@@ -57,13 +57,9 @@ class Passives:
         subject, kind = self.subject, group.devices[0].device.type
         hull = box_around(placed.box for placed in group.devices)
         foreign = [placed for placed in subject.among(hull, group.relatives) if placed.device.type == kind]
+        why = f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.called}"
         return subject.finding(
-            "group-apart",
-            len(foreign),
-            f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.words} {names_of(group.devices)}",
-            where=hull,
-            devices=[*group.devices, *foreign],
-            most="must" if group.strict else "should",
+            "group-apart", len(foreign), why, where=hull, devices=[*group.devices, *foreign], must=group.strict
         )
 
     def unlike_units(self, group: MatchedDevices) -> list[Finding]:
@@ -75,13 +71,8 @@ class Passives:
         parts = [Fraction(area / areas[0]).limit_denominator(MOST_PARTS) for area in areas]
         even = all(abs(float(p) * areas[0] / a - 1) < 1e-3 for p, a in zip(parts, areas, strict=True))
         shown = ", ".join(f"{a:g} x {b:g} um" for a, b in sizes[:4])
-        why = (
-            f"{group.words} {names_of(group.devices)} {'are' if group.is_plural else 'is'} "
-            f"drawn in {len(sizes)} unlike units: {shown}"
-        )
-        return self.subject.finding(
-            "passives", len(sizes) - 1, why, devices=group.devices, most="must" if even else "should"
-        )
+        why = f"{group.called} {'are' if group.is_plural else 'is'} drawn in {len(sizes)} unlike units: {shown}"
+        return self.subject.finding("passives", len(sizes) - 1, why, devices=group.devices, must=even)
 
     def banks(self, group: MatchedDevices) -> list[Finding]:
         """Return whether a group lies in several places."""
@@ -91,10 +82,10 @@ class Passives:
         return self.subject.finding(
             "passives",
             banks - 1,
-            f"{group.words} {names_of(group.devices)} {'lie' if group.is_plural else 'lies'} in {banks} places",
+            f"{group.called} {'lie' if group.is_plural else 'lies'} in {banks} places",
             what_to_do="one bank, the units interleaved",
             devices=group.devices,
-            most="must" if group.strict else "should",
+            must=group.strict,
         )
 
     def _array(self, group: MatchedDevices) -> list[kdb.Box]:
@@ -164,10 +155,10 @@ class Passives:
         return subject.finding(
             "passives",
             bare,
-            f"{group.words} {names_of(group.devices)} {group.has} no dummy bar at {bare} of its {len(sides)} ends",
+            f"{group.called} {group.has} no dummy bar at {bare} of its {len(sides)} ends",
             what_to_do="a dummy bar at each end of the bank",
             devices=group.devices,
-            most="should",
+            must=False,
             cause="bare bars",
         )
 
@@ -182,12 +173,11 @@ class Passives:
         return subject.finding(
             "passives",
             max(0, count - units),
-            f"{group.words} {names_of(group.devices)} {group.has} {count} dummies around "
-            f"{units} unit{'s' * (units > 1)}",
+            f"{group.called} {group.has} {count} dummies around {units} unit{'s' * (units > 1)}",
             what_to_do="dummies at the edge of the bank only",
             where=around,
             devices=group.devices,
-            most="should",
+            must=False,
         )
 
     def strewn(self) -> Iterator[Finding]:
@@ -211,5 +201,5 @@ class Passives:
                 f"{len(devices)} equal capacitors ({names_of(devices)}) are strewn over {banks} places",
                 what_to_do="one bank, or one capacitor beside each stage at its pitch",
                 devices=devices,
-                most="should",
+                must=False,
             )

@@ -116,7 +116,7 @@ class PortsAndCuts:
             f"port {net} is {drawn:.3g} um of {widest[0]} wide and needs {needed:.3g} um for {most:.3g} mA, {of_what}",
             where=kdb.Box(place, place).enlarged(100, 100),
             nets=[net],
-            most=self.electrical.most(net),
+            must=self.electrical.is_sure(net),
         )
 
     def narrow_rail(self, net: str) -> list[Finding]:
@@ -188,7 +188,7 @@ class PortsAndCuts:
                     f"{net} leads {current:.3g} mA through one {each.cut} where two fit, which may carry {most:.3g} mA"
                 )
                 over = subject.finding(
-                    "single-cut", current / most, why, where=each.box, nets=[net], most=self.electrical.most(net)
+                    "single-cut", current / most, why, where=each.box, nets=[net], must=self.electrical.is_sure(net)
                 )
                 yield from over
                 if not over:

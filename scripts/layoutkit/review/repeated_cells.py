@@ -104,9 +104,7 @@ def _found(
 ) -> list[Finding]:
     every = [placed for cell in wrong for placed in cell]
     why = f"cells that should be equal ({names_of(every)}): {words}"
-    return subject.finding(
-        f"repeated.{figure}" if figure else "repeated", measured, why, devices=every, most="must" if must else "should"
-    )
+    return subject.finding(f"repeated.{figure}" if figure else "repeated", measured, why, devices=every, must=must)
 
 
 def _must_match(array: Array) -> bool:

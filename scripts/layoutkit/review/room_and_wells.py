@@ -64,7 +64,7 @@ def room(subject: Subject) -> Iterator[Finding]:
             f"an empty rectangle of {subject.um(empty.width()):.3g} x {subject.um(empty.height()):.3g} um, "
             f"{100 * share:.3g} % of the layout{', but for wires that cross it' * crossed}"
         )
-        found = subject.finding("room.empty", share, why, where=empty, most="should" if crossed else "must")
+        found = subject.finding("room.empty", share, why, where=empty, must=not crossed)
         if found and (crossed or found[0].severity == "must"):
             yield from found
             return
@@ -140,14 +140,12 @@ def long_rows(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Fi
 
 def wide_channels(subject: Subject) -> list[Finding]:
     """Return the transistors with a channel that is wide for one gate and one strap at each side."""
-    widths: dict[PlacedDevice, float] = {}
-    for placed in subject.placed:
-        wide = [f.w_um for f in placed.fingers if placed.device.is_mos and f.w_um > _WIDE_RATIO * f.l_um]
-        if subject.limits["room.channel"].beyond(max(wide, default=0.0)):
-            widths[placed] = max(wide)
-    most = max(widths.values(), default=0.0)
-    why = f"channels of {names_of(list(widths))} are up to {most:.3g} um wide: gate and straps are long and thin"
-    return subject.finding("room.channel", most, why, devices=list(widths))
+    limit, channels = subject.limits["room.channel"], ((p, f) for p in subject.placed for f in p.fingers)
+    wide = [(p, f.w_um) for p, f in channels if p.device.is_mos and f.w_um > _WIDE_RATIO * f.l_um]
+    wide = [each for each in wide if limit.beyond(each[1])]
+    devices, most = list(dict.fromkeys(placed for placed, _ in wide)), max((width for _, width in wide), default=0.0)
+    why = f"channels of {names_of(devices)} are up to {most:.3g} um wide: gate and straps are long and thin"
+    return subject.finding("room.channel", most, why, devices=devices)
 
 
 def empty_rings(subject: Subject) -> list[Finding]:
@@ -225,10 +223,8 @@ def domains(subject: Subject) -> Iterator[Finding]:
 def lone_dummies(subject: Subject) -> list[Finding]:
     """Return the transistors that are off for good and lie beside no other transistor: they guard nothing."""
     reach = subject.technology.to_dbu(_BESIDE_UM)
-    used = kdb.Shapes()
-    for placed in subject.placed:
-        if placed.device.is_mos and not subject.is_idle(placed):
-            used.insert(region_of(placed.boxes))
+    working, used = (p for p in subject.placed if p.device.is_mos and not subject.is_idle(p)), kdb.Shapes()
+    used.insert(region_of(box for placed in working for box in placed.boxes))
     # A row of dummies beside a transistor guards it, too.
     rows = region_of(box.enlarged(reach // 2, reach // 2) for box in subject.idle_boxes).merged()
     near = ((row.bbox(), row.bbox().enlarged(reach // 2, reach // 2)) for row in rows.each())

@@ -307,7 +307,7 @@ class Subject:
         where: kdb.Box | None = None,
         devices: Sequence[PlacedDevice] = (),
         nets: Iterable[str] = (),
-        most: str = "must",
+        must: bool = True,
         cause: str = "",
     ) -> list[Finding]:
         """Return the finding of a figure that is beyond its limit, else nothing.
@@ -320,12 +320,12 @@ class Subject:
             where: Its place; None for that of the devices. [dbu]
             devices: Devices concerned.
             nets: Nets concerned.
-            most: Severity that the finding has at most.
+            must: Whether it can be severe.
             cause: That of ``Finding``.
         """
         rule = self.limits[limit]
         beyond = rule.beyond(measured)
-        if beyond is not None and most == "should" and beyond[0] == "must":
+        if beyond is not None and not must and beyond[0] == "must":
             beyond = None if rule.should is None else ("should", rule.should)
         if beyond is None:
             return []

@@ -87,7 +87,7 @@ def length(subject: Subject, net: str) -> list[Finding]:
         devices=list(points),
         nets=[net],
         cause="long wires",
-        most="should" if detour is None or subject.um(drawn - needed) < detour else "must",
+        must=detour is not None and subject.um(drawn - needed) >= detour,
     )
 
 
