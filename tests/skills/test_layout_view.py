@@ -195,4 +195,4 @@ def test_a_page_of_answers_about_another_layout_is_refused(run_script, source):
     answers = json.dumps({"drc.run_check": {"layout_sha256": "0" * 64}})
     code, envelope = run_script(SCRIPT, "--layout-path", source, "--answers", answers)
     assert code == 2 or not envelope["ok"]
-    assert "the answer of drc is about another layout" in envelope["error"]["message"]
+    assert "the result of drc is for another layout" in envelope["error"]["message"]

@@ -309,7 +309,7 @@ def sides_of(area: float, perimeter: float, device_id: str) -> dict[str, float]:
     if sides is None:
         raise NetlistError(
             f"'{device_id}': no rectangle has the area a={area:g} m2 and the perimeter p={perimeter:g} m"
-            f"; a square of this area has one of {4 * math.sqrt(max(0.0, area)):.4g} m"
+            f"; a square of this area has a perimeter of {4 * math.sqrt(max(0.0, area)):.4g} m"
         )
     return {"w": round(sides[0], 12), "l": round(sides[1], 12)}
 

@@ -4,7 +4,7 @@ BSIM4 and the PDKs mean the total, and so does this package (decision 0001). Som
 two differ by a factor of ``nf``, so this module never guesses from one device: ``w`` is read as one finger only where
 no other reading fits the whole file.
 
-A diode states its area and its perimeter, which may make it narrower than it can be drawn.
+Area and perimeter of a diode may make it narrower than the process allows.
 """
 
 from __future__ import annotations
@@ -205,13 +205,11 @@ def check_junctions(technology: Any, circuit: Circuit, stated: Circuit) -> None:
         narrow, least = min(device.params["w"], device.params["l"]), min(spec.min_w, spec.min_l) * unit
         if narrow > least - unit / 2:
             continue
-        text = f"'{device.id}': {device.model} would be {narrow * 1e6:g} um wide; at least {least * 1e6:g} um are drawn"
+        text = f"'{device.id}': {device.model} would be {narrow * 1e6:g} um wide; the minimum is {least * 1e6:g} um"
         if {"area", "perimeter"} <= params.keys():
             side = math.sqrt(params["area"])
-            text += (
-                f" (its area is {params['area'] * 1e12:.4g} um2 and its perimeter {params['perimeter'] * 1e6:g} um; a "
-            )
-            text += f"square of this area has one of {4e6 * side:.4g} um); correct the netlist, or give the sides in "
+            text += f" (area {params['area'] * 1e12:.4g} um2, perimeter {params['perimeter'] * 1e6:g} um; a square of "
+            text += f"this area has a perimeter of {4e6 * side:.4g} um); correct the netlist, or state the sides in "
             example = f"{max(side, least) * 1e6:.4g}u"
             text += f'sizes, such as {{"{device.id}": {{"w": "{example}", "l": "{example}"}}}}'
         faults.append(text)

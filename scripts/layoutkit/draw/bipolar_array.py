@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MOST_CONTACTS = 60  # on a side of an emitter
 
 _WIDE_SIDE = 8
-"""From so many contacts, each with its enclosure, on, a side of a ring has several rows of them."""
+"""Width of a ring's side, in contacts with their enclosure, from which it gets several rows of contacts."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Devices that are drawn as the foundry's cell of one size, such as ESD diodes: copies of it side by side.
+"""Devices that exist as one foundry cell of fixed size, such as ESD diodes: copies of it side by side.
 
 Every terminal of each copy is a pin on one conductor, joined by cuts where the cell reaches it on a lower one. Wires
 join the copies.
@@ -56,8 +56,8 @@ def fixed_cell(
     if any(stated) and sorted(stated) != sorted(sides):
         wide, long = (tech.to_um(side) for side in sides)
         raise GeometryError(
-            f"{device_id}: {spec.name} exists in the size of the foundry's cell alone, {wide:g} x {long:g} um, got "
-            f"{tech.to_um(stated[0]):g} x {tech.to_um(stated[1]):g} um; leave the size out and state copies with m"
+            f"{device_id}: {spec.name} is drawn in the size of the foundry's cell only, {wide:g} x {long:g} um, got "
+            f"{tech.to_um(stated[0]):g} x {tech.to_um(stated[1]):g} um; leave out the size and state m copies"
         )
     named = {
         terminal: (nets or {}).get(terminal) or f"{device_id}_{terminal.upper()}" for terminal in spec.kind.terminals

@@ -83,7 +83,7 @@ def cell_devices(technology: Technology, layer: Layer) -> CellDevices:
         known = kdb.Region()
         for region, _ in found.loose.get(kind, ()):
             known.insert(region.bbox())
-        found.loose.setdefault(kind, []).append((outside.outside(known), f"{emitter} lies in no device"))
+        found.loose.setdefault(kind, []).append((outside.outside(known), f"{emitter} belongs to no device"))
     for kind, loose in found.loose.items():
         found.loose[kind] = [(region, reason) for region, reason in loose if not region.is_empty()]
     return found
@@ -122,7 +122,7 @@ def _read_fixed(
             kind = spec.type
     if alone or reasons:
         names = ", ".join(spec.name for spec in specs)
-        reason = "; ".join(reasons.values()) or f"it has not the size of the foundry's cell of {names}"
+        reason = "; ".join(reasons.values()) or f"its size is not that of the foundry's cell of {names}"
         found.loose.setdefault(kind, []).append((kdb.Region(marker), reason))
 
 
@@ -217,7 +217,7 @@ def _read(
             differences.append(difference)
         outline = f"its {cell.marker} has another size"
         reasons.append(f"not a {spec.name}: {differences[0] if differences else outline}")
-    reason = "; ".join(reasons) or "it holds no emitter of a device that is known here"
+    reason = "; ".join(reasons) or "it holds no emitter of a known device"
     found.loose.setdefault(specs[0].type, []).append((window, reason))
 
 

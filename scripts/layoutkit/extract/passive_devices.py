@@ -394,7 +394,7 @@ def _fixed_recipe(kind: str) -> Recipe:
         terminals=dict(zip(OF_TWO if two else OF_THREE, names, strict=True)),
         extractor=fixed_extractor,
         part="marker",
-        none_made=f"The marker of {KINDS[kind].noun}s{{place}} makes none of {{technology}}",
+        none_made=f"The marker of {KINDS[kind].noun}s{{place}} marks no device of {{technology}}",
         cause="a layer of it differs from the foundry's cell",
     )
 

@@ -156,7 +156,7 @@ def _refusal(
     deep = technology.deep_well
     names = json.dumps(sorted(bodies))
     cut = technology.role("substrate_cut") is not None
-    joined = f", or state that nothing but the substrate joins them: substrate_nets {names}" if cut else ""
+    joined = f", or state that only the substrate joins them: substrate_nets {names}" if cut else ""
     able = f"; deep wells isolate only {', '.join(deep.devices)}, not {', '.join(unable)}" if deep else ""
     return UnsupportedOperationError(
         f"the nmos bodies are on {len(bodies)} nets, but in {technology.name} they are all the one substrate "

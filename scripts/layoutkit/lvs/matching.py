@@ -206,8 +206,8 @@ def _outside_of_deep_wells(drawn: list[ExtractedDevice], expected: list[Referenc
     ids = tuple(each.id for each in wanted)
     return LvsMismatch(
         "wrong_parameter",
-        f"{listed(ids)} lies outside of every deep well in the layout{at(outside[0].place)}, in one in the netlist",
-        "the deep well was not drawn, or ends before it",
+        f"the netlist puts {listed(ids)} in a deep well; the layout has none there{at(outside[0].place)}",
+        "the deep well is missing or does not cover the device",
         ids,
         tuple((device.id, device.place) for device in drawn),
     )

@@ -43,7 +43,7 @@ class _Piece(NamedTuple):
 
 
 class _Suspect(NamedTuple):
-    """What may join two nets: one shape, the place where two of one layer overlap, or two shapes that each do."""
+    """What may short two nets: one shape, the overlap of two shapes of a layer, or two shapes that each short them."""
 
     pieces: tuple[_Piece, ...]
     overlap: kdb.Region | None = None
@@ -106,7 +106,7 @@ def _whole(short: LvsMismatch, result: LvsResult, again: LvsResult) -> LvsMismat
 
 
 def _suspects(layout: kdb.Layout, extraction: Extraction, short: LvsMismatch) -> Iterator[_Suspect]:
-    """Yield what every way between the labels of a short leads over: ``MOST_TRIED`` at most, then as many pairs."""
+    """Yield the shapes on every way between the labels of a short, at most ``MOST_TRIED``, then as many pairs."""
     import networkx as nx
 
     if short.kind != "short" or len(short.reference) != 2:
@@ -148,7 +148,7 @@ def _suspects(layout: kdb.Layout, extraction: Extraction, short: LvsMismatch) ->
 
 
 def _parallel(graph: nx.Graph[_Piece | str], ones: list[_Piece], never: set[_Piece]) -> Iterator[tuple[_Piece, _Piece]]:
-    """Yield pairs of shapes without which no way is left, though one is left without either."""
+    """Yield pairs of shapes that every way leads over, one or the other, though neither is on all of them."""
     import networkx as nx
 
     for one in ones[:MOST_PIECES]:

@@ -85,7 +85,7 @@ class Coupling:
             outside = edges - shared
             length += outside.length()
             place += outside.bbox()
-        words = f"{quiet} runs {subject.um(length):.3g} um over, under or under {_BESIDE} minimum spaces beside {loud}"
+        words = f"{quiet} runs {subject.um(length):.3g} um over, under or within {_BESIDE} minimum spaces of {loud}"
         found = subject.finding("coupling", subject.um(length), words, where=place, nets=[quiet, loud])
         if not found or found[0].severity == "must":
             return found
@@ -140,7 +140,7 @@ class Coupling:
         *,
         shielded: bool = False,
     ) -> list[Finding]:
-        """Return whether wires on some levels run across a body; what ground shields from it counts nothing."""
+        """Return whether wires on some levels run across a body; wires that ground shields from it do not count."""
         subject, shield, length, where, seen = self.subject, kdb.Region(), 0, kdb.Box(), set[str]()
         for name in reversed(levels):
             for net in [net for net in subject.nets if net in nets]:

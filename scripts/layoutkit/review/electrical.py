@@ -125,9 +125,9 @@ class Electrical:
         return found
 
     def is_sure(self, net: str, over: float = 1.0) -> bool:
-        """Return whether the current of a net can prove a severe fault: a bias that nobody knows cannot.
+        """Return whether the current of a net is known well enough for a severe finding.
 
-        Some times over the limit it can: no bias is that far off.
+        An assumed bias current is not, unless the limit is exceeded so far that no real one could keep it.
         """
         currents, ends = self.subject.currents.devices, self.currents_of(net)
         assumed = sum(ampere for placed, *_, ampere in ends if placed.id in currents and currents[placed.id].assumed)

@@ -105,7 +105,7 @@ def rail_side(subject: Subject) -> Iterator[Finding]:
             yield from subject.finding(
                 "rail-side",
                 subject.um(most),
-                f"{names_of(found)}: upside down, what is nearer to ground lies nearer to the power rail",
+                f"{names_of(found)}: upside down; devices that belong nearer to ground lie nearer to the power rail",
                 devices=found,
                 must=any(subject.is_full(placed) for placed in found),
                 cause="upside down",
@@ -235,7 +235,7 @@ def ports(subject: Subject) -> Iterator[Finding]:
         sides = [min(each, key=lambda side: (each[side], side)) for each in near]
         sides += [side for side, gap in gaps.items() if gap <= reach]
         if net in asked and asked[net] not in sides:
-            why = f"port {net} lies at the {sides[0]}, asked at the {asked[net]}"
+            why = f"port {net} lies at the {sides[0]}, requested at the {asked[net]}"
             yield from subject.finding(
                 "rails.port", 1.0, why, what_to_do="move the port to the requested side", where=where, nets=[net]
             )

@@ -159,7 +159,7 @@ class Matching:
                 cause=cause,
             )
         taps = (subject.taps & kdb.Region(hull)).area() * subject.technology.dbu_um**2
-        why = f"taps or a ring part the devices of {group.called}"
+        why = f"taps or a ring separate the devices of {group.called}"
         parted = subject.finding(
             "group-apart.tap", taps if group.words == _PAIR else 0.0, why, where=hull, devices=group.devices
         )
@@ -170,7 +170,7 @@ class Matching:
         return subject.finding("group-apart.gap", gap, why, devices=group.devices, cause=cause)
 
     def halves(self, group: MatchedDevices) -> list[Finding]:
-        """Return whether the devices of a pair or mirror, of several channels each, lie about centres of their own."""
+        """Return whether the devices of a pair or mirror, of several channels each, have different centres."""
         several = group.strict and not group.spread and min(len(placed.boxes) for placed in group.devices) > 1
         apart = max(dist(one.centre, other.centre) for one, other in combinations(group.devices, 2))
         return self.subject.finding(
@@ -290,7 +290,7 @@ class Matching:
         return self.subject.finding("group-unlike.ends", bare, why, devices=group.devices, cause="bare ends")
 
     def covered(self, group: MatchedDevices) -> list[Finding]:
-        """Return whether foreign wires, or else its supply by more than straps, cover one device more than another."""
+        """Return whether foreign wires, or supply wires above the straps, cover some devices more than others."""
         subject, own = self.subject, _nets_of(group)
         words = f"of the gates of {group.called}"
         for name, strapped in (("foreign-over-gates", False), ("foreign-over-gates.supply", True)):
@@ -303,7 +303,7 @@ class Matching:
                 name,
                 max(parts) - min(parts) if strapped else whole - min(parts),
                 f"wires of {', '.join(sorted(nets))} cover {100 * whole:.3g} % {words}, "
-                f"from {100 * min(parts):.3g} to {100 * max(parts):.3g} % of a device",
+                f"from {100 * min(parts):.3g} to {100 * max(parts):.3g} % per device",
                 devices=group.devices,
                 nets=nets,
                 cause=name if strapped else "",
@@ -311,7 +311,7 @@ class Matching:
         return []
 
     def _covered(self, group: MatchedDevices, nets: AbstractSet[str]) -> tuple[list[float], float, set[str]]:
-        """Return the share of each device, and of all, that wires of some nets cover, own ones above straps only."""
+        """Return the covered share of each device, and of all; wires on own nets count above straps only."""
         subject, own, over, seen = self.subject, _nets_of(group), kdb.Region(), set[str]()
         every = region_of(box for placed in group.devices for box in placed.boxes)
         for shape in self._wires.each_overlapping(box_around(placed.box for placed in group.devices)):

@@ -71,7 +71,7 @@ class Passives:
         parts = [Fraction(area / areas[0]).limit_denominator(MOST_PARTS) for area in areas]
         even = all(abs(float(p) * areas[0] / a - 1) < 1e-3 for p, a in zip(parts, areas, strict=True))
         shown = ", ".join(f"{a:g} x {b:g} um" for a, b in sizes[:4])
-        why = f"{group.called} {'are' if group.is_plural else 'is'} drawn in {len(sizes)} unlike units: {shown}"
+        why = f"{group.called} {'are' if group.is_plural else 'is'} drawn in {len(sizes)} different units: {shown}"
         return self.subject.finding("passives", len(sizes) - 1, why, devices=group.devices, must=even)
 
     def banks(self, group: MatchedDevices) -> list[Finding]:
@@ -82,7 +82,7 @@ class Passives:
         return self.subject.finding(
             "passives",
             banks - 1,
-            f"{group.called} {'lie' if group.is_plural else 'lies'} in {banks} places",
+            f"{group.called} {'are' if group.is_plural else 'is'} split over {banks} places",
             what_to_do="one bank, the units interleaved",
             devices=group.devices,
             must=group.strict,
@@ -198,7 +198,7 @@ class Passives:
             yield from subject.finding(
                 "passives",
                 banks - 1 if off > subject.technology.grid else 0,
-                f"{len(devices)} equal capacitors ({names_of(devices)}) are strewn over {banks} places",
+                f"{len(devices)} equal capacitors ({names_of(devices)}) are scattered over {banks} places",
                 what_to_do="one bank, or one capacitor beside each stage at its pitch",
                 devices=devices,
                 must=False,

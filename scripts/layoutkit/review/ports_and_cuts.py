@@ -53,7 +53,7 @@ class PortsAndCuts:
         yield from self.single_cut()
 
     def thin_feed(self, net: str) -> list[Finding]:
-        """Return the blocks that hang on the rail of a supply by so few cuts that one that fails is felt."""
+        """Return the blocks that so few cuts join to the rail of a supply that one failing cut matters."""
         blocks = [(sum(len(placed.boxes) for placed in own), cuts, own) for cuts, own in self._blocks(net)]
         blocks = [each for each in blocks if each[0] >= _FEWEST_FINGERS]
         for name, by_cut in (("single-cut.share", True), ("single-cut.feed", False)):
@@ -61,7 +61,7 @@ class PortsAndCuts:
             weak = [each for each in blocks if limit.beyond(each[0] / each[1] if by_cut else each[1])]
             if weak:
                 many, cuts, _ = max(weak, key=lambda each: each[0] / each[1])
-                why = f"{many} channels hang on the rail of {net} by {cuts} cut{'s' * (cuts > 1)}"
+                why = f"{many} channels are joined to the rail of {net} by {cuts} cut{'s' * (cuts > 1)}"
                 why += f", the worst of {len(weak)} blocks" * (len(weak) > 1)
                 devices = [placed for *_, own in weak for placed in own]
                 return self.subject.finding(name, many / cuts if by_cut else cuts, why, devices=devices, nets=[net])
@@ -184,9 +184,7 @@ class PortsAndCuts:
                 current = carried.get((each.cut, str(each.box)), 0.0)
                 if weak is not None and weak.layer == each.cut and each.box.overlaps(weak.box):
                     current = max(current, weak.share * most)
-                why = (
-                    f"{net} leads {current:.3g} mA through one {each.cut} where two fit, which may carry {most:.3g} mA"
-                )
+                why = f"one {each.cut} of {net}, where two fit, carries {current:.3g} mA; its limit is {most:.3g} mA"
                 over = subject.finding(
                     "single-cut", current / most, why, where=each.box, nets=[net], must=self.electrical.is_sure(net)
                 )
@@ -194,7 +192,7 @@ class PortsAndCuts:
                 if not over:
                     plain.append((net, each))
         names = list(dict.fromkeys(net for net, _ in plain))
-        why = f"{len(plain)} joint{'s' * (len(plain) > 1)} of {listed(names)} on one cut where two fit"
+        why = f"{len(plain)} joint{'s' * (len(plain) > 1)} of {listed(names)} with one cut where two fit"
         yield from subject.finding(
             "single-cut.count", len(plain), why, where=box_around(each.box for _, each in plain), nets=names
         )

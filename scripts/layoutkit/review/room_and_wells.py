@@ -25,7 +25,7 @@ _LEAST_DEVICES = 8  # from which the room of a layout is judged
 _BUNDLE = 3  # wires on fewer tracks than this cross a place without filling it
 _BESIDE_UM = 2.0  # from a transistor to its dummies [um]
 _FITS_UM = 2.0  # sides of a place inside a ring that a device would fit into [um]
-_ROW_UM = 35.0  # rows up to this length lie in one line with the hands, too [um]
+_ROW_UM = 35.0  # hand layouts, too, have rows of up to this length [um]
 _WIDE_RATIO = 10  # channels that are at most so many times as wide as long have a gate of little resistance
 _NEIGHBOUR_UM = 5.0  # rings this near to each other could be one [um]
 
@@ -57,12 +57,12 @@ def room(subject: Subject) -> Iterator[Finding]:
     yield from packed or subject.finding(
         "room.box", whole, f"devices and wells use {100 * whole:.3g} % of the layout, wires the rest", where=subject.box
     )
-    for crossed in (False, True):  # by a few wires: the hands have such places, too
+    for crossed in (False, True):  # by a few wires: hand layouts have such places, too
         empty = _largest_empty(subject, crossed=crossed)
         share = empty.area() / subject.box.area()
         why = (
             f"an empty rectangle of {subject.um(empty.width()):.3g} x {subject.um(empty.height()):.3g} um, "
-            f"{100 * share:.3g} % of the layout{', but for wires that cross it' * crossed}"
+            f"{100 * share:.3g} % of the layout{', crossed by a few wires only' * crossed}"
         )
         found = subject.finding("room.empty", share, why, where=empty, must=not crossed)
         if found and (crossed or found[0].severity == "must"):
@@ -86,7 +86,7 @@ def shape(subject: Subject) -> list[Finding]:
     }
     if asked:
         name = max(asked, key=lambda each: sizes[each] / asked[each])
-        why = f"the layout has {name} {sizes[name]:.3g}, asked for at most {asked[name]:.3g}"
+        why = f"the layout has {name} {sizes[name]:.3g}, at most {asked[name]:.3g} was requested"
         return subject.finding("room.asked", sizes[name] / asked[name], why, where=box)
     if len(subject.placed) < _LEAST_DEVICES:
         return []
@@ -149,14 +149,14 @@ def wide_channels(subject: Subject) -> list[Finding]:
 
 
 def empty_rings(subject: Subject) -> list[Finding]:
-    """Return the rings with a place inside that is empty although a device would fit in."""
+    """Return the rings that have empty room for a device inside."""
     limit, found = subject.limits["room.ring"], list[tuple[float, kdb.Box]]()
     half = subject.technology.to_dbu(_CLOSE_UM) // 2
     drawn = subject.role("active") + subject.role("tap") + subject.role("poly")
     for hole in (hole for net in subject.nets for _, hole in _rings(subject, net)):
         inside = (drawn & kdb.Region(hole)).sized(half).merged().sized(-half)
         if inside.is_empty() or limit.beyond(1 - inside.area() / hole.area()) is None:
-            continue  # which is soon told of most
+            continue  # quickly decided for most rings
         taken = inside + (kdb.Region(hole.bbox()) - kdb.Region(hole))
         empty = largest_empty(hole.bbox(), taken, steps=48)
         if subject.um(min(empty.width(), empty.height())) >= _FITS_UM:
@@ -221,7 +221,7 @@ def domains(subject: Subject) -> Iterator[Finding]:
 
 
 def lone_dummies(subject: Subject) -> list[Finding]:
-    """Return the transistors that are off for good and lie beside no other transistor: they guard nothing."""
+    """Return the transistors that are always off and lie beside no other transistor: they guard nothing."""
     reach = subject.technology.to_dbu(_BESIDE_UM)
     working, used = (p for p in subject.placed if p.device.is_mos and not subject.is_idle(p)), kdb.Shapes()
     used.insert(region_of(box for placed in working for box in placed.boxes))
@@ -231,8 +231,8 @@ def lone_dummies(subject: Subject) -> list[Finding]:
     lone = [row for row, around in near if next(used.each_touching(around), None) is None]
     count = sum(any(box.inside(row) for row in lone) for box in subject.idle_boxes)
     why = (
-        f"{count} {'transistors that are' if count > 1 else 'transistor that is'} off for good "
-        f"{'lie beside none that they' if count > 1 else 'lies beside none that it'} could guard"
+        f"{count} {'transistors are' if count > 1 else 'transistor is'} always off and "
+        f"{'lie' if count > 1 else 'lies'} beside no transistor to guard"
     )
     return subject.finding("rings.dummies", count, why, where=box_around(lone))
 

@@ -40,7 +40,7 @@ def flow_order(subject: Subject) -> list[Finding]:
     steps = [step for step in steps if abs(step) > _SIDE_BY_SIDE * max(spans)]
     turns = min(sum(step < 0 for step in steps), sum(step > 0 for step in steps))
     every = [placed for level in sorted(levels) for placed in levels[level]]
-    why = f"the {len(levels)} stages of the signal's way lie out of order: {turns} step{'s' * (turns > 1)} back"
+    why = f"the {len(levels)} stages of the signal path are out of order: {turns} step{'s' * (turns > 1)} back"
     return subject.finding("flow-order", turns, why, devices=every)
 
 

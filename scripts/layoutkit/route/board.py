@@ -342,7 +342,7 @@ class Board(Sheet):
         self.routed[net.name] = metal.rects(self.stack) if amount > 0 else []
 
     def exchange(self, net: NetRequest, old: NetMetal, new: NetMetal) -> None:
-        """Enter a route of a net instead of another one; only what differs costs time."""
+        """Replace a route of a net by another one; only what differs is processed."""
         super().exchange(net, old, new)
         self.routed[net.name] = new.rects(self.stack)
 

@@ -110,7 +110,7 @@ def _graph(
 
 
 def _roots(pairs: Iterable[tuple[int, int]]) -> Callable[[int], int]:
-    """Return the function from a number to that of its piece, of which each pair joins two."""
+    """Return a function from a number to that of its connected piece; each pair joins two numbers."""
     parent: dict[int, int] = {}
 
     def root(index: int) -> int:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OWN_METAL = "other metal of the net"
 FAR = 40
-"""Track pitches around a window from which on metal of a net spoils nothing in it."""
+"""Track pitches from a window beyond which metal of a net cannot break a rule inside it."""
 
 
 class WiredNet(NamedTuple):

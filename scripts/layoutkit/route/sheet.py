@@ -47,7 +47,7 @@ class Sheet:
         self._act(net, metal.shapes(self.stack), metal.vias, amount)
 
     def exchange(self, net: NetRequest, old: NetMetal, new: NetMetal) -> None:
-        """Enter a route of a net instead of another one; only what differs costs time."""
+        """Replace a route of a net by another one; only what differs is processed."""
         if (old.wires, old.vias, old.patches) == (new.wires, new.vias, new.patches):
             return
         shapes = [Counter(metal.shapes(self.stack)) for metal in (old, new)]

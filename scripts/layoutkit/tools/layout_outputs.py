@@ -129,7 +129,7 @@ def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str,
 
 
 def _checks_page(answers: Mapping[str, Any], cell: kdb.Cell, png: bytes, current: CurrentLayout) -> str:
-    """Return the report page of a layout that was checked; ``answers`` are those of the checks, by their tools."""
+    """Return the report page of a layout that was checked; ``answers`` maps each tool to its result."""
     from layoutkit.flow.summary import faults
     from layoutkit.layout.provenance import LAYOUT
     from layoutkit.view.drawing_data import drawing_data
@@ -139,7 +139,7 @@ def _checks_page(answers: Mapping[str, Any], cell: kdb.Cell, png: bytes, current
     report: dict[str, Any] = {name.partition(".")[0]: dict(data) for name, data in answers.items()}
     for name, data in report.items():
         if data.get("layout_sha256") != current.sha256:
-            raise LayoutkitError(f"the answer of {name} is about another layout; run it again on {current.path}")
+            raise LayoutkitError(f"the result of {name} is for another layout; run {name} again on {current.path}")
     left = [name for name in ("drc", "lvs", "review") if name not in report]
     if "drc" in report:
         report["drc"] |= report["drc"]["summary"]

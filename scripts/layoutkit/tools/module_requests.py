@@ -251,7 +251,7 @@ def in_deep_well(params: Mapping[str, Any], tech: Technology, module: Module, de
         return module
     if device.well is not None and "deep_well_net" in params and deep_well_of(tech, device):
         raise GeometryError(
-            f"deep_well_net is for bodies in the substrate; the deep well of {device.name} has the net of its n well",
+            f"leave deep_well_net out: the deep well of {device.name} has the net of its n well",
             details={"param_name": "deep_well_net"},
         )
     nets = DeepWellNets(params.get("deep_well_net", "VDD"), params.get("substrate_net", "VSS"))

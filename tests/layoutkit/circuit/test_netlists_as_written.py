@@ -315,7 +315,7 @@ def test_the_circuit_before_the_first_alter_is_read():
     changed = ".alter\n.del lib\nM1 out in vss vss nmos w=9u l=1u\n.alter\nM3 x y z vss nmos w=1u l=1u\n"
     circuit = read("M1 out in vss vss nmos w=2u l=1u\nR1 out vdd 1k\nV1 in 0 1\n" + changed)
     assert {device.id: device.params.get("w") for device in circuit.devices} == {"M1": 2e-6, "R1": None}
-    warning = "what follows .alter changes the circuit for a further simulation and is not read"
+    warning = "lines after .alter describe a further simulation and are not read"
     assert circuit.warnings.count(warning) == 1
 
 

@@ -103,5 +103,5 @@ def test_a_cell_with_a_shape_too_much_is_reported(technology, device):
 
 
 def test_a_size_that_is_not_the_cell_s_is_refused():
-    with pytest.raises(GeometryError, match=r"diodevdd_2kv exists in the size of the foundry's cell alone"):
+    with pytest.raises(GeometryError, match=r"diodevdd_2kv is drawn in the size of the foundry's cell only"):
         fixed_cell(TECHNOLOGIES["sg13g2"], "D1", "diodevdd_2kv", PassiveSize(1e-6, 2e-6, 1))

@@ -196,4 +196,4 @@ def test_a_device_outside_of_a_deep_well_is_not_the_one_that_states_it(built):
         model = plain.split()[1]
         (found,) = verdict(STATED.replace(plain, plain.replace(model, f"{model}_dn"))).mismatches
         assert found.kind == "wrong_parameter"
-        assert f"{name} lies outside of every deep well" in found.message
+        assert f"the netlist puts {name} in a deep well" in found.message

@@ -59,7 +59,7 @@ def test_a_rail_inside_the_cell(edge, expected, turn):
 def test_a_port_at_a_side_that_was_asked_for(side, expected):
     """The power rail reaches three sides."""
     review = inverter().review(constraints={"port_sides": [{"port": "vdd", "side": side}]})
-    assert severities(review, "rails", "asked at the") == expected
+    assert severities(review, "rails", "requested at the") == expected
 
 
 def test_a_port_without_its_shape_is_no_match_so_that_nobody_signs():

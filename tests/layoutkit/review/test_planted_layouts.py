@@ -198,7 +198,7 @@ def test_the_current_of_a_single_cut(figure, expected):
     """The drain has one way out, by one Via1 and one Via2 to its track."""
     cut = next(each for each in GF.cuts if each.name == "Via1")
     review = source(20).review(constraints=stated("M1", figure * cut.current_ma * 1e-3))
-    assert severities(review, "single-cut", "out leads") == expected
+    assert severities(review, "single-cut", "of out, where two fit") == expected
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_the_way_from_the_rail_to_a_block(fingers, cuts, expected):
     for number in range(cuts):
         planted.square("Via3", 0.6 * number - 1.5, -3, 0.26)
     planted.label("vss", "Metal4", -4, -3)
-    assert severities(planted.review(), "single-cut", "hang on the rail of vss") == expected
+    assert severities(planted.review(), "single-cut", "joined to the rail of vss") == expected
 
 
 @both("single-cut.share", "must", "should")
@@ -229,7 +229,7 @@ def test_a_block_of_many_channels_on_few_cuts(figure, expected):
     for number in range(10):
         planted.square("Via3", 0.6 * number - 1.5, -3, 0.26)
     planted.label("vss", "Metal4", -4, -3)
-    assert severities(planted.review(), "single-cut", "hang on the rail of vss") == expected
+    assert severities(planted.review(), "single-cut", "joined to the rail of vss") == expected
 
 
 def test_all_single_cuts_are_counted():
@@ -652,7 +652,7 @@ def test_a_port_inside_the_cell(inside, expected):
 @pytest.mark.parametrize(("side", "expected"), [("left", set()), ("top", {"must"})])
 def test_a_port_on_another_side_than_asked(side, expected):
     review = source(20).review(constraints={"port_sides": [{"port": "vss", "side": side}]})
-    assert severities(review, "rails", "asked at the") == expected
+    assert severities(review, "rails", "requested at the") == expected
 
 
 def crowd(count=8):
@@ -749,7 +749,7 @@ def test_a_place_that_wires_cross(tracks, expected):
     planted.box("Metal5", -5, 84.5, 95, 85)
     for number in range(tracks):
         planted.box("Metal3", -5, 76.5 + 0.56 * number, 95, 76.78 + 0.56 * number)
-    expected_words = "wires that cross" if expected == {"should"} else "empty rectangle"
+    expected_words = "crossed by a few wires" if expected == {"should"} else "empty rectangle"
     found = severities(planted.review(limits={"room.empty": {"must": 0.12, "should": 0.09}}), "room", expected_words)
     assert found == expected
 
@@ -768,7 +768,7 @@ def test_an_outline_that_was_asked_for(figure, expected, asked):
     planted = crowd()
     planted.box("PR_bndry", -5, -15, -5 + 40 * 4 * figure, 25)
     review = planted.review(constraints={"outline": [asked]})
-    assert severities(review, "room", "asked for at most") == expected
+    assert severities(review, "room", "was requested") == expected
     assert severities(review, "room", "as long as") == set()
 
 

@@ -33,7 +33,7 @@ def test_a_divider_of_equal_bars_in_one_bank_with_dummies_is_no_finding():
 def test_bars_of_unlike_lengths(long, expected):
     """Twice the length are two bars in series; 1.337 times is no ratio of up to sixteen equal parts."""
     planted = divider([("R1", 2, 10, "a m"), ("R2", 5, long, "b m")], ENDS)
-    assert severities(planted.review(), "passives", "unlike units") == expected
+    assert severities(planted.review(), "passives", "different units") == expected
 
 
 @pytest.mark.parametrize(("gap", "expected"), [(4.5, set()), (5.5, {"must"})])
@@ -96,7 +96,7 @@ def test_the_order_of_cards_decides_nothing_about_bars_in_series(turned):
         planted.comb(net, track, port=net in {"a", "b", "vss"})
     if turned:
         planted.cards.reverse()
-    found = [each for each in planted.review().findings if "lie in" in each.why or "lies in" in each.why]
+    found = [each for each in planted.review().findings if "split over" in each.why]
     assert [set(each.devices) for each in found] == [{"R1", "R2", "R3"}]
 
 
@@ -155,7 +155,7 @@ def test_an_array_in_a_frame_of_dummies_is_one_place(missing, places, dummies):
             planted.box("Metal5", left - 0.8, low - 0.8, left + 1, low + 1, "tied")
             planted.square("Via4", left - 0.5, low - 0.5, 0.26)
     review = planted.review()
-    assert severities(review, "passives", "lie in 2 places") == places
+    assert severities(review, "passives", "are split over 2 places") == places
     assert severities(review, "passives", f"have {12 - len(missing)} dummies around 4 units") == dummies
 
 
@@ -171,7 +171,7 @@ def test_an_array_in_a_frame_of_dummies_is_one_place(missing, places, dummies):
 def test_strewn_capacitors(places, expected):
     """Capacitors to ground that load one stage each: at one pitch, or in one bank, else strewn."""
     ground = StatedSupplies(ground=("vss",))  # no transistor tells it
-    assert severities(bank(places, shared="vss").review(supplies=ground), "passives", "strewn") == expected
+    assert severities(bank(places, shared="vss").review(supplies=ground), "passives", "scattered") == expected
 
 
 @both("passives.noise", "should")

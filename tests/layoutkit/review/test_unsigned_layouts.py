@@ -89,7 +89,7 @@ def test_one_dummy_as_a_lone_device():
     planted.mos("M1", "nmos", 0, 0, 2, 0.5, "out in vss vss")
     planted.mos("MD", "nmos", 16, 0, 2, 0.5, "vss vss vss vss")
     tracks(planted, {"out": 6.0, "in": 7.0, "vss": -4.0})
-    words = "1 transistor that is off for good lies beside none that it could guard"
+    words = "1 transistor is always off and lies beside no transistor to guard"
     assert found(planted.review(), "rings", words) == {"should"}
 
 

@@ -165,7 +165,7 @@ class DeckBuilder:
         head = statement.head
         if head == ".alter":
             self._altered = True
-            self._findings.warn("what follows .alter changes the circuit for a further simulation and is not read")
+            self._findings.warn("lines after .alter describe a further simulation and are not read")
         if self._altered:
             return
         if head in _OPENING:

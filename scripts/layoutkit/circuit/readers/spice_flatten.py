@@ -263,7 +263,7 @@ class Flattener:
             first, second = (self._net(node, instance) for node in card.nodes[:2])
             self.shorts[device_id] = first, second
         elif is_open:
-            text = f"ideal resistors of {OPEN_OHM:g} ohm and more carry no current and are left out, as an open is"
+            text = f"ideal resistors of {OPEN_OHM:g} ohm and more are left out, as open circuits"
             self._findings.warn(text, device_id)
         return is_wire or is_open
 
