@@ -201,7 +201,9 @@ def test_commands_edit_and_check_what_was_built(tmp_path):
         "M1": (4e-6, 0.5e-6), "M2": (4e-6, 0.5e-6), "M3": (6e-6, 2e-6),
     }  # fmt: skip
     checked = skillpack("check", "ws/layout.gds", "--netlist", "ws/reference.spice")
-    assert [line.split()[0] for line in checked.stdout.splitlines() if line[0] != " "] == ["DRC", "LVS", "review"]
+    *verdicts, page = [line for line in checked.stdout.splitlines() if line[0] != " "]
+    assert [line.split()[0] for line in verdicts] == ["DRC", "LVS", "review"]
+    assert Path(page) == tmp_path / "ws/layout.html"
     checked = skillpack("check", "ws/layout.gds", "--netlist", "pair.sp")
     assert "DRC     clean in sky130A: 0 violations" in checked.stdout
     assert "LVS     not matched: 2 of 3 devices" in checked.stdout
@@ -399,8 +401,8 @@ def test_a_replaced_device_is_told_in_every_verdict(build, run_script, tmp_path)
     assert (code, data["lvs"]["matched"], data["lvs"]["complete"]) == (0, True, True)
     assert data["lvs"]["verdict"] == "complete with replaced devices"
     (entry,) = data["replaced_devices"]
-    # 20 squares of 1000 and of 350 ohm
-    assert (entry["devices"], entry["before"]["ohm"], entry["after"]["ohm"]) == (["XR1"], 20000, 7000)
+    # 20 squares of 185 and of 350 ohm
+    assert (entry["devices"], entry["before"]["ohm"], entry["after"]["ohm"]) == (["XR1"], 3700, 7000)
     page = Path(data["files"]["report"]).read_text(encoding="utf-8")
     assert "clean, complete with replaced devices" in page
     assert "pplus_u_m1 (1 x 20 um, 3700 ohm)" in page

@@ -254,6 +254,8 @@ def test_the_schema_of_a_suggestion_is_that_of_the_file():
     arrangement = served["$defs"]["constraints"]["properties"]["matching"]["items"]["properties"]["arrangement"]
     assert arrangement.pop("$ref").endswith("analog-layout.schema.json#/$defs/pattern")
     arrangement.update({key: shared[key] for key in ("type", "pattern", "maxLength")})
+    for rule in served["$defs"]["constraints"]["properties"].values():
+        rule.pop("x-short", None)  # how much of it a short answer shows
     assert served["$defs"]["constraints"]["properties"] == read["properties"]
     assert {name: served["$defs"][name] for name in read["$defs"]} == read["$defs"]
 

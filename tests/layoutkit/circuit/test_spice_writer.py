@@ -93,7 +93,9 @@ def circuits(draw):
             )
         else:
             letter, key = kind[0].upper(), {"resistor": "r", "capacitor": "c"}[kind]
-            value = {key: draw(st.floats(1e-15, 1e6))}
+            value = {
+                key: draw(st.floats(0.02, 1e6) if kind == "resistor" else st.floats(1e-15, 1))
+            }  # no short, no open
             terminals = dict(zip("pnb", nets[: draw(st.integers(2, 3))], strict=False))
             devices.append(Device(f"{letter}{number}", kind, f"{kind}_x", {**size, **value}, terminals))
     ports = draw(st.lists(WORD, unique=True, max_size=4))

@@ -27,6 +27,8 @@ SEPARATOR = "."
 LEAST_IDEAL, MOST_IDEAL = 1e3, 1e100  # henry or farad; decks write 1e100 for a short or an open
 _CELL_OF_DEVICE = re.compile(r"(\w+)_[A-Z0-9]{6}")
 """Magic's name of a cell that it generates for a device: the device's, and a number that stands for its parameters."""
+_MEANT_MEGA = re.compile(r"[\d.]+M", re.ASCII)
+"""A value such as 1M, which is 0.001 in SPICE and which its writer took for 1e6."""
 WIRE_OHM = 1e-2
 """Largest ideal resistor that is a wire [ohm]: a square of the thickest metal has more."""
 OPEN_OHM = 1e12
@@ -258,7 +260,8 @@ class Flattener:
         if card.model != "resistor" or "r" not in params or {"w", "l"} & params.keys():
             return False
         ohm = abs(params["r"])
-        is_wire, is_open = ohm == 0 or 1 / MAX_VALUE <= ohm <= WIRE_OHM, OPEN_OHM <= ohm <= MAX_VALUE
+        is_small = 1 / MAX_VALUE <= ohm <= WIRE_OHM and not _MEANT_MEGA.fullmatch(str(card.params.get("r", "")))
+        is_wire, is_open = ohm == 0 or is_small, OPEN_OHM <= ohm <= MAX_VALUE
         if is_wire:
             first, second = (self._net(node, instance) for node in card.nodes[:2])
             self.shorts[device_id] = first, second
