@@ -99,7 +99,7 @@ def _lay_out(cell: SharedCell, design: Design, request: LayoutRequest) -> Finish
     placed = tried.placed
     routes = tried.routes or finished_routes(placed.layout, placed.cell, tried.job)
     draw_job(placed.layout, placed.cell, tried.job, routes)
-    texts = _take_texts(placed.cell, design.technology)
+    texts = _take_texts(placed.cell, design)
     _name_cells(cell.name, design, placed)
     box = placed.cell.bbox()
     origin = kdb.Trans(-box.left, -box.bottom)
@@ -117,16 +117,18 @@ def _lay_out(cell: SharedCell, design: Design, request: LayoutRequest) -> Finish
     )
 
 
-def _take_texts(cell: kdb.Cell, technology: Technology) -> list[tuple[str, kdb.Point]]:
+def _take_texts(cell: kdb.Cell, design: Design) -> list[tuple[str, kdb.Point]]:
     """Remove the texts that name devices from a cell and all below it; return them with their places in it.
 
-    The devices of every instance have names of their own, which are written where the cell is placed.
+    The devices of every instance have names of their own, which are written where the cell is placed. Other texts, by
+    which foundries know the kind of a device, stay.
     """
-    texts = list(device_texts(cell, technology))
-    layer = technology.layer(cell.layout(), technology.roles["device_text"])
+    names = {device.id for device in design.circuit.devices}
+    texts = [(text, place) for text, place in device_texts(cell, design.technology) if text in names]
+    layer = design.technology.layer(cell.layout(), design.technology.roles["device_text"])
     for index in (cell.cell_index(), *cell.called_cells()):
         shapes = cell.layout().cell(index).shapes(layer)
-        for shape in list(shapes.each(kdb.Shapes.STexts)):
+        for shape in [each for each in shapes.each(kdb.Shapes.STexts) if each.text_string in names]:
             shapes.erase(shape)
     return texts
 

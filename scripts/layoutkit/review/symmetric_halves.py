@@ -99,9 +99,9 @@ class Symmetry:
         if all(placed.id in self.subject.both_ways for placed in devices):
             return True
         circuit, nets = self.subject.circuit, [placed.device.terminals for placed in devices]
-        if len({net.get("g") for net in nets}) != 1 or any(net.get("s") not in self.subject.supplies for net in nets):
+        gate, groups = nets[0].get("g"), self.subject.roles.groups  # a bipolar transistor has none, but may have an s
+        if gate is None or any(net.get("g") != gate or net["s"] not in self.subject.supplies for net in nets):
             return False
-        gate, groups = nets[0]["g"], self.subject.roles.groups
         mirrored = {str(each.properties.get("common_gate")) for each in groups if each.type == "current_mirror"}
         driven = {str(each.properties["output"]) for each in groups if each.type == "inverter"}
         return gate not in mirrored and (gate in circuit.ports or gate in self.subject.supplies or gate in driven)

@@ -133,3 +133,31 @@ def test_unknown_npns_and_processes_without_bipolars_are_refused(tmp_path):
     without = "\n".join(line for line in core("sky130A").splitlines() if not line.startswith("R")) + "\n"
     with pytest.raises(UnsupportedOperationError, match="no device for pnp: Q1, Q2"):
         map_circuit(read(tmp_path, without), Target.from_technology(load("generic")))
+
+
+NPNS = """.subckt x a b x y vss
+XQ1 a x vss vss {0}
+XQ2 b x vss vss {0}
+R1 a x {1}
+R2 b x {1}
+R3 a y {1}
+R4 b y {1}
+.ends
+"""
+
+
+@pytest.mark.parametrize(
+    ("technology", "npn", "resistor"),
+    [
+        ("sky130A", "sky130_fd_pr__npn_05v5_W1p00L1p00", "sky130_fd_pr__res_high_po w=0.69u l=10u"),
+        ("gf180mcuD", "npn_05p00x05p00", "ppolyf_u w=1u l=20u"),
+        ("sg13g2", "npn13G2", "rppd w=0.5u l=10u"),
+    ],
+)
+def test_a_pair_of_npns_is_reviewed(technology, npn, resistor, tmp_path):
+    """The two have the substrate on a terminal that has the name of a source, and no gate."""
+    text = NPNS.format(npn, resistor)
+    request = LayoutRequest(netlist_text=text, technology=technology, workspace=str(tmp_path), last_stage="metrics")
+    report = build_layout(request)
+    assert report["lvs"]["matched"]
+    assert {"must", "should", "findings"} <= report["review"].keys()

@@ -335,6 +335,34 @@ def hierarchical_extraction(path):
     return found
 
 
+PADS = """* two pads with a current source of bipolar transistors each
+.subckt io pad y ib vdd vss
+XD1 vdd pad vss diodevdd_2kv m=2
+XQ1 y ib vss vss npn13G2l le=1.5u Nx=2
+R1 pad y res_metal3 w=2u l=10u
+.ends
+.subckt pads p1 p2 a b ib vdd vss
+X1 p1 a ib vdd vss io
+X2 p2 b ib vdd vss io
+.ends
+"""
+
+
+def test_shared_cells_keep_the_texts_by_which_a_foundry_knows_a_device(tmp_path):
+    request = LayoutRequest(netlist_text=PADS, technology="sg13g2", workspace=str(tmp_path), last_stage="lvs")
+    report = build_layout(request)
+    assert report["lvs"]["matched"]
+    assert report["drc"]["passed"]
+    layout = kdb.Layout()
+    layout.read(report["files"]["gds"])
+    index = layout.layer(*load("sg13g2").spec(load("sg13g2").roles["device_text"]).gds)
+    inside = [shape.shape().text_string for shape in layout.cell("io").begin_shapes_rec(index)]
+    everywhere = [shape.shape().text_string for shape in layout.cell("pads").begin_shapes_rec(index)]
+    assert [text for text in inside if "." not in text and "XQ1" not in text] == ["diodevdd_2kv"] * 2
+    assert {f"X{number}.{name}" for number in (1, 2) for name in ("XQ1", "R1")} <= {*everywhere}
+    assert everywhere.count("diodevdd_2kv") == 4
+
+
 @pytest.mark.parametrize(("width", "same"), [("W=1u", True), ("W=1.5u", False)])
 def test_klayout_compares_the_layout_with_the_netlist_cell_by_cell(build, tmp_path, width, same):
     found = hierarchical_extraction(build("ring", "sky130A")["files"]["gds"])
