@@ -12,7 +12,8 @@ import pytest
 from layoutkit.extract.extractor import extract
 from layoutkit.layout.files import layout_bytes, write_layout
 from layoutkit.lvs.lvs_files import extracted_spice
-from layoutkit.technology import load
+from layoutkit.technology import load, names
+from layoutkit.technology.device_kinds import KINDS
 from patience import WATCHDOG_S
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "layoutkit" / "extract"))
@@ -279,3 +280,15 @@ def test_the_report_opens_in_the_klayout_application(check, tmp_path, layout, st
         ["klayout", "-b", "-r", tmp_path / "read.rb"], capture_output=True, text=True, timeout=WATCHDOG_S, check=False
     )
     assert done.stdout.split() == [status], done.stderr
+
+
+def test_every_kind_of_device_fits_the_answer():
+    """The schema names the terminals of the device kinds; it refuses an answer with any other."""
+    schema = json.loads((ASSETS.parent / "schemas/lvs.run_check.output.json").read_text(encoding="utf-8"))
+    nets = schema["properties"]["devices"]["properties"]["extracted"]["items"]["properties"]["nets"]
+    kinds = {spec.kind for name in names() for spec in load(name).passives.values()} | {KINDS["nmos"], KINDS["pmos"]}
+    for kind in kinds:
+        for terminals in (kind.terminals, kind.all_terminals):  # t is heat, which no layout has
+            assert {*terminals} - {"t"} <= nets["properties"].keys(), kind.name
+            assert any({*option["required"]} <= {*terminals} for option in nets["anyOf"]), kind.name
+    assert {"esd_clamp", "schottky", "npn"} <= {kind.name for kind in kinds}

@@ -49,14 +49,36 @@ def with_units(device: Device) -> Device:
 
 
 def sized(technology: Any, spec: PassiveSpec, device: Device) -> Device:
-    """Return the device with ``w`` and ``l`` of its emitter [m], where its flavour or the usual size says them."""
+    """Return the device with ``w`` and ``l`` of its emitter [m], where its flavour or the usual size says them.
+
+    Raises:
+        NetlistError: If the process has no such emitters, or the foundry's cell has another size.
+    """
     if spec.cell is not None and not spec.cell.fixed:
         return _with_emitters(technology, spec, device)
+    if spec.cell is not None:
+        _check_cell(technology, spec, device)
     sides = spec.only_size or (None if {"w", "l"} <= device.params.keys() else spec.usual_size)
     if sides is None:
         return device
     width, length = (round(side * technology.dbu_um * 1e-6, 15) for side in sides)
     return replace(device, params={**device.params, "w": width, "l": length})
+
+
+def _check_cell(technology: Any, spec: PassiveSpec, device: Device) -> None:
+    """Refuse a size, or a number of parts, that a cell of one size has not."""
+    metre, sides = technology.dbu_um * 1e-6, sorted((spec.min_w, spec.min_l))
+    stated = {name: device.params[name] for name in ("w", "l", "nx", "ny") if name in device.params}
+    lengths = sorted(round(value / metre) for name, value in stated.items() if name in {"w", "l"})
+    known = lengths == sides if len(lengths) == 2 else {*lengths} <= {*sides}
+    if known and all(stated.get(name, 1) == 1 for name in ("nx", "ny")):
+        return
+    found = ", ".join(f"{name}={value:g}" for name, value in stated.items())
+    wide, long = (technology.to_um(side) for side in sides)
+    raise NetlistError(
+        f"'{device.id}': {spec.name} exists in the size of the foundry's cell alone, {wide:g} x {long:g} um, got "
+        f"{found}; leave these out and state copies with m"
+    )
 
 
 def _with_emitters(technology: Any, spec: PassiveSpec, device: Device) -> Device:

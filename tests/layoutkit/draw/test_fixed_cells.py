@@ -5,8 +5,10 @@ import pytest
 
 from layoutkit.draw.fixed_cell import draw_fixed_cell, fixed_cell
 from layoutkit.drc.check import check
-from layoutkit.errors import GeometryError
+from layoutkit.errors import GeometryError, NetlistError
 from layoutkit.extract.extractor import extract
+from layoutkit.flow.build import build_layout
+from layoutkit.flow.design import LayoutRequest
 from layoutkit.technology import load, names
 from layoutkit.technology.passive_sizes import PassiveSize
 
@@ -105,3 +107,11 @@ def test_a_cell_with_a_shape_too_much_is_reported(technology, device):
 def test_a_size_that_is_not_the_cell_s_is_refused():
     with pytest.raises(GeometryError, match=r"diodevdd_2kv is drawn in the size of the foundry's cell only"):
         fixed_cell(TECHNOLOGIES["sg13g2"], "D1", "diodevdd_2kv", PassiveSize(1e-6, 2e-6, 1))
+
+
+@pytest.mark.parametrize("stated", ["w=2u l=3u", "Nx=2", "Ny=3", "w=1.3u"])
+def test_a_netlist_that_states_another_size_or_more_parts_is_refused(stated, tmp_path):
+    text = f".subckt a p n vss\nXS1 p n vss schottky_nbl1 Nx=1 Ny=1 m=2\nXS2 p n vss schottky_nbl1 {stated}\n.ends\n"
+    request = LayoutRequest(netlist_text=text, technology="sg13g2", workspace=str(tmp_path), last_stage="recognise")
+    with pytest.raises(NetlistError, match=rf"'XS2': schottky_nbl1 .*got {stated[:2].lower()}.*with m"):
+        build_layout(request)
