@@ -136,10 +136,33 @@ def enclosed(d):
     return [around(0)], [around(d.g)]
 
 
+def schottky(d):
+    """The contact bar of a Schottky diode, with the layers that make it one around it."""
+    letter = d.rule.id.split(".")[1]
+    beyond = {"a": ("PWell.block", 250), "b": ("nSD.block", 400), "c": ("SalBlock", 450)}
+
+    def around(*sides):
+        sketch = d.new().box("Cont", 0, 0, 300, 1000)
+        for name in ("Recog.diode", "ThickGateOx", "nBuLay"):
+            sketch = sketch.box(name, -2000, -2000, 2300, 3000)
+        for each, (name, by) in beyond.items():
+            left, bottom, right, top = sides if each == letter else (by,) * 4
+            sketch = sketch.box(name, -left, -bottom, 300 + right, 1000 + top)
+        return sketch
+
+    limit = beyond[letter][1]
+    step = d.g if d.rule.id.endswith(".max") else -d.g
+    return [around(*(limit,) * 4)], [
+        around(*(limit + step * (side == wrong) for side in range(4))) for wrong in range(4)
+    ]
+
+
 def special(d):
     """Return the drawing for a rule about a ring, its hole or a port of a well, None for any other."""
     if d.rule.id.endswith(".port"):
         return port
+    if d.rule.id.startswith(("Sdiod.a", "Sdiod.b", "Sdiod.c")):
+        return schottky
     if any(str(field).startswith("cont_bar") for field in d.fields.values()) and d.rule.kind in {
         "space",
         "separation",
