@@ -114,7 +114,9 @@ def rules_allow_overlay(technology: Technology, spec: PassiveSpec) -> bool:
         common = {name: value for name, value in rule.options.items() if name not in {"cases", "reason"}}
         for case in rule.options.get("cases", [{}]):
             # An antenna rule judges nets: its metal and its diodes lie where they like.
-            judged = [rule.options["gate"]] if rule.kind == "antenna" else {**common, **case}.values()
+            judged = [rule.options["gate"]] if rule.kind == "antenna" else [*{**common, **case}.values()]
+            if rule.kind == "max_width":  # what is taken off makes the rest no wider
+                judged = [str(each).partition(" - ")[0] for each in judged]
             used = {name for text in map(str, judged) for name in _base_layers(technology, text)}
             if plate in used and used - {technology.resolve(layer) for layer in own}:
                 return False
