@@ -101,6 +101,6 @@ def _spanning_tree(points: Sequence[tuple[int, int]]) -> float:
         for each in (x, y, nearest):
             each[last] = each[left]
         np.minimum(nearest[:left], np.abs(x[:left] - at) + np.abs(y[:left] - on), out=nearest[:left])
-        last = int(nearest[:left].argmin())
+        last = int(np.argmin(nearest[:left]))
         total += int(nearest[last])
     return float(total)
