@@ -208,7 +208,7 @@ def test_diodes_whose_area_and_perimeter_make_a_narrow_rectangle_are_all_told_an
     request = LayoutRequest(netlist_text=text, technology="sky130A", workspace=str(tmp_path), last_stage="lvs")
     with pytest.raises(NetlistError) as caught:
         build_layout(request)
-    for told in ("'XD3'", "'XD4'", "at least 0.45 um", "0.2025 um2", "perimeter 4 um", "one of 1.8 um", "sizes"):
+    for told in ("'XD3'", "'XD4'", "minimum is 0.45 um", "0.2025 um2", "perimeter 4 um", "of 1.8 um", "sizes"):
         assert told in caught.value.message
     sizes = {f"XD{i}": {"w": 0.45e-6, "l": 0.45e-6} for i in (3, 4)}
     assert build_layout(replace(request, sizes=sizes))["lvs"]["matched"]
