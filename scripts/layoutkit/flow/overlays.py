@@ -27,6 +27,7 @@ from layoutkit.flow.groups import PARALLEL
 from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.rings import transformation
 from layoutkit.place import Placed, Placement, Rectangle
+from layoutkit.technology.expressions import Boolean, names, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,12 +116,20 @@ def rules_allow_overlay(technology: Technology, spec: PassiveSpec) -> bool:
         for case in rule.options.get("cases", [{}]):
             # An antenna rule judges nets: its metal and its diodes lie where they like.
             judged = [rule.options["gate"]] if rule.kind == "antenna" else [*{**common, **case}.values()]
-            if rule.kind == "max_width":  # what is taken off makes the rest no wider
-                judged = [str(each).partition(" - ")[0] for each in judged]
+            if rule.kind == "max_width":
+                judged = [_without_cuts({**common, **case}["layer"])]
             used = {name for text in map(str, judged) for name in _base_layers(technology, text)}
             if plate in used and used - {technology.resolve(layer) for layer in own}:
                 return False
     return True
+
+
+def _without_cuts(text: str) -> str:
+    """Return the layers of an expression but those that it takes off the rest: these make nothing wider."""
+    expression = parse(text)
+    while isinstance(expression, Boolean) and expression.operator == "-":
+        expression = expression.left
+    return " ".join(names(expression))
 
 
 def _base_layers(technology: Technology, text: str) -> set[str]:

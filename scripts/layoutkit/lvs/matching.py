@@ -197,16 +197,25 @@ def _other_feeds(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) 
 
 
 def _outside_of_deep_wells(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) -> LvsMismatch | None:
-    """Return the mismatch of devices that the netlist puts in a deep well and the layout does not."""
+    """Return the mismatch of devices that the netlist puts in a deep well and the layout does not.
+
+    Where it puts some of them there, and all are as large as it says, as much of their area must lie there.
+    """
     wanted = [each for each in expected if each.in_deep_well]
     fingers = [finger for device in drawn for finger in device.fingers]
     outside = [finger for finger in fingers if not finger.in_deep_well]
-    if not wanted or not outside or (len(wanted) < len(expected) and len(outside) < len(fingers)):
+    whole = sum(finger.w_um * finger.l_um for finger in fingers)
+    inside = whole - sum(finger.w_um * finger.l_um for finger in outside)
+    needed, every = (sum(each.drawn_area_um2 for each in several) for several in (wanted, expected))
+    if not wanted or not outside or (inside and abs(whole - every) > _CLEARLY * every):
         return None
+    if inside >= needed * (1 - _CLEARLY):
+        return None
+    few = "fewer" if inside else "none"
     ids = tuple(each.id for each in wanted)
     return LvsMismatch(
         "wrong_parameter",
-        f"the netlist puts {listed(ids)} in a deep well; the layout has none there{at(outside[0].place)}",
+        f"the netlist puts {listed(ids)} in a deep well; the layout has {few} there{at(outside[0].place)}",
         "the deep well is missing or does not cover the device",
         ids,
         tuple((device.id, device.place) for device in drawn),

@@ -246,7 +246,7 @@ class Matching:
 
     @cached_property
     def _wires(self) -> kdb.Shapes:
-        """The metal of all nets; the property of a shape is the number of its net, plus that of all nets a level."""
+        """The metal of all nets; a shape's property is the number of its net plus its level times the nets' count."""
         found, nets = kdb.Shapes(), self.subject.nets
         for level, conductor in enumerate(self.subject.technology.conductors):
             for number, net in enumerate(nets):

@@ -197,3 +197,7 @@ def test_a_device_outside_of_a_deep_well_is_not_the_one_that_states_it(built):
         (found,) = verdict(STATED.replace(plain, plain.replace(model, f"{model}_dn"))).mismatches
         assert found.kind == "wrong_parameter"
         assert f"the netlist puts {name} in a deep well" in found.message
+    plain = "M2 a b vss vss nfet_03v3 W=2u L=0.6u"
+    halves = "M2 a b vss vss nfet_03v3_dn W=1u L=0.6u\nM5 a b vss vss nfet_03v3 W=1u L=0.6u"
+    (found,) = verdict(STATED.replace(plain, halves)).mismatches
+    assert "the netlist puts M1, M2 in a deep well; the layout has fewer there" in found.message

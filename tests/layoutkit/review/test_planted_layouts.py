@@ -357,7 +357,7 @@ def test_a_tap_between_the_halves_of_a_pair(x, expected):
 
 @both("group-apart.centres", "should")
 def test_halves_that_are_not_interleaved(figure, expected):
-    """The channels of one half lie outside of those of the other one, to the right by more than to the left."""
+    """M1 and M5 are one half, M2 and M4 the other one, between them. M5 is farther away than M1."""
     planted = Planted()
     for name, x, nets in (
         ("M1", 0, "outp inp tail vss"), ("M2", 2, "outn inn tail vss"), ("M4", 4, "outn inn tail vss"),
@@ -370,7 +370,7 @@ def test_halves_that_are_not_interleaved(figure, expected):
 
 @both("foreign-over-gates.supply", "should")
 def test_the_supply_over_one_half_of_a_mirror(figure, expected):
-    """Straps of Metal2 are its own; what lies above them, over one gate of two, is not."""
+    """Straps on Metal2 belong to the transistors and do not count; Metal4 over one of the two gates does."""
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 4, 1, "ref ref vss vss")
     planted.mos("M2", "nmos", 3.2, 0, 4, 1, "out ref vss vss")
