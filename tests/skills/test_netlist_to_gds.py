@@ -363,6 +363,7 @@ def test_dummies_are_drawn_and_reported_and_lvs_still_matches(build):
     [
         ("C1 d q 1u", "'C1': its bars or plates would cover"),
         ("R1 d q 1M", "'R1': 0.001 ohm would be more than 5000 units"),
+        ("R1 d q 1Mohm", "'R1': 0.001 ohm would be more than 5000 units"),
     ],
 )
 def test_a_value_of_the_wrong_unit_is_reported_by_its_device(build, card, told):

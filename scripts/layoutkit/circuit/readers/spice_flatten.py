@@ -27,7 +27,7 @@ SEPARATOR = "."
 LEAST_IDEAL, MOST_IDEAL = 1e3, 1e100  # henry or farad; decks write 1e100 for a short or an open
 _CELL_OF_DEVICE = re.compile(r"(\w+)_[A-Z0-9]{6}")
 """Magic's name of a cell that it generates for a device: the device's, and a number that stands for its parameters."""
-_MEANT_MEGA = re.compile(r"[\d.]+M", re.ASCII)
+_MEANT_MEGA = re.compile(r"[\d.]+M(?:[Oo][Hh][Mm]s?)?", re.ASCII)
 """A value such as 1M, which is 0.001 in SPICE and which its writer took for 1e6."""
 WIRE_OHM = 1e-2
 """Largest ideal resistor that is a wire [ohm]: a square of the thickest metal has more."""
