@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, product
 from math import floor, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from layoutkit.view.html_parts import digest, rendered, table
+from layoutkit.view.html_parts import digest, rendered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,6 +46,8 @@ def front_page(
     pictures = {} if pictures is None else pictures
     layouts, objectives = result["layouts"], result["objectives"]
     front = [each for each in layouts if each["status"] == "front"]
+    for each in front[:MAX_PICTURES]:
+        pictures[each["folder"]] = pictures.get(each["folder"]) or _picture(each, folder)
     style = STYLE.read_text(encoding="utf-8")
     page = rendered(
         "front_page.html",
@@ -59,12 +61,9 @@ def front_page(
         plots=_plots(layouts, objectives, result["axes"]["technology"]),
         max_plots=MAX_PLOTS,
         max_pictures=MAX_PICTURES,
-        cards=[_card(each, result, folder, pictures) for each in front],
-        all_layouts=_all_layouts(layouts, objectives),
-        axes=table("Axes", ["axis", "values"], [[k, ", ".join(map(_text, v))] for k, v in result["axes"].items()]),
-        options=table(
-            "Options of all layouts", ["option", "value"], [[k, _text(v)] for k, v in result["options"].items()]
-        ),
+        pictures=pictures,
+        text=_text,
+        in_json=lambda value: json.dumps(value, indent=1),
         parameters=PARAMETERS,
         style=style,
         style_digest=digest(style),
@@ -83,37 +82,6 @@ def _plots(
         drawn = [{**each, "figures": {**each["figures"], "number": each["number"]}} for each in drawn]
         pairs = [(number, objectives[0])]
     return [scatter(drawn, pair, technologies) for pair in pairs] if drawn else []
-
-
-def _card(
-    layout: Mapping[str, Any], result: Mapping[str, Any], folder: Path, pictures: dict[str, Markup]
-) -> dict[str, Any]:
-    """Return the parts of the description of one layout of the front."""
-    number = layout["number"]
-    wanted = {each["name"]: each for each in result["objectives"]}
-    rows = [
-        [Markup("<b>{}</b>").format(name) if name in wanted else name, value, wanted.get(name, {}).get("unit", "")]
-        for name, value in sorted(layout["figures"].items(), key=lambda item: item[0] not in wanted)
-        if value is not None
-    ]
-    picture = Markup("")
-    if number in result["front"][:MAX_PICTURES]:
-        picture = pictures[layout["folder"]] = pictures.get(layout["folder"]) or _picture(layout, folder)
-    return {
-        "layout": layout,
-        "picture": picture,
-        "figures": table(f"Figures of layout {number}", ["figure", "value", "unit"], rows),
-        "point": table(
-            f"Point of layout {number}", ["axis", "value"], [[name, _text(v)] for name, v in _varied(layout, result)]
-        ),
-        "parameters": json.dumps(layout["parameters"], indent=1),
-    }
-
-
-def _varied(layout: Mapping[str, Any], result: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return the values of the axes that vary; all where none does."""
-    point = layout["point"].items()
-    return [item for item in point if len(result["axes"][item[0]]) > 1] or list(point)
 
 
 def _text(value: Any) -> str:
@@ -136,22 +104,6 @@ def _picture(layout: Mapping[str, Any], folder: Path) -> Markup:
     words = f"Layout {layout['number']}, {box.width():g} by {box.height():g} micrometres"
     picture = Markup('<img src="data:image/png;base64,{}" width="{}" height="{}" alt="{}">')
     return picture.format(data, width, height, words)
-
-
-def _all_layouts(layouts: Sequence[Mapping[str, Any]], objectives: Sequence[Mapping[str, Any]]) -> Markup:
-    """Return a table of all layouts with what became of them."""
-    names = [each["name"] for each in objectives]
-    rows = []
-    for each in layouts:
-        kind = {"front": "good", "beaten": "plain"}.get(each["status"], "bad")
-        target = Markup("") if each["status"] == "front" else Markup(' id="layout-{}"').format(each["number"])
-        status = Markup('<span class="{}"{}>{}</span>').format(kind, target, each["status"])
-        report = Markup('<a href="{}/report.html">report</a>').format(each["folder"]) if "folder" in each else ""
-        figures = [each.get("figures", {}).get(name) for name in names]
-        point = ", ".join(f"{name} {_text(value)}" for name, value in each["point"].items())
-        rows.append([str(each["number"]), status, *figures, report, each.get("reason", ""), point])
-    heads = [f"{each['name']}{' ' + each['unit'] if each['unit'] else ''}" for each in objectives]
-    return table("All layouts", ["layout", "status", *heads, "report", "reason", "point"], rows)
 
 
 WIDTH, HEIGHT = 460, 340
@@ -248,45 +200,27 @@ def _numbers(front: Mapping[int, tuple[float, float]], points: Sequence[tuple[fl
         front: Point by number of the layout.
         points: All points, which the numbers cover only where they must.
     """
+    import klayout.db as kdb
+
     found: list[dict[str, Any]] = []
-    taken: list[_Box] = []
-    circles = [_Box(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in points]
+    taken: list[kdb.DBox] = []
+    frame = kdb.DBox(LEFT, 0, WIDTH, HEIGHT - BOTTOM)
+    circles = [kdb.DBox(x - DOT, y - DOT, x + DOT, y + DOT) for x, y in points]
     for number, (x, y) in sorted(front.items(), key=lambda item: (item[1], item[0])):
-        width = DIGIT * len(str(number))
-        boxes = [_Box.about(x + dx * (away + width / 2), y + dy * (away + LETTER / 2), width)
-                 for away in DISTANCES for dx, dy in DIRECTIONS]  # fmt: skip
-        free = [box for box in boxes if box.is_inside() and not any(map(box.overlaps, taken))]
+        half = kdb.DVector(DIGIT * len(str(number)) / 2, LETTER / 2)
+        boxes = []
+        for away, (dx, dy) in product(DISTANCES, DIRECTIONS):
+            middle = kdb.DPoint(x + dx * (away + half.x), y + dy * (away + half.y))
+            boxes.append(kdb.DBox(middle - half, middle + half))
+        free = [box for box in boxes if box.inside(frame) and not any(map(box.overlaps, taken))]
         box = next((each for each in free if not any(map(each.overlaps, circles))), next(iter(free), None))
         if box is None:
             continue
         taken.append(box)
-        end = (min(max(x, box.left), box.right), min(max(y, box.top), box.bottom))
+        end = (min(max(x, box.left), box.right), min(max(y, box.bottom), box.top))
         line = ((x, y), end) if boxes.index(box) >= len(DIRECTIONS) else None
-        found.append({"number": number, "x": (box.left + box.right) / 2, "y": box.bottom - 2, "line": line})
+        found.append({"number": number, "x": box.center().x, "y": box.top - 2, "line": line})
     return found
-
-
-class _Box(NamedTuple):
-    """A rectangle of a plot. [px]"""
-
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-    @classmethod
-    def about(cls, x: float, y: float, width: float) -> _Box:
-        """Return that of a number about a point."""
-        return cls(x - width / 2, y - LETTER / 2, x + width / 2, y + LETTER / 2)
-
-    def overlaps(self, other: _Box) -> bool:
-        """Return whether two rectangles share an area."""
-        across = self.left < other.right and other.left < self.right
-        return across and self.top < other.bottom and other.top < self.bottom
-
-    def is_inside(self) -> bool:
-        """Return whether it lies within the frame of the plot."""
-        return self.left >= LEFT and self.right <= WIDTH and self.top >= 0 and self.bottom <= HEIGHT - BOTTOM
 
 
 def _x(share: float) -> float:

@@ -34,12 +34,14 @@ def _environment() -> Environment:
     found = Environment(
         loader=FileSystemLoader([package / room for room in ROOMS]),
         autoescape=True,
+        extensions=["jinja2.ext.do"],
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
     found.filters["shown"] = shown
+    found.globals["table"] = table
     return found
 
 
@@ -64,46 +66,6 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Cell]]) ->
 
 def _is_number(cell: Cell) -> bool:
     return isinstance(cell, int | float) and not isinstance(cell, bool)
-
-
-def verdict(good: bool | None, text: str = "") -> Markup:
-    """Return yes, no or unchecked as a coloured word that says the same without its colour."""
-    kind, word = {True: ("good", "ok"), False: ("bad", "no"), None: ("warn", "unchecked")}[good]
-    return Markup('<span class="{}">{}</span>').format(kind, text or word)
-
-
-def net_button(name: str) -> Markup:
-    """Return a button that highlights a net in the drawing."""
-    return Markup('<button type="button" data-net="{0}">{0}</button>').format(name)
-
-
-def device_button(name: str) -> Markup:
-    """Return a button that highlights a device in the drawing."""
-    return Markup('<button type="button" data-device="{0}">{0}</button>').format(name)
-
-
-def buttons(made: Iterable[Markup]) -> Markup:
-    """Return several buttons beside each other."""
-    return Markup(" ").join(made)
-
-
-def remark(text: str) -> Markup:
-    """Return a sentence that explains."""
-    return Markup('<p class="note">{}</p>').format(text)
-
-
-def bullets(sentences: Iterable[str]) -> Markup:
-    """Return a list of sentences, nothing where there are none."""
-    items = Markup("").join(Markup("<li>{}</li>").format(text) for text in sentences)
-    return Markup('<ul class="plainlist">{}</ul>').format(items) if items else items
-
-
-def section(name: str, title: str, *parts: Markup | str) -> Markup:
-    """Return a section with its heading; ``name`` is the target of links to it."""
-    inner = Markup("\n").join(part for part in parts if part)
-    return Markup('<section id="{0}" aria-labelledby="h-{0}"><h2 id="h-{0}">{1}</h2>\n{2}\n</section>').format(
-        name, title, inner
-    )
 
 
 def digest(text: str) -> str:

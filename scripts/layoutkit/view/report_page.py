@@ -9,25 +9,15 @@ One section holds the figures of the layout beside their bounds.
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
+from layoutkit.circuit.replaced_devices import in_words
 from layoutkit.errors import counted
-from layoutkit.view.html_parts import Cell, buttons, digest, net_button, rendered, safe_json, section, table, verdict
-from layoutkit.view.report_inputs import findings_of
-from layoutkit.view.report_sections import (
-    checks_section,
-    circuit_section,
-    constraints_section,
-    matching_section,
-    post_layout_section,
-    recognition_section,
-    reproduction_section,
-    times_section,
-)
+from layoutkit.view.html_parts import Cell, digest, rendered, safe_json
+from layoutkit.view.report_inputs import findings_of, layers_not_listed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +27,7 @@ if TYPE_CHECKING:
     Report = Mapping[str, Any]
 
 
-TIMES = Markup("<!--times-->")
+TIMES = "<!--times-->"
 _FOLDER = Path(__file__).parent
 _TITLES = {
     "layout": "Layout",
@@ -56,19 +46,6 @@ def report_page(inputs: ReportInputs) -> str:
     """Return the page as HTML text, without the times of the stages: ``with_times`` adds them."""
     report = inputs.report
     findings = findings_of(report)
-    sections = [
-        circuit_section(inputs),
-        recognition_section(inputs),
-        constraints_section(inputs),
-        matching_section(inputs),
-        post_layout_section(inputs),
-        checks_section(inputs),
-        figures_section(inputs),
-        TIMES if inputs.command else "",
-        reproduction_section(inputs),
-    ]
-    always = {"layout", "times"} if inputs.command else {"layout"}
-    shown = [name for name in _TITLES if name in always or any(f'id="{name}"' in s for s in sections)]
     sign, kind, verdict = _verdict(inputs)
     script, style = ((_FOLDER / f"report_page.{kind}").read_text(encoding="utf-8") for kind in ("js", "css"))
     page = rendered(
@@ -78,15 +55,25 @@ def report_page(inputs: ReportInputs) -> str:
         verdict=verdict,
         verdict_class=kind,
         verdict_sign=sign,
-        links={name: _TITLES[name] for name in shown},
-        tiles=_tiles(inputs),
+        titles=_TITLES,
         alt=_description(inputs),
         findings=findings,
         faults=len(inputs.faults),
         unchecked=False,
         counted=counted,
         picture=b64encode(inputs.picture).decode(),
-        sections=[section for section in sections if section],
+        report=report,
+        circuit=inputs.circuit,
+        terminals=_terminals(inputs.circuit),
+        figures=figure_rows(inputs),
+        command=inputs.command,
+        options=inputs.options,
+        versions=inputs.versions,
+        digests=inputs.digests,
+        sizes=_sizes,
+        in_words=in_words,
+        in_json=_in_json,
+        layers_not_listed=layers_not_listed,
         footer=_footer(inputs),
         data=safe_json({**inputs.drawing, **inputs.nets, "findings": findings}),
         script=script,
@@ -99,7 +86,7 @@ def report_page(inputs: ReportInputs) -> str:
 
 def with_times(page: str, stages: Sequence[Mapping[str, Any]]) -> str:
     """Return the page with the times of the stages of this build, in one line of their own."""
-    return str(page).replace(str(TIMES), times_section(stages), 1)
+    return page.replace(TIMES, rendered("times.html", stages=stages).replace("\n", ""), 1)
 
 
 def _verdict(inputs: ReportInputs) -> tuple[str, str, str]:
@@ -120,52 +107,37 @@ def _description(inputs: ReportInputs) -> str:
     return f"Layout of {inputs.circuit['name']}, {size}, {len(inputs.circuit['devices'])} devices"
 
 
-def _tiles(inputs: ReportInputs) -> list[tuple[str, str, str]]:
-    """Return the main figures: name, value and a remark."""
-    report = inputs.report
-    sizes, placement = report.get("metrics", {}).get("metrics", {}), report.get("placement", {})
-    found: list[tuple[str, str, str]] = []
-    if sizes:
-        size = f"{sizes['width']:g} \N{MULTIPLICATION SIGN} {sizes['height']:g}"
-        found.append(("Size", size, f"µm; {sizes['total_area']:,.0f} µm²"))
-    if placement:
-        found.append(
-            ("Modules over box", f"{100 * placement['utilisation']:.0f} %", f"sides {placement['aspect']:g} : 1")
-        )
-    devices = inputs.circuit["devices"]
-    if devices:
-        found.append(("Devices", str(len(devices)), f"{report['circuit']['net_count']} nets"))
-    if "routing" in report:
-        routing = report["routing"]
-        found.append(("Nets routed", f"{routing['routed']} of {routing['total_nets']}", f"{routing['via_count']} vias"))
-    if "drc" in report:
-        drc = report["drc"]
-        found.append(
-            (
-                "DRC violations",
-                str(drc["total_violations"]),
-                f"{drc['rules_checked']} rules, {len(drc['rules_unchecked'])} unchecked",
-            )
-        )
-    if "lvs" in report:
-        lvs = report["lvs"]
-        found.append(
-            (
-                "LVS",
-                "matched" if lvs["matched"] else f"{len(lvs['mismatches'])} mismatches",
-                lvs["verdict"] if lvs["matched"] else "complete" if lvs["complete"] else "not complete",
-            )
-        )
-    if "constraints" in report:
-        plan = report["constraints"]
-        found.append(("Constraints", f"{plan['obeyed']} obeyed", f"{plan['not_obeyed']} not"))
-    return found
-
-
 def _footer(inputs: ReportInputs) -> str:
     words = [f"{name} {version}" for name, version in inputs.versions.items()]
     layout = inputs.digests.get("layout_sha256")
     return "; ".join([*words, *([f"layout_sha256={layout}"] if layout else ())])
+
+
+_UNITS = {"w": ("um", 1e6), "l": ("um", 1e6), "r": ("ohm", 1.0), "c": ("fF", 1e15)}
+_MOST_OF_AN_OPTION = 2000
+"""Characters of an option that the page shows."""
+
+
+def _terminals(circuit: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the terminals on each net, sorted by net."""
+    found: dict[str, list[str]] = {}
+    for device in circuit["devices"]:
+        for terminal, net in device["terminals"].items():
+            found.setdefault(net, []).append(f"{device['id']}.{terminal}")
+    return dict(sorted(found.items()))
+
+
+def _sizes(params: Mapping[str, float]) -> str:
+    words = []
+    for name, value in params.items():
+        unit, factor = _UNITS.get(name, ("", 1.0))
+        words.append(f"{name}={value * factor:.5g}{' ' + unit if unit else ''}")
+    return ", ".join(words)
+
+
+def _in_json(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _MOST_OF_AN_OPTION else f"{text[:_MOST_OF_AN_OPTION]}..."
 
 
 USUAL_ASPECT = 2.0
@@ -173,37 +145,15 @@ LEAST_UTILISATION = 0.70
 MOST_MISMATCH = 0.02
 
 
-def figures_section(inputs: ReportInputs) -> str:
-    """Return the figures of the layout beside their bounds, the mirrored nets and the wires."""
-    report = inputs.report
-    return section(
-        "figures",
-        "Figures and bounds",
-        table("Figures", ("figure", "value", "bound", "kept"), figure_rows(inputs)),
-        _mirrored(report),
-        table(
-            "Vias with a single cut",
-            ("net", "via", "x [um]", "y [um]", "why"),
-            [[net_button(e["net"]) if "net" in e else "", e["cut"], *e["position"], e["reason"]]
-             for e in report.get("routing", {}).get("single_cuts", ())],
-        ),
-        table(
-            "Metal",
-            ("layer", "area [um2]", "length of wires [um]"),
-            [[each["layer"], each["area"], each["length"]] for each in report.get("metrics", {}).get("wires", ())],
-        ),
-    )  # fmt: skip
-
-
-def figure_rows(inputs: ReportInputs) -> list[list[Cell]]:
+def figure_rows(inputs: ReportInputs) -> list[tuple[Cell, Cell, str, bool | None]]:
     """Return name, value, bound and whether it is kept of each figure."""
     report = inputs.report
     placement, routing = report.get("placement", {}), report.get("routing", {})
     sizes = report.get("metrics", {}).get("metrics", {})
-    rows: list[list[Cell]] = []
+    rows: list[tuple[Cell, Cell, str, bool | None]] = []
 
     def add(name: str, value: Cell, bound: str = "", kept: bool | None = None) -> None:
-        rows.append([name, value, bound, "" if kept is None else verdict(kept, "yes" if kept else "no")])
+        rows.append((name, value, bound, kept))
 
     if sizes:
         add("width x height [um]", f"{sizes['width']:g} x {sizes['height']:g}")
@@ -260,28 +210,3 @@ def figure_rows(inputs: ReportInputs) -> list[list[Cell]]:
         symmetric = sum(module["symmetric"] for module in report["modules"])
         add("modules that are their own mirror image", f"{symmetric} of {len(report['modules'])}")
     return rows
-
-
-def _mirrored(report: Report) -> str:
-    def pair(values: Sequence[float] | None) -> str:
-        return " / ".join(f"{value:g}" for value in values or ())
-
-    rows = [
-        [buttons(net_button(net) for net in each["nets"]), verdict(each["exact"], "yes" if each["exact"] else "no"),
-         pair(each["wire_length"]), pair(each["via_count"]), pair(each.get("capacitance_ff")),
-         100 * each["mismatch"]["capacitance"] if each.get("mismatch", {}).get("capacitance") is not None else None,
-         each["wires_error"], each["mirror_error"], each.get("reason", "")]
-        for each in report.get("routing", {}).get("mirrored", ())
-    ]  # fmt: skip
-    heads = (
-        "nets",
-        "wires exact",
-        "length [um]",
-        "vias",
-        "C [fF]",
-        "mismatch of C [%]",
-        "error of wires",
-        "with modules",
-        "why not",
-    )
-    return table("Nets that should mirror each other or themselves", heads, rows)
