@@ -5,6 +5,7 @@ well below its row lowers it. The numbers are to steer by: do not save lines by 
 """
 
 import ast
+import functools
 import io
 import tokenize
 from pathlib import Path
@@ -87,8 +88,9 @@ def code_lines(text):
     return len(lines - docstrings)
 
 
-def rooms():
-    """Return the files of each room: a folder of a large package, a small package, the scripts of all skills."""
+@functools.cache
+def sizes():
+    """Return the code lines and modules of each room: a folder of a large package, a small package, the scripts of all skills."""
     found = {"skills/*/scripts": sorted((ROOT / "skills").glob("*/scripts/*.py"))}
     for package, home in HOMES.items():
         for path in sorted(home.rglob("*.py")):
@@ -96,9 +98,6 @@ def rooms():
             is_split = package in {"skillpack", "layoutkit"} and len(inside) > 1
             found.setdefault(f"{package}/{inside[0]}" if is_split else package, []).append(path)
     return {room: (sum(code_lines(p.read_text("utf-8")) for p in paths), len(paths)) for room, paths in found.items()}
-
-
-SIZES = rooms()
 
 
 def parsed():
@@ -141,12 +140,12 @@ def test_the_name_of_a_class_stands_for_one_thing():
 
 
 def test_every_room_has_a_row_and_every_row_a_room():
-    assert sorted(ROOMS) == sorted(SIZES)
+    assert sorted(ROOMS) == sorted(sizes())
 
 
 @pytest.mark.parametrize("room", sorted(ROOMS))
 def test_a_room_is_not_larger_than_its_row(room):
-    (lines, modules), (most_lines, most_modules) = SIZES[room], ROOMS[room]
+    (lines, modules), (most_lines, most_modules) = sizes()[room], ROOMS[room]
     cure = "remove something, or raise its row here and state the reason in the commit"
     assert lines <= most_lines, f"{room} has {lines} lines of code: {cure}"
     assert modules <= most_modules, f"{room} has {modules} modules: {cure}"
@@ -154,7 +153,7 @@ def test_a_room_is_not_larger_than_its_row(room):
 
 @pytest.mark.parametrize("room", sorted(ROOMS))
 def test_a_row_is_not_much_larger_than_its_room(room):
-    lines, _ = SIZES[room]
+    lines, _ = sizes()[room]
     assert ROOMS[room][0] <= max(lines * SLACK, lines + SPARE), f"{room} has shrunk to {lines}: lower its row"
 
 
