@@ -90,7 +90,7 @@ def code_lines(text):
 
 @functools.cache
 def sizes():
-    """Return the code lines and modules of each room: a folder of a large package, a small package, the scripts of all skills."""
+    """Return code lines and modules of each room: a folder of a large package, a small package, all skills' scripts."""
     found = {"skills/*/scripts": sorted((ROOT / "skills").glob("*/scripts/*.py"))}
     for package, home in HOMES.items():
         for path in sorted(home.rglob("*.py")):
