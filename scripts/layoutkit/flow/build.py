@@ -529,7 +529,7 @@ class _Job:
         cell, placed, technology = self.cell, self.tried.placed.flat, self.technology
         straps = strap_losses(cell, technology)
         gates = labelled_gates(cell, technology)
-        metrics = compute(cell, technology, gates, matched_pairs=matched_pairs(placed)).to_json()
+        metrics = compute(cell, technology, gates, matched_pairs=matched_pairs(placed))
         matching = matching_data(self.placed_design.whole, self.circuit, self.compared, cell, straps)
         review = self._review() if self.request.reviewed else {"files": ()}
         post = self._post_layout(matching["groups"]) if self.request.post_layout else {}

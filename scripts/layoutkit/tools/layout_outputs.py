@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from layoutkit.layout.export import ExportResult
     from layoutkit.tools.current_layout import CurrentLayout
     from layoutkit.view.comparison import Side
-    from layoutkit.view.metrics import LayoutMetrics
 
 
 def export(params: Mapping[str, Any], current: CurrentLayout) -> ExportResult:
@@ -235,8 +233,8 @@ def _side(current: CurrentLayout, cell: kdb.Cell) -> tuple[Side, list[str]]:
 SHOWN = 20
 
 
-def measure(params: Mapping[str, Any], current: CurrentLayout) -> LayoutMetrics:
-    """Return the metrics of a cell of the current layout, as ``params`` (of ``eval.compute_metrics``) request.
+def measure(params: Mapping[str, Any], current: CurrentLayout) -> tuple[dict[str, Any], list[str]]:
+    """Return the metrics of a cell, as ``params`` (of ``eval.compute_metrics``) request, and what was not measured.
 
     Raises:
         LayoutkitError: If the cell is empty, or a pair or an area names something that does not exist.
@@ -262,11 +260,13 @@ def measure(params: Mapping[str, Any], current: CurrentLayout) -> LayoutMetrics:
     stated = {entry["net"]: entry["current"] for entry in params.get("net_currents", ())}
     if stated:
         verdicts = judge_currents(cell, technology, labelled_loads(cell, technology, current.devices(), stated))
-        metrics = replace(metrics, currents=tuple(each.to_json() for each in verdicts))
+        metrics["currents"] = [each.to_json() for each in verdicts]
     straps = strap_losses(cell, technology)
-    metrics = replace(metrics, straps=tuple(straps_data(straps)))
-    groups = [MeasuredGroup(tuple(names)) for names in params.get("matched_groups", ())]
-    if "matched_groups" not in params:
+    metrics["straps"] = straps_data(straps)
+    notes: list[str] = []
+    if "matched_groups" in params:
+        groups = [MeasuredGroup(tuple(names)) for names in params["matched_groups"]]
+    else:
         wanted = current.matched_groups()
         groups = [MeasuredGroup(names) for names in wanted if set(names) <= gates.keys()]
         missing = {names: [name for name in names if name not in gates] for names in wanted}
@@ -277,8 +277,7 @@ def measure(params: Mapping[str, Any], current: CurrentLayout) -> LayoutMetrics:
         ]
         if not wanted:
             notes.append("no matched groups are known of this layout, so none is measured; give matched_groups")
-        metrics = replace(metrics, notes=tuple(notes[:SHOWN]))
-    if not groups:
-        return metrics
-    report = MatchingReport(extract(layout, cell, technology), cell, straps)
-    return replace(metrics, groups=tuple(report.measure(groups)))
+    if groups:
+        report = MatchingReport(extract(layout, cell, technology), cell, straps)
+        metrics["matched_groups"] = [dict(group) for group in report.measure(groups)]
+    return metrics, notes[:SHOWN]

@@ -18,8 +18,8 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     from layoutkit.tools.layout_outputs import measure
 
     current = CurrentLayout(params)
-    metrics = measure(params, current)
-    data = {**metrics.to_json(), "layout_sha256": current.sha256, "warnings": [*current.warnings, *metrics.notes]}
+    metrics, notes = measure(params, current)
+    data = {**metrics, "layout_sha256": current.sha256, "warnings": [*current.warnings, *notes]}
     weak = [entry["text"] for entry in data.get("currents", ()) if entry["verdict"] == "failed"]
     if weak:
         raise SkillError(ErrorCode.LAYOUT_CONFLICT, "; ".join(weak), {"faults": weak}, data)
