@@ -41,9 +41,6 @@ _GDS_STRUCTURE_NAME, _GDS_REFERENCE_NAME = 0x06, 0x12  # record types STRNAME an
 _SATURATED = 10**30  # counts stop here, so that sums over many levels stay small numbers
 _FAR = 1e30  # coordinates stop here [dbu]
 
-Extent = tuple[float, float, float, float]
-"""Left, bottom, right, top. [dbu]"""
-
 
 @dataclass(frozen=True)
 class CellCounts:
@@ -55,7 +52,7 @@ class CellCounts:
         instances: Number of placed cells; each element of an array counts.
         points: Vertices of the polygons and paths of the flattened cell.
         largest: Vertices of the largest polygon or path of the cell itself.
-        extent: Box around everything; None for an empty cell.
+        extent: Box around everything, in floating point, which does not wrap around. [dbu]
         sides: By layer index, the sum of the widths and the sum of the heights of all shapes, flattened. [dbu]
         crossings: Estimated number of crossings of shapes on one layer, as if they were spread evenly over ``extent``.
             Two arrays of long bars cross as often as the product of their numbers.
@@ -66,7 +63,7 @@ class CellCounts:
     instances: int
     points: int
     largest: int
-    extent: Extent | None
+    extent: kdb.DBox
     sides: dict[int, tuple[float, float]]
     crossings: int
 
@@ -196,9 +193,9 @@ def _too_deep(levels: int) -> str:
 def _counts(cell: kdb.Cell, layers: Iterable[int], below: dict[int, CellCounts]) -> CellCounts:
     import klayout.db as kdb
 
-    layout, near = cell.layout(), kdb.Box()
+    layout, near, extent = cell.layout(), kdb.Box(), kdb.DBox()
     shapes = points = largest = instances = 0
-    depth, extents = 1, []
+    depth = 1
     sides: dict[int, tuple[float, float]] = {}
     placed: dict[tuple[int, float, float], int] = {}
     for layer in layers:
@@ -206,10 +203,10 @@ def _counts(cell: kdb.Cell, layers: Iterable[int], below: dict[int, CellCounts])
         if own.is_empty():
             continue
         shapes += own.size()
-        vertices, biggest, extent = _vertices(own)
+        vertices, biggest, wide = _vertices(own)
         sides[layer] = _sides(own)
         points, largest = points + vertices, max(largest, biggest)
-        extents.append(extent)
+        extent += wide
         near += cell.bbox(layer) if cell.is_leaf() else kdb.Region(own).bbox() + kdb.Texts(own).bbox()
     for instance in cell.each_inst():
         array = instance.cell_inst
@@ -224,10 +221,10 @@ def _counts(cell: kdb.Cell, layers: Iterable[int], below: dict[int, CellCounts])
             # If this sum wraps around, its result is beyond the limit too, as long as the child is within the limit.
             near += array.bbox(layout)
         else:
-            extents.append(_placed(array, count, child.extent, layout))
+            extent += _placed(array, child.extent, layout)
     shapes, instances, points = (min(number, _SATURATED) for number in (shapes, instances, points))
     _add_placed(sides, placed, below)
-    extent = _joined([*extents, _extent(near)])
+    extent += kdb.DBox(near)
     return CellCounts(depth, shapes, instances, points, largest, extent, sides, _crossings(sides, extent))
 
 
@@ -256,69 +253,46 @@ def _add_placed(
             sides[layer] = (min(sums[0], _FAR), min(sums[1], _FAR))
 
 
-def _crossings(sides: dict[int, tuple[float, float]], extent: Extent | None) -> int:
-    area = 0.0 if extent is None else (extent[2] - extent[0]) * (extent[3] - extent[1])
+def _crossings(sides: dict[int, tuple[float, float]], extent: kdb.DBox) -> int:
+    area = extent.width() * extent.height()
     most = max((width * height for width, height in sides.values()), default=0.0)
     return min(int(most / area), _SATURATED) if area > 0 else 0
 
 
-def _vertices(shapes: kdb.Shapes) -> tuple[int, int, Extent | None]:
+def _vertices(shapes: kdb.Shapes) -> tuple[int, int, kdb.DBox]:
     """Return the vertex counts of all polygons and paths and of the largest, and the extent of very wide paths."""
     import klayout.db as kdb
 
     total = largest = 0
-    wide: list[Extent | None] = []
+    wide = kdb.DBox()
     for shape in shapes.each(kdb.Shapes.SPolygons | kdb.Shapes.SPaths):
         count = shape.polygon.num_points()
         if shape.is_path():
             margin = shape.path_width + max(abs(shape.path_bgnext), abs(shape.path_endext))
             if margin > _WIDE_PATH:
-                places = list(shape.each_point())
-                xs, ys = [p.x for p in places], [p.y for p in places]
-                wide.append((min(xs) - margin, min(ys) - margin, max(xs) + margin, max(ys) + margin))
+                for point in shape.each_point():
+                    wide += kdb.DBox(point.x - margin, point.y - margin, point.x + margin, point.y + margin)
         total, largest = total + count, max(largest, count)
-    return total, largest, _joined(wide)
+    return total, largest, wide
 
 
-def _placed(array: kdb.CellInstArray, count: int, extent: Extent | None, layout: kdb.Layout) -> Extent | None:
+def _placed(array: kdb.CellInstArray, extent: kdb.DBox, layout: kdb.Layout) -> kdb.DBox:
     """Return the extent of all elements of ``array``, whose cell has ``extent``."""
-    if extent is None:
-        return None
-    placed = _transformed(extent, array)
-    if count <= 1:
-        return placed
-    if not array.is_regular_array():
-        return _joined([placed, _extent(array.bbox(layout))])
-    a, b = array.a, array.b
-    along = [(k * a.x + n * b.x, k * a.y + n * b.y) for k in (0, array.na - 1) for n in (0, array.nb - 1)]
-    return _joined((placed[0] + x, placed[1] + y, placed[2] + x, placed[3] + y) for x, y in along)
+    import klayout.db as kdb
+
+    if extent.empty():
+        return extent
+    placed = extent.transformed(kdb.DCplxTrans(array.cplx_trans))
+    if array.is_regular_array():
+        for count, step in ((array.na, array.a), (array.nb, array.b)):
+            placed += placed.moved((count - 1) * step.x, (count - 1) * step.y)
+    elif array.size() > 1:
+        placed += kdb.DBox(array.bbox(layout))
+    return placed & kdb.DBox(-_FAR, -_FAR, _FAR, _FAR)
 
 
-def _transformed(extent: Extent, array: kdb.CellInstArray) -> Extent:
-    trans = array.cplx_trans
-    turn, scale = radians(trans.angle), trans.mag
-    across, along = scale * round(cos(turn), 15), scale * round(sin(turn), 15)
-    flip = -1 if trans.is_mirror() else 1
-    corners = [(x, flip * y) for x in (extent[0], extent[2]) for y in (extent[1], extent[3])]
-    xs = [across * x - along * y + trans.disp.x for x, y in corners]
-    ys = [along * x + across * y + trans.disp.y for x, y in corners]
-    return tuple(max(-_FAR, min(_FAR, value)) for value in (min(xs), min(ys), max(xs), max(ys)))  # type: ignore[return-value]
-
-
-def _extent(box: kdb.Box) -> Extent | None:
-    return None if box.empty() else (box.left, box.bottom, box.right, box.top)
-
-
-def _joined(extents: Iterable[Extent | None]) -> Extent | None:
-    known = [extent for extent in extents if extent is not None]
-    if not known:
-        return None
-    lefts, bottoms, rights, tops = zip(*known, strict=True)
-    return min(lefts), min(bottoms), max(rights), max(tops)
-
-
-def _reach(extent: Extent | None) -> float:
-    return 0.0 if extent is None else max(map(abs, extent))
+def _reach(extent: kdb.DBox) -> float:
+    return 0.0 if extent.empty() else max(map(abs, (extent.left, extent.bottom, extent.right, extent.top)))
 
 
 def _shown(number: int) -> str:

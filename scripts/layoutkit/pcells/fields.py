@@ -90,17 +90,8 @@ class Field:
 
 def flavours(technology: Technology, kind: str) -> tuple[str, ...]:
     """Return the devices of type ``kind`` that ``technology`` has, its default first."""
-    found = sorted(
-        (spec for spec in technology.devices.values() if spec.type == kind), key=lambda s: (not s.default, s.name)
-    )
-    return tuple(spec.name for spec in found)
-
-
-def passive_flavours(technology: Technology, kind: str) -> tuple[str, ...]:
-    """Return the passive devices of type ``kind`` that ``technology`` has, its default first."""
-    found = sorted(
-        (spec for spec in technology.passives.values() if spec.type == kind), key=lambda s: (not s.default, s.name)
-    )
+    every = (*technology.devices.values(), *technology.passives.values())
+    found = sorted((spec for spec in every if spec.type == kind), key=lambda spec: (not spec.default, spec.name))
     return tuple(spec.name for spec in found)
 
 

@@ -13,7 +13,7 @@ from layoutkit.draw.generators import draw_plates
 from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
-from layoutkit.pcells.fields import CELL, Field, Generator, integer, named_nets, passive_flavours
+from layoutkit.pcells.fields import CELL, Field, Generator, flavours, integer, named_nets
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.passive_sizes import PassiveSize
 
@@ -70,10 +70,10 @@ class _Passive:
         return Generator(self.kind, self.description, self._fields, self._prepared, self.title.format_map)
 
     def _fields(self, technology: Technology) -> tuple[Field, ...]:
-        flavours = passive_flavours(technology, self.kind)
-        width, length = self.defaults(technology, technology.passive(flavours[0]))
+        names = flavours(technology, self.kind)
+        width, length = self.defaults(technology, technology.passive(names[0]))
         return (
-            Field("device", self.noun, flavours[0], choices=flavours),
+            Field("device", self.noun, names[0], choices=names),
             Field("w", self.sides[0], width, "um"),
             Field("l", self.sides[1], length, "um"),
             *self.before,
@@ -135,16 +135,11 @@ def _draw_capacitor(layout: kdb.Layout, technology: Technology, device: Any, val
     return draw_plates(layout, technology, CapacitorSpec(CELL, device, columns, labels=bool(values["labels"])))
 
 
-def _draw_mos_capacitor(layout: kdb.Layout, technology: Technology, device: Any, values: Mapping[str, Value]) -> Module:
-    return draw_mos_capacitor(layout, technology, CELL, device, labels=bool(values["labels"]))
-
-
-def _draw_diode(layout: kdb.Layout, technology: Technology, device: Any, values: Mapping[str, Value]) -> Module:
-    return draw_diode(layout, technology, CELL, device, labels=bool(values["labels"]))
-
-
-def _draw_fixed_cell(layout: kdb.Layout, technology: Technology, device: Any, values: Mapping[str, Value]) -> Module:
-    return draw_fixed_cell(layout, technology, CELL, device, labels=bool(values["labels"]))
+def _alone(draw: Callable[..., Module]) -> Callable[[kdb.Layout, Technology, Any, Mapping[str, Value]], Module]:
+    """Return how a device without fields of its own is drawn."""
+    return lambda layout, technology, device, values: draw(
+        layout, technology, CELL, device, labels=bool(values["labels"])
+    )
 
 
 _RESISTOR = _Passive(
@@ -192,7 +187,7 @@ _MOS_CAPACITOR = _Passive(
     ("p", "n"),
     mos_capacitor,
     "C1",
-    _draw_mos_capacitor,
+    _alone(draw_mos_capacitor),
     "{device} W={w:g} L={l:g} m={m}",
 )
 _DIODE = _Passive(
@@ -206,7 +201,7 @@ _DIODE = _Passive(
     ("p", "n"),
     diode,
     "D1",
-    _draw_diode,
+    _alone(draw_diode),
     "{device} {w:g} x {l:g} m={m}",
 )
 _FIXED = [
@@ -221,7 +216,7 @@ _FIXED = [
         kind.terminals,
         fixed_cell,
         "D1",
-        _draw_fixed_cell,
+        _alone(draw_fixed_cell),
         "{device} m={m}",
     )
     for name, kind in KINDS.items()
@@ -240,12 +235,12 @@ def _npn_fields(technology: Technology) -> tuple[Field, ...]:
 
 
 def _bipolar_fields(technology: Technology, kind: str = KIND) -> tuple[Field, ...]:
-    flavours = passive_flavours(technology, kind)
-    spec = technology.passive(flavours[0])
+    names = flavours(technology, kind)
+    spec = technology.passive(names[0])
     sides = spec.only_size or spec.usual_size or (spec.min_w, spec.min_l)
     width, length = (0.0 if spec.only_size else technology.to_um(side) for side in sides)
     return (
-        Field("device", "Transistor", flavours[0], choices=flavours),
+        Field("device", "Transistor", names[0], choices=names),
         Field("w", "Width of an emitter; 0 for that of the flavour", width, "um"),
         Field("l", "Length of an emitter; 0 for that of the flavour", length, "um"),
         Field("m", "Units of the first transistor", 1),

@@ -20,7 +20,7 @@ import klayout.db as kdb
 
 from layoutkit.errors import GeometryError, LayoutkitError
 from layoutkit.layout.klayout_files import error_layer
-from layoutkit.pcells.fields import CELL, NOTES, checked_values, passive_flavours
+from layoutkit.pcells.fields import CELL, NOTES, checked_values, flavours
 from layoutkit.pcells.passive_pcells import PASSIVES
 from layoutkit.pcells.transistors import transistor_generators
 from layoutkit.technology import load
@@ -40,7 +40,7 @@ def generators(technology: Technology) -> tuple[Generator, ...]:
     """Return what ``technology`` can draw."""
     kinds = sorted({spec.type for spec in technology.devices.values()})
     transistors = [made for kind in kinds for made in transistor_generators(kind)]
-    return (*transistors, *(made for made in PASSIVES if passive_flavours(technology, made.name)))
+    return (*transistors, *(made for made in PASSIVES if flavours(technology, made.name)))
 
 
 class GeneratorPCell(kdb.PCellDeclaration):
