@@ -11,14 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
-
 from layoutkit.errors import LayoutkitError
-from layoutkit.view.html_parts import table
+from layoutkit.view.html_parts import rendered
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import klayout.db as kdb
 
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
 
 PICTURE_SIDE = 900
 """Longer side of a picture. [pixels]"""
-MAX_ROWS = 60
-"""Devices that a netlist lists before the rest is only counted."""
 
 
 @dataclass(frozen=True)
@@ -46,26 +42,7 @@ class Netlist:
 
     def _repr_html_(self) -> str:
         """Return tables of the recognised groups and of the devices."""
-        circuit = self.circuit
-        title = f"{circuit.name}: {len(circuit.devices)} devices, {len(circuit.nets)} nets"
-        left_out = len(circuit.devices) - MAX_ROWS
-        groups = [(module.type, ", ".join(module.devices)) for module in circuit.modules]
-        devices = [
-            (
-                device.id,
-                device.model,
-                " ".join(f"{name}={value:g}" for name, value in sorted(device.params.items())),
-                " ".join(f"{terminal}={net}" for terminal, net in device.terminals.items()),
-            )
-            for device in circuit.devices[:MAX_ROWS]
-        ]
-        parts = [
-            Markup("<p>{}</p>").format(title),
-            table("Matched groups", ("group", "devices"), groups),
-            table("Devices", ("device", "model", "parameters", "nets"), devices),
-            Markup("<p>and {} more devices</p>").format(left_out) if left_out > 0 else "",
-        ]
-        return "".join(parts)
+        return rendered("results.html", netlist=self.circuit, png="")
 
 
 @dataclass(frozen=True)
@@ -152,7 +129,7 @@ class Check:
         from layoutkit.view.markers import markers_at
 
         markers = markers_at(self.drc["violations"])
-        return _verdict_table(self.drc, self.lvs, self.faults) + _picture(self.layout.picture(markers=markers))
+        return rendered("results.html", check=self, png=b64encode(self.layout.picture(markers=markers)).decode())
 
 
 @dataclass(frozen=True)
@@ -200,38 +177,5 @@ class Build:
 
     def _repr_html_(self) -> str:
         """Return the verdicts, some figures and the picture of the build, and where its whole report is."""
-        report = self.report
-        if "drc" not in report or "lvs" not in report:
-            return table("Still to run", ("stage",), [(stage,) for stage in report["remaining_stages"]])
-        placement, routing = report["placement"], report["routing"]
-        figures = [
-            ("size", f"{placement['width']:.2f} x {placement['height']:.2f} um"),
-            ("utilisation", f"{placement['utilisation']:.2f}"),
-            ("nets routed", f"{routing['total_nets'] - len(routing['failed'])} of {routing['total_nets']}"),
-        ]
-        if "report" in self.files:
-            figures.append(("whole report", self.files["report"]))
-        page = _verdict_table(report["drc"], report["lvs"], self.faults, figures)
-        return page + (_picture(Path(self.files["png"]).read_bytes()) if "png" in self.files else "")
-
-
-def _verdict_table(
-    drc: Mapping[str, Any],
-    lvs: Mapping[str, Any] | None,
-    faults: Iterable[str],
-    figures: Sequence[tuple[str, str]] = (),
-) -> Markup:
-    """Return DRC and LVS verdicts, figures and faults as a table."""
-    clean = "clean" if drc["passed"] else f"{drc['total_violations']} violations"
-    rules = f"{clean}, {drc['rules_checked']} rules checked, {len(drc['rules_unchecked'])} unchecked"
-    compared = "not run: no circuit was given"
-    if lvs is not None:
-        compared = ("matched" if lvs["matched"] else "not matched") + ("" if lvs["complete"] else ", incomplete")
-    rows = [("DRC", rules), ("LVS", compared), *figures, *(("fault", text) for text in faults)]
-    return table("Verdict", ("check", "result"), rows)
-
-
-def _picture(png: bytes) -> Markup:
-    data = b64encode(png).decode()
-    picture = Markup('<img alt="picture of the layout" style="max-width: 100%" src="data:image/png;base64,{}">')
-    return picture.format(data)
+        png = Path(self.files["png"]).read_bytes() if "png" in self.files else b""
+        return rendered("results.html", build=self, png=b64encode(png).decode())

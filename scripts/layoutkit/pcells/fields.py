@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from layoutkit.draw.module import Module
-    from layoutkit.technology import Technology
+    from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
 
     Drawing = Callable[[kdb.Layout], Module]
 
@@ -90,7 +90,7 @@ class Field:
 
 def flavours(technology: Technology, kind: str) -> tuple[str, ...]:
     """Return the devices of type ``kind`` that ``technology`` has, its default first."""
-    every = (*technology.devices.values(), *technology.passives.values())
+    every: list[DeviceSpec | PassiveSpec] = [*technology.devices.values(), *technology.passives.values()]
     found = sorted((spec for spec in every if spec.type == kind), key=lambda spec: (not spec.default, spec.name))
     return tuple(spec.name for spec in found)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-ROOMS = ("view", "explore")
+ROOMS = ("view", "explore", "api")
 """Packages with templates of pages."""
 Cell = str | float | int | bool | None
 

@@ -3,8 +3,6 @@
 The page holds its data as JSON in which markup is escaped; its security policy allows only its own script and style,
 by their digests. Without the script it shows the picture and all tables. Only what ``with_times`` fills in differs
 between two builds of the same input.
-
-One section holds the figures of the layout beside their bounds.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.replaced_devices import in_words
 from layoutkit.errors import counted
-from layoutkit.view.html_parts import Cell, digest, rendered, safe_json
+from layoutkit.view.html_parts import digest, rendered, safe_json
 from layoutkit.view.report_inputs import findings_of, layers_not_listed
 
 if TYPE_CHECKING:
@@ -65,7 +63,6 @@ def report_page(inputs: ReportInputs) -> str:
         report=report,
         circuit=inputs.circuit,
         terminals=_terminals(inputs.circuit),
-        figures=figure_rows(inputs),
         command=inputs.command,
         options=inputs.options,
         versions=inputs.versions,
@@ -138,75 +135,3 @@ def _sizes(params: Mapping[str, float]) -> str:
 def _in_json(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _MOST_OF_AN_OPTION else f"{text[:_MOST_OF_AN_OPTION]}..."
-
-
-USUAL_ASPECT = 2.0
-LEAST_UTILISATION = 0.70
-MOST_MISMATCH = 0.02
-
-
-def figure_rows(inputs: ReportInputs) -> list[tuple[Cell, Cell, str, bool | None]]:
-    """Return name, value, bound and whether it is kept of each figure."""
-    report = inputs.report
-    placement, routing = report.get("placement", {}), report.get("routing", {})
-    sizes = report.get("metrics", {}).get("metrics", {})
-    rows: list[tuple[Cell, Cell, str, bool | None]] = []
-
-    def add(name: str, value: Cell, bound: str = "", kept: bool | None = None) -> None:
-        rows.append((name, value, bound, kept))
-
-    if sizes:
-        add("width x height [um]", f"{sizes['width']:g} x {sizes['height']:g}")
-        add("area [um2]", sizes["total_area"])
-    outline, aspect = inputs.options.get("outline"), inputs.options.get("aspect") or USUAL_ASPECT
-    if outline:
-        width, height = (float(each) for each in str(outline).replace("um", "").replace("u", "").split("x"))
-        inside = sizes and sizes["width"] <= width + 1e-6 and sizes["height"] <= height + 1e-6
-        add("outline [um]", f"{sizes.get('width')} x {sizes.get('height')}", f"at most {outline}", bool(inside))
-    elif placement:
-        add(
-            "longer over shorter side", placement["aspect"], f"at most {aspect:g}", placement["aspect"] <= aspect + 1e-3
-        )
-    if placement:
-        used = placement["utilisation"]
-        many = len(inputs.circuit["devices"]) >= 8
-        add(
-            "module area over box",
-            used,
-            f"at least {LEAST_UTILISATION:g} (from 8 devices on)",
-            used >= LEAST_UTILISATION if many else None,
-        )
-        outside = [each["port"] for each in placement["ports"] if not each["at_boundary"]]
-        add("ports off the boundary", len(outside), "0", not outside)
-    if routing:
-        open_nets = routing["total_nets"] - routing["routed"]
-        add("nets not routed", open_nets, "0", not open_nets)
-        least = routing.get("wire_length_bound")
-        add(
-            "wire length [um]",
-            routing.get("total_wire_length"),
-            f"cannot be below {least:g}" if least is not None else "",
-        )
-        add("vias", routing.get("via_count"))
-        single = routing.get("single_cuts", ())
-        add("vias with a single cut", len(single), "0 where two fit", all(each["reason"] for each in single))
-        mirrored = routing.get("mirrored", ())
-        if mirrored:
-            exact = sum(each["exact"] for each in mirrored)
-            add("nets with exactly mirrored wires", f"{exact} of {len(mirrored)}", "all", exact == len(mirrored))
-            found = [each.get("mismatch", {}).get("capacitance") for each in mirrored if len(each["nets"]) > 1]
-            worst = max((value for value in found if value is not None), default=None)
-            add(
-                "largest mismatch of C of a pair [%]",
-                "not measured" if worst is None else 100 * worst,
-                f"at most {100 * MOST_MISMATCH:g}",
-                None if worst is None else worst <= MOST_MISMATCH,
-            )
-    for name, text in (("drc", "design rule violations"), ("lvs", "LVS mismatches")):
-        if name in report:
-            count = report["drc"]["total_violations"] if name == "drc" else len(report["lvs"]["mismatches"])
-            add(text, count, "0", not count)
-    if report.get("modules"):
-        symmetric = sum(module["symmetric"] for module in report["modules"])
-        add("modules that are their own mirror image", f"{symmetric} of {len(report['modules'])}")
-    return rows
