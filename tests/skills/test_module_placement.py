@@ -7,7 +7,7 @@ from pathlib import Path
 import klayout.db as kdb
 import pytest
 
-from layoutkit.circuit import Target, map_circuit, read_netlist
+from layoutkit.circuit import map_circuit, read_netlist
 from layoutkit.drc.check import check
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
@@ -65,7 +65,7 @@ def faults_of(path, netlist, technology):
     """Return what DRC and LVS have against a layout."""
     layout, cell = top_cell(path)
     process = load(technology)
-    circuit = map_circuit(read_netlist(netlist), Target.from_technology(process)).circuit
+    circuit = map_circuit(read_netlist(netlist), process).circuit
     result = compare(extract(layout, cell, process), circuit)
     return [*check(layout, cell, process).violated, *(mismatch.to_json() for mismatch in result.mismatches)]
 

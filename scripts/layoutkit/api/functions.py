@@ -211,7 +211,7 @@ def _read_layout(path: str | os.PathLike[str], given: str | Technology | None) -
 
 
 def _compared(layout: Layout, netlist: Netlist, waived_layers: tuple[str, ...]) -> LvsResult:
-    from layoutkit.circuit import MapOptions, ModelNames, Target, map_circuit
+    from layoutkit.circuit import MapOptions, ModelNames, map_circuit
     from layoutkit.circuit.passive_map import without_parasitics
     from layoutkit.extract.extractor import extract
     from layoutkit.lvs.compare import compare
@@ -219,7 +219,7 @@ def _compared(layout: Layout, netlist: Netlist, waived_layers: tuple[str, ...]) 
     options = MapOptions(width_per=netlist.request["width_per"])
     named = ModelNames(layout.technology, netlist.request.get("device_map")).applied(netlist.circuit)
     named = without_parasitics(named, layout.technology)
-    mapped = map_circuit(named, Target.from_technology(layout.technology), options).circuit
+    mapped = map_circuit(named, layout.technology, options).circuit
     made = layout.technology.made_for(device.model for device in mapped.devices)
     extraction = extract(layout.layout, layout.cell, made, waived_layers=waived_layers)
     return compare(extraction, mapped)

@@ -4,7 +4,7 @@ Nothing heavy is imported here or below.
 """
 
 from layoutkit.circuit.circuit import Circuit, Connection, Device, RecognisedModule, resized
-from layoutkit.circuit.device_map import MapOptions, MappedCircuit, Target, TargetDevice, map_circuit
+from layoutkit.circuit.device_map import MapOptions, MappedCircuit, map_circuit
 from layoutkit.circuit.readers.netlist import read_netlist
 from layoutkit.circuit.readers.source import given_netlist
 from layoutkit.circuit.recognise import recognise
@@ -25,8 +25,6 @@ __all__ = [
     "RecognisedModule",
     "Roles",
     "Supplies",
-    "Target",
-    "TargetDevice",
     "check_junctions",
     "find_roles",
     "given_netlist",

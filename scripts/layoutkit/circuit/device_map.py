@@ -47,66 +47,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device
+    from layoutkit.technology import DeviceSpec, Technology
 
 # ASAP7, whose model names the FinFET netlists in circulation use, has fins every 27 nm (Clark et al. 2016).
 ASAP7_FIN_PITCH_M = 27e-9
-
-
-@dataclass(frozen=True)
-class TargetDevice:
-    """One device a technology can draw. Lengths in database units.
-
-    ``voltage`` is its rating [V], 0 when it is not stated; ``widest`` its widest finger, 0 for no limit;
-    ``allowed`` the widest that the process draws at all.
-    """
-
-    name: str
-    type: str
-    model: str
-    min_l: int
-    min_w: int
-    voltage: float = 0.0
-    default: bool = False
-    widest: int = 0
-    allowed: float = math.inf
-
-
-@dataclass(frozen=True)
-class Target:
-    """What the mapping needs to know of a technology: grid [dbu], database unit [um], transistors.
-
-    ``technology`` is the technology itself; mapping devices other than transistors needs it.
-    """
-
-    name: str
-    devices: tuple[TargetDevice, ...]
-    grid: int = 5
-    dbu_um: float = 0.001
-    technology: Any = None
-
-    @classmethod
-    def from_technology(cls, technology: Any) -> Target:
-        """Return the target for a ``layoutkit.technology.Technology``."""
-        devices = tuple(
-            TargetDevice(
-                name=spec.name,
-                type=spec.type,
-                model=spec.model,
-                min_l=spec.min_l,
-                min_w=spec.min_w,
-                voltage=spec.supply_v or rated_voltage(spec.model),
-                default=spec.default,
-                widest=widest_finger(technology, spec),
-                allowed=spec.max_w or math.inf,
-            )
-            for spec in technology.devices.values()
-        )
-        return cls(technology.name, devices, technology.grid, technology.dbu_um, technology)
-
-    def types(self) -> set[str]:
-        """Return the device types that can be drawn."""
-        passives = () if self.technology is None else self.technology.passives.values()
-        return {device.type for device in self.devices} | {spec.type for spec in passives}
 
 
 @dataclass(frozen=True)
@@ -146,7 +90,7 @@ class MappedCircuit:
     changes: tuple[Change, ...]
 
 
-def map_circuit(circuit: Circuit, target: Target, options: MapOptions | None = None) -> MappedCircuit:
+def map_circuit(circuit: Circuit, technology: Technology, options: MapOptions | None = None) -> MappedCircuit:
     """Return the circuit with every device replaced by one of the technology, at legal sizes.
 
     Device ids, nets, ports and modules stay. ``model`` becomes the technology's device name, and the parameters
@@ -154,7 +98,7 @@ def map_circuit(circuit: Circuit, target: Target, options: MapOptions | None = N
 
     Args:
         circuit: What a reader returned.
-        target: The technology.
+        technology: The technology.
         options: How the netlist states widths.
 
     Raises:
@@ -162,8 +106,8 @@ def map_circuit(circuit: Circuit, target: Target, options: MapOptions | None = N
         NetlistError: If transistors state no width.
     """
     circuit = join_taps(circuit)
-    options_needed = [] if target.technology is None else notes_on_options(target.technology, circuit.devices)
-    mapping = _Mapping(target, options or MapOptions(), substrate_net(circuit))
+    options_needed = notes_on_options(technology, circuit.devices)
+    mapping = _Mapping(technology, options or MapOptions(), substrate_net(circuit))
     mapping.check(circuit.devices)
     circuit = mapping.with_total_widths(circuit)
     mapping.default_length = min((d.l for d in circuit.devices if d.is_mos and "l" in d.params), default=None)
@@ -189,7 +133,7 @@ class _Draft(NamedTuple):
     """
 
     device: Device
-    spec: TargetDevice
+    spec: DeviceSpec
     length: int
     factor: float
     width: FingeredWidth
@@ -197,11 +141,11 @@ class _Draft(NamedTuple):
 
 
 class _Mapping:
-    def __init__(self, target: Target, options: MapOptions, substrate: str) -> None:
-        self._target = target
+    def __init__(self, technology: Technology, options: MapOptions, substrate: str) -> None:
+        self._technology = technology
         self._options = options
         self._substrate = substrate
-        self._dbu_m = float(Decimal(str(target.dbu_um)).scaleb(-6))
+        self._dbu_m = float(Decimal(str(technology.dbu_um)).scaleb(-6))
         self._written: dict[str, Device] = {}
         self._narrow: list[NarrowFinger] = []
         self.default_length: float | None = None
@@ -212,9 +156,10 @@ class _Mapping:
 
     def check(self, devices: Sequence[Device]) -> None:
         """Refuse what cannot be drawn, all of it at once."""
-        if self._target.technology is not None:
-            refuse_undrawn(self._target.technology, devices)
-        drawn = self._target.types()
+        refuse_undrawn(self._technology, devices)
+        drawn = {
+            spec.type for specs in (self._technology.devices, self._technology.passives) for spec in specs.values()
+        }
         missing: dict[str, list[str]] = {}
         unsized: list[str] = []
         for device in devices:
@@ -226,9 +171,9 @@ class _Mapping:
             shown = "; ".join(f"{kind}: {listed(ids)}" for kind, ids in sorted(missing.items()))
             cures = [KINDS[kind] for kind in sorted(missing) if KINDS[kind].instead]
             raise UnsupportedOperationError(
-                f"Technology '{self._target.name}' has no device for {shown}; it has {', '.join(sorted(drawn))}"
+                f"Technology '{self._technology.name}' has no device for {shown}; it has {', '.join(sorted(drawn))}"
                 + "".join(f"; instead of a {kind.noun} use {kind.instead}" for kind in cures),
-                details={"technology": self._target.name, "devices": dict(sorted(missing.items()))},
+                details={"technology": self._technology.name, "devices": dict(sorted(missing.items()))},
             )
         if unsized:
             raise NetlistError(
@@ -246,18 +191,14 @@ class _Mapping:
         return result
 
     def _own_minimum(self, device: Device) -> float | None:
-        """Return the narrowest finger of a device that names one of the target's models, None for another's. [m]"""
+        """Return the narrowest finger of a device that names one of the technology's models, None for another's. [m]"""
         exact = self._exact(device)
         return None if exact is None else self._metres(exact.min_w)
 
-    def _exact(self, device: Device) -> TargetDevice | None:
-        """Return the target's device that the netlist names, by its model or its own name."""
-        alike = (spec for spec in self._target.devices if spec.type == device.type)
-        if self._target.technology is not None:
-            named = self._target.technology.device_names.drawn(device.model)
-            return None if named is None else next((spec for spec in alike if spec.name == named.name), None)
-        model = device.model.lower().removesuffix("__model")
-        return next((spec for spec in alike if model in {spec.model.lower(), spec.name.lower()}), None)
+    def _exact(self, device: Device) -> DeviceSpec | None:
+        """Return the technology's transistor that the netlist names, by its model or its own name."""
+        named = self._technology.devices.get(getattr(self._technology.device_names.drawn(device.model), "name", ""))
+        return named if named is not None and named.type == device.type else None
 
     def devices(self, devices: Sequence[Device]) -> tuple[Device, ...]:
         """Return the devices of the technology, in order.
@@ -270,7 +211,7 @@ class _Mapping:
         if self._narrow:
             raise narrow_error(self._narrow)
         stated = (draft.width for draft in drafts if draft is not None and draft.is_stated)
-        fingers = dividing_fingers(stated, self._target.grid)
+        fingers = dividing_fingers(stated, self._technology.grid)
         mapped, faults, total = [], [], 0
         for device, draft in zip(devices, drafts, strict=True):
             try:
@@ -290,9 +231,9 @@ class _Mapping:
 
     def _units(self, device: Device, draft: _Draft | None) -> tuple[int, float]:
         """Return in how many fingers, bars or plates a mapped device is drawn at least, and how long one is. [um]"""
-        technology, count = self._target.technology, device.m * int(device.params.get("series", 1))
+        technology, count = self._technology, device.m * int(device.params.get("series", 1))
         if draft is not None:
-            widest = draft.spec.widest or math.inf
+            widest = widest_finger(technology, draft.spec)
             return max(device.nf * device.m, math.ceil(device.w * device.m / self._dbu_m / widest)), device.l * 1e6
         if device.kind.in_series != "lengths":
             return count, max(device.w, device.l) * 1e6
@@ -302,7 +243,7 @@ class _Mapping:
 
     def _passive(self, device: Device) -> Device:
         return map_passive(
-            self._target.technology,
+            self._technology,
             device,
             lambda field, before, after, reason: self._change(device, field, (before, after), reason),
             self._substrate,
@@ -310,11 +251,8 @@ class _Mapping:
 
     def common_units(self, circuit: Circuit, devices: Sequence[Device]) -> Sequence[Device]:
         """Return mapped devices, capacitors and resistors whose values are in an integer ratio made of equal units."""
-        technology = self._target.technology
-        if technology is None:
-            return devices
-        devices = with_common_plates(technology, circuit, devices, self._change)
-        return with_common_bars(technology, circuit, devices, self._change)
+        devices = with_common_plates(self._technology, circuit, devices, self._change)
+        return with_common_bars(self._technology, circuit, devices, self._change)
 
     def _draft(self, device: Device) -> _Draft:
         """Return a transistor as it will be drawn, but with a width that may be off the grid."""
@@ -332,7 +270,8 @@ class _Mapping:
                 model = spec.name if factor == 1.0 else f"{spec.name} before the width grows with the length"
                 written = self._written.get(device.id, device)
                 self._narrow.append(NarrowFinger(written, self._metres(spec.min_w) / factor, model))
-        width = FingeredWidth(device.id, spec.name, total, fingers, spec.min_w, spec.widest, allowed=spec.allowed)
+        widest, allowed = widest_finger(self._technology, spec), spec.max_w or math.inf
+        width = FingeredWidth(device.id, spec.name, total, fingers, spec.min_w, widest, allowed=allowed)
         return _Draft(device, spec, length, factor, width, stated)
 
     def _transistor(self, draft: _Draft, fingers: Mapping[str, int]) -> Device:
@@ -343,7 +282,7 @@ class _Mapping:
             self._change(device, "nf", (width.fingers, count), reason)
         total = self._drawn_width(draft, count)
         params = {"w": self._metres(total), "l": self._metres(draft.length), "nf": count, "m": device.m}
-        params |= deep_well(self._target.technology, device)
+        params |= deep_well(self._technology, device)
         junctions = device.junctions
         if junctions and device.id in self._resized:
             self.findings.warn(OTHER_SIZE, device.id)
@@ -355,7 +294,7 @@ class _Mapping:
         return tuple(d if d.is_mos else self._with_bulk(d) for d in devices)
 
     def _with_bulk(self, device: Device) -> Device:
-        substrate, spec, bulk = self._substrate, self._target.technology.passives[device.model], device.kind.bulk
+        substrate, spec, bulk = self._substrate, self._technology.passives[device.model], device.kind.bulk
         if not bulk:
             return device
         if spec.body_terminal != bulk and spec.terminals == len(device.kind.terminals):
@@ -375,30 +314,30 @@ class _Mapping:
         is_plain = field == "model" or values[0] == values[1]
         self.findings.warn(reason if is_plain else f"{reason} ({_shown_change(field, *values)})", device.id)
 
-    def _choose(self, device: Device) -> TargetDevice:
+    def _choose(self, device: Device) -> DeviceSpec:
         exact = self._exact(device)
         if exact is not None:
             return exact
         flavour = threshold_flavour(device.model)
         same_type = [
             spec
-            for spec in self._target.devices
+            for spec in self._technology.devices.values()
             if spec.type == device.type and (flavour == "native" or threshold_flavour(spec.name) != "native")
         ]
-        needed = rated_voltage(device.model)
-        enough = [spec for spec in same_type if not needed or not spec.voltage or spec.voltage >= needed]
-        rating = min((spec.voltage for spec in enough), default=max(spec.voltage for spec in same_type))
-        rated = [spec for spec in same_type if spec.voltage == rating]
+        needed, rated_v = rated_voltage(device.model), {spec.name: _rating(spec) for spec in same_type}
+        enough = [rated_v[spec.name] for spec in same_type if not needed or not 0 < rated_v[spec.name] < needed]
+        rating = min(enough, default=max(rated_v.values()))
+        rated = [spec for spec in same_type if rated_v[spec.name] == rating]
         alike = [spec for spec in rated if threshold_flavour(spec.name) == flavour]
         regular = [spec for spec in rated if not threshold_flavour(spec.name)]
         chosen = max(alike or regular or rated, key=lambda spec: spec.default)
-        reason = f"model {device.model} drawn as {chosen.name} of {self._target.name}"
+        reason = f"model {device.model} drawn as {chosen.name} of {self._technology.name}"
         if not enough:
             reason += f", which is rated {rating:g} V and not {needed:g} V"
         self._change(device, "model", (device.model, chosen.name), reason)
         return chosen
 
-    def _length(self, device: Device, spec: TargetDevice) -> tuple[int, float]:
+    def _length(self, device: Device, spec: DeviceSpec) -> tuple[int, float]:
         """Return the drawn length [dbu] and the factor by which one gate's length grew."""
         given = device.params.get("l")
         minimum = self._metres(spec.min_l)
@@ -438,7 +377,7 @@ class _Mapping:
         finger = max(self._snap(total / fingers), self._round_up(spec.min_w))
         width = finger * fingers
         if abs(width - total) > 1e-6 * total:
-            small = total < spec.min_w - self._target.grid / 2
+            small = total < spec.min_w - self._technology.grid / 2
             snapped = f"finger width snapped to the {self._grid_um} um grid"
             reason = "width below the minimum became the minimum" if small else snapped
             self._change(device, "w", (total * self._dbu_m, self._metres(width)), reason)
@@ -447,7 +386,7 @@ class _Mapping:
             self._change(device, "w", (before, self._metres(width)), "width scaled with the length")
         return width
 
-    def _fewer_fingers(self, device: Device, spec: TargetDevice, total: float) -> int:
+    def _fewer_fingers(self, device: Device, spec: DeviceSpec, total: float) -> int:
         """Return in how many fingers the fins of a device fit.
 
         A divisor keeps the unit finger of devices that were in a whole ratio, such as a mirror's. Where the only
@@ -464,17 +403,22 @@ class _Mapping:
 
     @property
     def _grid_um(self) -> str:
-        return _um(self._metres(self._target.grid))
+        return _um(self._metres(self._technology.grid))
 
     def _snap(self, length: float) -> int:
         """Return the nearest grid point, halves up. [dbu]"""
-        return math.floor(length / self._target.grid + 0.5 + 1e-9) * self._target.grid
+        return math.floor(length / self._technology.grid + 0.5 + 1e-9) * self._technology.grid
 
     def _round_up(self, length: int) -> int:
-        return -(-length // self._target.grid) * self._target.grid
+        return -(-length // self._technology.grid) * self._technology.grid
 
     def _metres(self, length: int) -> float:
-        return float((Decimal(length) * Decimal(str(self._target.dbu_um))).scaleb(-6))
+        return float((Decimal(length) * Decimal(str(self._technology.dbu_um))).scaleb(-6))
+
+
+def _rating(spec: DeviceSpec) -> float:
+    """Return the rating of a transistor; 0 where neither the technology nor its model's name states one. [V]"""
+    return spec.supply_v or rated_voltage(spec.model)
 
 
 def _shown_change(field: str, before: str | float | None, after: str | float) -> str:

@@ -268,7 +268,7 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
     Raises:
         LayoutkitError: If the netlist cannot be read or mapped, or holds no devices.
     """
-    from layoutkit.circuit import ModelNames, Target, check_junctions, map_circuit, read_netlist, recognised, resized
+    from layoutkit.circuit import ModelNames, check_junctions, map_circuit, read_netlist, recognised, resized
     from layoutkit.circuit.device_map import MapOptions
 
     netlist = request.netlist
@@ -283,10 +283,9 @@ def read_circuit(request: LayoutRequest, technology: Technology) -> tuple[Circui
         keep_parasitics=request.keep_parasitics,
         supplies=supplies_of(stated),
     )
-    target = Target.from_technology(technology)
-    mapped = map_circuit(read, target, MapOptions(width_per=request.width_per))
+    mapped = map_circuit(read, technology, MapOptions(width_per=request.width_per))
     if request.sizes:
-        mapped = map_circuit(resized(mapped.circuit, request.sizes), target, MapOptions(width_per="device"))
+        mapped = map_circuit(resized(mapped.circuit, request.sizes), technology, MapOptions(width_per="device"))
     check_junctions(technology, mapped.circuit, read)
     if not mapped.circuit.devices:
         raise NetlistError(f"the netlist has no devices, so there is nothing to lay out: {netlist}")

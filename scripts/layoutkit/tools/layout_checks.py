@@ -18,7 +18,6 @@ import klayout.db as kdb
 from layoutkit.circuit import (
     MapOptions,
     ModelNames,
-    Target,
     given_netlist,
     join_taps,
     map_circuit,
@@ -95,7 +94,7 @@ class NetlistComparison:
         if not params["map_devices"]:
             return join_taps(read_widths(circuit, params["width_per"]))
         options = MapOptions(width_per=params["width_per"])
-        return map_circuit(circuit, Target.from_technology(self.technology), options).circuit
+        return map_circuit(circuit, self.technology, options).circuit
 
     def run(self) -> LvsResult:
         """Read the layout, extract its circuit and return the comparison."""

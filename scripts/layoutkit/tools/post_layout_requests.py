@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import ModelNames, Target, given_netlist, map_circuit, recognised
+from layoutkit.circuit import ModelNames, given_netlist, map_circuit, recognised
 from layoutkit.circuit.constraint_faults import check_constraints
 from layoutkit.circuit.replaced_devices import replaced_data
 from layoutkit.circuit.suggested_constraints import suggest_constraints
@@ -194,7 +194,7 @@ def _circuit(params: Mapping[str, Any], technology: Technology) -> Circuit:
         identify_modules=False,
         names=ModelNames(technology, params.get("device_map")),
     )
-    mapped = map_circuit(read, Target.from_technology(technology)).circuit
+    mapped = map_circuit(read, technology).circuit
     return recognised(mapped)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from layoutkit.circuit import ModelNames, Target, map_circuit, read_netlist
+from layoutkit.circuit import ModelNames, map_circuit, read_netlist
 from layoutkit.circuit.readers.json_reader import circuit_from_json
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.errors import LayoutkitError
@@ -38,7 +38,7 @@ CARDS = {
 def read_and_map(text, **options):
     technology = load("sky130A")
     circuit = read_netlist(NetlistText(text), names=ModelNames(technology), **options)
-    return map_circuit(circuit, Target.from_technology(technology)).circuit
+    return map_circuit(circuit, technology).circuit
 
 
 @pytest.mark.parametrize("card", CARDS.values(), ids=CARDS)

@@ -1,25 +1,32 @@
 """Mapping circuits into a technology: which device, which sizes, and what is told."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from layoutkit.circuit import Circuit, Device, MapOptions, Target, TargetDevice, map_circuit, read_netlist
+from layoutkit.circuit import Circuit, Device, MapOptions, map_circuit, read_netlist
 from layoutkit.circuit.readers.model_names import classify_model, rated_voltage, threshold_flavour
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.widths import shipped_minimums
 from layoutkit.errors import NetlistError, UnsupportedOperationError
 from layoutkit.technology import load
 
-SKY = Target(
-    "sky",
-    (
-        TargetDevice("nfet_01v8", "nmos", "sky130_fd_pr__nfet_01v8", 150, 420, 1.8, default=True),
-        TargetDevice("nfet_01v8_lvt", "nmos", "sky130_fd_pr__nfet_01v8_lvt", 150, 420, 1.8),
-        TargetDevice("nfet_g5v0d10v5", "nmos", "sky130_fd_pr__nfet_g5v0d10v5", 500, 420, 5.0),
-        TargetDevice("pfet_01v8", "pmos", "sky130_fd_pr__pfet_01v8", 150, 420, 1.8, default=True),
-        TargetDevice("pfet_01v8_lvt", "pmos", "sky130_fd_pr__pfet_01v8_lvt", 350, 420, 1.8),
-    ),
+PROCESS = load("sky130A")
+SIZES = {
+    "nfet_01v8": {"min_l": 150, "supply_v": 1.8},
+    "nfet_01v8_lvt": {"min_l": 150, "supply_v": 1.8},
+    "nfet_g5v0d10v5": {"min_l": 500, "supply_v": 5.0},
+    "pfet_01v8": {"min_l": 150, "supply_v": 1.8},
+    "pfet_01v8_lvt": {"min_l": 350, "supply_v": 1.8},
+}
+SKY = replace(
+    PROCESS,
+    name="sky",
+    names=replace(PROCESS.names, other_names={}),
+    passives={},
+    devices={name: replace(PROCESS.devices[name], min_w=420, max_w=None, **sizes) for name, sizes in SIZES.items()},
 )
 
 
@@ -141,7 +148,7 @@ def test_the_reading_of_a_known_model_does_not_depend_on_the_process_that_is_dra
 
     circuit = Circuit("x", (mos(w=1e-6, l=500e-9, nf=6),), ("a", "b", "c", "vss"))
     for name in ("sky130A", "sg13g2", "gf180mcuD"):
-        (device,) = map_circuit(circuit, Target.from_technology(technology.load(name))).circuit.devices
+        (device,) = map_circuit(circuit, technology.load(name)).circuit.devices
         assert device.nf == 6
         assert device.w == pytest.approx(6e-6)
 
@@ -183,7 +190,7 @@ def test_a_finger_wider_than_taps_reach_keeps_a_total_that_nothing_else_keeps(wi
     from layoutkit import technology
 
     circuit = Circuit("x", (mos(w=width * 1e-9, l=150e-9, nf=fingers),), ("a", "b", "c", "vss"))
-    result = map_circuit(circuit, Target.from_technology(technology.load("sky130A")))
+    result = map_circuit(circuit, technology.load("sky130A"))
     assert sizes(result) == [("nfet_01v8", width, 150, 1, 1)]
     assert any(f"nf: {fingers} became 1" in text for text in result.circuit.warnings)
 
@@ -259,9 +266,9 @@ def test_a_tap_joins_its_nets_and_is_drawn_with_the_well():
 def test_the_shipped_technologies_are_targets(name):
     from layoutkit import technology
 
-    target = Target.from_technology(technology.load(name))
+    target = technology.load(name)
     result = map_circuit(Circuit("x", (mos(model="nch", w=1e-6, l=40e-9),)), target)
-    assert result.circuit.devices[0].model in {device.name for device in target.devices}
+    assert result.circuit.devices[0].model in target.devices
 
 
 @given(
@@ -278,7 +285,7 @@ def test_every_mapped_device_is_legal_on_grid_and_maps_to_itself(w, l, nf, stack
         assume(nf == 1)
         raise
     (device,) = result.circuit.devices
-    spec = next(spec for spec in SKY.devices if spec.name == device.model)
+    spec = SKY.devices[device.model]
     w_dbu, l_dbu = device.w * 1e9, device.l * 1e9
     assert abs(w_dbu - round(w_dbu)) < 1e-6
     assert round(w_dbu) % (5 * device.nf) == 0
@@ -342,5 +349,5 @@ def test_ratings_with_p_for_the_point_and_of_whole_volts_are_read(name, volts):
 
 def test_a_transistor_of_6_v_is_drawn_as_one_that_bears_it():
     read = read_netlist(NetlistText(".subckt c d g s b\nX1 d g s b nmos_6p0_special w=2u l=1u\n.ends"))
-    (drawn,) = map_circuit(read, Target.from_technology(load("gf180mcuD"))).circuit.devices
+    (drawn,) = map_circuit(read, load("gf180mcuD")).circuit.devices
     assert drawn.model == "nfet_06v0"

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from layoutkit.circuit import ModelNames, Target, map_circuit, read_netlist, write_spice
+from layoutkit.circuit import ModelNames, map_circuit, read_netlist, write_spice
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.readers.vectors import bits
 from layoutkit.errors import NetlistError
@@ -362,7 +362,7 @@ def test_capacitances_of_wires_are_left_out_with_their_sum_and_stay_where_asked_
 @pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])
 def test_the_bound_of_capacitances_of_wires_is_what_the_process_can_draw(process):
     technology = load(process)
-    names, target = ModelNames(technology), Target.from_technology(technology)
+    names, target = ModelNames(technology), technology
     told = next(text for text in read(EXTRACTED, names=names).warnings if "capacitances of wires" in text)
     plate = float(re.search(r"below ([\d.]+) fF", told)[1])
 
@@ -397,7 +397,7 @@ def test_a_resistor_with_bends_has_the_length_that_its_model_computes(model, off
     """leff = (b + 1) l + b (2 / kappa weff + ps), with kappa = 1.85, ps = 0.18 um and weff = w + offset."""
     technology = load("sg13g2")
     circuit = read(BENT.format("R1", model, bends), names=ModelNames(technology))
-    mapped = map_circuit(circuit, Target.from_technology(technology)).circuit
+    mapped = map_circuit(circuit, technology).circuit
     expected = (bends + 1) * 10 + bends * (2 / 1.85 * (1 + offset) + 0.18)
     (device,) = mapped.devices
     assert device.params["l"] * 1e6 == pytest.approx(expected, abs=0.03)
@@ -408,7 +408,7 @@ def test_a_resistor_with_bends_has_the_length_that_its_model_computes(model, off
 def test_bends_of_another_process_are_refused():
     circuit = read(BENT.format("R1", "rppd", 3))
     with pytest.raises(NetlistError, match=r"'XR1' \(rppd\) has b=3 bends, whose length is not known here"):
-        map_circuit(circuit, Target.from_technology(load("sky130A")))
+        map_circuit(circuit, load("sky130A"))
 
 
 def test_the_outputs_of_a_flat_deck_are_ports_and_its_inner_nets_are_not():

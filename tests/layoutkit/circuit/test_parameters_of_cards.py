@@ -2,7 +2,7 @@
 
 import pytest
 
-from layoutkit.circuit import ModelNames, Target, map_circuit, read_netlist
+from layoutkit.circuit import ModelNames, map_circuit, read_netlist
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.errors import LayoutkitError, NetlistError
 from layoutkit.technology import load
@@ -58,7 +58,7 @@ REFUSED = [
 def drawn(card, parameters):
     technology = load("gf180mcuD" if card == POLY else "sky130A")
     text = NetlistText(f".subckt t a b c vss\n{card} {parameters}\n.ends\n")
-    mapped = map_circuit(read_netlist(text, names=ModelNames(technology)), Target.from_technology(technology))
+    mapped = map_circuit(read_netlist(text, names=ModelNames(technology)), technology)
     (device,) = mapped.circuit.devices
     return device.params, [text for text in mapped.circuit.warnings if "not understood" in text]
 

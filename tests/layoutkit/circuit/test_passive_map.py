@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from layoutkit.circuit import Target, map_circuit
+from layoutkit.circuit import map_circuit
 from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.draw.generators import GENERATORS
 from layoutkit.errors import NetlistError, UnsupportedOperationError
@@ -16,7 +16,7 @@ from layoutkit.technology.passive_sizes import SIZE_OF_VALUE
 
 def mapped(technology, kind, model, params):
     circuit = Circuit("x", (Device("D1", kind, model, params, {"p": "a", "n": "b"}),))
-    result = map_circuit(circuit, Target.from_technology(load(technology)))
+    result = map_circuit(circuit, load(technology))
     return result.circuit.devices[0], " ".join(result.circuit.warnings)
 
 
@@ -91,10 +91,10 @@ def test_a_foreign_diode_is_in_the_substrate_only_where_its_anode_is(technology)
         for model in ("diode", "some_unknown_model"):
             params = {"area": 4e-12, "perimeter": 8e-6}
             circuit = Circuit("x", (Device("D1", "diode", model, params, {"p": anode, "n": cathode}),))
-            result = map_circuit(circuit, Target.from_technology(load(technology)))
+            result = map_circuit(circuit, load(technology))
             assert result.circuit.devices[0].model == expected, (anode, cathode)
     stated = Circuit("x", (Device("D1", "diode", substrate, {"area": 4e-12}, {"p": "a", "n": "k"}),))
-    assert map_circuit(stated, Target.from_technology(load(technology))).circuit.devices[0].model == substrate
+    assert map_circuit(stated, load(technology)).circuit.devices[0].model == substrate
 
 
 def test_only_the_side_that_grew_is_reported():
@@ -110,7 +110,7 @@ def test_only_the_side_that_grew_is_reported():
 def test_the_faults_of_all_devices_are_reported_at_once():
     stated = [{}, {"area": -1e-12}, {"area": 4e-12, "perimeter": 1e-6}, {"area": 4e-12}]
     devices = [Device(f"D{n}", "diode", "d", params, {"p": "a", "n": "b"}) for n, params in enumerate(stated)]
-    target = Target.from_technology(load("sg13g2"))
+    target = load("sg13g2")
     with pytest.raises(
         NetlistError, match=r"'D0' .* states neither .*; 'D1': no rectangle .*; 'D2': no rectangle"
     ) as refused:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from layoutkit.circuit import MapOptions, ModelNames, Target, map_circuit, read_netlist
+from layoutkit.circuit import MapOptions, ModelNames, map_circuit, read_netlist
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.replaced_devices import replaced_data, replaced_lines
 from layoutkit.errors import LayoutkitError, NetlistError, UnsupportedOperationError
@@ -70,7 +70,7 @@ def read(text, technology, device_map=None, **options):
 
 def drawn(text, technology, device_map=None):
     circuit = read(text, technology, device_map)
-    return map_circuit(circuit, Target.from_technology(load(technology)), MapOptions()).circuit
+    return map_circuit(circuit, load(technology), MapOptions()).circuit
 
 
 def cell(*cards):
@@ -197,7 +197,7 @@ def test_json_netlists_and_circuits_read_without_a_process_are_refused_too():
         read(text, "gf180mcuD")
     plain = read_netlist(NetlistText(text), identify_modules=False)
     with pytest.raises(UnsupportedOperationError, match="pplus_u_m1"):
-        map_circuit(plain, Target.from_technology(load("gf180mcuD")))
+        map_circuit(plain, load("gf180mcuD"))
 
 
 def test_a_card_of_one_kind_that_names_a_device_of_another_is_refused():
@@ -340,7 +340,7 @@ def test_what_was_replaced_stays_with_the_circuit_in_its_file():
     again = read(text, "gf180mcuD", {"pplus_u_m1": "ppolyf_u"})
     assert again.replaced == circuit.replaced
     assert again.warnings == ()
-    assert map_circuit(again, Target.from_technology(load("gf180mcuD"))).circuit.replaced == circuit.replaced
+    assert map_circuit(again, load("gf180mcuD")).circuit.replaced == circuit.replaced
 
 
 def test_the_spelling_of_a_name_does_not_change_the_device():

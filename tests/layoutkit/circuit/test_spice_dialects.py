@@ -677,12 +677,11 @@ TAPS = """
 )
 def test_a_tap_on_any_card_ties_its_nets_and_ports_keep_their_names(spice, p, n):
     from layoutkit import technology
-    from layoutkit.circuit import Target
 
     read = spice(TAPS.format(p, n))
     assert [d.type for d in read.devices] == ["nmos", "pmos", "tap", "tap"]
     assert read.devices[2].params.get("a", 24.01e-12) == pytest.approx(24.01e-12)
-    mapped = map_circuit(read, Target.from_technology(technology.load("sg13g2"))).circuit
+    mapped = map_circuit(read, technology.load("sg13g2")).circuit
     assert wires(mapped) == {"M1": "out in vss vss", "M2": "out in vdd vdd"}
     assert mapped.ports == ("in", "out", "vdd", "vss")
     told = "; ".join(mapped.warnings)

@@ -7,7 +7,7 @@ import pytest
 
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.circuit import Circuit, Device
-from layoutkit.circuit.device_map import Target, map_circuit
+from layoutkit.circuit.device_map import map_circuit
 from layoutkit.draw.bipolar import BipolarSpec, bipolar, draw_bipolars
 from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError, NetlistError
@@ -145,7 +145,7 @@ QQ5 c b e vss npn13G2v we=120n le=1u m=2
 def test_every_dialect_states_emitters_and_their_length(tmp_path):
     path = tmp_path / "x.spice"
     path.write_text(CARDS)
-    mapped = map_circuit(read_netlist(str(path)), Target.from_technology(TECH))
+    mapped = map_circuit(read_netlist(str(path)), TECH)
     found = [
         (d.model, d.nf, round(d.w * 1e6, 6), round(d.l * 1e6, 6), d.m, sorted(d.terminals))
         for d in mapped.circuit.devices
@@ -185,14 +185,14 @@ def test_a_number_of_emitters_is_whole(tmp_path):
     path = tmp_path / "x.spice"
     path.write_text(".subckt x c b e s\nXQ1 c b e s npn13G2 Nx=1.5\n.ends\n")
     with pytest.raises(NetlistError, match=r"1\.5 emitters, which must be a whole number"):
-        map_circuit(read_netlist(str(path)), Target.from_technology(TECH))
+        map_circuit(read_netlist(str(path)), TECH)
 
 
 def test_wrong_emitters_are_all_reported_at_once(tmp_path):
     path = tmp_path / "x.spice"
     path.write_text(".subckt x c b e s\nXQ1 c b e s npn13G2 Nx=11\nXQ2 c b e s npn13G2l Nx=1 El=9\n.ends\n")
     with pytest.raises(NetlistError, match=r"XQ1.*1 to 10.*XQ2.*1 to 2.5 um"):
-        map_circuit(read_netlist(str(path)), Target.from_technology(TECH))
+        map_circuit(read_netlist(str(path)), TECH)
 
 
 SKY = load("sky130A")

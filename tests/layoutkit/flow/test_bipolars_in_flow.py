@@ -4,7 +4,7 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.circuit import read_netlist
-from layoutkit.circuit.device_map import Target, map_circuit
+from layoutkit.circuit.device_map import map_circuit
 from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import NetlistError, UnsupportedOperationError
@@ -94,7 +94,7 @@ def test_units_that_fill_the_array_are_dummies_of_the_netlists():
 @pytest.mark.parametrize("eight", ["m=8", "8", "area=8", "area=4 m=2"])
 def test_units_and_area_factors_are_the_same(eight, tmp_path):
     circuit = read(tmp_path, core("sky130A", eight))
-    mapped = map_circuit(circuit, Target.from_technology(load("sky130A")))
+    mapped = map_circuit(circuit, load("sky130A"))
     assert mapped.changes == ()
     assert mapped.circuit.device("Q2").m == 8
     assert sorted(mapped.circuit.device("Q2").terminals) == ["b", "c", "e"]
@@ -107,11 +107,11 @@ def test_units_and_area_factors_are_the_same(eight, tmp_path):
 
 def test_a_part_of_a_unit_is_refused(tmp_path):
     with pytest.raises(NetlistError, match=r"area factor 2\.5"):
-        map_circuit(read(tmp_path, core("sky130A", "area=2.5")), Target.from_technology(load("sky130A")))
+        map_circuit(read(tmp_path, core("sky130A", "area=2.5")), load("sky130A"))
 
 
 def test_a_generic_or_foreign_pnp_becomes_the_nearest_of_the_process(tmp_path):
-    target = Target.from_technology(load("gf180mcuD"))
+    target = load("gf180mcuD")
     plain = core("sky130A").replace(WORDS["sky130A"]["pnp"], "pnp")
     generic = map_circuit(read(tmp_path, plain), target).circuit
     assert (generic.device("Q1").model, generic.device("Q2").m) == ("pnp_10p00x10p00", 8)
@@ -123,16 +123,16 @@ def test_a_generic_or_foreign_pnp_becomes_the_nearest_of_the_process(tmp_path):
 def test_another_collector_than_the_substrate_is_refused(tmp_path):
     text = core("sky130A").replace("Q1 vss vss va", "Q1 vdd vss va")
     with pytest.raises(NetlistError, match="collector of every pnp of sky130A is the substrate, which is on vss"):
-        map_circuit(read(tmp_path, text), Target.from_technology(load("sky130A")))
+        map_circuit(read(tmp_path, text), load("sky130A"))
 
 
 def test_unknown_npns_and_processes_without_bipolars_are_refused(tmp_path):
     npn = core("sky130A").replace(WORDS["sky130A"]["pnp"], "sky130_fd_pr__rf_npn_05v5_W5p00L5p00")
     with pytest.raises(UnsupportedOperationError, match=r"W5p00L5p00 \(Q1, Q2\): 5 V, .*no model of this"):
-        map_circuit(read(tmp_path, npn), Target.from_technology(load("sky130A")))
+        map_circuit(read(tmp_path, npn), load("sky130A"))
     without = "\n".join(line for line in core("sky130A").splitlines() if not line.startswith("R")) + "\n"
     with pytest.raises(UnsupportedOperationError, match="no device for pnp: Q1, Q2"):
-        map_circuit(read(tmp_path, without), Target.from_technology(load("generic")))
+        map_circuit(read(tmp_path, without), load("generic"))
 
 
 NPNS = """.subckt x a b x y vss

@@ -7,7 +7,6 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.circuit import map_circuit, read_netlist
-from layoutkit.circuit.device_map import Target
 from layoutkit.circuit.ranked_names import RankedName, named_after, ranked
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.errors import LayoutkitError
@@ -170,9 +169,7 @@ def test_the_comparison_finds_a_transistor_of_another_width(tmp_path):
 
 
 def mapped(text):
-    return map_circuit(
-        read_netlist(NetlistText(text), identify_modules=False), Target.from_technology(load("sky130A"))
-    ).circuit
+    return map_circuit(read_netlist(NetlistText(text), identify_modules=False), load("sky130A")).circuit
 
 
 def numbered(circuit):

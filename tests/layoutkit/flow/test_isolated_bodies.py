@@ -5,7 +5,7 @@ from dataclasses import replace
 import klayout.db as kdb
 import pytest
 
-from layoutkit.circuit import Target, map_circuit, read_netlist
+from layoutkit.circuit import map_circuit, read_netlist
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.errors import LayoutkitError, UnsupportedOperationError
 from layoutkit.extract.extractor import extract
@@ -80,7 +80,7 @@ def built(tmp_path_factory):
 
 def bodies_of(text, technology, wanted=None):
     netlist = NetlistText(text.format(*FLAVOURS[technology.name]))
-    circuit = map_circuit(read_netlist(netlist), Target.from_technology(technology)).circuit
+    circuit = map_circuit(read_netlist(netlist), technology).circuit
     return isolated_bodies(circuit, technology, wanted)
 
 
@@ -188,7 +188,7 @@ def test_a_device_outside_of_a_deep_well_is_not_the_one_that_states_it(built):
 
     def verdict(text):
         circuit = read_netlist(NetlistText(text))
-        return compare(drawn, map_circuit(circuit, Target.from_technology(technology)).circuit)
+        return compare(drawn, map_circuit(circuit, technology).circuit)
 
     assert verdict(STATED).matched
     assert verdict(STATED.replace("_dn ", " ").replace("_dw ", " ")).matched

@@ -5,7 +5,7 @@ from collections import Counter
 import klayout.db as kdb
 import pytest
 
-from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist
+from layoutkit.circuit import MapOptions, map_circuit, read_netlist
 from layoutkit.extract.extractor import extract
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
@@ -61,7 +61,7 @@ def test_the_written_netlists_list_every_dummy_of_the_layout(laid_out):
     dummies = [device for device in listed.devices if "DUMMY" in device.id.upper()]
     assert sum(device.w * device.m for device in dummies) * 1e6 == pytest.approx(drawn)
     assert "* dummy fingers of the layout" in (folder / "reference.spice").read_text()
-    mapped = map_circuit(listed, Target.from_technology(technology), MapOptions()).circuit
+    mapped = map_circuit(listed, technology, MapOptions()).circuit
     assert compare(extraction, mapped).matched
 
 

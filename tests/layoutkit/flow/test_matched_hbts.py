@@ -6,7 +6,7 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.circuit import read_netlist
-from layoutkit.circuit.device_map import Target, map_circuit
+from layoutkit.circuit.device_map import map_circuit
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
@@ -93,7 +93,7 @@ def test_an_amplifier_of_hbts_is_clean(tmp_path):
 def test_a_quad_is_four_equal_transistors_with_crossed_collectors(tmp_path, change, joined):
     path = tmp_path / "circuit.spice"
     path.write_text(MIXER.replace(*change))
-    circuit = map_circuit(read_netlist(str(path)), Target.from_technology(load("sg13g2"))).circuit
+    circuit = map_circuit(read_netlist(str(path)), load("sg13g2")).circuit
     groups = [set(group.devices) for group in suggest_constraints(circuit).matching]
     assert ({"XQ3", "XQ4", "XQ5", "XQ6"} in groups) is joined
 
@@ -102,6 +102,6 @@ def test_three_crossed_pairs_share_no_device_between_groups(tmp_path):
     third = "XQ9 ifp lo3 a gnd npn13G2 Nx=2\nXQ10 ifn lo3 b gnd npn13G2 Nx=2\nXR1"
     path = tmp_path / "circuit.spice"
     path.write_text(MIXER.replace("Nx=2 m=2", "Nx=2").replace("ifp ifn\n", "ifp ifn lo3\n", 1).replace("XR1", third))
-    circuit = map_circuit(read_netlist(str(path)), Target.from_technology(load("sg13g2"))).circuit
+    circuit = map_circuit(read_netlist(str(path)), load("sg13g2")).circuit
     named = [name for group in suggest_constraints(circuit).matching for name in group.devices]
     assert len(named) == len(set(named))

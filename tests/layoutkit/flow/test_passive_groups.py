@@ -7,7 +7,7 @@ from pathlib import Path
 import klayout.db as kdb
 import pytest
 
-from layoutkit.circuit import MapOptions, Target, map_circuit, read_netlist
+from layoutkit.circuit import MapOptions, map_circuit, read_netlist
 from layoutkit.circuit.constraints import Constraints, MatchedGroup, SymmetryGroup
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.draw.generators import BlockSpec, draw_block
@@ -32,7 +32,7 @@ def mapped(tmp_path, text, technology="sky130A"):
     path = tmp_path / "own.spice"
     path.write_text(text)
     read = read_netlist(str(path), identify_modules=False)
-    return map_circuit(read, Target.from_technology(load(technology)), MapOptions())
+    return map_circuit(read, load(technology), MapOptions())
 
 
 def test_matched_small_and_mos_capacitors_are_laid_out(tmp_path):

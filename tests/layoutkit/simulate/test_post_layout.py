@@ -12,7 +12,7 @@ from time import sleep
 import pytest
 from tests.layoutkit.simulate.test_port_roles import CASCODE_MIRROR, CONTINUOUS, LATCH, OTA, RING, SIMPLE_MIRROR
 
-from layoutkit.circuit import Target, map_circuit, read_netlist, recognise
+from layoutkit.circuit import map_circuit, read_netlist, recognise
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import LayoutkitError, MissingProgramError, NetlistError, TimeLimitError
@@ -34,7 +34,7 @@ BIAS_A, LOAD_F, KP, LAMBDA = 20e-6, 1e-12, 300e-6, 0.1
 
 def circuit_of(text, technology="generic"):
     read = read_netlist(NetlistText(text), identify_modules=False)
-    mapped = map_circuit(read, Target.from_technology(load(technology))).circuit
+    mapped = map_circuit(read, load(technology)).circuit
     return mapped.with_modules(recognise(mapped))
 
 

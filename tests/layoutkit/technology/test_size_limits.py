@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 import yaml
 
-from layoutkit.circuit import Target, map_circuit, read_netlist, resized
+from layoutkit.circuit import map_circuit, read_netlist, resized
 from layoutkit.circuit.readers.source import given_netlist
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.errors import LayoutkitError
@@ -33,7 +33,7 @@ def circuit(*cards):
 
 
 def mapped(technology, *cards):
-    return map_circuit(circuit(*cards), Target.from_technology(load(technology)))
+    return map_circuit(circuit(*cards), load(technology))
 
 
 @pytest.mark.parametrize("value", HUGE)
