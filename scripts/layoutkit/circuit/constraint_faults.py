@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraints import ENTRIES, MAX_NAME, MAX_SHOWN, OPPOSITE, ConstraintFault, raise_faults, short
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit, Device, StatedSupplies
     from layoutkit.circuit.constraints import (
-        Abutment,
-        Alignment,
         Constraints,
-        DeviceCurrent,
         MatchedGroup,
-        NetCurrent,
-        NetLengths,
-        NetPriority,
-        NetSeparation,
         NetShield,
-        Ordering,
         Outline,
         PortSide,
-        ProximityGroup,
         SubstrateNets,
         SymmetryGroup,
     )
 
 MAX_HINTED = 50  # faults that suggest another name
+_NAMED_IN = {
+    **dict.fromkeys(("proximity", "alignment", "ordering", "abutment"), "devices"),
+    **dict.fromkeys(("net_lengths", "net_separations"), "nets"),
+    **dict.fromkeys(("net_priorities", "net_currents"), "net"),
+    "device_currents": "device",
+}
+"""Sections of which only the names are judged, to the field with the names."""
+_IN_SEVERAL = frozenset({"proximity", "alignment", "ordering", "abutment", "net_separations"})
+"""Sections in several entries of which a name may stand."""
 
 
 def check_constraints(constraints: Constraints, circuit: Circuit | None) -> None:
@@ -56,7 +56,10 @@ def find_faults(constraints: Constraints, circuit: Circuit | None) -> list[Const
     judge = _Judge(circuit)
     for name in ENTRIES:
         for index, entry in enumerate(getattr(constraints, name)):
-            getattr(judge, name)(f"{name}[{index}]", entry)
+            if name in _NAMED_IN:
+                judge.names(name, f"{name}[{index}]", entry)
+            else:
+                getattr(judge, name)(f"{name}[{index}]", entry)
     judge.mirrored_ports(constraints)
     judge.currents(constraints)
     opposed = contradictions(constraints)
@@ -70,16 +73,8 @@ class _Judge:
         self._circuit = circuit
         self._devices = {device.id: device for device in circuit.devices} if circuit else {}
         self._supplies = find_roles(circuit).supplies if circuit else None
-        self._placed: dict[str, str] = {}
-        self._mirrored: dict[str, str] = {}
+        self._taken: dict[str, dict[str, str]] = defaultdict(dict)  # section to names to the path of their entry
         self._net_pairs: set[frozenset[str]] = set()  # of the groups judged so far
-        self._matched: dict[str, str] = {}
-        self._ranked: dict[str, str] = {}
-        self._loaded: dict[str, str] = {}
-        self._equalled: dict[str, str] = {}
-        self._shielded: dict[str, str] = {}
-        self._driven: dict[str, str] = {}
-        self._sided: dict[str, str] = {}
         self._found: dict[tuple[str, str], ConstraintFault] = {}
         self._looked_up = 0
 
@@ -93,18 +88,18 @@ class _Judge:
         for index, pair in enumerate(group.pairs):
             where = f"{path}.pairs[{index}]"
             devices = [self._device(where, name) for name in pair]
-            self._alone(where, pair, self._placed)
+            self._alone(where, pair, self._taken["symmetry"])
             if None not in devices:
                 self._alike(where, [device for device in devices if device is not None], "symmetric")
         for index, name in enumerate(group.self_symmetric):
             where = f"{path}.self_symmetric[{index}]"
             self._device(where, name)
-            self._alone(where, [name], self._placed)
+            self._alone(where, [name], self._taken["symmetry"])
         for index, pair in enumerate(group.net_pairs):
             where = f"{path}.net_pairs[{index}]"
             known = [self._net(where, name) for name in pair]
             if frozenset(pair) not in self._net_pairs:  # two groups may share a pair, as two instances do
-                self._alone(where, pair, self._mirrored)
+                self._alone(where, pair, self._taken["symmetry.net_pairs"])
             supply = next((name for name in pair if self._supplies and name in self._supplies.outer), None)
             if all(known) and supply is not None:
                 self._report(where, f"the supply net {supply!r} mirrors no other net", pair)
@@ -113,7 +108,7 @@ class _Judge:
     def matching(self, path: str, group: MatchedGroup) -> None:
         """Judge one group of matched devices."""
         devices = [self._device(path, name) for name in group.devices]
-        self._alone(path, group.devices, self._matched)
+        self._alone(path, group.devices, self._taken["matching"])
         known = [device for device in devices if device is not None]
         if len(known) < len(devices):
             return
@@ -131,61 +126,37 @@ class _Judge:
                 list(group.devices),
             )
 
-    def proximity(self, path: str, group: ProximityGroup | Alignment | Ordering | Abutment) -> None:
-        """Judge one group of neighbours, or of devices in a line; a device may be in several."""
-        for name in group.devices:
-            self._device(path, name)
-        self._alone(path, group.devices, {})
-
-    alignment = ordering = abutment = proximity
+    def names(self, section: str, path: str, entry: Any) -> None:
+        """Judge the devices or nets of one entry of a section in ``_NAMED_IN``."""
+        found = getattr(entry, _NAMED_IN[section])
+        names = (found,) if isinstance(found, str) else found
+        known = [self._net(path, name) if "net" in _NAMED_IN[section] else self._device(path, name) for name in names]
+        if "device" in _NAMED_IN[section] or all(known):
+            self._alone(path, names, {} if section in _IN_SEVERAL else self._taken[section])
 
     def outline(self, path: str, entry: Outline) -> None:
         """Judge the outline: it must limit something."""
         if entry.width is None and entry.height is None and entry.aspect is None:
             self._report(path, "an outline needs a width, a height or an aspect", None)
 
-    def net_priorities(self, path: str, entry: NetPriority) -> None:
-        """Judge the priority of one net."""
-        if self._net(path, entry.net):
-            self._alone(path, [entry.net], self._ranked)
-
-    def net_currents(self, path: str, entry: NetCurrent) -> None:
-        """Judge the current of one net."""
-        if self._net(path, entry.net):
-            self._alone(path, [entry.net], self._loaded)
-
-    def net_lengths(self, path: str, entry: NetLengths) -> None:
-        """Judge a group of nets of equal length."""
-        if not [name for name in entry.nets if not self._net(path, name)]:
-            self._alone(path, entry.nets, self._equalled)
-
     def net_shields(self, path: str, entry: NetShield) -> None:
         """Judge the shield of one net."""
         if self._net(path, entry.net) and self._net(path, entry.shield):
-            self._alone(path, [entry.net], self._shielded)
+            self._alone(path, [entry.net], self._taken["net_shields"])
             if entry.net == entry.shield:
                 self._report(path, f"{short(entry.net)!r} cannot shield itself", entry.net)
-
-    def net_separations(self, path: str, entry: NetSeparation) -> None:
-        """Judge a group of nets to keep apart; a net may be in several."""
-        if not [name for name in entry.nets if not self._net(path, name)]:
-            self._alone(path, entry.nets, {})
-
-    def device_currents(self, path: str, entry: DeviceCurrent) -> None:
-        """Judge the current of one device."""
-        self._device(path, entry.device)
-        self._alone(path, [entry.device], self._driven)
 
     def currents(self, constraints: Constraints) -> None:
         """Judge devices whose current only the port of a net can carry, which states less."""
         for device in filter(None, map(self._devices.get, constraints.device_loads if constraints.currents else ())):
             current = constraints.device_loads[device.id]
+            stated_in = self._taken["net_currents"]
             for net in sorted({device.terminals[end] for end in _ends(device)} & constraints.currents.keys()):
                 if current > constraints.currents[net] and self._only_its_port_drives(net, device):
                     self._report(
-                        self._driven[device.id],
+                        self._taken["device_currents"][device.id],
                         f"{device.id} carries {current:g} A, which no other device can drive, but its net "
-                        f"{short(net)!r} is stated to carry {constraints.currents[net]:g} A in {self._loaded[net]}",
+                        f"{short(net)!r} is stated to carry {constraints.currents[net]:g} A in {stated_in[net]}",
                         device.id,
                     )
 
@@ -218,7 +189,7 @@ class _Judge:
             self._report(
                 path, f"{short(entry.port)!r} is a net inside the circuit, no port; ports: {ports}", entry.port
             )
-        self._alone(path, [entry.port], self._sided)
+        self._alone(path, [entry.port], self._taken["port_sides"])
 
     def mirrored_ports(self, constraints: Constraints) -> None:
         """Judge ports whose nets mirror each other: they cannot both be on the left."""
@@ -226,7 +197,7 @@ class _Judge:
         for one, other in (pair for group in constraints.symmetry for pair in group.net_pairs):
             if one in sides and other in sides and sides[other] != OPPOSITE[sides[one]]:
                 self._report(
-                    self._sided[other],
+                    self._taken["port_sides"][other],
                     f"{short(one)!r} ({sides[one]}) and {short(other)!r} ({sides[other]}) mirror each other about a "
                     f"vertical axis; {short(other)!r} can be at the side {OPPOSITE[sides[one]]} only",
                     other,

@@ -29,10 +29,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
 from layoutkit.circuit.circuit import StatedSupplies, stated_data
-from layoutkit.errors import LayoutkitError, did_you_mean
+from layoutkit.errors import LayoutkitError, did_you_mean, sentences
 from layoutkit.file_schema import JsonSchema
 
 if TYPE_CHECKING:
@@ -280,24 +280,7 @@ class Constraints:
         return {entry.port: entry.side for entry in self.port_sides}
 
 
-ENTRIES: dict[str, type[Any]] = {
-    "symmetry": SymmetryGroup,
-    "matching": MatchedGroup,
-    "proximity": ProximityGroup,
-    "alignment": Alignment,
-    "ordering": Ordering,
-    "abutment": Abutment,
-    "outline": Outline,
-    "net_priorities": NetPriority,
-    "net_currents": NetCurrent,
-    "net_lengths": NetLengths,
-    "net_shields": NetShield,
-    "net_separations": NetSeparation,
-    "device_currents": DeviceCurrent,
-    "port_sides": PortSide,
-    "supplies": StatedSupplies,
-    "substrate_nets": SubstrateNets,
-}
+ENTRIES: dict[str, type[Any]] = {name: get_args(entries)[0] for name, entries in get_type_hints(Constraints).items()}
 """Name of each list of constraints to the class of its entries."""
 OF_THE_CHIP = ("supplies", "substrate_nets")
 """The sections with one entry, which hold for the whole circuit."""
@@ -379,10 +362,9 @@ class Outcome:
 def raise_faults(faults: Sequence[ConstraintFault], what: str, param: str = "constraints") -> None:
     """Raise a LayoutkitError that lists the faults of constraints, if there are any; ``what`` begins its message."""
     if faults:
-        listed = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:MAX_SHOWN])
-        more = f"; and {len(faults) - MAX_SHOWN} more" if len(faults) > MAX_SHOWN else ""
+        listed = sentences((f"{fault.path}: {fault.message}" for fault in faults), MAX_SHOWN)
         errors = [{"path": fault.path, "message": fault.message} for fault in faults]
-        raise LayoutkitError(f"{what}: {listed}{more}", details={"param_name": param, "errors": errors})
+        raise LayoutkitError(f"{what}: {listed}", details={"param_name": param, "errors": errors})
 
 
 def short(name: str) -> str:

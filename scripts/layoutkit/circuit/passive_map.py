@@ -22,7 +22,7 @@ from layoutkit.circuit.bipolar_map import map_bipolar, sized, with_units
 from layoutkit.circuit.readers.model_names import width_in_name
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import structural_supplies
-from layoutkit.errors import GeometryError, NetlistError, listed
+from layoutkit.errors import GeometryError, NetlistError, listed, sentences
 from layoutkit.technology.device_kinds import DEEP_WELL
 from layoutkit.technology.passive_sizes import (
     MOST_IN_SERIES,
@@ -131,8 +131,7 @@ def without_parasitics(circuit: Circuit, technology: Any, *, keep: bool = False)
     if keep:
         wrong = [f"'{name}': c must be positive, got {value:g}" for name, value in values.items() if value <= 0]
         if wrong:
-            more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-            raise NetlistError(f"Invalid netlist: {'; '.join(wrong[:_SHOWN])}{more}")
+            raise NetlistError(f"Invalid netlist: {sentences(wrong, _SHOWN)}")
         return circuit
     bound, plate = f"below {_LEAST_DRAWN * 1e15:g} fF, which no process draws,", _LEAST_DRAWN
     specs = [] if technology is None else [spec for spec in technology.passives.values() if spec.type == "capacitor"]

@@ -7,7 +7,6 @@ constraints on the cycle contradict one another.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.constraints import Constraints
 
     Point = tuple[str, str, str]  # what is placed, the axis x or y, and its low edge, middle or high edge
-    Step = tuple[Point, bool, str]  # the point that is not before another one, whether it is beyond it, and why
+    Step = tuple[Point, Point, bool, str]  # a point, one that is not before it, whether it is beyond it, and why
 
 EDGES = {
     "left": ("x", "low"),
@@ -53,29 +52,26 @@ def contradictions(constraints: Constraints, item_of: Callable[[str], str] | Non
         item_of: What is placed for a device; None where that is not known yet. Then matched devices, which may be drawn
             in one module, mirror each other in it.
     """
-    order: dict[Point, list[Step]] = defaultdict(list)
-    for low, high, beyond, why in _inequalities(constraints, item_of):
-        order[low].append((high, beyond, why))
-        for point in (low, high):
-            order.setdefault(point, [])
-    for item, axis in sorted({(item, axis) for item, axis, _ in order}):
+    import networkx as nx
+
+    steps = list(_inequalities(constraints, item_of))
+    for item, axis in sorted({(item, axis) for low, high, _, _ in steps for item, axis, _ in (low, high)}):
         for before, after in (("low", "middle"), ("middle", "high")):
-            order[item, axis, before].append(((item, axis, after), True, ""))
-            order.setdefault((item, axis, after), [])
-    found = [_shortest(order, set(members)) for members in _cycles(order)]
+            steps.append(((item, axis, before), (item, axis, after), True, ""))
+    order: nx.DiGraph[Point] = nx.DiGraph((low, high) for low, high, _, _ in steps)
+    cycles = (members for members in nx.strongly_connected_components(order) if len(members) > 1)
+    found = [_shortest([step for step in steps if members.issuperset(step[:2])]) for members in sorted(cycles, key=min)]
     return [each for each in found if each is not None]
 
 
-def _inequalities(
-    constraints: Constraints, item_of: Callable[[str], str] | None
-) -> Iterator[tuple[Point, Point, bool, str]]:
-    """Yield (one point, another that is not before it, whether it must be beyond it, the constraint's path)."""
+def _inequalities(constraints: Constraints, item_of: Callable[[str], str] | None) -> Iterator[Step]:
+    """Yield the inequalities of the constraints, each with the path of its constraint."""
     matched = {name: index for index, group in enumerate(constraints.matching) for name in group.devices}
 
     def items(names: Sequence[str]) -> list[str]:
         return list(dict.fromkeys(item_of(name) if item_of else name for name in names))
 
-    def equal(one: Point, other: Point, path: str) -> Iterator[tuple[Point, Point, bool, str]]:
+    def equal(one: Point, other: Point, path: str) -> Iterator[Step]:
         yield one, other, False, path
         yield other, one, False, path
 
@@ -109,82 +105,20 @@ def _inequalities(
                 yield (one, "y", "low"), (other, "y", "high"), True, f"abutment[{number}]"
 
 
-def _cycles(order: dict[Point, list[Step]]) -> list[list[Point]]:
-    """Return the points that lie on common cycles: strongly connected components of more than one point.
+def _shortest(steps: Sequence[Step]) -> Contradiction | None:
+    """Return the fewest constraints on a cycle of steps with a strict inequality; None where the cycles have none."""
+    import networkx as nx
 
-    Tarjan's algorithm without recursion (Depth-first search and linear graph algorithms, SIAM J. Comput. 1, 1972).
-    """
-    index: dict[Point, int] = {}
-    low: dict[Point, int] = {}
-    stack: list[Point] = []
-    on_stack: set[Point] = set()
-    found = []
-    for root in sorted(order):
-        if root in index:
-            continue
-        work = [(root, iter(order[root]))]
-        index[root] = low[root] = len(index)
-        stack.append(root)
-        on_stack.add(root)
-        while work:
-            point, steps = work[-1]
-            for following, _, _ in steps:
-                if following not in index:
-                    index[following] = low[following] = len(index)
-                    stack.append(following)
-                    on_stack.add(following)
-                    work.append((following, iter(order[following])))
-                    break
-                if following in on_stack:
-                    low[point] = min(low[point], index[following])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[point])
-                if low[point] == index[point]:
-                    place = stack.index(point)
-                    members, stack[place:] = stack[place:], []
-                    on_stack -= set(members)
-                    if len(members) > 1:
-                        found.append(members)
-    return found
-
-
-def _shortest(order: dict[Point, list[Step]], members: set[Point]) -> Contradiction | None:
-    """Return the fewest constraints on a cycle with a strict inequality; None where the cycles have none."""
-    strict = [
-        (point, following, why)
-        for point in sorted(members)
-        for following, beyond, why in order[point]
-        if beyond and following in members
-    ]
-    best: tuple[list[str], list[str]] | None = None
-    for point, following, why in strict[:_TRIED]:
-        paths, names = _way_back(order, members, following, point)
-        paths = list(dict.fromkeys(path for path in (why, *paths) if path))
+    order: nx.DiGraph[Point] = nx.DiGraph()
+    for low, high, _, why in steps:
+        if not order.has_edge(low, high):
+            order.add_edge(low, high, why=why)
+    strict = sorted((step for step in steps if step[2]), key=lambda step: step[0])
+    best: tuple[list[str], set[str]] | None = None
+    for low, high, _, why in strict[:_TRIED]:
+        back = nx.single_source_shortest_path(order, high)[low]
+        reasons = (why, *(order.edges[step]["why"] for step in pairwise(back)))
+        paths = list(dict.fromkeys(filter(None, reasons)))
         if best is None or len(paths) < len(best[0]):
-            best = paths, names
-    if best is None:
-        return None
-    return Contradiction(tuple(sorted(best[0])), tuple(sorted(set(best[1]))))
-
-
-def _way_back(
-    order: dict[Point, list[Step]], members: set[Point], start: Point, end: Point
-) -> tuple[list[str], list[str]]:
-    """Return the constraints along the shortest path from ``start`` to ``end``, and the names of its devices."""
-    before: dict[Point, tuple[Point, str]] = {}
-    waiting = deque([start])
-    while waiting and end not in before:
-        point = waiting.popleft()
-        for following, _, why in order[point]:
-            if following in members and following not in before and following != start:
-                before[following] = point, why
-                waiting.append(following)
-    paths, point = [], end
-    names = [start[0], end[0]]
-    while point != start:
-        point, why = before[point]
-        paths.append(why)
-        names.append(point[0])
-    return paths, [name for name in names if not name.startswith("axis of ")]
+            best = paths, {item for item, _, _ in back if not item.startswith("axis of ")}
+    return None if best is None else Contradiction(tuple(sorted(best[0])), tuple(sorted(best[1])))

@@ -13,7 +13,7 @@ from layoutkit.circuit.bipolar_map import SMALLEST_FACTOR, sized
 from layoutkit.circuit.circuit import ReplacedDevice
 from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.model_names import rated_voltage, width_in_name
-from layoutkit.errors import LayoutkitError, NetlistError, UnsupportedOperationError, did_you_mean
+from layoutkit.errors import LayoutkitError, NetlistError, UnsupportedOperationError, did_you_mean, listed, sentences
 from layoutkit.technology.device_names import (
     OTHER,
     UndrawnDevice,
@@ -104,9 +104,8 @@ class ModelNames:
         cells = [name for name in names if self._technology.device_names.is_cell(name)]
         if not cells:
             return ""
-        more = f" and {len(cells) - SHOWN} more" if len(cells) > SHOWN else ""
         return (
-            f". Of these, {', '.join(sorted(cells)[:SHOWN])}{more} are cells of the libraries of "
+            f". Of these, {listed(sorted(cells), SHOWN)} are cells of the libraries of "
             f"{self._technology.name}. The flow places no finished cells: include the netlist that comes with the "
             "library, and their transistors are drawn one by one; or list them in black_boxes, and place the library's "
             "cells by hand and wire them to the nets that the layout labels for them"
@@ -183,9 +182,7 @@ class ModelNames:
             if spec is not None and spec.type != device.type and self._key(device.model) not in self._targets
         ]
         if faults:
-            raise NetlistError(
-                f"Invalid netlist: {'; '.join(faults[:SHOWN])}{_more(len(faults))}", details={"faults": faults}
-            )
+            raise NetlistError(f"Invalid netlist: {sentences(faults, SHOWN)}", details={"faults": faults})
 
     def _check_map(self, circuit: Circuit, technology: Technology) -> None:
         faults = []
@@ -212,8 +209,8 @@ class ModelNames:
         }
         choice = "; ".join(f"{kind}: {', '.join(names) or 'none'}" for kind, names in allowed.items())
         raise LayoutkitError(
-            f"device_map: {'; '.join(faults[:SHOWN])}{_more(len(faults))}. Models of the netlist: "
-            f"{', '.join(present[:SHOWN]) or 'none'}{_more(len(present))}. {technology.name} draws {choice}",
+            f"device_map: {sentences(faults, SHOWN)}. Models of the netlist: "
+            f"{listed(present, SHOWN) or 'none'}. {technology.name} draws {choice}",
             details={
                 "param_name": "device_map",
                 "provided_value": self._map,
@@ -395,8 +392,7 @@ def replaced_lines(replaced: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = []
     for entry in replaced[:SHOWN]:
         devices = entry["devices"]
-        more = f" and {len(devices) - 5} more" if len(devices) > 5 else ""
-        lines.append(f"{', '.join(devices[:5])}{more}: {in_words(entry['before'])} drawn as {in_words(entry['after'])}")
+        lines.append(f"{listed(devices, 5)}: {in_words(entry['before'])} drawn as {in_words(entry['after'])}")
     if len(replaced) > SHOWN:
         lines.append(f"{len(replaced) - SHOWN} more kinds of replaced devices, in the field replaced_devices")
     return lines
@@ -417,7 +413,3 @@ def in_words(figures: Mapping[str, Any]) -> str:
         words.append(rating(figures["supply_v"], None, None))
     of = f" of {figures['technology']}" if "technology" in figures else ""
     return f"{figures['model']}{of}" + (f" ({', '.join(words)})" if words else "")
-
-
-def _more(count: int) -> str:
-    return f" and {count - SHOWN} more" if count > SHOWN else ""

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import INTEGER_PARAMS, Circuit, Device
 from layoutkit.circuit.readers.findings import Findings
+from layoutkit.circuit.taps import with_names
 from layoutkit.errors import TechnologyError
 from layoutkit.technology.device_specs import width_name
 from layoutkit.technology.netlist_forms import AREAS, MEASURED
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from layoutkit.circuit.circuit import BlackBox
     from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
@@ -205,16 +206,7 @@ def with_spelled_nets(circuit: Circuit) -> Circuit:
         text = "nets renamed, because SPICE reads their names otherwise or another differs in case only"
         findings.warn(text, f"{net} > {spelled}")
 
-    def renamed(nets: Mapping[str, str]) -> dict[str, str]:
-        return {terminal: changed.get(net, net) for terminal, net in nets.items()}
-
-    return replace(
-        circuit,
-        ports=tuple(changed.get(net, net) for net in circuit.ports),
-        devices=tuple(replace(device, terminals=renamed(device.terminals)) for device in circuit.devices),
-        black_boxes=tuple(replace(box, nets=renamed(box.nets)) for box in circuit.black_boxes),
-        warnings=(*circuit.warnings, *findings.warnings),
-    )
+    return replace(with_names(circuit, changed), warnings=(*circuit.warnings, *findings.warnings))
 
 
 def spelled_ports(circuit: Circuit) -> dict[str, str]:

@@ -52,8 +52,7 @@ class NarrowFinger:
 
 def narrow_error(narrow: Sequence[NarrowFinger]) -> NetlistError:
     """Return the error that names both readings for every transistor in ``narrow``."""
-    more = f"; and {len(narrow) - MAX_SHOWN} more" if len(narrow) > MAX_SHOWN else ""
-    listed = "; ".join(each.text() for each in narrow[:MAX_SHOWN])
+    listed = sentences((each.text() for each in narrow), MAX_SHOWN)
     details = [
         {
             "device": each.device.id,
@@ -66,7 +65,7 @@ def narrow_error(narrow: Sequence[NarrowFinger]) -> NetlistError:
         for each in narrow
     ]
     return NetlistError(
-        f"Fingers are too narrow: {listed}{more}. State what w means with width_per, or correct w or nf",
+        f"Fingers are too narrow: {listed}. State what w means with width_per, or correct w or nf",
         details={"param_name": "width_per", "devices": details},
     )
 

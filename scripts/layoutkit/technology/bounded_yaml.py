@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.errors import listed
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -65,10 +67,9 @@ def check_numbers(document: Any) -> None:
         elif isinstance(value, int | float) and value and not MIN_NUMBER <= abs(value) <= MAX_NUMBER:
             wrong.append(".".join(str(key)[:MAX_KEY] for key in place) or "the document")
     if wrong:
-        more = f" and {len(wrong) - MAX_SHOWN} more" if len(wrong) > MAX_SHOWN else ""
         raise ValueError(
             f"numbers must be 0 or from {MIN_NUMBER:g} to {MAX_NUMBER:g} of either sign, but are not at "
-            f"{', '.join(sorted(wrong)[:MAX_SHOWN])}{more}"
+            f"{listed(sorted(wrong), MAX_SHOWN)}"
         )
 
 

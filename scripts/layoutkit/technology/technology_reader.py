@@ -6,7 +6,7 @@ from functools import lru_cache
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import TechnologyError
+from layoutkit.errors import TechnologyError, sentences
 from layoutkit.technology.device_cell import read_cell
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS, PASSIVE_KINDS, FileFields, listed_kinds
 from layoutkit.technology.device_names import read_names
@@ -71,9 +71,8 @@ def _check(data: dict[str, Any], path: Path) -> None:
 
     faults = [str(fault) for fault in Inspection(data).run()]
     if faults:
-        more = f"; and {len(faults) - MAX_SHOWN} more" if len(faults) > MAX_SHOWN else ""
         raise TechnologyError(
-            f"technology file {path.name} has {len(faults)} fault(s): {'; '.join(faults[:MAX_SHOWN])}{more}",
+            f"technology file {path.name} has {len(faults)} fault(s): {sentences(faults, MAX_SHOWN)}",
             details={"faults": faults},
         )
 

@@ -18,7 +18,7 @@ from layoutkit.circuit.readers.vectors import VECTOR
 from layoutkit.circuit.replaced_devices import ModelNames
 from layoutkit.circuit.roles import recognised
 from layoutkit.circuit.spice_writer import with_spelled_nets
-from layoutkit.errors import NetlistError
+from layoutkit.errors import NetlistError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -117,10 +117,9 @@ def _check_names(circuit: Circuit) -> None:
         raise NetlistError(text, details={"names": vectors})
     odd = sorted(name for name in names if _NOT_IN_A_NAME.search(name))
     if odd:
-        more = f" and {len(odd) - SHOWN} more" if len(odd) > SHOWN else ""
         raise NetlistError(
             f"Invalid netlist: names must be without quotes, (), braces, '=', ',' and ';', which other netlists cannot "
-            f"hold in a name; rename {', '.join(odd[:SHOWN])}{more}",
+            f"hold in a name; rename {listed(odd, SHOWN)}",
             details={"names": odd},
         )
 
