@@ -162,9 +162,7 @@ class _Part:
         if (layer, name) not in self._within:
             nets = self.nets.regions[layer].nets(self.nets.database, NET)
             nets.enable_properties()
-            found = nets.and_(region, kdb.Region.NoPropertyConstraint)  # keeps the properties of the first
-            found.enable_properties()
-            merged = found.merged()
+            merged = _parts(nets, region).merged()
             self._within[layer, name] = [((self.number, str(each.property(NET))), each) for each in merged.each()]
         return self._within[layer, name]
 

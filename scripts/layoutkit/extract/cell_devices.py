@@ -366,7 +366,7 @@ def loose_emitters(
         (layer(marker).merged().not_interacting(reported), f"{marker} marks no bipolar transistor")
         for marker in sorted(markers)
     ]
-    return [(region, reason) for region, reason in loose if not region.is_empty()]
+    return loose
 
 
 def difference(technology: Technology, spec: PassiveSpec, emitter: kdb.Box, layer: Layer) -> str:

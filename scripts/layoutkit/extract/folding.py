@@ -27,7 +27,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from layoutkit.technology.device_kinds import DeviceKind
 
@@ -95,6 +95,14 @@ Part = TypeVar("Part", bound=Foldable)
 def fold_key(device: str, kind: DeviceKind, nets: Mapping[str, Net]) -> FoldKey[Net]:
     """Return what a device of type ``device`` has in common with those in parallel to it."""
     return device, tuple(sorted((kind.roles[terminal], net) for terminal, net in nets.items()))
+
+
+def in_parallel(devices: Iterable[Part]) -> dict[FoldKey[Any], tuple[Part, ...]]:
+    """Return devices in parallel, of whatever length, by what they have in common."""
+    found: dict[FoldKey[Any], list[Part]] = {}
+    for device in devices:
+        found.setdefault(device.key, []).append(device)
+    return {key: tuple(members) for key, members in found.items()}
 
 
 def fold_series(devices: Sequence[Part], named: Collection[Any], how: str = "lengths") -> tuple[Part, ...]:

@@ -48,7 +48,7 @@ from layoutkit.technology.device_kinds import KINDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from layoutkit.technology import PassiveSpec, Technology
+    from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
 
 MICROMETRE_DECIMALS = 6
 
@@ -86,7 +86,8 @@ class Recipe:
         device_class: Returns KLayout's class for a device.
         terminals: KLayout's names of the terminals, with the circuit's.
         shapes: Returns the shapes of one device type; None for transistors.
-        loose: Returns the shapes that should be devices of the kind but are none, for all its types and their shapes.
+        loose: Returns the shapes that should be devices of the kind but are none, for all its types and their shapes;
+            regions may be empty.
         tied: KLayout's names of terminals that must all be on the net of one terminal of the circuit.
         extractor: Returns KLayout's extractor for one device type, and its layers from the shapes and what conducts.
         part: What LVS calls a shape that makes no device.
@@ -178,10 +179,10 @@ def _loose_plates(
     for name in sorted({spec.parts["plate"] for spec in capacitors}):
         own = union(plates[spec.name] for spec in capacitors if spec.parts["plate"] == name)
         found.append((layer(name) - own, f"{name} is not the plate of a capacitor"))
-    for spec in capacitors:
-        lone = layer(spec.markers[0]).not_interacting(plates[spec.name]) if spec.fed else kdb.Region()
-        found.append((lone, f"{spec.markers[0]} surrounds no plate of a capacitor" if spec.fed else ""))
-    return [(region, reason) for region, reason in found if not region.is_empty()]
+    for spec in (each for each in capacitors if each.fed):
+        lone = layer(spec.markers[0]).not_interacting(plates[spec.name])
+        found.append((lone, f"{spec.markers[0]} surrounds no plate of a capacitor"))
+    return found
 
 
 def _lacks(layer: Layer, names: Iterable[str]) -> bool:
@@ -194,28 +195,46 @@ def _junctions(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.R
     transistor = spec.diffusion_of
     if transistor is None or _lacks(layer, (*transistor.marked_by, *spec.markers, *spec.covers)):
         return kdb.Region()
-    found = _diffusion_of(technology, transistor.implant, transistor.bulk_implant, layer)
-    found = found.outside(layer("poly"))
+    found = _diffusion_of(technology, transistor.implant, transistor.bulk_implant, layer).outside(layer("poly"))
+    others = _markers_of_type(technology, transistor.type) - {*transistor.marked_by, *spec.optional}
+    own = (*transistor.marked_by, *spec.markers, *spec.covers)
+    return _of_flavour(technology, transistor, found, (own, others | {*spec.excludes}), layer)
+
+
+def _markers_of_type(technology: Technology, mos_type: str) -> set[str]:
+    """Return what marks the transistors of one type."""
+    return {marker for each in technology.devices.values() if each.type == mos_type for marker in each.marked_by}
+
+
+def _of_flavour(
+    technology: Technology,
+    transistor: DeviceSpec,
+    found: kdb.Region,
+    layers: tuple[Iterable[str], Iterable[str]],
+    layer: Layer,
+) -> kdb.Region:
+    """Return the shapes in the body of a transistor that lie in the first of two groups of layers, and in no second."""
     wells, substrate = n_wells(technology, layer), technology.role("pwell")
     if wells is not None:
         found = found.inside(wells) if transistor.type == "pmos" else found.outside(wells)
     if transistor.type == "nmos" and substrate is not None:
         found = found.inside(layer(substrate))
-    alike = (other for other in technology.devices.values() if other.type == transistor.type)
-    others = {marker for other in alike for marker in other.marked_by} - set(transistor.marked_by)
-    for marker in (*transistor.marked_by, *spec.markers, *spec.covers):
-        found = found.inside(layer(marker))
-    for marker in sorted(others - set(spec.optional) | set(spec.excludes)):
-        found = found.outside(layer(marker))
+    for name in layers[0]:
+        found = found.inside(layer(name))
+    for name in sorted(layers[1]):
+        found = found.outside(layer(name))
     return found
+
+
+def _diffusion(technology: Technology, layer: Layer) -> kdb.Region:
+    """Return all diffusion, taps included."""
+    apart = technology.role("tap") not in (None, technology.role("active"))
+    return (layer("active") + layer("tap")).merged() if apart else layer("active").dup()
 
 
 def _diffusion_of(technology: Technology, implant: str | None, other: str | None, layer: Layer) -> kdb.Region:
     """Return the diffusion that ``implant`` makes, or that ``other`` leaves where the process draws no ``implant``."""
-    found = layer("active").dup()
-    if technology.role("tap") not in (None, technology.role("active")):
-        found += layer("tap")
-    found = found.merged()
+    found = _diffusion(technology, layer)
     found = found if implant is None else found & layer(implant)
     return (found if other is None else found - layer(other)).merged()
 
@@ -238,12 +257,11 @@ def _loose_junctions(
         if wells is not None:
             bulk = bulk & wells if transistor.type == "pmos" else bulk - wells
         taps += bulk
-    every = layer("active") if technology.role("tap") is None else layer("active") + layer("tap")
     for marker in markers:
-        covered = every.merged() & layer(marker)
+        covered = _diffusion(technology, layer) & layer(marker)
         found.append((covered - known - taps, f"{marker} covers diffusion that is not a diode"))
         found.append((layer(marker).not_interacting(known), f"{marker} marks no diode"))
-    return [(region, reason) for region, reason in found if not region.is_empty()]
+    return found
 
 
 def _mos_gates(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
@@ -254,23 +272,12 @@ def _mos_gates(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.R
     own = {*transistor.marked_by, *spec.markers, *spec.covers}
     if _lacks(layer, {spec.parts["implant"], *own}):
         return kdb.Region()
-    every = layer("active") if technology.role("tap") is None else layer("active") + layer("tap")
-    found = (layer("poly") & every.merged()).merged().inside(layer(spec.parts["implant"]))
+    found = (layer("poly") & _diffusion(technology, layer)).merged().inside(layer(spec.parts["implant"]))
     for implant in {transistor.implant, transistor.bulk_implant} - {spec.parts["implant"], None}:
         found = found.outside(layer(str(implant)))
-    wells, substrate = n_wells(technology, layer), technology.role("pwell")
-    if wells is not None:
-        found = found.inside(wells) if transistor.type == "pmos" else found.outside(wells)
-    if transistor.type == "nmos" and substrate is not None:
-        found = found.inside(layer(substrate))
-    alike = (other for other in technology.devices.values() if other.type == transistor.type)
-    others = {marker for other in alike for marker in other.marked_by}
+    others = _markers_of_type(technology, transistor.type) | {*spec.excludes}
     others |= {m for other in technology.passives.values() if other.type == spec.type for m in other.markers}
-    for marker in sorted(own):
-        found = found.inside(layer(marker))
-    for marker in sorted((others | set(spec.excludes)) - own):
-        found = found.outside(layer(marker))
-    return found
+    return _of_flavour(technology, transistor, found, (sorted(own), others - own), layer)
 
 
 def _loose_mos_gates(
@@ -280,8 +287,7 @@ def _loose_mos_gates(
     of_transistors = {marker for spec in technology.devices.values() for marker in spec.marked_by}
     markers = {marker for spec in capacitors for marker in spec.markers} - of_transistors
     known = union(gates.values())
-    found = [(layer(name).not_interacting(known), f"{name} marks no MOS capacitor") for name in sorted(markers)]
-    return [(region, reason) for region, reason in found if not region.is_empty()]
+    return [(layer(name).not_interacting(known), f"{name} marks no MOS capacitor") for name in sorted(markers)]
 
 
 def plate_layer(name: str) -> str:

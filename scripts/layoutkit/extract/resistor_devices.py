@@ -131,7 +131,7 @@ def _unrecognised(resistors: list[PassiveSpec], known: kdb.Region, layer: Layer)
     for body, name in sorted({(spec.parts["body"], name) for spec in resistors for name in spec.resistive}):
         loose = (layer(body) & layer(name)).merged().not_interacting(known)
         found.append((loose, f"{name} makes it resistive, but it is not part of a resistor"))
-    return [(region, reason) for region, reason in found if not region.is_empty()]
+    return found
 
 
 def _heads_in_core_layers(resistors: list[PassiveSpec], cores: Mapping[str, kdb.Region], layer: Layer) -> kdb.Region:
@@ -154,8 +154,7 @@ def _resistive_diffusion(technology: Technology, known: kdb.Region, layer: Layer
     drawn = {role: layer(name) for role, name in technology.roles.items() if name and role in DIFFUSION | {"poly"}}
     poly = drawn.pop("poly")
     diffusion = union(drawn.values()) - poly - known
-    found = [(diffusion & layer(name), f"{name} makes diffusion a resistor") for name in sorted(names)]
-    return [(region, reason) for region, reason in found if not region.is_empty()]
+    return [(diffusion & layer(name), f"{name} makes diffusion a resistor") for name in sorted(names)]
 
 
 def by_body(spec: PassiveSpec, shapes: kdb.Region, conducting: Mapping[str, kdb.Region]) -> dict[str, kdb.Region]:

@@ -14,9 +14,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import listed
+from layoutkit.extract.folding import in_parallel
 from layoutkit.lvs.alignment import GROUP_LIMIT, NetAlignment, ParallelGroup, align, asked_groups, drawn_groups
 from layoutkit.lvs.lvs_result import LvsMismatch, at
-from layoutkit.lvs.matching import group_mismatches, layout_groups
+from layoutkit.lvs.matching import group_mismatches
 
 if TYPE_CHECKING:
     from layoutkit.extract.extracted import DrawnFinger, Extraction, Point
@@ -28,7 +29,7 @@ def explain(
     extraction: Extraction, reference: Reference, labels: Labelling, tolerance: float | None
 ) -> list[LvsMismatch]:
     """Return what differs between two circuits that are known to differ; never nothing."""
-    groups = layout_groups(extraction)
+    groups = in_parallel(extraction.devices)
     if max(len(groups), len(reference.groups)) > GROUP_LIMIT:
         return [unexplained(extraction, reference)]
     types: dict[str, str] = {name: spec.type for name, spec in extraction.technology.devices.items()}

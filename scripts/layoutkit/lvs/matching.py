@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.refinement import Cell, ColourClasses, links_of
 from layoutkit.errors import listed
+from layoutkit.extract.folding import in_parallel
 from layoutkit.lvs.lvs_result import LvsMismatch, at, fingers_text, parts_text
 from layoutkit.technology.device_kinds import SIZE_TOLERANCE
 
@@ -56,14 +57,6 @@ def renamed(key: FoldKey[int], nets: Mapping[int, str]) -> FoldKey[str]:
     return device, tuple(sorted((role, nets[net]) for role, net in ends))
 
 
-def layout_groups(extraction: Extraction) -> dict[FoldKey[int], tuple[ExtractedDevice, ...]]:
-    """Return the extracted transistors in parallel, of whatever length."""
-    found: dict[FoldKey[int], list[ExtractedDevice]] = {}
-    for device in extraction.devices:
-        found.setdefault(device.key, []).append(device)
-    return {key: tuple(members) for key, members in found.items()}
-
-
 class Matcher:
     """Compares one extraction with one reference, under different assumptions.
 
@@ -74,7 +67,7 @@ class Matcher:
         self.extraction = extraction
         self.reference = reference
         self.tolerance = tolerance
-        self.groups = layout_groups(extraction)
+        self.groups: dict[FoldKey[int], tuple[ExtractedDevice, ...]] = in_parallel(extraction.devices)
         self.gave_up = False
         self._sizes_asked = {key: _reference_size(members) for key, members in reference.groups.items()}
         samples = {self._sizes_asked[key]: members for key, members in reference.groups.items()}

@@ -16,7 +16,7 @@ from layoutkit.circuit.circuit import ReplacedDevice
 from layoutkit.circuit.passive_map import bend_length, deep_well, stated_length, with_sides
 from layoutkit.circuit.replaced_devices import refuse_undrawn, replaced_data
 from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError, listed, sentences
-from layoutkit.extract.folding import FoldKey, dummies, dummy_strings, fold_key, fold_series
+from layoutkit.extract.folding import FoldKey, dummies, dummy_strings, fold_key, fold_series, in_parallel
 from layoutkit.extract.passive_devices import RECIPES
 from layoutkit.technology import DeviceSpec
 from layoutkit.technology.device_kinds import KINDS
@@ -111,10 +111,7 @@ class Reference:
     @cached_property
     def groups(self) -> dict[FoldKey[str], tuple[ReferenceDevice, ...]]:
         """Transistors in parallel, in the order of the netlist."""
-        found: dict[FoldKey[str], list[ReferenceDevice]] = {}
-        for device in self.devices:
-            found.setdefault(device.key, []).append(device)
-        return {key: tuple(members) for key, members in found.items()}
+        return in_parallel(self.devices)
 
     @cached_property
     def _spellings(self) -> dict[str, list[str]]:
