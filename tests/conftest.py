@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import sys
+import zlib
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -118,12 +119,13 @@ SLOW_BY_FOLDER = {
 }
 SLOW = {f"{folder}/test_{name}.py" for folder, names in SLOW_BY_FOLDER.items() for name in names.split()}
 SLOW |= {"test_packaging.py", "test_release.py"}
-# What `make test` leaves out too and `make check` runs: what is packed, copied and installed elsewhere, what other
-# programs judge, and what kills processes until nothing is lost.
+# What `make test` leaves out too and `make check` runs: what is packed, copied and installed elsewhere or served to
+# other machines, what other programs judge, how well the search does, and what kills processes until nothing is lost.
 OUTER_BY_FOLDER = {
     "designgraph": "processes",
     "docs": "documents site tutorials",
-    "hosts": "http_fuzz raw_copies uvx",
+    "evals": "evals",
+    "hosts": "http_fuzz mcp_inspector mcp_transports options raw_copies remote uvx",
     "layoutkit/drc": "drc_application drc_deck drc_mutants drc_oracle",
     "layoutkit/explore": "cluster_jobs exploration",
     "layoutkit/pcells": "pcells",
@@ -132,6 +134,7 @@ OUTER_BY_FOLDER = {
 }
 OUTER = {f"{folder}/test_{name}.py" for folder, names in OUTER_BY_FOLDER.items() for name in names.split()}
 OUTER |= {"test_packaging.py", "test_release.py"}
+TECHNOLOGIES = {path.stem for path in (TESTS.parent / "scripts/layoutkit/technology").glob("*.yaml")}
 
 
 def pytest_addoption(parser):
@@ -143,6 +146,27 @@ def pytest_ignore_collect(collection_path, config):
     """Leave out the slow files if ``--quick`` is given, and those about the world outside if ``--inner`` is."""
     left_out = SLOW if config.getoption("--quick") else OUTER if config.getoption("--inner") else ()
     return collection_path.relative_to(TESTS).as_posix() in left_out or None
+
+
+def pytest_collection_modifyitems(config, items):
+    """With ``--quick`` or ``--inner``, run a test of a slow file in one of the technologies that it is written for.
+
+    Which one follows from its name, so that each has its share. All of them are tested by ``make check``.
+    """
+    if not (config.getoption("--quick") or config.getoption("--inner")):
+        return
+    alike = {}
+    for item in items:
+        given = getattr(item, "callspec", None)
+        values = [value for value in given.params.values() if isinstance(value, str)] if given else []
+        technology = next((value for value in values if value in TECHNOLOGIES), None)
+        if technology and item.path.relative_to(TESTS).as_posix() in SLOW:
+            alike.setdefault(item.nodeid.replace(technology, "*"), []).append(item)
+    left_out = set()
+    for name, variants in alike.items():
+        left_out |= set(variants) - {variants[zlib.crc32(name.encode()) % len(variants)]}
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(autouse=True, scope="session")

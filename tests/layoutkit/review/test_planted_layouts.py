@@ -221,13 +221,13 @@ def test_the_way_from_the_rail_to_a_block(fingers, cuts, expected):
 @both("single-cut.share", "must", "should")
 def test_a_block_of_many_channels_on_few_cuts(figure, expected):
     planted = Planted()
-    planted.mos("M1", "nmos", 0, 0, 4, 0.3, "out in vss vss", round(10 * figure))
+    planted.mos("M1", "nmos", 0, 0, 4, 0.3, "out in vss vss", round(3 * figure))
     planted.comb("out", 8)
     planted.comb("in", 6.5)
     planted.comb("vss", -3, port=False)
     planted.box("Metal4", -5, -3.5, 20, -2.5, "vss")
-    for number in range(10):
-        planted.square("Via3", 0.6 * number - 1.5, -3, 0.26)
+    for number in range(3):
+        planted.square("Via3", 0.6 * number, -3, 0.26)
     planted.label("vss", "Metal4", -4, -3)
     assert severities(planted.review(), "single-cut", "joined to the rail of vss") == expected
 
