@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from designgraph import graph as edit
-from designgraph.bulk_file import Parts
+from designgraph.exchange import Parts
 from designgraph.graph import new_graph, node_json, outgoing, properties_of, type_of
 from designgraph.graph_errors import InvalidTypeError
 from designgraph.values import MAX_ID_LENGTH, is_id

@@ -10,17 +10,18 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from designgraph.graph_errors import (
+    GraphError,
     HasRelationsError,
     NodeExistsError,
     NodeNotFoundError,
     RelationExistsError,
     RelationNotFoundError,
 )
-from designgraph.values import encode
+from designgraph.values import check_id, checked_properties, encode
 from sturdy.near_names import near_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Iterable
     from typing import TypeAlias
 
     import networkx as nx
@@ -159,6 +160,57 @@ def remove_relation(graph: Graph, source: str, target: str, relation_type: str) 
     graph.remove_edge(source, target, relation_type)
 
 
+def read_graph(
+    nodes: Iterable[Any],
+    relations: Iterable[Any],
+    check_node: Callable[[Any], str],
+    check_relation: Callable[[Any], str],
+) -> tuple[Graph, list[tuple[str, int, GraphError]]]:
+    """Return a graph of what strangers wrote, and its faults: in which list, at which index, and what is wrong.
+
+    Args:
+        nodes: ``{id, type, properties}`` each.
+        relations: ``{from, to, type}`` each.
+        check_node: Returns the type of a node, or raises a ``GraphError``.
+        check_relation: The same for a relation.
+    """
+    graph = new_graph()
+    faults: list[tuple[str, int, GraphError]] = []
+    sources = (("nodes", nodes, _read_node, check_node), ("relations", relations, _read_relation, check_relation))
+    for name, items, read, check in sources:
+        for index, item in enumerate(items):
+            try:
+                read(graph, item, check, is_first=not faults)  # to look for similar names takes long
+            except GraphError as error:  # noqa: PERF203 - all faults are reported at once
+                faults.append((name, index, error))
+    return graph, faults
+
+
+def _read_node(graph: Graph, item: Any, check: Callable[[Any], str], **_: bool) -> None:
+    _check_fields(item, ("id", "type", "properties"))
+    node_id, node_type = check_id(item.get("id"), "id"), check(item.get("type"))
+    add_node(graph, node_id, node_type, checked_properties(item.get("properties", {})))
+
+
+def _read_relation(graph: Graph, item: Any, check: Callable[[Any], str], *, is_first: bool) -> None:
+    _check_fields(item, ("from", "to", "type"))
+    source, target = check_id(item.get("from"), "from"), check_id(item.get("to"), "to")
+    relation_type = check(item.get("type"))
+    missing = [end for end in dict.fromkeys((source, target)) if end not in graph]
+    if missing:
+        text = " and ".join(f"node '{end}' does not exist" for end in missing)
+        raise NodeNotFoundError(text, {"id": missing[0], "similar": _similar(graph, missing[0]) if is_first else []})
+    add_relation(graph, source, target, relation_type)
+
+
+def _check_fields(item: Any, known: tuple[str, ...]) -> None:
+    if not isinstance(item, dict):
+        raise GraphError(f"must be an object of {', '.join(known)}, got {type(item).__name__}")
+    unknown = sorted(set(item) - set(known))
+    if unknown:
+        raise GraphError(f"has unknown fields {', '.join(unknown)}; known are {', '.join(known)}")
+
+
 def reach(
     graph: Graph, node_id: str, depth: int, *, direction: str = "out", types: Collection[str] | None = None
 ) -> tuple[dict[str, int], list[Relation]]:
@@ -193,10 +245,14 @@ def reach(
 
 
 def _check_known(graph: Graph, node_id: str) -> None:
-    if node_id in graph:
-        return
+    if node_id not in graph:
+        details = {"id": node_id, "similar": _similar(graph, node_id)}
+        raise NodeNotFoundError(f"node '{node_id}' does not exist", details)
+
+
+def _similar(graph: Graph, node_id: str) -> list[str]:
     wanted = node_id.lower()
     close = [known for known in sorted(graph) if wanted and wanted in known.lower()][:5]
     if not close and len(graph) <= 5000:
         close = near_names(node_id, sorted(graph), 5)
-    raise NodeNotFoundError(f"node '{node_id}' does not exist", {"id": node_id, "similar": close})
+    return close

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from designgraph.graph_errors import GraphError, NodeNotFoundError, RelationNotFoundError, sentences
-from designgraph.paging import DEFAULT_LIMIT, Page
+from designgraph.paging import Page
 from designgraph.service import KnowledgeGraph, open_graph
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def perform(operation: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     name = operation.replace("kg_", "kg.", 1)
     if name not in _OPERATIONS:
         raise GraphError(f"unknown operation {operation!r}; there are {', '.join(_OPERATIONS)}")
-    required, optional, run = _OPERATIONS[name]
+    operate, required, optional = _OPERATIONS[name]
     missing = [argument for argument in required if argument not in arguments]
     unknown = [argument for argument in arguments if argument not in (*required, *optional)]
     if missing or unknown:
@@ -50,7 +50,8 @@ def perform(operation: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         raise GraphError(f"{sentences(faults)}; {name} takes {', '.join((*required, *optional))}")
     graph = open_graph()
     try:
-        return run(graph, arguments)
+        values = [arguments[argument] for argument in required]
+        return operate(graph, *values, **_named(arguments, optional))
     except (NodeNotFoundError, RelationNotFoundError) as error:
         known = [each["graphId"] for each in graph.list_graphs()["graphs"]]
         asked = arguments["graphId"]
@@ -75,73 +76,30 @@ def answer(operation: str, **arguments: Any) -> dict[str, Any]:
         return {"success": False, "error": str(error), "code": error.code}
 
 
-def _page(arguments: Mapping[str, Any]) -> Page:
-    fields = arguments.get("fields")
-    return Page(
-        arguments.get("limit", DEFAULT_LIMIT),
-        arguments.get("cursor", ""),
-        None if fields is None else tuple(fields),
-    )
+def _named(arguments: Mapping[str, Any], optional: tuple[str, ...]) -> dict[str, Any]:
+    """Return the optional arguments by the names that they have in Python."""
+    named = {_IN_PYTHON.get(name, name): arguments[name] for name in optional if name in arguments}
+    paging = {name: named.pop(name) for name in _PAGE if name in named}
+    if paging.get("fields") is not None:
+        paging["fields"] = tuple(paging["fields"])
+    return {**named, "page": Page(**paging)} if paging else named
 
 
-def _query(graph: KnowledgeGraph, given: Mapping[str, Any]) -> dict[str, Any]:
-    return graph.query(
-        given["graphId"],
-        given["nodeId"],
-        given.get("depth", 1),
-        direction=given.get("direction", "out"),
-        relation_types=given.get("relationTypes"),
-        page=_page(given),
-    )
+def _list(graph: KnowledgeGraph, **choice: Any) -> dict[str, Any]:
+    return graph.list_nodes(**choice) if "graph_id" in choice else graph.list_graphs()
 
 
-_Operation = tuple[tuple[str, ...], tuple[str, ...], "Callable[[KnowledgeGraph, Mapping[str, Any]], dict[str, Any]]"]
-_RELATION = ("graphId", "fromId", "toId", "type")
 _PAGE = ("limit", "cursor", "fields")
-_OPERATIONS: dict[str, _Operation] = {
-    "kg.init": (
-        ("graphId",),
-        ("nodes", "relations", "input_path"),
-        lambda graph, given: graph.init(
-            given["graphId"],
-            given.get("nodes", ()),
-            given.get("relations", ()),
-            input_path=given.get("input_path"),
-        ),
-    ),
-    "kg.create_node": (
-        ("graphId", "id", "type"),
-        ("properties",),
-        lambda graph, given: graph.create_node(given["graphId"], given["id"], given["type"], given.get("properties")),
-    ),
-    "kg.create_relation": (
-        _RELATION,
-        (),
-        lambda graph, given: graph.create_relation(*(given[name] for name in _RELATION)),
-    ),
-    "kg.delete_node": (
-        ("graphId", "id"),
-        (),
-        lambda graph, given: graph.delete_node(given["graphId"], given["id"]),
-    ),
-    "kg.delete_relation": (
-        _RELATION,
-        (),
-        lambda graph, given: graph.delete_relation(*(given[name] for name in _RELATION)),
-    ),
-    "kg.update_node": (
-        ("graphId", "id", "properties"),
-        (),
-        lambda graph, given: graph.update_node(given["graphId"], given["id"], given["properties"]),
-    ),
-    "kg.query": (("graphId", "nodeId"), ("depth", "direction", "relationTypes", *_PAGE), _query),
-    "kg.list": (
-        (),
-        ("graphId", "type", *_PAGE),
-        lambda graph, given: (
-            graph.list_nodes(given["graphId"], given.get("type"), page=_page(given))
-            if "graphId" in given
-            else graph.list_graphs()
-        ),
-    ),
+_RELATION = ("graphId", "fromId", "toId", "type")
+_IN_PYTHON = {"graphId": "graph_id", "type": "node_type", "relationTypes": "relation_types"}
+# The function, the arguments that it must get, in its order, and those that it may get.
+_OPERATIONS: dict[str, tuple[Callable[..., dict[str, Any]], tuple[str, ...], tuple[str, ...]]] = {
+    "kg.init": (KnowledgeGraph.init, ("graphId",), ("nodes", "relations", "input_path")),
+    "kg.create_node": (KnowledgeGraph.create_node, ("graphId", "id", "type"), ("properties",)),
+    "kg.create_relation": (KnowledgeGraph.create_relation, _RELATION, ()),
+    "kg.delete_node": (KnowledgeGraph.delete_node, ("graphId", "id"), ()),
+    "kg.delete_relation": (KnowledgeGraph.delete_relation, _RELATION, ()),
+    "kg.update_node": (KnowledgeGraph.update_node, ("graphId", "id", "properties"), ()),
+    "kg.query": (KnowledgeGraph.query, ("graphId", "nodeId"), ("depth", "direction", "relationTypes", *_PAGE)),
+    "kg.list": (_list, (), ("graphId", "type", *_PAGE)),
 }

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from designgraph import graph as edit
-from designgraph.bulk_file import Parts, read_parts
-from designgraph.graph import new_graph, node_json, reach, relation_json
+from designgraph.exchange import Parts, read_parts
+from designgraph.graph import new_graph, node_json, reach, read_graph, relation_json
 from designgraph.graph_errors import GraphError, ManyFaultsError
 from designgraph.paging import Page, page_of_nodes, page_of_walk
 from designgraph.store import Store
@@ -72,7 +72,7 @@ class KnowledgeGraph:
             graph_id: The graph.
             nodes: ``{id, type, properties}`` each.
             relations: ``{from, to, type}`` each.
-            input_path: A file that holds both (``bulk_file``), for a graph too large for one request.
+            input_path: A file that holds both (``exchange.read_parts``), for a graph too large for one request.
 
         Raises:
             GraphError: With the code of the first fault, and all faults in ``details["errors"]``.
@@ -284,40 +284,12 @@ class KnowledgeGraph:
             GraphError: With all faults of the nodes and relations in ``details["errors"]``.
         """
         rule = self.types(graph_id)
-        graph = new_graph()
-        faults: list[tuple[str, GraphError]] = []
-        sources = (("nodes", parts.nodes, _add_node), ("relations", parts.relations, _add_relation))
-        for kind, items, read in sources:
-            for index, item in enumerate(items):
-                try:
-                    read(graph, rule, item)
-                except GraphError as error:  # noqa: PERF203 - all faults are reported at once
-                    faults.append((parts.place(kind, index), error))
+        graph, faults = read_graph(parts.nodes, parts.relations, rule.check_node, rule.check_relation)
         if faults:
-            raise ManyFaultsError(faults)
+            raise ManyFaultsError([(parts.place(name, index), error) for name, index, error in faults])
         return graph
 
     def with_warnings(self, data: dict[str, Any], notes: Iterable[str] = ()) -> dict[str, Any]:
         """Return ``data``, with the messages about the files as ``warnings`` if there are any."""
         warnings = [*self.store.take_notices(), *notes]
         return {**data, "warnings": warnings} if warnings else data
-
-
-def _add_node(graph: Graph, rule: TypeRule, item: Mapping[str, Any]) -> None:
-    _check_fields(item, ("id", "type", "properties"))
-    node_id, node_type = check_id(item.get("id"), "id"), rule.check_node(item.get("type"))
-    edit.add_node(graph, node_id, node_type, checked_properties(item.get("properties", {})))
-
-
-def _add_relation(graph: Graph, rule: TypeRule, item: Mapping[str, Any]) -> None:
-    _check_fields(item, ("from", "to", "type"))
-    source, target = check_id(item.get("from"), "from"), check_id(item.get("to"), "to")
-    edit.add_relation(graph, source, target, rule.check_relation(item.get("type")))
-
-
-def _check_fields(item: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    if not isinstance(item, dict):
-        raise GraphError(f"must be an object of {', '.join(known)}, got {type(item).__name__}")
-    unknown = sorted(set(item) - set(known))
-    if unknown:
-        raise GraphError(f"has unknown fields {', '.join(unknown)}; known are {', '.join(known)}")

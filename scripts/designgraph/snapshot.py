@@ -25,12 +25,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from designgraph.graph import new_graph, relations
+from designgraph.graph import new_graph, read_graph, relations
+from designgraph.graph_errors import NodeNotFoundError, unreadable
+from designgraph.values import check_id, is_id
+from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from designgraph.graph import Graph
 
@@ -140,3 +144,102 @@ def read_signed(content: bytes) -> Snapshot | None:
         graph.add_nodes_from((i, {"type": kind, "text": text}) for i, kind, text in _NODE.findall(nodes))
         graph.add_edges_from((*relation, {}) for relation in _RELATION.findall(lines))
     return Snapshot(graphs, state)
+
+
+SHOWN = 5
+_STATE_FIELDS = {"sequence": int, "last": str, "digest": str}
+
+
+def read_changed(content: bytes, path: Path) -> Snapshot:
+    """Return the graphs of a file that a person or another program has changed: read strictly.
+
+    The same graphs in another layout, such as other line ends, do not count as edited.
+
+    Raises:
+        GraphFileError: If the file cannot be used. ``details["faults"]`` lists every fault as ``{kind, path, message,
+            ids}``; the kind is ``dangling_relation`` if a node is missing, else ``malformed``.
+    """
+    document = _parsed(content, path)
+    faults: list[dict[str, Any]] = []
+    graphs: dict[str, Graph] = {}
+    _check_fields(document, {"format", "version", "graphs", "state"}, "", faults)
+    if document.get("format") != FORMAT or document.get("version") != VERSION:
+        faults.append(_fault("format", f'must be "{FORMAT}" with "version" {VERSION}'))
+    written = document.get("graphs")
+    if not isinstance(written, dict):
+        faults.append(_fault("graphs", "must be an object of graphs by id"))
+        written = {}
+    for graph_id, graph in written.items():
+        if is_id(graph_id):
+            graphs[graph_id] = _read_changed_graph(graph, f"graphs.{graph_id}", faults)
+        else:
+            faults.append(_fault("graphs", f"{graph_id!r} is not a valid graph id"))
+    state = document.get("state", {"sequence": 0, "last": "", "digest": ""})
+    if not isinstance(state, dict) or any(type(state.get(name)) is not kind for name, kind in _STATE_FIELDS.items()):
+        faults.append(_fault("state", "must be {sequence, last, digest} as written, or be left out"))
+    if faults:
+        shown = "; ".join(f"{fault['path']}: {fault['message']}" for fault in faults[:SHOWN])
+        more = f"; and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
+        raise unreadable(
+            path,
+            f"it was edited and has {len(faults)} fault{'s' if len(faults) > 1 else ''}: {shown}{more}. Repair it, or "
+            "restore it from version control",
+            faults=faults,
+        )
+    known = State(**{name: state[name] for name in _STATE_FIELDS})
+    return Snapshot(graphs, known, edited=content_digest(graphs) != known.digest)
+
+
+def _fault(path: str, message: str, kind: str = "malformed", ids: Sequence[str] = ()) -> dict[str, Any]:
+    return {"kind": kind, "path": path, "message": message, "ids": list(ids)}
+
+
+def _parsed(content: bytes, path: Path) -> dict[str, Any]:
+    if not content.strip(b"\0 \t\r\n"):
+        raise unreadable(path, "it is empty; restore it, or delete it to start with an empty graph")
+    try:
+        text = content.decode("utf-8-sig")
+        document = load_json(text)
+    except UnicodeDecodeError as error:
+        raise unreadable(path, f"it is not UTF-8 text (byte {error.start})") from None
+    except RecursionError:
+        raise unreadable(path, "it is nested too deeply") from None
+    except ValueError as error:
+        merge = any(mark in content for mark in (b"<<<<<<<", b">>>>>>>", b"======="))
+        hint = "; it holds an unresolved merge" if merge else "; it is torn or was edited"
+        raise unreadable(path, f"it is not JSON: {error}{hint}") from None
+    if not isinstance(document, dict):
+        raise unreadable(path, "it is not a JSON object")
+    return document
+
+
+def _read_changed_graph(written: Any, path: str, faults: list[dict[str, Any]]) -> Graph:
+    if not isinstance(written, dict):
+        faults.append(_fault(path, "must be an object with 'nodes' and 'relations'"))
+        return new_graph()
+    _check_fields(written, {"nodes", "relations"}, path, faults)
+    items = {name: written.get(name, []) for name in ("nodes", "relations")}
+    for name, listed in items.items():
+        if not isinstance(listed, list):
+            faults.append(_fault(f"{path}.{name}", "must be an array"))
+            items[name] = []
+    graph, found = read_graph(items["nodes"], items["relations"], _checked_type, _checked_type)
+    for name, index, error in found:
+        place, item = f"{path}.{name}[{index}]", items[name][index]
+        if isinstance(error, NodeNotFoundError):
+            text = f"relation '{item['from']}' -> '{item['to']}' of type {item['type']}: {error}"
+            faults.append(_fault(place, text, "dangling_relation", (item["from"], item["to"])))
+        else:
+            faults.append(_fault(place, str(error)))
+    return graph
+
+
+def _checked_type(value: Any) -> str:
+    """Return a type; which ones a graph may use is the matter of a check, and not of reading its file."""
+    return check_id(value, "type")
+
+
+def _check_fields(item: dict[str, Any], known: set[str], path: str, faults: list[dict[str, Any]]) -> None:
+    unknown = sorted(set(item) - known)
+    if unknown:
+        faults.append(_fault(path or "the document", f"has unknown fields {', '.join(unknown)}"))

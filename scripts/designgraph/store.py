@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from designgraph.graph_errors import GraphError, GraphFileError, NotStoredError, unreadable
-from designgraph.snapshot import STATE_LENGTH, Snapshot, as_bytes, read_signed
+from designgraph.snapshot import STATE_LENGTH, Snapshot, as_bytes, read_changed, read_signed
 from sturdy.atomic_files import make_folder, replace_file, sync_folder
 from sturdy.file_lock import lock
 
@@ -177,8 +177,6 @@ class Store:
     def _read(self, content: bytes, *, exists: bool) -> Snapshot:
         held = read_signed(content) if exists else Snapshot()
         if held is None:
-            from designgraph.external_changes import read_changed
-
             held = read_changed(content, self.path)
         if held.edited:
             self._has_more = True

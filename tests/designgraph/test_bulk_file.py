@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from designgraph import bulk_file
+from designgraph import exchange
 from designgraph.exchange import as_text
 from designgraph.graph_errors import GraphError
 from designgraph.operations import answer, perform
@@ -105,10 +105,10 @@ def test_what_is_no_file_of_bounded_size_is_refused(graph, file, tmp_path, monke
         with pytest.raises(GraphError, match=r"is not a regular file|cannot be read: No such file"):
             graph.init("g", input_path=str(path))
     text = lines(*NODES)
-    monkeypatch.setattr(bulk_file, "MAX_ITEMS", 1)
+    monkeypatch.setattr(exchange, "MAX_ITEMS", 1)
     with pytest.raises(GraphError, match="has 2 nodes and relations; at most 1"):
         graph.init("g", input_path=file(text))
-    monkeypatch.setattr(bulk_file, "MAX_BYTES", 10)
+    monkeypatch.setattr(exchange, "MAX_BYTES", 10)
     with pytest.raises(GraphError, match="at most 10 are read"):
         graph.init("g", input_path=file(text))
 

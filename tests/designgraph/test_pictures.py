@@ -14,7 +14,7 @@ from designgraph.exchange import write_text
 from designgraph.graph_errors import GraphError, NodeNotFoundError
 from designgraph.pictures import BOUNDS, escaped, picture
 from designgraph.pictures.excerpt import Selection
-from designgraph.pictures.layered import GAP_Y, arrange
+from designgraph.pictures.svg import GAP_Y, arrange
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = (
@@ -279,5 +279,5 @@ def test_chromium_paints_the_picture(uart, tmp_path, browser, form):
 def test_a_picture_cannot_be_written_in_place_of_a_folder(graph, tmp_path):
     for folder in ("/", str(tmp_path)):
         with pytest.raises(GraphError) as caught:
-            write_text(graph, folder, "text")
+            write_text(graph.store.path, folder, "text")
         assert caught.value.details["param_name"] == "output_path"

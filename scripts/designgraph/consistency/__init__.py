@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from designgraph.consistency.consistency_rules import rules_for
-from designgraph.consistency.inconsistencies import Finding, Findings
+from designgraph.consistency.consistency_rules import Finding, Findings, rules_for
 from designgraph.consistency.rule_kinds import KINDS, Subject
 from designgraph.graph_errors import MAX_LISTED, GraphFileError
 from designgraph.values import check_id

@@ -10,19 +10,21 @@ rules:
     one_of: ["1"]
     severity: error
     suggestion: A clock is one wire.
+
+The second part of the module holds what a check finds.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from designgraph.consistency.inconsistencies import SEVERITIES
-from designgraph.graph_errors import GraphFileError, sentences
-from designgraph.project_files import read_yaml
+from designgraph.graph_errors import MAX_LISTED, GraphFileError, sentences
+from designgraph.type_rule import read_yaml
 from designgraph.values import is_id
 
 FILE = "rules.yaml"
@@ -55,7 +57,7 @@ _NEEDED = {
     "relates": ("relations",),
     "property": ("property",),
 }
-_WORDS = {"direction": ("out", "in", "both"), "as": ("text", "width"), "severity": SEVERITIES}
+_WORDS = {"direction": ("out", "in", "both"), "as": ("text", "width"), "severity": ("error", "warning", "info")}
 
 
 def rules_for(folder: str, graph_id: str) -> list[dict[str, Any]]:
@@ -117,3 +119,78 @@ def _pattern_faults(pattern: Any) -> list[str]:
 def _built_in_rules() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(Path(__file__).with_name("rules.json").read_bytes())["rules"]
     return found
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A violation of a rule.
+
+    Attributes:
+        rule: Id of the violated rule.
+        severity: ``error``, ``warning`` or ``info``.
+        message: Description of the violation.
+        ids: Nodes concerned.
+        suggestion: How to correct it.
+    """
+
+    rule: str
+    severity: str
+    message: str
+    ids: tuple[str, ...]
+    suggestion: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the finding as JSON."""
+        return {
+            "rule": self.rule,
+            "severity": self.severity,
+            "message": self.message,
+            **_ids(self.ids),
+            "suggestion": self.suggestion,
+        }
+
+
+@dataclass(frozen=True)
+class Unchecked:
+    """Something that a rule could not check.
+
+    Attributes:
+        rule: Id of the rule.
+        reason: The reason.
+        ids: Nodes concerned.
+    """
+
+    rule: str
+    reason: str
+    ids: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the item as JSON."""
+        return {"rule": self.rule, "reason": self.reason, **_ids(self.ids)}
+
+
+def _ids(ids: tuple[str, ...]) -> dict[str, Any]:
+    """Return the first nodes concerned, and how many they are, as JSON."""
+    return {"ids": list(ids[:MAX_LISTED]), "idsTotal": len(ids)}
+
+
+@dataclass
+class Findings:
+    """Collects the results of a check.
+
+    Attributes:
+        found: Violations.
+        unchecked: What could not be checked.
+    """
+
+    found: list[Finding] = field(default_factory=list)
+    unchecked: list[Unchecked] = field(default_factory=list)
+
+    def add(self, rule: dict[str, Any], message: str, ids: tuple[str, ...]) -> None:
+        """Add a violation of ``rule``, with the rule's severity and suggestion."""
+        finding = Finding(rule["id"], rule.get("severity", "error"), message, ids, rule.get("suggestion", ""))
+        self.found.append(finding)
+
+    def skip(self, rule: dict[str, Any], reason: str, ids: tuple[str, ...] = ()) -> None:
+        """Add something that ``rule`` could not check."""
+        self.unchecked.append(Unchecked(rule["id"], reason, ids))

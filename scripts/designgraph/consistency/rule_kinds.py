@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import networkx as nx
 
-    from designgraph.consistency.inconsistencies import Findings
+    from designgraph.consistency.consistency_rules import Findings
     from designgraph.graph import Graph, Relation
     from designgraph.type_rule import TypeRule
 

@@ -14,7 +14,7 @@ from designgraph.consistency.conditions import Condition, NotUnderstoodError, ca
 from designgraph.graph import incoming, outgoing, type_of
 
 if TYPE_CHECKING:
-    from designgraph.consistency.inconsistencies import Findings
+    from designgraph.consistency.consistency_rules import Findings
     from designgraph.graph import Graph
 
 TRANSITION, STATE, RELATION = "StateTransition", "State", "STATETRANSITION"

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from designgraph.exchange import xml_text
 from designgraph.graph_errors import GraphError
 from designgraph.pictures.excerpt import Excerpt, Selection, excerpt
-from designgraph.pictures.layered import arrange
-from designgraph.pictures.svg import box_size, svg
+from designgraph.pictures.svg import arrange, box_size, svg
 from designgraph.values import check_id
 
 if TYPE_CHECKING:

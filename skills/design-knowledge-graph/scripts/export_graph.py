@@ -24,7 +24,7 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     with graph.reading(graph_id) as exported:
         text = as_text(exported, graph_id, form)
         size = {"nodes": len(exported), "relations": exported.number_of_edges()}
-    written = write_text(graph, params["output_path"], text)
+    written = write_text(graph.store.path, params["output_path"], text)
     warnings = graph.store.take_notices()
     data = {
         "graphId": graph_id,

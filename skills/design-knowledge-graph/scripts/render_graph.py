@@ -41,7 +41,7 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     if path is None:
         data["text"] = text
     else:
-        data.update(output_path=path, file_size_bytes=write_text(graph, path, text))
+        data.update(output_path=path, file_size_bytes=write_text(graph.store.path, path, text))
     warnings = graph.store.take_notices()
     return {**data, "warnings": warnings} if warnings else data
 
