@@ -168,7 +168,7 @@ ROOMS = (
     {"draw", "place", "route", "extract", "drc", "lvs", "view"},
     {"layout", "circuit"},
     {"technology"},
-    {"compiled", "file_schema", "other_programs"},
+    {"compiled", "file_schema", "other_programs", "templates"},
     {"errors"},
 )
 WITHIN_A_LEVEL = {("lvs", "extract"), ("drc", "extract")}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError
-from layoutkit.view.html_parts import rendered
+from layoutkit.templates import rendered
 
 if TYPE_CHECKING:
     import os

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
-from layoutkit.view.html_parts import digest, rendered
+from layoutkit.templates import digest, rendered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,7 +17,7 @@ import klayout.db as kdb
 
 from layoutkit.flow.measured_matching import largest_offset
 from layoutkit.layout.workspace import Workspace
-from layoutkit.view.html_parts import rendered
+from layoutkit.templates import rendered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

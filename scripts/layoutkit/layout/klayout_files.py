@@ -7,7 +7,6 @@ layer is listed as ``met1 - 68/20``. The technology contains the connectivity fo
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,38 +23,19 @@ _COLORS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#e
 
 def technology_xml(technology: Technology) -> bytes:
     """Return the ``.lyt`` file of ``technology``; it names ``<name>.lyp`` beside it as its layer properties."""
-    root = ET.Element("technology")
-    for tag, text in (
-        ("name", technology.name),
-        ("description", technology.description),
-        ("group", ""),
-        ("dbu", f"{technology.dbu_um:g}"),
-        ("default-grids", f"{technology.to_um(technology.grid):g}!"),
-        ("base-path", ""),
-        ("original-base-path", ""),
-        ("layer-properties_file", f"{technology.name}.lyp"),
-        ("add-other-layers", "true"),
-    ):
-        ET.SubElement(root, tag).text = text
-    stack = ET.SubElement(ET.SubElement(root, "connectivity"), "stack")
-    ET.SubElement(stack, "name").text = "wiring"
-    ET.SubElement(stack, "description").text = "Sources and drains, poly and all metals"
-    for connection in _connections(technology):
-        ET.SubElement(stack, "connection").text = connection
-    return xml_document(root)
+    from layoutkit.templates import rendered  # which KLayout's window lacks
+
+    return rendered("technology.lyt", technology=technology, connections=list(_connections(technology))).encode()
 
 
 def layer_properties_xml(technology: Technology) -> bytes:
     """Return the ``.lyp`` file of ``technology``: its layers in the order of its file, then the layer for errors."""
-    root = ET.Element("layer-properties")
+    from layoutkit.templates import rendered
+
     colors = layer_colors(technology)
-    for spec in technology.layers.values():
-        title = f"{spec.name} - {spec.gds[0]}/{spec.gds[1]}"
-        _properties(root, title, spec.gds, colors[spec.name], _pattern(technology, spec))
-    error = error_layer(technology)
-    _properties(root, f"drawing error - {error[0]}/{error[1]}", error, ERROR_COLOR, _HOLLOW)
-    ET.SubElement(root, "name")
-    return xml_document(root)
+    layers = [(s.name, s.gds, colors[s.name], _pattern(technology, s), 1) for s in technology.layers.values()]
+    layers.append(("drawing error", error_layer(technology), ERROR_COLOR, _HOLLOW, 3))
+    return rendered("layers.lyp", layers=layers).encode()
 
 
 def layer_colors(technology: Technology) -> dict[str, str]:
@@ -100,30 +80,3 @@ def _pattern(technology: Technology, spec: LayerSpec) -> str:
     if spec.name == technology.role("poly"):
         return _POLY
     return _ACTIVE if spec.name in {technology.role("active"), technology.role("tap")} else _HOLLOW
-
-
-def _properties(root: ET.Element, name: str, gds: tuple[int, int], color: str, pattern: str) -> None:
-    entry = ET.SubElement(root, "properties")
-    for tag, text in (
-        ("frame-color", color),
-        ("fill-color", color),
-        ("frame-brightness", "0"),
-        ("fill-brightness", "0"),
-        ("dither-pattern", pattern),
-        ("valid", "true"),
-        ("visible", "true"),
-        ("transparent", "false"),
-        ("width", "3" if color == ERROR_COLOR and gds[0] == _ERROR_LAYER else "1"),
-        ("marked", "false"),
-        ("animation", "0"),
-        ("name", name),
-        ("source", f"{gds[0]}/{gds[1]}@1"),
-    ):
-        ET.SubElement(entry, tag).text = text
-
-
-def xml_document(root: ET.Element) -> bytes:
-    """Return ``root`` as an indented UTF-8 document."""
-    ET.indent(root, " ")
-    text: str = ET.tostring(root, encoding="unicode")
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'.encode()

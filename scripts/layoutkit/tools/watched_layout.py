@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.layout.cells import choose_cell
 from layoutkit.layout.workspace import ENVIRONMENT_VARIABLE
+from layoutkit.templates import digest, rendered, safe_json
 from layoutkit.tools.current_layout import CurrentLayout
 from layoutkit.view.drawing_data import drawing_data
-from layoutkit.view.html_parts import digest, rendered, safe_json
 from layoutkit.view.markers import read_markers
 from layoutkit.view.report_inputs import MOST, findings_of
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.replaced_devices import in_words
 from layoutkit.errors import counted
-from layoutkit.view.html_parts import digest, rendered, safe_json
+from layoutkit.templates import digest, rendered, safe_json
 from layoutkit.view.report_inputs import findings_of, layers_not_listed
 
 if TYPE_CHECKING:

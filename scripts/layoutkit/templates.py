@@ -1,4 +1,4 @@
-"""Parts of HTML pages. The templates of pages escape every text, so that names from files are never read as markup."""
+"""Pages and other files from templates, which escape every text, so that names from files are never read as markup."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-ROOMS = ("view", "explore", "api")
-"""Packages with templates of pages."""
+ROOMS = ("view", "explore", "api", "layout")
+"""Packages with templates."""
 Cell = str | float | int | bool | None
 
 
 def rendered(template: str, **values: Any) -> Markup:
-    """Return a page or a part of one: the template of this name, in one of ``ROOMS``, with these values."""
+    """Return a file or a part of one: the template of this name, in one of ``ROOMS``, with these values."""
     return Markup(_environment().get_template(template).render(values))  # noqa: S704 - the template escapes
 
 
@@ -30,7 +30,7 @@ def rendered(template: str, **values: Any) -> Markup:
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parent
     found = Environment(
         loader=FileSystemLoader([package / room for room in ROOMS]),
         autoescape=True,
