@@ -295,7 +295,7 @@ def test_no_rooms_of_the_loader_import_one_another():
 
 
 def test_rooms_that_import_one_another_are_found():
-    planted = {**import_graph(types=True), "skillpack.untrusted.plain_text": {"skillpack.commands.calling"}}
+    planted = {**import_graph(types=True), "skillpack.untrusted.file_access": {"skillpack.commands.calling"}}
     (circle,) = cycles_in(package_graph(planted, "skillpack"))
     assert {"skillpack.untrusted", "skillpack.commands"} <= set(circle.split(", "))
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from designgraph.graph_errors import GraphError, GraphFileError, NotStoredError, unreadable
 from designgraph.snapshot import STATE_LENGTH, Snapshot, as_bytes, read_changed, read_signed
-from sturdy.atomic_files import make_folder, replace_file, sync_folder
-from sturdy.file_lock import lock
+from sturdy.atomic_files import lock, make_folder, replace_file, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

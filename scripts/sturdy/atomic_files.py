@@ -2,11 +2,8 @@
 
 A writer holds a lock on its part file (``.NAME.RANDOM.part``) until the file has its final name. The operating system
 releases the lock when the writer ends, even if it is killed. A part file that can be locked is therefore a leftover;
-the next writer of the same file removes it, as does ``remove_leftovers``.
+the next writer of the same file removes it, as does ``remove_leftovers``. ``lock`` locks any open file.
 """
-
-# Descriptors and texts throughout: Path has no operations relative to an open folder.
-# ruff: noqa: PTH105, PTH108, PTH118
 
 from __future__ import annotations
 
@@ -16,11 +13,19 @@ import sys
 import time
 from contextlib import suppress
 
-from sturdy.file_lock import lock
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from pathlib import Path
+
+# Descriptors and texts throughout: Path has no operations relative to an open folder.
+# ruff: noqa: PTH105, PTH108, PTH118
+
 
 _PART = re.compile(r"\.(.+)\.[0-9a-f]+(-[0-9]+)?\.part")
 _ATTEMPTS = 100
@@ -216,3 +221,34 @@ def _is_open_as(descriptor: int, part: str, folder: int | None) -> bool:
         return os.path.samestat(os.fstat(descriptor), os.lstat(part, dir_fd=folder))
     except OSError:
         return False
+
+
+_OFFSET = 1 << 40  # Windows: other processes cannot read a locked byte, so a byte far beyond the content is locked
+_LOCK_WAIT_S = 0.001
+
+
+def lock(descriptor: int, *, wait: bool = True) -> bool:
+    """Lock an open file exclusively; return whether it is locked, which it always is after waiting.
+
+    The system releases the lock when the file is closed or the process ends, however it ends.
+
+    Raises:
+        OSError: If the file system has no locks.
+    """
+    while not _tried(descriptor, wait=wait):
+        if not wait:
+            return False
+        time.sleep(_LOCK_WAIT_S)
+    return True
+
+
+def _tried(descriptor: int, *, wait: bool) -> bool:
+    try:
+        if sys.platform == "win32":
+            os.lseek(descriptor, _OFFSET, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except (BlockingIOError, PermissionError):  # PermissionError: on Windows
+        return False
+    return True

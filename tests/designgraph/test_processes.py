@@ -194,7 +194,7 @@ def test_threads_of_one_process_share_a_graph(graph):
 WINDOWS = """
 import fcntl, os, sys, types
 sys.path.insert(0, {scripts!r})
-from sturdy import atomic_files, file_lock
+from sturdy import atomic_files
 
 # What msvcrt does, made of POSIX byte-range locks: mandatory there, per process here.
 def locking(descriptor, mode, count):
@@ -203,8 +203,8 @@ def locking(descriptor, mode, count):
     except BlockingIOError:
         raise PermissionError
 
-file_lock.msvcrt = types.SimpleNamespace(locking=locking, LK_NBLCK=fcntl.LOCK_EX | fcntl.LOCK_NB)
-file_lock.sys = atomic_files.sys = types.SimpleNamespace(platform="win32")
+atomic_files.msvcrt = types.SimpleNamespace(locking=locking, LK_NBLCK=fcntl.LOCK_EX | fcntl.LOCK_NB)
+atomic_files.sys = types.SimpleNamespace(platform="win32")
 from designgraph.service import KnowledgeGraph
 graph = KnowledgeGraph({path!r})
 for number in range(40):

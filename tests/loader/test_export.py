@@ -584,9 +584,9 @@ def other_pack(tmp_path, monkeypatch):
 
 def forget():
     """Forget which distributions are installed."""
-    from skillpack.copies import packages, requirements
+    from skillpack.copies import packages
 
-    for remembered in (requirements.distribution, requirements.required_by, requirements._owners):
+    for remembered in (packages.distribution, packages.required_by, packages._owners):
         remembered.cache_clear()
     for remembered in (packages.packages_of, packages.own_distribution):
         remembered.cache_clear()

@@ -12,7 +12,7 @@ from skillpack import Runner, find_tools, scan
 from skillpack.exceptions import PipelineError
 from skillpack.pipelines.pipeline import check_pipeline, load_pipeline, make_pipeline
 from skillpack.pipelines.pipeline_run import RunOptions, run_pipeline
-from skillpack.pipelines.schema_fit import SchemaPlace, find_place, misfits
+from skillpack.pipelines.references import SchemaPlace, find_place, misfits
 from sturdy.bounded_run import Cancellation
 
 SCRIPT = """

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skillpack.copies import requirements
-from skillpack.copies.requirements import parse_requirement, required_by
+from skillpack.copies.packages import parse_requirement, required_by
 from skillpack.copies.script_header import LOCK_FILE, parse_toml, read_lock
 
 ROOT = Path(__file__).parents[2]
@@ -93,7 +92,7 @@ class Metadata:
     ],
 )
 def test_what_a_distribution_requires_is_read_with_its_markers(extras, more, monkeypatch):
-    monkeypatch.setattr(requirements, "distribution", lambda _: Metadata)
+    monkeypatch.setattr("skillpack.copies.packages.distribution", lambda _: Metadata)
     required_by.cache_clear()
     found = list(map(str, required_by("own-pack", extras)))
     required_by.cache_clear()

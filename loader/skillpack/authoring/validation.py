@@ -29,7 +29,7 @@ from skillpack.skills.catalog import scan
 from skillpack.skills.layer1 import estimate_tokens
 from skillpack.skills.skill_md import OUTPUT_FOLDERS, RESOURCE_FOLDERS, SKILL_FILE, read_skill_file
 from skillpack.skills.strict_frontmatter import decode, parse, split
-from skillpack.untrusted.plain_text import HIDING, written_out
+from skillpack.untrusted.file_access import HIDING, written_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -57,7 +57,7 @@ def warn_about_unnamed(loader: SkillLoader) -> None:
     for skill in loader.skills.values():
         if skill.is_unnamed:
             from skillpack.authoring.skill_rules import UNNAMED
-            from skillpack.untrusted.plain_text import one_line
+            from skillpack.untrusted.file_access import one_line
 
             click.echo(f"skillpack: warning: {one_line(skill.path)}: {UNNAMED}", err=True)
 
@@ -148,7 +148,7 @@ def exit_unless(answer: dict[str, Any], *, printed: bool) -> None:
 
 def fail(message: str) -> NoReturn:
     """Print a message on stderr and exit with code 2."""
-    from skillpack.untrusted.plain_text import written_out
+    from skillpack.untrusted.file_access import written_out
 
     text = "\n".join(map(written_out, message.split("\n")))
     click.echo(f"skillpack: {text}", err=True)

@@ -183,7 +183,7 @@ def report(findings: dict[str, Any]) -> str:
     lines += _section("Tools not offered", faults)
     lines += _section("Dependencies not met", [problem["message"] for problem in findings["dependency_problems"]])
     lines += ["", "Environment:", *_environment_lines(findings["environment"])]
-    from skillpack.untrusted.plain_text import written_out
+    from skillpack.untrusted.file_access import written_out
 
     return "\n".join(map(written_out, lines))
 

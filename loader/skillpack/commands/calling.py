@@ -35,7 +35,7 @@ def tools_command(skills_dirs: tuple[str, ...], tool: str | None, as_json: bool)
     """
     from skillpack.exceptions import RegistryError
     from skillpack.registry.skill_registry import SkillRegistry
-    from skillpack.untrusted.plain_text import one_line
+    from skillpack.untrusted.file_access import one_line
 
     tools = open_tools(open_loader(skills_dirs))
     registry = SkillRegistry.from_tools(tools)
@@ -89,7 +89,7 @@ def intent_command(
     Exit code: 1 if no tool serves INTENT.
     """
     from skillpack.registry.skill_registry import SkillRegistry
-    from skillpack.untrusted.plain_text import one_line
+    from skillpack.untrusted.file_access import one_line
     from skillscript.envelope import SkillError
 
     try:

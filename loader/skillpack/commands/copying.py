@@ -160,7 +160,7 @@ def _act(
 
 def _report(outcomes: list[Outcome]) -> None:
     """Print what was done, one line per skill and folder."""
-    from skillpack.untrusted.plain_text import written_out
+    from skillpack.untrusted.file_access import written_out
 
     for outcome in outcomes:
         version = f" {outcome.version}" if outcome.version else ""
@@ -176,9 +176,8 @@ def _report(outcomes: list[Outcome]) -> None:
 
 def _list(folders: list[HostFolder], names: tuple[str, ...], *, as_json: bool) -> None:
     """Print what is installed in folders."""
-    from skillpack.copies.folder_swap import locked
-    from skillpack.copies.installed_skill import installed_skills
-    from skillpack.untrusted.plain_text import written_out
+    from skillpack.copies.folders import installed_skills, locked
+    from skillpack.untrusted.file_access import written_out
 
     for place in folders:
         with suppress(OSError), locked(place.folder):  # restores what an interruption left

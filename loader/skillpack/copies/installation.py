@@ -8,8 +8,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillpack.copies.folder_swap import discard, locked, remove, replace_with_staged, staging
-from skillpack.copies.installed_skill import installed_skill, installed_skills
+from skillpack.copies.folders import (
+    discard,
+    installed_skill,
+    installed_skills,
+    locked,
+    remove,
+    replace_with_staged,
+    staging,
+)
 from skillpack.copies.skill_copy import MANIFEST, copy_of, manifest_in
 from skillpack.copies.writing import write_folder
 from skillpack.exceptions import CopyError, InstallError, RootError
@@ -19,7 +26,7 @@ from sturdy.near_names import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from skillpack.copies.installed_skill import InstalledSkill
+    from skillpack.copies.folders import InstalledSkill
     from skillpack.copies.skill_copy import SkillCopy
     from skillpack.skills.skill_md import Skill
 

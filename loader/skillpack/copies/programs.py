@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from skillpack.copies.packages import files_of, needed_by, own_distribution, packages_of, project_folder
-from skillpack.copies.requirements import (
+from skillpack.copies.packages import (
     distribution,
     everything_required,
+    files_of,
+    needed_by,
+    own_distribution,
     owners_of,
+    packages_of,
     parse_requirement,
+    project_folder,
     required_by,
 )
 from skillpack.copies.script_header import DEFAULT_PYTHON, LOCK_FILE, ScriptHeader, read_header, read_lock, with_header

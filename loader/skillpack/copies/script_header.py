@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillpack.copies.packages import own_distribution
-from skillpack.copies.requirements import parse_requirement, required_by
+from skillpack.copies.packages import own_distribution, parse_requirement, required_by
 from skillpack.exceptions import CopyError
 
 if TYPE_CHECKING:

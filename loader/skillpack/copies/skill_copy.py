@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import normalize
 
 from skillpack.authoring.skill_rules import name_problem
-from skillpack.copies.packages import own_distribution, project_folder
+from skillpack.copies.packages import distribution, own_distribution, project_folder
 from skillpack.copies.programs import Programs, copied_programs, is_program
-from skillpack.copies.requirements import distribution
 from skillpack.exceptions import CopyError, FileRefusedError
 from skillpack.skills.skill_md import OUTPUT_FOLDERS
-from skillpack.untrusted.file_access import inside, read_bounded
-from skillpack.untrusted.plain_text import CONTROL, HIDING
+from skillpack.untrusted.file_access import CONTROL, HIDING, inside, read_bounded
 from skillscript.schema_references import ReferenceFault, bundle
 from sturdy.strict_json import NotJsonError, parse_json
 

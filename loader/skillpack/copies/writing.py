@@ -10,8 +10,14 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillpack.copies.folder_swap import discard, locked, replace_with_staged, staging
-from skillpack.copies.installed_skill import MAX_MANIFEST_BYTES, installed_skill
+from skillpack.copies.folders import (
+    MAX_MANIFEST_BYTES,
+    discard,
+    installed_skill,
+    locked,
+    replace_with_staged,
+    staging,
+)
 from skillpack.copies.skill_copy import MANIFEST, copy_of, manifest_in
 from skillpack.exceptions import CopyError
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import skillscript
-from skillpack.execution.warm_worker import WarmWorker
+from skillpack.execution.worker_pool import WarmWorker
 from skillscript.call_log import LOG_VARIABLE
 from skillscript.file_state import file_state
 from sturdy.bounded_run import Outcome, run_bounded

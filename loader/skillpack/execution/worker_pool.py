@@ -1,17 +1,201 @@
-"""Warm workers kept for their next call: limited in number, ended when idle, never shared by two callers."""
+"""A tool's processes that answer several calls (``--serve``) and can be killed at once, and a pool that keeps them.
+
+They are limited in number, ended when idle, and never shared by two callers.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import selectors
+import subprocess
 import threading
 import time
-from typing import TYPE_CHECKING
+import uuid
+from typing import IO, TYPE_CHECKING, cast
+
+from sturdy.bounded_run import MAX_STDOUT_BYTES, STDERR_TAIL_BYTES, Outcome, kill_marked, lifeline, marked
+from sturdy.child_process import end, kill_group
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from skillpack.execution.warm_worker import WarmWorker
     from sturdy.bounded_run import Cancellation
+
+_CHUNK = 1 << 16
+# For three pipes poll needs one system call, epoll six; poll is not everywhere.
+_SELECTOR: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.DefaultSelector)
+
+
+class WarmWorker:
+    """A process that reads one request per line and answers one line; it serves one caller at a time.
+
+    Its pipes are only used during a call, so that a finished call has all of its own stderr and nothing of
+    another's.
+
+    Attributes:
+        calls: Requests it received.
+        idle_since: When it finished its last request. [s, monotonic]
+    """
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.calls = 0
+        self.idle_since = time.monotonic()
+        self._mark = uuid.uuid4().hex
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            env=marked(environment, self._mark),
+            start_new_session=True,
+            bufsize=0,
+            **lifeline(),
+        )
+        self._pipes = _Pipes(
+            cast("IO[bytes]", self._process.stdin),
+            cast("IO[bytes]", self._process.stdout),
+            cast("IO[bytes]", self._process.stderr),
+        )
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process runs."""
+        return self._process.poll() is None
+
+    def call(self, request: bytes, deadline: float, on_stderr: Callable[[bytes], None] | None = None) -> Outcome:
+        """Return how one request ended: ``stdout`` is the answer's line, or the part that arrived.
+
+        A worker that did not answer is killed with everything it started; so it is when the caller is interrupted.
+        ``returncode`` is 0 after an answer.
+
+        Args:
+            request: One line, without the line break.
+            deadline: When to give up. [s, monotonic]
+            on_stderr: Called with each piece of stderr as it arrives.
+        """
+        self.calls += 1
+        exchange = _Exchange(self._pipes, request + b"\n", on_stderr)
+        answered = False
+        try:
+            answered = exchange.run(deadline)
+        finally:
+            if not answered:
+                self._end()
+                exchange.take_rest()
+                self._pipes.close()
+            self.idle_since = time.monotonic()
+        return Outcome(
+            0 if answered else self._process.returncode,
+            bytes(exchange.stdout),
+            bytes(exchange.stderr),
+            exchange.timed_out,
+            exchange.flooded,
+        )
+
+    def interrupt(self) -> None:
+        """End the process at once from another thread; the caller that waits for its answer cleans up."""
+        kill_group(self._process.pid)
+
+    def kill(self) -> None:
+        """End the process and everything it started, and give its pipes back; more than once is fine."""
+        self._end()
+        self._pipes.close()
+
+    def _end(self) -> None:
+        end(self._process)
+        kill_marked(self._mark)
+
+
+class _Pipes:
+    """The three pipes of a worker, none of which blocks."""
+
+    def __init__(self, stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]) -> None:
+        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
+        for pipe in (stdin, stdout, stderr):
+            os.set_blocking(pipe.fileno(), False)
+
+    def close(self) -> None:
+        for pipe in (self.stdin, self.stdout, self.stderr):
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, pipes: _Pipes, request: bytes, on_stderr: Callable[[bytes], None] | None) -> None:
+        self._pipes = pipes
+        self._unsent = memoryview(request)
+        self._on_stderr = on_stderr
+        self._whole = False
+        self.stdout = bytearray()
+        self.stderr = bytearray()
+        self.timed_out = False
+        self.flooded = False
+
+    def run(self, deadline: float) -> bool:
+        """Return whether a line was answered before the deadline."""
+        pipes = self._pipes
+        with _SELECTOR() as selector:
+            selector.register(pipes.stdin, selectors.EVENT_WRITE, self._send)
+            selector.register(pipes.stdout, selectors.EVENT_READ, self._read_stdout)
+            selector.register(pipes.stderr, selectors.EVENT_READ, self._read_stderr)
+            while not self._whole and not self.flooded:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    self.timed_out = True
+                    return False
+                for key, _ in selector.select(left):
+                    if not key.data():
+                        selector.unregister(key.fileobj)
+                        if key.fileobj is pipes.stdout:
+                            return self._whole
+        while _waiting(pipes.stderr) and self._read_stderr():
+            pass
+        return not self.flooded
+
+    def take_rest(self) -> None:
+        """Take what an ended process has left in its pipes."""
+        for pipe, read in ((self._pipes.stdout, self._read_stdout), (self._pipes.stderr, self._read_stderr)):
+            while not self.flooded and _waiting(pipe) and read():
+                pass
+
+    def _send(self) -> bool:
+        """Send a part of the request; return whether more is to be sent and the process still reads."""
+        try:
+            self._unsent = self._unsent[os.write(self._pipes.stdin.fileno(), self._unsent[:_CHUNK]) :]
+        except BlockingIOError:
+            return True
+        except OSError:  # it has closed its input: what it answers decides
+            return False
+        return len(self._unsent) > 0
+
+    def _read_stdout(self) -> bool:
+        """Take a piece of stdout; return whether its end is still to come."""
+        chunk = os.read(self._pipes.stdout.fileno(), _CHUNK)
+        self.stdout += chunk
+        self._whole = self._whole or b"\n" in chunk
+        self.flooded = len(self.stdout) > MAX_STDOUT_BYTES
+        return bool(chunk)
+
+    def _read_stderr(self) -> bool:
+        """Take a piece of stderr, pass it on and keep the tail; return whether its end is still to come."""
+        chunk = os.read(self._pipes.stderr.fileno(), _CHUNK)
+        if chunk and self._on_stderr is not None:
+            self._on_stderr(chunk)
+        self.stderr += chunk
+        del self.stderr[:-STDERR_TAIL_BYTES]
+        return bool(chunk)
+
+
+def _waiting(pipe: IO[bytes]) -> bool:
+    """Return whether there is something to read in a pipe, or its end."""
+    with _SELECTOR() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        return bool(selector.select(0))
+
 
 IDLE_SECONDS = 60.0
 MAX_CALLS = 1000

@@ -4,9 +4,6 @@ With ``--directory`` these are the files of that folder. Without it they are the
 and wrote to, such as a workspace, and single files that calls wrote. Hidden files are not among them.
 """
 
-# Paths stay strings: they are compared with texts of callers, and Path would shorten those.
-# ruff: noqa: PTH118, PTH120, PTH206
-
 from __future__ import annotations
 
 import hashlib
@@ -21,13 +18,54 @@ from typing import TYPE_CHECKING, Any
 from skillpack.exceptions import FileRefusedError
 from skillpack.execution.limits import is_path, named_paths
 from skillpack.hosts.confined_files import MAX_PATH, name_fault, open_inside, write_inside
-from skillpack.hosts.media_types import known_type
 from skillpack.untrusted.file_access import is_text_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from skillpack.registry.declaration import ToolDeclaration
+
+BYTES = "application/octet-stream"
+_BY_SUFFIX = {
+    ".csv": "text/csv",
+    ".html": "text/html",
+    ".json": "application/json",
+    ".md": "text/markdown",
+    ".png": "image/png",
+    ".py": "text/x-python",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain",
+    ".yaml": "application/yaml",
+    ".yml": "application/yaml",
+}
+
+
+def known_type(path: str) -> str | None:
+    """Return the media type that the suffix of a file's name stands for; None for an unknown suffix."""
+    return _BY_SUFFIX.get(os.path.splitext(path)[1].lower())  # noqa: PTH122
+
+
+def media_type(path: str, content: bytes | None = None) -> str:
+    """Return the media type of a file, from its name or else its content: plain text, or bytes."""
+    known = known_type(path)
+    if known is not None or content is None:
+        return known or BYTES
+    return "text/plain" if text_of(content) is not None else BYTES
+
+
+def text_of(content: bytes) -> str | None:
+    """Return content as text; None if it is not UTF-8, or contains NUL, which texts do not and binary formats do."""
+    if b"\x00" in content:
+        return None
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+# Paths stay strings: they are compared with texts of callers, and Path would shorten those.
+# ruff: noqa: PTH118, PTH120, PTH206
+
 
 MAX_MADE = 32  # files of one call that its answer links to
 MAX_LISTED = 1000

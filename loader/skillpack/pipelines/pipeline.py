@@ -13,8 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from skillpack.exceptions import FileRefusedError, PipelineError, SkillFileError, YamlError
 from skillpack.execution.tool_choice import choose
-from skillpack.pipelines.references import LostReferenceError, StepReference, references, resolve, with_stand_ins
-from skillpack.pipelines.schema_fit import SchemaPlace, find_place, misfits
+from skillpack.pipelines.references import (
+    LostReferenceError,
+    SchemaPlace,
+    StepReference,
+    find_place,
+    misfits,
+    references,
+    resolve,
+    with_stand_ins,
+)
 from skillpack.registry.schema_check import schema_problems
 from skillpack.skills.strict_frontmatter import decode
 from skillpack.untrusted.file_access import read_bounded

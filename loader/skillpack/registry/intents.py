@@ -27,8 +27,7 @@ from skillpack.relevance import rank as rank_texts
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from skillpack.registry.definitions import SkillDefinition
-    from skillpack.registry.dependencies import DependencyProblem
+    from skillpack.registry.definitions import DependencyProblem, SkillDefinition
     from skillpack.relevance import Term
 
 _SIZES = {"small": 0, "medium": 1, "large": 2}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from skillpack.registry.declaration import Tools
-    from skillpack.registry.dependencies import DependencyProblem, Resolution
+    from skillpack.registry.definitions import DependencyProblem, Resolution
     from skillpack.registry.intents import RankedSkill
 
     Function = TypeVar("Function", bound=Callable[..., Any])
@@ -119,7 +119,7 @@ class SkillRegistry:
             SkillNotFoundError: If no skill has that name.
             SkillVersionNotFoundError: If it is not registered in that version.
         """
-        from skillpack.registry.dependencies import resolve
+        from skillpack.registry.definitions import resolve
 
         available = {known: list(versions.values()) for known, versions in self._skills.items()}
         return resolve(self.get_skill(name, version), available)

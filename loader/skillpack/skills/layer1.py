@@ -165,7 +165,7 @@ def _quarter_tokens(text: str) -> int:
 
 def _writable(path: str) -> str:
     """Return a path with the characters replaced that XML does not allow: control characters, undecodable bytes."""
-    from skillpack.untrusted.plain_text import CONTROL
+    from skillpack.untrusted.file_access import CONTROL
 
     return CONTROL.sub("\ufffd", path.encode("utf-8", "replace").decode("utf-8"))
 

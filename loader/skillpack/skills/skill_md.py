@@ -55,7 +55,7 @@ class Skill(NamedTuple):
         text = self.description
         if text.isprintable() and "  " not in text:  # true for nearly all descriptions, and ten times as fast
             return text
-        from skillpack.untrusted.plain_text import one_line
+        from skillpack.untrusted.file_access import one_line
 
         return one_line(text)
 
@@ -141,7 +141,7 @@ def read_skill(path: str, folder: str, *, is_link: bool) -> Skill:
         SkillFileError: If it cannot be used; the message gives the reason.
     """
     from skillpack.skills.strict_frontmatter import parse
-    from skillpack.untrusted.plain_text import CONTROL, HIDING
+    from skillpack.untrusted.file_access import CONTROL, HIDING
 
     document = parse(read_skill_file(path, folder, is_link=is_link))
     given = document.fields.get("name", "")

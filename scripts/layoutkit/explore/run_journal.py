@@ -19,7 +19,7 @@ from layoutkit.errors import FileError, LayoutConflictError
 from layoutkit.explore.jobs import DONE, FINAL, NOT_RUN, JobOutcome
 from layoutkit.layout.files import make_folder
 from layoutkit.layout.provenance import sha256_of
-from sturdy.file_lock import lock
+from sturdy.atomic_files import lock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

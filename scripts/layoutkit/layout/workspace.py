@@ -34,8 +34,7 @@ from layoutkit.layout.workspace_record import (
     read_record,
 )
 from layoutkit.technology import load
-from sturdy.atomic_files import remove_leftovers
-from sturdy.file_lock import lock
+from sturdy.atomic_files import lock, remove_leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -15,8 +15,7 @@ from pydantic import BaseModel, Field
 
 from skillpack.exceptions import FileRefusedError
 from skillpack.hosts.confined_files import FileExistsAlreadyError
-from skillpack.hosts.media_types import BYTES, media_type
-from skillpack.hosts.work_files import MAX_LISTED, OpenFile, WorkFile
+from skillpack.hosts.work_files import BYTES, MAX_LISTED, OpenFile, WorkFile, media_type
 from skillscript.envelope import to_json
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from skillpack.execution.runner import Call
 from skillpack.execution.short_answers import DETAILS, PARAMETER, can_be_short, in_detail, take_detail
 from skillpack.hosts.calls import Order, StderrLines
 from skillpack.hosts.lean_schemas import lean_input, rare_fields
-from skillpack.hosts.mcp import skill_resources, skill_tools, work_resources
+from skillpack.hosts.mcp import skill_files, skill_tools, work_resources
 from skillpack.hosts.mcp.skill_tools import SKILL_TOOLS
 from skillpack.hosts.mcp.work_resources import NotServedError
 from skillpack.hosts.served_schemas import ANSWER, NameStyle, served_names, structured_answer
@@ -197,7 +197,7 @@ class PackServer:
         self.pack = pack
         self.calls = calls
         self._toolbox = lru_cache(maxsize=2)(partial(Toolbox, style=style))
-        of, files = skill_resources, pack.files
+        of, files = skill_files, pack.files
         self.methods: dict[str, Callable[[Mapping[str, Any], Asking], dict[str, Any]]] = {
             "tools/list": lambda _, __: self._list_tools(),
             "tools/call": self._call_tool,
@@ -214,7 +214,7 @@ class PackServer:
     def _list_tools(self) -> dict[str, Any]:
         view = self.pack.view()
         tools = [*skill_tools.described(view), *work_resources.upload_tool(self.pack), *self._toolbox(view).described]
-        return {"tools": tools, "ttlMs": skill_resources.TTL_MS, "cacheScope": "private"}
+        return {"tools": tools, "ttlMs": skill_files.TTL_MS, "cacheScope": "private"}
 
     def _call_tool(self, params: Mapping[str, Any], asking: Asking) -> dict[str, Any]:
         view = self.pack.view()

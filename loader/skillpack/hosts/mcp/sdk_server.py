@@ -15,7 +15,7 @@ from mcp.server.lowlevel import Server
 
 from skillpack.hosts.calls import MAX_WAITING, Calls, in_thread
 from skillpack.hosts.mcp.pack_server import INSTRUCTIONS, Asking, PackServer
-from skillpack.hosts.mcp.skill_resources import EXTENSIONS
+from skillpack.hosts.mcp.skill_files import EXTENSIONS
 from skillpack.hosts.mcp.work_resources import NotServedError
 from skillpack.hosts.pack import pack_version
 
