@@ -25,7 +25,7 @@ ROOMS = {
     "designgraph": (2413, 20),
     "layoutkit": (423, 6),
     "layoutkit/api": (210, 3),
-    "layoutkit/circuit": (10269, 59),
+    "layoutkit/circuit": (10330, 59),
     "layoutkit/draw": (6910, 44),
     "layoutkit/drc": (1745, 13),
     "layoutkit/explore": (2102, 14),

@@ -63,7 +63,8 @@ def _join_self_biased(channels: Channels, gate: str, by_root: dict[str, list[Dev
     """Move the transistor above a channel that sets its current to the diode on its gate, at a rail.
 
     A mirror of the other type returns the current of the one to the other, so that it is no cascode. The gain round
-    the loop is above one without the channel.
+    the loop is above one without the channel. Where the source is alone on a port, something outside sets the current,
+    and any gain may be meant.
     """
     railed = [d for root, devices in by_root.items() if root in channels.supplies for d in devices]
     diodes = [d for d in railed if d.terminals["d"] == gate]
@@ -72,8 +73,10 @@ def _join_self_biased(channels: Channels, gate: str, by_root: dict[str, list[Dev
         (device,) = by_root[root]
         returning = [d for d in channels.gates.get(device.terminals["d"], ()) if d.type != device.type]
         ends = ([d for d in returning if d.terminals["d"] == end] for end in (device.terminals["d"], gate))
-        loops = (_area(device, output) > _area(diodes[0], reference) for reference, output in product(*ends))
-        if channels.drains.get(device.terminals["s"]) and any(loops):
+        loops = [_area(device, output) > _area(diodes[0], reference) for reference, output in product(*ends)]
+        alone = channels.channel_ends(root) == [device] and not channels.others.get(root)
+        alone = alone and root in channels.ports and gate_length(device) == gate_length(diodes[0])
+        if (channels.drains.get(device.terminals["s"]) and any(loops)) or (alone and loops):
             by_root[channels.foot(diodes[0]).root] += by_root.pop(root)
 
 

@@ -316,7 +316,7 @@ class Candidates:
         """Yield the only two equal transistors above equal current sources with one bias: a pair with two tails."""
         above: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
         for (source, key, body), members in self._by_source.items():
-            if len(members) == 1 and self._is_input(members[0]):
+            if len(members) == 1 and self._is_input(members[0]) and not self._is_regulated(members[0]):
                 for leg in self._legs(source):
                     above[key, body, leg].append(members[0])
         for members in above.values():
@@ -330,6 +330,11 @@ class Candidates:
             ends = self._graph.on_net[gate]
             self._led[gate] = gate in self._graph.ports or any(role not in ("g", "b") for _, role in ends)
         return self._led[gate]
+
+    def _is_regulated(self, element: Element) -> bool:
+        """Whether a transistor's source drives its gate through another one, which holds that source: a cascode."""
+        drivers = (self._graph.elements[index] for index, role in self._graph.on_net[element.on("g")] if role == "d")
+        return any(driver.on("g") == element.on("s") for driver in drivers)
 
     def switched_together(self) -> Iterator[Seed]:
         """Yield the only two equal transistors on a gate net whose other ends differ: a pair of switches."""

@@ -240,11 +240,18 @@ class _Drains:
         """Whether the gate of an equal transistor is on an end, and an end of that one on the gate of this one.
 
         The other ends of both are on one supply, or on none: what leads to power and what leads to ground do not cross.
+        Nor does a cascode cross the amplifier that drives its gate: of these one stands the other way round, on a net
+        where other channels end.
         """
-        gate, net = device.terminals["g"], device.terminals
-        far = self._kind(net["s"] if end == net["d"] else net["d"])
-        others = self._by_gate.get((end, *self._key(device, "g")[1:]), ())
-        return any(gate in ends and far == self._kind(ends[ends[0] == gate]) for ends in others)
+        gate, net, potentials = device.terminals["g"], device.terminals, self._potentials[device.type]
+        source = net["s"] if end == net["d"] else net["d"]
+        rise = potentials[end] - potentials[source]
+        for ends in self._by_gate.get((end, *self._key(device, "g")[1:]), ()):
+            other = ends[ends[0] == gate]
+            if gate in ends and self._kind(source) == self._kind(other):
+                ends_there = [self._place(device.type, each)[0] for each in (source, other)]
+                return rise * (potentials[gate] - potentials[other]) > -_EQUAL or len(set(ends_there)) == 1
+        return False
 
     def _is_source(self, device: Device) -> bool:
         """Whether a transistor on its rail has the gate of a mirror that is closed over a cascode of its size."""

@@ -341,15 +341,15 @@ def _squares(device: Device) -> float | None:
     return float(params["r"]) / units if "r" in params else None
 
 
-def capacitor_ratios(channels: Channels, order: Mapping[str, int]) -> list[Group]:
+def capacitor_ratios(channels: Channels, order: Mapping[str, int], images: Iterable[Sequence[str]] = ()) -> list[Group]:
     """Return the groups of capacitors whose ratio counts.
 
     They consist of equal plates, share a net that is no supply and differ in the other one; or two between the same two
     nets, no supplies, are written in opposite directions, so that each loads one of the nets with its bottom plate; or
-    switches pass charge between them.
+    switches pass charge between them, or between those of which they are ``images``.
     """
     found, seen = [], set[frozenset[str]]()
-    for devices in (*_on_one_net(channels), *_antiparallel(channels), *_switched_capacitors(channels)):
+    for devices in (*_on_one_net(channels), *_antiparallel(channels), *_switched_capacitors(channels, images)):
         key = frozenset(device.id for device in devices)
         if not any(key <= each for each in seen):
             seen.add(key)
@@ -392,7 +392,7 @@ def _antiparallel(channels: Channels) -> Iterator[list[Device]]:
             yield devices
 
 
-def _switched_capacitors(channels: Channels) -> list[list[Device]]:
+def _switched_capacitors(channels: Channels, images: Iterable[Sequence[str]]) -> list[list[Device]]:
     """Return the capacitors between which switches pass charge, where all are multiples of the least one.
 
     Their ratios are the coefficients of the circuit. One with an end on a supply loads or holds a signal only.
@@ -411,6 +411,7 @@ def _switched_capacitors(channels: Channels) -> list[list[Device]]:
             valued[device.id] = device, value
             passed = [n for n in ends if all(channels.is_switch(d, by_port=True) for d in channels.channel_ends(n))]
             links.add_edges_from((device.id, f"net {net}") for net in passed if net not in channels.ports)
+    links.add_edges_from(pair for pair in images if pair[0] in valued and all(name in links for name in pair))
     found = []
     for part in nx.connected_components(links):
         members = [valued[name] for name in sorted(part & valued.keys())]

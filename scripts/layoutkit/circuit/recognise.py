@@ -160,7 +160,7 @@ class _Recognition:
         arrays = bipolar_arrays(self._channels, self._order)
         ratios = [
             *ResistorRatios(self._channels, self._order).found(self._found["current_mirror"], arrays, pairs),
-            *capacitor_ratios(self._channels, self._order),
+            *capacitor_ratios(self._channels, self._order, [names for _, *names in self._images()]),
         ]
         known = {frozenset(g.devices) for kind in ("resistor_pair", "capacitor_pair") for g in self._found[kind]}
         rings = ring_stages(self._channels, pairs)
@@ -264,14 +264,6 @@ class _Recognition:
                 guarded[next((ward for ward, nets in near.items() if end in nets), next(iter(near)))].append(device.id)
         return guarded
 
-    @cached_property
-    def _ends_on(self) -> dict[str, list[str]]:
-        """Net to the devices that are on it with another terminal than gate or bulk."""
-        return {
-            net: [each.device for each in connections if each.terminal not in {"g", "b"}]
-            for net, connections in self._circuit.nets.items()
-        }
-
     def _cross_coupled_pairs(self) -> None:
         by_drain_gate: dict[tuple[str, ...], list[Device]] = defaultdict(list)
         for device in self._free():
@@ -305,10 +297,7 @@ class _Recognition:
         Where one net of a loop does and the other does not, the loop follows an input: it is the feedback of a Schmitt
         trigger or the keeper of a latch, and the two transistors are no mirror images.
         """
-        return any(
-            name in self._channels.mos and self._channels.mos[name].terminals["g"] != other
-            for name in self._ends_on[net]
-        )
+        return any(device.terminals["g"] != other for device in self._channels.channel_ends(net))
 
     def _input_pairs(self) -> None:
         """Add the differential pairs, also those of unequal widths and those that lie across the main axis."""

@@ -261,6 +261,8 @@ class Growth:
             if said is None:
                 if first and role in CONTROLS and not {x, y} & self.images.keys() and self._known.keys() & {x, y}:
                     continue  # an input that two structures share, such as a reference voltage
+                if role == "d" and self._stand_on_images(nets):
+                    continue  # cascodes below a floating source of one side
                 return None
             if said == 0:
                 if new.get(x, y) != y or new.get(y, x) != x:
@@ -274,8 +276,14 @@ class Growth:
             score += said
         return _Facing(tuple(nets), score, guessed)
 
+    def _stand_on_images(self, nets: Sequence[tuple[str, str, str]]) -> bool:
+        """Whether two elements have one gate, and sources on nets that are images."""
+        own = {role: (x, y) for role, x, y in nets}
+        gates, sources = own.get("g", ("", " ")), own.get("s", ("", ""))
+        return gates[0] == gates[1] and self.images.get(sources[0]) == sources[1] != sources[0]
+
     def _visit(self, level: int, left: str, right: str) -> None:
-        ours, theirs = self._groups(left, level), self._groups(right, level)
+        ours, theirs = self._groups(left, right, level), self._groups(right, left, level)
         for key, group in ours.items():
             if key in theirs:
                 self._match(level, key[0] in CONTROLS, group, theirs[key], (left, right))
@@ -283,12 +291,14 @@ class Growth:
         if level < _INPUTS - 1 and not deep:
             self._push(level + 1, left, right)
 
-    def _groups(self, net: str, level: int) -> dict[tuple[Any, ...], list[int]]:
+    def _groups(self, net: str, image: str, level: int) -> dict[tuple[Any, ...], list[int]]:
         found: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         for index, role in self._graph.on_net[net]:
             late = role in CONTROLS or self._graph.is_capacitor(index)  # no current tells the ends of a capacitor
             if self._free(index) and (level > _ATTACHED or not late):
-                found[(role, self._graph.elements[index].key)].append(index)
+                element = self._graph.elements[index]
+                across = role not in CONTROLS and set(element.channel) == {net, image}
+                found["e" if across else role, element.key].append(index)
         return found
 
     def _match(self, level: int, gates: bool, ours: list[int], theirs: list[int], nets: tuple[str, str]) -> None:

@@ -30,6 +30,49 @@ M{0}9 {1} bias vss vss nch w=8u l=1u
 """
 
 CIRCUITS = {
+    "cascodes that an amplifier of their own size holds, both ways round": (
+        """
+        MT t bias vss vss nch w=4u l=1u
+        M1 a inp t vss nch w=4u l=1u
+        M2 b inn t vss nch w=4u l=1u
+        M3 o ga a vss nch w=4u l=1u
+        M4 out gb b vss nch w=4u l=1u
+        MS ts bias vss vss nch w=4u l=1u
+        M5 ga a ts vss nch w=4u l=1u
+        M6 gb b ts vss nch w=4u l=1u
+        M7 ga cas vdd vdd pch w=9u l=1u
+        M8 gb cas vdd vdd pch w=9u l=1u
+        MC c ctl vdd vdd pch w=6u l=1u
+        MD d ctl vdd vdd pch w=6u l=1u
+        ME o gc c vdd pch w=6u l=1u
+        MF out gd d vdd pch w=6u l=1u
+        MU us bias vss vss nch w=4u l=1u
+        MG gc c us vss nch w=4u l=1u
+        MH gd d us vss nch w=4u l=1u
+        MI gc cas vdd vdd pch w=9u l=1u
+        MJ gd cas vdd vdd pch w=9u l=1u
+        """,
+        {
+            ("current_mirror", "MS MT MU", None, "driven"),
+            ("differential_pair", "M1 M2"),
+            ("differential_pair", "M5 M6"),
+            ("differential_pair", "MG MH"),
+            ("symmetric_pair", "M3 M4"),
+            ("symmetric_pair", "ME MF"),
+            ("load_pair", "MC MD"),
+            ("load_pair", "M7 M8"),
+            ("load_pair", "MI MJ"),
+        },
+    ),
+    "self-biased loop with its resistor on a port": (
+        """
+        M1 x x vss vss nch w=2u l=1u
+        M2 y x b0 vss nch w=2u l=1u
+        M3 x y vdd vdd pch w=2u l=1u
+        M4 y y vdd vdd pch w=2u l=1u
+        """,
+        {("current_mirror", "M1 M2", "M1", "degenerated"), ("current_mirror", "M3 M4", "M4", "simple")},
+    ),
     "ring whose stages have a bias of their own, with a dummy": (
         "".join(
             INVERTER.format(i, f"n{i}", f"n{(i + 1) % 3}").replace("vss vss", f"l{i} vss")
@@ -1240,6 +1283,23 @@ M1 vout in vss vss nmos w=5u l=1u
 """
     assert found(filter_, "capacitor_ratio") == {frozenset({"C1", "C2", "C3"})}
     assert found(filter_.replace("60f", "71f"), "capacitor_ratio") == set()
+    assert found(filter_.replace("90f", "cap=90f"), "capacitor_ratio") == {frozenset({"C1", "C2", "C3"})}
+
+
+def test_the_switched_capacitors_of_two_halves_are_one_ratio():
+    half = """C{0}1 a{0} b{0} 20f
+C{0}2 in{0} out{0} 60f
+C{0}3 v{0} in{0} 20f
+MS{0}1 v{0} p1 a{0} vss nmos w=1u l=0.2u
+MS{0}2 cm p2 a{0} vss nmos w=1u l=0.2u
+MS{0}3 b{0} p1 in{0} vss nmos w=1u l=0.2u
+MS{0}4 cm p2 b{0} vss nmos w=1u l=0.2u
+M{0}1 out{0} in{0} t vss nmos w=5u l=1u
+M{0}2 out{0} pb vdd vdd pmos w=5u l=1u
+"""
+    ports = ".subckt sc vx vy outx outy p1 p2 cm nb pb vdd vss\n"
+    text = ports + half.format("x") + half.format("y") + "MT t nb vss vss nmos w=4u l=1u\n.ends\n"
+    assert found(text, "capacitor_ratio") == {frozenset(f"C{side}{n}" for side in "xy" for n in (1, 2, 3))}
 
 
 def test_switches_below_unequal_members_of_a_mirror_are_no_group():

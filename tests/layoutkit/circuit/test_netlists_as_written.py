@@ -306,6 +306,54 @@ def test_for_recognition_a_subcircuit_may_include_models_that_are_not_there(tmp_
     assert any("/classes/hspice/class_114.sp" in each for each in found.warnings)
 
 
+@pytest.mark.parametrize("master", ["half_cap_array", "spiral_inductor"])
+def test_for_recognition_a_spectre_call_with_the_nodes_of_no_device_is_one_of_a_subcircuit(master):
+    text = f"simulator lang=spectre\nsubckt t a b c d\nI1 (a b c d a) {master}\nends t\n"
+    assert [box.cell for box in read_netlist(NetlistText(text), keep_unknown=True).black_boxes] == [master]
+    with pytest.raises(NetlistError, match="has 5 nodes"):
+        read_netlist(NetlistText(text))
+
+
+def test_for_recognition_an_include_of_a_testbench_may_be_missing(tmp_path):
+    deck = tmp_path / "deck.sp"
+    deck.write_text("title\n.inc sizes.txt\nM1 o i 0 0 nmos w=w1 l=1u\nV1 i 0 1\n.end\n")
+    circuit = read_netlist(deck, keep_unknown=True)
+    assert [device.id for device in circuit.devices] == ["M1"]
+    assert any("sizes.txt" in warning for warning in circuit.warnings)
+    with pytest.raises(NetlistError, match="incomplete if it holds more than models"):
+        read_netlist(deck)
+
+
+def test_for_recognition_a_name_may_be_used_twice():
+    text = HALF + ".subckt t a b vdd vss\nx1 a b vdd vss half\nX1 b a vdd vss half\n.ends\n"
+    circuit = read_netlist(NetlistText(text), top="t", keep_unknown=True)
+    assert {device.id for device in circuit.devices} == {"x1.M1", "x1.M2", "X1_2.M1", "X1_2.M2"}
+    assert any("used twice" in warning for warning in circuit.warnings)
+    with pytest.raises(NetlistError, match="'X1' is used twice"):
+        read_netlist(NetlistText(text), top="t")
+
+
+def test_a_subcircuit_whose_end_is_commented_out_ends_with_the_netlist():
+    circuit = read_netlist(NetlistText(HALF.replace(".ends", "**.ends") + ".end\n"))
+    assert (circuit.name, len(circuit.devices)) == ("half", 2)
+    with pytest.raises(NetlistError, match=r"write \.ends before \.alter"):
+        read_netlist(NetlistText(HALF.replace(".ends", ".alter\n.ends")))
+
+
+def test_a_file_name_with_characters_of_no_name_names_its_circuit(tmp_path):
+    deck = tmp_path / "bias (18uA).sp"
+    deck.write_text("* title\nM1 o o 0 0 nmos w=1u l=1u\nI1 0 o 1u\n.end\n")
+    assert read_netlist(deck).name == "bias _18uA_"
+
+
+def test_a_size_named_as_its_own_parameter_is_open_where_nothing_defines_that():
+    text = ".subckt t o i vss\nX1 o i vss vss nmos w={w} l=1u\n.ends\n"
+    with pytest.raises(NetlistError, match="parameter 'w' is not defined"):
+        read_netlist(NetlistText(text))
+    assert read_netlist(NetlistText(text), keep_unknown=True).devices[0].unknown == ("w",)
+    assert read_netlist(NetlistText(text), parameters={"w": "2u"}).devices[0].params["w"] == pytest.approx(2e-6)
+
+
 def test_code_models_are_ideal_elements():
     text = "V1 in 0 1\nM1 out in vss vss nmos w=2u l=1u\nA1 [in ~x] [%v(out) y] gate\nA2 %d out k code\nR1 out vdd 1k\n"
     assert [device.id for device in read(text).devices] == ["M1", "R1"]

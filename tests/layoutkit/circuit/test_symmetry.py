@@ -63,6 +63,43 @@ CIRCUITS = {
         "MT",
         "x/y inp/inn",
     ),
+    "latch with an equalizer, loaded on one side": (
+        "inp inn op on ck q vdd vss",
+        TAIL_AND_PAIR
+        + """
+        MC x y vdd vdd p w=4u l=0.5u
+        MD y x vdd vdd p w=4u l=0.5u
+        ME x ck y vdd p w=1u l=0.5u
+        MF x q vss vss n w=1u l=1u
+        """,
+        "MA/MB MC/MD",
+        "MT ME",
+        "x/y inp/inn",
+    ),
+    "folded, with a mesh between the gates of its output": (
+        "inp inn out nb c1 c2 mp mn pb vdd vss",
+        TAIL_AND_PAIR
+        + """
+        MC x f vdd vdd p w=8u l=1u
+        MD y f vdd vdd p w=8u l=1u
+        ME f c2 x vdd p w=6u l=0.5u
+        MF h c2 y vdd p w=6u l=0.5u
+        MG f c1 u vss n w=3u l=0.5u
+        MH g c1 v vss n w=3u l=0.5u
+        MI u nb vss vss n w=4u l=1u
+        MJ v nb vss vss n w=4u l=1u
+        MO r pb vdd vdd p w=9u l=1u
+        MP u inp r vdd p w=9u l=0.5u
+        MQ v inn r vdd p w=9u l=0.5u
+        MK h mn g vss n w=7u l=0.2u
+        ML g mp h vdd p w=9u l=0.2u
+        MM out h vdd vdd p w=40u l=0.2u
+        MN out g vss vss n w=20u l=0.2u
+        """,
+        "MA/MB MC/MD ME/MF MG/MH MI/MJ MP/MQ",
+        "MT MO",
+        "x/y inp/inn u/v f/h",
+    ),
     "recycling": (
         "inp inn out cb nb vdd vss",
         """

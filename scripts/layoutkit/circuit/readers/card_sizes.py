@@ -42,7 +42,7 @@ LARGEST_RECTANGLE_UM = 1e4
 _MULTIPLIERS = ("m", "mult", "multi", "multiplier")
 _FINGERS = ("nf", "ng", "nfing", "nfinger", "nfingers", "fingers")
 _ALIASES = {"wr": "w", "lr": "l", "c_width": "w", "c_length": "l", "r_width": "w", "r_length": "l"}
-_ALIASES |= {"we": "w", "le": "l"}  # of an emitter
+_ALIASES |= {"we": "w", "le": "l", "res": "r", "cap": "c"}  # of an emitter; the values of ideal passives
 _LENGTHS = ("w", "l", "wfeed")
 # A terminal is not longer than this; a larger area or perimeter was not written in metres.
 LONGEST_JUNCTION_M = 1e-4

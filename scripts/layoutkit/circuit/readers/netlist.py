@@ -12,7 +12,7 @@ from layoutkit.circuit.passive_map import without_parasitics
 from layoutkit.circuit.readers.findings import shown_words
 from layoutkit.circuit.readers.json_reader import circuit_from_json, parse_json
 from layoutkit.circuit.readers.netlist_warnings import suspicious_bodies, suspicious_nets, unknown_cells
-from layoutkit.circuit.readers.source import NetlistText, read_text
+from layoutkit.circuit.readers.source import NOT_IN_A_NAME, NetlistText, read_text
 from layoutkit.circuit.readers.spice_reader import read_spice
 from layoutkit.circuit.readers.vectors import VECTOR
 from layoutkit.circuit.replaced_devices import ModelNames
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 FORMATS = ("auto", "json", "spice")
 
 SHOWN = 20
-_NOT_IN_A_NAME = re.compile(r"[,;='\"(){}]")
-"""What ``name`` in ``netlist.schema.json`` excludes."""
 
 _SPICE_SUFFIXES = frozenset(
     {".sp", ".spi", ".spice", ".cdl", ".cir", ".ckt", ".net", ".scs", ".src", ".spx", ".subckt"}
@@ -115,7 +113,7 @@ def _check_names(circuit: Circuit) -> None:
     if vectors:
         text = f"Invalid netlist: vectors that are not connected bit by bit; write each bit: {shown_words(vectors)}"
         raise NetlistError(text, details={"names": vectors})
-    odd = sorted(name for name in names if _NOT_IN_A_NAME.search(name))
+    odd = sorted(name for name in names if NOT_IN_A_NAME.search(name))
     if odd:
         raise NetlistError(
             f"Invalid netlist: names must be without quotes, (), braces, '=', ',' and ';', which other netlists cannot "

@@ -78,7 +78,8 @@ class Scope:
                 if next(reversed(self._active)) == name:
                     return self._lookup_outside(name)
             except KeyError:
-                pass
+                if self._expression(name) is None:
+                    raise  # the card's own size, of a parameter that nothing defines
             raise NetlistError(f"parameter '{name}' depends on itself")
         text, scope = found
         self._active[name] = None

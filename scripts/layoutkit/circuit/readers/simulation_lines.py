@@ -93,7 +93,7 @@ def _spectre_kind(text: str, head: str) -> str:
 
 def _leave_out_script(opening: LogicalLine, lines: Iterator[LogicalLine], findings: Findings) -> None:
     for line in lines:
-        if line.text.split(maxsplit=1)[0].lower() == ".endc":
+        if line.text.lower().startswith(".endc"):
             findings.leave_out(".control")
             return
     findings.fault(f"line {opening.number}", ".control is never closed; write .endc")

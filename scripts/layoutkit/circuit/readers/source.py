@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_NETLIST_BYTES = 16 * 1024 * 1024
+NOT_IN_A_NAME = re.compile(r"[,;='\"(){}]")
+"""What ``name`` in ``netlist.schema.json`` excludes."""
 
 _DIRECTIVES = (
     "ac alter connect control data dc else end endc endif endl ends func global hdl ic if inc incl include lib macro "

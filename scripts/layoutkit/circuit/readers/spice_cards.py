@@ -106,7 +106,7 @@ def read_card(
     else:
         raise NetlistError(f"'{name}': cards of type '{name[0].upper()}' are not supported")
     if keep_unknown and kind in KINDS and not _has_nodes(kind, nodes):
-        kind = UNKNOWN if letter == "x" or undrawn_in_any_process(model) else kind
+        kind = UNKNOWN if letter == "x" or definition.spectre or undrawn_in_any_process(model) else kind
     if kind in KINDS:
         _check_nodes(name, kind, model, nodes)
     return Card(name, kind, model, tuple(nodes), params, statement.where)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.readers.findings import MAX_NAME, repeated, shown_words
 from layoutkit.circuit.readers.parameters import Scope
+from layoutkit.circuit.readers.spice_lines import Statement
 from layoutkit.circuit.readers.vectors import is_vector, single_instances, with_bits
 from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from layoutkit.circuit.readers.findings import Findings
-    from layoutkit.circuit.readers.spice_lines import Statement
 
 GROUND_NAMES = frozenset({"0", "gnd", "gnd!"})
 
@@ -128,11 +128,12 @@ class DeckBuilder:
         for statement in statements:
             self._take(statement)
         self._expand_vectors(self._deck.main)
-        for open_definition in self._stack[1:]:
-            if not open_definition.commented:
-                self._findings.fault(
-                    open_definition.where, f"subcircuit '{open_definition.name}' is never closed; write .ends"
-                )
+        before = " before .alter" if self._altered else ""
+        while len(self._stack) > 1:
+            last = self._stack[-1]
+            if not last.commented:
+                self._findings.fault(last.where, f"subcircuit '{last.name}' is never closed; write .ends{before}")
+            self._close(Statement(last.where, (".ends",)))
         self._deck.has_analyses |= any(word == ".control" or word[0] != "." for word in self._findings.left_out)
         return self._deck
 
@@ -221,6 +222,7 @@ class DeckBuilder:
     def _close(self, statement: Statement) -> None:
         definition = self._stack[-1]
         if statement.commented and not definition.commented:
+            definition.commented = True
             return
         if len(self._stack) == 1:
             self._findings.fault(statement.where, f"{statement.head} closes no subcircuit")
@@ -249,7 +251,8 @@ class DeckBuilder:
             text = f"'{name}' is not read: includes must lie in the netlist's own folder"
             self._findings.fault(statement.where, f"{text}, and a subcircuit without its include would be incomplete")
             return
-        if len(self._stack) == 1 and not (LIBRARY_PATH.search(name) or _MODEL_FILE.search(name)):
+        known = LIBRARY_PATH.search(name) or _MODEL_FILE.search(name)
+        if len(self._stack) == 1 and not (known or self._keep_unknown):
             self._deck.missing_parts[statement.where] = name
         self._findings.warn("included files that the netlist's folder does not hold are not read", name)
 

@@ -148,14 +148,19 @@ class Flattener:
         return _Instance(definition, path, scope, 1, (*ancestors, definition.name))
 
     def _expand(self, instance: _Instance) -> None:
-        for statement in instance.definition.cards:
+        for card in instance.definition.cards:
+            statement = card
             key = statement.words[0].lower()
             self._words += len(statement.words)
             if self._words > MAX_WORDS:
                 raise _fatal(f"the netlist expands to more than {MAX_WORDS} words")
-            if instance.key(statement.words[0]) in instance.names:
-                self._findings.fault(statement.where, f"the name '{statement.words[0]}' is used twice")
+            name = statement.words[0]
+            if instance.key(name) in instance.names and not self._keep_unknown:
+                self._findings.fault(statement.where, f"the name '{name}' is used twice")
                 continue
+            while instance.key(statement.words[0]) in instance.names:
+                statement = replace(statement, words=(f"{statement.words[0]}_2", *statement.words[1:]))
+                self._findings.warn("names are used twice, which a layout refuses", f"{name} at {statement.where}")
             instance.names.add(instance.key(statement.words[0]))
             try:
                 self._take(statement, instance, key)

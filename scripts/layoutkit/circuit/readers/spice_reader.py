@@ -10,7 +10,7 @@ from layoutkit.circuit.circuit import Circuit
 from layoutkit.circuit.readers.black_boxes import BLACK_BOX_HINT, check_listed, refuse_empty, with_users
 from layoutkit.circuit.readers.findings import Findings, shown_words
 from layoutkit.circuit.readers.parameters import GivenParameters, Scope
-from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.circuit.readers.source import NOT_IN_A_NAME, NetlistText
 from layoutkit.circuit.readers.spice_cards import SOURCE, read_card
 from layoutkit.circuit.readers.spice_deck import GROUND_NAMES, Deck, DeckBuilder, Subcircuit
 from layoutkit.circuit.readers.spice_files import StatementReader
@@ -120,7 +120,7 @@ def _circuit(deck: Deck, chosen: Subcircuit, file_name: str, flattener: Flattene
     extra += fed
     if not flattener.devices:
         findings.warn(f"subcircuit '{chosen.name}' holds no devices")
-    name = chosen.name or file_name
+    name = chosen.name or NOT_IN_A_NAME.sub("_", file_name)
     boxes = tuple(flattener.black_boxes)
     return Circuit(
         name,
