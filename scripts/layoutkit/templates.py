@@ -1,4 +1,7 @@
-"""Pages and other files from templates, which escape every text, so that names from files are never read as markup."""
+"""Pages and other files from templates.
+
+Those of HTML and XML escape every text, so that names from files are never read as markup.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-ROOMS = ("view", "explore", "api", "layout")
+ROOMS = ("view", "explore", "api", "layout", "parasitics")
 """Packages with templates."""
 Cell = str | float | int | bool | None
 
@@ -28,12 +31,12 @@ def rendered(template: str, **values: Any) -> Markup:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
     package = Path(__file__).parent
     found = Environment(
         loader=FileSystemLoader([package / room for room in ROOMS]),
-        autoescape=True,
+        autoescape=select_autoescape((), ("lef", "tcl"), default_for_string=True, default=True),
         extensions=["jinja2.ext.do"],
         undefined=StrictUndefined,
         trim_blocks=True,

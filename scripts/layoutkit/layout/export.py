@@ -19,6 +19,7 @@ import klayout.db as kdb
 from layoutkit.errors import KlayoutError, LayoutkitError, UnsupportedOperationError, listed
 from layoutkit.layout import files
 from layoutkit.layout.cells import check_flat_size, choose_cell, copy_content, select_layers, sorted_layers
+from layoutkit.templates import rendered
 
 if TYPE_CHECKING:
     import os
@@ -288,25 +289,20 @@ def lef_of(cell: kdb.Cell, technology: Technology, uses: Mapping[str, tuple[str,
         for name, box in _pins_on(cell, technology, conductor, outline):
             pins.setdefault(name, []).append((conductor, box & outline))
     _check(cell, pins)
-    uses = uses or {}
-    left, bottom, width, height = (
-        _um(length, technology) for length in (-outline.left, -outline.bottom, outline.width(), outline.height())
+    text = rendered(
+        "cell.lef",
+        name=cell.name,
+        outline=outline,
+        pins={
+            name: sorted(((each.name, box) for each, box in at), key=lambda entry: (entry[0], str(entry[1])))
+            for name, at in pins.items()
+        },
+        uses=uses or {},
+        obstructions=dict(_obstructions(cell, technology, outline, pins)),
+        um=lambda length: f"{technology.to_um(length):.6f}".rstrip("0").rstrip("."),  # without an exponent
     )
-    lines = ["VERSION 5.8 ;", 'BUSBITCHARS "[]" ;', 'DIVIDERCHAR "/" ;', f"MACRO {cell.name}", "  CLASS BLOCK ;"]
-    lines += [f"  ORIGIN {left} {bottom} ;", f"  SIZE {width} BY {height} ;"]
-    for name in sorted(pins):
-        use, direction = uses.get(name, ("", "inout"))
-        lines += [
-            f"  PIN {name}",
-            f"    DIRECTION {direction.upper()} ;",
-            *([f"    USE {use.upper()} ;"] if use else []),
-        ]
-        for conductor, box in sorted(pins[name], key=lambda entry: (entry[0].name, str(entry[1]))):
-            lines += ["    PORT", f"      LAYER {conductor.name} ;", f"        {_rect(box, technology)}", "    END"]
-        lines.append(f"  END {name}")
-    lines += ["  OBS", *_obstructions(cell, technology, outline, pins), "  END", f"END {cell.name}", "END LIBRARY", ""]
     inside = [name for name, boxes in sorted(pins.items()) if not any(_touches(box, outline) for _, box in boxes)]
-    return Lef("\n".join(lines), tuple(sorted(pins)), tuple(inside), tuple(warnings))
+    return Lef(str(text), tuple(sorted(pins)), tuple(inside), tuple(warnings))
 
 
 def _outline(cell: kdb.Cell, technology: Technology) -> tuple[kdb.Box, list[str]]:
@@ -359,8 +355,8 @@ def _check(cell: kdb.Cell, pins: Mapping[str, object]) -> None:
 
 def _obstructions(
     cell: kdb.Cell, technology: Technology, outline: kdb.Box, pins: Mapping[str, list[tuple[Conductor, kdb.Box]]]
-) -> Iterator[str]:
-    """Yield the lines of the obstructions: the outline on every conductor with metal, less pins and their spacing."""
+) -> Iterator[tuple[str, list[kdb.Box]]]:
+    """Yield the obstructions by conductor: the outline wherever it has metal, less pins and their spacing."""
     layout = cell.layout()
     for conductor in technology.conductors:
         index = layout.find_layer(*technology.spec(conductor.layer).gds)
@@ -370,19 +366,8 @@ def _obstructions(
         blocked = kdb.Region(outline)
         for box in (box for boxes in pins.values() for at, box in boxes if at.name == conductor.name):
             blocked -= kdb.Region(box.enlarged(space, space))
-        yield f"    LAYER {conductor.name} ;"
         pieces = blocked.merged().decompose_trapezoids_to_region(kdb.Polygon.TD_htrapezoids)
-        for box in sorted((piece.bbox() for piece in pieces.each()), key=str):
-            yield f"      {_rect(box, technology)}"
-
-
-def _rect(box: kdb.Box, technology: Technology) -> str:
-    return f"RECT {' '.join(_um(side, technology) for side in (box.left, box.bottom, box.right, box.top))} ;"
-
-
-def _um(length: int, technology: Technology) -> str:
-    """Return a length in micrometres without an exponent."""
-    return f"{technology.to_um(length):.6f}".rstrip("0").rstrip(".")
+        yield conductor.name, sorted((piece.bbox() for piece in pieces.each()), key=str)
 
 
 def _touches(box: kdb.Box, outline: kdb.Box) -> bool:

@@ -25,6 +25,7 @@ from layoutkit.parasitics.layout_circuit import layout_circuit
 from layoutkit.parasitics.net_network import pair_mismatches
 from layoutkit.parasitics.net_parasitics import GROUND, Elements, NetParasitics, ParasiticCapacitor, Parasitics
 from layoutkit.parasitics.resistor_bodies import inner_nets
+from layoutkit.templates import rendered
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -138,40 +139,8 @@ def _magic(program: str, technology: Technology, cell: str, options: PexOptions,
     found = sorted(magic.glob("*.magicrc"))
     if not found:
         raise MissingProgramError(f"{magic} holds no .magicrc for Magic", details={"program": "PDK_ROOT"})
-    resistances = [
-        "extract do resistance",
-        "extract all",
-        "ext2sim labels on",
-        "ext2sim",
-        "extresist tolerance 10",
-        "extresist all",
-        "ext2spice rthresh 0",
-        "ext2spice extresist on",
-    ]
-    script = [
-        "drc off",
-        "gds read layout.gds",
-        f"load {{{cell}}}",
-        "select top cell",
-        "flatten pex_flat",
-        "load pex_flat",
-        f"cellname delete {{{cell}}}",
-        f"cellname rename pex_flat {{{cell}}}",
-        "select top cell",
-        "extract path .",
-        "extract do local",
-        "extract all",
-        "ext2spice lvs",
-        "ext2spice hierarchy off",  # the hierarchical writer moves capacitance of gate nets to sources and drains
-        "ext2spice subcircuits top on",
-        "ext2spice cthresh 0",
-        "ext2spice rthresh infinite",
-        f"ext2spice -o {_WHOLE_NETS}",
-        *(resistances if options.mode == "rc" else []),
-        "ext2spice -o out.spice",
-        "quit -noprompt",
-    ]
-    (folder / "pex.tcl").write_text("\n".join(script) + "\n")
+    script = rendered("magic_extraction.tcl", cell=cell, whole_nets=_WHOLE_NETS, resistances=options.mode == "rc")
+    (folder / "pex.tcl").write_text(script)
     return [program, "-dnull", "-noconsole", "-rcfile", str(found[0]), "pex.tcl"]
 
 
