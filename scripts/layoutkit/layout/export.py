@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isclose
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
@@ -54,23 +54,10 @@ class ExportOptions:
     technology: Technology | None = None
 
 
-@dataclass(frozen=True)
-class ExportResult:
-    """The file that was written and what it holds (shapes as stored, not as flattened)."""
+def export_layout(layout: kdb.Layout, output_path: str | os.PathLike[str], options: ExportOptions) -> dict[str, Any]:
+    """Write one cell of ``layout`` to ``output_path`` and return what was written, as ``export.gds`` answers it.
 
-    output_path: str
-    cell_name: str
-    file_size_bytes: int
-    cell_count: int
-    layer_count: int
-    polygon_count: int
-    path_count: int
-    text_count: int
-    layers: tuple[str, ...]
-
-
-def export_layout(layout: kdb.Layout, output_path: str | os.PathLike[str], options: ExportOptions) -> ExportResult:
-    """Write one cell of ``layout`` to ``output_path`` and return what was written.
+    Shapes are counted as stored, not as flattened.
 
     The bytes are read back and compared with the layout before the file appears under its name.
 
@@ -93,7 +80,12 @@ def export_layout(layout: kdb.Layout, output_path: str | os.PathLike[str], optio
     if zipped:
         data = files.zipped_bytes(data)
     files.write_bytes(output_path, data)
-    return _result(picked, str(output_path), len(data))
+    return {
+        "output_path": str(Path(output_path).resolve()),
+        "cell_name": picked.top_cells()[0].name,
+        "file_size_bytes": len(data),
+        "export_stats": _stats(picked),
+    }
 
 
 def _check_units(layout_format: files.LayoutFormat, options: ExportOptions) -> None:
@@ -219,7 +211,7 @@ def _texts(shapes: kdb.Shapes) -> list[str]:
     return sorted(str(shape.text) for shape in shapes.each(kdb.Shapes.STexts))
 
 
-def _result(layout: kdb.Layout, output_path: str, size: int) -> ExportResult:
+def _stats(layout: kdb.Layout) -> dict[str, Any]:
     import klayout.db as kdb
 
     polygons = paths = texts = 0
@@ -236,17 +228,14 @@ def _result(layout: kdb.Layout, output_path: str, size: int) -> ExportResult:
             texts += text_count
         if any(not cell.shapes(layer).is_empty() for cell in cells):
             drawn.append(f"{info.layer}/{info.datatype}")
-    return ExportResult(
-        output_path=str(Path(output_path).resolve()),
-        cell_name=layout.top_cells()[0].name,
-        file_size_bytes=size,
-        cell_count=len(cells),
-        layer_count=len(drawn),
-        polygon_count=polygons,
-        path_count=paths,
-        text_count=texts,
-        layers=tuple(drawn),
-    )
+    return {
+        "cell_count": len(cells),
+        "layer_count": len(drawn),
+        "polygon_count": polygons,
+        "path_count": paths,
+        "text_count": texts,
+        "layers": drawn,
+    }
 
 
 _UNUSABLE = frozenset(' \t\r\n;"#')

@@ -180,11 +180,8 @@ def _delay_and_kickback(fixture: Fixture, high: bool) -> dict[str, Measurement]:
     kick = [plot.of(f"v(tb{name})") - plot.of(f"v(s{name})") for name in "pn"]
     found["kickback"] = Measurement(float(np.max(np.abs(np.array(kick)[:, steady]))), "V")
     found["kickback_difference"] = Measurement(float(np.max(np.abs((kick[0] - kick[1])[steady]))), "V")
-    for net in fixture.roles.power:
-        name = "supply_current" if len(fixture.roles.power) == 1 else f"supply_current({net})"
-        last = (time >= period) & (time <= 3 * period)
-        found[name] = Measurement(-mean_over_time(time[last], plot.of(f"i(v{fixture.nodes[net]})")[last]), "A")
-    return found
+    last = (time >= period) & (time <= 3 * period)
+    return found | fixture.supply_currents(lambda name: mean_over_time(time[last], plot.of(name)[last]))
 
 
 RANGE_V = 0.256
@@ -215,16 +212,12 @@ def measure_continuous_comparator(fixture: Fixture) -> dict[str, Measurement]:
     at_rising, at_falling = _by_ramps(fixture)
     if at_rising - at_falling < LEAST_HYSTERESIS_V:
         at_rising, at_falling = _by_sweeps(fixture, (at_rising + at_falling) / 2)
-    found = {
+    return {
         "offset": Measurement((at_rising + at_falling) / 2, "V"),
         "hysteresis": Measurement(at_rising - at_falling, "V"),
         "delay": Measurement(_delay(fixture, at_rising, at_falling), "s"),
+        **fixture.supply_currents(lambda name: float(rising.of(name)[0] + rising.of(name)[-1]) / 2),
     }
-    for net in fixture.roles.power:
-        name = "supply_current" if len(fixture.roles.power) == 1 else f"supply_current({net})"
-        current = rising.of(f"i(v{fixture.nodes[net]})")
-        found[name] = Measurement(-float(current[0] + current[-1]) / 2, "A")
-    return found
 
 
 def _inputs(fixture: Fixture, control: str) -> list[str]:

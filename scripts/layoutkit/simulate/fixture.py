@@ -29,7 +29,7 @@ from layoutkit.simulate.netlist_cards import IN_DECKS, IN_NETLISTS, check_is_net
 from layoutkit.simulate.ngspice import SimulationError, measure_log, simulate, trouble
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from layoutkit.circuit.circuit import Device
     from layoutkit.simulate.bench_values import BenchValues
@@ -168,6 +168,19 @@ class Fixture:
         """The node of the highest supply; 0 where the circuit has none."""
         return self.nodes[self.roles.power[0]] if self.roles.power else "0"
 
+    def supply_currents(
+        self, flowing: Callable[[str], float], nets: Sequence[str] | None = None
+    ) -> dict[str, Measurement]:
+        """Return what each supply gives, by the name of the measurement.
+
+        Args:
+            flowing: Returns the current through a source, given as ``i(source)``, from its plus to its minus. [A]
+            nets: The supplies; None for those of the circuit's roles.
+        """
+        nets = self.roles.power if nets is None else nets
+        names = {net: "supply_current" if len(nets) == 1 else f"supply_current({net})" for net in nets}
+        return {name: Measurement(-flowing(f"i(v{self.nodes[net]})"), "A") for net, name in names.items()}
+
     def takes(self, port: str) -> bool:
         """Whether the transistor at a port takes a current out of it, rather than giving one."""
         device = self.roles.currents.get(port)
@@ -215,12 +228,7 @@ def measure_operating_point(fixture: Fixture) -> dict[str, Measurement]:
 
 def operating_point(fixture: Fixture, plot: Plot) -> dict[str, Measurement]:
     """Return the supply currents and the voltages of the ports that the bench does not set."""
-    found = {
-        "supply_current" if len(fixture.roles.power) == 1 else f"supply_current({net})": Measurement(
-            -float(plot.of(f"i(v{fixture.nodes[net]})")[0]), "A"
-        )
-        for net in fixture.roles.power
-    }
+    found = fixture.supply_currents(lambda name: float(plot.of(name)[0]))
     told = [*fixture.roles.outputs, *fixture.roles.currents, *fixture.roles.open]
     for port in dict.fromkeys(told):
         name = f"v({fixture.nodes[port]})"

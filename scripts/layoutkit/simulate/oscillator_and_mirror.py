@@ -6,6 +6,7 @@ Current mirror: output over input current at three output voltages, and the outp
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ from layoutkit.simulate.ngspice import SimulationError, mean_over_time
 
 if TYPE_CHECKING:
     from layoutkit.simulate.fixture import Fixture
+    from layoutkit.simulate.ngspice import Plot
 
 
 SPANS_S = (20e-9, 200e-9, 2e-6, 20e-6)
@@ -54,18 +56,16 @@ def measure_oscillator(fixture: Fixture) -> dict[str, Measurement]:
         periods, start, end = _last_periods(time, level, LEAST_SWING * fixture.values.supply_v)
         if periods.size == PERIODS and np.ptp(periods) <= STEADY * periods.mean():
             last = (time >= start) & (time <= end)  # whole periods: the current is not even within one
-            currents = {
-                f"supply_current({net})" if len(supplies) > 1 else "supply_current": Measurement(
-                    -mean_over_time(time[last], run.of(f"i(v{fixture.nodes[net]})")[last]), "A"
-                )
-                for net in supplies
-            }
             return {
                 "frequency": Measurement(float(1 / periods.mean()), "Hz"),
                 "swing": Measurement(float(np.ptp(level[last])), "V"),
-                **currents,
+                **fixture.supply_currents(partial(_mean, run, last), supplies),
             }
     raise SimulationError(f"the output does not oscillate steadily within {SPANS_S[-1]:g} s")
+
+
+def _mean(run: Plot, during: np.ndarray, name: str) -> float:
+    return mean_over_time(run.scale[during], run.of(name)[during])
 
 
 def _last_periods(time: np.ndarray, level: np.ndarray, least: float) -> tuple[np.ndarray, float, float]:

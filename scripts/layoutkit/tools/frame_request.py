@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.tools.cell_placement import box_um
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -19,20 +21,20 @@ def frame_data(technology: Technology, frame: Frame) -> dict[str, Any]:
     aspect = {} if frame.max_aspect is None else {"max_aspect": frame.max_aspect}
     return {
         **aspect,
-        "boundary": box_data(technology, frame.boundary),
-        "core": box_data(technology, frame.core),
+        "boundary": box_um(frame.boundary, technology),
+        "core": box_um(frame.core, technology),
         "ports": [
             {
                 "port": port.name,
                 "side": port.side,
                 "layer": port.layer,
-                "box": box_data(technology, port.box),
-                "pin": box_data(technology, port.pin),
+                "box": box_um(port.box, technology),
+                "pin": box_um(port.pin, technology),
                 "rail": port.rail,
             }
             for port in frame.ports
         ],
-        "cuts": [{"layer": name, "box": box_data(technology, box)} for name, box in frame.cuts],
+        "cuts": [{"layer": name, "box": box_um(box, technology)} for name, box in frame.cuts],
     }
 
 
@@ -55,12 +57,6 @@ def read_frame(technology: Technology, entry: Mapping[str, Any], wiring: kdb.Box
     cuts = tuple((technology.resolve(each["layer"]), box(each["box"])) for each in entry["cuts"])
     found = Frame(box(entry["boundary"]), box(entry["core"]), wiring, tuple(ports), cuts)
     return replace(found, max_aspect=entry.get("max_aspect"))
-
-
-def box_data(technology: Technology, box: kdb.Box) -> dict[str, float]:
-    """Return a box as its lower left corner and size. [um]"""
-    sides = {"x": box.left, "y": box.bottom, "width": box.width(), "height": box.height()}
-    return {name: technology.to_um(side) for name, side in sides.items()}
 
 
 def _box(technology: Technology, data: Mapping[str, float]) -> kdb.Box:

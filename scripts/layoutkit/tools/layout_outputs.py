@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.circuit.port_uses import PortUse
-    from layoutkit.layout.export import ExportResult
     from layoutkit.tools.current_layout import CurrentLayout
     from layoutkit.view.comparison import Side
 
 
-def export(params: Mapping[str, Any], current: CurrentLayout) -> ExportResult:
+def export(params: Mapping[str, Any], current: CurrentLayout) -> dict[str, Any]:
     """Write the current layout, or what ``params`` (of ``export.gds``) select of it, and return what was written.
 
     Raises:

@@ -53,9 +53,7 @@ def create_resistor(params: Mapping[str, Any]) -> dict[str, Any]:
     tech, spec = _chosen(params, "resistor")
     size = _size(tech, spec, params, "r", lambda value: resistor_size(tech, spec, value, _width(tech, params)))
     size = PassiveSize(size.w_m, size.l_m, size.m, params.get("segments"))
-    entries = [params, *params.get("matched", [])]
-    check_names([entry["device_id"] for entry in entries])
-    nets = [known_nets(params, entry["device_id"], entry.get("nets")) for entry in entries]
+    entries, nets = _entries(params)
     resistors = tuple(
         resistor(tech, entry["device_id"], spec.name, size, given) for entry, given in zip(entries, nets, strict=True)
     )
@@ -85,12 +83,11 @@ def create_capacitor(params: Mapping[str, Any]) -> dict[str, Any]:
     tech, spec = _chosen(params, "capacitor")
     if spec.type == "mos_capacitor":
         return _mos_capacitor(tech, spec, params)
-    entries = [params, *params.get("matched", [])]
-    check_names([entry["device_id"] for entry in entries])
+    entries, nets = _entries(params)
     sizes = _plates(tech, spec, params, entries)
     devices = [
-        capacitor(tech, entry["device_id"], spec.name, size, known_nets(params, entry["device_id"], entry.get("nets")))
-        for entry, size in zip(entries, sizes, strict=True)
+        capacitor(tech, entry["device_id"], spec.name, size, given)
+        for entry, size, given in zip(entries, sizes, nets, strict=True)
     ]
     first, pattern = devices[0], None
     if len(devices) > 1:
@@ -262,11 +259,14 @@ def _size(
     return PassiveSize(float(width), float(params["l"]), int(params["m"]))
 
 
-def check_names(names: list[str]) -> None:
-    """Raise an error if a device is named twice."""
+def _entries(params: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[dict[str, str]]]:
+    """Return the device of a request with those that match it, and the nets of each; raise if one is named twice."""
+    entries = [params, *params.get("matched", [])]
+    names = [entry["device_id"] for entry in entries]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise GeometryError(f"devices named twice: {', '.join(twice)}", details={"param_name": "matched"})
+    return entries, [known_nets(params, entry["device_id"], entry.get("nets")) for entry in entries]
 
 
 def _drawn_sides(tech: Technology, device: PassiveDevice, bars: int = 1) -> dict[str, Any]:
@@ -298,13 +298,11 @@ def create_bipolar_array(params: Mapping[str, Any]) -> dict[str, Any]:
         LayoutkitError: If the parameters, the workspace or the drawn cell are at fault.
     """
     tech, spec = _chosen(params, KIND)
-    entries = [params, *params.get("matched", [])]
-    check_names([entry["device_id"] for entry in entries])
+    entries, known = _entries(params)
     width, length = _emitter(tech, spec, params)
     substrate: str | None = None
     devices = []
-    for entry in entries:
-        nets = dict(known_nets(params, entry["device_id"], entry.get("nets")))
+    for entry, nets in zip(entries, known, strict=True):
         shared = "c" if spec.kind.substrate else "s"
         substrate = substrate or nets.get(shared) or f"{entry['device_id']}_{shared.upper()}"
         size = PassiveSize(width, length, int(entry.get("m", 1)))

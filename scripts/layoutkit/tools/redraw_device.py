@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError
@@ -17,14 +18,17 @@ if TYPE_CHECKING:
 
 SIZES = ("w", "l", "nf", "m", "r", "c", "segments", "columns")
 _OF_TRANSISTOR = ("w", "l", "nf", "m")
-TAKEN = {
-    **dict.fromkeys(("nmos", "pmos", "pair", "mirror"), _OF_TRANSISTOR),
-    "resistor": ("w", "l", "r", "m", "segments"),
-    "capacitor": ("w", "l", "c", "m", "columns"),
-    "diode": ("w", "l", "m"),
-    "bipolar": ("w", "l", "m"),
+DRAWN_BY: dict[str, tuple[Callable[[Mapping[str, Any]], dict[str, Any]], tuple[str, ...]]] = {
+    "nmos": (partial(create_mos, "nmos"), _OF_TRANSISTOR),
+    "pmos": (partial(create_mos, "pmos"), _OF_TRANSISTOR),
+    "pair": (create_common_centroid_pair, _OF_TRANSISTOR),
+    "mirror": (create_current_mirror, _OF_TRANSISTOR),
+    "resistor": (create_resistor, ("w", "l", "r", "m", "segments")),
+    "capacitor": (create_capacitor, ("w", "l", "c", "m", "columns")),
+    "diode": (create_diode, ("w", "l", "m")),
+    "bipolar": (create_bipolar_array, ("w", "l", "m")),
 }
-"""The sizes that each drawing tool takes."""
+"""What draws each kind of device, and the sizes that it takes."""
 ANSWER = (
     *("cell_name", "position", "orientation", "bounding_box", "drawn", "drc", "technology", "layout_path"),
     *("layout_sha256", "warnings"),
@@ -56,29 +60,16 @@ def redraw(params: Mapping[str, Any]) -> dict[str, Any]:
             details={"param_name": "device_id", "provided_value": wanted, "module": module.name},
         )
     entry = found[-1]
-    _check_taken(wanted, entry["drawn_by"], sizes)
-    values = _with_sizes({**entry["params"], **_shared(params)}, wanted, sizes)
-    answer = _creators()[entry["drawn_by"]](values)
-    return {"device_id": wanted, **{name: answer[name] for name in ANSWER}}
-
-
-def _check_taken(device: str, drawn_by: str, sizes: Mapping[str, Any]) -> None:
-    """Check that a device has the sizes that are given.
-
-    Raises:
-        LayoutkitError: If it does not.
-    """
-    taken = TAKEN[drawn_by]
+    draw, taken = DRAWN_BY[entry["drawn_by"]]
     foreign = [name for name in sizes if name not in taken]
     if foreign:
         raise LayoutkitError(
-            f"{device} has no {' and no '.join(foreign)}; its sizes are {', '.join(taken)}",
+            f"{wanted} has no {' and no '.join(foreign)}; its sizes are {', '.join(taken)}",
             details={"param_name": foreign[0], "provided_value": sizes[foreign[0]], "allowed": list(taken)},
         )
-
-
-def _shared(params: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: params[name] for name in ("workspace", "check") if name in params}
+    shared = {name: params[name] for name in ("workspace", "check") if name in params}
+    answer = draw(_with_sizes({**entry["params"], **shared}, wanted, sizes))
+    return {"device_id": wanted, **{name: answer[name] for name in ANSWER}}
 
 
 def _with_sizes(values: dict[str, Any], device: str, sizes: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,16 +93,3 @@ def _with_sizes(values: dict[str, Any], device: str, sizes: Mapping[str, Any]) -
         if any(each.get("device_id") == device for each in entries):
             return {**values, name: [changed(e) if e.get("device_id") == device else e for e in entries]}
     return changed(values)
-
-
-def _creators() -> dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]]:
-    return {
-        "nmos": lambda values: create_mos("nmos", values),
-        "pmos": lambda values: create_mos("pmos", values),
-        "pair": create_common_centroid_pair,
-        "mirror": create_current_mirror,
-        "resistor": create_resistor,
-        "capacitor": create_capacitor,
-        "diode": create_diode,
-        "bipolar": create_bipolar_array,
-    }

@@ -11,7 +11,8 @@ from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.net_wishes import equal_lengths, with_wishes
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
 from layoutkit.route.net_flows import Draw
-from layoutkit.tools.frame_request import box_data, frame_data, read_frame
+from layoutkit.tools.cell_placement import box_um
+from layoutkit.tools.frame_request import frame_data, read_frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,25 +46,19 @@ def request_data(job: RoutingJob) -> dict[str, Any]:
             "endpoints": [_endpoint_data(technology, point) for point in net.endpoints],
             "priority": net.priority,
         }
-        if net.width is not None:
-            entry["width"] = um(net.width)
-        if net.mirror_of is not None:
-            entry["mirror_of"] = net.mirror_of
-        if net.current is not None:
-            entry["current"] = net.current
-        if net.symmetric:
-            entry["symmetric"] = True
-        if net.match_length:
-            entry["match_length"] = net.match_length
-        if net.shield is not None:
-            entry["shield"] = net.shield
-        if net.least_cuts > 1:
-            entry["least_cuts"] = net.least_cuts
-        if net.hop_layer is not None:
-            entry["hop_layer"] = net.hop_layer
-        lists = {"apart_from": net.apart_from, "avoid_layers": net.avoid_layers}
-        entry.update({key: list(names) for key, names in lists.items() if names})
-        nets.append(entry)
+        wishes = {
+            "width": None if net.width is None else um(net.width),
+            "mirror_of": net.mirror_of,
+            "current": net.current,
+            "symmetric": net.symmetric or None,
+            "match_length": net.match_length or None,
+            "shield": net.shield,
+            "least_cuts": net.least_cuts if net.least_cuts > 1 else None,
+            "hop_layer": net.hop_layer,
+            "apart_from": list(net.apart_from) or None,
+            "avoid_layers": list(net.avoid_layers) or None,
+        }
+        nets.append(entry | {name: value for name, value in wishes.items() if value is not None})
     data: dict[str, Any] = {
         "nets": nets,
         "routing_layers": list(job.layers),
@@ -71,7 +66,7 @@ def request_data(job: RoutingJob) -> dict[str, Any]:
         "obstacles": [_obstacle_data(technology, obstacle) for obstacle in job.obstacles],
     }
     if job.area is not None:
-        data["routing_area"] = box_data(technology, job.area)
+        data["routing_area"] = box_um(job.area, technology)
     if job.axis_x is not None:
         data["axis_x"] = um(job.axis_x)
     if job.frame is not None:
@@ -87,7 +82,7 @@ def _endpoint_data(technology: Technology, point: Endpoint) -> dict[str, Any]:
 
 
 def _obstacle_data(technology: Technology, obstacle: Obstacle) -> dict[str, Any]:
-    data = {"layer": obstacle.layer, "box": box_data(technology, obstacle.box), "kind": obstacle.kind}
+    data = {"layer": obstacle.layer, "box": box_um(obstacle.box, technology), "kind": obstacle.kind}
     return data | ({"devices": list(obstacle.devices)} if obstacle.devices else {})
 
 

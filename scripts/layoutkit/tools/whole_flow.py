@@ -39,16 +39,8 @@ def build(params: Mapping[str, Any], progress: Callable[[str], None]) -> tuple[d
 
 FILES = {"placed_path": "placed.gds", "routing_path": "routing.json"}
 
-ORIENTATIONS = {  # as LEF and DEF name them, by whether turned, mirrored, upside down
-    (False, False, False): "R0",
-    (False, True, False): "MY",
-    (False, False, True): "MX",
-    (False, True, True): "R180",
-    (True, False, False): "R90",
-    (True, True, False): "MYR90",
-    (True, False, True): "MXR90",
-    (True, True, True): "R270",
-}
+# turned by 90 degrees, mirrored, upside down -> as LEF and DEF name it
+ORIENTATIONS = ("R0", "MX", "MY", "R180", "R90", "MXR90", "MYR90", "R270")
 
 
 def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,7 +115,7 @@ def _write(workspace: Workspace, placed: PlacedModules, circuit: Circuit, routin
 
 def _instances(placed: PlacedModules) -> list[dict[str, Any]]:
     """Return where each module lies, from the lowest to the highest. [um]"""
-    from layoutkit.tools.frame_request import box_data
+    from layoutkit.tools.cell_placement import box_um
 
     technology, modules, found = placed.technology, placed.modules, []
     for name, place in placed.placement.placed.items():
@@ -131,8 +123,8 @@ def _instances(placed: PlacedModules) -> list[dict[str, Any]]:
             {
                 "module": name,
                 "position": [technology.to_um(place.x), technology.to_um(place.y)],
-                "orientation": ORIENTATIONS[place.turned, place.mirrored, place.upside_down],
-                "bounding_box": box_data(technology, placed.place_of(modules[name], modules[name].bbox)),
+                "orientation": ORIENTATIONS[4 * place.turned + 2 * place.mirrored + place.upside_down],
+                "bounding_box": box_um(placed.place_of(modules[name], modules[name].bbox), technology),
             }
         )
     return found

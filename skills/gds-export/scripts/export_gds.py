@@ -22,19 +22,9 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     lef, notes = export_lef(params, current)
     return {
         **lef,
-        "output_path": written.output_path,
-        "cell_name": written.cell_name,
+        **written,
         "layout_sha256": current.sha256,
         "warnings": [*current.warnings, *notes],
-        "file_size_bytes": written.file_size_bytes,
-        "export_stats": {
-            "cell_count": written.cell_count,
-            "layer_count": written.layer_count,
-            "polygon_count": written.polygon_count,
-            "path_count": written.path_count,
-            "text_count": written.text_count,
-            "layers": list(written.layers),
-        },
     }
 
 

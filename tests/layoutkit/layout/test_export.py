@@ -52,16 +52,25 @@ def units(path):
 def test_a_cell_is_exported_with_what_is_below_it(tmp_path):
     result, read = exported(tmp_path)
     assert sorted(cell.name for cell in read.each_cell()) == ["CHILD", "TOP"]
-    assert read.top_cell().name == result.cell_name == "TOP"
-    assert (result.cell_count, result.layer_count) == (2, 2)
-    assert (result.polygon_count, result.path_count, result.text_count) == (2, 1, 1)
-    assert result.file_size_bytes == (tmp_path / "out.gds").stat().st_size
+    assert read.top_cell().name == result["cell_name"] == "TOP"
+    assert (result["export_stats"]["cell_count"], result["export_stats"]["layer_count"]) == (2, 2)
+    assert (
+        result["export_stats"]["polygon_count"],
+        result["export_stats"]["path_count"],
+        result["export_stats"]["text_count"],
+    ) == (2, 1, 1)
+    assert result["file_size_bytes"] == (tmp_path / "out.gds").stat().st_size
     assert read.top_cell().bbox() == TOP_BOX
 
 
 def test_flattening_keeps_the_geometry_and_leaves_one_cell(tmp_path):
     result, read = exported(tmp_path, flatten=True)
-    assert (result.cell_count, result.polygon_count, result.path_count, result.text_count) == (1, 24, 12, 12)
+    assert (
+        result["export_stats"]["cell_count"],
+        result["export_stats"]["polygon_count"],
+        result["export_stats"]["path_count"],
+        result["export_stats"]["text_count"],
+    ) == (1, 24, 12, 12)
     original = sample()
     for layer, datatype in ((66, 20), (68, 20)):
         before = kdb.Region(original.cell("TOP").begin_shapes_rec(original.layer(layer, datatype)))
@@ -72,9 +81,13 @@ def test_flattening_keeps_the_geometry_and_leaves_one_cell(tmp_path):
 @pytest.mark.parametrize("layer_filter", [[68], ["68/20"], ["68"], ["met1"], ["metal1"]])
 def test_only_the_filtered_layers_are_exported(tmp_path, layer_filter):
     result, read = exported(tmp_path, layer_filter=layer_filter, technology=technology.load("sky130A"))
-    assert result.layers == ("68/20",)
+    assert result["export_stats"]["layers"] == ["68/20"]
     assert [(info.layer, info.datatype) for info in read.layer_infos()] == [(68, 20)]
-    assert (result.cell_count, result.polygon_count, result.path_count) == (2, 1, 1)
+    assert (
+        result["export_stats"]["cell_count"],
+        result["export_stats"]["polygon_count"],
+        result["export_stats"]["path_count"],
+    ) == (2, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +169,7 @@ def test_a_hierarchy_that_cannot_be_flattened_in_memory_is_told(tmp_path):
         below = cell
     with pytest.raises(LayoutkitError, match="shapes when flattened"):
         export_layout(layout, tmp_path / "x.gds", ExportOptions(flatten=True))
-    assert export_layout(layout, tmp_path / "x.gds", ExportOptions()).cell_count == 9
+    assert export_layout(layout, tmp_path / "x.gds", ExportOptions())["export_stats"]["cell_count"] == 9
 
 
 @pytest.mark.skipif(shutil.which("klayout") is None, reason="needs the klayout program")
