@@ -36,7 +36,7 @@ def _environment() -> Environment:
     package = Path(__file__).parent
     found = Environment(
         loader=FileSystemLoader([package / room for room in ROOMS]),
-        autoescape=select_autoescape((), ("lef", "tcl"), default_for_string=True, default=True),
+        autoescape=select_autoescape((), ("lef", "spef", "tcl"), default_for_string=True, default=True),
         extensions=["jinja2.ext.do"],
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,17 +77,6 @@ class DrawnIn:
             and all(tuple(self.layers[layer]) == tuple(other.layers[layer]) for layer in shared)
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the record's entry."""
-        layers = {name: list(gds) for name, gds in self.layers.items()}
-        return {
-            "name": self.name,
-            "source": self.source,
-            "sha256": self.sha256,
-            "dbu_um": self.dbu_um,
-            "layers": layers,
-        }
-
 
 @dataclass(frozen=True)
 class Record:
@@ -111,7 +100,7 @@ class Record:
         Raises:
             FileError: If that fails.
         """
-        drawn_in = None if self.technology is None else self.technology.to_json()
+        drawn_in = None if self.technology is None else asdict(self.technology)
         files.write_json(path, {"format": FORMAT, "technology": drawn_in, "reports": list(self.reports)})
 
 

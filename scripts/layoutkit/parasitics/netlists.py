@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import Device
 from layoutkit.circuit.spice_writer import write_spice
-from layoutkit.parasitics.net_parasitics import GROUND, ParasiticCapacitor, ParasiticResistor
+from layoutkit.parasitics.net_parasitics import GROUND
+from layoutkit.templates import rendered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.parasitics.layout_circuit import LayoutCircuit
@@ -36,21 +37,6 @@ if TYPE_CHECKING:
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]", re.ASCII)
-_HEADER = """*SPEF "IEEE 1481-1999"
-*DESIGN "{design}"
-*DATE "not stated, so that the same layout gives the same file"
-*VENDOR "analog-layout-skills"
-*PROGRAM "layoutkit"
-*VERSION "1"
-*DESIGN_FLOW "FULL_CONNECTIVITY" "NAME_SCOPE FLAT" "PIN_CAP NONE"
-*DIVIDER /
-*DELIMITER :
-*BUS_DELIMITER [ ]
-*T_UNIT 1 PS
-*C_UNIT 1 FF
-*R_UNIT 1 OHM
-*L_UNIT 1 HENRY
-"""
 
 
 def write_spef(circuit: Circuit, elements: Elements, nets: Sequence[NetParasitics]) -> str:
@@ -64,85 +50,50 @@ def write_spef(circuit: Circuit, elements: Elements, nets: Sequence[NetParasitic
         elements: Its parasitics.
         nets: Figures of its nets.
     """
-    return _Spef(circuit, elements, nets).text()
+    index: dict[str, str] = {}
+    pins = defaultdict(list)
+    for name in dict.fromkeys([*(net.net for net in nets), *circuit.ports]):
+        index[name] = f"*{len(index) + 1}"
+    devices = {device.id: f"*{number}" for number, device in enumerate(circuit.devices, len(index) + 1)}
+    for device in circuit.devices:
+        for terminal, net in device.terminals.items():
+            direction = "I" if terminal in device.kind.sensing else "B"
+            pins[net].append((f"{devices[device.id]}:{terminal}", direction))
+    nodes = {node: f"{devices[device]}:{end}" for (device, end), node in sorted(elements.nodes.items())}
+    for node, net in sorted(elements.net_of.items()):
+        nodes.setdefault(node, f"{index[net]}:{node.rpartition(':')[2]}")
+    for name, number in index.items():
+        if name in circuit.ports:
+            nodes[name] = number
+        else:
+            nodes.setdefault(name, f"{number}:1")
+    capacitors, resistors = _by_net(elements, nodes), defaultdict(list)
+    for each in elements.resistors:
+        resistors[each.net].append((nodes[each.one], nodes[each.other], each.ohm))
+    for net, found in resistors.items():
+        placed = {nodes[net], *(node for *ends, _ in found for node in ends)}
+        found += [(nodes[net], pin, 0) for pin, _ in pins[net] if pin not in placed]
+    return str(
+        rendered(
+            "nets.spef",
+            design=_escaped(circuit.name),
+            names=[(number, _escaped(name)) for name, number in (*index.items(), *devices.items())],
+            ports=[index[port] for port in circuit.ports],
+            nets=[(index[net.net], capacitors[net.net], pins[net.net], resistors[net.net]) for net in nets],
+        )
+    )
 
 
-class _Spef:
-    def __init__(self, circuit: Circuit, elements: Elements, nets: Sequence[NetParasitics]) -> None:
-        self.circuit = circuit
-        self.elements = elements
-        self.nets = nets
-        names = dict.fromkeys([net.net for net in nets] + [*circuit.ports])
-        self.net_index = {name: f"*{number}" for number, name in enumerate(names, 1)}
-        first = len(names) + 1
-        self.device_index = {each.id: f"*{number}" for number, each in enumerate(circuit.devices, first)}
-        self.pins: dict[str, list[tuple[Device, str]]] = defaultdict(list)
-        for device in circuit.devices:
-            for terminal, net in device.terminals.items():
-                self.pins[net].append((device, terminal))
-        self.node_names = {node: self._pin(*terminal) for terminal, node in sorted(elements.nodes.items())}
-        for node, net in sorted(elements.net_of.items()):
-            self.node_names.setdefault(node, f"{self.net_index[net]}:{node.rpartition(':')[2]}")
-        ports = set(circuit.ports)
-        for name in names:
-            if name not in self.node_names or name in ports:
-                self.node_names[name] = self.net_index[name] if name in ports else f"{self.net_index[name]}:1"
-
-    def _pin(self, device: str, terminal: str) -> str:
-        return f"{self.device_index[device]}:{terminal}"
-
-    def text(self) -> str:
-        lines = [_HEADER.format(design=_escaped(self.circuit.name)), "*NAME_MAP"]
-        lines += [f"{index} {_escaped(name)}" for name, index in (*self.net_index.items(), *self.device_index.items())]
-        lines += ["", "*PORTS", *(f"{self.net_index[port]} B" for port in self.circuit.ports)]
-        capacitors = self._by_net()
-        resistors: dict[str, list[ParasiticResistor]] = defaultdict(list)
-        for each in self.elements.resistors:
-            resistors[each.net].append(each)
-        for net in self.nets:
-            lines += ["", *self._net(net.net, capacitors[net.net], resistors[net.net])]
-        return "\n".join(lines) + "\n"
-
-    def _by_net(self) -> Mapping[str, list[ParasiticCapacitor]]:
-        found: dict[str, list[ParasiticCapacitor]] = defaultdict(list)
-        for each in self.elements.capacitors:
-            one, other = (self.elements.net_of.get(node, node) for node in (each.one, each.other))
-            found[one].append(each)
-            if other not in (one, GROUND):
-                found[other].append(ParasiticCapacitor(each.other, each.one, each.fF))
-        return found
-
-    def _net(
-        self, net: str, capacitors: Sequence[ParasiticCapacitor], resistors: Sequence[ParasiticResistor]
-    ) -> Iterator[str]:
-        total = sum(each.fF for each in capacitors)
-        yield f"*D_NET {self.net_index[net]} {total:.6g}"
-        yield "*CONN"
-        if net in self.circuit.ports:
-            yield f"*P {self.net_index[net]} B"
-        pins = [self._pin(device.id, terminal) for device, terminal in self.pins[net]]
-        directions = [_direction(device, terminal) for device, terminal in self.pins[net]]
-        yield from (f"*I {pin} {direction}" for pin, direction in zip(pins, directions, strict=True))
-        if capacitors:
-            yield "*CAP"
-        for number, each in enumerate(capacitors, 1):
-            other = "" if each.other == GROUND else f" {self.node_names[each.other]}"
-            yield f"{number} {self.node_names[each.one]}{other} {each.fF:.6g}"
-        own = self.node_names[net]
-        placed = {self.node_names[node] for each in resistors for node in (each.one, each.other)}
-        loose = [pin for pin in pins if pin != own and pin not in placed] if resistors else []
-        if resistors:
-            yield "*RES"
-        for number, resistor in enumerate(resistors, 1):
-            ends = f"{self.node_names[resistor.one]} {self.node_names[resistor.other]}"
-            yield f"{number} {ends} {resistor.ohm:.6g}"
-        for number, pin in enumerate(loose, len(resistors) + 1):
-            yield f"{number} {own} {pin} 0"
-        yield "*END"
-
-
-def _direction(device: Device, terminal: str) -> str:
-    return "I" if terminal in device.kind.sensing else "B"
+def _by_net(elements: Elements, nodes: Mapping[str, str]) -> dict[str, list[tuple[str, str, float]]]:
+    """Return the capacitors of each net: both nodes, the second empty for ground, and the value. [fF]"""
+    found: dict[str, list[tuple[str, str, float]]] = defaultdict(list)
+    for each in elements.capacitors:
+        one, other = (elements.net_of.get(node, node) for node in (each.one, each.other))
+        first, second = nodes[each.one], "" if each.other == GROUND else nodes[each.other]
+        found[one].append((first, second, each.fF))
+        if other not in (one, GROUND):
+            found[other].append((second, first, each.fF))
+    return found
 
 
 def _escaped(name: str) -> str:
