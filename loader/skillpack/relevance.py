@@ -9,7 +9,7 @@ the same subject, each single word is common, and only a phrase such as "layout 
 
 Requests of users that a text serves are compared as questions: there the words that only join others count, too, by
 half, because "how long is the wire" and "make the wire long" differ in nothing else. What counts is the request that
-is most like the query, and how many of them have its words.
+is most like the query, and, as in a naive Bayes classifier, the logarithm of how many requests have each of its terms.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ class Fields(NamedTuple):
 # In the order of the fields, without the requests.
 WEIGHTS = (4.0, 3.0, 0.3, 3.0, 2.0)
 LENGTH_SHARES = (0.0, 0.5, 0.75, 0.4, 0.4)  # how much the length of a field reduces its weight (b)
-ASK_WEIGHT = 0.6
+ASK_WEIGHT, COMMON_WEIGHT = 0.4, 0.1  # of the request that is most like, and of how many have the terms
 _ASK_CHARACTERS = 6  # of a word, about; a request is compared by its length in words
-_ASK_SATURATION = 4.0  # how soon further requests with a term stop counting
-_JOINING_WEIGHT = 0.5
+_ASK_SMOOTHING = 0.1  # requests added to those that have a term
+_PART_WEIGHT = 0.5  # of words that only join others, and of two words in requests, where each counts already
 
 
 class Term(NamedTuple):
@@ -154,10 +154,10 @@ def _asked(texts: Sequence[str], terms: Sequence[Term], joining: Sequence[Term])
     total = sum(numbers)
     having = Tally(index for lines in found for _, held in lines for index in held)
     rarities = [term.weight * _rarity(having[index], total) for index, term in enumerate((*terms, *joining))]
-    found = [[line for line in lines if line[1][0] < len(terms)] for lines in found]
     mean = total / max(1, sum(map(bool, numbers)))
+    found = [[line for line in lines if line[1][0] < len(terms)] for lines in found]
     return [
-        ASK_WEIGHT * _likest(lines, rarities) + _common(lines, rarities, math.sqrt(mean / max(1, number)))
+        ASK_WEIGHT * _likest(lines, rarities) + _common(lines, rarities, 2 * mean / max(1, mean + number))
         for lines, number in zip(found, numbers, strict=True)
     ]
 
@@ -185,9 +185,13 @@ def _likest(lines: Sequence[tuple[int, Sequence[int]]], rarities: Sequence[float
 
 
 def _common(lines: Sequence[tuple[int, Sequence[int]]], rarities: Sequence[float], factor: float) -> float:
-    """Return how many requests have terms of the query; ``factor`` evens out that some texts have more requests."""
+    """Return how many requests have terms of the query, as a sum of logarithms.
+
+    It is 0 if none has one, and otherwise what a naive Bayes classifier adds to that, by the rarity of the term.
+    ``factor`` evens out that some texts have more requests.
+    """
     counts = Tally(index for _, held in lines for index in held)
-    return sum(rarities[index] * factor * n / (_ASK_SATURATION + factor * n) for index, n in counts.items())
+    return COMMON_WEIGHT * sum(rarities[index] * math.log1p(factor * n / _ASK_SMOOTHING) for index, n in counts.items())
 
 
 def _score(
@@ -245,7 +249,7 @@ def terms_of(text: str, most: int | None = None) -> list[Term]:
         term = _word_term(word)
         found.append(term)
         if before is not None:
-            found.append(Term(before.stem, before.expression + _BETWEEN + term.expression, term.stem))
+            found.append(Term(before.stem, before.expression + _BETWEEN + term.expression, term.stem, _PART_WEIGHT))
         before = term
     return list(dict.fromkeys(found))[:most]
 
@@ -262,10 +266,10 @@ def joining_terms_of(text: str, most: int | None = None) -> list[Term]:
     if all(joins):
         return []
     terms = [_word_term(word) for word in words]
-    found = [term._replace(weight=_JOINING_WEIGHT) for term, is_so in zip(terms, joins, strict=True) if is_so]
+    found = [term._replace(weight=_PART_WEIGHT) for term, is_so in zip(terms, joins, strict=True) if is_so]
     for index, (one, two) in enumerate(pairwise(terms)):
         if joins[index] or joins[index + 1]:
-            found.append(Term(one.stem, one.expression + _GAP + two.expression, two.stem, _JOINING_WEIGHT))
+            found.append(Term(one.stem, one.expression + _GAP + two.expression, two.stem, _PART_WEIGHT))
     return list(dict.fromkeys(found))[:most]
 
 

@@ -18,8 +18,9 @@ SKILLS = SkillLoader(evals.ROOT / "skills").skills
 # Measured with 16 skills: 82 of 128 prompts find their skill, 16 of 128 near misses find the skill that they are not
 # about. With a body's sections below its opening and tags in the terms of the field: 107 and 21 of 136. With requests
 # of users in skill.yaml (``asks``): 148 and 23 of 168, and 61 of the 84 in ``more``, which were held out. With 130
-# requests a skill, compared as questions: 240 of all 252, 14 of 168, and 169 of 174 and 51 of 64 in held_out.yaml.
-LEAST_HIT, LEAST_TUNED, LEAST_KEPT, MOST_NEAR_WRONG = 0.95, 0.96, 0.79, 0.09
+# requests a skill, compared as questions: 240 of all 252, 14 of 168, and 169 of 174 and 51 of 64 in held_out.yaml. With
+# lines of alternatives among the requests, counted as a naive Bayes classifier does: 249 of 252, 427 of 446, 60 of 63.
+LEAST_HIT, LEAST_TUNED, LEAST_KEPT, MOST_NEAR_WRONG = 0.98, 0.95, 0.95, 0.09
 
 
 def test_every_skill_has_eight_prompts_and_eight_near_misses_that_differ():
@@ -73,7 +74,7 @@ def test_held_out_requests_name_skills_and_are_no_other_prompts():
     assert all({name for skills in part.values() for name in skills} == set(SKILLS) for part in parts)
     assert not set(parts[0]) & set(parts[1])
     assert not (set(parts[0]) | set(parts[1])) & {prompt for _, prompt, _ in evals.cases()}
-    assert [len(part) for part in parts] == [174, 64]
+    assert [len(part) for part in parts] == [446, 63]
 
 
 def test_the_figures_count_what_they_say():
