@@ -35,14 +35,14 @@ class DeviceSpec:
     model: str
     min_l: int
     min_w: int
-    max_l: int | None
-    max_w: int | None
-    implant: str | None
-    bulk_implant: str | None
-    well: str | None
-    markers: tuple[str, ...]
-    supply_v: float | None
-    default: bool
+    max_l: int | None = None
+    max_w: int | None = None
+    implant: str | None = None
+    bulk_implant: str | None = None
+    well: str | None = None
+    markers: tuple[str, ...] = ()
+    supply_v: float | None = None
+    default: bool = False
     dimensions: Mapping[str, int] = field(default_factory=dict)
     covers: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()

@@ -20,7 +20,13 @@ from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, MOS_KINDS, Fil
 from layoutkit.technology.device_names import faults_of_names
 from layoutkit.technology.netlist_forms import faults_of_forms
 from layoutkit.technology.parasitic_data import faults_of_parasitics
-from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS, MAX_LENGTH
+from layoutkit.technology.technology import (
+    AREA_KINDS,
+    DIMENSIONLESS_KINDS,
+    LENGTHS_OF_CONDUCTORS,
+    MAX_LENGTH,
+    NO_LENGTHS_OF_CUTS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,10 +36,6 @@ PASSIVE = (
     {"type", "min_l", "min_w"},
     {"model", "default", "terminals", "markers", "widths", "max_l", "max_w", "min_area", "max_area", "dimensions"}
     | {"other_models", "like", "options", "ring_text"},
-)
-
-NO_LENGTHS_OF_CUTS = frozenset(
-    {"name", "layer", "below", "above", "array_count", "current_ma", "resistance_ohm", "uncertain"}
 )
 
 
@@ -160,7 +162,7 @@ class Inspection:
         self._drawn_on(
             place, [entry.get("layer", entry.get("name")), *(entry[key] for key in ("label", "pin") if key in entry)]
         )
-        for key in ("width", "space", "wide_width", "wide_space", "long_edges", "max_width"):
+        for key in LENGTHS_OF_CONDUCTORS:
             if key in entry:
                 self._length(f"{place}.{key}", entry[key])
         if "area" in entry:

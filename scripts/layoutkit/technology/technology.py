@@ -52,6 +52,12 @@ NOT_ON_A_MASK = frozenset({"pin", "text", "boundary", "exclusion", "annotation"}
 MAX_LENGTH = 1_000_000_000  # of a rule or dimension; KLayout's coordinates have 32 bits [dbu]
 AREA_KINDS = frozenset({"area", "hole_area", "max_area"})
 """Kinds of rules whose value is an area."""
+LENGTHS_OF_CONDUCTORS = ("width", "space", "wide_width", "wide_space", "long_edges", "max_width")
+"""Fields of a conductor in a file that are lengths."""
+NO_LENGTHS_OF_CUTS = frozenset(
+    {"name", "layer", "below", "above", "array_count", "current_ma", "resistance_ohm", "uncertain"}
+)
+"""Fields of a cut in a file; all others are lengths."""
 DIMENSIONLESS_KINDS = frozenset({"angle", "max_ratio", "density", "antenna"})
 """Kinds of rules whose value has no unit."""
 
@@ -100,10 +106,10 @@ class Conductor:
     pin_layer: str | None
     width: int
     space: int
-    area: int
-    wide_width: int | None
-    wide_space: int | None
-    max_width: int | None
+    area: int = 0
+    wide_width: int | None = None
+    wide_space: int | None = None
+    max_width: int | None = None
     long_edges: int | None = None
     current_ma_um: float | None = None
     narrow_current_ma: float | None = None
@@ -139,12 +145,12 @@ class Cut:
     layer: str
     below: str
     above: str
-    size: int
-    space: int
-    enclose_below: int
-    enclose_below_end: int
-    enclose_above: int
-    enclose_above_end: int
+    size: int = 0
+    space: int = 0
+    enclose_below: int = 0
+    enclose_below_end: int = 0
+    enclose_above: int = 0
+    enclose_above_end: int = 0
     array_space: int = 0
     array_count: int = 0
     array_reach: int = 0

@@ -18,7 +18,9 @@ from layoutkit.technology.simulation_models import read_simulation_models
 from layoutkit.technology.technology import (
     AREA_KINDS,
     DIMENSIONLESS_KINDS,
+    LENGTHS_OF_CONDUCTORS,
     MAX_LENGTH,
+    NO_LENGTHS_OF_CUTS,
     Conductor,
     Cut,
     ElectricalSources,
@@ -30,7 +32,7 @@ from layoutkit.technology.technology import (
 from layoutkit.technology.technology_files import SHIPPED, document_of, file_of, names, texts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
 RULE_FIELDS = frozenset({"id", "kind", "value", "description", "severity", "source"})
@@ -106,15 +108,13 @@ def read_rule(entry: Mapping[str, Any], dbu_um: float) -> Rule:
 
 
 def _layer(name: str, entry: Mapping[str, Any]) -> LayerSpec:
-    return LayerSpec(
-        name=name,
-        gds=(int(entry["gds"][0]), int(entry["gds"][1])),
-        color=entry.get("color"),
-        description=entry.get("description", ""),
-        purpose=str(entry.get("purpose", "mask")),
-        fill=tuple(entry.get("fill", ())),
-        slots=tuple(entry.get("slots", ())),
-    )
+    plain = {key: entry[key] for key in ("color", "description", "purpose") if key in entry}
+    return LayerSpec(name, (int(entry["gds"][0]), int(entry["gds"][1])), **plain, **_lists(entry, "fill", "slots"))
+
+
+def _lists(entry: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return those of the lists of layers that an entry states."""
+    return {name: tuple(entry[name]) for name in names if name in entry}
 
 
 def _options(entry: Mapping[str, Any]) -> dict[str, str]:
@@ -240,51 +240,26 @@ class _Reader:
     def _dimensions(self, section: Mapping[str, Any], where: str) -> dict[str, int]:
         return {name: self._length(reference, f"{where}.{name}") for name, reference in section.items()}
 
+    def _lengths(self, entry: Mapping[str, Any], names: Iterable[str], where: str) -> dict[str, Any]:
+        """Return those of the lengths of an entry that it states. [dbu]"""
+        return {name: self._length(entry[name], where) for name in names if entry.get(name) is not None}
+
     def _conductor(self, entry: Mapping[str, Any]) -> Conductor:
         name = entry["name"]
-        return Conductor(
-            name=name,
-            layer=entry.get("layer", name),
-            label_layer=entry.get("label", name),
-            pin_layer=entry.get("pin"),
-            width=self._length(entry["width"], name),
-            space=self._length(entry["space"], name),
-            area=self._length(entry["area"], name) if "area" in entry else 0,
-            wide_width=self._optional(entry.get("wide_width"), name),
-            wide_space=self._optional(entry.get("wide_space"), name),
-            max_width=self._optional(entry.get("max_width"), name),
-            long_edges=self._optional(entry.get("long_edges"), name),
-            current_ma_um=entry.get("current_ma_um"),
-            narrow_current_ma=entry.get("narrow_current_ma"),
-            sheet_ohm=entry.get("sheet_ohm"),
-            area_af_um2=entry.get("area_af_um2"),
-            fringe_af_um=entry.get("fringe_af_um"),
-        )
+        lengths = self._lengths(entry, (*LENGTHS_OF_CONDUCTORS, "area"), name)
+        known = {"name", "layer", "label", "pin", "uncertain", *LENGTHS_OF_CONDUCTORS, "area"}
+        limits = {key: value for key, value in entry.items() if key not in known}
+        layer, label = entry.get("layer", name), entry.get("label", name)
+        return Conductor(name, layer, label, entry.get("pin"), **lengths, **limits)
 
     def _cut(self, entry: Mapping[str, Any]) -> Cut:
         name = entry["name"]
-
-        def length(key: str, fallback: int = 0) -> int:
-            return self._length(entry[key], f"{name}.{key}") if key in entry else fallback
-
-        below, above = length("enclose_below"), length("enclose_above")
-        return Cut(
-            name=name,
-            layer=entry.get("layer", name),
-            below=entry["below"],
-            above=entry["above"],
-            size=length("size"),
-            space=length("space"),
-            enclose_below=below,
-            enclose_below_end=length("enclose_below_end", below),
-            enclose_above=above,
-            enclose_above_end=length("enclose_above_end", above),
-            array_space=length("array_space"),
-            array_count=int(entry.get("array_count", 0)),
-            array_reach=length("array_reach", length("array_space")),
-            current_ma=entry.get("current_ma"),
-            resistance_ohm=entry.get("resistance_ohm"),
-        )
+        lengths = self._lengths(entry, entry.keys() - NO_LENGTHS_OF_CUTS, name)
+        for key, same in (("enclose_below_end", "enclose_below"), ("enclose_above_end", "enclose_above")):
+            lengths.setdefault(key, lengths.get(same, 0))
+        lengths.setdefault("array_reach", lengths.get("array_space", 0))
+        limits = {key: entry[key] for key in ("array_count", "current_ma", "resistance_ohm") if key in entry}
+        return Cut(name, entry.get("layer", name), entry["below"], entry["above"], **lengths, **limits)
 
     def _deep_well(self) -> DeepWell | None:
         entry = self.data.get("deep_well")
@@ -303,26 +278,17 @@ class _Reader:
         if entry["type"] not in MOS_KINDS:
             known = listed_kinds(last="or")
             raise self._fault(f"devices.{name}: type must be {known}, got {entry['type']!r}")
+        where = f"devices.{name}"
+        stated = ("implant", "bulk_implant", "well", "supply_v", "saturation_ma_um", "default", "ring_text")
         return DeviceSpec(
             name=name,
             type=entry["type"],
             model=entry.get("model", name),
-            min_l=self._length(entry["min_l"], f"devices.{name}.min_l"),
-            min_w=self._length(entry["min_w"], f"devices.{name}.min_w"),
-            max_l=self._optional(entry.get("max_l"), f"devices.{name}.max_l"),
-            max_w=self._optional(entry.get("max_w"), f"devices.{name}.max_w"),
-            implant=entry.get("implant"),
-            bulk_implant=entry.get("bulk_implant"),
-            well=entry.get("well"),
-            markers=tuple(entry.get("markers", ())),
-            supply_v=entry.get("supply_v"),
-            saturation_ma_um=entry.get("saturation_ma_um"),
-            default=bool(entry.get("default", False)),
-            dimensions=self._dimensions(entry.get("dimensions", {}), f"devices.{name}.dimensions"),
-            covers=tuple(entry.get("covers", ())),
-            optional=tuple(entry.get("optional", ())),
-            ring_text=str(entry.get("ring_text", "")),
+            dimensions=self._dimensions(entry.get("dimensions", {}), f"{where}.dimensions"),
             matching=read_matching(self.data.get("matching", {}).get(name, {})),
+            **self._lengths(entry, ("min_l", "min_w", "max_l", "max_w"), where),
+            **{key: entry[key] for key in stated if key in entry},
+            **_lists(entry, "markers", "covers", "optional"),
         )
 
     def _passive(
