@@ -116,7 +116,6 @@ class _Recognition:
         self._fingers = fingers_of(circuit, self._symmetry.members)
         self._circuit = circuit = folded(circuit, self._fingers)
         self._channels = Channels(circuit, self._supplies)
-        self._mos = list(self._channels.mos.values())
         self._order = {device.id: index for index, device in enumerate(circuit.devices)}
         self._taken: set[str] = set()
         self._found: dict[str, list[Group]] = {name: [] for name in MODULE_TYPES}
@@ -226,9 +225,6 @@ class _Recognition:
     def _pair(self, names: Sequence[str]) -> tuple[Device, Device]:
         return self._circuit.device(names[0]), self._circuit.device(names[1])
 
-    def _free(self) -> list[Device]:
-        return [device for device in self._mos if device.id not in self._taken]
-
     def _add(self, group: Group) -> None:
         if MODULE_TYPES[group.type].matched or group.type == "inverter":
             self._taken.update(group.devices)
@@ -265,39 +261,12 @@ class _Recognition:
         return guarded
 
     def _cross_coupled_pairs(self) -> None:
-        by_drain_gate: dict[tuple[str, ...], list[Device]] = defaultdict(list)
-        for device in self._free():
-            by_drain_gate[device.type, device.model.lower(), device.terminals["d"], device.terminals["g"]].append(
-                device
-            )
-        for device in self._free():
-            net = device.terminals
-            partners = by_drain_gate.get((device.type, device.model.lower(), net["g"], net["d"]), ())
-            own = by_drain_gate[device.type, device.model.lower(), net["d"], net["g"]]
-            if net["d"] == net["g"] or len(partners) != 1 or len(own) != 1 or device.id in self._taken:
-                continue
-            if device.both_ways or partners[0].both_ways:
-                continue  # either end may be the drain
-            if (net["s"] in self._supplies) != (partners[0].terminals["s"] in self._supplies):
-                continue  # the one drives the other
-            if net["d"] in self._supplies or net["g"] in self._supplies:
-                continue
-            if self._driven_beside(net["d"], net["g"]) != self._driven_beside(net["g"], net["d"]):
-                continue
-            if not same_size(device, partners[0]):
-                continue  # a keeper, which the other one overcomes
+        for names in self._symmetry.crossed:
+            first, second = self._pair(sorted(names, key=self._order.__getitem__))
             properties: dict[str, Any] = {"matched": True}
-            if net["s"] == partners[0].terminals["s"]:
-                properties["common_source"] = net["s"]
-            self._add_pair("cross_coupled_pair", device, partners[0], properties)
-
-    def _driven_beside(self, net: str, other: str) -> bool:
-        """Whether ``net`` hangs on the channel of a transistor that is not driven by ``other``.
-
-        Where one net of a loop does and the other does not, the loop follows an input: it is the feedback of a Schmitt
-        trigger or the keeper of a latch, and the two transistors are no mirror images.
-        """
-        return any(device.terminals["g"] != other for device in self._channels.channel_ends(net))
+            if first.terminals["s"] == second.terminals["s"]:
+                properties["common_source"] = first.terminals["s"]
+            self._add_pair("cross_coupled_pair", first, second, properties)
 
     def _input_pairs(self) -> None:
         """Add the differential pairs, also those of unequal widths and those that lie across the main axis."""

@@ -62,6 +62,7 @@ class Symmetry(NamedTuple):
 
     structures: tuple[SymmetricStructure, ...]
     inputs: tuple[tuple[str, str], ...]
+    crossed: tuple[tuple[str, str], ...]
     members: Mapping[str, tuple[str, ...]]
 
 
@@ -71,7 +72,9 @@ def find_symmetry(circuit: Circuit, supplies: Supplies) -> Symmetry:
     search.add(list(seeds_of(search.graph)))
     candidates = Candidates(search.graph)
     inputs = [(one.name, other.name) for one, other in candidates.only_two_above_a_tail()]
-    return Symmetry(search.structures(), (*inputs, *candidates.only_two_joined()), search.graph.members)
+    inputs += candidates.only_two_joined()
+    crossed = tuple((seed.one, seed.other) for seed in candidates.cross_coupled())
+    return Symmetry(search.structures(), tuple(inputs), crossed, search.graph.members)
 
 
 class _Search:

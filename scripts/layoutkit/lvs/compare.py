@@ -15,30 +15,40 @@ not complete):
 
 Where the circuits do not match as they are, transistors in series are folded on both sides (see ``extract.folding``).
 
+Extraction takes channels that are off and bear no device text for dummies, where other channels bear one. Where the
+circuits do not match, two cases remain. The netlist may list such dummies, as the ``reference.spice`` of the flow does:
+then every one has to be there. A layout without device texts may hold dummies: then those are taken away that are of no
+size that the netlist has. An NMOS whose gate is on the substrate is off as well, wherever its body is. A transistor of
+the netlist that is off is compared like any other, either way.
+
 The number of fingers is reported, not judged: two fingers of 1 um are one transistor of 2 um.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import listed
-from layoutkit.extract.folding import fold_series
+from layoutkit.extract.connectivity import SUBSTRATE
+from layoutkit.extract.extractor import combined
+from layoutkit.extract.folding import fold_series, off_transistors
 from layoutkit.extract.passive_devices import RECIPES
 from layoutkit.lvs.explanation import explain, unexplained
 from layoutkit.lvs.labels import Labelling, is_bare_well, labelling, missing_ports
 from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsMismatch, LvsResult, at, fingers_text
 from layoutkit.lvs.matching import Matcher, Pairing
-from layoutkit.lvs.off_transistors import other_readings
 from layoutkit.lvs.reference import Reference, ReferenceDevice, reference_of
 from layoutkit.technology.device_kinds import SIZE_TOLERANCE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from layoutkit.circuit.circuit import Circuit
-    from layoutkit.extract.extracted import Extraction
+    from layoutkit.extract.extracted import DrawnFinger, ExtractedDevice, Extraction
+
+    Sides = tuple[Extraction, Reference]
 
 _MAX_PINS_TRIED = 64
 
@@ -88,7 +98,7 @@ def _with_stacks_folded(result: LvsResult, tolerance: float | None) -> LvsResult
 
 def _with_other_dummies(result: LvsResult, tolerance: float | None) -> LvsResult | None:
     """Return the match with other transistors that are always off taken for dummies, None where there is none."""
-    for sides, shown in other_readings(result.extraction, result.reference):
+    for sides, shown in _other_readings(result.extraction, result.reference):
         comparison = _Comparison(*sides, tolerance)
         comparison.run()
         found = comparison.result()
@@ -100,6 +110,61 @@ def _with_other_dummies(result: LvsResult, tolerance: float | None) -> LvsResult
             reported = comparison.result()
             return reported if reported.matched else found
     return None
+
+
+def _other_readings(extraction: Extraction, reference: Reference) -> Iterator[tuple[Sides, Sides]]:
+    """Yield the sides to compare, each with the sides that a report shows if they match."""
+    expected = [reference.devices[index] for index in sorted(off_transistors(reference.devices))]
+    off = [finger for index, finger in enumerate(extraction.dummies) if index in off_transistors(extraction.dummies)]
+    if expected and off:
+        listed = replace(
+            reference,
+            devices=tuple(device for device in reference.devices if device not in expected),
+            dummies=(*reference.dummies, *expected),
+        )
+        yield (_with_devices(extraction, off), reference), (extraction, listed)
+    if any(finger.text for finger in extraction.fingers):
+        return
+    sizes = Counter((device.device, round(device.drawn_w_um, 6), round(device.drawn_l_um, 6)) for device in expected)
+    extra = []
+    for index in sorted(off_transistors(extraction.devices) | _below_all(extraction)):
+        device = extraction.devices[index]
+        size = (device.device, round(device.w_um, 6), round(device.l_um, 6))
+        if sizes[size]:
+            sizes[size] -= 1
+        else:
+            extra.append(device)
+    if extra:
+        fewer = _without_devices(extraction, extra)
+        yield (fewer, reference), (fewer, reference)
+
+
+def _below_all(extraction: Extraction) -> set[int]:
+    """Return the indexes of NMOS transistors with their gates on the substrate, below which no source ever is."""
+    return {
+        index
+        for index, device in enumerate(extraction.devices)
+        if device.kind.name == "nmos" and extraction.reaches(device.nets["g"], SUBSTRATE)
+    }
+
+
+def _with_devices(extraction: Extraction, off: list[DrawnFinger]) -> Extraction:
+    """Return the extraction with the dummies ``off`` that lie between two nets as devices."""
+    between = [finger for finger in off if len({finger.nets[end] for end in finger.kind.ends}) > 1]
+    fingers = [finger for device in extraction.devices for finger in device.fingers]
+    named = {net for net, found in extraction.nets.items() if found.labels}
+    devices = fold_series(combined([*fingers, *between], extraction.layout.dbu), named)
+    return replace(extraction, devices=devices, dummies=tuple(f for f in extraction.dummies if f not in between))
+
+
+def _without_devices(extraction: Extraction, extra: list[ExtractedDevice]) -> Extraction:
+    """Return the extraction with the devices ``extra`` as dummies."""
+    kept = tuple(device for device in extraction.devices if device not in extra)
+    return replace(
+        extraction,
+        devices=kept,
+        dummies=(*extraction.dummies, *(finger for device in extra for finger in device.fingers)),
+    )
 
 
 def _without_unstated_bulks(extraction: Extraction, reference: Reference) -> tuple[Extraction, Reference, list[str]]:

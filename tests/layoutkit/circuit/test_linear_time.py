@@ -5,8 +5,7 @@ import re
 import pytest
 
 from layoutkit.circuit import Circuit, Device, recognise
-from layoutkit.circuit.readers.netlist import _SPICE_LINE
-from layoutkit.circuit.readers.netlist_warnings import suspicious_nets
+from layoutkit.circuit.readers.netlist import _SPICE_LINE, suspicious_nets
 from layoutkit.circuit.readers.spice_files import _SUBCIRCUIT
 from layoutkit.circuit.readers.spice_lines import LogicalLine, _plain_statement, _Splitter
 

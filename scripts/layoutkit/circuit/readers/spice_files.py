@@ -1,13 +1,17 @@
-"""The statements of a SPICE netlist and of the files it includes, read only from the netlist's own folder."""
+"""The statements of a SPICE netlist and of the files it includes, read only from the netlist's own folder.
+
+Lines that only drive a simulation, ``.control`` blocks and Spectre's analyses and control statements, are taken out
+before lines are split into words, because they are other languages: a script, or blocks in braces.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.readers.findings import MAX_NAME
 from layoutkit.circuit.readers.model_names import classify_model
-from layoutkit.circuit.readers.simulation_lines import circuit_lines, speaks_spectre
 from layoutkit.circuit.readers.source import MAX_NETLIST_BYTES, NetlistText, is_netlist, read_text
 from layoutkit.circuit.readers.spice_deck import LIBRARY_PATH
 from layoutkit.circuit.readers.spice_expressions import parse_number
@@ -28,6 +32,23 @@ _FOREIGN_INCLUDES = frozenset({"ahdl_include", ".osdi", ".hdl", ".verilog", "pre
 _SUBCIRCUIT = re.compile(r"^[ \t]*(?:\*\*[ \t]*)?\.?(?:subckt|topckt|macro)\s+\(?(\S+)", re.IGNORECASE | re.MULTILINE)
 _SECTION = re.compile(r"\w+")  # ".lib tt" opens a section of a library; ".lib models.lib" reads a file
 _STATEMENT_WORDS = frozenset({"subckt", "topckt", "ends", "parameters", "simulator", "global", "model", "include"})
+
+_ANALYSIS_TYPES = (
+    "ac acmatch alter altergroup check checklimit dc dcmatch envlp hb hbac hbnoise hbsp hbstb hbxf info lf loadpull "
+    "montecarlo noise options pac paramset pdisto pnoise psp pss pstb pxf pz qpac qpnoise qpsp qpss qpxf reliability "
+    "sens set shell sp stb sweep tdr thermal tran xf"
+)
+_ANALYSES = frozenset(_ANALYSIS_TYPES.split())
+"""Types of Spectre's analyses and of its other named statements for a simulation."""
+_CONTROL = frozenset(["assert", "correlate", "export", "ic", "nodeset", "print", "save", "statistics"])
+"""First words of Spectre's statements without a name."""
+_DIRECTIVE_NAMES = "ac dc four ic meas measure nodeset noise op plot print probe save tf tran"
+_DIRECTIVES = frozenset(f".{name}" for name in _DIRECTIVE_NAMES.split())
+"""SPICE's directives whose words and pairs belong to a simulation: a name may have several values."""
+_LANGUAGE = re.compile(r"simulator\s+lang\s*=\s*(\w+)", re.IGNORECASE)
+_SPECTRE = re.compile(r"^[ \t]*(?:inline[ \t]+)?(?:subckt|topckt)\s", re.IGNORECASE | re.MULTILINE)
+_STATED_TYPE = re.compile(r"\btype\s*=\s*\w+", re.IGNORECASE)
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
 class StatementReader:
@@ -61,10 +82,10 @@ class StatementReader:
         self._look_at(text, self._main.name)
         subcircuits = {match[1].lower() for match in _SUBCIRCUIT.finditer(text)}
         lines = self._without_title(logical_lines(text), subcircuits)
-        spectre = speaks_spectre(text, str(self._main))
+        spectre = _speaks_spectre(text, str(self._main))
         if spectre:
             yield Statement("line 1", ("simulator",), {"lang": "spectre"})
-        lines = circuit_lines(lines, self._findings, spectre=spectre)
+        lines = _circuit_lines(lines, self._findings, spectre=spectre)
         yield from self._expand(lines, [self._file] if self._file else [], "")
 
     def _without_title(self, lines: Iterable[LogicalLine], subcircuits: set[str]) -> Iterator[LogicalLine]:
@@ -138,8 +159,8 @@ class StatementReader:
         self.included.append(target)
         self._look_at(text, name)
         wanted = statement.words[2] if len(statement.words) > 2 else statement.params.get("section", "")
-        spectre = speaks_spectre(text, target.name)
-        lines = circuit_lines(logical_lines(text), self._findings, spectre=spectre)
+        spectre = _speaks_spectre(text, target.name)
+        lines = _circuit_lines(logical_lines(text), self._findings, spectre=spectre)
         yield from self._expand(lines, [*stack, target], _unquoted(wanted).strip("()").lower())
 
     def _look_at(self, text: str, name: str) -> None:
@@ -181,3 +202,79 @@ def _is_statement(line: LogicalLine, subcircuits: set[str]) -> bool:
 
 def _names_a_device(words: list[str]) -> bool:
     return classify_model(words[-1], on_mos_card=words[0][0] in "mM" and len(words) == 6) is not None
+
+
+def _speaks_spectre(text: str, name: str) -> bool:
+    """Return whether a file begins in Spectre's language: by its suffix, or as it writes subcircuits without a dot."""
+    if name.lower().endswith(".scs"):
+        return True
+    return _LANGUAGE.search(text) is None and _SPECTRE.search(text) is not None
+
+
+def _circuit_lines(lines: Iterable[LogicalLine], findings: Findings, *, spectre: bool) -> Iterator[LogicalLine]:
+    """Yield the lines that may belong to the circuit; what is left out goes to the findings.
+
+    Args:
+        lines: Lines of one file.
+        findings: Receives what is left out, and blocks that are not closed.
+        spectre: Whether the file begins in Spectre's language; ``simulator lang=spice`` changes it.
+    """
+    waiting = iter(lines)
+    for line in waiting:
+        language = _LANGUAGE.match(line.text)
+        if language is not None:
+            spectre = language[1].lower() == "spectre"
+        head = line.text.split(maxsplit=1)[0].lower()
+        if head == ".control":
+            _leave_out_script(line, waiting, findings)
+            continue
+        if head in _DIRECTIVES:
+            yield replace(line, text=head)
+            continue
+        kind = _spectre_kind(line.text, head) if spectre else ""
+        if not kind:
+            yield line
+            continue
+        block = _whole_block(line, waiting)
+        if block.count("{") > block.count("}"):
+            findings.fault(f"line {line.number}", f"the block of {kind} is never closed; write }}")
+        if kind == "model":
+            stated = _STATED_TYPE.search(block)
+            yield LogicalLine(line.number, f"{block.partition('{')[0]} {stated[0] if stated else ''}")
+        elif kind == "if":
+            findings.fault(f"line {line.number}", "if is not supported: it chooses devices by condition")
+        else:
+            findings.leave_out(kind)
+
+
+def _spectre_kind(text: str, head: str) -> str:
+    """Return what a Spectre statement is that is no part of the circuit; ``model`` where it has a block; else empty."""
+    if head in _CONTROL or head.startswith("if("):
+        return "if" if head.startswith("if") else head
+    if head == "if":
+        return head
+    if head == "model" and "{" in text:
+        return head
+    words = text.partition("=")[0].replace("(", " ").replace(")", " ").replace("{", " ").split()
+    if "=" in text and len(words) > 1:
+        words.pop()  # the name of the first parameter
+    return words[-1].lower() if len(words) > 1 and words[-1].lower() in _ANALYSES else ""
+
+
+def _leave_out_script(opening: LogicalLine, lines: Iterator[LogicalLine], findings: Findings) -> None:
+    for line in lines:
+        if line.text.lower().startswith(".endc"):
+            findings.leave_out(".control")
+            return
+    findings.fault(f"line {opening.number}", ".control is never closed; write .endc")
+
+
+def _whole_block(line: LogicalLine, lines: Iterator[LogicalLine]) -> str:
+    """Return a statement with the lines up to the brace that closes its block, taken from ``lines``."""
+    text = _QUOTED.sub("", line.text)
+    while text.count("{") > text.count("}"):
+        following = next(lines, None)
+        if following is None:
+            break
+        text += f" {_QUOTED.sub('', following.text)}"
+    return text
