@@ -16,6 +16,7 @@ from layoutkit.circuit.readers.model_names import rated_voltage, width_in_name
 from layoutkit.errors import LayoutkitError, NetlistError, UnsupportedOperationError, did_you_mean, listed, sentences
 from layoutkit.technology.device_names import (
     OTHER,
+    DeviceNames,
     UndrawnDevice,
     drawn_alternatives,
     noun_of,
@@ -25,7 +26,7 @@ from layoutkit.technology.device_names import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.technology.device_specs import DeviceSpec, PassiveSpec
@@ -54,59 +55,48 @@ class ModelNames:
                 "device_map names devices of a technology; give technology, too",
                 details={"param_name": "technology", "required_by": "device_map"},
             )
-        self.technology = self._technology = technology
+        self.technology = technology
+        self._names = DeviceNames() if technology is None else technology.device_names
         self._map = dict(device_map or {})
-        self._targets: dict[str, DeviceSpec | PassiveSpec | None] = {}
+        self._targets = {self._names.plain(model): self._names.drawn(target) for model, target in self._map.items()}
         self._micrometres: dict[str, bool] = {}
-        if technology is not None:
-            names = technology.device_names
-            self._targets = {names.plain(model): names.drawn(target) for model, target in self._map.items()}
 
     def variant(self, model: str, parameters: Collection[str]) -> str:
         """Return the name of the device that ``model`` is with these parameters, which are not 0."""
-        return model if self._technology is None else self._technology.device_names.variant(model, parameters)
+        return self._names.variant(model, parameters)
 
     def is_variant(self, parameter: str) -> bool:
         """Whether this parameter makes devices of the process others."""
-        return self._technology is not None and parameter in self._technology.names.variants
+        return parameter in self._names.variants
 
     def in_micrometres(self, model: str) -> bool:
         """Whether netlists of the process that has this device state lengths as plain numbers in micrometres."""
         if model not in self._micrometres:
-            if self._technology is not None and self.kind(model) is not None:
-                process: Technology | None = self._technology
-            else:
-                process = process_of(model)
+            process = process_of(model) if self.kind(model) is None else self.technology
             forms = {} if process is None else process.netlists.get("spice", {})
             self._micrometres[model] = any(form.lengths == "micrometres" for form in forms.values())
         return self._micrometres[model]
 
     def refuses(self, model: str) -> bool:
         """Whether this is a device of the process that is neither drawn nor replaced."""
-        if self._technology is None or self._key(model) in self._targets:
-            return False
-        return self._technology.device_names.undrawn(model) is not None
+        return self._names.plain(model) not in self._targets and self._names.undrawn(model) is not None
 
     def is_same_device(self, model: str, name: str) -> bool:
         """Whether both names mean one device of the process that is drawn."""
-        drawn = None if self._technology is None else self._technology.device_names.drawn
-        return drawn is not None and drawn(model) is not None and drawn(model) is drawn(name)
+        return self._names.drawn(model) is not None and self._names.drawn(model) is self._names.drawn(name)
 
     def is_other_device(self, model: str, name: str) -> bool:
         """Whether ``model`` is a device of the process that is drawn, and another one than ``name``."""
-        drawn = None if self._technology is None else self._technology.device_names.drawn
-        return drawn is not None and drawn(model) is not None and drawn(model) is not drawn(name)
+        return self._names.drawn(model) is not None and self._names.drawn(model) is not self._names.drawn(name)
 
     def hint_at_cells(self, names: Iterable[str]) -> str:
         """Return what to do about subcircuits that are cells of the process's libraries; empty where none is."""
-        if self._technology is None:
-            return ""
-        cells = [name for name in names if self._technology.device_names.is_cell(name)]
-        if not cells:
+        cells = [name for name in names if self._names.is_cell(name)]
+        if self.technology is None or not cells:
             return ""
         return (
             f". Of these, {listed(sorted(cells), SHOWN)} are cells of the libraries of "
-            f"{self._technology.name}. The flow places no finished cells: include the netlist that comes with the "
+            f"{self.technology.name}. The flow places no finished cells: include the netlist that comes with the "
             "library, and their transistors are drawn one by one; or list them in black_boxes, and place the library's "
             "cells by hand and wire them to the nets that the layout labels for them"
         )
@@ -117,24 +107,18 @@ class ModelNames:
         Raises:
             UnsupportedOperationError: If there are any.
         """
-        if users and self._technology is not None:
-            raise refusal(self._technology.name, self._technology.device_names, users)
+        if users and self.technology is not None:
+            raise refusal(self.technology.name, self._names, users)
 
     def kind(self, model: str) -> str | None:
         """Return the kind of the process's device of this name; None where the process has none."""
-        if self._technology is None:
-            return None
-        names = self._technology.device_names
-        found = names.drawn(model) or names.undrawn(model)
+        found = self._names.drawn(model) or self._names.undrawn(model)
         return None if found is None or found.type == OTHER else found.type
 
     def target_kind(self, model: str) -> str | None:
         """Return the kind of the device that the user names for a model; None where the map does not name it."""
-        target = self._targets.get(self._key(model)) if self._targets else None
+        target = self._targets.get(self._names.plain(model))
         return None if target is None else target.type
-
-    def _key(self, model: str) -> str:
-        return model.lower() if self._technology is None else self._technology.device_names.plain(model)
 
     def applied(self, circuit: Circuit) -> Circuit:
         """Return the circuit with the models of the map replaced.
@@ -145,18 +129,18 @@ class ModelNames:
             LayoutkitError: If the map names a model that the circuit does not have, or a device that the process does
                 not have or that is of another kind; the error lists all of these.
         """
-        if self._technology is None:
+        if self.technology is None:
             return circuit
         circuit = replace(circuit, devices=tuple(map(self._as_variant, circuit.devices)))
-        self._check_map(circuit, self._technology)
-        self._check_kinds(circuit, self._technology)
-        refuse_undrawn(self._technology, (d for d in circuit.devices if self._key(d.model) not in self._targets))
+        self._check_map(circuit, self.technology)
+        self._check_kinds(circuit, self.technology)
+        refuse_undrawn(self.technology, (d for d in circuit.devices if self._names.plain(d.model) not in self._targets))
         if not self._targets:
             return circuit
         devices, replaced = [], []
         for device in circuit.devices:
-            target = self._targets.get(self._key(device.model))
-            if target is None or target is self._technology.device_names.drawn(device.model):
+            target = self._targets.get(self._names.plain(device.model))
+            if target is None or target is self._names.drawn(device.model):
                 devices.append(device)
                 continue
             devices.append(_as(device, target))
@@ -166,8 +150,7 @@ class ModelNames:
     def _as_variant(self, device: Device) -> Device:
         """Return a device under the name that its parameters make of its model's, without these parameters."""
         model = self.variant(device.model, [name for name, value in device.params.items() if value])
-        listed = {} if self._technology is None else self._technology.names.variants
-        params = {name: value for name, value in device.params.items() if name not in listed}
+        params = {name: value for name, value in device.params.items() if name not in self._names.variants}
         if len(params) == len(device.params):
             return device
         return replace(device, model=model, params=params)
@@ -179,21 +162,21 @@ class ModelNames:
             f"{device.id} is a {noun_of(device.type)}, and {device.model} of {technology.name} "
             f"is a {noun_of(spec.type)}"
             for device, spec in named
-            if spec is not None and spec.type != device.type and self._key(device.model) not in self._targets
+            if spec is not None and spec.type != device.type and self._names.plain(device.model) not in self._targets
         ]
         if faults:
             raise NetlistError(f"Invalid netlist: {sentences(faults, SHOWN)}", details={"faults": faults})
 
     def _check_map(self, circuit: Circuit, technology: Technology) -> None:
         faults = []
-        models = {self._key(device.model): device for device in circuit.devices}
-        before = {self._key(each.model) for each in circuit.replaced}
-        twice = repeated(map(self._key, self._map))
+        models = {self._names.plain(device.model): device for device in circuit.devices}
+        before = {self._names.plain(each.model) for each in circuit.replaced}
+        twice = repeated(map(self._names.plain, self._map))
         faults += [f"two names mean the model {name}" for name in twice]
         known = [*technology.devices, *technology.passives]
         for model, name in self._map.items():
-            device, target = models.get(self._key(model)), technology.device_names.drawn(name)
-            if device is None and self._key(model) not in before:
+            device, target = models.get(self._names.plain(model)), self._names.drawn(name)
+            if device is None and self._names.plain(model) not in before:
                 present = sorted({each.model for each in circuit.devices})
                 faults.append(f"the netlist has no model '{model}'{did_you_mean(model, present)}")
             if target is None:
@@ -317,11 +300,16 @@ class _Origin(NamedTuple):
     spec: DeviceSpec | PassiveSpec | UndrawnDevice | None
 
 
-def _origin(model: str, kind: str, technology: Technology) -> _Origin:
-    """Return where a model comes from: the process at hand, else another shipped one, else the process at hand."""
+def _shipped() -> Iterator[Technology]:
+    """Yield the shipped processes, those that are based on another one last."""
     from layoutkit.technology import load, originals_first
 
-    others = (load(name) for name in originals_first() if name not in (technology.name, "generic"))
+    yield from map(load, originals_first())
+
+
+def _origin(model: str, kind: str, technology: Technology) -> _Origin:
+    """Return where a model comes from: the process at hand, else another shipped one, else the process at hand."""
+    others = (each for each in _shipped() if each.name not in (technology.name, "generic"))
     for process in (technology, *others):
         found = process.device_names.drawn(model) or process.device_names.undrawn(model)
         if found is not None and (process is technology or found.type in (kind, OTHER)):
@@ -331,20 +319,14 @@ def _origin(model: str, kind: str, technology: Technology) -> _Origin:
 
 def undrawn_in_any_process(model: str) -> tuple[str, UndrawnDevice] | None:
     """Return the shipped process that has a device of this name without a drawing, and the device; None if none has."""
-    from layoutkit.technology import load, originals_first
-
-    found = ((name, load(name).device_names.undrawn(model)) for name in originals_first())
+    found = ((each.name, each.device_names.undrawn(model)) for each in _shipped())
     return next(((name, device) for name, device in found if device is not None), None)
 
 
 def process_of(model: str) -> Technology | None:
     """Return the first shipped process that has a device of this name, drawn or not; None if none has."""
-    from layoutkit.technology import load, originals_first
-
-    processes = (load(name) for name in originals_first())
-    return next(
-        (each for each in processes if each.device_names.drawn(model) or each.device_names.undrawn(model)), None
-    )
+    named = (each for each in _shipped() if each.device_names.drawn(model) or each.device_names.undrawn(model))
+    return next(named, None)
 
 
 def _figures(device: Device, origin: _Origin) -> dict[str, Any]:

@@ -23,7 +23,7 @@ import klayout.db as kdb
 from layoutkit.technology.bipolar_frames import frames_of, layer_of_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from layoutkit.technology import PassiveSpec, Technology
     from layoutkit.technology.bipolar_frames import Frame
@@ -110,10 +110,7 @@ def _read_fixed(
         if (cell := spec.cell) is None:
             continue
         size = (cell.most, spec.min_l)
-        for turn, mirrored in product(range(4), (False, True)):
-            placed = _placed(cell, size, turn, mirrored, box)
-            if placed is None:
-                continue
+        for placed in _placements(cell, size, box):
             difference = _difference(technology, spec, size, placed, layer)
             if not difference:
                 _add(technology, spec, size, placed, layer, found)
@@ -206,10 +203,7 @@ def _read(
             reasons.append(f"{spec.name} has no {count} emitters of {technology.to_um(length):g} um")
             continue
         differences = []
-        for turn, mirrored in product(range(4), (False, True)):
-            placed = _placed(cell, (count, length), turn, mirrored, marker.bbox())
-            if placed is None:
-                continue
+        for placed in _placements(cell, (count, length), marker.bbox()):
             difference = _difference(technology, spec, (count, length), placed, layer)
             if not difference:
                 _add(technology, spec, (count, length), placed, layer, found)
@@ -221,13 +215,13 @@ def _read(
     found.loose.setdefault(specs[0].type, []).append((window, reason))
 
 
-def _placed(cell: DeviceCell, size: tuple[int, int], turn: int, mirrored: bool, box: kdb.Box) -> kdb.Trans | None:
-    """Return how the cell must lie for its marker to be ``box``; None where that has other sides."""
+def _placements(cell: DeviceCell, size: tuple[int, int], box: kdb.Box) -> Iterator[kdb.Trans]:
+    """Yield how the cell may lie for its marker to be ``box``."""
     low, high = cell.outline(*size)
-    outline = kdb.Box(*low, *high).transformed(kdb.Trans(turn, mirrored, 0, 0))
-    if (outline.width(), outline.height()) != (box.width(), box.height()):
-        return None
-    return kdb.Trans(turn, mirrored, box.left - outline.left, box.bottom - outline.bottom)
+    for turn, mirrored in product(range(4), (False, True)):
+        outline = kdb.Box(*low, *high).transformed(kdb.Trans(turn, mirrored, 0, 0))
+        if (outline.width(), outline.height()) == (box.width(), box.height()):
+            yield kdb.Trans(turn, mirrored, box.left - outline.left, box.bottom - outline.bottom)
 
 
 def _region(polygons: list[Points], placed: kdb.Trans) -> kdb.Region:

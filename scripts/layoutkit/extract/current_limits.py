@@ -157,9 +157,8 @@ class _Judge:
 
     def _with_singles(self, found: NetVerdict, load: NetLoad, regions: Mapping[str, kdb.Region]) -> NetVerdict:
         """Return the verdict with the single cuts where two fit, which fail of themselves."""
-        um = self.technology.to_um
         singles = tuple(
-            (cut, tuple(um(side) for side in (box.left, box.bottom, box.right, box.top)))
+            (cut, self._sides_um(box))
             for cut, box, _, _ in single_places(self.whole, regions)
             if (cut, box.center().x, box.center().y) not in load.known_singles
         )
@@ -298,8 +297,12 @@ class _Judge:
             width = sum(link.width for link, _ in by_name[layer])
             density = sum(limit for _, limit in by_name[layer]) / um(width)
             needed, drawn = f"{needed_ma / density:.3g} um", f"{um(width):.3g} um"
-        place = tuple(um(side) for side in (box.left, box.bottom, box.right, box.top))
+        place = self._sides_um(box)
         return NetVerdict(name, "failed", round(amount, 6), round(flow, 6), layer, place, needed, drawn)
+
+    def _sides_um(self, box: kdb.Box) -> tuple[float, ...]:
+        """Return left, bottom, right and top of a box. [um]"""
+        return tuple(map(self.technology.to_um, (box.left, box.bottom, box.right, box.top)))
 
     def _weakest(self, name: str, net: kdb.Net) -> NetVerdict:
         """Return what the weakest wire or cut of a net carries: its narrowest wire, or a single cut."""
@@ -335,9 +338,8 @@ class _Judge:
         if weakest is None:
             reason = f"technology {self.technology.name} states no current limit of {', '.join(unchecked) or 'it'}"
             return NetVerdict(name, "unstated", reason=reason, unchecked=unchecked)
-        um, (limit, layer, box) = self.technology.to_um, weakest
-        place = tuple(um(side) for side in (box.left, box.bottom, box.right, box.top))
-        return NetVerdict(name, "unstated", None, round(limit, 6), layer, place, unchecked=unchecked)
+        limit, layer, box = weakest
+        return NetVerdict(name, "unstated", None, round(limit, 6), layer, self._sides_um(box), unchecked=unchecked)
 
 
 def largest_flow(

@@ -44,6 +44,7 @@ from layoutkit.extract.resistor_devices import (
     union,
 )
 from layoutkit.technology.device_kinds import KINDS
+from layoutkit.technology.passive_sizes import rectangle_sides
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -413,10 +414,9 @@ def size_of(device: kdb.Device) -> tuple[float, float]:
     names = {parameter.name for parameter in device.device_class().parameter_definitions()}
     if "W" in names:
         return round(device.parameter("W"), MICROMETRE_DECIMALS), round(device.parameter("L"), MICROMETRE_DECIMALS)
-    area, half = (device.parameter(name) for name in (("AE", "PE") if "AE" in names else ("A", "P")))
-    half /= 2
-    root = max(0.0, half * half / 4 - area) ** 0.5
-    return round(half / 2 + root, MICROMETRE_DECIMALS), round(half / 2 - root, MICROMETRE_DECIMALS)
+    area, perimeter = (device.parameter(name) for name in (("AE", "PE") if "AE" in names else ("A", "P")))
+    sides = rectangle_sides(area, perimeter) or (perimeter / 4, perimeter / 4)
+    return round(sides[0], MICROMETRE_DECIMALS), round(sides[1], MICROMETRE_DECIMALS)
 
 
 _MOS = Recipe(

@@ -117,19 +117,20 @@ def faults_of_names(section: Mapping[str, Any], devices: Mapping[str, Any]) -> I
 
 
 class DeviceNames:
-    """Finds the device that a model name means in one technology.
+    """Finds the device that a model name means in one technology; without arguments, in one that has none.
 
     Case, the process's prefix, and the ``__model`` and bin number of a model card do not distinguish names.
     """
 
     def __init__(
         self,
-        listed: ListedNames,
-        devices: Mapping[str, DeviceSpec],
-        passives: Mapping[str, PassiveSpec],
-        dbu_um: float,
+        listed: ListedNames = ListedNames(),
+        devices: Mapping[str, DeviceSpec] | None = None,
+        passives: Mapping[str, PassiveSpec] | None = None,
+        dbu_um: float = 0.001,
         deep_parts: Collection[str] = (),
     ) -> None:
+        devices, passives = devices or {}, passives or {}
         self.specs: tuple[DeviceSpec | PassiveSpec, ...] = (*devices.values(), *passives.values())
         self._deep_parts = frozenset(deep_parts)
         self._prefix = listed.prefix.lower()
@@ -143,7 +144,7 @@ class DeviceNames:
             self._widths.update({self.plain(name): width for name, width in widths.items()})
         for name, target in listed.other_names.items():
             self._drawn.setdefault(self.plain(name), devices[target] if target in devices else passives[target])
-        self._variants = listed.variants
+        self.variants = listed.variants
         self._cells = tuple(pattern.lower() for pattern in listed.cells)
         self._undrawn: dict[str, UndrawnDevice] = {}
         self._found: dict[str, UndrawnDevice | None] = {}
@@ -181,7 +182,7 @@ class DeviceNames:
 
     def variant(self, name: str, parameters: Collection[str]) -> str:
         """Return the name of the device that ``name`` is with these parameters, which are not 0."""
-        variants = [of for parameter, of in self._variants.items() if parameter in parameters]
+        variants = [of for parameter, of in self.variants.items() if parameter in parameters]
         spec = self.drawn(name) if variants else None
         return name if spec is None else next((of[spec.name] for of in variants if spec.name in of), name)
 
