@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 from layoutkit.circuit.circuit import StatedSupplies, stated_data
 from layoutkit.errors import LayoutkitError, did_you_mean, sentences
 from layoutkit.file_schema import JsonSchema
+from layoutkit.technology.bounded_yaml import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -291,11 +292,7 @@ _OF_DEVICES = ("symmetry", "matching", "proximity", *OF_PLACES)
 
 
 def _entry(kind: type[Any], entry: Mapping[str, Any]) -> Any:
-    return kind(**{name: _frozen(value) for name, value in entry.items()})
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(each) for each in value) if isinstance(value, list) else value
+    return kind(**frozen(entry))
 
 
 def _entry_data(entry: Any) -> dict[str, Any]:

@@ -100,13 +100,9 @@ def extract(
 
 def _covers_without_effect(cell: kdb.Cell, technology: Technology) -> set[tuple[int, int]]:
     """Return the covers of devices that lie outside every deep n well: a p well in the p substrate joins nothing."""
-
-    def region(name: str) -> kdb.Region:
-        return kdb.Region(cell.begin_shapes_rec(technology.layer(cell.layout(), name)))
-
-    covers = {cover for spec in technology.passives.values() for cover in spec.covers}
-    deep = kdb.Region() if technology.role("deep_nwell") is None else region("deep_nwell")
-    return {technology.spec(name).gds for name in covers if region(name).outside(deep).count() == region(name).count()}
+    drawn = {c: technology.region(cell, c) for spec in technology.passives.values() for c in spec.covers}
+    deep = kdb.Region() if technology.role("deep_nwell") is None else technology.region(cell, "deep_nwell")
+    return {technology.spec(name).gds for name, each in drawn.items() if each.outside(deep).count() == each.count()}
 
 
 def _surroundings(layers: ElectricalLayers, dbu_um: float) -> dict[Point, ChannelSurroundings]:

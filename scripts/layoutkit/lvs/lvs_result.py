@@ -59,10 +59,7 @@ class LvsMismatch:
             "message": self.message,
             "cause": self.cause,
             "reference": list(self.reference),
-            "layout": [
-                {"name": name, "x": None, "y": None} if place is None else {"name": name, "x": place.x, "y": place.y}
-                for name, place in self.layout
-            ],
+            "layout": [{"name": name, **_place_json(place)} for name, place in self.layout],
         }
 
     @property

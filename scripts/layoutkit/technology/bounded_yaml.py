@@ -73,6 +73,13 @@ def check_numbers(document: Any) -> None:
         )
 
 
+def frozen(value: Any) -> Any:
+    """Return data of a file with tuples for its lists, as dataclasses hold them."""
+    if isinstance(value, dict):
+        return {key: frozen(each) for key, each in value.items()}
+    return tuple(map(frozen, value)) if isinstance(value, list) else value
+
+
 def _check(next_event: Callable[[], Any]) -> None:
     """Read all events of a document; raise ValueError if its value is too deep or too large."""
     import yaml

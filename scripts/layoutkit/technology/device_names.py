@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import UnsupportedOperationError, listed
+from layoutkit.technology.bounded_yaml import frozen
 from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
@@ -71,15 +72,9 @@ class ListedNames:
 
 def read_names(data: Mapping[str, Any]) -> ListedNames:
     """Return the names that the section ``device_names`` of a technology file lists."""
-    known = {each.name for each in fields(UndrawnDevice)}
-    undrawn = tuple(
-        UndrawnDevice(**{**{key: entry[key] for key in known & entry.keys()}, "names": tuple(entry["names"])})
-        for entry in data.get("undrawn", ())
-    )
-    variants = {name: dict(of) for name, of in data.get("variants", {}).items()}
-    return ListedNames(
-        str(data.get("prefix", "")), dict(data.get("other_names", {})), undrawn, variants, tuple(data.get("cells", ()))
-    )
+    stated, known = frozen(data), {each.name for each in fields(UndrawnDevice)}
+    undrawn = ({key: entry[key] for key in known & entry.keys()} for entry in stated.get("undrawn", ()))
+    return ListedNames(**{**stated, "undrawn": tuple(UndrawnDevice(**entry) for entry in undrawn)})
 
 
 def faults_of_names(section: Mapping[str, Any], devices: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -124,7 +124,6 @@ class PassiveSpec:
     model: str
     terminals: int
     parts: Mapping[str, str]
-    markers: tuple[str, ...]
     value: float
     edge_value: float
     widths: tuple[int, ...]
@@ -135,6 +134,7 @@ class PassiveSpec:
     min_area: int
     max_area: int | None
     default: bool
+    markers: tuple[str, ...] = ()
     dimensions: Mapping[str, int] = field(default_factory=dict)
     other_models: tuple[str, ...] = ()
     core_markers: tuple[str, ...] = ()

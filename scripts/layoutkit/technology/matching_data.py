@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.technology.bounded_yaml import frozen
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -113,15 +115,11 @@ class MatchingData:
 
 def read_matching(entry: Mapping[str, Any]) -> MatchingData:
     """Return what the entry of one transistor in the section ``matching`` of a technology file states."""
-    stress, junction, mismatch = (entry.get(name) for name in ("stress", "junction", "mismatch"))
-    modelled = stress is not None and "not_modelled" not in stress
+    stated = frozen(entry)
+    stress, why = stated.get("stress"), stated.get("stress", {}).get("not_modelled", "")
     return MatchingData(
-        stress=Stress(**{**stress, "saref_um": _pairs(stress.get("saref_um", ()))}) if stress and modelled else None,
-        junction=None if junction is None else Junction(**junction),
-        mismatch=None if mismatch is None else Mismatch(**mismatch),
-        stress_not_modelled="" if stress is None or modelled else str(stress["not_modelled"]),
+        stress=Stress(**stress) if stress and not why else None,
+        junction=Junction(**stated["junction"]) if "junction" in stated else None,
+        mismatch=Mismatch(**stated["mismatch"]) if "mismatch" in stated else None,
+        stress_not_modelled=why,
     )
-
-
-def _pairs(rows: Any) -> tuple[tuple[float, float], ...]:
-    return tuple((float(length), float(distance)) for length, distance in rows)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.technology.bounded_yaml import frozen
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -73,14 +75,6 @@ def read_simulation_models(entry: Mapping[str, Any] | None) -> SimulationModels 
     """Return the section ``simulation`` of a technology file, whose form the schema states; None without one."""
     if entry is None:
         return None
-    libraries = tuple(ModelLibrary(**{**each, "files": tuple(each["files"])}) for each in entry["libraries"])
-    return SimulationModels(
-        pdk=tuple(entry.get("pdk", ())),
-        folder=entry.get("folder", ""),
-        libraries=libraries,
-        osdi=dict(entry.get("osdi", {})),
-        mismatch_parameters=dict(entry.get("mismatch_parameters", {})),
-        ignored_parameters=tuple(entry.get("ignored_parameters", ())),
-        generic=bool(entry.get("generic", False)),
-        source=str(entry.get("source", "")),
-    )
+    stated = frozen(entry)
+    libraries = tuple(ModelLibrary(**each) for each in stated["libraries"])
+    return SimulationModels(**{"pdk": (), "folder": "", **stated, "libraries": libraries})

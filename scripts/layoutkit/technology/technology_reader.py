@@ -7,6 +7,7 @@ from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError, sentences
+from layoutkit.technology.bounded_yaml import frozen
 from layoutkit.technology.device_cell import read_cell
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS, PASSIVE_KINDS, FileFields, listed_kinds
 from layoutkit.technology.device_names import read_names
@@ -265,14 +266,8 @@ class _Reader:
         entry = self.data.get("deep_well")
         if entry is None:
             return None
-        return DeepWell(
-            devices=tuple(entry["devices"]),
-            body=entry.get("body"),
-            substrate_ring=bool(entry.get("substrate_ring", False)),
-            name_parts=tuple(entry.get("name_parts", ())),
-            lvs_deck_models=dict(entry.get("lvs_deck_models", {})),
-            dimensions=self._dimensions(entry.get("dimensions", {}), "deep_well.dimensions"),
-        )
+        dimensions = self._dimensions(entry.get("dimensions", {}), "deep_well.dimensions")
+        return DeepWell(**{**frozen(entry), "dimensions": dimensions})
 
     def _device(self, name: str, entry: Mapping[str, Any]) -> DeviceSpec:
         if entry["type"] not in MOS_KINDS:
@@ -313,7 +308,6 @@ class _Reader:
             other_models=tuple(sorted({*entry.get("other_models", ()), *on_cards} - {model})),
             terminals=int(entry.get("terminals", len(KINDS[entry["type"]].terminals))),
             parts={part: str(entry[part]) for part in fields.layers},
-            markers=tuple(entry.get("markers", ())),
             value=float(entry[fields.value]) if fields.value else 0.0,
             edge_value=float(entry.get(fields.edge_value, 0.0)),
             widths=widths,
@@ -335,7 +329,7 @@ class _Reader:
             options=_options(entry),
             cell=cell,
             ring_text=str(entry.get("ring_text", "")),
-            **{key: tuple(entry.get(key, ())) for key in fields.layer_lists},
+            **_lists(entry, "markers", *fields.layer_lists),
         )
 
     def _conductor_of(self, body: str | None) -> str:
