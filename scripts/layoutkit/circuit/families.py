@@ -72,6 +72,7 @@ def _join_self_biased(channels: Channels, gate: str, by_root: dict[str, list[Dev
     for root in lifted if len(diodes) == 1 else ():
         (device,) = by_root[root]
         returning = [d for d in channels.gates.get(device.terminals["d"], ()) if d.type != device.type]
+        returning = [d for d in returning if channels.foot(d).root in channels.supplies]
         ends = ([d for d in returning if d.terminals["d"] == end] for end in (device.terminals["d"], gate))
         loops = [_area(device, output) > _area(diodes[0], reference) for reference, output in product(*ends)]
         alone = channels.channel_ends(root) == [device] and not channels.others.get(root)

@@ -64,6 +64,36 @@ CIRCUITS = {
             ("load_pair", "MI MJ"),
         },
     ),
+    "stacks on one gate, which add their voltages": (
+        """
+        M0 a a vdd vdd pch w=2u l=2u
+        M1 b a vdd vdd pch w=2u l=2u
+        M2 c a vdd vdd pch w=2u l=2u
+        M3 a e s s nch w=40u l=2u
+        M4 s e vss vss nch w=4u l=2u
+        M5 e a vdd vdd pch w=9u l=2u
+        Q1 vss vss e pnp
+        M6 b b h h nch w=16u l=2u
+        M7 h b s s nch w=2u l=2u
+        M8 c c o o nch w=16u l=2u
+        M9 o c h h nch w=2u l=2u
+        """,
+        {("current_mirror", "M0 M1 M2 M5", "M0", "simple")},
+    ),
+    "wide-swing bias of two types": (
+        """
+        M1 p3 p4 vdd vdd pch w=8u l=2u
+        M2 n2 p5 p3 vdd pch w=8u l=2u
+        M3 p5 p5 vdd vdd pch w=1u l=2u
+        M4 p5 n2 n3 vss nch w=6u l=2u
+        M5 n3 n4 vss vss nch w=9u l=2u
+        M6 n2 n2 vss vss nch w=1u l=2u
+        M7 n4 n4 vss vss nch w=9u l=2u
+        M8 p4 p4 vdd vdd pch w=8u l=2u
+        M9 n4 p4 vdd vdd pch w=8u l=2u
+        """,
+        {("current_mirror", "M5 M7", "M7", "simple"), ("current_mirror", "M1 M8 M9", "M8", "simple")},
+    ),
     "self-biased loop with its resistor on a port": (
         """
         M1 x x vss vss nch w=2u l=1u

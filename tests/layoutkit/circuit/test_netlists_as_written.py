@@ -296,6 +296,15 @@ def test_for_recognition_a_call_with_the_nodes_of_no_device_is_one_of_a_subcircu
     assert [device.id for device in found.devices] == ["M1", "M2"]
 
 
+def test_a_junction_with_more_nodes_is_an_unknown_cell_and_off_is_no_model():
+    text = ".subckt t a b c e\nD1 a b c clamp\nQ1 c b e npn1 off\n.ends\n"
+    found = read_netlist(NetlistText(text), keep_unknown=True)
+    assert [(box.id, box.cell) for box in found.black_boxes] == [("D1", "clamp")]
+    assert [(device.id, device.type, device.model) for device in found.devices] == [("Q1", "npn", "npn1")]
+    with pytest.raises(NetlistError, match="has 3 nodes"):
+        read_netlist(NetlistText(text))
+
+
 def test_for_recognition_a_subcircuit_may_include_models_that_are_not_there(tmp_path):
     deck = tmp_path / "deck.sp"
     deck.write_text(HALF.replace(" vss\nM1", " vss\n.include /classes/hspice/class_114.sp\nM1", 1))

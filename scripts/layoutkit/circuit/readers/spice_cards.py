@@ -76,8 +76,8 @@ def read_card(
     Raises:
         NetlistError: If the card has the wrong number of nodes or its type is unknown.
     """
-    words = list(statement.words)
-    name, letter = words[0], words[0][0].lower()
+    name, letter = statement.words[0], statement.words[0][0].lower()
+    words = [word for word in statement.words if letter not in "dmq" or word.lower() != "off"]
     known = _Kinds(definition, names or ModelNames())
     words = known.with_variant(words, statement.params)
     undrawn = known.undrawn(words, statement.params)
@@ -106,7 +106,7 @@ def read_card(
     else:
         raise NetlistError(f"'{name}': cards of type '{name[0].upper()}' are not supported")
     if keep_unknown and kind in KINDS and not _has_nodes(kind, nodes):
-        kind = UNKNOWN if letter == "x" or definition.spectre or undrawn_in_any_process(model) else kind
+        kind = UNKNOWN if letter in "dx" or definition.spectre or undrawn_in_any_process(model) else kind
     if kind in KINDS:
         _check_nodes(name, kind, model, nodes)
     return Card(name, kind, model, tuple(nodes), params, statement.where)
@@ -196,7 +196,6 @@ def _split_trailing_numbers(words: list[str], keep: int) -> tuple[list[str], lis
 
 
 def _mos(words: list[str], statement: Statement, known: _Kinds) -> tuple[str, str, list[str], dict[str, str]]:
-    words = [word for word in words if word.lower() != "off"]
     params = dict(statement.params)
     if len(words) == 5 and "model" in params:
         words = [*words, params["model"]]
