@@ -40,7 +40,7 @@ ROOMS = {
     "layoutkit/route": (4200, 30),
     "layoutkit/simulate": (1812, 11),
     "layoutkit/technology": (2848, 21),
-    "layoutkit/tools": (3601, 21),
+    "layoutkit/tools": (3620, 21),
     "layoutkit/view": (1069, 8),
     "skillpack": (378, 4),
     "skillpack/authoring": (498, 4),

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -587,7 +588,11 @@ def test_another_width_replaces_the_wires_of_a_finished_net_or_says_why_not(run_
     assert (code, envelope["error"]["code"]) == (1, "LAYOUT_CONFLICT")
     assert "no way for net 'out'" in envelope["error"]["message"]
     assert (workspace / "layout.gds").read_bytes() == before
-    code, envelope = route("out", "0.4u")
+    fits = float(re.search(r"fits: ([\d.]+) um", envelope["error"]["message"]).group(1))
+    assert fits >= 0.4
+    code, envelope = route("out", fits + 0.01)
+    assert f"fits: {fits:g} um" in envelope["error"]["message"]
+    code, envelope = route("out", fits)
     data = envelope["data"]
     assert (code, data["drc"]["passed"], data["routed_nets"][0]["success"]) == (0, True, True)
     assert data["routed_nets"][0]["wire_length"] > 0

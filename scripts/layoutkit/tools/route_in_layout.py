@@ -5,6 +5,7 @@ Nets of a request may be given by name: they get the pins that the layout names,
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutConflictError, LayoutkitError
@@ -14,7 +15,7 @@ from layoutkit.layout.workspace import Workspace
 from layoutkit.tools.routing_request import request_data
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import klayout.db as kdb
 
@@ -65,7 +66,7 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
         check_flat_size(cell)
         again = _freed(Contents.of(cell, process, workspace), widened) if source is None else []
         routes = finished_routes(layout, cell, job)
-        _check_again(routes.result, again)
+        _check_again(layout, cell, job, routes.result, again)
         draw_job(layout, cell, job, routes)
         drc = check_routes(layout, cell, process, routes.result)
         cell_name = cell.name
@@ -111,18 +112,43 @@ def _freed(contents: Contents, names: Sequence[str]) -> list[str]:
     return freed
 
 
-def _check_again(result: RoutingResult, names: Sequence[str]) -> None:
+def _check_again(
+    layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, result: RoutingResult, names: Sequence[str]
+) -> None:
     """Check that the nets that had wires have some again; otherwise nothing is changed.
 
     Raises:
-        LayoutConflictError: If one has not.
+        LayoutConflictError: If one has not; the message states the width that fits.
     """
-    failed = [f"'{net.name}' ({net.reason})" for net in result.nets if net.name in names and not net.success]
+    failed = {net.name: f"'{net.name}' ({net.reason})" for net in result.nets if net.name in names and not net.success}
     if failed:
+        width = _width_that_fits(layout, cell, job, failed)
+        fits = f"fits: {job.technology.to_um(width):g} um. Ask for that" if width else "No width fits. Ask for"
         raise LayoutConflictError(
-            f"with that width there is no way for net {', '.join(failed)}; the wires stay as they are. "
-            "Ask for a smaller width, more routing_layers, or build again with more room (row_gap)"
+            f"with that width there is no way for net {', '.join(failed.values())}; "
+            f"the wires stay as they are; {fits}, more routing_layers, or build again with more room (row_gap)"
         )
+
+
+def _width_that_fits(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, names: Collection[str]) -> int | None:
+    """Return the largest width with which all these nets get wires; None if there is none. [dbu]
+
+    It is found by bisection, which is exact where no wider wire has a way that a narrower one has not.
+    """
+    from layoutkit.flow.pair_loads import finished_routes
+
+    step = 2 * job.technology.grid
+    low = -(-min(job.technology.conductor(layer).width for layer in job.layers) // step)
+    high, found = max(net.width or 0 for net in job.nets if net.name in names) // step, None
+    while low < high:
+        width = (low + high) // 2 * step
+        nets = tuple(replace(net, width=min(net.width or 0, width)) if net.name in names else net for net in job.nets)
+        routed = finished_routes(layout, cell, replace(job, nets=nets)).result.nets
+        if all(net.success for net in routed if net.name in names):
+            low, found = width // step + 1, width
+        else:
+            high = width // step
+    return found
 
 
 def _unused_currents(job: RoutingJob) -> list[str]:
