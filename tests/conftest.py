@@ -98,9 +98,9 @@ SLOW_BY_FOLDER = {
     "layoutkit/explore": "cluster_jobs exploration netlist_suite run_jobs",
     "layoutkit/extract": "diodes matched_groups",
     "layoutkit/flow": "bipolars_in_flow cell_constraints common_rings constraints_in_flow end_dummies equal_circuits "
-    "isolated_bodies keepouts kept_modules matched_groups matched_hbts mixed_voltages module_currents neighbours "
-    "nets_in_flow other_grounds passive_groups ports shared_cells supply_feeds tied_dummies tight_frame tries "
-    "whole_symmetry",
+    "every_device isolated_bodies keepouts kept_modules matched_groups matched_hbts mixed_voltages module_currents "
+    "neighbours nets_in_flow other_grounds passive_groups ports shared_cells supply_feeds tied_dummies tight_frame "
+    "tries whole_symmetry",
     "layoutkit/pcells": "pcells",
     "layoutkit/route": "blockers path_search route_paths route_random",
     "layoutkit/layout": "export klayout_files workspace",

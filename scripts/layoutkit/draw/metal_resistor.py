@@ -77,6 +77,9 @@ class MetalPlan:
         bare = -(-(metal.area - width * (length + 2 * neck)) // (2 * head))
         head_length = tech.snap_up(max(metal.width, self.least, bare))
         pitch = head + space
+        if any(resistor.m > 1 for resistor in self.spec.resistors):  # what lies between two of its bars is a hole
+            hole = self.flavour.dimensions.get("hole_area", 0)
+            neck = max(neck, tech.snap_up((-(-hole // (pitch - width)) - length) / 2))
         if self.cut is not None:
             pitch = max(pitch, head + 2 * self._beyond() + wide_space(self.wired))
         return MetalSizes(width, length, neck, head, head_length, -(-pitch // (2 * tech.grid)) * 2 * tech.grid)

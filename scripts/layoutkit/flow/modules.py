@@ -90,7 +90,8 @@ class Drawn:
     @property
     def well_net(self) -> str:
         """What blocks that share a well have in common: the net; a ring of taps or a cell keeps its well apart."""
-        if isinstance(self.group, PassiveGroup) and (self.group.spec.cell is not None or self.group.spec.well):
+        spec = self.group.spec if isinstance(self.group, PassiveGroup) else None
+        if spec is not None and (spec.cell is not None or spec.well or spec.accumulates):
             return f"{self.group.bulk_net} in {self.module.name}"
         if self.deep_well is None:
             return self.group.bulk_net
