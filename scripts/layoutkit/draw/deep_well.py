@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.draw.module import Module
-    from layoutkit.technology import DeepWell, DeviceSpec, Technology
+    from layoutkit.technology import DeepWell, DeviceSpec, PassiveSpec, Technology
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,13 @@ def isolate(tech: Technology, module: Module, device: DeviceSpec, nets: DeepWell
         TechnologyError: If the technology lacks a dimension.
     """
     return _Drawing(tech, module, device, nets).module_with_well(labels=labels)
+
+
+def in_deep_well(tech: Technology, module: Module, spec: PassiveSpec, nets: DeepWellNets, *, labels: bool) -> Module:
+    """Return ``module`` in the deep well that a device of a p well needs; the module itself for other devices."""
+    if not spec.in_p_well or spec.diffusion_of is None:
+        return module
+    return isolate(tech, module, spec.diffusion_of, nets, labels=labels)
 
 
 class _Drawing:
@@ -154,7 +161,7 @@ class _Drawing:
         """Return the isolated p well: the hole of the ring, or the drawn p well; or the n well of the module."""
         deep, tech = self.deep, self.tech
         if self.in_n_well:
-            return self._around(((self._bbox("nwell"), 0),))
+            return self._around(((self._bbox("nwell") or self._bbox(deep.body), 0),))
         if deep.body is None:
             least = deep.dim("active_to_ring")
             beyond_n = max(tech.dim("active_to_well", self.device), least)
@@ -189,9 +196,11 @@ class _Drawing:
             needs = [(self.body, deep.dim("beyond_hole"))]
             needs += [(each, deep.dim("active_enclosure")) for each in (self.n_diffusion, self.p_diffusion)]
         else:
-            beyond = deep.dim("n_well_enclosure" if self.in_n_well else "body_enclosure")
-            needs = [(self.body, beyond), (self._taps(), deep.dim("tap_enclosure"))]
-            needs += [(self.n_diffusion, deep.dim("p_active_enclosure"))] if self.in_n_well else []
+            in_n_well = self._bbox("nwell") is not None  # else the module is a p well between n+ taps of its own
+            own_taps = self._taps() if in_n_well or not self.in_n_well else self.p_diffusion
+            needs = [(self.body, deep.dim("n_well_enclosure" if in_n_well else "body_enclosure"))]
+            needs.append((own_taps, deep.dim("tap_enclosure")))
+            needs += [(self.n_diffusion, deep.dim("p_active_enclosure"))] if in_n_well else []
         area = self._around(needs)
         lacks = (deep.dim("width") - (area.right - area.left), deep.dim("width") - (area.top - area.bottom))
         return area.enlarged(*(self.tech.snap_up(max(0, lack) / 2) for lack in lacks))

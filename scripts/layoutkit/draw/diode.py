@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from layoutkit.draw.deep_well import DeepWellNets, in_deep_well
 from layoutkit.draw.passive import EqualRectangles, nets_of, rectangle_on_grid, spec_of_kind
 from layoutkit.draw.rectangles_module import DrawnRectangles, rectangles_module
 from layoutkit.draw.ring import TapRing, draw_tap_ring, module_covers, ring_sizes, row_covers
@@ -40,7 +41,13 @@ _MOST_CUTS = 24  # from one rectangle to the rail
 
 @dataclass(frozen=True)
 class Diode(EqualRectangles):
-    """A diode: ``width`` is the longer side of a rectangle, ``p`` the net of the anode, ``n`` that of the cathode."""
+    """A diode: ``width`` is the longer side of a rectangle, ``p`` the net of the anode, ``n`` that of the cathode.
+
+    Attributes:
+        substrate: Net of the substrate around the deep well of a p well.
+    """
+
+    substrate: str = "SUB"
 
 
 def diode(
@@ -71,7 +78,8 @@ def draw_diode(layout: kdb.Layout, tech: Technology, name: str, device: Diode, *
         GeometryError: If part of a rectangle would lie too far from the taps, or its metal would be too wide.
         TechnologyError: If the technology lacks a dimension.
     """
-    return _Drawing(tech, device, labels=labels).module(layout, name)
+    module = _Drawing(tech, device, labels=labels).module(layout, name)
+    return in_deep_well(tech, module, device.spec, DeepWellNets(device.n, device.substrate), labels=labels)
 
 
 class _Drawing:
@@ -87,9 +95,12 @@ class _Drawing:
         self.ring = ring_sizes(tech, transistor, self.sizes)
         self.sketch = Sketch()
         self.inset = max(self.sizes.active_side, self.sizes.active_end)
+        self.edge = device.spec.dimensions.get("tap_enclosure", 0) if device.spec.well else 0
+        self.width, self.length = device.width - 2 * self.edge, device.length - 2 * self.edge  # of the diffusion
         self.plate = self._plate_size()
         pitch = device.width + self._gap()
-        self.junctions = [Area(i * pitch, 0, i * pitch + device.width, device.length) for i in range(device.m)]
+        self.rectangles = [Area(i * pitch, 0, i * pitch + device.width, device.length) for i in range(device.m)]
+        self.junctions = [rectangle.enlarged(-self.edge, -self.edge) for rectangle in self.rectangles]
         self.plates = [self._plate(junction) for junction in self.junctions]
         self.rail = self._rail()
         self.inner = self._ring_inside()
@@ -106,7 +117,7 @@ class _Drawing:
         sizes, grid, first = self.sizes, self.tech.grid, self.tech.conductors[0]
         beyond = max(sizes.strip_side, sizes.strip_end) - self.inset
         least = max(first.width, sizes.strip, sizes.cut + 2 * sizes.cut_strip_end)
-        width, height = (max(side + 2 * beyond, least) for side in (self.device.width, self.device.length))
+        width, height = (max(side + 2 * beyond, least) for side in (self.width, self.length))
         width = max(width, -(-sizes.strip_area // height))
         return tuple(-(-side // (2 * grid)) * 2 * grid for side in (width, height))  # type: ignore[return-value]
 
@@ -114,8 +125,13 @@ class _Drawing:
         """Return the distance of two rectangles."""
         sizes, dimensions = self.sizes, self.device.spec.dimensions
         markers = (dimensions.get(f"{marker}_space", 0) for marker in self.device.spec.markers)
-        between_plates = self.ring.strip_space + max(0, self.plate[0] - self.device.width)
-        gap = max(sizes.active_space, between_plates, 2 * self._marker_reach() + max(markers, default=0))
+        between_plates = self.ring.strip_space + max(0, self.plate[0] - self.width)
+        gap = max(
+            sizes.active_space,
+            dimensions.get("body_space", 0),
+            between_plates,
+            2 * self._marker_reach() + max(markers, default=0),
+        )
         return self.tech.snap_up(gap)
 
     def _plate(self, junction: Area) -> Area:
@@ -146,6 +162,8 @@ class _Drawing:
                 self._marker_reach() + ring.implant,
             )
         )
+        beyond = self.edge + self.device.spec.dimensions.get("body_to_active", 0)  # of the wells
+        beside = max(beside, tech.snap_up(beyond))
         around, metal = row.enlarged(beside, beside), self._metal().enlarged(ring.strip_space, ring.strip_space)
         over = max(0, (sizes.rail - ring.width + 1) // 2)
         bottom = min(around.bottom, metal.bottom, self.rail.bottom - sizes.rail_space - over)
@@ -158,7 +176,8 @@ class _Drawing:
         return Area(left, bottom, right, top)
 
     def _row(self) -> Area:
-        return Area(0, 0, self.junctions[-1].right, self.device.length)
+        first, last = self.junctions[0], self.junctions[-1]
+        return Area(first.left, first.bottom, last.right, last.top)
 
     def _metal(self) -> Area:
         first, last = self.plates[0], self.plates[-1]
@@ -168,7 +187,7 @@ class _Drawing:
         tech, device, limit = self.tech, self.device, self.ring.max_distance
         far = (self.inner.top - self.inner.bottom) // 2
         widest = tech.conductors[0].max_width
-        if far > limit:
+        if far > limit and not device.spec.well:
             reason = (
                 f"the middle would be {tech.to_um(far):g} um from the nearest tap, {tech.to_um(limit):g} um at most"
             )
@@ -190,6 +209,8 @@ class _Drawing:
         inner_net, ring_net = (self.device.n, self.device.p) if is_n else (self.device.p, self.device.n)
         for junction, plate in zip(self.junctions, self.plates, strict=True):
             self._draw_junction(junction, plate)
+            if spec.well:
+                sketch.box(spec.well, junction.enlarged(self.edge, self.edge))
             for marker in spec.markers:
                 reach = spec.dimensions.get(f"{marker}_enclosure", 0)
                 sketch.box(marker, junction.enlarged(reach, reach))
@@ -198,11 +219,12 @@ class _Drawing:
         sketch.box(tech.conductors[1].layer, self.rail)
         pins = [(inner_net, self.rail), *draw_tap_ring(sketch, tech, self.transistor, TapRing(self.inner), ring_net)]
         for layer, area in module_covers(self.inner, self.ring, tech, self.transistor):
-            sketch.box(layer, area)
+            if not (spec.in_p_well and layer == self.transistor.well):  # a deep well holds the ring
+                sketch.box(layer, area)
         for layer in spec.covers:
             reach = self.ring.width + spec.dimensions.get(f"{layer}_enclosure", 0)
             sketch.box(layer, self.inner.enlarged(reach, reach))
-        drawn = DrawnRectangles(self.device, self.junctions, pins, self.labels)
+        drawn = DrawnRectangles(self.device, self.rectangles, pins, self.labels)
         return rectangles_module(layout, self.tech, name, self.sketch, drawn)
 
     def _draw_junction(self, junction: Area, plate: Area) -> None:

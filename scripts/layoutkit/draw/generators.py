@@ -42,6 +42,7 @@ class BlockSpec:
         parallel: Whether capacitors have equal plates on the same nets and are drawn as one.
         matched: Whether capacitors match, so that their plates should have one centroid.
         in_well: Whether resistors lie in an n well of their own, on the bulk net.
+        substrate: Net of the substrate around a device of a p well.
     """
 
     name: str
@@ -54,6 +55,7 @@ class BlockSpec:
     parallel: bool = False
     matched: bool = True
     in_well: bool = False
+    substrate: str = ""
 
 
 def draw_block(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
@@ -72,7 +74,8 @@ def _resistors(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> 
     dummies = block.dummies if ringed else 0
     dummies = max(dummies, -(-len(block.guards) // 2))
     spec = ResistorSpec(block.name, resistors, block.bulk_net, dummies, ringed, labels=False, strings=block.strings)
-    return draw_resistors(layout, technology, replace(spec, guards=block.guards, in_well=block.in_well))
+    spec = replace(spec, guards=block.guards, in_well=block.in_well, substrate=block.substrate)
+    return draw_resistors(layout, technology, spec)
 
 
 def _capacitors(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
@@ -117,9 +120,8 @@ def _mos_capacitor(layout: kdb.Layout, technology: Technology, block: BlockSpec)
 
 def _diode(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
     ((name, size, nets),) = block.devices
-    return draw_diode(
-        layout, technology, block.name, diode(technology, name, block.spec.name, size, nets), labels=False
-    )
+    drawn = replace(diode(technology, name, block.spec.name, size, nets), substrate=block.substrate)
+    return draw_diode(layout, technology, block.name, drawn, labels=False)
 
 
 def _fixed_cell(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:

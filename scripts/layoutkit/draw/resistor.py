@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from layoutkit.draw.deep_well import DeepWellNets, in_deep_well
 from layoutkit.draw.metal_resistor import MetalPlan
 from layoutkit.draw.module import DrawnDummy, Gate, Instance, Module, Pin
 from layoutkit.draw.resistor_bank import BankPlan, ResistorSpec
@@ -47,7 +48,9 @@ def draw_resistors(layout: kdb.Layout, tech: Technology, spec: ResistorSpec) -> 
     _check(tech, spec)
     if spec.resistors[0].spec.conductor:
         return _MetalDrawing(MetalPlan(tech, replace(spec, ring=False))).module(layout)
-    return _BankDrawing(BankPlan(tech, spec)).module(layout)
+    module = _BankDrawing(BankPlan(tech, spec)).module(layout)
+    nets = DeepWellNets(spec.bulk_net, spec.substrate)
+    return in_deep_well(tech, module, spec.resistors[0].spec, nets, labels=spec.labels)
 
 
 def _check(tech: Technology, spec: ResistorSpec) -> None:
@@ -154,7 +157,8 @@ class _BankDrawing(_Drawing):
         if ring is not None:
             taps = self.plan.taps
             self.pins += draw_tap_ring(self.sketch, self.tech, taps, TapRing(ring), self.spec.bulk_net)
-            sizes, own = ring_sizes(self.tech, taps, self.plan.rows), self.spec.in_well or self.flavour.diffusion_of
+            sizes, flavour = ring_sizes(self.tech, taps, self.plan.rows), self.flavour
+            own = self.spec.in_well or (flavour.diffusion_of and not flavour.in_p_well)  # a deep well holds a p well
             for layer, area in module_covers(ring, sizes, self.tech, taps) if own else ():
                 self.sketch.box(layer, area)
         self._draw_texts()

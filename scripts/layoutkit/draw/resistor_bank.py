@@ -34,6 +34,7 @@ class ResistorSpec:
             resistors in none, are interleaved.
         guards: Dummies of the netlist, which are some of the dummy bars: each with the net of both its ends.
         in_well: Whether they lie in an n well of their own, whose taps are the ring.
+        substrate: Net of the substrate around a deep well that they need.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ResistorSpec:
     strings: tuple[tuple[str, ...], ...] = ()
     guards: tuple[tuple[str, str], ...] = ()
     in_well: bool = False
+    substrate: str = "SUB"
 
     @property
     def inner_nets(self) -> frozenset[str]:
@@ -253,6 +255,8 @@ class BankPlan:
     @property
     def tap_inset(self) -> int:
         """How far a well reaches beyond the taps that are its heads; 0 where the heads are the body itself."""
+        if self.flavour.in_p_well and self.tech.deep_well is not None:
+            return self.tech.deep_well.dim("body_tap_enclosure")
         return self.tech.dim("well_tap_enclosure", self.tech.device("pmos")) if self.flavour.well else 0
 
     def head_side(self) -> int:

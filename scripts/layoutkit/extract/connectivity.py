@@ -147,7 +147,7 @@ def read_layers(technology: Technology) -> set[tuple[int, int]]:
         read |= {*device.marked_by, *device.optional}
     for passive in technology.passives.values():
         # What excludes a flavour is read on its cores alone; anywhere else it may mean a device that is not known here.
-        read |= {*passive.parts.values(), *passive.markers, *passive.core_markers, *passive.resistive}
+        read |= {*passive.parts.values(), *passive.markers, *passive.covers, *passive.core_markers, *passive.resistive}
         read |= (
             set()
             if passive.cell is None
@@ -188,7 +188,8 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
         if spec.type == "resistor" and (spec.diffusion_of is not None or spec.well):
             of, cores = carrier(spec), metal.passives.shapes[spec.name]
             conducting[of] = conducting[of] - cores
-            conducting["p_body"] += cores if spec.well else kdb.Region()  # the substrate below it is its body
+            if spec.well:  # its body is what lies below it
+                conducting["nwell" if spec.in_p_well else "p_body"] += cores
     channels = drawn.channels()
     capacitors = metal.passives.gates + channels.inside(metal.passives.cells.windows)
     gates = {

@@ -35,6 +35,8 @@ from layoutkit.extract.resistor_devices import (
     Layer,
     Loose,
     by_body,
+    diffusion,
+    diffusion_of,
     loose_bodies,
     marked,
     n_wells,
@@ -196,10 +198,14 @@ def _junctions(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.R
     transistor = spec.diffusion_of
     if transistor is None or _lacks(layer, (*transistor.marked_by, *spec.markers, *spec.covers)):
         return kdb.Region()
-    found = _diffusion_of(technology, transistor.implant, transistor.bulk_implant, layer).outside(layer("poly"))
+    if spec.well:
+        found = layer(spec.well).inside(layer("deep_nwell")) if spec.in_p_well else layer(spec.well)
+    else:
+        found = diffusion_of(technology, transistor.implant, transistor.bulk_implant, layer).outside(layer("poly"))
     others = _markers_of_type(technology, transistor.type) - {*transistor.marked_by, *spec.optional}
     own = (*transistor.marked_by, *spec.markers, *spec.covers)
-    return _of_flavour(technology, transistor, found, (own, others | {*spec.excludes}), layer)
+    body = None if spec.well else transistor
+    return _of_flavour(technology, body, found, (own, others | {*spec.excludes}), layer)
 
 
 def _markers_of_type(technology: Technology, mos_type: str) -> set[str]:
@@ -209,35 +215,22 @@ def _markers_of_type(technology: Technology, mos_type: str) -> set[str]:
 
 def _of_flavour(
     technology: Technology,
-    transistor: DeviceSpec,
+    transistor: DeviceSpec | None,
     found: kdb.Region,
     layers: tuple[Iterable[str], Iterable[str]],
     layer: Layer,
 ) -> kdb.Region:
-    """Return the shapes in the body of a transistor that lie in the first of two groups of layers, and in no second."""
+    """Return the shapes in the body of a transistor, if any, in the first of two groups of layers and no second."""
     wells, substrate = n_wells(technology, layer), technology.role("pwell")
-    if wells is not None:
+    if transistor is not None and wells is not None:
         found = found.inside(wells) if transistor.type == "pmos" else found.outside(wells)
-    if transistor.type == "nmos" and substrate is not None:
+    if transistor is not None and transistor.type == "nmos" and substrate is not None:
         found = found.inside(layer(substrate))
     for name in layers[0]:
         found = found.inside(layer(name))
     for name in sorted(layers[1]):
         found = found.outside(layer(name))
     return found
-
-
-def _diffusion(technology: Technology, layer: Layer) -> kdb.Region:
-    """Return all diffusion, taps included."""
-    apart = technology.role("tap") not in (None, technology.role("active"))
-    return (layer("active") + layer("tap")).merged() if apart else layer("active").dup()
-
-
-def _diffusion_of(technology: Technology, implant: str | None, other: str | None, layer: Layer) -> kdb.Region:
-    """Return the diffusion that ``implant`` makes, or that ``other`` leaves where the process draws no ``implant``."""
-    found = _diffusion(technology, layer)
-    found = found if implant is None else found & layer(implant)
-    return (found if other is None else found - layer(other)).merged()
 
 
 def _loose_junctions(
@@ -247,19 +240,21 @@ def _loose_junctions(
 
     The first marker of a diode is what marks it. It may cover the taps beside the diode as well.
     """
-    markers = sorted({marker for spec in diodes for marker in spec.markers[:1] if not layer(marker).is_empty()})
+    markers = sorted(
+        {marker for spec in diodes for marker in (spec.markers or spec.covers)[:1] if not layer(marker).is_empty()}
+    )
     if not markers:
         return []
     known = union(junctions.values())
     taps, found = kdb.Region(), []
     wells = n_wells(technology, layer)
     for transistor in {spec.diffusion_of.name: spec.diffusion_of for spec in diodes if spec.diffusion_of}.values():
-        bulk = _diffusion_of(technology, transistor.bulk_implant, transistor.implant, layer)
+        bulk = diffusion_of(technology, transistor.bulk_implant, transistor.implant, layer)
         if wells is not None:
             bulk = bulk & wells if transistor.type == "pmos" else bulk - wells
         taps += bulk
     for marker in markers:
-        covered = _diffusion(technology, layer) & layer(marker)
+        covered = diffusion(technology, layer) & layer(marker)
         found.append((covered - known - taps, f"{marker} covers diffusion that is not a diode"))
         found.append((layer(marker).not_interacting(known), f"{marker} marks no diode"))
     return found
@@ -273,7 +268,7 @@ def _mos_gates(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.R
     own = {*transistor.marked_by, *spec.markers, *spec.covers}
     if _lacks(layer, {spec.parts["implant"], *own}):
         return kdb.Region()
-    found = (layer("poly") & _diffusion(technology, layer)).merged().inside(layer(spec.parts["implant"]))
+    found = (layer("poly") & diffusion(technology, layer)).merged().inside(layer(spec.parts["implant"]))
     for implant in {transistor.implant, transistor.bulk_implant} - {spec.parts["implant"], None}:
         found = found.outside(layer(str(implant)))
     others = _markers_of_type(technology, transistor.type) | {*spec.excludes}
@@ -353,6 +348,9 @@ def _capacitor_extractor(
 def _diode_extractor(
     _: Technology, spec: PassiveSpec, junctions: kdb.Region, conducting: Mapping[str, kdb.Region]
 ) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+    if spec.well:
+        ends = {"tA": conducting["p_body"], "tC": conducting["nwell"]}
+        return kdb.DeviceExtractorDiode(spec.name), {"P": junctions, "N": junctions, **ends}
     in_well = spec.diffusion_of is not None and spec.diffusion_of.type == "pmos"
     anode, cathode = ("p_sd", "nwell") if in_well else ("p_body", "n_sd")
     p, n = (junctions, conducting["nwell"]) if in_well else (conducting["p_body"], junctions)

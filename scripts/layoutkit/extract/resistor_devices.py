@@ -46,10 +46,23 @@ def n_wells(technology: Technology, layer: Layer) -> kdb.Region | None:
     return (layer("nwell") + (layer("deep_nwell") - layer(deep.body))).merged()
 
 
+def diffusion(technology: Technology, layer: Layer) -> kdb.Region:
+    """Return all diffusion, taps included."""
+    apart = technology.role("tap") not in (None, technology.role("active"))
+    return (layer("active") + layer("tap")).merged() if apart else layer("active").dup()
+
+
+def diffusion_of(technology: Technology, implant: str | None, other: str | None, layer: Layer) -> kdb.Region:
+    """Return the diffusion that ``implant`` makes, or that ``other`` leaves where the process draws no ``implant``."""
+    found = diffusion(technology, layer)
+    found = found if implant is None else found & layer(implant)
+    return (found if other is None else found - layer(other)).merged()
+
+
 def carrier(spec: PassiveSpec) -> str:
-    """Return what the ends of a resistor are part of: a conductor, ``poly``, ``nwell``, or ``n_sd`` or ``p_sd``."""
+    """Return what the ends of a resistor are part of: a conductor, ``poly``, a well, or ``n_sd`` or ``p_sd``."""
     if spec.conductor or spec.well:
-        return spec.conductor or "nwell"
+        return spec.conductor or ("p_body" if spec.in_p_well else "nwell")
     if spec.diffusion_of is None:
         return "poly"
     return "n_sd" if spec.diffusion_of.type == "nmos" else "p_sd"
@@ -61,6 +74,8 @@ def resistor_cores(technology: Technology, spec: PassiveSpec, layer: Layer) -> k
     for marker in spec.core_markers:
         core &= layer(marker)
     core, wells, transistor = marked(technology, spec, core, layer), n_wells(technology, layer), spec.diffusion_of
+    if spec.in_p_well:
+        return core.inside(layer("deep_nwell"))
     if transistor is not None and wells is not None:
         core = core.inside(wells) if transistor.type == "pmos" else core.outside(wells)
     return core
@@ -160,7 +175,7 @@ def _resistive_diffusion(technology: Technology, known: kdb.Region, layer: Layer
 def by_body(spec: PassiveSpec, shapes: kdb.Region, conducting: Mapping[str, kdb.Region]) -> dict[str, kdb.Region]:
     """Return the shapes of a device by what they lie in: a resistor over an n well has the well for its body."""
     wells = conducting["nwell"]
-    if spec.type != "resistor" or not spec.body_terminal or (shapes & wells).is_empty():
+    if spec.type != "resistor" or spec.well or not spec.body_terminal or (shapes & wells).is_empty():
         return {"p_body": shapes}
     parts = {"p_body": shapes.not_inside(wells), "nwell": shapes.inside(wells)}
     return {place: region for place, region in parts.items() if not region.is_empty()}
@@ -174,7 +189,7 @@ def resistor_extractor(
     ends = conducting[of]
     layers = {"R": cores, "C": ends, "tA": ends, "tB": ends}
     if spec.body_terminal:
-        body = conducting["nwell" if of == "p_sd" else "p_body"]
+        body = conducting["nwell" if of == "p_sd" or spec.in_p_well else "p_body"]
         return kdb.DeviceExtractorResistorWithBulk(spec.name, spec.value), {**layers, "W": body, "tW": body}
     return kdb.DeviceExtractorResistor(spec.name, spec.value), layers
 

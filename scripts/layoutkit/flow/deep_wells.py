@@ -58,7 +58,7 @@ def isolated_bodies(
             details={"param_name": "deep_well_net", "provided_value": wanted},
         )
     _check_joined(circuit, technology, joined)
-    stated = {device.id for device in circuit.devices if device.in_deep_well}
+    stated = {device.id for device in circuit.devices if device.in_deep_well or _is_p_well(technology, device)}
     if len(bodies) < 2 and not stated:
         return {}, ()
     substrate = substrate_net(circuit)
@@ -102,10 +102,18 @@ def _well_of(technology: Technology, device: Device) -> str:
         spec = technology.passive(device.model)
         if technology.resolve(spec.parts.get("body", "")) == technology.resolve("poly"):
             return ABOVE if technology.device("pmos").well else ""
-        if spec.diffusion_of is None or technology.role("deep_nwell") in spec.excludes:
+        if (
+            spec.diffusion_of is None
+            or (spec.well and not spec.in_p_well)
+            or technology.role("deep_nwell") in spec.excludes
+        ):
             return ""  # a junction in a deep well is another device, or none
         transistor = spec.diffusion_of
     return DEEP if deep is not None and transistor.name in deep.devices else ""
+
+
+def _is_p_well(technology: Technology, device: Device) -> bool:
+    return not device.is_mos and technology.passive(device.model).in_p_well
 
 
 def _body_net(technology: Technology, device: Device) -> str:

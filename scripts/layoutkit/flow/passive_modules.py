@@ -488,6 +488,8 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
     transistor = group.spec.diffusion_of
     in_well = group.deep_well is not None and transistor is None
     spec = replace(spec, parallel=group.type == PARALLEL, matched=group.matched, in_well=in_well)
+    if group.deep_well is not None:
+        spec = replace(spec, substrate=group.deep_well.substrate)
     try:
         module = draw_block(layout, technology, spec)
     except GeometryError as error:
@@ -497,7 +499,7 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
         raise type(error)(f"{listed(names, 12)}: {error.message}", details=error.details) from error
     if in_well and group.devices[0].in_deep_well:
         transistor = _lends_well(technology, group.spec)
-    if group.deep_well is None or transistor is None:
+    if group.deep_well is None or transistor is None or group.spec.in_p_well:
         return module
     return isolate(technology, module, transistor, group.deep_well, labels=False)
 

@@ -47,6 +47,7 @@ class FileFields:
         edge_value: Optional field with the same number per length of the edge.
         diffusion: Whether ``diffusion_of`` names the transistor whose source and drain diffusion the device is made of;
             a resistor may have one.
+        well: Whether ``body`` may name the well whose junction the device is.
         frames: Whether ``frames`` states what surrounds an emitter, and ``base_growth`` and ``usual_size`` may.
         cell: Whether ``cell`` states the foundry's cell, as ``device_cell`` describes; ``usual_size`` may be stated.
     """
@@ -56,6 +57,7 @@ class FileFields:
     value: str = ""
     edge_value: str = ""
     diffusion: bool = False
+    well: bool = False
     frames: bool = False
     cell: bool = False
 
@@ -368,7 +370,7 @@ _DECLARED = (
             _IN_DEEP_WELL,
         ),
         rectangle=True,
-        file=FileFields(layer_lists=("excludes", "covers", "optional"), diffusion=True),
+        file=FileFields(layer_lists=("excludes", "covers", "optional"), diffusion=True, well=True),
         lost="it was not drawn, its marker, implant or well does not cover its diffusion, or it is shorted",
         stray="a marker of diodes lies on other diffusion, or the netlist lacks it",
     ),

@@ -87,10 +87,11 @@ class PassiveSpec:
         covers: Layers drawn over the whole block with its tap ring, which must hold the device.
         optional: Layers of other transistors that may lie over a diode and change nothing in it.
         conductor: Resistor: the conductor that its body is; empty for one of poly or silicon.
-        well: Resistor: the well that its body is, in which its heads are taps; empty for others.
+        well: Resistor: the well that its body is, in which its heads are taps. Diode: the well whose junction it is.
+            Empty for others.
         diffusion_of: The transistor whose source and drain diffusion it is made of, with its well, implants and covers;
             for a MOS capacitor the transistor that it is drawn as; for a resistor of diffusion or well that whose well
-            and taps surround it.
+            and taps surround it, for a diode of a well that whose taps do.
         markers: Layers drawn over the whole device as well.
         core_markers: Layers drawn exactly over the core of each resistor. Poly under them is not a wire.
         resistive: Layers that make the body of a resistor resistive outside its core as well.
@@ -174,7 +175,8 @@ class PassiveSpec:
 
         A well with a capacitor of accumulated carriers holds no transistors (varac.7 of sky130A).
         """
-        if self.diffusion_of is None or self.kind.substrate or self.accumulates:
+        lies_apart = self.kind.substrate or self.accumulates or (self.well and not self.in_p_well)
+        if self.diffusion_of is None or lies_apart:
             return self.type
         return self.diffusion_of.type
 
@@ -196,6 +198,11 @@ class PassiveSpec:
     def in_substrate(self) -> bool:
         """Whether one end of it is the substrate, so that all such devices share the net of that end."""
         return bool(self.kind.substrate) or (self.diffusion_of is not None and self.diffusion_of.well is None)
+
+    @property
+    def in_p_well(self) -> bool:
+        """Whether its ``well`` is a p well in a deep well, whose taps surround it."""
+        return bool(self.well) and self.diffusion_of is not None and self.diffusion_of.type == "pmos"
 
     @property
     def accumulates(self) -> bool:

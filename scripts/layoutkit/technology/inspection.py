@@ -245,13 +245,14 @@ class Inspection:
         needed |= {"frames"} if fields.frames else set()
         optional = {*junction, *fields.layer_lists, *((fields.edge_value,) if fields.edge_value else ())}
         needed |= {"cell"} if fields.cell else set()
+        optional |= {"body"} if fields.well else set()
         optional |= {"base_growth", "usual_size"} if fields.frames else {"usual_size"} if fields.cell else set()
         optional |= {"bend"} if KINDS[entry["type"]].in_series == "lengths" else set()
         self._keys(place, PASSIVE[0] | needed, PASSIVE[1] | optional)
         self._like(place, entry)
         for name in sorted(entry.get("options", {}).keys() - self._section("options").keys()):
             self.add(f"{place}.options.{name}", "is no option of the section 'options'")
-        parts = [entry[part] for part in fields.layers if part in entry]
+        parts = [entry[part] for part in (*fields.layers, *(("body",) if fields.well else ())) if part in entry]
         lists = ("markers", *fields.layer_lists)
         self._drawn_on(place, [*parts, *(layer for key in lists for layer in entry.get(key, []))])
         if "diffusion_of" in entry and fields.diffusion:

@@ -320,7 +320,7 @@ class _Reader:
             default=bool(entry.get("default", False)),
             dimensions=self._dimensions(entry.get("dimensions", {}), f"{where}.dimensions"),
             conductor=self._conductor_of(entry.get("body")),
-            well=str(entry["body"]) if entry.get("body") == self.data["roles"].get("nwell") else "",
+            well=str(entry["body"]) if entry.get("body") in self._wells() else "",
             diffusion_of=transistors[entry["diffusion_of"]] if "diffusion_of" in entry else None,
             frames={key: self._frame(frame, f"{where}.frames.{key}") for key, frame in entry.get("frames", {}).items()},
             base_growth=self._growth(entry.get("base_growth"), f"{where}.base_growth"),
@@ -331,6 +331,14 @@ class _Reader:
             ring_text=str(entry.get("ring_text", "")),
             **_lists(entry, "markers", *fields.layer_lists),
         )
+
+    def _wells(self) -> set[str]:
+        """Return the layers of n wells, of deep wells, and of the p wells that are drawn in these."""
+        drawn = (*(self.data["roles"].get(role) for role in ("nwell", "deep_nwell")), self._in_deep_well())
+        return {name for name in drawn if name}
+
+    def _in_deep_well(self) -> str | None:
+        return (self.data.get("deep_well") or {}).get("body")
 
     def _conductor_of(self, body: str | None) -> str:
         """Return the name of the conductor that is drawn on the layer ``body``; empty for other layers."""

@@ -98,7 +98,14 @@ CARDS = {
     },
     "gf180mcuD": {
         name: ([f"D1 p n {name} area=3p pj=8u m=2"], [f"D1 p n {name} A=3p P=8u m=2"])
-        for name in ("diode_nd2ps_03v3", "diode_nd2ps_06v0", "diode_pd2nw_03v3", "diode_pd2nw_06v0")
+        for name in (
+            *("diode_nd2ps_03v3", "diode_nd2ps_06v0", "diode_pd2nw_03v3", "diode_pd2nw_06v0"),
+            *("diode_nw2ps_03v3", "diode_nw2ps_06v0", "diode_dw2ps_06v0", "diode_pw2dw_06v0"),
+        )
+    }
+    | {  # the SPICE library has one model for both oxides of a deep well
+        f"{name}_03v3": ([f"D1 p n {name} area=3p pj=8u m=2"], [f"D1 p n {name}_03v3 A=3p P=8u m=2"])
+        for name in ("diode_dw2ps", "diode_pw2dw")
     }
     | {
         name: ([f"XM1 d g s b {name} w=4.2u l=1.95u nf=2 m=3"], [f"M1 d g s b {name} w=4.2u l=1.95u nf=2 m=3"])
@@ -112,6 +119,7 @@ CARDS = {
         for name in (
             *(f"{material}_{u}" for material in ("ppolyf", "npolyf", "pplus", "nplus") for u in "us"),
             "nwell",
+            "pwell",
             *(f"ppolyf_u_{ohm}{volts}" for ohm in ("1k", "2k", "3k") for volts in ("", "_6p0"))
         )
     }
