@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .envelope import SkillResult
-    from .tool import Tool
 
 LOG_VARIABLE = "ANALOG_LAYOUT_LOG"
 
@@ -28,29 +27,29 @@ def log_path(option: str | None) -> str | None:
 
 
 def call_record(
-    tool: Tool, params: Any, context: Any, result: SkillResult, traceback: str | None = None
+    tool: str, version: str | None, params: Any, context: Any, result: SkillResult, **more: Any
 ) -> dict[str, Any]:
     """Return the log record of one call.
 
     Args:
-        tool: The tool called.
+        tool: Id of the tool called.
+        version: Its version, ``None`` if that is not known.
         params: Parameters as received, before defaults.
         context: Context as received.
         result: The answer to the caller.
-        traceback: Traceback of an unexpected error.
+        **more: Further facts, of which those that are ``None`` are left out.
     """
-    record = {
+    known = {name: value for name, value in more.items() if value is not None}
+    return {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "tool": tool.id,
-        "version": tool.version(),
+        "tool": tool,
+        "version": version,
         "params": params,
         "context": context,
         "result": result.to_dict(),
         "duration_ms": result.duration_ms,
+        **known,
     }
-    if traceback is not None:
-        record["traceback"] = traceback
-    return record
 
 
 def append_record(path: str, record: dict[str, Any]) -> bool:

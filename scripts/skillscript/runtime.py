@@ -67,7 +67,7 @@ def call(
     if log is not None:
         from .call_log import append_record, call_record
 
-        append_record(log, call_record(tool, params, context, result, traceback))
+        append_record(log, call_record(tool.id, tool.version(), params, context, result, traceback=traceback))
     return result
 
 

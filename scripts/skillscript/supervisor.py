@@ -107,27 +107,19 @@ def _has_threads() -> bool:
     return threading is not None and threading.active_count() > 1
 
 
+@dataclass
 class _Supervisor:
     """The work of the process that was started, while its child works."""
 
-    def __init__(
-        self,
-        worker: int,
-        messages: int,
-        stdout: EnvelopeStream,
-        tools: Mapping[str, Tool],
-        call: RunningCall | None,
-        log: str | None,
-    ) -> None:
-        self.worker = worker
-        self.messages = messages
-        self.stdout = stdout
-        self.tools = tools
-        self.call = call
-        self.log = log
-        self.stopped_by: int | None = None
-        self.kill_at: float | None = None
-        self._unread = b""
+    worker: int
+    messages: int
+    stdout: EnvelopeStream
+    tools: Mapping[str, Tool]
+    call: RunningCall | None
+    log: str | None
+    stopped_by: int | None = None
+    kill_at: float | None = None
+    unread: bytes = b""
 
     def run(self) -> NoReturn:
         """Wait for the worker, answer in its place where it did not, and end with its exit code."""
@@ -198,7 +190,7 @@ class _Supervisor:
     def _read_messages(self) -> bool:
         """Read the worker's messages; return whether it still runs."""
         piece = os.read(self.messages, 1 << 16)
-        *lines, self._unread = (self._unread + piece).split(b"\n")
+        *lines, self.unread = (self.unread + piece).split(b"\n")
         for line in lines:
             said = json.loads(line)
             self.call = None if said is None else RunningCall(**said)
@@ -219,7 +211,8 @@ class _Supervisor:
         if self.log is not None:
             from .call_log import append_record, call_record
 
-            append_record(self.log, call_record(self.tools[call.tool], call.params, call.context, result))
+            version = self.tools[call.tool].version()
+            append_record(self.log, call_record(call.tool, version, call.params, call.context, result))
         answer = result.to_dict()
         if call.served:
             answer = {"id": call.request_id, **answer, "exit_code": result.exit_code, "last": True}

@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from dataclasses import dataclass
 
 from sturdy.strict_json import MAX_BYTES, NotJsonError, parse_json
 
@@ -198,13 +199,13 @@ def _next_line(requests: BinaryIO) -> bytes | None:
     return None
 
 
+@dataclass(frozen=True)
 class _Request:
     """Answers one request."""
 
-    def __init__(self, tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) -> None:
-        self._tools = tools
-        self._stdout = stdout
-        self._log = log
+    tools: Mapping[str, Tool]
+    stdout: EnvelopeStream
+    log: str | None
 
     def answer(self, line: bytes | None, *, stale: bool) -> tuple[Any, SkillResult]:
         """Return the request's id and its result; a stale worker runs nothing."""
@@ -218,10 +219,10 @@ class _Request:
         request_id = request.get("id") if isinstance(request, dict) else None
         if faults:
             return request_id if isinstance(request_id, (str, int)) else None, _refused(*faults)
-        wanted = request.get("tool", next(iter(self._tools)) if len(self._tools) == 1 else "")
-        tool = self._tools.get(wanted)
+        wanted = request.get("tool", next(iter(self.tools)) if len(self.tools) == 1 else "")
+        tool = self.tools.get(wanted)
         if tool is None:
-            known = sorted(self._tools)
+            known = sorted(self.tools)
             return request_id, _refused(Fault("tool", f"tool must be one of {', '.join(known)}", wanted, known))
         if stale:
             text = "the program has been edited since this process started; start a new process"
@@ -230,10 +231,10 @@ class _Request:
 
     def _called(self, tool: Tool, request: dict[str, Any]) -> SkillResult:
         params, context = request.get("params", {}), request.get("context")
-        logged = {"params": params, "context": context} if self._log is not None else {}
+        logged = {"params": params, "context": context} if self.log is not None else {}
         begun = {"tool": tool.id, "request_id": request.get("id"), "served": True, "seconds": request.get("timeout_s")}
-        self._stdout.announce({**begun, **logged})
-        return call(tool, params, context, log=self._log)
+        self.stdout.announce({**begun, **logged})
+        return call(tool, params, context, log=self.log)
 
 
 def _refused(*faults: Fault) -> SkillResult:

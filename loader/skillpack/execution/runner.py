@@ -14,7 +14,7 @@ from skillpack.execution.tool_choice import checked_context, checked_params, che
 from skillpack.execution.tool_process import Answer, ToolRequest, call_cold, call_warm, can_be_warm, files_of
 from skillpack.execution.worker_pool import PoolClosedError, WorkerPool
 from skillpack.registry.declaration import Tools
-from skillscript.call_log import append_record, log_path
+from skillscript.call_log import append_record, call_record, log_path
 from skillscript.envelope import EXIT_DONE, EXIT_VIOLATES, ErrorCode, SkillError, SkillResult
 from skillscript.faults import fault_details, joined
 from skillscript.schema import find_faults
@@ -215,20 +215,17 @@ def log_call(path: str, tool_id: str, params: Any, context: Any, call: Call) -> 
         call: How it ended.
     """
     result = call.result
-    record = {
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "tool": tool_id.partition("@")[0],
-        "version": None if call.tool is None else call.tool.version,
-        "params": params,
-        "context": context,
-        "result": result.to_dict(),
-        "duration_ms": result.duration_ms,
-        "warm": call.warm,
-    }
-    if call.migrated_from is not None:
-        record["migrated_from"] = call.migrated_from
-    if result.error is not None and result.error.code in _UNEXPECTED and call.stderr:
-        record["stderr"] = call.stderr[-MAX_STDERR:]
+    has_traceback = result.error is not None and result.error.code in _UNEXPECTED and call.stderr
+    record = call_record(
+        tool_id.partition("@")[0],
+        None if call.tool is None else call.tool.version,
+        params,
+        context,
+        result,
+        warm=call.warm,
+        migrated_from=call.migrated_from,
+        stderr=call.stderr[-MAX_STDERR:] if has_traceback else None,
+    )
     append_record(path, record)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from threading import Condition, Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -46,20 +46,22 @@ class Order:
     output: StderrLines | None = None
 
 
+@dataclass(eq=False)
 class Calls:
     """Makes calls, a limited number at a time; cancelling a call kills its tool.
 
-    Args:
+    Attributes:
         max_running: Calls that run at one time.
         max_waiting: Calls that wait for a place; any further one is refused with SERVICE_UNAVAILABLE.
+        running: Calls that run now.
+        waiting: Calls that wait now.
     """
 
-    def __init__(self, max_running: int, *, max_waiting: int = MAX_WAITING) -> None:
-        self.max_running = max_running
-        self.max_waiting = max_waiting
-        self.running = 0
-        self.waiting = 0
-        self._changed = Condition()
+    max_running: int
+    max_waiting: int = MAX_WAITING
+    running: int = 0
+    waiting: int = 0
+    _changed: Condition = field(default_factory=Condition)
 
     async def make(self, runner: Runner, order: Order) -> Call:
         """Return the finished call, made in a thread. Only cancellation raises, after the tool was killed."""

@@ -101,23 +101,21 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+@dataclass(frozen=True)
 class Guard:
     """Passes requests to ``app`` with their bounded body, or refuses them with an envelope.
 
-    Args:
+    Attributes:
         app: ASGI application.
         access: Who may send requests.
         max_body: Longest body. [bytes]
         body_seconds: Longest time for the body to arrive. [s]
     """
 
-    def __init__(
-        self, app: App, access: Access, *, max_body: int = MAX_BODY_BYTES, body_seconds: float = BODY_SECONDS
-    ) -> None:
-        self.app = app
-        self.access = access
-        self.max_body = max_body
-        self.body_seconds = body_seconds
+    app: App
+    access: Access
+    max_body: int = MAX_BODY_BYTES
+    body_seconds: float = BODY_SECONDS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""

@@ -246,12 +246,7 @@ def read_resource(view: View, files: WorkFiles, uri: str) -> dict[str, Any]:
         data = content(skill, path)
     except ResourceError as error:
         raise NotServedError(f"{uri}: {error}") from error
-    contents = {"uri": uri, "mimeType": media_type(path, data)}
-    try:
-        contents["text"] = data.decode("utf-8")
-    except UnicodeDecodeError:
-        contents["blob"] = base64.b64encode(data).decode("ascii")
-    return _cacheable({"contents": [contents]}, None)
+    return _cacheable({"contents": [work_resources.contents_of(uri, path, data)]}, None)
 
 
 def list_skills(view: View, cursor: str | None) -> dict[str, Any]:

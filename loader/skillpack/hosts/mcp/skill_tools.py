@@ -10,9 +10,8 @@ from skillpack.hosts.served_schemas import ANSWER
 from skillpack.relevance import MAX_QUERY
 from skillpack.skills.layer1 import Budget
 from skillpack.skills.resources import Resource
-from skillscript.envelope import to_json
-from skillscript.faults import joined
-from skillscript.schema import fill_defaults, find_faults
+from skillscript.envelope import SkillError, to_json
+from skillscript.schema import validate
 from sturdy.strict_json import NotJsonError, plain
 
 if TYPE_CHECKING:
@@ -45,15 +44,11 @@ def described(view: View) -> list[dict[str, Any]]:
 def call(name: str, view: View, arguments: Any) -> dict[str, Any]:
     """Return the answer of one of the three. It reads files: call it from a thread."""
     try:
-        params = plain(arguments)
-        faults = find_faults(params, _input_schema(name, view, names=False))
-        problem = joined(faults) if faults else None
-    except NotJsonError as error:
-        problem = str(error)
-    if problem is not None:
-        return _result({"success": False, "message": problem, "suggestions": []})
+        params = validate(plain(arguments), _input_schema(name, view, names=False))
+    except (NotJsonError, SkillError) as error:
+        return _result({"success": False, "message": str(error), "suggestions": []})
     _, _, answer = SKILL_TOOLS[name]
-    return answer(view, fill_defaults(params, _input_schema(name, view, names=False)))
+    return answer(view, params)
 
 
 def _request(view: View, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,8 +16,7 @@ from skillpack.hosts.lean_schemas import lean_input
 from skillpack.hosts.served_schemas import ANSWER
 from skillpack.hosts.work_files import WorkFile, media_type, text_of
 from skillscript.envelope import ErrorCode, SkillError, SkillResult
-from skillscript.faults import joined
-from skillscript.schema import fill_defaults, find_faults
+from skillscript.schema import validate
 from sturdy.strict_json import NotJsonError, plain
 
 if TYPE_CHECKING:
@@ -92,13 +91,14 @@ def read(files: WorkFiles, uri: str) -> dict[str, Any]:
         raise NotServedError(f"this server has no file {uri}; resources/list lists them") from error
     except FileRefusedError as error:
         raise NotServedError(f"{uri}: the file {error}") from error
-    contents = {"uri": uri, "mimeType": media_type(path, content)}
-    readable = text_of(content)
-    if readable is not None:
-        contents["text"] = readable
-    else:
-        contents["blob"] = base64.b64encode(content).decode("ascii")
-    return {"contents": [contents], "ttlMs": 0, "cacheScope": "private"}
+    return {"contents": [contents_of(uri, path, content)], "ttlMs": 0, "cacheScope": "private"}
+
+
+def contents_of(uri: str, path: str, content: bytes) -> dict[str, Any]:
+    """Return a file as an item of ``contents``: as text if it is UTF-8 without NUL."""
+    text = text_of(content)
+    blob = {"blob": base64.b64encode(content).decode("ascii")}
+    return {"uri": uri, "mimeType": media_type(path, content), **(blob if text is None else {"text": text})}
 
 
 UPLOAD = "file_write"
@@ -143,17 +143,13 @@ def upload_tool(pack: Pack) -> list[dict[str, Any]]:
 def upload(pack: Pack, arguments: Any) -> dict[str, Any]:
     """Return the answer of the tool. It writes a file: upload it from a thread."""
     try:
-        params = plain(arguments)
-        faults = find_faults(params, _UPLOAD_INPUT)
-        if faults:
-            return _failed(joined(faults))
-        params = fill_defaults(params, _UPLOAD_INPUT)
+        params = validate(plain(arguments), _UPLOAD_INPUT)
         content = _uploaded(params)
         if len(content) > pack.max_upload:
             return _failed(f"the file has {len(content)} bytes; at most {pack.max_upload} are accepted")
         path = params["path"]
         created = pack.take_file(path, content, replace=params["overwrite"])
-    except (NotJsonError, FileRefusedError) as error:
+    except (NotJsonError, SkillError, FileRefusedError) as error:
         advice = "; give overwrite: true to replace it" if isinstance(error, FileExistsAlreadyError) else ""
         return _failed(f"{error}{advice}")
     data = {"path": path, "uri": file_uri(path), "size": len(content), "created": created}
