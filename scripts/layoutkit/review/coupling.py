@@ -108,7 +108,11 @@ class Coupling:
         spec, ends = technology.passives.get(placed.fingers[0].device), set(placed.device.terminals.values())
         body = region_of(box.enlarged(half, half) for box in placed.boxes).merged().sized(-half)
         if placed.device.type == "resistor":
-            nets = set() if ends & self.loud else (self.loud | self._inputs) - ends
+            nets = (
+                set()
+                if ends & self.loud
+                else {*subject.nets} - {*subject.supplies.power, *subject.supplies.ground} - ends
+            )
             return self._crossed(body, nets, names, f"over resistor {placed.id}", [placed])
         if spec is None or "bottom" not in spec.parts:
             return []

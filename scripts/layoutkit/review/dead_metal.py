@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from layoutkit.review.matched_devices import MatchedDevices
     from layoutkit.review.subject import Subject
 
-_EQUAL = 0.02  # stubs whose lengths differ by at most this much balance each other [1]
+_EQUAL = 0.05  # stubs whose lengths differ by at most this much balance each other, as half of the hand layouts do [1]
 _OWN_UM = 1.0  # so near to its own devices, metal of a net is a mesh over them [um]
 _SHORT_UM = 5.0  # dead pieces up to this length are one finding, as an engineer says it once [um]
 _LOOP_UM = 5.0  # ways up to this length may join two straps of one device twice [um]

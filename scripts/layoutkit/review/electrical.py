@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from layoutkit.parasitics.net_network import NetNetwork
 
+_NO_WIRE_OHM = 1e6  # what is joined by more is not joined by metal [ohm]
+_WITHIN = 2  # factor within which estimated currents are right
 _SURELY = 10  # times over a limit from which on also a current that was assumed is too large
 _NANO = 1_000_000  # flows are counted in whole nanoamperes; per milliampere
 
@@ -127,11 +129,14 @@ class Electrical:
     def is_sure(self, net: str, over: float = 1.0) -> bool:
         """Return whether the current of a net is known well enough for a severe finding.
 
-        An assumed bias current is not, unless the limit is exceeded so far that no real one could keep it.
+        An assumed bias current is not, unless the limit is exceeded so far that no real one could keep it; an estimated
+        one is from twice the limit on.
         """
-        currents, ends = self.subject.currents.devices, self.currents_of(net)
-        assumed = sum(ampere for placed, *_, ampere in ends if placed.id in currents and currents[placed.id].assumed)
-        return over >= _SURELY or 2 * assumed <= sum(ampere for *_, ampere in ends)
+        ends = [(self.subject.currents.devices.get(placed.id), ampere) for placed, *_, ampere in self.currents_of(net)]
+        half = sum(ampere for _, ampere in ends) / 2
+        assumed = sum(ampere for known, ampere in ends if known and known.assumed)
+        estimated = sum(ampere for known, ampere in ends if known and not known.stated and not known.full)
+        return over >= _SURELY or (assumed <= half and (over >= _WITHIN or estimated <= half))
 
     def supply_drop(self, net: str) -> list[Finding]:
         """Return where the wires of a supply lose too much of it."""
@@ -144,12 +149,12 @@ class Electrical:
             return []
         drops = self._drops(net, network)
         if not drops:
-            return []
+            return self.thin_feed(net, network)
         volts = {each: drop / self._supply_v(each) for each, drop in drops.items()}
         worst = max(volts, key=lambda each: (volts[each], each.box.left, each.box.bottom))
         limit = self.subject.limits["supply-drop"].should or 0.0
         weak = [each for each, value in volts.items() if value > limit]
-        return self.subject.finding(
+        found = self.subject.finding(
             "supply-drop",
             volts[worst],
             f"{1000 * drops[worst]:.3g} mV of {net} are lost between its port and {worst.id}, "
@@ -159,6 +164,20 @@ class Electrical:
             nets=[net],
             must=self.is_sure(net, volts[worst] / (self.subject.limits["supply-drop"].must or inf)),
         )
+        return found or self.thin_feed(net, network)
+
+    def thin_feed(self, net: str, network: NetNetwork) -> list[Finding]:
+        """Return whether long, thin wires lead from the port of a supply to a transistor, whatever its current."""
+        subject, limit = self.subject, self.subject.limits["wire-length.feed"]
+        ohms = {
+            subject.by_key[each.device]: each.ohm
+            for each in network.terminals
+            if each.ohm and each.ohm < _NO_WIRE_OHM and each.terminal in {"d", "s"} and each.device in subject.by_key
+        }
+        far = sorted((placed for placed, ohm in ohms.items() if limit.beyond(ohm)), key=lambda each: each.index)
+        most = max((ohms[placed] for placed in far), default=0.0)
+        why = f"up to {most:.3g} ohm of wires lie between the port of {net} and {names_of(far)}"
+        return subject.finding("wire-length.feed", most, why, devices=far, nets=[net])
 
     def _supply_v(self, placed: PlacedDevice) -> float:
         known = self.subject.currents.supply_v

@@ -9,7 +9,7 @@ import klayout.db as kdb
 
 from layoutkit.review.finding import Unjudged
 from layoutkit.review.stage_order import stages_of
-from layoutkit.review.subject import box_around, names_of
+from layoutkit.review.subject import box_around, names_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,24 +30,19 @@ def rails_of(subject: Subject, net: str, *, upright: bool = False) -> list[tuple
 
     They are horizontal, or vertical if ``upright``.
     """
-    core = _turned(subject.core, upright=upright)
+    core = turned(subject.core, upright=upright)
     cut = kdb.Polygon.TD_vtrapezoids if upright else kdb.Polygon.TD_htrapezoids
     found = []
     for conductor, region in subject.metal(net).items():
         least = subject.technology.conductor(conductor).width
         for polygon in region.each():
             for piece in polygon.decompose_trapezoids(cut):
-                box = _turned(piece.bbox(), upright=upright)
+                box = turned(piece.bbox(), upright=upright)
                 long = box.width() >= max(_RAIL_LENGTH * core.width(), _RAIL_ASPECT * box.height())
                 if long and min(box.width(), box.height()) >= least:
                     found.append((conductor, box))
     found.sort(key=lambda each: (each[1].bottom, each[1].top, each[1].left))
-    return [(conductor, _turned(box, upright=upright)) for conductor, box in found]
-
-
-def _turned(box: kdb.Box, *, upright: bool) -> kdb.Box:
-    """Return a box with x and y exchanged if ``upright``, so that vertical rails are judged as horizontal ones are."""
-    return kdb.Box(box.bottom, box.left, box.top, box.right) if upright else box
+    return [(conductor, turned(box, upright=upright)) for conductor, box in found]
 
 
 def floorplan(subject: Subject) -> Iterator[Finding]:
@@ -71,7 +66,7 @@ def _side_within(subject: Subject, area: kdb.Box, *, upright: bool = False) -> i
     for nets in (subject.supplies.power, subject.supplies.ground):
         known = [net for net in nets if net in subject.number]
         rails = [rail for net in known for _, rail in rails_of(subject, net, upright=upright)]
-        rails = [_turned(rail, upright=upright) for rail in rails if area.contains(rail.center())]
+        rails = [turned(rail, upright=upright) for rail in rails if area.contains(rail.center())]
         if not rails:
             return 0
         ends.append((min(rail.bottom for rail in rails), max(rail.top for rail in rails)))
@@ -170,11 +165,11 @@ def rails(subject: Subject) -> Iterator[Finding]:
     if not (_side_within(subject, subject.box, upright=True) if upright else _side_of_power(subject)):
         return
     known = subject.supplies.power + subject.supplies.ground
-    reach, cell = subject.technology.to_dbu(_EDGE_UM), _turned(subject.box, upright=upright)
+    reach, cell = subject.technology.to_dbu(_EDGE_UM), turned(subject.box, upright=upright)
     low = min(rails[0].bottom for rails in found.values())
     high = max(rail.top for rails in found.values() for rail in rails)
     for net in subject.nets:
-        boxes = [_turned(region.bbox(), upright=upright) for region in subject.metal(net).values()]
+        boxes = [turned(region.bbox(), upright=upright) for region in subject.metal(net).values()]
         beyond = max((max(low - box.bottom, box.top - high) for box in boxes), default=0)
         labels = [point.x if upright else point.y for _, point, _ in subject.labels.get(net, ())]
         leaves = any(not low <= place <= high for place in labels)  # only to its port outside of the rails
@@ -182,7 +177,7 @@ def rails(subject: Subject) -> Iterator[Finding]:
             "rails",
             0.0 if net in known or leaves else subject.um(max(0, beyond)),
             f"{net} runs {subject.um(beyond):.3g} um outside the rails",
-            where=_turned(box_around(boxes), upright=upright),
+            where=turned(box_around(boxes), upright=upright),
             nets=[net],
         )
     for net, rails in found.items():
@@ -195,7 +190,7 @@ def rails(subject: Subject) -> Iterator[Finding]:
             subject.um(max(0, away - reach)) if outermost else 0.0,
             f"the rail of {net} lies {subject.um(away):.3g} um inside the cell",
             what_to_do="rails at the edge of the cell",
-            where=_turned(box_around(rails), upright=upright),
+            where=turned(box_around(rails), upright=upright),
             nets=[net],
         )
 
@@ -206,10 +201,10 @@ def _outer_rails(subject: Subject) -> tuple[dict[str, list[kdb.Box]], bool]:
     known = [net for net in supplies.power + supplies.ground if net in subject.number]
     best: tuple[float, dict[str, list[kdb.Box]], bool] = (0.0, {}, False)
     for upright in (False, True):
-        every = {net: [_turned(r, upright=upright) for _, r in rails_of(subject, net, upright=upright)]
+        every = {net: [turned(r, upright=upright) for _, r in rails_of(subject, net, upright=upright)]
                  for net in known}  # fmt: skip
         longest = sorted((max(r.width() for r in rails) for rails in every.values() if rails), reverse=True)
-        share = longest[1] / _turned(subject.box, upright=upright).width() if len(longest) > 1 else 0.0
+        share = longest[1] / turned(subject.box, upright=upright).width() if len(longest) > 1 else 0.0
         if share > best[0]:
             best = share, {net: rails for net, rails in every.items() if rails}, upright
     return best[1:]

@@ -171,7 +171,7 @@ class Matching:
 
     def halves(self, group: MatchedDevices) -> list[Finding]:
         """Return whether the devices of a pair or mirror, of several channels each, have different centres."""
-        several = group.strict and not group.spread and min(len(placed.boxes) for placed in group.devices) > 1
+        several = group.strict and not group.spread and max(len(placed.boxes) for placed in group.devices) > 1
         apart = max(dist(one.centre, other.centre) for one, other in combinations(group.devices, 2))
         return self.subject.finding(
             "group-apart.centres",

@@ -116,7 +116,7 @@ class PortsAndCuts:
             f"port {net} is {drawn:.3g} um of {widest[0]} wide and needs {needed:.3g} um for {most:.3g} mA, {of_what}",
             where=kdb.Box(place, place).enlarged(100, 100),
             nets=[net],
-            must=self.electrical.is_sure(net),
+            must=self.electrical.is_sure(net, needed / drawn),
         )
 
     def narrow_rail(self, net: str) -> list[Finding]:
@@ -185,9 +185,8 @@ class PortsAndCuts:
                 if weak is not None and weak.layer == each.cut and each.box.overlaps(weak.box):
                     current = max(current, weak.share * most)
                 why = f"one {each.cut} of {net}, where two fit, carries {current:.3g} mA; its limit is {most:.3g} mA"
-                over = subject.finding(
-                    "single-cut", current / most, why, where=each.box, nets=[net], must=self.electrical.is_sure(net)
-                )
+                sure = self.electrical.is_sure(net, current / most)
+                over = subject.finding("single-cut", current / most, why, where=each.box, nets=[net], must=sure)
                 yield from over
                 if not over:
                     plain.append((net, each))

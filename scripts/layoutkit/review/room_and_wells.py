@@ -9,7 +9,7 @@ import klayout.db as kdb
 
 from layoutkit.drc.check import Options, check_cell
 from layoutkit.review.finding import Unjudged
-from layoutkit.review.subject import box_around, gap_between, longer_side, names_of, region_of
+from layoutkit.review.subject import box_around, gap_between, longer_side, names_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -221,20 +221,34 @@ def domains(subject: Subject) -> Iterator[Finding]:
 
 
 def lone_dummies(subject: Subject) -> list[Finding]:
-    """Return the transistors that are always off and lie beside no other transistor: they guard nothing."""
+    """Return the transistors that are always off and in no row or column of others: they guard nothing."""
     reach = subject.technology.to_dbu(_BESIDE_UM)
-    working, used = (p for p in subject.placed if p.device.is_mos and not subject.is_idle(p)), kdb.Shapes()
-    used.insert(region_of(box for placed in working for box in placed.boxes))
-    # A row of dummies beside a transistor guards it, too.
-    rows = region_of(box.enlarged(reach // 2, reach // 2) for box in subject.idle_boxes).merged()
-    near = ((row.bbox(), row.bbox().enlarged(reach // 2, reach // 2)) for row in rows.each())
-    lone = [row for row, around in near if next(used.each_touching(around), None) is None]
-    count = sum(any(box.inside(row) for row in lone) for box in subject.idle_boxes)
+    used, lone = kdb.Shapes(), list(subject.idle_boxes)
+    for placed in subject.placed:
+        if placed.device.is_mos and not subject.is_idle(placed):
+            for finger, box in zip(placed.fingers, placed.boxes, strict=True):
+                used.insert(kdb.BoxWithProperties(box, int(finger.around is not None and finger.around.vertical)))
+    found = True
+    while found:  # a dummy beside one that guards a transistor does so, too
+        beside = {box: used.each_touching(box.enlarged(reach, reach)) for box in lone}
+        turns = {box: [each.prop_id for each in near if _in_line(box, each)] for box, near in beside.items()}
+        found = [box for box in lone if turns[box]]
+        lone = [box for box in lone if not turns[box]]
+        for box in found:
+            used.insert(kdb.BoxWithProperties(box, turns[box][0]))
+    count = len(lone)
     why = (
         f"{count} {'transistors are' if count > 1 else 'transistor is'} always off and "
         f"{'lie' if count > 1 else 'lies'} beside no transistor to guard"
     )
     return subject.finding("rings.dummies", count, why, where=box_around(lone))
+
+
+def _in_line(dummy: kdb.Box, channel: kdb.Shape) -> bool:
+    """Return whether a dummy is in the row of a channel, or in its column with the same gate length."""
+    one, other = (turned(box, upright=bool(channel.prop_id)) for box in (dummy, channel.box))
+    both = min(one.top, other.top) - max(one.bottom, other.bottom)
+    return 2 * both >= min(one.height(), other.height()) or (one.left, one.right) == (other.left, other.right)
 
 
 def well_tap(subject: Subject) -> Iterator[Finding]:

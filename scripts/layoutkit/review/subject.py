@@ -364,6 +364,11 @@ def centre_of(devices: Sequence[PlacedDevice]) -> tuple[float, float]:
     return x, y
 
 
+def turned(box: kdb.Box, *, upright: bool) -> kdb.Box:
+    """Return a box with x and y exchanged if ``upright``, so that what is vertical is judged as what is horizontal."""
+    return kdb.Box(box.bottom, box.left, box.top, box.right) if upright else box
+
+
 def longer_side(box: kdb.Box) -> int:
     """Return the longer side of a box, 0 for none. [dbu]"""
     return 0 if box.empty() else max(box.width(), box.height())

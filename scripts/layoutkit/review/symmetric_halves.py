@@ -70,10 +70,18 @@ class Symmetry:
 
     def axis(self, pairs: Sequence[Pair], alone: Sequence[PlacedDevice]) -> list[Finding]:
         """Return whether devices of a symmetric structure are off their common axis."""
-        best = min((_axis(pairs, alone, upright=upright) for upright in (True, False)), key=_badness)
-        strict = [each for each in best.errors if len(each[1]) > 1 and not self._switches(each[1])]
+        best = min((_axis(pairs, alone, upright=upright) for upright in (True, False)), key=self._badness)
+        strict = [each for each in best.errors if self._is_strict(each[1])]
         others = [each for each in best.errors if each not in strict]
         return [*self._off_axis("axis", best, strict), *self._off_axis("axis.tail", best, others)]
+
+    def _badness(self, axis: Axis) -> tuple[int, int, float]:
+        """Return how many pairs, then how many of all, miss an axis by far, and by how much all together."""
+        far = [devices for error, devices in axis.errors if error > _FAR]
+        return sum(map(self._is_strict, far)), len(far), sum(error for error, _ in axis.errors)
+
+    def _is_strict(self, devices: Sequence[PlacedDevice]) -> bool:
+        return len(devices) > 1 and not self._switches(devices)
 
     def _off_axis(
         self, name: str, axis: Axis, errors: Sequence[tuple[float, tuple[PlacedDevice, ...]]]
@@ -261,11 +269,6 @@ def _unlike(one: PlacedDevice, other: PlacedDevice) -> int:
     if len(sizes[0]) != len(sizes[1]):
         return max(abs(one.box.width() - other.box.width()), abs(one.box.height() - other.box.height()), _FAR + 1)
     return int(max(abs(a - b) for ends in zip(*sizes, strict=True) for a, b in zip(*ends, strict=True)))
-
-
-def _badness(axis: Axis) -> tuple[int, float]:
-    """Return how many miss an axis by more than a micrometre, and by how far all together."""
-    return sum(error > _FAR for error, _ in axis.errors), sum(error for error, _ in axis.errors)
 
 
 _DEPTH = 2  # levels up and down whose capacitance counts

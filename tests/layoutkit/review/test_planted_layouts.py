@@ -63,6 +63,20 @@ def test_electromigration(figure, expected):
     assert severities(review, "electromigration", "vss carries") == expected
 
 
+@pytest.mark.parametrize(("times", "expected"), [(1.9, {"should"}), (2.1, {"must"})])
+def test_an_estimated_current_is_right_within_a_factor_of_two(times, expected):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out ref vss vss")
+    planted.mos("M2", "nmos", 10, 0, 4, 1, "ref ref vss vss")
+    every = wired(planted, out=8.0, ref=7.0).review(limits={"supply-drop": {"must": 1e-9, "should": 1e-9}}).findings
+    found = next(each for each in every if each.id == "supply-drop")
+    limits = {"supply-drop": {"must": found.measured / times, "should": found.measured / 20}}
+    again = Planted()
+    again.mos("M1", "nmos", 0, 0, 4, 1, "out ref vss vss")
+    again.mos("M2", "nmos", 10, 0, 4, 1, "ref ref vss vss")
+    assert severities(wired(again, out=8.0, ref=7.0).review(limits=limits), "supply-drop") == expected
+
+
 @both("narrow-port", "must")
 def test_narrow_port(figure, expected):
     width = 1.0
@@ -348,7 +362,7 @@ def test_poly_beside_one_gate(figure, expected):
     assert severities(planted.review(), "group-unlike", "neighbouring poly") == expected
 
 
-@pytest.mark.parametrize(("x", "expected"), [(-2.0, set()), (2.85, {"must"})])
+@pytest.mark.parametrize(("x", "expected"), [(-2.0, set()), (2.85, {"should"})])
 def test_a_tap_between_the_halves_of_a_pair(x, expected):
     planted = pair(2.0)
     planted.tap("nmos", "vss", x, 12, 0.3)
@@ -776,6 +790,16 @@ def test_the_largest_empty_rectangle_is_found():
     boxes = [kdb.Box(0, 0, 1000, 300), kdb.Box(0, 300, 200, 1000), kdb.Box(600, 800, 1000, 1000)]
     found = largest_empty(kdb.Box(0, 0, 1000, 1000), kdb.Region(boxes))
     assert abs(found.area() - 800 * 500) < 0.05 * 800 * 500  # to a strip of 1/128
+
+
+@both("wire-length.feed", "should")
+def test_a_supply_through_a_long_wire(figure, expected):
+    """Vias and columns, which a short wire has as well, count with the length of the wire."""
+    words, tiny = "ohm of wires lie between the port of vss", {"wire-length.feed": {"should": 1e-9}}
+    (short,) = (each for each in source(10).review(limits=tiny).findings if words in each.why)
+    length = 10 + (figure - short.measured) * WIRE / METAL3.sheet_ohm
+    review = source(length).review(constraints=stated("M1", 1e-9))
+    assert severities(review, "wire-length", words) == expected
 
 
 @pytest.mark.parametrize(("apart", "expected"), [(18, set()), (22, {"must"})])
