@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import klayout.db as kdb
 
 from layoutkit.review.net_pieces import Pieces
-from layoutkit.review.subject import box_around, region_of
+from layoutkit.review.subject import box_around, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -223,10 +223,7 @@ class _Rectangles(Pieces):
             if number in gone:
                 found[name].insert(box)
                 continue
-            used = box_around(
-                [*self.held.get(number, ()), *(link.where for link in self.links[number] if link.other not in gone)]
-            )
-            for beyond in _beyond(box, used):
+            for beyond in _beyond(box, box_around(self._used(number))):
                 found[name].insert(beyond)
         return {name: region.merged() for name, region in found.items()}
 
@@ -276,39 +273,37 @@ class _Rectangles(Pieces):
             one, other = sorted(self._near(middle))
             if self._near(one) & self._near(other) - {middle}:
                 continue  # a loop
-            (name, a), (same, b) = self.boxes[one], self.boxes[other]
-            base = self.boxes[middle][1]
-            for upright in (True, False):
-                spans = [(x.bottom, x.top) if upright else (x.left, x.right) for x in (a, b, base)]
-                beside = [(x.left, x.right) if upright else (x.bottom, x.top) for x in (a, b)]
-                low, high = max(spans[0][0], spans[1][0]), min(spans[0][1], spans[1][1])
-                apart = beside[0][1] <= beside[1][0] or beside[1][1] <= beside[0][0]
-                if name != same or not apart or high <= low:
+            (name, *_), (same, *_) = self.boxes[one], self.boxes[other]
+            for upright in (True, False) if name == same else ():
+                base, a, b = (turned(self.boxes[each][1], upright=not upright) for each in (middle, one, other))
+                low, high = max(a.bottom, b.bottom), min(a.top, b.top)
+                if high <= low or not (a.right <= b.left or b.right <= a.left):
                     continue
-                ahead = (spans[2][0] + spans[2][1]) <= low + high  # the legs lead up (right) from what joins them
-                for leg in (one, other):
-                    used = [
-                        *self.held.get(leg, ()),
-                        *(k.where for k in self.links[leg] if k.other != middle and k.other not in self.gone),
-                    ]
-                    for box in used:
-                        start, end = (box.bottom, box.top) if upright else (box.left, box.right)
-                        low, high = (low, min(high, start)) if ahead else (max(low, end), high)
+                ahead = base.bottom + base.top <= low + high  # the legs lead up (right) from what joins them
+                for used in (
+                    turned(box, upright=not upright) for leg in (one, other) for box in self._used(leg, middle)
+                ):
+                    low, high = (low, min(high, used.bottom)) if ahead else (max(low, used.top), high)
                 if high > low:
-                    sides = [kdb.Box(s, low, e, high) if upright else kdb.Box(low, s, high, e) for s, e in beside]
-                    found.append([(name, side) for side in sides])
+                    sides = (kdb.Box(leg.left, low, leg.right, high) for leg in (a, b))
+                    found.append([(name, turned(side, upright=not upright)) for side in sides])
         return found
+
+    def _used(self, number: int, but: int = -1) -> list[kdb.Box]:
+        """Return where current enters or leaves a rectangle, but for what joins it to another one."""
+        links = (link.where for link in self.links[number] if link.other not in self.gone and link.other != but)
+        return [*self.held.get(number, ()), *links]
 
 
 def _beyond(box: kdb.Box, used: kdb.Box) -> list[kdb.Box]:
     """Return the parts of a rectangle that lie beyond what is used of it, along its longer side."""
     if used.empty():
         return [box]
-    if box.width() >= box.height():
-        along = [(box.left, used.left), (used.right, box.right)]
-        return [kdb.Box(left, box.bottom, right, box.top) for left, right in along if left < right]
-    along = [(box.bottom, used.bottom), (used.top, box.top)]
-    return [kdb.Box(box.left, bottom, box.right, top) for bottom, top in along if bottom < top]
+    upright = box.width() < box.height()
+    box, used = (turned(each, upright=upright) for each in (box, used))
+    along = [(box.left, used.left), (used.right, box.right)]
+    parts = [kdb.Box(left, box.bottom, right, box.top) for left, right in along if left < right]
+    return [turned(each, upright=upright) for each in parts]
 
 
 def _reach(piece: kdb.Box, live: kdb.Region) -> int:

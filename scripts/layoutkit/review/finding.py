@@ -52,18 +52,10 @@ class Finding:
     def to_json(self, dbu_um: float) -> dict[str, Any]:
         """Return the finding as JSON data, its place as left, bottom, right and top. [um]"""
         sides = (self.box.left, self.box.bottom, self.box.right, self.box.top)
-        return {
-            "id": self.id,
-            "severity": self.severity,
-            "place": [round(side * dbu_um, 6) for side in sides],
-            "devices": list(self.devices),
-            "nets": list(self.nets),
-            "measured": round(self.measured, 6),
-            "limit": self.limit,
-            "unit": self.unit,
-            "why": self.why,
-            "what_to_do": self.what_to_do,
-        }
+        place, rest = [round(side * dbu_um, 6) for side in sides], ("limit", "unit", "why", "what_to_do")
+        names = {"devices": list(self.devices), "nets": list(self.nets), "measured": round(self.measured, 6)}
+        known = {name: getattr(self, name) for name in rest}
+        return {"id": self.id, "severity": self.severity, "place": place, **names, **known}
 
 
 def by_cause(findings: Iterable[Finding]) -> list[Finding]:

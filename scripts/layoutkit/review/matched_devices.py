@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.circuit.recognise import MODULE_TYPES
-from layoutkit.review.subject import box_around, gap_between, names_of, region_of
+from layoutkit.review.subject import box_around, gap_between, names_of, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -269,17 +269,16 @@ class Matching:
         """Return the distances from the channels of a device to the poly at both sides, or how far was looked. [dbu]"""
         found = []
         for finger, box in zip(placed.fingers, placed.boxes, strict=True):
-            flat = not (finger.around and finger.around.vertical)
-            low, high = (box.left, box.right) if flat else (box.bottom, box.top)
-            for start, end in ((low - reach, low - 1), (high + 1, high + reach)):
-                strip = kdb.Box(start, box.bottom, end, box.top) if flat else kdb.Box(box.left, start, box.right, end)
-                gaps = [reach]
-                for shape in self._poly.each_touching(strip):
-                    for piece in (kdb.Region(shape.polygon) & kdb.Region(strip.enlarged(1, 1))).each():
-                        near = piece.bbox()
-                        ends = (near.left, near.right) if flat else (near.bottom, near.top)
-                        gaps.append(max(0, low - ends[1]) if start < low else max(0, ends[0] - high))
-                found.append(min(gaps))
+            upright = bool(finger.around and finger.around.vertical)
+            gate = turned(box, upright=upright)
+            for start, end in ((gate.left - reach, gate.left - 1), (gate.right + 1, gate.right + reach)):
+                strip = turned(kdb.Box(start, gate.bottom, end, gate.top), upright=upright)
+                poly = kdb.Region([shape.polygon for shape in self._poly.each_touching(strip)])
+                near = (
+                    turned(piece.bbox(), upright=upright) for piece in (poly & kdb.Region(strip.enlarged(1, 1))).each()
+                )
+                gaps = (gate.left - its.right if start < gate.left else its.left - gate.right for its in near)
+                found.append(max(0, min(gaps, default=reach)))
         return found
 
     def bare_ends(self, group: MatchedDevices) -> list[Finding]:

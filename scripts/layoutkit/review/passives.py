@@ -11,7 +11,7 @@ import klayout.db as kdb
 
 from layoutkit.review.matched_devices import MOST_PARTS, MatchedDevices
 from layoutkit.review.repeated_cells import off_pitch
-from layoutkit.review.subject import box_around, names_of, region_of
+from layoutkit.review.subject import box_around, names_of, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -141,16 +141,10 @@ class Passives:
             return []
         reach = subject.technology.to_dbu(_END_UM)
         bars = subject.role("poly") - region_of(boxes)
-        upright = sum(box.height() for box in boxes) >= sum(box.width() for box in boxes)
-        sides = []
-        for hull in self._banks(boxes):
-            middle = hull.center()
-            sides += [
-                kdb.Box(start, middle.y, start + reach, middle.y + 1)
-                if upright
-                else kdb.Box(middle.x, start, middle.x + 1, start + reach)
-                for start in ((hull.left - reach, hull.right) if upright else (hull.bottom - reach, hull.top))
-            ]
+        flat = sum(box.height() for box in boxes) < sum(box.width() for box in boxes)
+        hulls = [turned(hull, upright=flat) for hull in self._banks(boxes)]
+        ends = [(start, hull.center().y) for hull in hulls for start in (hull.left - reach, hull.right)]
+        sides = [turned(kdb.Box(x, y, x + reach, y + 1), upright=flat) for x, y in ends]
         bare = sum((bars & kdb.Region(side)).is_empty() for side in sides)
         return subject.finding(
             "passives",

@@ -228,7 +228,7 @@ def lone_dummies(subject: Subject) -> list[Finding]:
         if placed.device.is_mos and not subject.is_idle(placed):
             for finger, box in zip(placed.fingers, placed.boxes, strict=True):
                 used.insert(kdb.BoxWithProperties(box, int(finger.around is not None and finger.around.vertical)))
-    found = True
+    found = lone
     while found:  # a dummy beside one that guards a transistor does so, too
         beside = {box: used.each_touching(box.enlarged(reach, reach)) for box in lone}
         turns = {box: [each.prop_id for each in near if _in_line(box, each)] for box, near in beside.items()}
@@ -298,12 +298,16 @@ def largest_empty(area: kdb.Box, drawn: kdb.Region, steps: int = 128) -> kdb.Box
         return kdb.Box(area.p1, area.p1)
     left, bottom = area.left + found[0] * width, area.bottom + found[1] * height
     right, top = min(area.right, area.left + found[2] * width), min(area.top, area.bottom + found[3] * height)
-    before = drawn & kdb.Region(kdb.Box(area.left, bottom, left, top))
-    after = drawn & kdb.Region(kdb.Box(right, bottom, area.right, top))
-    left = area.left if before.is_empty() else before.bbox().right
-    right = area.right if after.is_empty() else after.bbox().left
-    below = drawn & kdb.Region(kdb.Box(left, area.bottom, right, bottom))
-    above = drawn & kdb.Region(kdb.Box(left, top, right, area.top))
-    bottom = area.bottom if below.is_empty() else below.bbox().top
-    top = area.top if above.is_empty() else above.bbox().bottom
-    return kdb.Box(left, bottom, right, top)
+    place = kdb.Box(left, bottom, right, top)
+    for upright in (False, True):  # up to the nearest shapes at both sides, left and right first
+        its, whole = turned(place, upright=upright), turned(area, upright=upright)
+        sides = (
+            kdb.Box(whole.left, its.bottom, its.left, its.top),
+            kdb.Box(its.right, its.bottom, whole.right, its.top),
+        )
+        before, after = (
+            turned((drawn & kdb.Region(turned(side, upright=upright))).bbox(), upright=upright) for side in sides
+        )
+        low, high = whole.left if before.empty() else before.right, whole.right if after.empty() else after.left
+        place = turned(kdb.Box(low, its.bottom, high, its.top), upright=upright)
+    return place

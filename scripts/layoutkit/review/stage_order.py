@@ -116,22 +116,12 @@ def _levels(subject: Subject) -> dict[int, list[PlacedDevice]]:
 
 def stages_of(subject: Subject) -> list[list[PlacedDevice]]:
     """Return the devices that are joined by nets of their channels which are no supplies."""
-    on_net: dict[str, list[PlacedDevice]] = defaultdict(list)
-    for placed in subject.placed:
-        if placed.device.is_mos and not subject.is_idle(placed):
-            for terminal in ("d", "s"):
-                if placed.device.terminals[terminal] not in subject.supplies:
-                    on_net[placed.device.terminals[terminal]].append(placed)
-    found, seen = [], set()
-    for start in subject.placed:
-        if start.index in seen or not start.device.is_mos or subject.is_idle(start):
-            continue
-        stage = [start]
-        seen.add(start.index)
-        for placed in stage:  # which grows
-            for net in (placed.device.terminals["d"], placed.device.terminals["s"]):
-                new = [other for other in on_net.get(net, ()) if other.index not in seen]
-                seen.update(other.index for other in new)
-                stage += new
-        found.append(stage)
-    return found
+    import networkx as nx
+
+    working = [placed for placed in subject.placed if placed.device.is_mos and not subject.is_idle(placed)]
+    joined: nx.Graph[PlacedDevice | str] = nx.Graph()
+    joined.add_nodes_from(working)
+    ends = ((placed, placed.device.terminals[terminal]) for placed in working for terminal in ("d", "s"))
+    joined.add_edges_from(end for end in ends if end[1] not in subject.supplies)
+    stages = [[placed for placed in part if not isinstance(placed, str)] for part in nx.connected_components(joined)]
+    return [sorted(stage, key=lambda placed: placed.index) for stage in stages]

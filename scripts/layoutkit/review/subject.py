@@ -366,7 +366,7 @@ def centre_of(devices: Sequence[PlacedDevice]) -> tuple[float, float]:
 
 def turned(box: kdb.Box, *, upright: bool) -> kdb.Box:
     """Return a box with x and y exchanged if ``upright``, so that what is vertical is judged as what is horizontal."""
-    return kdb.Box(box.bottom, box.left, box.top, box.right) if upright else box
+    return box.transformed(kdb.Trans.M45) if upright else box
 
 
 def longer_side(box: kdb.Box) -> int:
