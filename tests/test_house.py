@@ -36,7 +36,7 @@ ROOMS = {
     "layoutkit/parasitics": (1955, 14),
     "layoutkit/pcells": (617, 6),
     "layoutkit/place": (2200, 13),
-    "layoutkit/review": (3370, 20),
+    "layoutkit/review": (3360, 20),
     "layoutkit/route": (4200, 30),
     "layoutkit/simulate": (1812, 11),
     "layoutkit/technology": (2860, 21),

@@ -6,28 +6,35 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import listed
+from layoutkit.review import floorplan, room_and_wells, stage_order, wire_quality
 from layoutkit.review.coupling import Coupling
 from layoutkit.review.dead_metal import DeadMetal
 from layoutkit.review.electrical import Electrical
 from layoutkit.review.finding import SEVERITIES, Review, Unjudged, by_cause
-from layoutkit.review.floorplan import floorplan
 from layoutkit.review.matched_devices import Matching, matched_groups
 from layoutkit.review.passives import Passives
 from layoutkit.review.ports_and_cuts import PortsAndCuts
 from layoutkit.review.repeated_cells import arrays_of, cell_numbers, repeated
 from layoutkit.review.review_limits import limits_with
-from layoutkit.review.room_and_wells import room_and_wells
-from layoutkit.review.stage_order import stage_order
 from layoutkit.review.subject import Subject
 from layoutkit.review.symmetric_halves import Symmetry
-from layoutkit.review.wire_quality import wires
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.lvs.lvs_result import LvsResult
+    from layoutkit.review.finding import Finding
+
+_OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Finding]], ...] = (
+    floorplan.rail_side, floorplan.rails, floorplan.ports,
+    stage_order.flow_order, stage_order.output_beside_input, stage_order.far_bias,
+    room_and_wells.room, room_and_wells.shape, room_and_wells.wide_channels, room_and_wells.empty_rings,
+    room_and_wells.rings, room_and_wells.lone_dummies, room_and_wells.well_tap, room_and_wells.domains,
+    wire_quality.wires,
+)  # fmt: skip
+"""The findings that need nothing but the layout."""
 
 
 def unmatched(result: LvsResult) -> Review:
@@ -70,11 +77,9 @@ def review_layout(
         Matching(subject, groups, cells).findings(),
         Passives(subject, groups).findings(),
         Symmetry(subject, cells).findings(),
-        floorplan(subject),
-        stage_order(subject),
+        *(kind(subject) for kind in _OF_THE_SUBJECT),
         repeated(subject, arrays),
-        room_and_wells(subject, groups),
-        wires(subject),
+        room_and_wells.long_rows(subject, groups),
         DeadMetal(subject, groups).findings(),
         Coupling(subject, groups).findings(),
     )

@@ -45,13 +45,6 @@ def rails_of(subject: Subject, net: str, *, upright: bool = False) -> list[tuple
     return [(conductor, turned(box, upright=upright)) for conductor, box in found]
 
 
-def floorplan(subject: Subject) -> Iterator[Finding]:
-    """Yield all findings."""
-    yield from rail_side(subject)
-    yield from rails(subject)
-    yield from ports(subject)
-
-
 def _side_of_power(subject: Subject) -> int:
     """1 if power has the highest rail about the transistors and ground the lowest, -1 the other way, 0 for neither.
 

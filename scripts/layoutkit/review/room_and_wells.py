@@ -30,19 +30,6 @@ _WIDE_RATIO = 10  # channels that are at most so many times as wide as long have
 _NEIGHBOUR_UM = 5.0  # rings this near to each other could be one [um]
 
 
-def room_and_wells(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Finding]:
-    """Yield all findings."""
-    yield from room(subject)
-    yield from shape(subject)
-    yield from long_rows(subject, groups)
-    yield from wide_channels(subject)
-    yield from empty_rings(subject)
-    yield from rings(subject)
-    yield from lone_dummies(subject)
-    yield from well_tap(subject)
-    yield from domains(subject)
-
-
 def room(subject: Subject) -> Iterator[Finding]:
     """Yield how the room of the layout is used."""
     if len(subject.placed) < _LEAST_DEVICES:

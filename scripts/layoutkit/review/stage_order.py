@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 _SIDE_BY_SIDE = 0.1  # stages nearer to each other than this share of the whole way lie side by side
 
 
-def stage_order(subject: Subject) -> Iterator[Finding]:
-    """Yield all findings."""
-    yield from flow_order(subject)
-    yield from output_beside_input(subject)
-    yield from far_bias(subject)
-
-
 def flow_order(subject: Subject) -> list[Finding]:
     """Return whether the stages between input and output lie in another order than the signal passes them."""
     levels = _levels(subject)
