@@ -26,6 +26,7 @@ from layoutkit.layout.workspace_record import (
     CIRCUIT_FILE,
     LAYOUT_FILE,
     RECORD_FILE,
+    STORED_FILES,
     DrawnIn,
     Record,
     check_fits,
@@ -355,6 +356,16 @@ class Workspace:
             raise FileError(
                 f"{self.path(name)} is not JSON: {error}", details={"path": str(self.path(name))}
             ) from error
+
+    def circuit(self) -> dict[str, Any]:
+        """Return the circuit as JSON data; one without devices and modules where there is none, or another file.
+
+        Raises:
+            FileError: If the file is not JSON.
+        """
+        data = self.read_json(CIRCUIT_FILE) if self.circuit_path.exists() else {}
+        data = data.get("circuit", data) if isinstance(data, dict) else {}
+        return {"devices": [], "modules": [], **(data if STORED_FILES.accepts(data, "circuit") else {})}
 
     def write_json(self, name: str, value: Any) -> Path:
         """Save ``value`` as the JSON file ``name`` and return its path."""

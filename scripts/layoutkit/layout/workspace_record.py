@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, TechnologyError
+from layoutkit.file_schema import FileSchema
 from layoutkit.layout import files
 from layoutkit.layout.provenance import sha256_of
 from layoutkit.technology import load, without_variants
@@ -31,6 +32,7 @@ CIRCUIT_FILE = "circuit.json"
 FORMAT = 1
 MAX_RECORD_BYTES = 1 << 20
 MAX_REPORTS = 1000
+STORED_FILES = FileSchema(Path(__file__).with_name("stored_files.schema.json"))
 
 
 @dataclass(frozen=True)
@@ -112,12 +114,15 @@ def read_record(path: Path) -> Record | None:
     """
     if not path.exists() and not path.is_symlink():
         return None
+    reason = "it is not a record of this version"
     try:
-        return _record(json.loads(files.read_bytes(path, max_bytes=MAX_RECORD_BYTES)))
+        data = json.loads(files.read_bytes(path, max_bytes=MAX_RECORD_BYTES))
+        if STORED_FILES.accepts(data, "record"):
+            return _record(data)
     except FileError as error:
         reason = error.message
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        reason = f"it is not a record of this version ({type(error).__name__}: {error})"
+    except (ValueError, RecursionError):
+        reason = f"{reason}, or no JSON"
     raise FileError(
         f"cannot determine which technology the workspace {path.parent} is drawn in: {path.name}: {reason[:300]}; "
         f"use another workspace, or delete {path} and name the technology that the layout is drawn in",
@@ -126,18 +131,11 @@ def read_record(path: Path) -> Record | None:
 
 
 def _record(data: Any) -> Record:
-    if data["format"] != FORMAT:
-        raise ValueError(f"format {data['format']!r}, expected {FORMAT}")
-    reports, entry = data["reports"], data["technology"]
-    if not isinstance(reports, list) or not all(isinstance(name, str) and "\0" not in name for name in reports):
-        raise ValueError("reports must be a list of paths")
+    reports, entry = tuple(data["reports"][:MAX_REPORTS]), data["technology"]
     if entry is None:
-        return Record(None, tuple(reports[:MAX_REPORTS]))
-    layers = {str(name): (int(gds[0]), int(gds[1])) for name, gds in entry["layers"].items()}
-    name, source, sha256 = (entry[key] for key in ("name", "source", "sha256"))
-    if not all(isinstance(text, str) and text and "\0" not in text for text in (name, source, sha256)):
-        raise ValueError("name, source and sha256 of the technology must be non-empty strings")
-    return Record(DrawnIn(name, source, sha256, float(entry["dbu_um"]), layers), tuple(reports[:MAX_REPORTS]))
+        return Record(None, reports)
+    layers = {name: (layer, datatype) for name, (layer, datatype) in entry["layers"].items()}
+    return Record(DrawnIn(entry["name"], entry["source"], entry["sha256"], float(entry["dbu_um"]), layers), reports)
 
 
 def check_same(recorded: DrawnIn, requested: DrawnIn, home: Path) -> list[str]:

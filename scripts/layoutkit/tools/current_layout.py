@@ -94,25 +94,15 @@ class CurrentLayout:
         """Return the matched groups of the workspace's circuit; none for a layout elsewhere or without a circuit."""
         from layoutkit.circuit.recognise import MODULE_TYPES
 
-        modules = self._circuit().get("modules")
         matched = {name for name, kind in MODULE_TYPES.items() if kind.matched}
-        return [
-            tuple(module["devices"])
-            for module in (modules if isinstance(modules, list) else ())
-            if isinstance(module, dict) and module.get("type") in matched and isinstance(module.get("devices"), list)
-        ]
+        return [tuple(module["devices"]) for module in self._circuit("modules") if module.get("type") in matched]
 
     def devices(self) -> list[dict[str, Any]]:
         """Return the devices of the workspace's circuit; none for a layout elsewhere or without a circuit."""
-        devices = self._circuit().get("devices")
-        return [each for each in (devices if isinstance(devices, list) else ()) if isinstance(each, dict)]
+        return self._circuit("devices")
 
-    def _circuit(self) -> dict[str, Any]:
-        if not self._is_current() or self.workspace is None or not self.workspace.circuit_path.exists():
-            return {}
-        circuit = self.workspace.read_json(self.workspace.circuit_path.name)
-        circuit = circuit.get("circuit", circuit) if isinstance(circuit, dict) else {}
-        return circuit if isinstance(circuit, dict) else {}
+    def _circuit(self, part: str) -> list[dict[str, Any]]:
+        return list(self.workspace.circuit()[part]) if self.workspace is not None and self._is_current() else []
 
     def check_target(self, path: str, *inputs: str | os.PathLike[str]) -> None:
         """Check that a report can be written to ``path`` without replacing what it is made from.

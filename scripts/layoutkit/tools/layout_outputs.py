@@ -215,13 +215,14 @@ def _layout_at(path: str, technology: str | None) -> CurrentLayout:
 
 def _side(current: CurrentLayout, cell: kdb.Cell) -> tuple[Side, list[str]]:
     """Return a layout with what its build said of it, and warnings about what is missing."""
-    from layoutkit.view.comparison import Side, is_device, is_summary
+    from layoutkit.layout.workspace_record import STORED_FILES
+    from layoutkit.view.comparison import Side
 
-    circuit = {each["id"]: each for each in current.devices() if is_device(each)}
+    circuit = {each["id"]: each for each in current.devices()}
     workspace, summary = current.workspace, {}
     if workspace is not None and current.path == workspace.layout_path and workspace.path("summary.json").is_file():
         summary = workspace.read_json("summary.json")
-    if not is_summary(summary) or summary["layout_sha256"] != current.sha256:
+    if not STORED_FILES.accepts(summary, "summary") or summary["layout_sha256"] != current.sha256:
         missing = (
             f"{current.path} has no up-to-date summary.json of a build: its verdicts and findings are not compared"
         )

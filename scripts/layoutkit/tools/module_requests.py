@@ -260,20 +260,9 @@ def in_deep_well(params: Mapping[str, Any], tech: Technology, module: Module, de
 
 def known_nets(params: Mapping[str, Any], device_id: str, given: Mapping[str, str] | None) -> dict[str, str]:
     """Return terminal to net: as ``given``, else as the workspace's circuit has the device, else nothing."""
-    return {**_circuit_nets(params, device_id), **(given or {})}
-
-
-def _circuit_nets(params: Mapping[str, Any], device_id: str) -> dict[str, str]:
-    workspace = Workspace(params.get("workspace"))
-    if not workspace.circuit_path.exists():
-        return {}
-    circuit = workspace.read_json(workspace.circuit_path.name)
-    circuit = circuit.get("circuit", circuit) if isinstance(circuit, dict) else {}
-    devices = circuit.get("devices")
-    for device in devices if isinstance(devices, list) else ():
-        if isinstance(device, dict) and device.get("id") == device_id and isinstance(device.get("terminals"), dict):
-            return {name: str(net) for name, net in device["terminals"].items() if name in _TERMINALS}
-    return {}
+    devices = Workspace(params.get("workspace")).circuit()["devices"]
+    terminals = next((each.get("terminals") for each in devices if each["id"] == device_id), None) or {}
+    return {**{name: str(net) for name, net in terminals.items() if name in _TERMINALS}, **(given or {})}
 
 
 def planned_figures(module: Module, tech: Technology) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from layoutkit.flow.design import read_constraints
 from layoutkit.layout.files import check_target, read_bytes, write_bytes
 from layoutkit.layout.provenance import noted
 from layoutkit.layout.workspace import Workspace
+from layoutkit.layout.workspace_record import STORED_FILES
 from layoutkit.simulate.netlist_cards import MAX_TEXT
 from layoutkit.simulate.post_layout import Request, compare_post_layout, offsets_apart
 from layoutkit.tools.current_layout import CurrentLayout
@@ -224,21 +225,8 @@ def _groups(params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if "extracted_path" in params or not workspace.path(SUMMARY).is_file():
         return []
     summary = workspace.read_json(SUMMARY)
-    matching = summary.get("matching") if isinstance(summary, dict) else None
-    groups = matching.get("groups", []) if isinstance(matching, dict) else []
-    if not isinstance(groups, list) or not all(map(_has_offsets, groups)):
+    if not STORED_FILES.accepts(summary, "matching"):
         raise FileError(
             f"{workspace.path(SUMMARY)} does not state matching.groups as a build does; build the layout again"
         )
-    return groups
-
-
-def _has_offsets(group: Any) -> bool:
-    """Whether the offsets predicted for a matched group can be read; there may be none."""
-    offsets = group.get("predicted_offsets", []) if isinstance(group, dict) else None
-    return isinstance(offsets, list) and all(
-        isinstance(each, dict)
-        and {"devices", "value", "unit"} <= each.keys()
-        and (each.get("random_sigma") is None or isinstance(each["random_sigma"], dict))
-        for each in offsets
-    )
+    return list((summary.get("matching") or {}).get("groups", [])) if isinstance(summary, dict) else []

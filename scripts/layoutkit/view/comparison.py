@@ -23,7 +23,6 @@ MOST_MARKED = 0.25
 MOVED_UM = 0.001
 _MARGIN_UM = 0.25
 _FEW = 4
-_FINDING = {"id", "severity", "devices", "nets", "why", "place"}
 _FIGURES = (  # path in the build's summary, name, unit
     ("metrics.metrics.width", "width", "um"),
     ("metrics.metrics.height", "height", "um"),
@@ -66,28 +65,6 @@ class Shapes(NamedTuple):
     after_um2: float
     only_before: kdb.Region
     only_after: kdb.Region
-
-
-def is_device(entry: Mapping[str, Any]) -> bool:
-    """Whether an entry of a circuit file can be compared; the file may hold anything."""
-    parts = (entry.get("params") or {}, entry.get("terminals") or {})
-    return isinstance(entry.get("id"), str) and all(isinstance(part, dict) for part in parts)
-
-
-def is_summary(summary: object) -> bool:
-    """Whether a file is the summary of a build in the parts that are compared."""
-    if not isinstance(summary, dict) or not isinstance(summary.get("layout_sha256"), str):
-        return False
-    devices, findings = (_value(summary, path) or [] for path in ("metrics.devices", "review.findings"))
-    if not isinstance(devices, list) or not isinstance(findings, list):
-        return False
-    places = [
-        each["centroid"] if isinstance(each, dict) and {"id", "centroid"} <= each.keys() else None for each in devices
-    ]
-    located = all(
-        isinstance(at, list) and len(at) == 2 and all(isinstance(value, (int, float)) for value in at) for at in places
-    )
-    return located and all(isinstance(each, dict) and each.keys() >= _FINDING for each in findings)
 
 
 def shape_differences(before: kdb.Cell, after: kdb.Cell, technology: Technology | None) -> list[Shapes]:
