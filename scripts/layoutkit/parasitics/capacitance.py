@@ -22,6 +22,7 @@ from layoutkit.parasitics.capacitance_pieces import Capacitances, PieceGroup, di
 from layoutkit.parasitics.net_shapes import GROUND, WELL, level_names
 from layoutkit.parasitics.rectangles import (
     Rectangles,
+    cut_across,
     facing,
     located,
     overlaps,
@@ -272,7 +273,7 @@ class _Extractor:
                 kept = looks & edges.counted[mine] & (depth > 0)
                 place = edges.place[mine][kept] * (1 if direction == axis else -1)
                 boxes = np.stack([place, low[kept], place + depth[kept], high[kept]], axis=1)
-                boxes, owner = _cut_along(boxes, round(_PIECE_UM / self.dbu))
+                boxes, owner = cut_across(boxes, round(_PIECE_UM / self.dbu))
                 directions = np.full(len(boxes), direction)
                 nets, open_ = edges.nets[mine][kept][owner], alone[kept][owner]
                 found.append((turned_back(boxes, direction), directions, nets, open_))
@@ -294,7 +295,7 @@ class _Extractor:
             self.unchecked.add(f"sidewalls of {level.name}: technology {self.technology.name} states no coupling")
             return
         mine, other, low, high = mine[kept], other[kept], low[kept], high[kept]
-        boxes, owner = _cut_along(
+        boxes, owner = cut_across(
             np.stack([edges.place[mine], low, edges.place[other], high], axis=1), round(_PIECE_UM / self.dbu)
         )
         distance = (boxes[:, 2] - boxes[:, 0]) * self.dbu
@@ -422,15 +423,3 @@ def _visible(rectangles: Rectangles, seen: kdb.Region, cell: int) -> Rectangles:
         return rectangles
     left = rectangles_of({GROUND: seen})[0]
     return Rectangles(left.boxes, located(left.boxes, rectangles, cell))
-
-
-def _cut_along(boxes: Integers, length: int) -> tuple[Integers, Integers]:
-    """Return strips cut across into pieces that are no taller than ``length``, and the number of the strip of each."""
-    count = np.maximum(1, -(-(boxes[:, 3] - boxes[:, 1]) // length))
-    owner = np.repeat(np.arange(len(boxes)), count)
-    step = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-    cut = boxes[owner].copy()
-    height = (boxes[:, 3] - boxes[:, 1])[owner]
-    cut[:, 1] = boxes[owner, 1] + height * step // count[owner]
-    cut[:, 3] = boxes[owner, 1] + height * (step + 1) // count[owner]
-    return cut, owner

@@ -64,8 +64,9 @@ class Rectangles:
 
     def cut(self, length: int) -> Rectangles:
         """Return them cut into pieces no longer than ``length``. [dbu]"""
-        boxes, owner = _cut(self.boxes, length)
-        return Rectangles(boxes, self.nets[owner])
+        strips, owner = cut_across(self.boxes, length)
+        turned, strip = cut_across(strips[:, [1, 0, 3, 2]], length)
+        return Rectangles(turned[:, [1, 0, 3, 2]], self.nets[owner[strip]])
 
 
 def none() -> Rectangles:
@@ -113,18 +114,14 @@ def _steps(trapezoid: kdb.Polygon) -> list[tuple[int, int, int, int]]:
     return found
 
 
-def _cut(boxes: Integers, length: int) -> tuple[Integers, Integers]:
-    """Return the boxes cut into pieces no longer than ``length``, and the number of the box of each piece."""
-    columns = np.maximum(1, -(-(boxes[:, 2] - boxes[:, 0]) // length))
-    rows = np.maximum(1, -(-(boxes[:, 3] - boxes[:, 1]) // length))
-    owner = np.repeat(np.arange(len(boxes)), columns * rows)
-    place = _counted(columns * rows)
-    column, row = place % columns[owner], place // columns[owner]
-    cut = np.empty((len(owner), 4), np.int64)
-    for low, high, count, step in ((0, 2, columns, column), (1, 3, rows, row)):
-        size = (boxes[:, high] - boxes[:, low])[owner]
-        cut[:, low] = boxes[owner, low] + size * step // count[owner]
-        cut[:, high] = boxes[owner, low] + size * (step + 1) // count[owner]
+def cut_across(boxes: Integers, length: int) -> tuple[Integers, Integers]:
+    """Return boxes cut into pieces that are no taller than ``length``, and the number of the box of each piece."""
+    counts = np.maximum(1, -(-(boxes[:, 3] - boxes[:, 1]) // length))
+    owner = np.repeat(np.arange(len(boxes)), counts)
+    step, height = _counted(counts), (boxes[:, 3] - boxes[:, 1])[owner]
+    cut: Integers = boxes[owner].copy()
+    cut[:, 1] = boxes[owner, 1] + height * step // counts[owner]
+    cut[:, 3] = boxes[owner, 1] + height * (step + 1) // counts[owner]
     return cut, owner
 
 
