@@ -14,7 +14,7 @@ import klayout.db as kdb
 import pytest
 from klayout import rdb
 
-from layoutkit.explore.objectives import FIGURES
+from layoutkit.explore.objectives import figures_of
 from layoutkit.explore.scoreboard import row
 from layoutkit.flow.summary import summary
 from layoutkit.technology import load
@@ -159,9 +159,9 @@ def test_every_place_tells_the_size_aspect_and_filling_that_are_drawn(run_once, 
     assert (sizes["width"], sizes["height"]) == pytest.approx((width, height), abs=1e-6)
     assert sizes["total_area"] == pytest.approx(width * height, rel=1e-6)
     assert sizes["aspect_ratio"] == pytest.approx(width / height, abs=1e-6)
-    assert placement["aspect"] == FIGURES["aspect"][2](data) == pytest.approx(aspect, abs=1e-3)
+    assert placement["aspect"] == figures_of(data)["aspect"] == pytest.approx(aspect, abs=1e-3)
     assert placement["utilisation"] == pytest.approx(used, abs=1e-3)
-    assert FIGURES["area"][2](data) == pytest.approx(width * height, rel=1e-6)
+    assert figures_of(data)["area"] == pytest.approx(width * height, rel=1e-6)
     assert row(workspace)["aspect"] == pytest.approx(aspect, abs=1e-3)
     (line,) = (line for line in summary(data).splitlines() if line.startswith("  size"))
     sides, fill = f"sides {round(aspect, 3):g} : 1", f"modules fill {100 * round(used, 3):.3g} %"

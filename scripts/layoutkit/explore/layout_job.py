@@ -19,7 +19,7 @@ from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.source import NetlistText, read_text
 from layoutkit.circuit.readers.spice_files import StatementReader
 from layoutkit.errors import LayoutkitError
-from layoutkit.explore.objectives import CAPACITANCE, CHANGE, FIGURES, POST_LAYOUT
+from layoutkit.explore.objectives import CAPACITANCE, CHANGE, POST_LAYOUT, figures_of
 from layoutkit.explore.scoreboard import row
 from layoutkit.flow.build import FILES, build_layout
 from layoutkit.flow.design import LayoutRequest, read_circuit
@@ -73,7 +73,7 @@ def build_and_measure(params: Mapping[str, Any], folder: Path) -> dict[str, Any]
     """
     report = _build(params["build"], folder)
     found = faults(report)
-    figures = {name: read(report) for name, (_, _, read) in FIGURES.items()}
+    figures = figures_of(report)
     notes: list[str] = []
     if not found:
         extracted, notes = _extracted(report, params, folder)

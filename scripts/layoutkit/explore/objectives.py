@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError, did_you_mean, sentences
 from layoutkit.flow.measured_matching import largest_offset
+from layoutkit.view.comparison import value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 CAPACITANCE, POST_LAYOUT, CHANGE = "capacitance", "post_layout", "post_layout_change"
 REVIEW = ("review_must", "review_should")
@@ -73,38 +74,27 @@ def _symmetry_error(report: Mapping[str, Any]) -> float | None:
     return round(max(errors), 6) if errors else None
 
 
-FIGURES: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], float | None]]] = {
-    "area": ("um2", "area of the box around the layout", lambda report: report["metrics"]["metrics"]["total_area"]),
-    "wire_length": ("um", "length of all wires", lambda report: report["routing"]["total_wire_length"]),
-    "vias": ("", "vias of the router", lambda report: report["routing"]["via_count"]),
-    "aspect": ("", "longer over shorter side", lambda report: report["placement"]["aspect"]),
+FIGURES = {
+    "area": ("um2", "area of the box around the layout", "metrics.metrics.total_area"),
+    "wire_length": ("um", "length of all wires", "routing.total_wire_length"),
+    "vias": ("", "vias of the router", "routing.via_count"),
+    "aspect": ("", "longer over shorter side", "placement.aspect"),
     "symmetry_error": (
-        "",
-        "worst symmetric pair of nets or matched devices: area that its mirror image does not cover",
-        _symmetry_error,
+        "", "worst symmetric pair of nets or matched devices: area that its mirror image does not cover", ""
     ),
-    "offset": (
-        "mV",
-        "largest predicted systematic offset of a pair, of what is modelled",
-        lambda report: _offset(report, "mV"),
-    ),
-    "review_must": (
-        "",
-        "findings of the design review that must be mended",
-        lambda report: report.get("review", {}).get("must"),
-    ),
-    "review_should": (
-        "",
-        "findings of the design review that are worth mending",
-        lambda report: report.get("review", {}).get("should"),
-    ),
-    "mirror_error": (
-        "%",
-        "largest predicted systematic error of a mirror, of what is modelled",
-        lambda report: _offset(report, "%"),
-    ),
-}
-"""Name to unit, meaning, and the function that reads it from the report of a build."""
+    "offset": ("mV", "largest predicted systematic offset of a pair, of what is modelled", ""),
+    "review_must": ("", "findings of the design review that must be mended", "review.must"),
+    "review_should": ("", "findings of the design review that are worth mending", "review.should"),
+    "mirror_error": ("%", "largest predicted systematic error of a mirror, of what is modelled", ""),
+}  # fmt: skip
+"""Name to unit, meaning, and where it is in the report of a build; empty where ``figures_of`` computes it."""
+
+
+def figures_of(report: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the figures in the report of a build, None for those that it does not have."""
+    found = {name: value_at(report, path) for name, (_, _, path) in FIGURES.items()}
+    computed = {"offset": _offset(report, "mV"), "mirror_error": _offset(report, "%")}
+    return found | computed | {"symmetry_error": _symmetry_error(report)}
 
 
 def objectives_of(texts: Sequence[str]) -> tuple[Objective, ...]:

@@ -151,7 +151,8 @@ def _flat(cell: kdb.Cell, gds: tuple[int, int]) -> kdb.Region:
     return kdb.Region() if index is None else kdb.Region(cell.begin_shapes_rec(index)).merged()
 
 
-def _value(summary: Mapping[str, Any], path: str) -> Any:
+def value_at(summary: Mapping[str, Any], path: str) -> Any:
+    """Return the value at a path such as ``routing.via_count``; None where there is none."""
     value: Any = summary
     for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None
@@ -164,7 +165,7 @@ def _figures(before: Side, after: Side) -> Iterator[dict[str, Any]]:
         name: [0.0 if box.empty() else getattr(box, name)() for box in boxes] for name in ("width", "height", "area")
     }
     for path, name, unit in _FIGURES:
-        values = drawn.get(name) or [_value(side.summary, path) for side in (before, after)]
+        values = drawn.get(name) or [value_at(side.summary, path) for side in (before, after)]
         if all(isinstance(value, (int, float)) for value in values):
             first, second = (round(value, 6) for value in values)
             yield {"name": name, "unit": unit, "before": first, "after": second}
@@ -173,7 +174,7 @@ def _figures(before: Side, after: Side) -> Iterator[dict[str, Any]]:
 def _devices(before: Side, after: Side) -> Iterator[dict[str, Any]]:
     """Yield devices that only one side has, those with other values, and those that were moved."""
     centres = [
-        {each["id"]: each["centroid"] for each in _value(side.summary, "metrics.devices") or ()}
+        {each["id"]: each["centroid"] for each in value_at(side.summary, "metrics.devices") or ()}
         for side in (before, after)
     ]
     for name in sorted({*before.circuit, *after.circuit}) if before.circuit and after.circuit else ():
@@ -206,14 +207,14 @@ def _quantity(key: str, value: object) -> str:
 
 def _verdicts(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for path, name in _VERDICTS:
-        first, second = _value(before, path), _value(after, path)
+        first, second = value_at(before, path), value_at(after, path)
         if first is not None and second is not None:
             yield {"name": name, "before": first, "after": second}
 
 
 def _findings(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
     """Return the findings of the review that are ``new`` or ``mended``, and how many were ``kept``."""
-    first, second = (_value(side, "review.findings") for side in (before, after))
+    first, second = (value_at(side, "review.findings") for side in (before, after))
     if first is None or second is None:
         return {"compared": False, "new": [], "mended": [], "kept": 0}
     old, new = ({_identity(each): each for each in found} for found in (first, second))
