@@ -14,16 +14,15 @@ from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 
+from sturdy.atomic_files import file_state
 from sturdy.strict_json import NotJsonError, parse_json
-
-from .file_state import file_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any, TypeAlias
 
-    from .file_state import FileState
+    from sturdy.atomic_files import FileState
 
     Place: TypeAlias = tuple[str, str]  # a file and the name of one of its definitions
 

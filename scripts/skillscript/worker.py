@@ -23,11 +23,11 @@ import sys
 import time
 from dataclasses import dataclass
 
+from sturdy.atomic_files import file_state
 from sturdy.strict_json import MAX_BYTES, NotJsonError, parse_json
 
 from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, to_json
 from .faults import Fault, invalid_params
-from .file_state import file_state
 from .runtime import Stopped, call
 from .schema import find_faults
 from .standard_streams import print_error, take_stdin
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, BinaryIO
 
-    from .file_state import FileState
+    from sturdy.atomic_files import FileState
+
     from .standard_streams import EnvelopeStream
     from .tool import Tool
 

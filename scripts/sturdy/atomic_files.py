@@ -2,7 +2,8 @@
 
 A writer holds a lock on its part file (``.NAME.RANDOM.part``) until the file has its final name. The operating system
 releases the lock when the writer ends, even if it is killed. A part file that can be locked is therefore a leftover;
-the next writer of the same file removes it, as does ``remove_leftovers``. ``lock`` locks any open file.
+the next writer of the same file removes it, as does ``remove_leftovers``. ``lock`` locks any open file,
+and ``file_state`` tells whether a file has changed since it was read.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ import sys
 import time
 from contextlib import suppress
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import TypeAlias
+
+    FileState: TypeAlias = tuple[int, int, int]
+
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Descriptors and texts throughout: Path has no operations relative to an open folder.
 # ruff: noqa: PTH105, PTH108, PTH118
@@ -252,3 +256,11 @@ def _tried(descriptor: int, *, wait: bool) -> bool:
     except (BlockingIOError, PermissionError):  # PermissionError: on Windows
         return False
     return True
+
+
+def file_state(status: os.stat_result) -> FileState:
+    """Return when a file was changed [ns since 1970], its size [bytes] and its number.
+
+    A file that gets its old time of modification back, as from ``cp -p``, has changed all the same.
+    """
+    return max(status.st_ctime_ns, status.st_mtime_ns), status.st_size, status.st_ino

@@ -9,8 +9,8 @@ import networkx as nx
 import pytest
 
 from designgraph.consistency import check_graph
-from designgraph.consistency.conditions import Condition, NotUnderstoodError, cases
 from designgraph.consistency.rule_kinds import rings, width_of
+from designgraph.consistency.state_machine import Condition, NotUnderstoodError, cases
 from designgraph.graph_errors import GraphError
 
 

@@ -32,7 +32,7 @@ READ = {"uri": "skill://bench/SKILL.md"}
 
 async def answers_of(mcp_server, messages):
     """Return what a server answers to these lines, read until their end."""
-    from skillpack.hosts.mcp.stdio_transport import Wire
+    from skillpack.hosts.mcp.sdk_server import Wire
 
     answers = io.BytesIO()
     await Wire(io.BytesIO(messages), answers, LONGEST).carry(mcp_server)
@@ -67,9 +67,9 @@ def test_a_call_that_runs_when_the_input_ends_is_answered_with_an_error(pack_dir
 
 
 async def test_a_client_that_reads_nothing_does_not_keep_the_server_from_ending(mcp_server, monkeypatch):
-    from skillpack.hosts.mcp import stdio_transport
+    from skillpack.hosts.mcp import sdk_server
 
-    monkeypatch.setattr(stdio_transport, "END_SECONDS", 0.1)
+    monkeypatch.setattr(sdk_server, "END_SECONDS", 0.1)
     reads = threading.Event()
 
     class Full(io.BytesIO):
@@ -77,7 +77,7 @@ async def test_a_client_that_reads_nothing_does_not_keep_the_server_from_ending(
             reads.wait(WATCHDOG_S)
 
     requests = written([*OPENING, *(request(number, "resources/read", READ) for number in range(200))])
-    await stdio_transport.Wire(io.BytesIO(requests), Full(), LONGEST).carry(mcp_server)
+    await sdk_server.Wire(io.BytesIO(requests), Full(), LONGEST).carry(mcp_server)
     reads.set()
 
 
@@ -129,7 +129,7 @@ async def test_an_odd_id_is_repeated_in_the_answer(mcp_server, number):
 
 
 async def test_a_client_that_is_gone_stops_nothing(mcp_server):
-    from skillpack.hosts.mcp.stdio_transport import Wire
+    from skillpack.hosts.mcp.sdk_server import Wire
 
     class Gone(io.BytesIO):
         def write(self, _):

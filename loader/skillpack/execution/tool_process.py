@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import skillscript
 from skillpack.execution.worker_pool import WarmWorker
 from skillscript.call_log import LOG_VARIABLE
-from skillscript.file_state import file_state
+from sturdy.atomic_files import file_state
 from sturdy.bounded_run import Outcome, run_bounded
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from skillpack.execution.worker_pool import WorkerPool
     from skillpack.registry.declaration import ToolDeclaration
-    from skillscript.file_state import FileState
+    from sturdy.atomic_files import FileState
     from sturdy.bounded_run import Cancellation
 
 

@@ -18,14 +18,14 @@ from skillpack.execution.worker_pool import WorkerPool
 from skillpack.hosts.work_files import WorkFiles
 from skillpack.registry.declaration import find_tools, read_tools
 from skillpack.skills.loader import SkillLoader
-from skillscript.file_state import file_state
+from sturdy.atomic_files import file_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from skillpack.registry.declaration import ToolDeclaration, ToolFault, Tools
     from skillpack.skills.skill_md import Skill
-    from skillscript.file_state import FileState
+    from sturdy.atomic_files import FileState
 
 
 FRESH_SECONDS = 2.0

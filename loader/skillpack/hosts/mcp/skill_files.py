@@ -24,7 +24,7 @@ from skillpack.skills.skill_md import OUTPUT_FOLDERS, SKILL_FILE
 from skillpack.skills.strict_frontmatter import MAX_FILE_BYTES, decode, split
 from skillpack.untrusted.file_access import inside, is_text_name, read_bounded
 from skillpack.untrusted.strict_yaml import load_typed_mapping
-from skillscript.file_state import file_state
+from sturdy.atomic_files import file_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from skillpack.hosts.pack import View
     from skillpack.hosts.work_files import WorkFiles
     from skillpack.skills.skill_md import Skill
-    from skillscript.file_state import FileState
+    from sturdy.atomic_files import FileState
 
 # Paths stay strings: a skill's whole tree is walked, and Path objects would cost as much as the reading.
 # ruff: noqa: PTH118
