@@ -25,7 +25,7 @@ ROOMS = {
     "designgraph": (2389, 19),
     "layoutkit": (423, 6),
     "layoutkit/api": (210, 3),
-    "layoutkit/circuit": (10228, 56),
+    "layoutkit/circuit": (10233, 56),
     "layoutkit/draw": (6938, 44),
     "layoutkit/drc": (1737, 13),
     "layoutkit/explore": (2089, 14),

@@ -322,7 +322,14 @@ class Candidates:
                     above[key, body, leg].append(members[0])
         for members in above.values():
             if len(members) == 2 and self._follow(members[0], members[1]):
-                yield Seed(members[0].name, members[1].name, sure=False, amplifies=True)
+                sure = self._surrounded_alike(*members)
+                yield Seed(members[0].name, members[1].name, sure=sure, amplifies=True)
+
+    def _surrounded_alike(self, one: Element, other: Element) -> bool:
+        """Whether the same is on the sources of two transistors and on their drains, loads among it; no inverters."""
+        ends = [(one.on(role), other.on(role)) for role in ("s", "d")]
+        loaded = len(self._graph.on_net[one.on("d")]) > 1 and not self._inverts(one)
+        return loaded and all(self._graph.around(net) == self._graph.around(image) for net, image in ends)
 
     def _is_input(self, element: Element) -> bool:
         """Whether the gate of a transistor leads somewhere: a cascode may have a bias net without a source in sight."""

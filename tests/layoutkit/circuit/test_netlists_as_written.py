@@ -376,8 +376,9 @@ def test_the_circuit_before_the_first_alter_is_read():
     assert circuit.warnings.count(warning) == 1
 
 
-def test_what_only_breaks_a_loop_for_a_simulation_is_a_wire_or_left_out():
-    circuit = read("M1 b a vss vss nmos w=2u l=1u\nL1 b a 1e100\nC1 a ac 1g\nV1 ac 0 1\nC2 b vss 1p\nL2 b vdd 1n\n")
+@pytest.mark.parametrize("value", ["1e100", "l=1e9"])
+def test_what_only_breaks_a_loop_for_a_simulation_is_a_wire_or_left_out(value):
+    circuit = read(f"M1 b a vss vss nmos w=2u l=1u\nL1 b a {value}\nC1 a ac 1g\nV1 ac 0 1\nC2 b vss 1p\nL2 b vdd 1n\n")
     assert {device.id for device in circuit.devices} == {"M1", "C2", "L2"}
     net = circuit.device("M1").terminals
     assert net["g"] == net["d"]  # direct current passes the inductor

@@ -100,6 +100,29 @@ CIRCUITS = {
         "MT MO",
         "x/y inp/inn u/v f/h",
     ),
+    "two tails and diodes for shifters, feedback to one input, unequal outputs": (
+        "inp inn out nb vdd vss",
+        """
+        MA a inp u vdd p w=9u l=0.5u
+        MB b inn v vdd p w=9u l=0.5u
+        MC u nb vdd vdd p w=5u l=1u
+        MD v nb vdd vdd p w=5u l=1u
+        ME u u c vss n w=4u l=0.5u
+        MF v v d vss n w=4u l=0.5u
+        RA c vss 9k
+        RB d vss 9k
+        MG a a vss vss n w=3u l=1u
+        MH b b vss vss n w=3u l=1u
+        MI x u vss vss n w=6u l=1u
+        MJ out v vss vss n w=6u l=1u
+        MK x x vdd vdd p w=4u l=1u
+        ML out x vdd vdd p w=8u l=1u
+        RF out inn 50k
+        """,
+        "MA/MB MC/MD ME/MF RA/RB MG/MH MI/MJ",
+        "",
+        "inp/inn u/v c/d a/b x/out",
+    ),
     "recycling": (
         "inp inn out cb nb vdd vss",
         """

@@ -355,7 +355,8 @@ def _as_ideal(card: Card, scope: Scope) -> Card:
     A simulation breaks a loop with these: direct current passes the inductor and not the capacitor.
     """
     kind = {"inductor": WIRE, "capacitor": SOURCE}.get(card.kind, "")
-    text = card.params.get(KINDS[card.kind].value) if kind else None
+    spectre = card.params.get("l") if kind == WIRE else None
+    text = card.params.get(KINDS[card.kind].value, spectre) if kind else None
     if text is None or len(card.nodes) != 2:
         return card
     try:
