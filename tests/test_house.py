@@ -28,7 +28,7 @@ ROOMS = {
     "layoutkit/circuit": (10233, 56),
     "layoutkit/draw": (6938, 44),
     "layoutkit/drc": (1737, 13),
-    "layoutkit/explore": (2089, 14),
+    "layoutkit/explore": (2080, 13),
     "layoutkit/extract": (3560, 18),
     "layoutkit/flow": (9495, 56),
     "layoutkit/layout": (1735, 13),

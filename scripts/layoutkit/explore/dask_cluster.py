@@ -15,13 +15,21 @@ import threading
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore.job_process import JobProcess
-from layoutkit.explore.jobs import LOST, Job, JobOutcome, Limits, identity, is_inside, regular_files, with_files
-from layoutkit.explore.run_journal import described
+from layoutkit.explore.jobs import (
+    LOST,
+    Job,
+    JobOutcome,
+    Limits,
+    described,
+    identity,
+    is_inside,
+    regular_files,
+    with_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +38,7 @@ TASKS_PER_THREAD = 2
 """Jobs that a worker has at a time: one runs and the next is ready, so that the worker never waits for the client."""
 _CONNECT_S = 15
 _REFRESH_S = 1.0
+_POLL_S = 0.02
 _RETRIES = 2
 
 
@@ -121,9 +130,7 @@ class DaskWorkplace:
         self._client = client
         self._limits = limits
         self._worker_wait_s = worker_wait_s
-        self._token = secrets.token_hex(4)  # sets this run's tasks apart from others'
         self._tasks: dict[str, _Task] = {}
-        self._ended: SimpleQueue[tuple[str, int]] = SimpleQueue()
         self._threads: dict[str, int] = {}  # of each worker that is there, by address
         self._refused: dict[str, str] = {}  # why a worker gets no jobs, also of those that have gone
         self._looked_at = float("-inf")
@@ -211,13 +218,11 @@ class DaskWorkplace:
         task.attempt += 1
         task.future = self._client.submit(
             *call_there("run_job", task.job.to_json(), vars(self._limits), identity()),
-            key=f"layout-{task.job.key[:32]}-{self._token}-{task.attempt}",
+            key=f"layout-{task.job.key[:32]}-{secrets.token_hex(4)}",  # apart from tasks of other runs
             workers=list(task.workers),
             retries=_RETRIES,
             pure=False,
         )
-        ended = (task.job.key, task.attempt)
-        task.future.add_done_callback(lambda _: self._ended.put(ended))
 
     def _lost(self, task: _Task, why: str) -> JobOutcome:
         del self._tasks[task.job.key]
@@ -240,16 +245,12 @@ class DaskWorkplace:
         return [self._lost(task, text) for task in list(self._tasks.values())]
 
     def _gathered(self, seconds: float) -> list[JobOutcome]:
-        found: list[JobOutcome] = []
-        try:
-            key, attempt = self._ended.get(timeout=seconds)
-            while True:
-                task = self._tasks.get(key)
-                if task is not None and task.attempt == attempt:  # else it was submitted again
-                    found += self._received(task)
-                key, attempt = self._ended.get_nowait()
-        except Empty:
-            return found
+        end = time.monotonic() + seconds
+        while not (ended := [task for task in self._tasks.values() if task.future is not None and task.future.done()]):
+            if time.monotonic() >= end:
+                break
+            time.sleep(_POLL_S)
+        return [outcome for task in ended for outcome in self._received(task)]
 
     def _received(self, task: _Task) -> list[JobOutcome]:
         """Return the outcome of a task that has ended; none if the scheduler forgot it and it was submitted again."""

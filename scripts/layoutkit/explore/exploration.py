@@ -27,8 +27,7 @@ from layoutkit.explore.front_page import PARAMETERS, front_page
 from layoutkit.explore.jobs import DONE, NOT_RUN, Job, JobBudget, JobOutcome, Limits
 from layoutkit.explore.layout_job import FUNCTION, MEASURES, technology_input
 from layoutkit.explore.objectives import CAPACITANCE, CHANGE, POST_LAYOUT, REVIEW, front_of
-from layoutkit.explore.run_jobs import run_jobs
-from layoutkit.explore.run_journal import refuse_earlier_run
+from layoutkit.explore.run_jobs import refuse_earlier_run, run_jobs
 from layoutkit.explore.search_space import TECHNOLOGY, planned_points
 from layoutkit.layout.files import make_folder, write_json, write_text
 
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from layoutkit.explore.jobs import Where
     from layoutkit.explore.layout_job import NetlistInputs
     from layoutkit.explore.objectives import Objective
-    from layoutkit.explore.run_journal import RunProgress
+    from layoutkit.explore.run_jobs import RunProgress
     from layoutkit.explore.search_space import Point, Space
 
 RESULT, PAGE = "exploration.json", "front.html"

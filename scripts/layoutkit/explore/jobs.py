@@ -245,3 +245,8 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "unknown"
+
+
+def described(identity: Mapping[str, str] | None) -> str:
+    """Return a version as words."""
+    return ", ".join(f"{name} {value}" for name, value in (identity or {}).items()) or "an unknown version"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from layoutkit.explore.jobs import Where
-    from layoutkit.explore.run_journal import RunProgress
+    from layoutkit.explore.run_jobs import RunProgress
 
 SUFFIXES = frozenset({".sp", ".spi", ".spice", ".cdl", ".cir", ".ckt", ".net", ".scs"})
 BOARD, PAGE = "board.json", "board.html"

@@ -13,7 +13,7 @@ import pytest
 from clusters import Cluster
 from extras import extra
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
-from layoutkit.explore import dask_cluster, layout_job, run_journal
+from layoutkit.explore import dask_cluster, layout_job
 from layoutkit.explore.dask_cluster import DaskCluster
 from layoutkit.explore.job_process import LocalProcesses
 from layoutkit.explore.jobs import Job, JobBudget, Limits
@@ -47,7 +47,7 @@ def run(jobs, folder, cluster, **options):
 
 
 def lines(folder):
-    return [json.loads(line) for line in (folder / run_journal.NAME).read_text().splitlines()[1:]]
+    return [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()[1:]]
 
 
 def counted_once(folder, jobs):

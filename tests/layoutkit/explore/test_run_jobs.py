@@ -12,11 +12,9 @@ from pathlib import Path
 import pytest
 
 from layoutkit.errors import FileError, LayoutConflictError, LayoutkitError
-from layoutkit.explore import run_journal
 from layoutkit.explore.job_process import LocalProcesses
 from layoutkit.explore.jobs import Job, JobBudget, JobOutcome, Limits
-from layoutkit.explore.run_jobs import run_jobs
-from layoutkit.explore.run_journal import RunProgress
+from layoutkit.explore.run_jobs import RunProgress, run_jobs
 from patience import WATCHDOG_S, eventually, gone
 
 TESTS = Path(__file__).parents[2]
@@ -40,7 +38,7 @@ def one(job, folder, **limits):
 
 
 def lines(folder):
-    return [json.loads(line) for line in (folder / run_journal.NAME).read_text().splitlines()[1:]]
+    return [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()[1:]]
 
 
 def test_each_key_has_one_outcome_with_its_files_and_its_line(tmp_path):
@@ -141,7 +139,7 @@ def test_resuming_repeats_what_a_limit_ended_and_what_lost_its_files(tmp_path):
 
 def test_a_torn_last_line_is_left_out(tmp_path):
     run(squares(2), tmp_path)
-    journal = tmp_path / run_journal.NAME
+    journal = tmp_path / "journal.jsonl"
     journal.write_bytes(journal.read_bytes()[:-20])
     assert sorted(each.resumed for each in run(squares(2), tmp_path, resume=True)) == [False, True]
     assert len(lines(tmp_path)) == 2
@@ -156,12 +154,12 @@ def test_a_folder_that_cannot_be_continued_is_refused(tmp_path):
     with pytest.raises(LayoutConflictError, match="another program writes"):
         run(squares(1), tmp_path, resume=True)
     running.close()
-    head, *rest = (tmp_path / run_journal.NAME).read_text().splitlines(keepends=True)
+    head, *rest = (tmp_path / "journal.jsonl").read_text().splitlines(keepends=True)
     other = head.replace('"sources": "', '"sources": "0')
-    (tmp_path / run_journal.NAME).write_text("".join([other, *rest]))
+    (tmp_path / "journal.jsonl").write_text("".join([other, *rest]))
     with pytest.raises(LayoutConflictError, match="layouts may differ"):
         run(squares(1), tmp_path, resume=True)
-    (tmp_path / run_journal.NAME).write_text("a poem\n")
+    (tmp_path / "journal.jsonl").write_text("a poem\n")
     with pytest.raises(FileError, match="not a journal"):
         run(squares(1), tmp_path, resume=True)
 
@@ -170,7 +168,7 @@ def test_a_folder_that_cannot_be_written_and_a_full_disk_are_faults_of_the_reque
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="cannot create the folder"):
         run(squares(1), tmp_path / "file")
-    (tmp_path / run_journal.NAME).mkdir()
+    (tmp_path / "journal.jsonl").mkdir()
     with pytest.raises(FileError, match="cannot write"):
         run(squares(1), tmp_path)
 
@@ -212,7 +210,7 @@ PROGRAM = """
 import json, sys
 from layoutkit.explore.jobs import Job
 from layoutkit.explore.job_process import LocalProcesses
-from layoutkit.explore.run_jobs import run_jobs
+from layoutkit.explore.run_jobs import RunProgress, run_jobs
 for outcome in run_jobs([Job(**each) for each in json.loads(sys.argv[2])], sys.argv[1], where=LocalProcesses(1)):
     print(outcome.status, flush=True)
 """
