@@ -83,9 +83,10 @@ def _faults_of(error: ValidationError, root: dict[str, Any]) -> list[tuple[Path,
         return [((*path, name), keyword, _missing(error, path, name, root)) for name in missing]
     if keyword in ("additionalProperties", "unevaluatedProperties") and error.validator_value is False:
         known = list(error.schema.get("properties", {}))
-        unknown = list(islice((name for name in error.instance if name not in known), MAX_FOUND))
-        values = error.instance
-        return [((*path, name), keyword, _unknown(error, (*path, name), values[name], known)) for name in unknown]
+        unknown = sorted(islice((name for name in error.instance if name not in known), MAX_FOUND))
+        first = next((name for name in unknown if not did_you_mean(name, known)), None)  # says what is allowed, for all
+        faults = [_unknown(error, (*path, name), error.instance[name], known, lists=name == first) for name in unknown]
+        return [((*path, name), keyword, fault) for name, fault in zip(unknown, faults, strict=True)]
     if keyword == "enum" and list(error.schema_path)[-2:-1] == ["propertyNames"]:
         name = error.instance  # the name of the property; jsonschema does not pass its value
         return [((*path, name), keyword, _unknown(error, (*path, name), name, list(error.validator_value)))]
@@ -111,13 +112,14 @@ def _missing(error: ValidationError, path: Path, name: str, root: dict[str, Any]
     return Fault(path_text(full), _rendered(own, full, None, name), None)
 
 
-def _unknown(error: ValidationError, full: Path, value: Any, known: list[str]) -> Fault:
+def _unknown(error: ValidationError, full: Path, value: Any, known: list[str], *, lists: bool = True) -> Fault:
     name = str(full[-1])
     shown = (*full[:-1], name if len(name) <= MAX_ECHOED else name[:MAX_ECHOED] + "...")
     own = _own_message(error.schema, "additionalProperties")
-    hint = did_you_mean(name, known) or (f"; allowed: {', '.join(known)}" if known else "; none is allowed here")
+    allowed = f"; allowed: {', '.join(known)}" if known else "; none is allowed here"
+    hint = did_you_mean(name, known) or allowed * lists
     message = _rendered(own or "Unknown param: {param}{hint}", shown, value, known, hint)
-    return Fault(path_text(shown), message, value, known)
+    return Fault(path_text(shown), message, value, known if hint else None)
 
 
 def _choice(keyword: str, rule: Any, received: Mapping[str, Any]) -> str | None:

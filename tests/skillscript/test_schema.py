@@ -259,6 +259,14 @@ def test_a_name_that_no_property_may_have_is_reported_like_an_unknown_parameter(
     assert fault.message.startswith("Unknown param: nets.gat; did you mean 'gate'")
 
 
+def test_several_unknown_parameters_say_once_what_is_allowed():
+    schema = {"type": "object", "properties": {"gate": {}, "bulk": {}}, "additionalProperties": False}
+    faults = find_faults({"z": 1, "gat": 2, "y": 3}, schema)
+    assert [fault.path for fault in faults] == ["gat", "y", "z"]
+    assert ["allowed: gate, bulk" in fault.message for fault in faults] == [False, True, False]
+    assert [fault.allowed for fault in faults] == [["gate", "bulk"], ["gate", "bulk"], None]
+
+
 def test_an_unknown_code_cannot_be_raised():
     with pytest.raises(ValueError, match="unknown error code 'OOPS'"):
         SkillError("OOPS", "x")
