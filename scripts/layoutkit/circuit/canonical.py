@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.refinement import Cell, ColourClasses, links_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+
+    from networkx.utils import UnionFind
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.refinement import Links
@@ -155,34 +157,6 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]{1,18})", name))
 
 
-@dataclass
-class _Same:
-    """Vertices that automorphisms map to each other (union-find)."""
-
-    parent: dict[int, int]
-
-    def of(self, vertex: int) -> int:
-        """Return the vertex that stands for all that are the same as this one."""
-        root = vertex
-        while (above := self.parent.get(root, root)) != root:
-            root = above
-        while vertex != root:
-            self.parent[vertex], vertex = root, self.parent.get(vertex, root)
-        return root
-
-    def join(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Make the two vertices of each pair the same."""
-        for one, other in pairs:
-            first, second = self.of(one), self.of(other)
-            if first != second:
-                self.parent[second] = first
-
-    def pairs(self, names: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """Yield pairs, with other names for the vertices, that make the same vertices the same."""
-        for vertex in list(self.parent):
-            yield names[self.of(vertex)], names[vertex]
-
-
 class _Search:
     """Finds the order of a graph's vertices; ``visits`` is what it has cost so far."""
 
@@ -197,20 +171,26 @@ class _Search:
             colours: What each vertex is.
             wish: What decides among vertices that automorphisms exchange: the smallest first.
         """
+        from networkx.utils import UnionFind
+
         classes = ColourClasses(links, colours)
         classes.refine()
         self.visits += classes.visits
-        return self._ordered(classes, wish, _Same({}), depth=0)
+        return self._ordered(classes, wish, UnionFind(), depth=0)
 
-    def _ordered(self, classes: ColourClasses, wish: Sequence[int], same: _Same, depth: int | None) -> list[int]:
+    def _ordered(
+        self, classes: ColourClasses, wish: Sequence[int], same: UnionFind[int], depth: int | None
+    ) -> list[int]:
         """Return the vertices of a graph in order, its refined classes first.
 
         Args:
             classes: The graph and its classes.
             wish: The number of each vertex's name.
-            same: Receives what automorphisms exchange.
+            same: Receives which vertices automorphisms map to each other.
             depth: Choices that were made before; None where the first choice is taken without a search.
         """
+        from networkx.utils import UnionFind
+
         found = []
         for vertices in _parts(classes):
             inner = {vertex: index for index, vertex in enumerate(vertices)}
@@ -218,15 +198,16 @@ class _Search:
                 [(role, inner[other]) for role, other in classes.links[vertex] if other in inner] for vertex in vertices
             ]
             colours = [classes.start[vertex] for vertex in vertices]
-            own = _Same({})
+            own: UnionFind[int] = UnionFind()
             order = self._part_ordered(ColourClasses(links, colours), [wish[vertex] for vertex in vertices], own, depth)
-            same.join(own.pairs(vertices))
+            for vertex in list(own):
+                same.union(vertices[own[vertex]], vertices[vertex])
             name = min(wish[vertex] for vertex in vertices)
             found.append((_picture(links, colours, order), name, [vertices[index] for index in order]))
         found.sort(key=lambda each: each[:2])
         for (one, _, first), (other, _, second) in pairwise(found):
             if one == other:
-                same.join(zip(first, second, strict=True))
+                _join(same, first, second)
         order, place = list(classes.order), dict[int, int]()
         for vertex in (vertex for _, _, vertices in found for vertex in vertices):
             begin = classes.start[vertex]
@@ -234,8 +215,12 @@ class _Search:
             place[begin] += 1
         return order
 
-    def _part_ordered(self, classes: ColourClasses, wish: Sequence[int], same: _Same, depth: int | None) -> list[int]:
+    def _part_ordered(
+        self, classes: ColourClasses, wish: Sequence[int], same: UnionFind[int], depth: int | None
+    ) -> list[int]:
         """Return the vertices of a connected part in order."""
+        from networkx.utils import UnionFind
+
         chosen = min(classes.open_classes(), key=lambda first: (classes.size[first], first), default=None)
         if chosen is None:
             return classes.order
@@ -250,28 +235,34 @@ class _Search:
         for vertex in candidates[1:]:
             if self.visits > MOST_VISITS:
                 break
-            if any(same.of(vertex) == same.of(other) for other in tried):
+            if any(same[vertex] == same[other] for other in tried):
                 continue
-            order = self._with(classes, vertex, wish, _Same({}), None)
+            order = self._with(classes, vertex, wish, UnionFind(), None)
             picture = _picture(classes.links, classes.start, order)
             if picture != smallest:  # not the image of the best one, unless by other choices
                 order = self._with(classes, vertex, wish, same, depth + 1)
                 picture = _picture(classes.links, classes.start, order)
             if picture == smallest:
-                same.join(zip(best, order, strict=True))
+                _join(same, best, order)
             elif picture < smallest:
                 best, smallest = order, picture
             tried.append(vertex)
         return best
 
     def _with(
-        self, classes: ColourClasses, vertex: int, wish: Sequence[int], same: _Same, depth: int | None
+        self, classes: ColourClasses, vertex: int, wish: Sequence[int], same: UnionFind[int], depth: int | None
     ) -> list[int]:
         """Return the vertices of a connected part in order, after one of them is singled out."""
         split = classes.copy()
         split.single_out([vertex])
         self.visits += split.visits - classes.visits + 4 * len(split.order)
         return self._ordered(split, wish, same, depth)
+
+
+def _join(same: UnionFind[int], ones: Sequence[int], others: Sequence[int]) -> None:
+    """Note that an automorphism maps the ones to the others."""
+    for pair in zip(ones, others, strict=True):
+        same.union(*pair)
 
 
 def _by_name(classes: ColourClasses, wish: Sequence[int]) -> list[int]:

@@ -171,31 +171,21 @@ class _Search:
 
     def _cells(self, devices: Sequence[Device]) -> list[list[Device]]:
         """Return devices in parts that one group holds each."""
+        from networkx.utils import UnionFind
+
         names = {device.id: device for device in devices}
-        part: dict[str, list[str]] = {name: [name] for name in names}
-
-        def join(members: Iterable[str]) -> None:
-            first, *others = [name for name in members if name in names] or [""]
-            for name in others:
-                one, other = part[first], part[name]
-                if one is not other:
-                    one.extend(other)
-                    part.update(dict.fromkeys(other, one))
-
+        part = UnionFind(names)
         for group in {group.id: group for name in names for group in self._groups.get(name, ())}.values():
-            join(group.devices)
-        in_stages: dict[str, dict[int, dict[int, list[str]]]] = defaultdict(lambda: defaultdict(dict))
+            part.union(*(name for name in group.devices if name in names))
+        in_stages: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
         for name in names:
             if name in self._stage:
                 array, place = self._stage[name]
-                in_stages[array][place][id(part[name])] = part[name]
+                in_stages[array][place].add(part[name])
         for stages in in_stages.values():
             if all(len(cells) == 1 for cells in stages.values()):  # what is alike in all stages matches
-                join(name for cells in stages.values() for cell in cells.values() for name in cell)
-        joined: dict[int, list[Device]] = defaultdict(list)
-        for name, device in names.items():
-            joined[id(part[name])].append(device)
-        return list(joined.values())
+                part.union(*(name for cells in stages.values() for name in cells))
+        return _by(devices, lambda device: part[device.id])
 
     def _overlapping(self, cell: Sequence[Device]) -> list[str]:
         """Return the groups that together hold a cell of which no group holds all; none for other cells."""

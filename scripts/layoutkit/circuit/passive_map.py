@@ -269,18 +269,16 @@ def shared_nets(
         key: What the devices of a group have in common.
         apart: Nets that join none.
     """
-    group_of = {device.id: [device] for device in devices}
+    from networkx.utils import UnionFind
+
+    joined = UnionFind(device.id for device in devices)
     first: dict[tuple[Hashable, str], Device] = {}
     for device in devices:
-        for end in device.kind.ends:
-            net = device.terminals[end]
-            group = group_of[first.setdefault((key(device), net), device).id]
-            own = group_of[device.id]
-            if net not in apart and group is not own:
-                group.extend(own)
-                group_of.update({each.id: group for each in own})
-    order = {device.id: index for index, device in enumerate(devices)}
-    groups = {id(group): sorted(group, key=lambda device: order[device.id]) for group in group_of.values()}
+        for net in {device.terminals[end] for end in device.kind.ends} - set(apart):
+            joined.union(first.setdefault((key(device), net), device).id, device.id)
+    groups: dict[str, list[Device]] = {}
+    for device in devices:
+        groups.setdefault(joined[device.id], []).append(device)
     return [group for group in groups.values() if len(group) > 1]
 
 

@@ -104,15 +104,12 @@ class ResistorRatios:
             pairs: The input pairs. Equal dividers on both gates are those of one amplifier; what joins the sources of
                 pairs with the same outputs weighs their inputs.
         """
-        joined: dict[str, list[Device]] = {device.id: [device] for device in self._resistors}
+        from networkx.utils import UnionFind
 
-        def join(devices: Sequence[Device]) -> None:
-            for device in devices[1:]:
-                one, other = joined[devices[0].id], joined[device.id]
-                if one is not other:
-                    large, small = (one, other) if len(one) >= len(other) else (other, one)
-                    large.extend(small)
-                    joined.update(dict.fromkeys((each.id for each in small), large))
+        joined = UnionFind(device.id for device in self._resistors)
+
+        def join(devices: Iterable[Device]) -> None:
+            joined.union(*(device.id for device in devices))
 
         for net, devices in self._on.items():
             if self._is_tap(net):
@@ -129,16 +126,12 @@ class ResistorRatios:
         for array in arrays:
             join(self._below_emitters(array))
         for equal in self._on_outputs():
-            join([device for device in equal if len(joined[device.id]) > 1])
-        groups = {id(group): group for group in joined.values()}
-        found = []
-        for group in groups.values():
-            by_model: dict[str, list[Device]] = defaultdict(list)
-            for device in group:
-                by_model[device.model.lower()].append(device)
-            parts = (self._without_loads(devices) for devices in by_model.values())
-            found += [self._group(devices) for devices in parts if self._has_ratio(devices)]
-        return found
+            join(device for device in equal if joined.weights[joined[device.id]] > 1)
+        groups: dict[tuple[str, str], list[Device]] = defaultdict(list)
+        for device in self._resistors:
+            groups[joined[device.id], device.model.lower()].append(device)
+        parts = map(self._without_loads, groups.values())
+        return [self._group(devices) for devices in parts if self._has_ratio(devices)]
 
     def _between_sources(self, pairs: Iterable[tuple[Device, Device]]) -> list[list[Device]]:
         """Return the resistors that join the sources of pairs, by the drain nets of these."""

@@ -80,19 +80,20 @@ def joined_names(circuit: Circuit, pairs: Sequence[tuple[str, str]], what: str) 
     Raises:
         NetlistError: If that would join a power net to a ground net; the error names all of them.
     """
-    groups: dict[str, list[str]] = {}
+    from networkx.utils import UnionFind
+
+    joined = UnionFind(net for pair in pairs for net in pair)
     for pair in pairs:
-        first, second = (groups.setdefault(net, [net]) for net in pair)
-        if first is not second:
-            small, large = sorted((first, second), key=len)
-            large.extend(small)
-            groups.update(dict.fromkeys(small, large))
+        joined.union(*pair)
+    groups: dict[str, list[str]] = {}
+    for net in joined:
+        groups.setdefault(joined[net], []).append(net)
     supplies = find_supplies(circuit)
     order = {port: index for index, port in enumerate(circuit.ports)}
     power, ground = set(supplies.power), set(supplies.ground)
     names: dict[str, str] = {}
     shorts = []
-    for group in {id(group): group for group in groups.values()}.values():
+    for group in groups.values():
         if not power.isdisjoint(group) and not ground.isdisjoint(group):
             shorts.append(" and ".join(sorted((power | ground) & set(group))))
         best = min(group, key=lambda net: (order.get(net, len(order)), net not in supplies, net.count("."), net))
