@@ -105,7 +105,7 @@ def map_circuit(circuit: Circuit, technology: Technology, options: MapOptions | 
         UnsupportedOperationError: If the technology has no device of a type that the circuit uses.
         NetlistError: If transistors state no width.
     """
-    circuit = join_taps(circuit)
+    circuit = join_taps(circuit, technology)
     options_needed = notes_on_options(technology, circuit.devices)
     mapping = _Mapping(technology, options or MapOptions(), substrate_net(circuit))
     mapping.check(circuit.devices)

@@ -318,7 +318,9 @@ def _origin(model: str, kind: str, technology: Technology) -> _Origin:
 
 
 def undrawn_in_any_process(model: str) -> tuple[str, UndrawnDevice] | None:
-    """Return the shipped process that has a device of this name without a drawing, and the device; None if none has."""
+    """Return the shipped process that has a device of this name, and the device, where none of them draws it."""
+    if any(each.device_names.drawn(model) for each in _shipped()):
+        return None
     found = ((each.name, each.device_names.undrawn(model)) for each in _shipped())
     return next(((name, device) for name, device in found if device is not None), None)
 

@@ -1,18 +1,20 @@
 """Joining nets of a circuit: those of taps written as devices, and those that a source of 0 V connects.
 
-A tap is a contact to a well or to the substrate. Every module is drawn with taps, so a tap of the netlist is not a
-device of the layout. It states that the net of the well and the net on its metal are the same. Its area, perimeter and
-resistance are information only.
+A tap is a contact to a well or to the substrate. It states that the net of the well and the net on its metal are the
+same. Every module is drawn with taps. So a tap of the netlist is a device of the layout only where the process has it
+as one and can draw its size; its resistance is information only.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.passive_map import with_sides
 from layoutkit.circuit.readers.findings import Findings
-from layoutkit.circuit.supplies import find_supplies
+from layoutkit.circuit.supplies import find_supplies, substrate_net
 from layoutkit.errors import MAX_LISTED, NetlistError, listed, sentences
+from layoutkit.technology.size_limits import MAX_SIDE_UM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,11 +22,15 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit, Device, StatedSupplies
 
 
-def join_taps(circuit: Circuit) -> Circuit:
-    """Return the circuit without taps; the two nets of each tap are joined.
+def join_taps(circuit: Circuit, technology: Any = None) -> Circuit:
+    """Return the circuit with the two nets of each tap joined, and without the taps that are no devices of the layout.
 
     The net keeps the name of the first port among its nets, else that of a supply, else the name at the highest level,
     else the first name in the alphabet. Warnings name every net that was renamed.
+
+    Args:
+        circuit: What a reader returned.
+        technology: A ``layoutkit.technology.Technology``, whose taps of a size that it draws stay; None for none.
 
     Raises:
         NetlistError: If taps would join a power net to a ground net; the error names all of them.
@@ -34,16 +40,39 @@ def join_taps(circuit: Circuit) -> Circuit:
         return circuit
     names = joined_names(circuit, [(tap.terminals["p"], tap.terminals["n"]) for tap in taps], "Taps")
     findings = Findings()
-    findings.warn(
-        "taps are drawn around every module and are not devices of the layout", listed(_shown(tap) for tap in taps)
-    )
     ports = set(circuit.ports)
     for net, name in names.items():
         if net != name:
             findings.warn("taps join nets", f"{'port ' if net in ports else ''}{net} is {name}")
-    circuit = replace(circuit, devices=tuple(device for device in circuit.devices if device.type != "tap"))
-    warnings = (*circuit.warnings, *findings.warnings)
-    return replace(with_names(circuit, names), warnings=warnings)
+    joined = with_names(circuit, names)
+    substrate = substrate_net(joined)
+    left_out = {
+        device.id
+        for device in joined.devices
+        if device.type == "tap" and not (technology and _is_drawn(technology, device, substrate))
+    }
+    if left_out:
+        findings.warn(
+            "taps are drawn around every module and are not devices of the layout",
+            listed(_shown(tap) for tap in taps if tap.id in left_out),
+        )
+    devices = tuple(device for device in joined.devices if device.id not in left_out)
+    return replace(joined, devices=devices, warnings=(*circuit.warnings, *findings.warnings))
+
+
+def _is_drawn(technology: Any, tap: Device, substrate: str) -> bool:
+    """Return whether the process draws a tap of this model, size and net; others of a net are the rings of modules."""
+    spec = technology.device_names.drawn(tap.model)
+    if spec is None or spec.type != "tap" or (spec.in_substrate and tap.terminals["p"] != substrate):
+        return False
+    try:
+        params = with_sides(tap).params
+    except NetlistError:  # area and perimeter of a ring
+        return False
+    sides = sorted(round(params.get(side, 0) * 1e6 / technology.dbu_um) for side in ("w", "l"))
+    longest = technology.to_dbu(MAX_SIDE_UM)
+    widest = technology.conductors[0].max_width or longest
+    return bool(min(spec.min_w, spec.min_l) <= sides[0] <= widest and sides[1] <= longest)
 
 
 def with_names(circuit: Circuit, names: Mapping[str, str]) -> Circuit:
@@ -107,5 +136,5 @@ def joined_names(circuit: Circuit, pairs: Sequence[tuple[str, str]], what: str) 
 
 
 def _shown(tap: Device) -> str:
-    area = f", {tap.params['a'] * 1e12:g} um2" if "a" in tap.params else ""
+    area = f", {tap.params['area'] * 1e12:g} um2" if "area" in tap.params else ""
     return f"{tap.id} ({tap.model}{area})"

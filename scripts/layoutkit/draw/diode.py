@@ -78,12 +78,14 @@ def draw_diode(layout: kdb.Layout, tech: Technology, name: str, device: Diode, *
         GeometryError: If part of a rectangle would lie too far from the taps, or its metal would be too wide.
         TechnologyError: If the technology lacks a dimension.
     """
-    module = _Drawing(tech, device, labels=labels).module(layout, name)
+    module = RectangleDrawing(tech, device, labels=labels).module(layout, name)
     return in_deep_well(tech, module, device.spec, DeepWellNets(device.n, device.substrate), labels=labels)
 
 
-class _Drawing:
-    def __init__(self, tech: Technology, device: Diode, *, labels: bool) -> None:
+class RectangleDrawing:
+    """The drawing of a device of equal rectangles of diffusion in a row: a diode in its ring of taps."""
+
+    def __init__(self, tech: Technology, device: EqualRectangles, *, labels: bool) -> None:
         transistor = device.spec.diffusion_of
         if transistor is None:
             raise GeometryError(f"{device.spec.name} does not say of which transistor's diffusion it is made")
@@ -204,6 +206,7 @@ class _Drawing:
     # ---- what is drawn
 
     def module(self, layout: kdb.Layout, name: str) -> Module:
+        """Draw it into the cell ``name`` and return its module."""
         sketch, tech, spec = self.sketch, self.tech, self.device.spec
         is_n = self.transistor.type == "nmos"
         inner_net, ring_net = (self.device.n, self.device.p) if is_n else (self.device.p, self.device.n)

@@ -15,6 +15,7 @@ from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import draw_resistors
 from layoutkit.draw.resistor_bank import ResistorSpec
 from layoutkit.draw.shielded_capacitor import draw_shielded_capacitor
+from layoutkit.draw.tap import draw_tap, tap
 from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
@@ -124,6 +125,11 @@ def _diode(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Modu
     return draw_diode(layout, technology, block.name, drawn, labels=False)
 
 
+def _tap(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
+    ((name, size, nets),) = block.devices
+    return draw_tap(layout, technology, block.name, tap(technology, name, block.spec.name, size, nets), labels=False)
+
+
 def _fixed_cell(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
     ((name, size, nets),) = block.devices
     return draw_fixed_cell(
@@ -143,6 +149,7 @@ GENERATORS: dict[str, Callable[[kdb.Layout, Technology, BlockSpec], Module]] = {
     "capacitor": _capacitors,
     "mos_capacitor": _mos_capacitor,
     "diode": _diode,
+    "tap": _tap,
     **{name: _fixed_cell for name, kind in KINDS.items() if kind.one_size},
     "npn": _bipolars,
     "pnp": _bipolars,

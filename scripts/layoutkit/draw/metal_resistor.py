@@ -60,9 +60,12 @@ class MetalPlan:
         level = [conductor.name for conductor in tech.conductors].index(self.metal.name)
         wired = min(max(level, _WIRED[0]), _WIRED[1])
         self.wired: Conductor = tech.conductors[wired]
-        self.cut: Cut | None = None if wired == level else tech.cuts[min(wired, level)]
+        steps = range(level, wired) if level < wired else range(level - 1, wired - 1, -1)
+        self.cuts: tuple[Cut, ...] = tuple(tech.cuts[step] for step in steps)  # from the heads on
         near = [(cut, above) for above, cut in ((False, level), (True, level - 1)) if 0 <= cut < len(tech.cuts)]
-        self.least = max(_held(tech.cuts[cut], above=above) for cut, above in near)
+        held = [_held(tech.cuts[cut], above=above) for cut, above in near]
+        held += [_held(cut, above=above) for cut in self.cuts for above in (False, True)]
+        self.least = max(held)
         self.sizes = self._sizes()
         self.columns = self._columns()
         self.bars = [column for column in self.columns if column.unit]
@@ -80,16 +83,18 @@ class MetalPlan:
         if any(resistor.m > 1 for resistor in self.spec.resistors):  # what lies between two of its bars is a hole
             hole = self.flavour.dimensions.get("hole_area", 0)
             neck = max(neck, tech.snap_up((-(-hole // (pitch - width)) - length) / 2))
-        if self.cut is not None:
+        if self.cuts:
             pitch = max(pitch, head + 2 * self._beyond() + wide_space(self.wired))
         return MetalSizes(width, length, neck, head, head_length, -(-pitch // (2 * tech.grid)) * 2 * tech.grid)
 
     def _beyond(self) -> int:
-        """Return how far the conductor with wires reaches beyond a head that leads to it. [dbu]"""
-        if self.cut is None:
-            return 0
-        own, other = (_enclosure(self.cut, above=name == self.cut.above) for name in (self.metal.name, self.wired.name))
-        return max(0, other - own)
+        """Return how far any conductor that a head leads to reaches beyond it. [dbu]"""
+        return max((0, *(_enclosure(cut, above=not up) - _enclosure(cut, above=up) for cut, up in self._led())))
+
+    def _led(self) -> list[tuple[Cut, bool]]:
+        """Return the cuts from the heads to the conductor with wires; whether each lies below where one comes from."""
+        downwards = bool(self.cuts) and self.cuts[0].above == self.metal.name
+        return [(cut, downwards) for cut in self.cuts]
 
     def _columns(self) -> list[Bar]:
         """Return the bars from left to right, and the columns without a core, which have no unit."""
@@ -132,7 +137,7 @@ class MetalPlan:
                 for _, area in heads:
                     sketch.box(self.metal.layer, area)
                 pin = self._strap(sketch, [area for net, area in heads if net == terminal], high=high)
-                pins.append((terminal, pin if self.cut is None else self._led_away(sketch, self.cut, pin, high=high)))
+                pins.append((terminal, self._led_away(sketch, pin, high=high) if self.cuts else pin))
         return pins
 
     def _strap(self, sketch: Sketch, heads: list[Area], *, high: bool) -> Area:
@@ -149,18 +154,20 @@ class MetalPlan:
         sketch.box(self.metal.layer, strap)
         return strap
 
-    def _led_away(self, sketch: Sketch, cut: Cut, head: Area, *, high: bool) -> Area:
-        """Draw the cuts on a head and the conductor with wires over them, of its minimum area; return that."""
-        inside, beyond = _enclosure(cut, above=self.metal.name == cut.above), self._beyond()
-        space = max(cut.space, cut.array_space)
-        room = head.enlarged(-inside, -inside)
-        for square in spread_squares(room, cut.size, space, self.tech.grid, _MOST_CUTS):
-            sketch.box(cut.layer, square)
-        area = head.enlarged(beyond, beyond)
-        lack = max(self.wired.width, -(-self.wired.area // (area.right - area.left))) - (area.top - area.bottom)
-        more = self.tech.snap_up(max(0, lack))
-        area = area._replace(top=area.top + more) if high else area._replace(bottom=area.bottom - more)
-        sketch.box(self.wired.layer, area)
+    def _led_away(self, sketch: Sketch, head: Area, *, high: bool) -> Area:
+        """Draw cuts and conductors from a head to the one with wires, each of its minimum area; return the last."""
+        area, beyond = head, self._beyond()
+        for cut, downwards in self._led():
+            inside = max(_enclosure(cut, above=downwards), _enclosure(cut, above=not downwards) - beyond)
+            room = head.enlarged(-inside, -inside)
+            for square in spread_squares(room, cut.size, max(cut.space, cut.array_space), self.tech.grid, _MOST_CUTS):
+                sketch.box(cut.layer, square)
+            next_one = self.tech.conductor(cut.below if downwards else cut.above)
+            area = head.enlarged(beyond, beyond)
+            lack = max(next_one.width, -(-next_one.area // (area.right - area.left))) - (area.top - area.bottom)
+            more = self.tech.snap_up(max(0, lack))
+            area = area._replace(top=area.top + more) if high else area._replace(bottom=area.bottom - more)
+            sketch.box(next_one.layer, area)
         return area
 
 

@@ -28,7 +28,8 @@ import klayout.db as kdb
 
 from layoutkit.errors import LayoutkitError, TechnologyError
 from layoutkit.extract.cell_devices import add_cells
-from layoutkit.extract.passive_devices import PassiveLayers, add_plates, passive_layers, plate_cut_layer
+from layoutkit.extract.passive_devices import PassiveLayers, passive_layers
+from layoutkit.extract.plate_devices import add_plates, plate_cut_layer
 from layoutkit.extract.resistor_devices import carrier, n_wells
 from layoutkit.layout.cells import check_flat_size
 
@@ -233,10 +234,10 @@ def _wiring(drawn: DrawnLayers) -> Wiring:
     joins = [
         (cut.name, technology.resolve(conductor)) for cut in technology.cuts for conductor in (cut.below, cut.above)
     ]
-    passives = passive_layers(technology, drawn.layer)
+    passives = passive_layers(technology, drawn.layer, drawn.text_boxes)
     for name, cores in passives.metal.items():
         regions[name] = regions[name] if cores.is_empty() else regions[name] - cores
-    joins += add_plates(technology, passives, regions)
+    joins += add_plates(technology, passives.plates, regions)
     joins += add_cells(technology, passives.cells, regions)
     for name in passives.plates:
         cut = technology.resolve(technology.passives[name].parts["cut"])
@@ -408,15 +409,22 @@ class DrawnLayers:
         return found
 
     @cached_property
+    def _text_places(self) -> dict[str, kdb.Region]:
+        found: dict[str, kdb.Region] = {}
+        for text, place in device_texts(self.cell, self.technology):
+            box = kdb.Box(place.x - 1, place.y - 1, place.x + 1, place.y + 1)
+            found.setdefault(text.lower(), kdb.Region()).insert(box)
+        return found
+
+    def text_boxes(self, text: str) -> kdb.Region:
+        """Return boxes at the places of a device text, which decks read in either case."""
+        return self._text_places.get(text.lower(), kdb.Region())
+
+    @cached_property
     def text_rings(self) -> dict[str, kdb.Region]:
         """What the rings of taps enclose that bear a text which makes devices of transistors, by that text."""
         kinds = {each.ring_text: each.type for each in self.technology.devices.values() if each.ring_text}
-        wanted = {text.lower(): text for text in kinds}
-        places: dict[str, kdb.Region] = {}
-        for text, place in device_texts(self.cell, self.technology) if kinds else ():
-            if text.lower() in wanted:
-                box = kdb.Box(place.x - 1, place.y - 1, place.x + 1, place.y + 1)
-                places.setdefault(wanted[text.lower()], kdb.Region()).insert(box)
+        places = {text: found for text in kinds if not (found := self.text_boxes(text)).is_empty()}
         diffusion = self.role("active") + self.role("tap") - self.role("poly") if places else kdb.Region()
         taps = {
             "nmos": (diffusion & self.implants("p")) - self.n_wells(),

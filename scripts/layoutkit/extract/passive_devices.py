@@ -3,6 +3,7 @@
     resistor   head [body]--[ core: body & core layer ]--[body] head      ``resistor_devices``
     capacitor  top conductor --[cut]-- plate (over the bottom conductor)  the cuts on a plate do not reach the bottom
     diode      n+ diffusion in the p substrate, or p+ in a well, that the marker of diodes covers
+    tap        diffusion of its well's own type, where the text of taps lies in its marker, else in its well
     MOS cap.   poly over diffusion; source, drain and body are one net, or the diffusion is of the body's type
     bipolar    emitters with the surroundings of the foundry's cell: ``cell_devices``, as a whole cell
 
@@ -31,6 +32,7 @@ from layoutkit.extract.cell_devices import (
     fixed_extractor,
     loose_emitters,
 )
+from layoutkit.extract.plate_devices import capacitor_extractor, fed_plates, loose_plates, plates_of
 from layoutkit.extract.resistor_devices import (
     Layer,
     Loose,
@@ -38,7 +40,6 @@ from layoutkit.extract.resistor_devices import (
     diffusion,
     diffusion_of,
     loose_bodies,
-    marked,
     n_wells,
     resistor_class,
     resistor_cores,
@@ -92,6 +93,7 @@ class Recipe:
         loose: Returns the shapes that should be devices of the kind but are none, for all its types and their shapes;
             regions may be empty.
         tied: KLayout's names of terminals that must all be on the net of one terminal of the circuit.
+        named_in: Returns the shapes that make those of a device type in them devices where they bear its text.
         extractor: Returns KLayout's extractor for one device type, and its layers from the shapes and what conducts.
         part: What LVS calls a shape that makes no device.
         none_made: Sentence of LVS about such a shape, with its ``{place}`` and ``{technology}``.
@@ -106,6 +108,7 @@ class Recipe:
     shapes: Callable[[Technology, PassiveSpec, Layer], kdb.Region] | None = None
     loose: Callable[[Technology, list[PassiveSpec], Mapping[str, kdb.Region], Layer], Loose] | None = None
     tied: tuple[str, ...] = ()
+    named_in: Callable[[Technology, PassiveSpec, Layer], kdb.Region] | None = None
     extractor: (
         Callable[
             [Technology, PassiveSpec, kdb.Region, Mapping[str, kdb.Region]],
@@ -115,12 +118,13 @@ class Recipe:
     ) = None
 
 
-def passive_layers(technology: Technology, layer: Layer) -> PassiveLayers:
+def passive_layers(technology: Technology, layer: Layer, texts: Callable[[str], kdb.Region]) -> PassiveLayers:
     """Return the devices that ``technology`` knows, but for its transistors.
 
     Args:
         technology: Process.
         layer: Returns the merged shapes of a layer.
+        texts: Returns boxes at the places of a device text.
     """
     found = PassiveLayers(cells=cell_devices(technology, layer))
     found.shapes.update(found.cells.emitters)
@@ -132,11 +136,15 @@ def passive_layers(technology: Technology, layer: Layer) -> PassiveLayers:
         made = [spec for spec in specs if technology.makes(spec)]
         own = {spec.name: kdb.Region() for spec in specs}
         own |= {spec.name: recipe.shapes(technology, spec, layer) for spec in made}
+        if recipe.named_in is not None:
+            for spec in made:
+                bearing = recipe.named_in(technology, spec, layer).interacting(texts(spec.ring_text))
+                own[spec.name] = own[spec.name].inside(bearing)
         found.shapes.update(own)
         found.plates.update({spec.name: own[spec.name] for spec in made if "plate" in spec.parts})
         for spec in made:
             if kind == "capacitor" and spec.fed:
-                found.fed.update(_fed_plates(technology, spec, own[spec.name], layer))
+                found.fed.update(fed_plates(technology, spec, own[spec.name], layer))
         if recipe.tied:
             found.gates = union((found.gates, *own.values()))
         loose, cells = recipe.loose(technology, specs, own, layer), found.cells.windows
@@ -150,58 +158,22 @@ def passive_layers(technology: Technology, layer: Layer) -> PassiveLayers:
     return found
 
 
-def _plates(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
-    plates = layer(spec.parts["plate"]).inside(layer(technology.conductor(spec.parts["bottom"]).layer))
-    return marked(technology, spec, plates, layer, kdb.Region.interacting)  # MIM_L_MK of gf180mcuD is a strip
-
-
-def _fed_plates(
-    technology: Technology, spec: PassiveSpec, plates: kdb.Region, layer: Layer
-) -> dict[tuple[int, int], tuple[int, int, int]]:
-    """Return the sizes of plates with feeds: the feed of the bottom plate is what crosses the edge of the marker.
-
-    A plate whose bottom plate is not left on exactly one side is not among them, and has no feed that could agree.
-    """
-    found = {}
-    bottom, marker = layer(technology.conductor(spec.parts["bottom"]).layer), layer(spec.markers[0])
-    for polygon in plates.each():
-        box, around = polygon.bbox(), marker.interacting(kdb.Region(polygon))
-        edges = [edge for edge in (around.edges() & bottom).each() if edge.length() > 0]
-        if len(edges) == 1:
-            along_x = edges[0].d().x == 0
-            width, length = (box.height(), box.width()) if along_x else (box.width(), box.height())
-            found[box.center().x, box.center().y] = (width, length, edges[0].length())
-    return found
-
-
-def _loose_plates(
-    _: Technology, capacitors: list[PassiveSpec], plates: Mapping[str, kdb.Region], layer: Layer
-) -> Loose:
-    """Return what each plate layer draws outside all ``plates``: its cuts would be read as wires to the bottom."""
-    found = []
-    for name in sorted({spec.parts["plate"] for spec in capacitors}):
-        own = union(plates[spec.name] for spec in capacitors if spec.parts["plate"] == name)
-        found.append((layer(name) - own, f"{name} is not the plate of a capacitor"))
-    for spec in (each for each in capacitors if each.fed):
-        lone = layer(spec.markers[0]).not_interacting(plates[spec.name])
-        found.append((lone, f"{spec.markers[0]} surrounds no plate of a capacitor"))
-    return found
-
-
 def _lacks(layer: Layer, names: Iterable[str]) -> bool:
     """Return whether a cell draws nothing on one of these layers, so that it has no device that needs them all."""
     return any(layer(name).is_empty() for name in names)
 
 
 def _junctions(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
-    """Return the diffusion that is all of what ``spec`` draws: a source or drain in all but its marker and a gate."""
+    """Return the diffusion that is all of what ``spec`` draws: as a source, drain or tap but for its markers."""
     transistor = spec.diffusion_of
     if transistor is None or _lacks(layer, (*transistor.marked_by, *spec.markers, *spec.covers)):
         return kdb.Region()
+    implants = (transistor.implant, transistor.bulk_implant)
     if spec.well:
         found = layer(spec.well).inside(layer("deep_nwell")) if spec.in_p_well else layer(spec.well)
     else:
-        found = diffusion_of(technology, transistor.implant, transistor.bulk_implant, layer).outside(layer("poly"))
+        own_type = implants[::-1] if spec.kind.always_tied else implants
+        found = diffusion_of(technology, *own_type, layer).outside(layer("poly"))
     others = _markers_of_type(technology, transistor.type) - {*transistor.marked_by, *spec.optional}
     own = (*transistor.marked_by, *spec.markers, *spec.covers)
     body = None if spec.well else transistor
@@ -286,32 +258,6 @@ def _loose_mos_gates(
     return [(layer(name).not_interacting(known), f"{name} marks no MOS capacitor") for name in sorted(markers)]
 
 
-def plate_layer(name: str) -> str:
-    """Return the name of the conducting layer of the plates of a capacitor."""
-    return f"plate.{name}"
-
-
-def plate_cut_layer(name: str) -> str:
-    """Return the name of the layer of the cuts on the plates of a capacitor."""
-    return f"plate_cut.{name}"
-
-
-def add_plates(
-    technology: Technology, passives: PassiveLayers, conducting: dict[str, kdb.Region]
-) -> list[tuple[str, str]]:
-    """Add plates and the cuts on them to ``conducting``, take those cuts from the vias, and return what they join."""
-    joins = []
-    for name, plates in sorted(passives.plates.items()):
-        spec = technology.passives[name]
-        cut = next(c for c in technology.cuts if technology.resolve(c.layer) == technology.resolve(spec.parts["cut"]))
-        conducting[plate_layer(name)] = plates
-        conducting[plate_cut_layer(name)] = conducting[cut.name] & plates
-        conducting[cut.name] = conducting[cut.name] - plates
-        joins.append((plate_cut_layer(name), plate_layer(name)))
-        joins.append((plate_cut_layer(name), technology.conductor(spec.parts["top"]).name))
-    return joins
-
-
 def extract_passives(
     lvs: kdb.LayoutVsSchematic, technology: Technology, passives: PassiveLayers, conducting: dict[str, kdb.Region]
 ) -> None:
@@ -330,19 +276,6 @@ def extract_passives(
                     if not any(region is each for each in known):
                         lvs.register(region, f"{part}.{name}.{place}")
                 lvs.extract_devices(extractor, dict[str, kdb.ShapeCollection](regions))
-
-
-def _capacitor_extractor(
-    technology: Technology, spec: PassiveSpec, _: kdb.Region, conducting: Mapping[str, kdb.Region]
-) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
-    plates = conducting[plate_layer(spec.name)]
-    bottom = conducting[technology.conductor(spec.parts["bottom"]).name]
-    layers = {"P1": plates, "P2": bottom, "tA": plates, "tB": bottom}
-    if spec.body_terminal:
-        body = conducting["p_body"]
-        with_body = kdb.DeviceExtractorCapacitorWithBulk(spec.name, spec.value)
-        return with_body, {**layers, "W": body, "tW": body}
-    return kdb.DeviceExtractorCapacitor(spec.name, spec.value), layers
 
 
 def _diode_extractor(
@@ -366,6 +299,20 @@ def _mos_capacitor_extractor(
     ends, body = conducting[name], conducting["nwell" if in_well else "p_body"]
     layers = {"SD": ends, "G": gates, "W": body, "tS": ends, "tD": ends, "tG": conducting["poly"], "tB": body}
     return kdb.DeviceExtractorMOS4Transistor(spec.name), layers
+
+
+def _tapped(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
+    """Return what bears the text of a tap: its marker, else its well."""
+    wells = n_wells(technology, layer)
+    return layer(spec.markers[0]) if spec.markers else kdb.Region() if wells is None else wells
+
+
+def _tap_extractor(
+    _: Technology, spec: PassiveSpec, taps: kdb.Region, conducting: Mapping[str, kdb.Region]
+) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
+    tie, body = ("p_tap", "p_body") if spec.in_substrate else ("n_tap", "nwell")
+    layers = {"P": taps, "N": conducting[body], "tA": conducting[tie], "tC": conducting[body]}
+    return kdb.DeviceExtractorDiode(spec.name), layers
 
 
 def _emitters(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
@@ -444,9 +391,9 @@ RECIPES: dict[str, Recipe] = {
             kdb.DeviceClassCapacitorWithBulk() if spec and spec.body_terminal else kdb.DeviceClassCapacitor()
         ),
         terminals={"A": "p", "B": "n", "W": "b"},
-        shapes=_plates,
-        loose=_loose_plates,
-        extractor=_capacitor_extractor,
+        shapes=plates_of,
+        loose=loose_plates,
+        extractor=capacitor_extractor,
         part="plate",
         none_made="A plate{place} makes no capacitor of {technology}",
         cause="a marker of the capacitor does not touch the plate, or the plate is not inside its bottom plate",
@@ -472,6 +419,17 @@ RECIPES: dict[str, Recipe] = {
         none_made="The marker of a diode{place} makes no diode of {technology}",
         cause="the marker covers the diffusion in part, or lies on a transistor or on nothing; or the implant, well or"
         " another marker is that of no diode here",
+    ),
+    "tap": Recipe(
+        device_class=lambda _: kdb.DeviceClassDiode(),
+        terminals={"A": "p", "C": "n"},
+        shapes=_junctions,
+        loose=lambda *_: [],
+        named_in=_tapped,
+        extractor=_tap_extractor,
+        part="tap",
+        none_made="The text of a tap{place} makes no tap of {technology}",
+        cause="its marker or well does not hold the whole diffusion",
     ),
     "npn": Recipe(
         device_class=lambda _: kdb.DeviceClassBJT4Transistor(),

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.extract.extracted import DrawnFinger, ExtractedDevice, Extraction
+    from layoutkit.technology.device_kinds import DeviceKind
 
     Sides = tuple[Extraction, Reference]
 
@@ -337,16 +338,18 @@ class _Comparison:
         """Return the netlist's dummies that the layout lacks; more dummies than in the netlist are no fault."""
         drawn: dict[tuple[str, str, str, float], float] = {}
         for finger in self.extraction.dummies:
-            if not finger.kind.gate:
+            tied = _tied_terminals(finger.kind)
+            if not tied:
                 continue
-            gate, bulk = (pairing.nets.get(finger.nets[terminal], "") for terminal in finger.kind.sensing)
+            gate, bulk = (pairing.nets.get(finger.nets[terminal], "") for terminal in tied)
             key = (finger.device, gate, bulk, finger.l_um)
             drawn[key] = drawn.get(key, 0.0) + finger.w_um
         expected: dict[tuple[str, str, str, float], list[ReferenceDevice]] = {}
         for device in self.reference.dummies:
-            if not device.kind.gate:
+            tied = _tied_terminals(device.kind)
+            if not tied:
                 continue
-            gate, bulk = (device.nets[terminal] for terminal in device.kind.sensing)
+            gate, bulk = (device.nets[terminal] for terminal in tied)
             key = (device.device, gate, bulk, device.drawn_l_um)
             expected.setdefault(key, []).append(device)
         found = []
@@ -355,11 +358,12 @@ class _Comparison:
             allowed = SIZE_TOLERANCE if self.tolerance is None else self.tolerance
             if width < goal * (1 - allowed) - 1e-6:
                 ids = tuple(member.id for member in members)
+                noun = f"{members[0].kind.noun}s".capitalize() if members[0].kind.always_tied else "Dummies"
                 message = (
-                    f"Dummies {listed(ids)} ({key[0]}, tied to {key[2]}, W {goal:g} um, L {key[3]:g} um) are in the "
+                    f"{noun} {listed(ids)} ({key[0]}, tied to {key[2]}, W {goal:g} um, L {key[3]:g} um) are in the "
                     f"netlist, the layout has W {width:g} um of them"
                 )
-                found.append(LvsMismatch("missing_device", message, "dummy transistors were not drawn", ids))
+                found.append(LvsMismatch("missing_device", message, members[0].kind.lost, ids))
         return found
 
     def result(self) -> LvsResult:
@@ -455,3 +459,8 @@ def _undecided() -> LvsMismatch:
         "Not decided: the circuits are so symmetric that no pairing of nets was found or excluded in reasonable time",
         "label more nets in the layout; every label that names a net of the netlist shortens the search",
     )
+
+
+def _tied_terminals(kind: DeviceKind) -> tuple[str, ...]:
+    """Return the two terminals whose nets tell where a dummy of the netlist is tied; none for kinds not looked for."""
+    return kind.ends if kind.always_tied else kind.sensing

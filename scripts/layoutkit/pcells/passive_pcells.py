@@ -13,6 +13,7 @@ from layoutkit.draw.generators import draw_plates
 from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
+from layoutkit.draw.tap import draw_tap, tap
 from layoutkit.pcells.fields import CELL, Field, Generator, flavours, integer, named_nets
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.passive_sizes import PassiveSize
@@ -204,6 +205,20 @@ _DIODE = _Passive(
     _alone(draw_diode),
     "{device} {w:g} x {l:g} m={m}",
 )
+_TAP = _Passive(
+    "tap",
+    "Tap of the substrate or of an n well of its own, with labelled pins",
+    "Tap",
+    ("One side of a rectangle", "Other side of a rectangle"),
+    _square(0.78),
+    "Rectangles in parallel",
+    ("Net of the tap", "P"),
+    ("p",),
+    tap,
+    "R1",
+    _alone(draw_tap),
+    "{device} {w:g} x {l:g} m={m}",
+)
 _FIXED = [
     _Passive(
         name,
@@ -277,7 +292,7 @@ def _prepared_bipolar(technology: Technology, values: Mapping[str, Value]) -> tu
 
 
 PASSIVES = (
-    *(each.generator() for each in (_RESISTOR, _CAPACITOR, _MOS_CAPACITOR, _DIODE, *_FIXED)),
+    *(each.generator() for each in (_RESISTOR, _CAPACITOR, _MOS_CAPACITOR, _DIODE, _TAP, *_FIXED)),
     Generator(
         KIND,
         "Vertical PNPs, one or two in a ratio about one centre, with labelled pins",

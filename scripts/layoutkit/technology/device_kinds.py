@@ -88,6 +88,7 @@ class DeviceKind:
         fingers: Whether LVS reports another number of parallel parts than the netlist's.
         in_ring: Whether it is drawn in a ring of substrate taps even where it has no bulk terminal.
         tied_dummies: Whether a dummy has both ends on one net; one that leads nowhere is a fault.
+        always_tied: Whether its ends are one net in every circuit: LVS looks for it as for dummies of a netlist.
         together: How many equal devices are drawn in one block about a common centroid.
         substrate: The terminal that is the substrate in every device of the kind; empty where none is.
         area_counts: Whether an area far larger than any emitter's is a number of units, as SPICE's area factor is.
@@ -117,6 +118,7 @@ class DeviceKind:
     fingers: bool = False
     in_ring: bool = False
     tied_dummies: bool = False
+    always_tied: bool = False
     together: int = 1
     substrate: str = ""
     area_counts: bool = False
@@ -236,15 +238,6 @@ _DECLARED = (
     _NMOS,
     replace(_NMOS, name="pmos", other_names=("pfet",), model_cards=("pmos",)),
     DeviceKind(
-        name="tap",
-        noun="tap",
-        terminals=("p", "n"),
-        ends=("p", "n"),
-        exchangeable=True,
-        letter="X",
-        model_names=r"[np]tap\d?|tap",
-    ),
-    DeviceKind(
         name="mos_capacitor",
         noun="MOS capacitor",
         terminals=("p", "n"),
@@ -329,6 +322,27 @@ _DECLARED = (
         ),
         lost=_PLATES_LOST,
         stray=_PLATES_STRAY,
+    ),
+    DeviceKind(
+        name="tap",
+        noun="tap",
+        terminals=("p", "n"),
+        ends=("p", "n"),
+        exchangeable=True,
+        letter="R",
+        model_names=r"[np]tap\d?|tap",
+        parameters=(
+            Parameter("w", "m"),
+            Parameter("l", "m"),
+            Parameter("area", "m2", SIZE_TOLERANCE, ("a",)),
+            Parameter("perimeter", "m", SIZE_TOLERANCE, ("p", "perim")),
+            Parameter("m"),
+        ),
+        rectangle=True,
+        always_tied=True,
+        file=FileFields(layer_lists=("excludes", "optional"), diffusion=True),
+        lost="it was not drawn, or it lost its text or marker",
+        stray="a text of taps lies in a well or on a marker of taps by accident",
     ),
     _NPN,
     replace(

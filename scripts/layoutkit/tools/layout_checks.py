@@ -92,7 +92,7 @@ class NetlistComparison:
             keep_parasitics=params.get("keep_parasitics", False),
         )
         if not params["map_devices"]:
-            return join_taps(read_widths(circuit, params["width_per"]))
+            return join_taps(read_widths(circuit, params["width_per"]), self.technology)
         options = MapOptions(width_per=params["width_per"])
         return map_circuit(circuit, self.technology, options).circuit
 

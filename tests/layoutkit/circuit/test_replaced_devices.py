@@ -45,7 +45,7 @@ PUBLISHED = {
         sg13_lv_nmos sg13_lv_pmos sg13_hv_nmos sg13_hv_pmos rfnmos rfpmos rfnmoshv rfpmoshv npn13G2 npn13G2l npn13G2v
         npn13G2_5t npn13G2l_5t npn13G2v_5t pnpMPA rsil rppd rhigh cap_cmim cap_rfcmim rfcmim sg13_hv_svaricap dantenna
         dpantenna diodevdd_2kv diodevdd_4kv diodevss_2kv diodevss_4kv idiodevss_4kv schottky_nbl1 isolbox nmoscl_2
-        nmoscl_4 inductor2 inductor3 res_metal1 res_metal5 res_topmetal1 res_topmetal2 bondpad""",
+        nmoscl_4 ptap1 ntap1 inductor2 inductor3 res_metal1 res_metal5 res_topmetal1 res_topmetal2 bondpad""",
 }
 DRAWN = {
     "sky130A": re.compile(
@@ -58,7 +58,7 @@ DRAWN = {
     ),
     "sg13g2": re.compile(
         r"sg13_[lh]v_[np]mos|rf[np]mos(hv)?|pnpMPA|npn13G2[lv]?(_5t)?|rsil|rppd|rhigh|cap_cmim|(cap_)?rfcmim|d[p]?antenna"
-        r"|diodev(dd|ss)_[24]kv|schottky_nbl1|nmoscl_[24]|res_metal[1-5]"
+        r"|diodev(dd|ss)_[24]kv|schottky_nbl1|nmoscl_[24]|res_(top)?metal[1-5]|[np]tap1"
     ),
 }
 

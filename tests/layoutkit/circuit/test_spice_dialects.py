@@ -667,27 +667,36 @@ TAPS = """
 
 
 @pytest.mark.parametrize(
-    ("p", "n"),
+    ("p", "n", "drawn"),
     [
-        ("R1 vss sub! ptap1 A=24.01p Perim=19.6u", "R2 vdd well ntap1 r=262.8"),
-        ("XR1 sub! vss ptap1 A=24.01p", "XR2 well vdd ntap1 w=0.78u l=0.78u"),
-        ("XR1 vss sub! / ptap1 r=22.472 A=24.01p Perim=19.6u w=4.9u l=4.9u", "R2 vdd well 262.8 $[ntap1] m=1"),
-        ("R1 vss sub! 22.4 ptap1 A='2*12.005p'", "R2 well vdd ntap1 A=1p"),
+        ("R1 vss sub! ptap1 A=24.01p Perim=19.6u", "R2 vdd well ntap1 r=262.8", {"R1": "vss vss"}),
+        (
+            "XR1 sub! vss ptap1 A=24.01p",
+            "XR2 well vdd ntap1 w=0.78u l=0.78u",
+            {"XR1": "vss vss", "XR2": "vdd vdd"},
+        ),
+        (
+            "XR1 vss sub! / ptap1 r=22.472 A=24.01p Perim=19.6u w=4.9u l=4.9u",
+            "R2 vdd well 262.8 $[ntap1] m=1",
+            {"XR1": "vss vss"},
+        ),
+        ("R1 vss sub! 22.4 ptap1 A='2*12.005p'", "R2 well vdd ntap1 A=0.3p P=4u", {"R1": "vss vss"}),
     ],
 )
-def test_a_tap_on_any_card_ties_its_nets_and_ports_keep_their_names(spice, p, n):
+def test_a_tap_on_any_card_ties_its_nets_and_is_drawn_where_its_size_can_be(spice, p, n, drawn):
     from layoutkit import technology
 
     read = spice(TAPS.format(p, n))
     assert [d.type for d in read.devices] == ["nmos", "pmos", "tap", "tap"]
-    assert read.devices[2].params.get("a", 24.01e-12) == pytest.approx(24.01e-12)
+    assert read.devices[2].params.get("area", 24.01e-12) == pytest.approx(24.01e-12)
     mapped = map_circuit(read, technology.load("sg13g2")).circuit
-    assert wires(mapped) == {"M1": "out in vss vss", "M2": "out in vdd vdd"}
+    assert wires(mapped) == {"M1": "out in vss vss", "M2": "out in vdd vdd", **drawn}
+    assert {round(each.w * each.l * 1e12, 2) for each in mapped.devices if each.model == "ptap1"} == {24.01}
     assert mapped.ports == ("in", "out", "vdd", "vss")
     told = "; ".join(mapped.warnings)
     assert "port sub! is vss" in told
     assert "well is vdd" in told
-    assert "24.01 um2" in told
+    assert ("are not devices of the layout: " in told) == (len(drawn) < 2)
 
 
 def test_taps_in_a_chain_make_one_net_of_the_first_port(spice):

@@ -236,7 +236,7 @@ def _passive(
         params.setdefault(KINDS[kind].value, values[0])
     model = names[0] if names else model or kind
     named = known.of(model)
-    if named in kinds or (kind == "resistor" and named == "tap"):
+    if named in kinds:
         kind = str(named)
     return kind, model, nodes, params
 
