@@ -63,7 +63,9 @@ def join_taps(circuit: Circuit, technology: Any = None) -> Circuit:
 def _is_drawn(technology: Any, tap: Device, substrate: str) -> bool:
     """Return whether the process draws a tap of this model, size and net; others of a net are the rings of modules."""
     spec = technology.device_names.drawn(tap.model)
-    if spec is None or spec.type != "tap" or (spec.in_substrate and tap.terminals["p"] != substrate):
+    if spec is None or spec.type != "tap":
+        return False
+    if spec.in_substrate and substrate not in ("", tap.terminals["p"]):
         return False
     try:
         params = with_sides(tap).params
