@@ -73,7 +73,7 @@ def _is_drawn(technology: Any, tap: Device, substrate: str) -> bool:
         return False
     sides = sorted(round(params.get(side, 0) * 1e6 / technology.dbu_um) for side in ("w", "l"))
     longest = technology.to_dbu(MAX_SIDE_UM)
-    widest = technology.conductors[0].max_width or longest
+    widest = spec.max_l or technology.conductors[0].max_width or longest
     return bool(min(spec.min_w, spec.min_l) <= sides[0] <= widest and sides[1] <= longest)
 
 

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.diode import RectangleDrawing
@@ -46,8 +46,9 @@ def tap(
         TechnologyError: If the process has no such device.
     """
     spec = spec_of_kind(tech, flavour, "tap")
-    width, length, m, warnings = rectangle_on_grid(tech, device_id, spec, size)
-    return Tap(device_id, spec, max(width, length), min(width, length), m, *nets_of(device_id, nets), warnings)
+    longer, shorter = sorted((size.w_m, size.l_m), reverse=True)
+    width, length, m, warnings = rectangle_on_grid(tech, device_id, spec, replace(size, w_m=longer, l_m=shorter))
+    return Tap(device_id, spec, width, length, m, *nets_of(device_id, nets), warnings)
 
 
 def draw_tap(layout: kdb.Layout, tech: Technology, name: str, device: Tap, *, labels: bool = True) -> Module:

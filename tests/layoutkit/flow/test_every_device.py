@@ -24,6 +24,7 @@ LARGEST = {
     "capacitor": (100.0, 100.0),
     "mos_capacitor": (15.0, 15.0),
     "diode": (15.0, 15.0),
+    "tap": (25.0, 60.0),
     "npn": (10.0, 20.0),
     "pnp": (10.0, 10.0),
 }
@@ -66,7 +67,10 @@ def netlist_of(spec, size):
     rail = "vdd" if supply.type == "pmos" and not (not spec.kind.is_mos and spec.kind.substrate) else "vss"
     cards, ports = [], [rail] if body else []
     for m in (1, 2):
-        nets = [rail if terminal == body else f"{terminal}{m}" for terminal in terminals]
+        # The vss of ESD devices reaches the substrate, which is one net.
+        nets = [
+            rail if terminal == body else terminal if terminal == "vss" else f"{terminal}{m}" for terminal in terminals
+        ]
         ports += [net for net in nets if net not in ports]
         sides = "" if size is None else f" w={size[0]}u l={size[1]}u"
         cards.append(f"{spec.kind.letter}{m} {' '.join(nets)} {spec.name}{sides} m={m}")
