@@ -26,7 +26,7 @@ ROOMS = {
     "layoutkit": (423, 6),
     "layoutkit/api": (210, 3),
     "layoutkit/circuit": (10233, 56),
-    "layoutkit/draw": (6998, 45),
+    "layoutkit/draw": (7003, 45),
     "layoutkit/drc": (1737, 13),
     "layoutkit/explore": (2080, 13),
     "layoutkit/extract": (3596, 19),

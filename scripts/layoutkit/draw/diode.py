@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.draw.deep_well import DeepWellNets, in_deep_well
 from layoutkit.draw.passive import EqualRectangles, nets_of, rectangle_on_grid, spec_of_kind
+from layoutkit.draw.plate import beside_wide
 from layoutkit.draw.rectangles_module import DrawnRectangles, rectangles_module
 from layoutkit.draw.ring import TapRing, draw_tap_ring, module_covers, ring_sizes, row_covers
 from layoutkit.draw.sizes import row_sizes
@@ -100,6 +101,7 @@ class RectangleDrawing:
         self.edge = device.spec.dimensions.get("tap_enclosure", 0) if device.spec.well else 0
         self.width, self.length = device.width - 2 * self.edge, device.length - 2 * self.edge  # of the diffusion
         self.plate = self._plate_size()
+        self.beside = max(self.ring.strip_space, beside_wide(tech, tech.conductors[0], min(self.plate)))
         pitch = device.width + self._gap()
         self.rectangles = [Area(i * pitch, 0, i * pitch + device.width, device.length) for i in range(device.m)]
         self.junctions = [rectangle.enlarged(-self.edge, -self.edge) for rectangle in self.rectangles]
@@ -127,7 +129,7 @@ class RectangleDrawing:
         """Return the distance of two rectangles."""
         sizes, dimensions = self.sizes, self.device.spec.dimensions
         markers = (dimensions.get(f"{marker}_space", 0) for marker in self.device.spec.markers)
-        between_plates = self.ring.strip_space + max(0, self.plate[0] - self.width)
+        between_plates = self.beside + max(0, self.plate[0] - self.width)
         gap = max(
             sizes.active_space,
             dimensions.get("body_space", 0),
@@ -166,7 +168,7 @@ class RectangleDrawing:
         )
         beyond = self.edge + self.device.spec.dimensions.get("body_to_active", 0)  # of the wells
         beside = max(beside, tech.snap_up(beyond))
-        around, metal = row.enlarged(beside, beside), self._metal().enlarged(ring.strip_space, ring.strip_space)
+        around, metal = row.enlarged(beside, beside), self._metal().enlarged(self.beside, self.beside)
         over = max(0, (sizes.rail - ring.width + 1) // 2)
         bottom = min(around.bottom, metal.bottom, self.rail.bottom - sizes.rail_space - over)
         inner = Area(min(around.left, metal.left), bottom, max(around.right, metal.right), max(around.top, metal.top))

@@ -21,7 +21,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from layoutkit.draw.plate import wide_space
+from layoutkit.draw.plate import beside_wide, wide_space
 from layoutkit.draw.resistor_bank import Bar, node
 from layoutkit.draw.sketch import Area, Sketch, spread_squares
 
@@ -76,6 +76,7 @@ class MetalPlan:
         lack = max(metal.width, self.least) - width
         head = width + max(0, -(-lack // (2 * tech.grid))) * 2 * tech.grid
         space = wide_space(metal) if metal.wide_width is not None and head > metal.wide_width else metal.space
+        space = max(space, beside_wide(tech, metal, head))
         neck = tech.snap_up(space)
         bare = -(-(metal.area - width * (length + 2 * neck)) // (2 * head))
         head_length = tech.snap_up(max(metal.width, self.least, bare))

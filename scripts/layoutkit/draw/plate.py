@@ -103,16 +103,21 @@ class PlateRules:
         return max(self.dim("bottom_to_others"), *others)
 
     def beside_bottom(self, side: int) -> int:
-        """Return how far wires stay from bottom plates whose shorter side is ``side``. [dbu]
+        """Return how far wires stay from bottom plates whose shorter side is ``side``. [dbu]"""
+        return max(self.dim("bottom_to_others"), beside_wide(self.tech, self.bottom, side))
 
-        Rules for very wide metal, such as M5.f of sg13g2, concern plates only; conductors state those for wires.
-        """
-        layer, found = self.tech.resolve(self.bottom.layer), [self.dim("bottom_to_others")]
-        for rule in self.tech.rules:
-            if rule.kind == "wide_space" and rule.severity == "error" and rule.value is not None:
-                same = self.tech.resolve(str(rule.options["layer"])) == layer
-                found += [rule.value] if same and self.tech.to_dbu(rule.options["wide_um"]) < side else []
-        return max(found)
+
+def beside_wide(tech: Technology, conductor: Conductor, side: int) -> int:
+    """Return how far other metal stays from a shape whose shorter side is ``side`` by rules for wide metal. [dbu]
+
+    Rules for very wide metal, such as M5.f of sg13g2, concern plates only; conductors state those for wires.
+    """
+    layer, found = tech.resolve(conductor.layer), [0]
+    for rule in tech.rules:
+        if rule.kind == "wide_space" and rule.severity == "error" and rule.value is not None:
+            same = tech.resolve(str(rule.options["layer"])) == layer
+            found += [rule.value] if same and tech.to_dbu(rule.options["wide_um"]) < side else []
+    return max(found)
 
 
 def wide_space(conductor: Conductor) -> int:
