@@ -137,13 +137,13 @@ class Candidates:
 
     def _has_tail(self, source: str, members: Sequence[Element]) -> bool:
         own = {member.name for member in members}
-        gates = {member.on("g") for member in members if len(members) == 2}
+        gates = {member.on("g") for member in members if len(members) == 2 and members[0].key != members[1].key}
         if self._is_bias(source):
             return False  # the transistors pass a current on to the reference of a mirror
         for index, role in self._graph.on_net[source]:
             element = self._graph.elements[index]
             if element.name in own or role == "g" or (role == "d" and element.on("g") in gates):
-                continue  # what has the gate of one of them is in series with it
+                continue  # what has the gate of one of two unlike ones is in series with it
             if role in ("d", "e", "c") and self._kind(element) not in _NO_DIRECT_CURRENT:
                 return True
             if role.startswith("port ") or element.key[1] == "inductor":

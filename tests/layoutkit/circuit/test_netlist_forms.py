@@ -169,7 +169,7 @@ CARDS = {
     }
     | {
         f"res_{metal}": ([f"R1 p n res_{metal} w=1.41u l=20.5u m=2"],) * 2
-        for metal in ("metal1", "metal2", "metal3", "metal4", "metal5")
+        for metal in ("metal1", "metal2", "metal3", "metal4", "metal5", "topmetal1", "topmetal2")
     }
     | {"cap_cmim": (["XC1 p n cap_cmim w=12u l=7.5u m=2"], ["C1 p n cap_cmim w=12u l=7.5u m=2"])}
     | {
@@ -191,6 +191,10 @@ CARDS = {
         for kv in (2, 4)
     }
     | {f"nmoscl_{kv}": ([f"XD1 vdd vss nmoscl_{kv} m=2"], [f"D1 vdd vss nmoscl_{kv} m=2"]) for kv in (2, 4)}
+    | {
+        name: tuple([f"{x}R1_{unit} p n {name} w=3u l=1u" for unit in (1, 2)] for x in ("X", ""))
+        for name in ("ptap1", "ntap1")
+    }
     | {"schottky_nbl1": (["XD1 p n s schottky_nbl1 m=2"], ["D1 p n s schottky_nbl1 m=2"])}
     | {"pnpMPA": (["XQ1 c b e pnpMPA a=1.4p p=5.4u m=2"], ["Q1 c b e pnpMPA a=1.4p p=5.4u m=2"])}
     | {
@@ -212,6 +216,7 @@ SIZES = {
     "capacitor": {"w": 12e-6, "l": 7.5e-6, "m": 2},
     "mos_capacitor": {"w": 6e-6, "l": 2e-6, "m": 3},
     "diode": {"w": 3e-6, "l": 1e-6, "m": 2},
+    "tap": {"w": 3e-6, "l": 1e-6, "m": 2},
 }
 SIZES["pmos"] = SIZES["nmos"]
 FORMS = ("spice", "lvs_deck")
@@ -239,7 +244,7 @@ def one(spec, number=1, nets=None):
         named = {end: f"{end}{number}" if nets else end for end in spec.kind.terminals}
         return Device(f"D{number}", spec.type, spec.name, params, named)
     terminals = "dgsb" if spec.type in ("nmos", "pmos") else "pn" if spec.terminals == 2 else "pnb"
-    letter = {"resistor": "R", "capacitor": "C", "mos_capacitor": "C", "diode": "D"}.get(spec.type, "M")
+    letter = {"resistor": "R", "capacitor": "C", "mos_capacitor": "C", "diode": "D", "tap": "R"}.get(spec.type, "M")
     named = {terminal: (nets or {}).get(terminal, terminal) for terminal in terminals}
     params = SIZES[spec.type]
     if nets and spec.type == "resistor" and not spec.widths and spec.min_w > 1410:  # a thick metal, where it is mapped
@@ -249,8 +254,12 @@ def one(spec, number=1, nets=None):
 
 
 def all_devices(technology):
-    """Return a circuit of all devices of one set of masks, each on nets of its own so that none folds with another."""
-    made = [spec for spec in devices_of(technology).values() if spec.kind.is_mos or technology.makes(spec)]
+    """Return a circuit of all devices of one set of masks, each on nets of its own so that none folds with another.
+
+    Taps are left out: only one on a net of a well or the substrate is mapped to a device.
+    """
+    drawn = [spec for spec in devices_of(technology).values() if spec.type != "tap"]
+    made = [spec for spec in drawn if spec.kind.is_mos or technology.makes(spec)]
     devices = [
         one(spec, number, {terminal: f"{terminal}{number}" for terminal in "dgspn"} | {"b": "b"})
         for number, spec in enumerate(made)
