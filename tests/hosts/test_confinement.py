@@ -157,7 +157,11 @@ def test_a_link_inside_the_workspace_leads_nowhere_and_a_file_names_nothing_outs
     assert runner.run("eval.compute_metrics", {"workspace": "ws"}).envelope["ok"]
     outside = f".include '../secret.sp'\n.include '{project.parent}/secret.sp'\n"
     (project / "top.sp").write_text(f"{outside}X1 a {SECRET}\n.end\n")
-    error = runner.run("netlist.parse", {"netlist_path": "top.sp"}).envelope["error"]
+    data = runner.run("netlist.parse", {"netlist_path": "top.sp"}).envelope["data"]  # understood, not laid out
+    (told,) = [text for text in data["parse_info"]["warnings"] if "that the netlist's folder does not hold" in text]
+    assert told.count("secret.sp") == 2
+    assert data["circuit"]["devices"] == []
+    error = runner.run("flow.build_layout", {"netlist_path": "top.sp", "workspace": "ws"}).envelope["error"]
     assert error["code"] == "INVALID_PARAM"
     assert len(error["details"]["faults"]) == 2
     assert all("secret.sp' is not read" in fault for fault in error["details"]["faults"])

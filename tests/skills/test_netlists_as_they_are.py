@@ -32,7 +32,7 @@ def test_an_open_odd_tapped_netlist_becomes_a_layout_that_matches_it(run_script,
     code, built = run_script(BUILD, *common, "--parameters", GIVEN)
     assert code == 0, built["error"]
     told = "; ".join(built["data"]["warnings"])
-    for text in ("nf: 3 became 4): M1", "port sub! is vss", "well is vdd", "24.01 um2"):
+    for text in ("nf: 3 became 4): M1", "port sub! is vss", "well is vdd", "layout: R2 (ntap1)"):
         assert text in told
 
     # 2 um stay 2 um: LVS compares with the netlist as it is written.

@@ -25,7 +25,7 @@ def minimum_cut(nodes: int, edges: Iterable[tuple[int, int, int]], source: int, 
         sink: Where it ends.
     """
     import networkx as nx
-    from networkx.algorithms.flow import preflow_push
+    from networkx.algorithms.flow import boykov_kolmogorov
 
     network = _Network(nodes, edges)
     network.contract(source, sink)
@@ -33,7 +33,7 @@ def minimum_cut(nodes: int, edges: Iterable[tuple[int, int, int]], source: int, 
     graph.add_nodes_from((source, sink))
     for one, rooms in enumerate(network.rooms):
         graph.add_edges_from((one, other, {"capacity": room}) for other, room in rooms.items())
-    residual = preflow_push(graph, source, sink)
+    residual = boykov_kolmogorov(graph, source, sink)
     left = nx.DiGraph((one, other) for one, other, arc in residual.edges(data=True) if arc["flow"] < arc["capacity"])
     left.add_node(source)
     reached = {source, *nx.descendants(left, source)}

@@ -271,7 +271,7 @@ def test_metal_that_does_not_carry_its_current_makes_the_layout_not_clean(build,
     alone = {"workspace": str(Path(report["files"]["gds"]).parent)}
     for current, verdict in ((0.003, "failed"), (0.0001, "passed")):
         params = {**alone, "net_currents": [{"net": "vdd", "current": current}]}
-        (found_alone,) = measure(params, CurrentLayout(params)).to_json()["currents"]
+        (found_alone,) = measure(params, CurrentLayout(params))[0]["currents"]
         assert found_alone["verdict"] == verdict
         assert (len(found_alone.get("box", ())) == 4) == (verdict == "failed")
 
