@@ -250,7 +250,8 @@ class _Drains:
             other = ends[ends[0] == gate]
             if gate in ends and self._kind(source) == self._kind(other):
                 ends_there = [self._place(device.type, each)[0] for each in (source, other)]
-                return rise * (potentials[gate] - potentials[other]) > -_EQUAL or len(set(ends_there)) == 1
+                if rise * (potentials[gate] - potentials[other]) > -_EQUAL or len(set(ends_there)) == 1:
+                    return True
         return False
 
     def _is_source(self, device: Device) -> bool:

@@ -59,8 +59,14 @@ def contradictions(constraints: Constraints, item_of: Callable[[str], str] | Non
         for before, after in (("low", "middle"), ("middle", "high")):
             steps.append(((item, axis, before), (item, axis, after), True, ""))
     order: nx.DiGraph[Point] = nx.DiGraph((low, high) for low, high, _, _ in steps)
-    cycles = (members for members in nx.strongly_connected_components(order) if len(members) > 1)
-    found = [_shortest([step for step in steps if members.issuperset(step[:2])]) for members in sorted(cycles, key=min)]
+    cycles = sorted((part for part in nx.strongly_connected_components(order) if len(part) > 1), key=min)
+    numbers = {point: number for number, members in enumerate(cycles) for point in members}
+    inside: list[list[Step]] = [[] for _ in cycles]
+    for step in steps:
+        number = numbers.get(step[0])
+        if number is not None and number == numbers.get(step[1]):
+            inside[number].append(step)
+    found = [_shortest(each) for each in inside]
     return [each for each in found if each is not None]
 
 

@@ -358,14 +358,19 @@ class Workspace:
             ) from error
 
     def circuit(self) -> dict[str, Any]:
-        """Return the circuit as JSON data; one without devices and modules where there is none, or another file.
+        """Return the circuit as JSON data, without entries of another form; devices and modules are lists in any case.
 
         Raises:
             FileError: If the file is not JSON.
         """
         data = self.read_json(CIRCUIT_FILE) if self.circuit_path.exists() else {}
         data = data.get("circuit", data) if isinstance(data, dict) else {}
-        return {"devices": [], "modules": [], **(data if STORED_FILES.accepts(data, "circuit") else {})}
+        if STORED_FILES.accepts(data, "circuit"):
+            return {"devices": [], "modules": [], **data}
+        lists = {name: found if isinstance(found := data.get(name), list) else [] for name in ("devices", "modules")}
+        for name, found in lists.items():
+            lists[name] = [each for each in found if STORED_FILES.accepts({name: [each]}, "circuit")]
+        return {**data, **lists}
 
     def write_json(self, name: str, value: Any) -> Path:
         """Save ``value`` as the JSON file ``name`` and return its path."""

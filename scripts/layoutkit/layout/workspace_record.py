@@ -121,7 +121,7 @@ def read_record(path: Path) -> Record | None:
             return _record(data)
     except FileError as error:
         reason = error.message
-    except (ValueError, RecursionError):
+    except (ValueError, OverflowError, RecursionError):
         reason = f"{reason}, or no JSON"
     raise FileError(
         f"cannot determine which technology the workspace {path.parent} is drawn in: {path.name}: {reason[:300]}; "

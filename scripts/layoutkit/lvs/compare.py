@@ -344,12 +344,13 @@ class _Comparison:
             gate, bulk = (pairing.nets.get(finger.nets[terminal], "") for terminal in tied)
             key = (finger.device, gate, bulk, finger.l_um)
             drawn[key] = drawn.get(key, 0.0) + finger.w_um
+        paired = set(pairing.nets.values())  # other nets hold dummies only
         expected: dict[tuple[str, str, str, float], list[ReferenceDevice]] = {}
         for device in self.reference.dummies:
             tied = _tied_terminals(device.kind)
             if not tied:
                 continue
-            gate, bulk = (device.nets[terminal] for terminal in tied)
+            gate, bulk = (net if net in paired else "" for net in (device.nets[terminal] for terminal in tied))
             key = (device.device, gate, bulk, device.drawn_l_um)
             expected.setdefault(key, []).append(device)
         found = []
@@ -358,9 +359,10 @@ class _Comparison:
             allowed = SIZE_TOLERANCE if self.tolerance is None else self.tolerance
             if width < goal * (1 - allowed) - 1e-6:
                 ids = tuple(member.id for member in members)
+                net = key[2] or members[0].nets[_tied_terminals(members[0].kind)[1]]
                 noun = f"{members[0].kind.noun}s".capitalize() if members[0].kind.always_tied else "Dummies"
                 message = (
-                    f"{noun} {listed(ids)} ({key[0]}, tied to {key[2]}, W {goal:g} um, L {key[3]:g} um) are in the "
+                    f"{noun} {listed(ids)} ({key[0]}, tied to {net}, W {goal:g} um, L {key[3]:g} um) are in the "
                     f"netlist, the layout has W {width:g} um of them"
                 )
                 found.append(LvsMismatch("missing_device", message, members[0].kind.lost, ids))

@@ -305,6 +305,16 @@ def test_a_junction_with_more_nodes_is_an_unknown_cell_and_off_is_no_model():
         read_netlist(NetlistText(text))
 
 
+def test_a_net_may_be_called_off():
+    text = ".subckt t a b off\nD1 a off diode off\nQ1 off b a npn1 off\nM1 off a b b nmos w=1u l=1u off\n.ends\n"
+    found = read_netlist(NetlistText(text))
+    assert [list(device.terminals.values()) for device in found.devices] == [
+        ["a", "off"],
+        ["off", "b", "a"],
+        ["off", "a", "b", "b"],
+    ]
+
+
 def test_for_recognition_a_subcircuit_may_include_models_that_are_not_there(tmp_path):
     deck = tmp_path / "deck.sp"
     deck.write_text(HALF.replace(" vss\nM1", " vss\n.include /classes/hspice/class_114.sp\nM1", 1))

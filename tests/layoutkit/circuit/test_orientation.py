@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from layoutkit.circuit import read_netlist, write_spice
 from layoutkit.circuit.orientation import carries_both_ways, oriented
 from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.technology import load
 
@@ -318,3 +319,24 @@ def test_the_fingers_of_a_pair_stand_on_a_switch_of_their_size():
     circuit = read_netlist(NetlistText(f"{text}.ends\n"))
     assert {d.terminals["s"] for d in circuit.devices if d.id[:2] in ("MI", "MJ")} == {"tail"}
     assert [len(group.devices) for group in circuit.modules if group.type == "differential_pair"] == [16]
+
+
+def test_the_order_of_cards_decides_nothing_where_several_transistors_cross_one():
+    cards = """
+    M0 n2 n0 n0 vss nmos w=1u l=1u
+    M1 n3 n0 n1 vdd pmos w=1u l=1u
+    M1y n0 n3 n1 vdd pmos w=1u l=1u
+    M2 n0 n0 vss vdd pmos w=1u l=1u
+    M3 n3 n1 n3 vdd pmos w=1u l=1u
+    M4 n0 n0 n2 vss nmos w=1u l=1u
+    M4y n0 n0 n2 vss nmos w=1u l=1u
+    M5 n2 n3 n0 vdd pmos w=1u l=1u
+    M6 n2 n0 vdd vss nmos w=1u l=1u
+    M7 vdd n1 n0 vss nmos w=1u l=1u
+    """.strip().splitlines()
+
+    def groups(lines):
+        roles = find_roles(read_netlist(NetlistText("\n".join([".subckt t vdd n3", *lines, ".ends", ""]))))
+        return {(group.type, frozenset(group.devices)) for group in roles.groups}
+
+    assert groups(cards) == groups(cards[::-1]) == groups(cards[5:] + cards[:5])

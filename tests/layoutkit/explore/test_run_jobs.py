@@ -210,7 +210,7 @@ PROGRAM = """
 import json, sys
 from layoutkit.explore.jobs import Job
 from layoutkit.explore.job_process import LocalProcesses
-from layoutkit.explore.run_jobs import RunProgress, run_jobs
+from layoutkit.explore.run_jobs import run_jobs
 for outcome in run_jobs([Job(**each) for each in json.loads(sys.argv[2])], sys.argv[1], where=LocalProcesses(1)):
     print(outcome.status, flush=True)
 """

@@ -227,3 +227,12 @@ def test_a_lock_that_others_keep_does_not_lose_a_verdict(tmp_path, monkeypatch):
         told = Workspace(tmp_path).add_reports([tmp_path / "drc.lyrdb"])
     assert "cannot record which reports" in told[0]
     assert "was locked by another process" in told[0]
+
+
+def test_entries_of_a_circuit_that_are_of_another_form_are_left_out(tmp_path):
+    workspace = Workspace(tmp_path)
+    usable = {"id": "M1", "terminals": {"d": "q"}}
+    workspace.write_json("circuit.json", {"name": "t", "devices": [usable, {"w": 1}, 3], "modules": [{"name": "x"}]})
+    assert workspace.circuit() == {"name": "t", "devices": [usable], "modules": []}
+    workspace.write_json("circuit.json", {"devices": {"M1": {}}})
+    assert workspace.circuit() == {"devices": [], "modules": []}

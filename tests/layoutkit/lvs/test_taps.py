@@ -35,3 +35,13 @@ def test_a_tap_without_its_text_is_a_plain_contact_of_its_well():
     texts = drawn.technology.layer(drawn.layout, "TEXT")
     drawn.cell.shapes(texts).clear()
     assert not layoutkit.check(drawn, netlist("ntap1", 3.0, 2.0, 1)).lvs["matched"]
+
+
+def test_a_tap_on_a_net_that_nothing_else_is_on_is_found(tmp_path):
+    inverter = "M1 out in vss vss sg13_lv_nmos w=2u l=0.5u\nM2 out in vdd vdd sg13_lv_pmos w=4u l=0.5u\n"
+    cards = f".subckt t in out vdd vss\n{inverter}R2 f f ntap1 w=2u l=3u\n"
+    built = layoutkit.build(f"{cards}.ends\n", "sg13g2", tmp_path)
+    assert built.report["lvs"]["mismatches"] == []
+    more = layoutkit.circuit(f"{cards}R3 g g ntap1 w=4u l=3u\n.ends\n")
+    (mismatch,) = layoutkit.check(built.layout, more).lvs["mismatches"]
+    assert mismatch["message"].startswith("Taps R3 (ntap1, tied to g")

@@ -24,6 +24,8 @@ WIRE = "wire"
 UNKNOWN = "unknown"
 UNDRAWN = "undrawn"
 
+_LAST_MODEL = {"d": 3, "q": 4, "m": 5}
+"""Letter of a card to the place of its model where it has the fewest nodes; `off` stands behind it."""
 _IDEAL_NODES = {**dict.fromkeys("viefghbsw", 2), "t": 4, "o": 4, "u": 3, "y": 4, "k": 0, "a": -2}
 """First letter of an ideal element's card to its nodes that carry current: sources, switches, lines, couplings.
 
@@ -77,7 +79,8 @@ def read_card(
         NetlistError: If the card has the wrong number of nodes or its type is unknown.
     """
     name, letter = statement.words[0], statement.words[0][0].lower()
-    words = [word for word in statement.words if letter not in "dmq" or word.lower() != "off"]
+    last = _LAST_MODEL.get(letter, len(statement.words))  # what follows may be off, what stands before is a net
+    words = [word for place, word in enumerate(statement.words) if place <= last or word.lower() != "off"]
     known = _Kinds(definition, names or ModelNames())
     words = known.with_variant(words, statement.params)
     undrawn = known.undrawn(words, statement.params)
