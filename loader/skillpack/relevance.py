@@ -76,10 +76,10 @@ class Fields(NamedTuple):
 # In the order of the fields, without the requests.
 WEIGHTS = (4.0, 3.0, 0.3, 3.0, 2.0)
 LENGTH_SHARES = (0.0, 0.5, 0.75, 0.4, 0.4)  # how much the length of a field reduces its weight (b)
-ASK_WEIGHT, COMMON_WEIGHT = 0.4, 0.1  # of the request that is most like, and of how many have the terms
+ASK_WEIGHT, COMMON_WEIGHT = 0.4, 0.1  # of the most similar request, and of the number of requests with the terms
 _ASK_CHARACTERS = 6  # of a word, about; a request is compared by its length in words
-_ASK_SMOOTHING = 0.1  # requests added to those that have a term
-_PART_WEIGHT = 0.5  # of words that only join others, and of two words in requests, where each counts already
+_ASK_SMOOTHING = 0.1  # of the numbers of requests, as in a naive Bayes classifier
+_PART_WEIGHT = 0.5  # of words that only join others, and of pairs of words, each of which counts already
 
 
 class Term(NamedTuple):
@@ -187,8 +187,8 @@ def _likest(lines: Sequence[tuple[int, Sequence[int]]], rarities: Sequence[float
 def _common(lines: Sequence[tuple[int, Sequence[int]]], rarities: Sequence[float], factor: float) -> float:
     """Return how many requests have terms of the query, as a sum of logarithms.
 
-    It is 0 if none has one, and otherwise what a naive Bayes classifier adds to that, by the rarity of the term.
-    ``factor`` evens out that some texts have more requests.
+    A term counts by its rarity, times the logarithm of the number of requests that have it, as in a naive Bayes
+    classifier; 0 if none has it. ``factor`` compensates for texts with more requests than others.
     """
     counts = Tally(index for _, held in lines for index in held)
     return COMMON_WEIGHT * sum(rarities[index] * math.log1p(factor * n / _ASK_SMOOTHING) for index, n in counts.items())

@@ -166,7 +166,7 @@ def read_graph(
     check_node: Callable[[Any], str],
     check_relation: Callable[[Any], str],
 ) -> tuple[Graph, list[tuple[str, int, GraphError]]]:
-    """Return a graph of what strangers wrote, and its faults: in which list, at which index, and what is wrong.
+    """Return the graph of untrusted nodes and relations, and each fault: its list, its index and what is wrong.
 
     Args:
         nodes: ``{id, type, properties}`` each.

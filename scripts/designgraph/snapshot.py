@@ -235,7 +235,7 @@ def _read_changed_graph(written: Any, path: str, faults: list[dict[str, Any]]) -
 
 
 def _checked_type(value: Any) -> str:
-    """Return a type; which ones a graph may use is the matter of a check, and not of reading its file."""
+    """Return a type as written; a consistency check, not the reader, decides which types a graph may use."""
     return check_id(value, "type")
 
 

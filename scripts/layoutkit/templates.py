@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 ROOMS = ("view", "explore", "api", "layout", "parasitics")
-"""Packages with templates."""
+"""Packages that hold templates."""
 Cell = str | float | int | bool | None
 
 

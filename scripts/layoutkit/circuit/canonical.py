@@ -260,7 +260,7 @@ class _Search:
 
 
 def _join(same: UnionFind[int], ones: Sequence[int], others: Sequence[int]) -> None:
-    """Note that an automorphism maps the ones to the others."""
+    """Record that an automorphism maps each vertex of ``ones`` to the one of ``others`` at the same place."""
     for pair in zip(ones, others, strict=True):
         same.union(*pair)
 

@@ -33,9 +33,9 @@ _NAMED_IN = {
     **dict.fromkeys(("net_priorities", "net_currents"), "net"),
     "device_currents": "device",
 }
-"""Sections of which only the names are judged, to the field with the names."""
+"""Sections in which only names are checked, each with the field that holds them."""
 _IN_SEVERAL = frozenset({"proximity", "alignment", "ordering", "abutment", "net_separations"})
-"""Sections in several entries of which a name may stand."""
+"""Sections in which a name may be in several entries."""
 
 
 def check_constraints(constraints: Constraints, circuit: Circuit | None) -> None:
@@ -73,7 +73,7 @@ class _Judge:
         self._circuit = circuit
         self._devices = {device.id: device for device in circuit.devices} if circuit else {}
         self._supplies = find_roles(circuit).supplies if circuit else None
-        self._taken: dict[str, dict[str, str]] = defaultdict(dict)  # section to names to the path of their entry
+        self._taken: dict[str, dict[str, str]] = defaultdict(dict)  # by section: each name and the path of its entry
         self._net_pairs: set[frozenset[str]] = set()  # of the groups judged so far
         self._found: dict[tuple[str, str], ConstraintFault] = {}
         self._looked_up = 0
@@ -127,7 +127,7 @@ class _Judge:
             )
 
     def names(self, section: str, path: str, entry: Any) -> None:
-        """Judge the devices or nets of one entry of a section in ``_NAMED_IN``."""
+        """Check the names of devices or nets in one entry of a section of ``_NAMED_IN``."""
         found = getattr(entry, _NAMED_IN[section])
         names = (found,) if isinstance(found, str) else found
         known = [self._net(path, name) if "net" in _NAMED_IN[section] else self._device(path, name) for name in names]

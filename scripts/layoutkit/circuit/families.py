@@ -63,8 +63,8 @@ def _join_self_biased(channels: Channels, gate: str, by_root: dict[str, list[Dev
     """Move the transistor above a channel that sets its current to the diode on its gate, at a rail.
 
     A mirror of the other type returns the current of the one to the other, so that it is no cascode. The gain round
-    the loop is above one without the channel. Where the source is alone on a port, something outside sets the current,
-    and any gain may be meant.
+    the loop is above one without the channel. Where nothing but the port is on the source, a component outside the
+    circuit sets the current, and the loop may have any gain.
     """
     railed = [d for root, devices in by_root.items() if root in channels.supplies for d in devices]
     diodes = [d for d in railed if d.terminals["d"] == gate]

@@ -143,7 +143,7 @@ class Candidates:
         for index, role in self._graph.on_net[source]:
             element = self._graph.elements[index]
             if element.name in own or role == "g" or (role == "d" and element.on("g") in gates):
-                continue  # what has the gate of one of two unlike ones is in series with it
+                continue  # on the gate of one of two unlike transistors: it is in series with that one
             if role in ("d", "e", "c") and self._kind(element) not in _NO_DIRECT_CURRENT:
                 return True
             if role.startswith("port ") or element.key[1] == "inductor":
@@ -326,7 +326,7 @@ class Candidates:
                 yield Seed(members[0].name, members[1].name, sure=sure, amplifies=True)
 
     def _surrounded_alike(self, one: Element, other: Element) -> bool:
-        """Whether the same is on the sources of two transistors and on their drains, loads among it; no inverters."""
+        """Whether two transistors, no inverters, have equal surroundings at their sources and drains, with a load."""
         ends = [(one.on(role), other.on(role)) for role in ("s", "d")]
         loaded = len(self._graph.on_net[one.on("d")]) > 1 and not self._inverts(one)
         return loaded and all(self._graph.around(net) == self._graph.around(image) for net, image in ends)
@@ -340,7 +340,7 @@ class Candidates:
         return self._led[gate]
 
     def _is_regulated(self, element: Element) -> bool:
-        """Whether a transistor's source drives its gate through another one, which holds that source: a cascode."""
+        """Whether another transistor, with its gate on the source of this one, drives its gate: a regulated cascode."""
         drivers = (self._graph.elements[index] for index, role in self._graph.on_net[element.on("g")] if role == "d")
         return any(driver.on("g") == element.on("s") for driver in drivers)
 

@@ -240,8 +240,8 @@ class _Drains:
         """Whether the gate of an equal transistor is on an end, and an end of that one on the gate of this one.
 
         The other ends of both are on one supply, or on none: what leads to power and what leads to ground do not cross.
-        Nor does a cascode cross the amplifier that drives its gate: of these one stands the other way round, on a net
-        where other channels end.
+        A cascode and the amplifier that drives its gate are not crossed either: one of them stands the other way round,
+        on a net where other channels end.
         """
         gate, net, potentials = device.terminals["g"], device.terminals, self._potentials[device.type]
         source = net["s"] if end == net["d"] else net["d"]

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from layoutkit.circuit.constraints import Constraints
 
     Point = tuple[str, str, str]  # what is placed, the axis x or y, and its low edge, middle or high edge
-    Step = tuple[Point, Point, bool, str]  # a point, one that is not before it, whether it is beyond it, and why
+    # A point, a point that is not below it, whether it must be above it, and the path of the constraint.
+    Step = tuple[Point, Point, bool, str]
 
 EDGES = {
     "left": ("x", "low"),
@@ -112,7 +113,7 @@ def _inequalities(constraints: Constraints, item_of: Callable[[str], str] | None
 
 
 def _shortest(steps: Sequence[Step]) -> Contradiction | None:
-    """Return the fewest constraints on a cycle of steps with a strict inequality; None where the cycles have none."""
+    """Return the cycle with a strict inequality that has the fewest constraints; None where no cycle has one."""
     import networkx as nx
 
     order: nx.DiGraph[Point] = nx.DiGraph()

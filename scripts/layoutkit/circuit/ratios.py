@@ -339,7 +339,7 @@ def capacitor_ratios(channels: Channels, order: Mapping[str, int], images: Itera
 
     They consist of equal plates, share a net that is no supply and differ in the other one; or two between the same two
     nets, no supplies, are written in opposite directions, so that each loads one of the nets with its bottom plate; or
-    switches pass charge between them, or between those of which they are ``images``.
+    switches pass charge between them, or between capacitors that are their images (pairs in ``images``).
     """
     found, seen = [], set[frozenset[str]]()
     for devices in (*_on_one_net(channels), *_antiparallel(channels), *_switched_capacitors(channels, images)):

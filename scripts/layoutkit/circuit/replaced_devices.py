@@ -301,7 +301,7 @@ class _Origin(NamedTuple):
 
 
 def _shipped() -> Iterator[Technology]:
-    """Yield the shipped processes, those that are based on another one last."""
+    """Yield the shipped processes; those that are based on another one come last."""
     from layoutkit.technology import load, originals_first
 
     yield from map(load, originals_first())

@@ -277,7 +277,7 @@ class Growth:
         return _Facing(tuple(nets), score, guessed)
 
     def _stand_on_images(self, nets: Sequence[tuple[str, str, str]]) -> bool:
-        """Whether two elements have one gate, and sources on nets that are images."""
+        """Whether two elements share a gate net, and their sources are on two nets that are images of each other."""
         own = {role: (x, y) for role, x, y in nets}
         gates, sources = own.get("g", ("", " ")), own.get("s", ("", ""))
         return gates[0] == gates[1] and self.images.get(sources[0]) == sources[1] != sources[0]

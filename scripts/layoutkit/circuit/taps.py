@@ -1,8 +1,8 @@
 """Joining nets of a circuit: those of taps written as devices, and those that a source of 0 V connects.
 
 A tap is a contact to a well or to the substrate. It states that the net of the well and the net on its metal are the
-same. Every module is drawn with taps. So a tap of the netlist is a device of the layout only where the process has it
-as one and can draw its size; its resistance is information only.
+same. Every module is drawn with taps of its own. A tap of the netlist becomes a device of the layout only if the
+process has such a device and can draw its size. Its resistance is information only.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def join_taps(circuit: Circuit, technology: Any = None) -> Circuit:
-    """Return the circuit with the two nets of each tap joined, and without the taps that are no devices of the layout.
+    """Return the circuit with the two nets of each tap joined, and without the taps that the process does not draw.
 
     The net keeps the name of the first port among its nets, else that of a supply, else the name at the highest level,
     else the first name in the alphabet. Warnings name every net that was renamed.
 
     Args:
         circuit: What a reader returned.
-        technology: A ``layoutkit.technology.Technology``, whose taps of a size that it draws stay; None for none.
+        technology: A ``layoutkit.technology.Technology``: taps that it draws in their size stay. None: no tap stays.
 
     Raises:
         NetlistError: If taps would join a power net to a ground net; the error names all of them.
@@ -61,7 +61,7 @@ def join_taps(circuit: Circuit, technology: Any = None) -> Circuit:
 
 
 def _is_drawn(technology: Any, tap: Device, substrate: str) -> bool:
-    """Return whether the process draws a tap of this model, size and net; others of a net are the rings of modules."""
+    """Return whether the process draws a tap of this model, size and net."""
     spec = technology.device_names.drawn(tap.model)
     if spec is None or spec.type != "tap":
         return False
@@ -69,7 +69,7 @@ def _is_drawn(technology: Any, tap: Device, substrate: str) -> bool:
         return False
     try:
         params = with_sides(tap).params
-    except NetlistError:  # area and perimeter of a ring
+    except NetlistError:  # area and perimeter are those of a ring, not of a rectangle
         return False
     sides = sorted(round(params.get(side, 0) * 1e6 / technology.dbu_um) for side in ("w", "l"))
     longest = technology.to_dbu(MAX_SIDE_UM)

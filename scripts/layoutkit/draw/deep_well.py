@@ -95,7 +95,7 @@ def isolate(tech: Technology, module: Module, device: DeviceSpec, nets: DeepWell
 
 
 def in_deep_well(tech: Technology, module: Module, spec: PassiveSpec, nets: DeepWellNets, *, labels: bool) -> Module:
-    """Return ``module`` in the deep well that a device of a p well needs; the module itself for other devices."""
+    """Return the module of a device of a p well in the deep well that it needs; other modules as they are."""
     if not spec.in_p_well or spec.diffusion_of is None:
         return module
     return isolate(tech, module, spec.diffusion_of, nets, labels=labels)

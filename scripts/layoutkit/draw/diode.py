@@ -45,7 +45,7 @@ class Diode(EqualRectangles):
     """A diode: ``width`` is the longer side of a rectangle, ``p`` the net of the anode, ``n`` that of the cathode.
 
     Attributes:
-        substrate: Net of the substrate around the deep well of a p well.
+        substrate: Net of the substrate, for a diode of a p well, which lies in a deep well.
     """
 
     substrate: str = "SUB"
@@ -84,7 +84,7 @@ def draw_diode(layout: kdb.Layout, tech: Technology, name: str, device: Diode, *
 
 
 class RectangleDrawing:
-    """The drawing of a device of equal rectangles of diffusion in a row: a diode in its ring of taps."""
+    """Draws equal rectangles of diffusion in a row; this class draws a diode in its ring of taps."""
 
     def __init__(self, tech: Technology, device: EqualRectangles, *, labels: bool) -> None:
         transistor = device.spec.diffusion_of
@@ -166,7 +166,8 @@ class RectangleDrawing:
                 self._marker_reach() + ring.implant,
             )
         )
-        beyond = self.edge + self.device.spec.dimensions.get("body_to_active", 0)  # of the wells
+        # A drawn well reaches beyond the diffusion, and keeps its distance from the taps around it.
+        beyond = self.edge + self.device.spec.dimensions.get("body_to_active", 0)
         beside = max(beside, tech.snap_up(beyond))
         around, metal = row.enlarged(beside, beside), self._metal().enlarged(self.beside, self.beside)
         over = max(0, (sizes.rail - ring.width + 1) // 2)

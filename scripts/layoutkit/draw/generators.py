@@ -43,7 +43,7 @@ class BlockSpec:
         parallel: Whether capacitors have equal plates on the same nets and are drawn as one.
         matched: Whether capacitors match, so that their plates should have one centroid.
         in_well: Whether resistors lie in an n well of their own, on the bulk net.
-        substrate: Net of the substrate around a device of a p well.
+        substrate: Net of the substrate, for a device of a p well, which lies in a deep well.
     """
 
     name: str

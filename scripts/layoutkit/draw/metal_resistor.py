@@ -81,7 +81,7 @@ class MetalPlan:
         bare = -(-(metal.area - width * (length + 2 * neck)) // (2 * head))
         head_length = tech.snap_up(max(metal.width, self.least, bare))
         pitch = head + space
-        if any(resistor.m > 1 for resistor in self.spec.resistors):  # what lies between two of its bars is a hole
+        if any(resistor.m > 1 for resistor in self.spec.resistors):  # the space between two of its bars is a hole
             hole = self.flavour.dimensions.get("hole_area", 0)
             neck = max(neck, tech.snap_up((-(-hole // (pitch - width)) - length) / 2))
         if self.cuts:
@@ -89,11 +89,11 @@ class MetalPlan:
         return MetalSizes(width, length, neck, head, head_length, -(-pitch // (2 * tech.grid)) * 2 * tech.grid)
 
     def _beyond(self) -> int:
-        """Return how far any conductor that a head leads to reaches beyond it. [dbu]"""
+        """Return how far the widest conductor between a head and its wires reaches beyond the head. [dbu]"""
         return max((0, *(_enclosure(cut, above=not up) - _enclosure(cut, above=up) for cut, up in self._led())))
 
     def _led(self) -> list[tuple[Cut, bool]]:
-        """Return the cuts from the heads to the conductor with wires; whether each lies below where one comes from."""
+        """Return the cuts from the heads to the conductor with wires, each with whether the way leads downwards."""
         downwards = bool(self.cuts) and self.cuts[0].above == self.metal.name
         return [(cut, downwards) for cut in self.cuts]
 
@@ -156,7 +156,7 @@ class MetalPlan:
         return strap
 
     def _led_away(self, sketch: Sketch, head: Area, *, high: bool) -> Area:
-        """Draw cuts and conductors from a head to the one with wires, each of its minimum area; return the last."""
+        """Draw the cuts and conductors from a head to the conductor with wires; return the area on the last one."""
         area, beyond = head, self._beyond()
         for cut, downwards in self._led():
             inside = max(_enclosure(cut, above=downwards), _enclosure(cut, above=not downwards) - beyond)

@@ -110,7 +110,8 @@ class PlateRules:
 def beside_wide(tech: Technology, conductor: Conductor, side: int) -> int:
     """Return how far other metal stays from a shape whose shorter side is ``side`` by rules for wide metal. [dbu]
 
-    Rules for very wide metal, such as M5.f of sg13g2, concern plates only; conductors state those for wires.
+    Rules for very wide metal, such as M5.f of sg13g2, concern plates, metal resistors and diodes; those for wires are
+    stated by the conductors.
     """
     layer, found = tech.resolve(conductor.layer), [0]
     for rule in tech.rules:

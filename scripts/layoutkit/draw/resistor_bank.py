@@ -34,7 +34,7 @@ class ResistorSpec:
             resistors in none, are interleaved.
         guards: Dummies of the netlist, which are some of the dummy bars: each with the net of both its ends.
         in_well: Whether they lie in an n well of their own, whose taps are the ring.
-        substrate: Net of the substrate around a deep well that they need.
+        substrate: Net of the substrate, for resistors of a p well, which lies in a deep well.
     """
 
     name: str

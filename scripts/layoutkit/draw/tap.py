@@ -39,7 +39,7 @@ class Tap(EqualRectangles):
 def tap(
     tech: Technology, device_id: str, flavour: str, size: PassiveSize, nets: Mapping[str, str] | None = None
 ) -> Tap:
-    """Return the tap ``device_id`` with its sides on the grid of ``tech``; arguments as ``diode``.
+    """Return the tap ``device_id`` with its sides on the grid of ``tech``; the arguments are those of ``diode``.
 
     Raises:
         GeometryError: If a size is below or above what the process allows.

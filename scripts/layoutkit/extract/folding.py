@@ -98,7 +98,7 @@ def fold_key(device: str, kind: DeviceKind, nets: Mapping[str, Net]) -> FoldKey[
 
 
 def in_parallel(devices: Iterable[Part]) -> dict[FoldKey[Any], tuple[Part, ...]]:
-    """Return devices in parallel, of whatever length, by what they have in common."""
+    """Group devices that are in parallel, whatever their lengths are, by their type and nets."""
     found: dict[FoldKey[Any], list[Part]] = {}
     for device in devices:
         found.setdefault(device.key, []).append(device)

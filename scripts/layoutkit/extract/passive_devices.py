@@ -93,7 +93,8 @@ class Recipe:
         loose: Returns the shapes that should be devices of the kind but are none, for all its types and their shapes;
             regions may be empty.
         tied: KLayout's names of terminals that must all be on the net of one terminal of the circuit.
-        named_in: Returns the shapes that make those of a device type in them devices where they bear its text.
+        named_in: Returns the shapes in which a text must lie to make what they hold devices of one type; None where no
+            text is needed.
         extractor: Returns KLayout's extractor for one device type, and its layers from the shapes and what conducts.
         part: What LVS calls a shape that makes no device.
         none_made: Sentence of LVS about such a shape, with its ``{place}`` and ``{technology}``.
@@ -164,7 +165,7 @@ def _lacks(layer: Layer, names: Iterable[str]) -> bool:
 
 
 def _junctions(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
-    """Return the diffusion that is all of what ``spec`` draws: as a source, drain or tap but for its markers."""
+    """Return the shapes of one type of diode or tap: diffusion, or wells, with its markers and no excluded layer."""
     transistor = spec.diffusion_of
     if transistor is None or _lacks(layer, (*transistor.marked_by, *spec.markers, *spec.covers)):
         return kdb.Region()
@@ -181,7 +182,7 @@ def _junctions(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.R
 
 
 def _markers_of_type(technology: Technology, mos_type: str) -> set[str]:
-    """Return what marks the transistors of one type."""
+    """Return the layers that mark transistors of one type."""
     return {marker for each in technology.devices.values() if each.type == mos_type for marker in each.marked_by}
 
 
@@ -192,7 +193,10 @@ def _of_flavour(
     layers: tuple[Iterable[str], Iterable[str]],
     layer: Layer,
 ) -> kdb.Region:
-    """Return the shapes in the body of a transistor, if any, in the first of two groups of layers and no second."""
+    """Return the shapes of ``found`` in the body of a transistor, in all of the first layers and none of the second.
+
+    Without a transistor, any body will do.
+    """
     wells, substrate = n_wells(technology, layer), technology.role("pwell")
     if transistor is not None and wells is not None:
         found = found.inside(wells) if transistor.type == "pmos" else found.outside(wells)
@@ -302,7 +306,7 @@ def _mos_capacitor_extractor(
 
 
 def _tapped(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
-    """Return what bears the text of a tap: its marker, else its well."""
+    """Return the shapes in which the text of a tap lies: its marker, or the wells where it has none."""
     wells = n_wells(technology, layer)
     return layer(spec.markers[0]) if spec.markers else kdb.Region() if wells is None else wells
 

@@ -1,4 +1,4 @@
-"""Plates of capacitors in a layout: where they are, and the cuts on them, which do not reach the bottom conductor."""
+"""Finds the plates of capacitors and the cuts on them, which do not reach the bottom conductor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def plates_of(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.Region:
-    """Return the plates of one type of capacitor, which its markers touch."""
+    """Return the plates that the markers of one type of capacitor touch."""
     plates = layer(spec.parts["plate"]).inside(layer(technology.conductor(spec.parts["bottom"]).layer))
     return marked(technology, spec, plates, layer, kdb.Region.interacting)  # MIM_L_MK of gf180mcuD is a strip
 

@@ -122,7 +122,7 @@ def read_record(path: Path) -> Record | None:
     except FileError as error:
         reason = error.message
     except (ValueError, OverflowError, RecursionError):
-        reason = f"{reason}, or no JSON"
+        reason = f"{reason}, or not JSON"
     raise FileError(
         f"cannot determine which technology the workspace {path.parent} is drawn in: {path.name}: {reason[:300]}; "
         f"use another workspace, or delete {path} and name the technology that the layout is drawn in",

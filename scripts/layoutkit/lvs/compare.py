@@ -335,7 +335,7 @@ class _Comparison:
         return found
 
     def _missing_dummies(self, pairing: Pairing) -> list[LvsMismatch]:
-        """Return the netlist's dummies that the layout lacks; more dummies than in the netlist are no fault."""
+        """Return the dummies and taps of the netlist that the layout lacks; more than in the netlist are no fault."""
         drawn: dict[tuple[str, str, str, float], float] = {}
         for finger in self.extraction.dummies:
             tied = _tied_terminals(finger.kind)
@@ -464,5 +464,5 @@ def _undecided() -> LvsMismatch:
 
 
 def _tied_terminals(kind: DeviceKind) -> tuple[str, ...]:
-    """Return the two terminals whose nets tell where a dummy of the netlist is tied; none for kinds not looked for."""
+    """Return the two terminals whose nets identify a dummy or tap; none for kinds that are not looked for."""
     return kind.ends if kind.always_tied else kind.sensing

@@ -34,7 +34,7 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Finding]], ...] = (
     room_and_wells.rings, room_and_wells.lone_dummies, room_and_wells.well_tap, room_and_wells.domains,
     wire_quality.wires,
 )  # fmt: skip
-"""The findings that need nothing but the layout."""
+"""The findings that need nothing but the subject: layout, circuit and limits."""
 
 
 def unmatched(result: LvsResult) -> Review:

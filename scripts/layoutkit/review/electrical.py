@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from layoutkit.parasitics.net_network import NetNetwork
 
-_NO_WIRE_OHM = 1e6  # what is joined by more is not joined by metal [ohm]
+_NO_WIRE_OHM = 1e6  # above this, no metal joins two terminals [ohm]
 _WITHIN = 2  # factor within which estimated currents are right
 _SURELY = 10  # times over a limit from which on also a current that was assumed is too large
 _NANO = 1_000_000  # flows are counted in whole nanoamperes; per milliampere
@@ -129,8 +129,8 @@ class Electrical:
     def is_sure(self, net: str, over: float = 1.0) -> bool:
         """Return whether the current of a net is known well enough for a severe finding.
 
-        An assumed bias current is not, unless the limit is exceeded so far that no real one could keep it; an estimated
-        one is from twice the limit on.
+        An assumed bias current is not known well enough, unless the limit is exceeded so far that no real current could
+        keep it. An estimated current is known within a factor of two, so it counts from twice the limit on.
         """
         ends = [(self.subject.currents.devices.get(placed.id), ampere) for placed, *_, ampere in self.currents_of(net)]
         half = sum(ampere for _, ampere in ends) / 2

@@ -170,7 +170,7 @@ class Matching:
         return subject.finding("group-apart.gap", gap, why, devices=group.devices, cause=cause)
 
     def halves(self, group: MatchedDevices) -> list[Finding]:
-        """Return whether the devices of a pair or mirror, of several channels each, have different centres."""
+        """Return whether devices of a pair or mirror, at least one of several channels, have different centres."""
         several = group.strict and not group.spread and max(len(placed.boxes) for placed in group.devices) > 1
         apart = max(dist(one.centre, other.centre) for one, other in combinations(group.devices, 2))
         return self.subject.finding(

@@ -208,7 +208,7 @@ def domains(subject: Subject) -> Iterator[Finding]:
 
 
 def lone_dummies(subject: Subject) -> list[Finding]:
-    """Return the transistors that are always off and in no row or column of others: they guard nothing."""
+    """Return the transistors that are always off and in no row or column of working ones: they guard nothing."""
     reach = subject.technology.to_dbu(_BESIDE_UM)
     used, lone = kdb.Shapes(), list(subject.idle_boxes)
     for placed in subject.placed:

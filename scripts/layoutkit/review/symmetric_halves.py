@@ -76,7 +76,7 @@ class Symmetry:
         return [*self._off_axis("axis", best, strict), *self._off_axis("axis.tail", best, others)]
 
     def _badness(self, axis: Axis) -> tuple[int, int, float]:
-        """Return how many pairs, then how many of all, miss an axis by far, and by how much all together."""
+        """Return how many pairs, then how many pairs and single devices, are far off; and the sum of all errors."""
         far = [devices for error, devices in axis.errors if error > _FAR]
         return sum(map(self._is_strict, far)), len(far), sum(error for error, _ in axis.errors)
 

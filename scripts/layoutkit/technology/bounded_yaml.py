@@ -74,7 +74,7 @@ def check_numbers(document: Any) -> None:
 
 
 def frozen(value: Any) -> Any:
-    """Return data of a file with tuples for its lists, as dataclasses hold them."""
+    """Return the data of a file with its lists as tuples, which dataclasses can hold."""
     if isinstance(value, dict):
         return {key: frozen(each) for key, each in value.items()}
     return tuple(map(frozen, value)) if isinstance(value, list) else value

@@ -88,7 +88,8 @@ class DeviceKind:
         fingers: Whether LVS reports another number of parallel parts than the netlist's.
         in_ring: Whether it is drawn in a ring of substrate taps even where it has no bulk terminal.
         tied_dummies: Whether a dummy has both ends on one net; one that leads nowhere is a fault.
-        always_tied: Whether its ends are one net in every circuit: LVS looks for it as for dummies of a netlist.
+        always_tied: Whether its ends are one net in every circuit, as those of a tap are; LVS then only asks whether
+            the layout has as many.
         together: How many equal devices are drawn in one block about a common centroid.
         substrate: The terminal that is the substrate in every device of the kind; empty where none is.
         area_counts: Whether an area far larger than any emitter's is a number of units, as SPICE's area factor is.

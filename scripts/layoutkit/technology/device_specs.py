@@ -85,17 +85,18 @@ class PassiveSpec:
             length. Capacitor: ``bottom`` (a conductor), ``plate``, ``cut`` and ``top`` (a conductor). MOS capacitor:
             ``implant`` of the diffusion beside its gate, that of the transistor or of the taps of its body.
         covers: Layers drawn over the whole block with its tap ring, which must hold the device.
-        optional: Layers of other transistors that may lie over a diode and change nothing in it.
+        optional: Layers of other transistors that may lie over a diode or tap and change nothing in it.
         conductor: Resistor: the conductor that its body is; empty for one of poly or silicon.
         well: Resistor: the well that its body is, in which its heads are taps. Diode: the well whose junction it is.
             Empty for others.
         diffusion_of: The transistor whose source and drain diffusion it is made of, with its well, implants and covers;
-            for a MOS capacitor the transistor that it is drawn as; for a resistor of diffusion or well that whose well
-            and taps surround it, for a diode of a well that whose taps do.
+            for a MOS capacitor the transistor that it is drawn as; for a resistor of diffusion or well the transistor
+            whose well and taps surround it; for a diode of a well the one whose taps do; for a tap the one whose body
+            it contacts.
         markers: Layers drawn over the whole device as well.
         core_markers: Layers drawn exactly over the core of each resistor. Poly under them is not a wire.
         resistive: Layers that make the body of a resistor resistive outside its core as well.
-        excludes: Layers that must not touch the core of a resistor.
+        excludes: Layers that must not touch the core of a resistor, the gate of a MOS capacitor, or other diffusion.
         value: Ohms per square, or farads per square micrometre of plate; 0 where the kind has no value.
         edge_value: Farads per micrometre of the plate's edge; 0 for resistors.
         widths: The allowed widths; empty if any width is allowed.
@@ -117,7 +118,8 @@ class PassiveSpec:
         heads: Resistor: layers drawn over each row of heads, from the end of the core markers on.
         options: Option of the process's masks -> the value with which they make this device.
         cell: The foundry's cell that it is drawn as; ``w`` is then the width of all emitters of one unit.
-        ring_text: Capacitor in a ring of taps: the text that the foundry's decks look for in it.
+        ring_text: Capacitor in a ring of taps: the text that the foundry's decks look for in it. Tap: the text in its
+            marker, or in its well where it has none.
     """
 
     name: str

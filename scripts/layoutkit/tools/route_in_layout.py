@@ -118,22 +118,22 @@ def _check_again(
     """Check that the nets that had wires have some again; otherwise nothing is changed.
 
     Raises:
-        LayoutConflictError: If one has not; the message states the width that fits.
+        LayoutConflictError: If one has not; the message states the largest width that fits.
     """
     failed = {net.name: f"'{net.name}' ({net.reason})" for net in result.nets if net.name in names and not net.success}
     if failed:
         width = _width_that_fits(layout, cell, job, failed)
-        fits = f"fits: {job.technology.to_um(width):g} um. Ask for that" if width else "No width fits. Ask for"
+        widest = f"The largest width that fits: {job.technology.to_um(width or 0):g} um. Ask for that width, "
         raise LayoutConflictError(
-            f"with that width there is no way for net {', '.join(failed.values())}; "
-            f"the wires stay as they are; {fits}, more routing_layers, or build again with more room (row_gap)"
+            f"with that width there is no way for net {', '.join(failed.values())}; the wires stay as they are. "
+            f"{widest if width else 'No width fits. Ask '}for more routing_layers, or build with more room (row_gap)"
         )
 
 
 def _width_that_fits(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, names: Collection[str]) -> int | None:
     """Return the largest width with which all these nets get wires; None if there is none. [dbu]
 
-    It is found by bisection, which is exact where no wider wire has a way that a narrower one has not.
+    Bisection finds it, provided that a narrower wire has a way wherever a wider one has.
     """
     from layoutkit.flow.pair_loads import finished_routes
 

@@ -2,7 +2,7 @@
 
 Over stdin and stdout a line is a message. The SDK's own transport drops a line that is not a message, so that a client
 whose model wrote half of a surrogate pair waits until its timeout; it reads lines of any length, and does not end at a
-signal. This one answers, bounds, and ends.
+signal. This transport answers such a line with an error, limits the length of lines, and ends at a signal.
 """
 
 from __future__ import annotations

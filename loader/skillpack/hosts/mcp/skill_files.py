@@ -1,6 +1,7 @@
 """Skills and their files as MCP resources, and the Skills extension of MCP (SEP-2640).
 
-The extension has skills/list, skills/get and directory reads; URIs, sizes and digests of the files come last.
+The extension has skills/list, skills/get and directory reads. The last part of this module has the URIs, sizes and
+digests of the files.
 """
 
 from __future__ import annotations
