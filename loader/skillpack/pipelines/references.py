@@ -187,7 +187,7 @@ class SchemaPlace:
 
 
 def find_place(place: SchemaPlace, path: Sequence[str | int]) -> SchemaPlace:
-    """Return the schema of what lies at ``path`` in values of ``place``."""
+    """Return the schema of the element at ``path`` of the values that ``place`` describes."""
     for step in path:
         if place.problem:
             return place

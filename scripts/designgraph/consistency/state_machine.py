@@ -12,7 +12,7 @@ raises ``NotUnderstoodError``; nothing is guessed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
@@ -62,22 +62,20 @@ class Condition:
             raise NotUnderstoodError(f"'{self._tokens[self._place][1]}' is not expected there")
 
     def _either(self) -> Test:
-        parts = [self._different()]
-        while self._take("||"):
-            parts.append(self._different())
-        return parts[0] if len(parts) == 1 else lambda case: any(part(case) for part in parts)
+        return self._joined("||", self._different, any)
 
     def _different(self) -> Test:
-        parts = [self._both()]
-        while self._take("^"):
-            parts.append(self._both())
-        return parts[0] if len(parts) == 1 else lambda case: sum(part(case) for part in parts) % 2 == 1
+        return self._joined("^", self._both, lambda values: sum(values) % 2 == 1)
 
     def _both(self) -> Test:
-        parts = [self._negated()]
-        while self._take("&&"):
-            parts.append(self._negated())
-        return parts[0] if len(parts) == 1 else lambda case: all(part(case) for part in parts)
+        return self._joined("&&", self._negated, all)
+
+    def _joined(self, operator: str, part: Callable[[], Test], judge: Callable[[Iterator[bool]], bool]) -> Test:
+        """Return the test of what an operator joins; the parts alone where it does not occur."""
+        parts = [part()]
+        while self._take(operator):
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else lambda case: judge(each(case) for each in parts)
 
     def _negated(self) -> Test:
         if self._take("!"):

@@ -189,7 +189,7 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
         if spec.type == "resistor" and (spec.diffusion_of is not None or spec.well):
             of, cores = carrier(spec), metal.passives.shapes[spec.name]
             conducting[of] = conducting[of] - cores
-            if spec.well:  # its body is what lies below it
+            if spec.well:  # its body is the substrate or the well around it
                 conducting["nwell" if spec.in_p_well else "p_body"] += cores
     channels = drawn.channels()
     capacitors = metal.passives.gates + channels.inside(metal.passives.cells.windows)

@@ -288,7 +288,8 @@ def _placed(array: kdb.CellInstArray, extent: kdb.DBox, layout: kdb.Layout) -> k
             placed += placed.moved((count - 1) * step.x, (count - 1) * step.y)
     elif array.size() > 1:
         placed += kdb.DBox(array.bbox(layout))
-    return placed & kdb.DBox(-_FAR, -_FAR, _FAR, _FAR)
+    sides = (placed.left, placed.bottom, placed.right, placed.top)
+    return kdb.DBox(*(max(-_FAR, min(_FAR, side)) for side in sides))
 
 
 def _reach(extent: kdb.DBox) -> float:

@@ -305,6 +305,13 @@ def test_a_junction_with_more_nodes_is_an_unknown_cell_and_off_is_no_model():
         read_netlist(NetlistText(text))
 
 
+def test_for_recognition_names_used_twice_are_counted_on():
+    cards = "R1 a b 1k\nR1_2 a b 1k\nr1 a b 2k\nR1 a b 3k\n"
+    found = read_netlist(NetlistText(f".subckt t a b\n{cards}.ends\n"), keep_unknown=True)
+    assert [device.id for device in found.devices] == ["R1", "R1_2", "r1_3", "R1_4"]
+    assert any(text.startswith("names are used twice") for text in found.warnings)
+
+
 def test_a_net_may_be_called_off():
     text = ".subckt t a b off\nD1 a off diode off\nQ1 off b a npn1 off\nM1 off a b b nmos w=1u l=1u off\n.ends\n"
     found = read_netlist(NetlistText(text))

@@ -190,3 +190,13 @@ def test_crossing_arrays_of_long_bars_are_refused_and_parallel_ones_are_not(angl
         found[name] = bounds.layout_faults(layout)
     assert found["parallel"] == []
     assert "crossings" in " ".join(found["crossing"])
+
+
+@pytest.mark.parametrize("magnification", [1e28, 1e40, 1e60])
+def test_a_label_that_a_magnification_moves_far_away_is_refused(magnification):
+    layout = kdb.Layout()
+    top, cell = layout.create_cell("T"), layout.create_cell("C")
+    cell.shapes(layout.layer(1, 0)).insert(kdb.Text("a", 100, 100))
+    top.insert(kdb.CellInstArray(cell.cell_index(), kdb.ICplxTrans(magnification, 0, False, 0, 0)))
+    (fault,) = bounds.layout_faults(layout)
+    assert "reaches 1e+27 um from its origin" in fault

@@ -44,7 +44,7 @@ print(json.dumps(told))
 
 def cells_of(name):
     """Return the PCells that the application draws, with their parameters: all, and one that cannot be drawn."""
-    known = kdb.Library.library_by_name(f"analog_{name}") or register(name)  # a second one would replace the first
+    known = kdb.Library.library_by_name(f"analog_{name}") or register(name)
     return [*((name, {}) for name in sorted(known.layout().pcell_names())), ("nmos", {"w": 0.001})]
 
 

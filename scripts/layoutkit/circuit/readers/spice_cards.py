@@ -79,7 +79,7 @@ def read_card(
         NetlistError: If the card has the wrong number of nodes or its type is unknown.
     """
     name, letter = statement.words[0], statement.words[0][0].lower()
-    last = _LAST_MODEL.get(letter, len(statement.words))  # what follows may be off, what stands before is a net
+    last = _LAST_MODEL.get(letter, len(statement.words))  # earlier words are nets, even if called off
     words = [word for place, word in enumerate(statement.words) if place <= last or word.lower() != "off"]
     known = _Kinds(definition, names or ModelNames())
     words = known.with_variant(words, statement.params)

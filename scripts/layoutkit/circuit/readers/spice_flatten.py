@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import BlackBox, Device, SubcircuitInstance
@@ -18,7 +19,7 @@ from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.size_limits import MAX_VALUE, circuit_fault, stated_faults
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.circuit.readers.findings import Findings
     from layoutkit.circuit.readers.spice_lines import Statement
@@ -50,7 +51,13 @@ class _Instance:
     ancestors: tuple[str, ...]
     nets: dict[str, str] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    counters: dict[str, Iterator[int]] = field(default_factory=dict)
     devices: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def other_name(self, name: str) -> str:
+        """Return a name that is not in use yet, from one that is: R1_2, R1_3, ..."""
+        counter = self.counters.setdefault(self.key(name), count(2))
+        return next(other for number in counter if self.key(other := f"{name}_{number}") not in self.names)
 
     def key(self, name: str) -> str:
         """Return what two spellings of one name share: SPICE ignores case, Spectre does not."""
@@ -155,11 +162,11 @@ class Flattener:
             if self._words > MAX_WORDS:
                 raise _fatal(f"the netlist expands to more than {MAX_WORDS} words")
             name = statement.words[0]
-            if instance.key(name) in instance.names and not self._keep_unknown:
-                self._findings.fault(statement.where, f"the name '{name}' is used twice")
-                continue
-            while instance.key(statement.words[0]) in instance.names:
-                statement = replace(statement, words=(f"{statement.words[0]}_2", *statement.words[1:]))
+            if instance.key(name) in instance.names:
+                if not self._keep_unknown:
+                    self._findings.fault(statement.where, f"the name '{name}' is used twice")
+                    continue
+                statement = replace(statement, words=(instance.other_name(name), *statement.words[1:]))
                 self._findings.warn("names are used twice, which a layout refuses", f"{name} at {statement.where}")
             instance.names.add(instance.key(statement.words[0]))
             try:
