@@ -34,12 +34,27 @@ print(sum(spent), time.process_time())
 """
 
 
+PASS_DEVICE = """
+.subckt regulator vin vout vref vss ib
+Mp vout g vin vin {pmos} w=10u l=0.6u m={units}
+M1 g vref t vss {nmos} w=4u l=1u m=2
+M2 o vout t vss {nmos} w=4u l=1u m=2
+M3 g o vin vin {pmos} w=4u l=1u m=2
+M4 o o vin vin {pmos} w=4u l=1u m=2
+M5 t ib vss vss {nmos} w=4u l=1u m=2
+M6 ib ib vss vss {nmos} w=4u l=1u m=2
+.ends
+"""
+
+
 def measure(netlists: list[Path] | None = None) -> None:
     """Print one line a measurement."""
     with tempfile.TemporaryDirectory() as folder:
         repeated = Path(folder, "chain40.spice")
         repeated.write_text(chain(40), encoding="utf-8")
-        for netlist in netlists or [OTA, AMPLIFIER, repeated]:
+        regulator = Path(folder, "regulator_440.spice")
+        regulator.write_text(PASS_DEVICE.format(nmos="nmos", pmos="pmos", units=440), encoding="utf-8")
+        for netlist in netlists or [OTA, AMPLIFIER, repeated, regulator]:
             for process in PROCESSES:
                 command = [sys.executable, "-c", BUILD, str(netlist), process, f"{folder}/{netlist.stem}_{process}"]
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -54,7 +69,7 @@ def measure(netlists: list[Path] | None = None) -> None:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("netlists", nargs="*", type=Path, help="netlists to lay out (default: three of its own)")
+    parser.add_argument("netlists", nargs="*", type=Path, help="netlists to lay out (default: four of its own)")
     print(HEADER)
     measure(parser.parse_args().netlists)
 

@@ -361,7 +361,7 @@ def largest_flow(
     ]
     for node, group in zip((source, sink), ends, strict=True):
         edges += [(node, end.cell, endless if end.limit is None else ceil(end.limit * _NANO)) for end in group]
-    found, side = minimum_cut(sink + 1, edges, source, sink)
+    found, side = minimum_cut(sink + 1, edges, source, sink, ceil(amount * _NANO) + 1)
     crossed = [
         (link, limit)
         for link, limit in zip(mesh.links, limits, strict=True)

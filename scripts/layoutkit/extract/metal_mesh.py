@@ -205,7 +205,7 @@ class _Slabs:
             xs, cells = sorted(splits[row]), []
             low, high = self.heights[row], self.heights[row + 1]
             for left, right in own:
-                for a, b in pairwise(x for x in xs if left <= x <= right):
+                for a, b in pairwise(xs[bisect_left(xs, left) : bisect_right(xs, right)]):
                     cells.append((a, b, len(mesh.cells)))
                     mesh.cells.append((name, (a, low, b, high)))
             self.rows.append(cells)

@@ -2,8 +2,9 @@
 
 Most of a mesh of metal is chains and ends of wires. A node one of whose edges is at least as strong as all its others
 together joins the node at the other end of that edge: a minimum cut exists that does not separate them (Padberg and
-Rinaldi, 1990). The network that is left is solved by networkx. All capacities are integers, and the nodes that the
-source still reaches are the same for every maximum flow.
+Rinaldi, 1990). Where only flows below some amount matter, nodes between which an edge carries as much are one node from
+the start. The network that is left is solved by networkx. All capacities are integers, and the nodes that the source
+still reaches are the same for every maximum flow.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 
-def minimum_cut(nodes: int, edges: Iterable[tuple[int, int, int]], source: int, sink: int) -> tuple[int, list[bool]]:
+def minimum_cut(
+    nodes: int, edges: Sequence[tuple[int, int, int]], source: int, sink: int, enough: int | None = None
+) -> tuple[int, list[bool]]:
     """Return the maximum flow, and for each node whether a minimum cut leaves it on the side of the source.
 
     Args:
@@ -23,11 +26,16 @@ def minimum_cut(nodes: int, edges: Iterable[tuple[int, int, int]], source: int, 
         edges: Two nodes and the capacity between them, in both directions.
         source: Where the flow starts.
         sink: Where it ends.
+        enough: The flow from which on its amount and the cut do not matter: where one edge after the other carries it,
+            it is the answer, and all nodes are on one side; None to look for all of it.
     """
     import networkx as nx
     from networkx.algorithms.flow import boykov_kolmogorov
 
-    network = _Network(nodes, edges)
+    network = _Network(nodes, edges, enough)
+    if enough is not None and network.root(source) == network.root(sink):
+        return enough, [True] * nodes
+    source, sink = network.root(source), network.root(sink)
     network.contract(source, sink)
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from((source, sink))
@@ -43,10 +51,15 @@ def minimum_cut(nodes: int, edges: Iterable[tuple[int, int, int]], source: int, 
 class _Network:
     """Nodes, each with the capacity to its neighbours, and the node that each was joined to."""
 
-    def __init__(self, nodes: int, edges: Iterable[tuple[int, int, int]]) -> None:
+    def __init__(self, nodes: int, edges: Sequence[tuple[int, int, int]], enough: int | None) -> None:
         self.rooms: list[dict[int, int]] = [{} for _ in range(nodes)]
         self.parents = list(range(nodes))
-        for one, other, room in edges:
+        if enough is not None:
+            for one, other, room in edges:
+                if room >= enough:
+                    self.parents[self.root(one)] = self.root(other)
+        for start, end, room in edges:
+            one, other = self.root(start), self.root(end)
             if one != other and room > 0:
                 self.rooms[one][other] = self.rooms[one].get(other, 0) + room
                 self.rooms[other][one] = self.rooms[other].get(one, 0) + room

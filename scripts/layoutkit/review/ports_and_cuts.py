@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from itertools import pairwise
 from math import inf
@@ -97,7 +98,7 @@ class PortsAndCuts:
         for conductor, point, _ in subject.labels.get(net, ()):
             shapes = subject.shapes(net, conductor)
             piece = next((str(each) for each in shapes.each() if each.inside(point)), str(point))
-            width = subject.um(min(extents(shapes, point)))
+            width = subject.um(min(Extents(shapes).at(point)))
             if width > ports.get((conductor, piece), (-1.0, point))[0]:
                 ports[conductor, piece] = width, point
         if not ports:
@@ -151,7 +152,8 @@ class PortsAndCuts:
         first = self.technology.conductors[0]
         shapes = self.subject.shapes(net, first.name)
         points = [kdb.Point(place.x, place.y) for place in feeds.points if place.conductor == first.name]
-        spans = [extents(shapes, point) for point in points]
+        extents = Extents(shapes)
+        spans = [extents.at(point) for point in points]
         upright = sum(across <= along for across, along in spans) * 2 >= len(spans)
         widths: dict[int, int] = {}
         for point, (across, along) in zip(points, spans, strict=True):
@@ -249,14 +251,35 @@ def _in_only_ways(
     return found
 
 
-def extents(region: kdb.Region, point: kdb.Point) -> tuple[int, int]:
-    """Return how far the metal at a point, which may be on its edge, reaches in x and in y through the point. [dbu]"""
-    box = region.bbox()
-    found = []
-    for strip in (
-        kdb.Box(box.left, point.y - 1, box.right, point.y + 1),
-        kdb.Box(point.x - 1, box.bottom, point.x + 1, box.top),
-    ):
-        here = [piece.bbox() for piece in (region & kdb.Region(strip)).each() if piece.bbox().contains(point)]
-        found.append(max((max(each.width(), each.height()) for each in here), default=0))
-    return found[0], found[1]
+class Extents:
+    """How far merged metal reaches through points in x and in y. [dbu]
+
+    What a line through the metal meets is kept: points of one row or column share it.
+    """
+
+    def __init__(self, region: kdb.Region) -> None:
+        self.region = region
+        self._box = region.bbox()
+        self._lines: dict[tuple[bool, int], list[tuple[int, int]]] = {}
+
+    def at(self, point: kdb.Point) -> tuple[int, int]:
+        """Return the reach in x and in y of the metal at a point, which may be on its edge."""
+        return self._through(False, point.y, point.x), self._through(True, point.x, point.y)
+
+    def _through(self, upright: bool, line: int, place: int) -> int:
+        pieces = self._pieces(upright, line)
+        before = bisect_right(pieces, (place, inf))
+        near = pieces[max(0, before - 2) : before]  # a slanted edge may let two overlap
+        return max((end - start for start, end in near if end >= place), default=0)
+
+    def _pieces(self, upright: bool, line: int) -> list[tuple[int, int]]:
+        """Return where a line through the metal begins and ends to be inside it, in order."""
+        if (upright, line) not in self._lines:
+            box = self._box
+            strip = kdb.Box(box.left, line - 1, box.right, line + 1)
+            if upright:
+                strip = kdb.Box(line - 1, box.bottom, line + 1, box.top)
+            boxes = [piece.bbox() for piece in (self.region & kdb.Region(strip)).each()]
+            spans = ((each.bottom, each.top) if upright else (each.left, each.right) for each in boxes)
+            self._lines[upright, line] = sorted(spans)
+        return self._lines[upright, line]

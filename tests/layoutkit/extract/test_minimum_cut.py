@@ -30,3 +30,13 @@ def test_a_long_wire_is_as_strong_as_its_narrowest_part():
     flow, side = minimum_cut(count + 1, wire, 0, count)
     assert flow == 3
     assert side == [i <= 7000 for i in range(count + 1)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(EDGES, st.integers(1, 12))
+def test_a_flow_that_is_enough_is_not_looked_for_further(edges, enough):
+    flow, side = minimum_cut(NODES, edges, 0, 1)
+    below, its = minimum_cut(NODES, edges, 0, 1, enough)
+    assert min(below, enough) == min(flow, enough)
+    if flow < enough:
+        assert its == side
