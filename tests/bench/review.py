@@ -34,7 +34,7 @@ print(sum(spent), time.process_time())
 """
 
 
-PASS_DEVICE = """
+REGULATOR = """
 .subckt regulator vin vout vref vss ib
 Mp vout g vin vin {pmos} w=10u l=0.6u m={units}
 M1 g vref t vss {nmos} w=4u l=1u m=2
@@ -53,7 +53,7 @@ def measure(netlists: list[Path] | None = None) -> None:
         repeated = Path(folder, "chain40.spice")
         repeated.write_text(chain(40), encoding="utf-8")
         regulator = Path(folder, "regulator_440.spice")
-        regulator.write_text(PASS_DEVICE.format(nmos="nmos", pmos="pmos", units=440), encoding="utf-8")
+        regulator.write_text(REGULATOR.format(nmos="nmos", pmos="pmos", units=440), encoding="utf-8")
         for netlist in netlists or [OTA, AMPLIFIER, repeated, regulator]:
             for process in PROCESSES:
                 command = [sys.executable, "-c", BUILD, str(netlist), process, f"{folder}/{netlist.stem}_{process}"]
