@@ -22,13 +22,13 @@ SLACK = 1.2
 SPARE = 60
 # room: (code lines, modules) at most
 ROOMS = {
-    "designgraph": (2385, 19),
+    "designgraph": (2391, 19),
     "layoutkit": (423, 6),
     "layoutkit/api": (210, 3),
     "layoutkit/circuit": (10248, 56),
     "layoutkit/draw": (7003, 45),
     "layoutkit/drc": (1737, 13),
-    "layoutkit/explore": (2080, 13),
+    "layoutkit/explore": (2081, 13),
     "layoutkit/extract": (3606, 19),
     "layoutkit/flow": (9495, 56),
     "layoutkit/layout": (1741, 13),
@@ -39,7 +39,7 @@ ROOMS = {
     "layoutkit/review": (3373, 20),
     "layoutkit/route": (4200, 30),
     "layoutkit/simulate": (1812, 11),
-    "layoutkit/technology": (2872, 21),
+    "layoutkit/technology": (2874, 21),
     "layoutkit/tools": (3593, 21),
     "layoutkit/view": (1052, 8),
     "skillpack": (378, 4),
@@ -54,7 +54,7 @@ ROOMS = {
     "skillpack/untrusted": (153, 3),
     "skills/*/scripts": (690, 46),
     "skillscript": (2583, 21),
-    "sturdy": (511, 6),
+    "sturdy": (544, 6),
 }
 # Modules of over 500 lines and functions of over 60 without their docstring; flow, place, route and draw come later.
 LATER = {f"layoutkit/{room}" for room in ("flow", "place", "route", "draw")}

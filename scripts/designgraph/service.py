@@ -107,7 +107,7 @@ class KnowledgeGraph:
         """
         check_id(graph_id, "graphId")
         check_id(node_id, "id")
-        self.types(graph_id).check_node(node_type)
+        node_type = self.types(graph_id).check_node(node_type)
         kept = checked_properties({} if properties is None else properties)
         self._change(graph_id, lambda graph: edit.add_node(graph, node_id, node_type, kept))
         return self.with_warnings({"graphId": graph_id, "id": node_id, "type": node_type, "properties": kept})
@@ -119,7 +119,7 @@ class KnowledgeGraph:
             GraphError: INVALID_ID, INVALID_TYPE, NODE_NOT_FOUND, RELATION_EXISTS.
         """
         self._check_ends(graph_id, from_id, to_id)
-        self.types(graph_id).check_relation(relation_type)
+        relation_type = self.types(graph_id).check_relation(relation_type)
         self._change(graph_id, lambda graph: edit.add_relation(graph, from_id, to_id, relation_type))
         return self.with_warnings({"graphId": graph_id, **relation_json((from_id, to_id, relation_type))})
 
@@ -221,7 +221,7 @@ class KnowledgeGraph:
         with self.store.reading() as graphs:
             graph = graphs.get(graph_id) or new_graph()
             if node_type is not None and node_type not in dict(graph.nodes(data="type")).values():
-                self.types(graph_id).check_node(node_type)
+                node_type = self.types(graph_id).check_node(node_type)
             found = page_of_nodes(graph, node_type, page or Page())
             known = sorted(graphs)
         notes = []

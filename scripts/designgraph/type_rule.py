@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from designgraph.graph_errors import GraphFileError, InvalidTypeError, sentences
 from designgraph.values import is_id
 from sturdy.near_names import near_names
+from sturdy.strict_json import RepeatedKeyError, refusing_repeated_keys
 
 if TYPE_CHECKING:
     import os
@@ -51,7 +52,9 @@ def _read(path: str, status: os.stat_result) -> dict[str, Any]:
         text = Path(path).read_text(encoding="utf-8-sig")
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
             raise GraphFileError(f"{path} uses a YAML alias (*name); write out the value", {"path": path})
-        content = yaml.safe_load(text)
+        content = yaml.load(text, Loader=refusing_repeated_keys(yaml.SafeLoader))  # noqa: S506 - a safe loader
+    except RepeatedKeyError as error:
+        raise GraphFileError(f"{path}: {error}", {"path": path}) from None
     except (OSError, UnicodeDecodeError) as error:
         raise GraphFileError(f"{path} cannot be read: {error}", {"path": path}) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: 2026-99-99, or an integer too long
@@ -100,24 +103,27 @@ class TypeRule:
     path: str
 
     def check_node(self, name: Any) -> str:
-        """Return ``name`` if it is a node type.
+        """Return ``name``, or the node type that differs from it only in case.
 
         Raises:
-            InvalidTypeError: If it is not.
+            InvalidTypeError: If there is none.
         """
         return self._check(name, self.node_types, "node_types")
 
     def check_relation(self, name: Any) -> str:
-        """Return ``name`` if it is a relation type.
+        """Return ``name``, or the relation type that differs from it only in case.
 
         Raises:
-            InvalidTypeError: If it is not.
+            InvalidTypeError: If there is none.
         """
         return self._check(name, self.relation_types, "relation_types")
 
     def _check(self, name: Any, known: Mapping[str, Any], which: str) -> str:
         if isinstance(name, str) and (name in known or (self.is_open and is_id(name))):
             return name
+        meant = [each for each in known if each.casefold() == str(name).casefold()]
+        if len(meant) == 1:
+            return meant[0]
         kind = which.removesuffix("_types")
         close = near_names(str(name), known, 1)
         hint = f"; did you mean {close[0]}?" if close else ""

@@ -1,4 +1,4 @@
-"""Read JSON strictly and within bounds, and check that a Python value is plain JSON.
+"""Read JSON strictly and within bounds, check that a Python value is plain JSON, and find repeated keys in YAML, too.
 
 Refused when reading: duplicate keys, NaN and infinities (also as ``1e999``), text that is not UTF-8, nesting deeper
 than ``MAX_DEPTH``, texts longer than ``MAX_BYTES``. A leading byte-order mark is tolerated.
@@ -7,6 +7,7 @@ than ``MAX_DEPTH``, texts longer than ``MAX_BYTES``. A leading byte-order mark i
 from __future__ import annotations
 
 import json
+import re
 from math import isfinite
 
 TYPE_CHECKING = False
@@ -17,6 +18,8 @@ MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
 WRAPPED = 2  # levels that an envelope or a request adds around its contents
 _INT64 = 2**63
+_MERGE = "tag:yaml.org,2002:merge"  # of <<, which stands for the keys of another mapping
+_KEY_OR_BRACE = re.compile(r'("(?:[^"\\]|\\.)*")\s*:|"(?:[^"\\]|\\.)*"|[{}]')
 
 
 class NotJsonError(ValueError):
@@ -69,20 +72,62 @@ def parse_json(text: str | bytes, *, limit: int = MAX_BYTES) -> Any:
     return plain(value)
 
 
-def load_json(text: str) -> Any:
+def load_json(text: str, *, finite: bool = True) -> Any:
     """Return the value of a JSON text of any size, in which no object repeats a key and no number is NaN or infinite.
 
-    For documents that are bounded and checked elsewhere; ``parse_json`` does both.
+    For documents that are bounded and checked elsewhere; ``parse_json`` does both. ``finite=False`` is for those who
+    find NaN and infinities themselves.
 
     Raises:
         ValueError: If it is no such text; the message says why and where.
         RecursionError: If it is nested too deeply.
     """
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant)
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant if finite else None)
+    except RepeatedKeyError as error:
+        raise ValueError(f"{error} (line {_line_of_repeated_key(text)})") from None
     except ValueError as error:
         reason = str(error).partition("; use sys.")[0]  # Python's advice on integers of many digits
         raise ValueError(reason) from None
+
+
+class RepeatedKeyError(ValueError):
+    """A key stands twice in one object or mapping."""
+
+
+def refusing_repeated_keys(loader: Any) -> Any:
+    """Return a loader of PyYAML like the class ``loader`` that raises ``RepeatedKeyError`` where a key stands twice."""
+
+    def construct_mapping(self: Any, node: Any, deep: bool = False) -> Any:
+        lines: dict[Any, int] = {}
+        keys = [key for key, _ in node.value] if node.id == "mapping" else []
+        for key in (key for key in keys if isinstance(key.value, str) and key.tag != _MERGE):
+            name, line = self.construct_object(key), key.start_mark.line + 1
+            if name in lines:
+                first = lines[name]
+                raise RepeatedKeyError(
+                    f"line {line}: the key '{str(name)[:60]}' already stands in line {first}; keep one"
+                )
+            lines[name] = line
+        return loader.construct_mapping(self, node, deep)
+
+    return type("UniqueKeys", (loader,), {"construct_mapping": construct_mapping})
+
+
+def _line_of_repeated_key(text: str) -> int:
+    """Return the line of the first key that its object has already."""
+    opened: list[set[str]] = []
+    for found in _KEY_OR_BRACE.finditer(text):
+        if found[0] == "{":
+            opened.append(set())
+        elif found[0] == "}":
+            opened.pop()
+        elif found[1]:
+            name = json.loads(found[1])
+            if name in opened[-1]:
+                return text.count("\n", 0, found.start()) + 1
+            opened[-1].add(name)
+    return 1
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -91,7 +136,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise ValueError(f"key {json.dumps(name)} appears twice in one object")
+                raise RepeatedKeyError(f"key {json.dumps(name)} appears twice in one object")
             seen.add(name)
     return found
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from designgraph.graph_errors import GraphError, InvalidTypeError
+from designgraph.graph_errors import GraphError, GraphFileError, InvalidTypeError
 from designgraph.type_rule import known_types
 
 
@@ -29,9 +29,24 @@ def test_the_reference_lists_every_known_type():
 
 def test_an_unknown_type_is_refused_with_what_may_have_been_meant(graph, path):
     with pytest.raises(InvalidTypeError, match="did you mean Signal\\?") as caught:
-        graph.create_node("g", "a", "signal")
+        graph.create_node("g", "a", "signals")
     assert str(path.with_name("types.yaml")) in str(caught.value)
     assert "Signal" in caught.value.details["allowed"]
+
+
+def test_a_type_in_another_case_is_the_known_one(graph, path):
+    assert graph.create_node("g", "a", "signal")["type"] == "Signal"
+    assert graph.create_relation("g", "a", "a", "Connects")["type"] == "CONNECTS"
+    assert [node["id"] for node in graph.list_nodes("g", "SIGNAL")["nodes"]] == ["a"]
+    write(path, "only: true\nnode_types: [Fifo, FIFO]")
+    with pytest.raises(InvalidTypeError, match=r"known: Fifo, FIFO\)"):
+        graph.create_node("g", "b", "fifo")
+
+
+def test_a_key_that_stands_twice_is_refused_with_its_lines(graph, path):
+    write(path, "node_types:\n  Fifo: {color: '#102030'}\n  Pipe: {}\n  Fifo: {color: '#405060'}")
+    with pytest.raises(GraphFileError, match=r"types.yaml: line 4: the key 'Fifo' already stands in line 2"):
+        graph.create_node("g", "a", "Fifo")
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from layoutkit.layout.files import read_bytes
 from layoutkit.technology.bounded_yaml import check_numbers, read_yaml
 from layoutkit.technology.expressions import require
 from layoutkit.technology.technology_reader import read_rule
+from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:
     import os
@@ -204,10 +205,8 @@ def _parsed(path: str | os.PathLike[str]) -> Any:
             raise FileError(f"rule file {name} is not readable YAML: it is not UTF-8 text") from None
         except ValueError as error:
             raise FileError(f"rule file {name} is not readable YAML: {error}") from None
-    import json
-
     try:
-        data = json.loads(text)
+        data = load_json(text.decode("utf-8-sig"), finite=False)
         check_numbers(data)
     except (ValueError, RecursionError) as error:
         raise FileError(f"rule file {name} is not readable JSON: {error}") from error

@@ -23,6 +23,7 @@ from layoutkit.explore.run_jobs import run_jobs
 from layoutkit.explore.scoreboard import FORMAT, heading, line, page
 from layoutkit.explore.search_space import option_faults
 from layoutkit.layout.files import make_folder, read_bytes, write_text
+from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -136,7 +137,7 @@ def _only_in(netlist: Path, technology: str) -> Sequence[str]:
     """Return the technologies in which a netlist is laid out: those that its options state, else ``technology``."""
     path = netlist.with_suffix(".options.json")
     try:
-        options = json.loads(read_bytes(path)) if path.is_file() else {}
+        options = load_json(read_bytes(path).decode("utf-8-sig")) if path.is_file() else {}
     except ValueError:
         return [technology]  # the row of the circuit says what is wrong
     only = options.get("technologies") if isinstance(options, dict) else None
@@ -205,7 +206,7 @@ def _options_beside(netlist: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        options = json.loads(read_bytes(path))
+        options = load_json(read_bytes(path).decode("utf-8-sig"))
     except ValueError as error:
         raise FileError(f"{path} is not JSON: {str(error)[:200]}", details={"path": str(path)}) from error
     only = options.pop("technologies", []) if isinstance(options, dict) else []

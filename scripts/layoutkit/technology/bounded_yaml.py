@@ -1,5 +1,7 @@
 """Read YAML from untrusted files: bounded in depth, in what its aliases expand to, and in its numbers.
 
+A key that stands twice is refused: PyYAML keeps its last value, so that a forgotten line would count for nothing.
+
 PyYAML's C composer recurses on the C stack, so that 30 kB of ``[`` crash the process. Aliases of lists of aliases make
 billions of values of a few lines, as soon as something walks through them. Infinity, NaN and 1e300 overflow wherever
 they are rounded.
@@ -11,6 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import listed
+from sturdy.strict_json import refusing_repeated_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +34,8 @@ def read_yaml(text: str, *, trusted: bool = False) -> Any:
         trusted: Whether to leave the bounds unchecked, for files that come with the package.
 
     Raises:
-        ValueError: If it is not YAML, too deep or too large; the message does not quote the document.
+        ValueError: If it is not YAML, too deep or too large, or repeats a key; of the document the message quotes no
+            more than keys.
     """
     import yaml
 
@@ -39,6 +43,7 @@ def read_yaml(text: str, *, trusted: bool = False) -> Any:
     try:
         if not trusted:
             _check(loader(text).get_event)
+            loader = refusing_repeated_keys(loader)
         value = yaml.load(text, Loader=loader)  # noqa: S506 - both are safe loaders
     except yaml.YAMLError as error:
         raise ValueError(_reason(error)) from error

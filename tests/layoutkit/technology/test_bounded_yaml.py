@@ -8,6 +8,7 @@ from layoutkit.drc.rule_files import with_rules_of
 from layoutkit.errors import FileError, TechnologyError
 from layoutkit.technology import load
 from layoutkit.technology.bounded_yaml import MAX_DEPTH, MAX_VALUES, read_yaml
+from layoutkit.technology.technology_files import SHIPPED
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)
@@ -42,6 +43,34 @@ def test_anchors_aliases_and_merges_within_the_bounds_are_read():
     assert read_yaml("[" * MAX_DEPTH + "]" * MAX_DEPTH)
     with pytest.raises(ValueError, match=r"line 1, column 11: found"):
         read_yaml("a: 'secret")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "key"),
+    [
+        ("technology: x\nlayers: {}\ntechnology: y\n", (1, 3), "technology"),
+        ("rules:\n- {id: a, id: b}\n", (2, 2), "id"),
+        ("a:\n  x: 1\n  'x': 2\n", (2, 3), "x"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused_with_its_lines(text, lines, key, tmp_path):
+    first, second = lines
+    said = rf"line {second}: the key '{key}' already stands in line {first}; keep one"
+    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(TechnologyError, match=said):
+        load(str(tmp_path / "x.yaml"))
+    with pytest.raises(FileError, match=said):
+        with_rules_of(tmp_path / "x.yaml", load("generic"))
+    (tmp_path / "x.json").write_text('{"rules": [],\n "rules": []}', encoding="utf-8")
+    with pytest.raises(FileError, match=r'key "rules" appears twice in one object \(line 2\)'):
+        with_rules_of(tmp_path / "x.json", load("generic"))
+
+
+def test_keys_of_other_kinds_and_merged_ones_do_not_stand_twice():
+    assert read_yaml("1: a\n'1': b\n") == {1: "a", "1": "b"}
+    for path in SHIPPED.glob("*.yaml"):
+        text = path.read_text(encoding="utf-8")
+        assert read_yaml(text) == read_yaml(text, trusted=True)
 
 
 def test_a_technology_that_may_not_be_read_is_a_fault_of_the_input(tmp_path, monkeypatch):

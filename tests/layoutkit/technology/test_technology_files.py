@@ -143,7 +143,7 @@ def test_a_technology_is_read_again_only_when_its_file_changes(tmp_path):
     path.write_text(text, encoding="utf-8")
     first = load(str(path))
     assert load(str(path)) is first
-    path.write_text(f"{text}\nnotes: [changed]\n", encoding="utf-8")
+    path.write_text(yaml.safe_dump({**yaml.safe_load(text), "notes": ["changed"]}), encoding="utf-8")
     assert load(str(path)).notes == ("changed",)
 
 
