@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -60,8 +61,9 @@ class LayerRegions:
         self._drawn: dict[tuple[int, int], kdb.Region] = {}
         self._edges: dict[str, kdb.Edges] = {}
         self._required: set[str] = set()
-        self._nets: NetRegions | None = None
         self._store = kdb.DeepShapeStore() if hierarchical and ratio == 1 else None
+        if self._store is not None:
+            self._store.threads = 0  # in this thread: starting a worker for each operation takes 15 ms
         self._flat: LayerRegions | None = None
 
     @property
@@ -77,14 +79,12 @@ class LayerRegions:
             self._flat = LayerRegions(self._layout, self._cell, self.technology)
         return self._flat
 
-    @property
+    @cached_property
     def nets(self) -> NetRegions:
         """The nets of the cell."""
         from layoutkit.drc.net_regions import NetRegions
 
-        if self._nets is None:
-            self._nets = NetRegions(self._cell, self.technology, self._magnification)
-        return self._nets
+        return NetRegions(self._cell, self.technology, self._magnification)
 
     def extent(self) -> kdb.Box:
         """Return the box around everything drawn, in working units."""

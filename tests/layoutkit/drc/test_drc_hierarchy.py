@@ -3,7 +3,7 @@
 Each layout holds the drawings of some rules at their limits or a grid step beyond (see drc_sketch), one and others that
 read what it draws, taken apart over a hierarchy: shapes in cells that are turned and placed, alone, overlapping or in
 arrays, shapes of which the parent holds one half, shapes drawn twice. It is judged by these rules. A test run takes
-some of the 500 layouts of each process, ``make hierarchy`` all.
+some of the 500 layouts of each process, ``make check`` all.
 """
 
 import os
