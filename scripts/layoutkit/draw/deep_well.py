@@ -94,9 +94,14 @@ def isolate(tech: Technology, module: Module, device: DeviceSpec, nets: DeepWell
     return _Drawing(tech, module, device, nets).module_with_well(labels=labels)
 
 
+def needs_deep_well(tech: Technology, spec: PassiveSpec) -> bool:
+    """Return whether devices lie in a deep well that is drawn with them: those of a p well, and Schottky diodes."""
+    return spec.in_p_well or (spec.bare and tech.role("deep_nwell") in spec.covers)
+
+
 def in_deep_well(tech: Technology, module: Module, spec: PassiveSpec, nets: DeepWellNets, *, labels: bool) -> Module:
-    """Return the module of a device of a p well in the deep well that it needs; other modules as they are."""
-    if not spec.in_p_well or spec.diffusion_of is None:
+    """Return the module of a device in the deep well that it needs; other modules as they are."""
+    if not needs_deep_well(tech, spec) or spec.diffusion_of is None:
         return module
     return isolate(tech, module, spec.diffusion_of, nets, labels=labels)
 
@@ -161,7 +166,7 @@ class _Drawing:
         """Return the isolated p well: the hole of the ring, or the drawn p well; or the n well of the module."""
         deep, tech = self.deep, self.tech
         if self.in_n_well:
-            return self._around(((self._bbox("nwell") or self._bbox(deep.body), 0),))
+            return self._around(((self._bbox("nwell") or self._bbox(deep.body) or self._bbox("deep_nwell"), 0),))
         if deep.body is None:
             least = deep.dim("active_to_ring")
             beyond_n = max(tech.dim("active_to_well", self.device), least)
@@ -190,7 +195,9 @@ class _Drawing:
         return self._around(needs)
 
     def _deep_well(self) -> Area:
-        deep = self.deep
+        deep, drawn = self.deep, self._bbox("deep_nwell")
+        if drawn is not None:
+            return drawn
         needs: list[tuple[Area | None, int]]
         if deep.body is None:
             needs = [(self.body, deep.dim("beyond_hole"))]

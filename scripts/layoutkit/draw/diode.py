@@ -10,12 +10,13 @@
     |  +------+   +------+   +------+ |
     +-------------[ rail ]------------+
 
-The longer side of each rectangle lies along the row, so that all of it is near the taps.
+The longer side of each rectangle lies along the row, so that all of it is near the taps. Those of a Schottky diode are
+diffusion without an implant; the taps of its well lie at the one distance that the process allows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.deep_well import DeepWellNets, in_deep_well
@@ -68,8 +69,9 @@ def diode(
         TechnologyError: If the process has no such device.
     """
     spec = spec_of_kind(tech, flavour, "diode")
-    width, length, m, warnings = rectangle_on_grid(tech, device_id, spec, size)
-    return Diode(device_id, spec, max(width, length), min(width, length), m, *nets_of(device_id, nets), warnings)
+    longer, shorter = sorted((size.w_m, size.l_m), reverse=True)
+    width, length, m, warnings = rectangle_on_grid(tech, device_id, spec, replace(size, w_m=longer, l_m=shorter))
+    return Diode(device_id, spec, width, length, m, *nets_of(device_id, nets), warnings)
 
 
 def draw_diode(layout: kdb.Layout, tech: Technology, name: str, device: Diode, *, labels: bool = True) -> Module:
@@ -93,11 +95,15 @@ class RectangleDrawing:
         self.tech = tech
         self.device = device
         self.labels = labels
+        if device.spec.bare:  # its covers are the well
+            own = {**transistor.dimensions, **device.spec.dimensions}
+            transistor = replace(transistor, implant=None, well=None, dimensions=own)
         self.transistor: DeviceSpec = transistor
         self.sizes = row_sizes(tech, transistor)
         self.ring = ring_sizes(tech, transistor, self.sizes)
         self.sketch = Sketch()
         self.inset = max(self.sizes.active_side, self.sizes.active_end)
+        self.to_taps = device.spec.dimensions.get("tap_space")
         self.edge = device.spec.dimensions.get("tap_enclosure", 0) if device.spec.well else 0
         self.width, self.length = device.width - 2 * self.edge, device.length - 2 * self.edge  # of the diffusion
         self.plate = self._plate_size()
@@ -122,6 +128,8 @@ class RectangleDrawing:
         beyond = max(sizes.strip_side, sizes.strip_end) - self.inset
         least = max(first.width, sizes.strip, sizes.cut + 2 * sizes.cut_strip_end)
         width, height = (max(side + 2 * beyond, least) for side in (self.width, self.length))
+        if self.to_taps is not None:
+            height = min(height, self.length + 2 * (self.to_taps - self.ring.strip_space))
         width = max(width, -(-sizes.strip_area // height))
         return tuple(-(-side // (2 * grid)) * 2 * grid for side in (width, height))  # type: ignore[return-value]
 
@@ -173,6 +181,8 @@ class RectangleDrawing:
         over = max(0, (sizes.rail - ring.width + 1) // 2)
         bottom = min(around.bottom, metal.bottom, self.rail.bottom - sizes.rail_space - over)
         inner = Area(min(around.left, metal.left), bottom, max(around.right, metal.right), max(around.top, metal.top))
+        if self.to_taps is not None:
+            inner = inner._replace(bottom=row.bottom - self.to_taps, top=row.top + self.to_taps)
         left, bottom = (edge // tech.grid * tech.grid for edge in (inner.left, inner.bottom))
         right, top = (
             low + -(-(high - low) // (2 * tech.grid)) * 2 * tech.grid

@@ -186,6 +186,8 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
         **metal.regions,
     }
     for spec in technology.passives.values():
+        if spec.bare:
+            conducting["p_sd"] = (conducting["p_sd"] + metal.passives.shapes[spec.name]).merged()
         if spec.type == "resistor" and (spec.diffusion_of is not None or spec.well):
             of, cores = carrier(spec), metal.passives.shapes[spec.name]
             conducting[of] = conducting[of] - cores

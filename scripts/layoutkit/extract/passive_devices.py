@@ -172,6 +172,8 @@ def _junctions(technology: Technology, spec: PassiveSpec, layer: Layer) -> kdb.R
     implants = (transistor.implant, transistor.bulk_implant)
     if spec.well:
         found = layer(spec.well).inside(layer("deep_nwell")) if spec.in_p_well else layer(spec.well)
+    elif spec.bare:
+        found = diffusion(technology, layer)
     else:
         own_type = implants[::-1] if spec.kind.always_tied else implants
         found = diffusion_of(technology, *own_type, layer).outside(layer("poly"))

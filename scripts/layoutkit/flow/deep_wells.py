@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import substrate_net
-from layoutkit.draw.deep_well import DeepWellNets
+from layoutkit.draw.deep_well import DeepWellNets, needs_deep_well
 from layoutkit.errors import LayoutkitError, UnsupportedOperationError, listed
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def isolated_bodies(
             details={"param_name": "deep_well_net", "provided_value": wanted},
         )
     _check_joined(circuit, technology, joined)
-    stated = {device.id for device in circuit.devices if device.in_deep_well or _is_p_well(technology, device)}
+    stated = {device.id for device in circuit.devices if device.in_deep_well or _makes_deep_well(technology, device)}
     if len(bodies) < 2 and not stated:
         return {}, ()
     substrate = substrate_net(circuit)
@@ -112,8 +112,8 @@ def _well_of(technology: Technology, device: Device) -> str:
     return DEEP if deep is not None and transistor.name in deep.devices else ""
 
 
-def _is_p_well(technology: Technology, device: Device) -> bool:
-    return not device.is_mos and technology.passive(device.model).in_p_well
+def _makes_deep_well(technology: Technology, device: Device) -> bool:
+    return not device.is_mos and needs_deep_well(technology, technology.passive(device.model))
 
 
 def _body_net(technology: Technology, device: Device) -> str:

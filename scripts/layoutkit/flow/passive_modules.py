@@ -21,7 +21,7 @@ from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import substrate_net
 from layoutkit.circuit.symmetry import facing_nets
-from layoutkit.draw.deep_well import isolate
+from layoutkit.draw.deep_well import isolate, needs_deep_well
 from layoutkit.draw.generators import BlockSpec, draw_block
 from layoutkit.draw.mos import MAX_ASPECT
 from layoutkit.errors import GeometryError, listed
@@ -499,7 +499,7 @@ def draw_passives(layout: kdb.Layout, technology: Technology, group: PassiveGrou
         raise type(error)(f"{listed(names, 12)}: {error.message}", details=error.details) from error
     if in_well and group.devices[0].in_deep_well:
         transistor = _lends_well(technology, group.spec)
-    if group.deep_well is None or transistor is None or group.spec.in_p_well:
+    if group.deep_well is None or transistor is None or needs_deep_well(technology, group.spec):
         return module
     return isolate(technology, module, transistor, group.deep_well, labels=False)
 

@@ -207,6 +207,11 @@ class PassiveSpec:
         return bool(self.well) and self.diffusion_of is not None and self.diffusion_of.type == "pmos"
 
     @property
+    def bare(self) -> bool:
+        """Whether it is a diode of diffusion without an implant, which metal makes a Schottky diode."""
+        return self.type == "diode" and self.diffusion_of is not None and self.diffusion_of.implant in self.excludes
+
+    @property
     def accumulates(self) -> bool:
         """Whether it is a MOS capacitor whose diffusion is of the type of its body, so that its gate accumulates."""
         return self.diffusion_of is not None and self.parts.get("implant") == self.diffusion_of.bulk_implant

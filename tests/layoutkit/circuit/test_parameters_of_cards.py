@@ -212,7 +212,7 @@ def test_lengths_in_micrometres_are_told_only_where_the_process_has_metres():
 
 
 def test_names_of_the_older_lvs_deck_of_gf180mcud_are_devices_of_the_process():
-    for name in ("pmos_10p0_asym", "mim_single_2p0fF", "npolyf_u_body", "sc_diode"):
+    for name in ("pmos_10p0_asym", "mim_single_2p0fF", "npolyf_u_body", "efuse"):
         assert ModelNames(load("gf180mcuD")).refuses(name), name
     names = load("gf180mcuD").device_names
     assert names.drawn("nmos_5p0").name == names.drawn("nmos_5p0_dw").name == "nfet_05v0"

@@ -54,7 +54,7 @@ DRAWN = {
     ),
     "gf180mcuD": re.compile(
         r"[np]fet_0(3v3|5v0|6v0)(_dn)?|nfet_06v0_nvt|nmos_6p0_nat|v?(pnp|npn)_\w+|[np](polyf|plus)_[us](_dw)?|rm[123]|tm11k|[np]well|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b|_dn)?|"
-        r"diode_(nd2ps|pd2nw|nw2ps)_0(3v3|6v0)|diode_pw2dw|diode_dw2ps_06v0|[np]mos_(3p3|6p0)|mim_[12]p[05]fF|nmoscap_6p0|np_3p3"
+        r"diode_(nd2ps|pd2nw|nw2ps)_0(3v3|6v0)|diode_pw2dw|diode_dw2ps_06v0|sc_diode|[np]mos_(3p3|6p0)|mim_[12]p[05]fF|nmoscap_6p0|np_3p3"
     ),
     "sg13g2": re.compile(
         r"sg13_[lh]v_[np]mos|rf[np]mos(hv)?|pnpMPA|npn13G2[lv]?(_5t)?|rsil|rppd|rhigh|cap_cmim|(cap_)?rfcmim|d[p]?antenna"

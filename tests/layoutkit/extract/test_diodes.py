@@ -63,7 +63,8 @@ def test_every_diode_is_clean_and_has_the_area_and_perimeter_of_its_sides(techno
     spec, um = load(technology).passive(flavour), load(technology).to_um
     least = um(spec.min_w)
     longer = um(load(technology).snap_up(max(spec.min_l, spec.min_area / spec.min_w)))
-    for w_um, l_um, m in ((least, longer, 2), (max(1.2, least), 3.4, 1)):
+    long = min(3.4, um(spec.max_l)) if spec.max_l else 3.4
+    for w_um, l_um, m in ((least, longer, 2), (max(1.2, least), long, 1)):
         tech, module = drawn(technology, flavour, w_um, l_um, m)
         report = check(module.layout, module.cell, tech)
         assert (report.complete, [verdict.rule.id for verdict in report.violated]) == (True, [])
