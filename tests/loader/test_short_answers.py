@@ -59,6 +59,14 @@ def test_an_answer_that_fits_two_kilobytes_is_whole():
     assert short(schema, {"rows": [*fits["rows"][:1], fits["rows"][1] + "x"]})["data"] == {"rows": ["x" * 10]}
 
 
+def test_of_a_list_with_two_numbers_an_answer_that_fits_keeps_what_there_is_room_for():
+    schema = {"properties": {"rows": {"x-short": [40, 2], "type": "array"}, "more": {}}}
+    for size, kept in ((20, 40), (80, 20), (1000, 2)):
+        answer = short(schema, {"rows": ["x" * size] * 100, "more": 1})
+        assert (len(answer["data"]["rows"]), answer["left_out"]["in_part"]) == (kept, ["rows"])
+    assert len(short(schema, {"rows": ["x" * 2000]})["data"]["rows"]) == 1
+
+
 def test_what_is_marked_is_left_out_and_named_with_the_place_of_the_whole_answer():
     answer = short(SCHEMA, DATA)
     assert answer["data"] == {

@@ -1,7 +1,8 @@
 """Short answers: what a reader with little room gets of an answer, and where the rest is.
 
 An output schema marks with ``x-short`` what a short answer has of a field: ``false`` nothing, a number so many items
-of a list or characters of a text, and nothing of what is empty or 0. A required field is kept. An answer that fits
+of a list or characters of a text, and nothing of what is empty or 0. A required field is kept. Of a list marked with
+two numbers it has at most the first and at least the second, as ``SHORT_BYTES`` allow. An answer that fits
 ``SHORT_BYTES`` is whole, such as one that the call limited to one net. ``x-whole`` at the top
 of the schema is the place in an answer (``files.summary``) of the path of a file with the whole answer. What is not
 marked is whole.
@@ -30,6 +31,8 @@ MARK = "x-short"
 WHOLE = "x-whole"
 SHORT_BYTES = 2048
 """Most bytes of an answer of which nothing is left out."""
+_ENVELOPE_BYTES = 220
+_SHARES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.0)  # of the items that a short answer has of a list
 
 
 def can_be_short(tool: ToolDeclaration) -> bool:
@@ -59,13 +62,16 @@ def in_detail(call: Call, detail: Detail) -> Call:
     """Return a finished call with its whole answer, or the short one and what that leaves out."""
     if detail == "full" or call.tool is None or call.result.data is None:
         return call
-    if len(json.dumps(call.result.data, ensure_ascii=False).encode()) <= SHORT_BYTES:
+    if _fits(call.result.data):
         return call
     schema = call.tool.output_schema
-    left_out = _LeftOut()
-    data = _short(call.result.data, schema, schema, (), left_out)
-    if not left_out:
-        return call
+    for share in _SHARES:
+        left_out = _LeftOut(share)
+        data = _short(call.result.data, schema, schema, (), left_out)
+        if not left_out:
+            return call
+        if _fits(data, _ENVELOPE_BYTES):
+            break
     whole: Any = call.result.data
     for name in str(schema.get(WHOLE, "")).split("."):
         whole = whole.get(name) if isinstance(whole, dict) else None
@@ -73,10 +79,19 @@ def in_detail(call: Call, detail: Detail) -> Call:
     return replace(call, result=replace(call.result, data=data), left_out=left_out.to_json() | {"whole_answer": where})
 
 
-class _LeftOut:
-    """What a short answer lacks: fields at the top of the answer, and those of which it has a part."""
+def _fits(data: Any, more: int = 0) -> bool:
+    return len(json.dumps(data, ensure_ascii=False).encode()) + more <= SHORT_BYTES
 
-    def __init__(self) -> None:
+
+class _LeftOut:
+    """What a short answer lacks: fields at the top of the answer, and those of which it has a part.
+
+    Attributes:
+        share: Of the items that a list may have, how many it keeps.
+    """
+
+    def __init__(self, share: float) -> None:
+        self.share = share
         self._fields: dict[str, None] = {}
         self._in_part: dict[str, None] = {}
 
@@ -99,6 +114,8 @@ def _short(value: Any, schema: Any, root: Mapping[str, Any], place: tuple[str, .
         return value
     if isinstance(value, (list, str)):
         most = rule.get(MARK)
+        if isinstance(most, list):
+            most = max(most[1], int(most[0] * left_out.share))
         if isinstance(most, int) and not isinstance(most, bool) and len(value) > most:
             left_out.add(place, whole=False)
             value = f"{value[:most]}..." if isinstance(value, str) else value[:most]

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 def described(technology: Technology) -> dict[str, Any]:
     """Return layers, wiring, devices and rule counts of ``technology`` as JSON data, in the order of its file."""
+    names: dict[str, list[str]] = {}
+    devices: tuple[DeviceSpec | PassiveSpec, ...] = (*technology.devices.values(), *technology.passives.values())
+    for device in devices:
+        names.setdefault(device.type, []).append(device.name)
     return {
         "technology": technology.name,
         "description": technology.description,
@@ -30,6 +34,7 @@ def described(technology: Technology) -> dict[str, Any]:
             }
             for conductor in technology.conductors
         ],
+        "device_names": names,
         "transistors": [_transistor(spec, technology) for spec in technology.devices.values()],
         "passives": [_passive(spec, technology) for spec in technology.passives.values()],
         "undrawn_devices": [
