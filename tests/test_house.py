@@ -39,7 +39,7 @@ ROOMS = {
     "layoutkit/review": (3373, 20),
     "layoutkit/route": (4200, 30),
     "layoutkit/simulate": (1812, 11),
-    "layoutkit/technology": (2881, 21),
+    "layoutkit/technology": (2882, 21),
     "layoutkit/tools": (3593, 21),
     "layoutkit/view": (1052, 8),
     "skillpack": (378, 4),
