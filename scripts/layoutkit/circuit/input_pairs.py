@@ -11,7 +11,7 @@ Every search runs over elements indexed by the nets they share.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from functools import cached_property
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -66,7 +66,6 @@ def seeds_of(graph: SymmetryGraph) -> Iterator[Seed]:
     yield from search.in_a_loop_of_mirrors()
     yield from search.unequal()
     yield from search.on_equal_legs()
-    yield from search.switched_together()
     yield from search.alike()
 
 
@@ -179,12 +178,6 @@ class Candidates:
             if outside or (pairs and set.intersection(*legs)):
                 for one, other in pairs:
                     yield Seed(one.name, other.name, sure=True, amplifies=True)
-
-    def only_two_joined(self) -> Iterator[tuple[str, str]]:
-        """Yield the transistors whose sources an element joins where no others compete for either of them."""
-        pairs = [(seed.one, seed.other) for seed in self.joined_at_sources()]
-        count = Counter(name for pair in {frozenset(pair) for pair in pairs} for name in pair)
-        yield from (pair for pair in pairs if all(count[name] == 1 for name in pair))
 
     def _fed_from_outside(self, source: str) -> bool:
         """Whether a source net is a port on which no transistor has its drain and no unknown block hangs."""
@@ -343,16 +336,6 @@ class Candidates:
         """Whether another transistor, with its gate on the source of this one, drives its gate: a regulated cascode."""
         drivers = (self._graph.elements[index] for index, role in self._graph.on_net[element.on("g")] if role == "d")
         return any(driver.on("g") == element.on("s") for driver in drivers)
-
-    def switched_together(self) -> Iterator[Seed]:
-        """Yield the only two equal transistors on a gate net whose other ends differ: a pair of switches."""
-        alike: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
-        for element in self._graph.elements:
-            if element.on("g") and not any(net in self._rails for net in element.channel):
-                alike[element.on("g"), element.key].append(element)
-        for members in alike.values():
-            if len(members) == 2 and len({net for each in members for net in each.channel}) > 2:
-                yield Seed(members[0].name, members[1].name, sure=False)
 
     def alike(self) -> Iterator[Seed]:
         """Yield the only two elements that look alike from everywhere."""

@@ -266,6 +266,7 @@ class Mirrors:
                 if least == 2:
                     enough = enough and self._one_unit(alike) and all(self._feeds_a_branch(each) for each in alike)
                 below_pair = not driven and all(self._is_folded(each, folded) for each in alike)
+                enough = enough or (len(alike) >= FEWEST_SOURCES and any(map(self._feeds_reference, alike)))
                 if enough or below_pair or any(self._is_tail(each, alike, tails) for each in alike):
                     self._with_reference.add(key)
                     reference = min(alike, key=lambda each: (len(self._channels.foot(each).kinds),))
@@ -319,15 +320,20 @@ class Mirrors:
         net = (top or device).terminals["d"]
         return bool(self._channels.others.get(net)) or self._channels.has_diode(net) or net in self._channels.ports
 
+    def _feeds_reference(self, device: Device) -> bool:
+        """Whether the current of a transistor flows into a diode of the other type or a junction in place of one."""
+        other, top = OTHER_TYPE[device.type], self._above(device, clean=False)
+        nets = [each.terminals["d"] for each in (device, top) if each is not None]
+        return any(self._channels.has_diode(net, other) or self._channels.has_junction(net, other) for net in nets)
+
     def _is_tail(self, device: Device, members: Sequence[Device], tails: Collection[tuple[str, str]]) -> bool:
         """Whether the structure says that a transistor is a current source."""
         drain = device.terminals["d"]
-        other = OTHER_TYPE[device.type]
         top = self._above(device, clean=False)
         nets = [drain, *([top.terminals["d"]] if top is not None else [])]
         if tails:
             return any((net, device.type) in tails for net in nets)
-        if any(self._channels.has_diode(net, other) or self._channels.has_junction(net, other) for net in nets):
+        if self._feeds_reference(device):
             return True
         if top is None or device.terminals["s"] != device.terminals["b"] or len(self._channels.circuit.nets[drain]) > 2:
             return False  # a switch to a net that is no rail of its own type, or to one plate of a capacitor

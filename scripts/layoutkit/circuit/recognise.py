@@ -17,7 +17,7 @@ Every search runs over devices indexed by the nets they share, so its cost grows
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -170,7 +170,6 @@ class _Recognition:
             *(ratio for ratio in ratios if frozenset(ratio.devices) not in known),
         ):
             self._add(group)
-        self._units_on_the_axis()
         modules = self._modules()
         told = near_misses(self._channels, modules, mirrors.left_out())
         modules = unfolded(modules, self._whole, self._fingers)
@@ -261,8 +260,14 @@ class _Recognition:
         return guarded
 
     def _cross_coupled_pairs(self) -> None:
+        image = {name: other for _, *pair in self._images() for name, other in (pair, pair[::-1])}
         for names in self._symmetry.crossed:
             first, second = self._pair(sorted(names, key=self._order.__getitem__))
+            around = [self._around(net) for net in self._drains_of(first, second)]
+            if {image.get(first.id, second.id), image.get(second.id, first.id)}.isdisjoint(names) and (
+                around[0] != around[-1]
+            ):
+                continue  # a loop on each side of an axis: each matches its image
             properties: dict[str, Any] = {"matched": True}
             if first.terminals["s"] == second.terminals["s"]:
                 properties["common_source"] = first.terminals["s"]
@@ -308,16 +313,14 @@ class _Recognition:
     def _symmetric_pairs(self) -> None:
         """Add the other images as pairs.
 
-        Outputs of mirrors and inverters are in groups of their own already. Two diodes are a pair where they load one
-        or two, also as the references of two mirrors.
+        Outputs of mirrors and inverters are in groups of their own already. Two diodes are a pair also where they are
+        the references of two mirrors.
         """
         mirrored = {name for group in self._found["current_mirror"] for name in group.devices}
         latched = self._latch_sources()
         inverting = {
             name for group in inverters(self._channels, self._taken, mirrored, latched) for name in group.devices
         }
-        pairs = [*self._found["differential_pair"], *self._found["cross_coupled_pair"]]
-        driven = {self._circuit.device(name).terminals["d"] for pair in pairs for name in pair.devices}
         inputs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
         amplified = {net for pair in inputs for net in self._drains_of(*pair)}
         switched = {
@@ -340,9 +343,8 @@ class _Recognition:
             logic = logic and not {first.terminals["g"], second.terminals["g"]} <= amplified
             if logic or (self._pulls_bias(first) and self._pulls_bias(second)):
                 continue
-            diodes = first.is_mos and all(map(self._is_diode, (first, second)))
-            loads = diodes and {first.terminals["g"], second.terminals["g"]} <= driven
-            if (names & self._taken or diodes) and not loads:
+            loads = first.is_mos and all(map(self._is_diode, (first, second)))
+            if names & self._taken and not loads:
                 continue
             properties: dict[str, Any] = {"matched": True}
             for terminal, name in (("g", "common_gate"), ("s", "common_source")) if first.is_mos else ():
@@ -351,18 +353,6 @@ class _Recognition:
             if not first.is_mos:
                 properties["facing"] = [list(nets) for nets in facing_nets(first, second, self._image_of)]
             self._add_pair("load_pair" if loads else kind, first, second, properties)
-
-    def _units_on_the_axis(self) -> None:
-        """Add two transistors in parallel between two nets that are images: each is the image of the other."""
-        known = {device.id for device in self._circuit.devices}
-        for structure in self._symmetry.structures:
-            for kind, one, other in structure.pairs:
-                first = one if one in known else other
-                if len(known & {one, other}) != 1 or first in self._taken or kind not in MODULE_TYPES:
-                    continue
-                net = self._circuit.device(first).terminals
-                if self._image_of.get(net["d"]) == net["s"]:
-                    self._add(Group(kind, (first,), {"matched": True}))  # which stands for both
 
     def _pulls_bias(self, device: Device) -> bool:
         """Whether a switch pulls the gate of a mirror to a rail, as in power-down: nothing there must match."""
@@ -386,6 +376,11 @@ class _Recognition:
                 free = not {first.id, second.id} & self._taken and one["s"] in self._supplies and other["g"] != nets[1]
                 if alike and free and not any(map(self._channels.is_switch, (first, second))):
                     self._add_pair("symmetric_pair", first, second, {"matched": True, "common_source": one["s"]})
+
+    def _around(self, net: str) -> Counter[tuple[str, str]]:
+        """Return how often each terminal of each type of device is on a net."""
+        places = self._circuit.nets[net]
+        return Counter((self._circuit.device(place.device).type, place.terminal) for place in places)
 
     @staticmethod
     def _drains_of(*devices: Device) -> set[str]:

@@ -145,7 +145,8 @@ class Growth:
         """Whether all around the pair agrees: no element lacks an image, and the two sides are joined but not parallel.
 
         An element across them joins them, or a net of both that nothing else is on: two of many current sources on one
-        bias net are no images. Sides are parallel that differ in inner nets only, as the two stacks of one gate. Two
+        bias net are no images. Where the sides are most of the circuit, nothing like them may be on it. Sides are
+        parallel that differ in inner nets only, as the two stacks of one gate. Two
         equal passive devices on nets of their own are one if the circuit has no others.
         """
         passive = not any(element.on("g") for element in (self._graph.elements[a] for a, _ in self.pairs))
@@ -153,13 +154,30 @@ class Growth:
         joined = len(self.pairs) + len(self.centred) > 1
         if self.unmatched or not (joined or alone) or not self.net_pairs:
             return False
-        if not (self.centred or passive or any(map(self._is_own, (*self._shared, *self._axis)))):
+        if not (self.centred or passive or self._joined_across or any(map(self._is_own, (*self._shared, *self._axis)))):
             return False
         gates = any(
             self.images.get(self._graph.elements[a].on("g")) not in (None, self._graph.elements[a].on("g"))
             for a, _ in self.pairs
         )
         return gates or any(left in self._graph.ports and right in self._graph.ports for left, right in self.net_pairs)
+
+    @property
+    def _joined_across(self) -> bool:
+        """Whether the two sides are most of the circuit, and a net is on both that tells them from all else there.
+
+        Nothing of their type has the same terminal on it; or it has an image, as each input of a class-AB pair has.
+        """
+        if 2 * len(self._partner) <= len(self._graph.elements):
+            return False
+        left, right = ({net for pair in self.pairs for _, net in self._graph.elements[pair[n]].ends} for n in (0, 1))
+        return any(self.images.get(net, net) != net or self._is_apart(net) for net in left & right)
+
+    def _is_apart(self, net: str) -> bool:
+        """Whether no element without image has the type and the terminal on a net of one that has an image."""
+        places = [((role, self._graph.elements[i].key[1]), i in self._partner) for i, role in self._graph.on_net[net]]
+        kinds = [{kind for kind, paired in places if paired is having} for having in (True, False)]
+        return bool(kinds[0]) and kinds[0].isdisjoint(kinds[1])
 
     def _is_own(self, net: str) -> bool:
         return all(index in self._partner for index, _ in self._graph.on_net[net])

@@ -72,7 +72,6 @@ def find_symmetry(circuit: Circuit, supplies: Supplies) -> Symmetry:
     search.add(list(seeds_of(search.graph)))
     candidates = Candidates(search.graph)
     inputs = [(one.name, other.name) for one, other in candidates.only_two_above_a_tail()]
-    inputs += candidates.only_two_joined()
     crossed = tuple((seed.one, seed.other) for seed in candidates.cross_coupled())
     return Symmetry(search.structures(), tuple(inputs), crossed, search.graph.members)
 

@@ -946,7 +946,64 @@ CIRCUITS = {
             *(("current_mirror", f"M{x}6 M{x}7", f"M{x}6", "simple") for x in "AB"),
             ("current_mirror", "MA5 MA9 MB5 MB9 MC3", None, "driven"),
             *(("symmetric_pair", f"MA{n} MB{n}") for n in (3, 4, 8)),
+            ("load_pair", "MA6 MB6"),
             ("resistor_pair", "R1 R2"),
+        },
+    ),
+    "class-AB input stage, whose halves meet on its inputs": (
+        """
+        M1 a inp x vss nch w=8u l=0.5u
+        M2 b inn y vss nch w=8u l=0.5u
+        M3 c gp x vdd pch w=9u l=0.5u
+        M4 d gn y vdd pch w=9u l=0.5u
+        M5 gp gp p vdd pch w=9u l=0.5u
+        M6 gn gn q vdd pch w=9u l=0.5u
+        M7 vdd inn p vss nch w=8u l=0.5u
+        M8 vdd inp q vss nch w=8u l=0.5u
+        MI gp bias vss vss nch w=3u l=1u
+        MJ gn bias vss vss nch w=3u l=1u
+        MA a a vdd vdd pch w=6u l=1u
+        MB b b vdd vdd pch w=6u l=1u
+        MC o a vdd vdd pch w=6u l=1u
+        MD out b vdd vdd pch w=6u l=1u
+        ME c c vss vss nch w=5u l=1u
+        MF d d vss vss nch w=5u l=1u
+        MG o c vss vss nch w=5u l=1u
+        MH out d vss vss nch w=5u l=1u
+        """,
+        {
+            ("symmetric_pair", "M1 M2"),
+            ("symmetric_pair", "M3 M4"),
+            ("load_pair", "M5 M6"),
+            ("symmetric_pair", "M7 M8"),
+            ("load_pair", "MI MJ"),
+            ("load_pair", "MA MB"),
+            ("load_pair", "ME MF"),
+            *(("current_mirror", f"M{x} M{y}", f"M{x}", "simple") for x, y in ("AC", "BD", "EG", "FH")),
+        },
+    ),
+    "mixer without current before common sources, with a bias of its own": (
+        """
+        C1 cas gp 1p
+        C2 ctl gn 1p
+        C3 inp x 1p
+        R1 gp sp 1k
+        R2 gn sn 1k
+        R3 x y 1k
+        M1 x gp sp vss nch w=4u l=0.1u
+        M2 x gn sn vss nch w=4u l=0.1u
+        M3 o sp vss vss nch w=6u l=0.2u
+        M4 out sn vss vss nch w=6u l=0.2u
+        M5 y y vss vss nch w=1u l=1u
+        R4 o vdd 3k
+        R5 out vdd 3k
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("symmetric_pair", "M3 M4"),
+            ("resistor_pair", "R1 R2"),
+            ("resistor_pair", "R4 R5"),
+            ("capacitor_pair", "C1 C2"),
         },
     ),
     "mirror above a junction and above a junction with a resistor, each with a resistor beside it": (

@@ -362,8 +362,14 @@ def test_for_recognition_a_name_may_be_used_twice():
 def test_a_subcircuit_whose_end_is_commented_out_ends_with_the_netlist():
     circuit = read_netlist(NetlistText(HALF.replace(".ends", "**.ends") + ".end\n"))
     assert (circuit.name, len(circuit.devices)) == ("half", 2)
+
+
+def test_an_alter_inside_a_subcircuit_ends_with_it():
+    altered = HALF.replace(".ends", ".alter\nM3 a b vss vss nmos w=1u l=1u\n.ends")
+    circuit = read_netlist(NetlistText(f"{altered}x1 a b vdd 0 half\n"))
+    assert [device.id for device in circuit.devices] == ["x1.M1", "x1.M2"]
     with pytest.raises(NetlistError, match=r"write \.ends before \.alter"):
-        read_netlist(NetlistText(HALF.replace(".ends", ".alter\n.ends")))
+        read_netlist(NetlistText(HALF.replace(".ends", ".alter")))
 
 
 def test_a_file_name_with_characters_of_no_name_names_its_circuit(tmp_path):

@@ -168,6 +168,9 @@ class DeckBuilder:
             self._altered = True
             self._findings.warn("lines after .alter describe a further simulation and are not read")
         if self._altered:
+            if head in _CLOSING and len(self._stack) > 1:  # the subcircuit that the .alter stands in ends both
+                self._altered = False
+                self._close(statement)
             return
         if head in _OPENING:
             self._open(statement, statement.words)
