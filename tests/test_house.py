@@ -26,7 +26,7 @@ ROOMS = {
     "layoutkit": (423, 6),
     "layoutkit/api": (210, 3),
     "layoutkit/circuit": (10246, 56),
-    "layoutkit/draw": (7016, 45),
+    "layoutkit/draw": (7027, 45),
     "layoutkit/drc": (1737, 13),
     "layoutkit/explore": (2081, 13),
     "layoutkit/extract": (3610, 19),

@@ -17,13 +17,14 @@ diffusion without an implant; the taps of its well lie at the one distance that 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.deep_well import DeepWellNets, in_deep_well
 from layoutkit.draw.passive import EqualRectangles, nets_of, rectangle_on_grid, spec_of_kind
 from layoutkit.draw.plate import beside_wide
 from layoutkit.draw.rectangles_module import DrawnRectangles, rectangles_module
-from layoutkit.draw.ring import TapRing, draw_tap_ring, module_covers, ring_sizes, row_covers
+from layoutkit.draw.ring import TapRing, draw_tap_ring, draw_taps, module_covers, ring_sizes, row_covers
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch, spread_squares
 from layoutkit.errors import GeometryError
@@ -104,6 +105,8 @@ class RectangleDrawing:
         self.sketch = Sketch()
         self.inset = max(self.sizes.active_side, self.sizes.active_end)
         self.to_taps = device.spec.dimensions.get("tap_space")
+        deep = tech.deep_well  # each deep well lies in a ring of its own
+        self.ringed = deep is not None and deep.substrate_ring and device.spec.well == tech.role("deep_nwell")
         self.edge = device.spec.dimensions.get("tap_enclosure", 0) if device.spec.well else 0
         self.width, self.length = device.width - 2 * self.edge, device.length - 2 * self.edge  # of the diffusion
         self.plate = self._plate_size()
@@ -143,6 +146,7 @@ class RectangleDrawing:
             dimensions.get("body_space", 0),
             between_plates,
             2 * self._marker_reach() + max(markers, default=0),
+            2 * dimensions.get("body_to_active", 0) + self.ring.width if self.ringed else 0,
         )
         return self.tech.snap_up(gap)
 
@@ -230,9 +234,13 @@ class RectangleDrawing:
             for marker in spec.markers:
                 reach = spec.dimensions.get(f"{marker}_enclosure", 0)
                 sketch.box(marker, junction.enlarged(reach, reach))
-        for layer, area in row_covers(self._row(), self.sizes.implant, self.sizes, self.transistor):
-            sketch.box(layer, area)
+        for row in self.junctions if self.ringed else [self._row()]:
+            for layer, area in row_covers(row, self.sizes.implant, self.sizes, self.transistor):
+                sketch.box(layer, area)
         sketch.box(tech.conductors[1].layer, self.rail)
+        for left, right in pairwise(self.rectangles) if self.ringed else ():
+            middle = tech.snap((left.right + right.left + self.ring.width) / 2)
+            draw_taps(sketch, tech, self.transistor, TapRing(self.inner._replace(left=middle), ("left",)))
         pins = [(inner_net, self.rail), *draw_tap_ring(sketch, tech, self.transistor, TapRing(self.inner), ring_net)]
         for layer, area in module_covers(self.inner, self.ring, tech, self.transistor):
             if not (spec.in_p_well and layer == self.transistor.well):  # a deep well holds the ring

@@ -188,11 +188,7 @@ def draw_tap_ring(
     """
     sizes = row_sizes(tech, device)
     ring = ring_sizes(tech, device, sizes)
-    layers = {"strip": tech.conductors[0].layer, "contact": tech.contact.layer, "bulk_implant": device.bulk_implant}
-    for kind, area in ring_shapes(taps.inner, ring, taps.sides):
-        layer = layers.get(kind, kind)
-        if layer is not None:
-            sketch.box(layer, area)
+    draw_taps(sketch, tech, device, taps)
     pins = []
     for rail, cuts in _rails(taps, ring, sizes):
         sketch.box(tech.conductors[1].layer, rail)
@@ -204,6 +200,16 @@ def draw_tap_ring(
         x, y = (taps.inner.left + taps.inner.right) // 2, taps.inner.bottom - ring.width // 2
         sketch.text("device_text", device.ring_text, x, y)
     return pins
+
+
+def draw_taps(sketch: Sketch, tech: Technology, device: DeviceSpec, taps: TapRing) -> None:
+    """Draw the taps of a ring on its sides, without rails."""
+    ring = ring_sizes(tech, device, row_sizes(tech, device))
+    layers = {"strip": tech.conductors[0].layer, "contact": tech.contact.layer, "bulk_implant": device.bulk_implant}
+    for kind, area in ring_shapes(taps.inner, ring, taps.sides):
+        layer = layers.get(kind, kind)
+        if layer is not None:
+            sketch.box(layer, area)
 
 
 def _rails(taps: TapRing, ring: RingSizes, sizes: RowSizes) -> Iterator[tuple[Area, Iterable[int]]]:
