@@ -103,6 +103,11 @@ def in_deep_well(tech: Technology, module: Module, spec: PassiveSpec, nets: Deep
     """Return the module of a device in the deep well that it needs; other modules as they are."""
     if not needs_deep_well(tech, spec) or spec.diffusion_of is None:
         return module
+    deep = deep_well_of(tech, opposite_device(tech, spec.diffusion_of)) if spec.undrawn_well else None
+    if deep is not None:  # its n well is the ring
+        well = tech.region(module.cell, "nwell").bbox().enlarged(-deep.dim("ring_enclosure"))
+        module.cell.shapes(tech.layer(module.layout, tech.roles["deep_nwell"])).insert(well)
+        return module
     return isolate(tech, module, spec.diffusion_of, nets, labels=labels)
 
 

@@ -161,14 +161,27 @@ class _BankDrawing(_Drawing):
             own = self.spec.in_well or (flavour.diffusion_of and not flavour.in_p_well)  # a deep well holds a p well
             for layer, area in module_covers(ring, sizes, self.tech, taps) if own else ():
                 self.sketch.box(layer, area)
+            if flavour.undrawn_well:
+                for layer, area in module_covers(ring, sizes, self.tech, taps):
+                    self._draw_around_bars(layer, area)
         self._draw_texts()
         return self._described(layout)
+
+    def _draw_around_bars(self, layer: str, area: Area) -> None:
+        """Draw a well, whose holes the bars are."""
+        outline = self.plan.outline()
+        edges = [area.left, *(x for bar in self.bars for x in (bar.left, bar.left + self.width)), area.right]
+        for left, right in zip(edges[::2], edges[1::2], strict=True):
+            self.sketch.box(layer, Area(left, area.bottom, right, area.top))
+        self.sketch.box(layer, area._replace(top=outline.bottom))
+        self.sketch.box(layer, area._replace(bottom=outline.top))
 
     def _draw_bar(self, bar: Bar) -> None:
         sizes, sketch, tech = self.sizes, self.sketch, self.tech
         body = self.flavour.parts["body"]
         right = bar.left + sizes.width
-        sketch.box(body, Area(bar.left, -self.plan.poly_end, right, sizes.length + self.plan.poly_end))
+        if not self.flavour.undrawn_well:
+            sketch.box(body, Area(bar.left, -self.plan.poly_end, right, sizes.length + self.plan.poly_end))
         margin = self.plan.head_margin()
         count = max(
             1,
@@ -183,10 +196,12 @@ class _BankDrawing(_Drawing):
                 sketch.box(body, Area(bar.left - margin, low - sizes.head_end, right + margin, top + sizes.head_end))
             for i in range(count):
                 left = first + i * (sizes.contact + sizes.contact_space)
-                sketch.box(tech.contact.layer, Area(left, low, left + sizes.contact, top))
+                height = sizes.contact if self.flavour.well else sizes.contact_length
+                for bottom in range(low, top - height + 1, height + sizes.contact_space):
+                    sketch.box(tech.contact.layer, Area(left, bottom, left + sizes.contact, bottom + height))
             if self.flavour.well:
                 inset = self.plan.tap_inset
-                beyond = self.plan.head_side() - inset
+                beyond = self.flavour.dimensions.get("tap_end", self.plan.head_side() - inset)
                 tap = Area(bar.left - margin + inset, low - beyond, right + margin - inset, top + beyond)
                 sketch.box("tap", tap)
             pad_left, pad_right = self.plan.pad_x(bar)

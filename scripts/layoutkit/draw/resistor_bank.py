@@ -126,6 +126,7 @@ class BankPlan:
         end = max(
             side, dims.get("contact_enclosure_end", 0), tech.dim(f"{self.material}_contact_enclosure_end", self.taps)
         )
+        end = self.tap_inset + dims["tap_end"] if "tap_end" in dims else end
         head = max(width, contact + 2 * side)
         count = max(1, (head - 2 * side + space) // (contact + space))
         used = count * (contact + space) - space
@@ -255,6 +256,8 @@ class BankPlan:
     @property
     def tap_inset(self) -> int:
         """How far a well reaches beyond the taps that are its heads; 0 where the heads are the body itself."""
+        if "tap_enclosure" in self.flavour.dimensions:
+            return self.flavour.dimensions["tap_enclosure"]
         if self.flavour.in_p_well and self.tech.deep_well is not None:
             return self.tech.deep_well.dim("body_tap_enclosure")
         return self.tech.dim("well_tap_enclosure", self.tech.device("pmos")) if self.flavour.well else 0
@@ -263,7 +266,7 @@ class BankPlan:
         """Return how far the body reaches beyond contacts across a head."""
         dims = self.flavour.dimensions
         beyond = max(dims.get("contact_enclosure", 0), self.tech.dim(f"{self.material}_contact_enclosure", self.taps))
-        return self.tap_inset + beyond
+        return self.tap_inset + dims.get("tap_side", beyond)
 
     def head_margin(self) -> int:
         """Return how far a head reaches beyond its bar on each side."""
@@ -310,8 +313,8 @@ class BankPlan:
         if not self.flavour.heads:
             return []
         beyond, outline = self.flavour.dimensions.get("head_enclosure", 0), self.outline().enlarged
-        around = outline(beyond, beyond)
-        return [around._replace(top=0), around._replace(bottom=self.sizes.length)]
+        around, over = outline(beyond, beyond), self.flavour.dimensions.get("head_overlap", 0)
+        return [around._replace(top=over), around._replace(bottom=self.sizes.length - over)]
 
     def ring_inside(self) -> Area:
         """Return the inner edge of the ring: clear of poly, markers, strips and rails."""

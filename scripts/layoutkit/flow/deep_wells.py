@@ -108,6 +108,8 @@ def _well_of(technology: Technology, device: Device) -> str:
             or technology.role("deep_nwell") in spec.excludes
         ):
             return ""  # a junction in a deep well is another device, or none
+        if spec.undrawn_well:
+            return DEEP
         transistor = spec.diffusion_of
     return DEEP if deep is not None and transistor.name in deep.devices else ""
 

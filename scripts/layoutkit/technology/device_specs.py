@@ -87,8 +87,8 @@ class PassiveSpec:
         covers: Layers drawn over the whole block with its tap ring, which must hold the device.
         optional: Layers of other transistors that may lie over a diode or tap and change nothing in it.
         conductor: Resistor: the conductor that its body is; empty for one of poly or silicon.
-        well: Resistor: the well that its body is, in which its heads are taps. Diode: the well whose junction it is.
-            Empty for others.
+        well: Resistor: the well that its body is, in which its heads are taps; its core layer where none draws it.
+            Diode: the well whose junction it is. Empty for others.
         diffusion_of: The transistor whose source and drain diffusion it is made of, with its well, implants and covers;
             for a MOS capacitor the transistor that it is drawn as; for a resistor of diffusion or well the transistor
             whose well and taps surround it; for a diode of a well the one whose taps do; for a tap the one whose body
@@ -205,6 +205,11 @@ class PassiveSpec:
     def in_p_well(self) -> bool:
         """Whether its ``well`` is a p well in a deep well, whose taps surround it."""
         return bool(self.well) and self.diffusion_of is not None and self.diffusion_of.type == "pmos"
+
+    @property
+    def undrawn_well(self) -> bool:
+        """Whether its ``well`` is what an n well leaves open, so that only a marker tells where the body is."""
+        return bool(self.well) and self.well == self.parts.get("core")
 
     @property
     def bare(self) -> bool:

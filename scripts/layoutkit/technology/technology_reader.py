@@ -320,7 +320,7 @@ class _Reader:
             default=bool(entry.get("default", False)),
             dimensions=self._dimensions(entry.get("dimensions", {}), f"{where}.dimensions"),
             conductor=self._conductor_of(entry.get("body")),
-            well=str(entry["body"]) if entry.get("body") in self._wells() else "",
+            well=str(entry["body"]) if entry.get("body") in {*self._wells(), entry.get("core")} - {None} else "",
             diffusion_of=transistors[entry["diffusion_of"]] if "diffusion_of" in entry else None,
             frames={key: self._frame(frame, f"{where}.frames.{key}") for key, frame in entry.get("frames", {}).items()},
             base_growth=self._growth(entry.get("base_growth"), f"{where}.base_growth"),

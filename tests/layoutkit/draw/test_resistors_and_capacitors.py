@@ -57,7 +57,9 @@ def test_resistors_are_clean_and_what_was_asked_for(kind, factor, shape):
     spec = tech.passive(flavour)
     ring = (ring or spec.diffusion_of is not None) and not spec.conductor
     dummies = 0 if spec.conductor else dummies
-    width = spec.widths[-2 if factor > 1 else 0] if spec.widths else tech.snap(spec.min_w * factor)
+    width = (
+        spec.widths[-2 if factor > 1 else 0] if spec.widths else tech.snap(min(spec.min_w * factor, spec.max_w or 1e9))
+    )
     length_um = max(length_um, (segments or 1) * tech.to_um(spec.min_l))
     size = PassiveSize(width * tech.dbu_um * 1e-6, length_um * 1e-6, m, segments)
     nets = {"p": "a", "n": "c"}
@@ -217,8 +219,9 @@ def test_matched_resistors_share_a_centre_and_keep_their_own_nets(technology, fl
     tech = load(technology)
     spec = tech.passive(flavour)
     width = (spec.widths or (spec.min_w,))[0] * tech.dbu_um * 1e-6
+    length = max(20e-6, 2 * spec.min_l * tech.dbu_um * 1e-6)
     pair = [
-        resistor(tech, name, flavour, PassiveSize(width, 20e-6, 1, 2), {"p": f"{name}p", "n": f"{name}n"})
+        resistor(tech, name, flavour, PassiveSize(width, length, 1, 2), {"p": f"{name}p", "n": f"{name}n"})
         for name in ("R1", "R2")
     ]
     tech, module = drawn(
@@ -229,7 +232,7 @@ def test_matched_resistors_share_a_centre_and_keep_their_own_nets(technology, fl
     order = ["R1", "R1", "R2", "R2"] if spec.conductor else ["R1", "R2", "R2", "R1"]
     assert [instance.parent for instance in module.instances] == order
     assert violated(tech, module) == []
-    devices = [Device(r.id, "resistor", flavour, {"w": width, "l": 20e-6}, {"p": r.p, "n": r.n}) for r in pair]
+    devices = [Device(r.id, "resistor", flavour, {"w": width, "l": length}, {"p": r.p, "n": r.n}) for r in pair]
     ports = ("R1p", "R1n", "R2p", "R2n")
     result = matched(tech, module, devices, ports if spec.conductor else (*ports, "b"))
     assert result.matched, [m.message for m in result.mismatches]

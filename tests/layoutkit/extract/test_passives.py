@@ -183,7 +183,8 @@ def with_marker(technology, flavour, change):
     width = (spec.widths or (spec.min_w,))[0] * tech.dbu_um * 1e-6
     layout = kdb.Layout()
     layout.dbu = tech.dbu_um
-    device = resistor(tech, "R1", flavour, PassiveSize(width, 20e-6, 1, 2), {"p": "a", "n": "c"})
+    length = max(20e-6, 2 * spec.min_l * tech.dbu_um * 1e-6)
+    device = resistor(tech, "R1", flavour, PassiveSize(width, length, 1, 2), {"p": "a", "n": "c"})
     module = draw_resistors(layout, tech, ResistorSpec("X", (device,), "b"))
     for marker in spec.cuts_body:
         shapes = module.cell.shapes(tech.layer(layout, marker))
@@ -191,7 +192,7 @@ def with_marker(technology, flavour, change):
         shapes.clear()
         shapes.insert(changed)
     nets = {"p": "a", "n": "c"} | ({"b": "b"} if spec.terminals > 2 else {})
-    asked = Device("R1", "resistor", spec.model_of(width * 1e6), {"w": width, "l": 20e-6}, nets)
+    asked = Device("R1", "resistor", spec.model_of(width * 1e6), {"w": width, "l": length}, nets)
     return judged(module, tech, Circuit("x", (asked,), ("a", "c") if spec.conductor else ("a", "c", "b")))
 
 
