@@ -32,7 +32,7 @@ ROOMS = {
     "layoutkit/extract": (3610, 19),
     "layoutkit/flow": (9496, 56),
     "layoutkit/layout": (1741, 13),
-    "layoutkit/lvs": (1914, 10),
+    "layoutkit/lvs": (1954, 10),
     "layoutkit/parasitics": (1944, 14),
     "layoutkit/pcells": (632, 6),
     "layoutkit/place": (2200, 13),

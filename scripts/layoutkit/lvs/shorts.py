@@ -32,6 +32,7 @@ MOST_SHAPES = 20_000  # of the shorted net
 MOST_TRIED = 12  # layouts that are compared again for one short
 MOST_SHORTS = 5
 MOST_PIECES = 40  # of a way, that may make one of two parallel shorts
+MOST_PARALLEL = 8  # shapes that each short the same two nets
 
 
 class _Piece(NamedTuple):
@@ -43,7 +44,7 @@ class _Piece(NamedTuple):
 
 
 class _Suspect(NamedTuple):
-    """What may short two nets: one shape, the overlap of two shapes of a layer, or two shapes that each short them."""
+    """What may short two nets: one shape, the overlap of two shapes of a layer, or shapes that each short them."""
 
     pieces: tuple[_Piece, ...]
     overlap: kdb.Region | None = None
@@ -140,11 +141,61 @@ def _suspects(layout: kdb.Layout, extraction: Extraction, short: LvsMismatch) ->
     yield from _spread(shapes, MOST_TRIED - 4)
     yield from _spread(joints, 4)
     cuts = {cut.name for cut in extraction.technology.cuts}
-    pairs = _parallel(graph, [piece for piece in way if piece not in needed | own], needed | own)
+    pairs = [*_parallel(graph, [piece for piece in way if piece not in needed | own], needed | own)]
     size = {
         pair: (sum(each.layer not in cuts for each in pair), sum(each.shape.area() for each in pair)) for pair in pairs
     }
     yield from (_Suspect(pair, parallel=True) for pair in sorted(size, key=size.__getitem__)[:MOST_TRIED])
+    if not pairs:
+        pieces = graph.subgraph([piece for piece in graph if isinstance(piece, _Piece)])
+        fixed = needed | own
+        for name, terminals in zip_longest(short.reference, short.terminals):
+            held = _places(extraction, name, terminals, every=True)
+            fixed |= _own(pieces, [piece for piece in pieces if any(_holds(piece, place) for place in held)])
+        for never in (fixed, fixed | {piece for piece in pieces if piece.layer in cuts}):
+            if many := _fewest(graph, never, cuts):
+                yield _Suspect(many, parallel=True)
+
+
+def _own(graph: nx.Graph[_Piece | str], held: list[_Piece]) -> set[_Piece]:
+    """Return the shapes that hold the places of a net, and those that every way between two of these leads over."""
+    import networkx as nx
+
+    above = nx.immediate_dominators(graph.to_directed(), held[0]) if held else {}
+    found = set(held)
+    for piece in held:
+        before = above.get(piece)
+        while before is not None and before not in found:
+            found.add(before)
+            before = above.get(before)
+    return found
+
+
+def _fewest(graph: nx.Graph[_Piece | str], fixed: set[_Piece], cuts: set[str]) -> tuple[_Piece, ...]:
+    """Return the fewest shapes outside of ``fixed`` without which no way is left, cuts and small shapes first.
+
+    This is the smallest cut between the nodes of a network in which each shape is an edge. It is empty if it has more
+    than ``MOST_PARALLEL`` shapes.
+    """
+    import networkx as nx
+    from networkx.algorithms.flow import boykov_kolmogorov
+
+    pieces = [piece for piece in graph if isinstance(piece, _Piece)]
+    pieces.sort(key=lambda piece: (piece.layer not in cuts, piece.shape.area(), piece.layer, piece.numbers))
+    network: nx.DiGraph[tuple[_Piece | str, bool]] = nx.DiGraph()
+    for rank, piece in enumerate(pieces):
+        limit = {} if piece in fixed else {"capacity": rank + MOST_PARALLEL * len(pieces)}
+        network.add_edge((piece, False), (piece, True), **limit)
+    for name in "ab":
+        network.add_edge((name, False), (name, True))
+    for one, other in graph.edges:
+        network.add_edges_from((((one, True), (other, False)), ((other, True), (one, False))))
+    try:  # unbounded: a way without a shape that may be one
+        _, (near, _) = nx.minimum_cut(network, ("a", False), ("b", True), flow_func=boykov_kolmogorov)
+    except nx.NetworkXUnbounded:
+        return ()
+    found = tuple(piece for piece in pieces if (piece, False) in near and (piece, True) not in near)
+    return found if len(found) <= MOST_PARALLEL else ()
 
 
 def _parallel(graph: nx.Graph[_Piece | str], ones: list[_Piece], never: set[_Piece]) -> Iterator[tuple[_Piece, _Piece]]:
@@ -188,9 +239,9 @@ class _Place(NamedTuple):
 
 
 def _places(
-    extraction: Extraction, name: str, terminals: Sequence[tuple[int, DrawnFinger, str]] | None
+    extraction: Extraction, name: str, terminals: Sequence[tuple[int, DrawnFinger, str]] | None, *, every: bool = False
 ) -> list[_Place]:
-    """Return where the labels of a net are; where it has none, the contacts of its transistors."""
+    """Return where the labels of a net are; where it has none, or for ``every`` place, its transistors' contacts."""
     import klayout.db as kdb
 
     dbu, first = extraction.layout.dbu, extraction.technology.conductors[0].name
@@ -198,7 +249,7 @@ def _places(
         _Place(net, label.conductor, kdb.Point(round(label.place.x / dbu), round(label.place.y / dbu)))
         for net, label in _labels(extraction, name)
     ]
-    for net, finger, terminal in () if found else terminals or ():
+    for net, finger, terminal in () if found and not every else terminals or ():
         if terminal == "g" or (terminal in _CARRIERS and finger.nets["s"] != finger.nets["d"]):
             half = round(finger.l_um / dbu / 2) + 1
             middle = kdb.Point(round(finger.place.x / dbu), round(finger.place.y / dbu))
@@ -318,8 +369,9 @@ def _as_mismatch(short: LvsMismatch, suspect: _Suspect, dbu: float) -> LvsMismat
     if suspect.overlap is not None:
         cause = "move one of the two wires, or cut it there"
     if suspect.parallel:
-        what = f"two shapes, one on {where[0]}, one on {where[1]}"
-        cause = "each of the two shapes joins them: delete, cut or move both"
+        count = "two" if len(where) == len("ab") else str(len(where))
+        what = f"{count} shapes, one on {', one on '.join(where)}"
+        cause = f"each of the {count} shapes joins them: delete, cut or move {'both' if count == 'two' else 'all'}"
     places = [Point(round(box.center().x, 6), round(box.center().y, 6)) for box in boxes]
     return LvsMismatch(
         "short",

@@ -208,18 +208,20 @@ def test_a_short_that_is_drawn_twice_is_told_by_its_shape():
 
 
 @technologies
+@pytest.mark.parametrize("count", [2, 3, 5])
 @pytest.mark.parametrize(("one", "other"), [("inp", "inn"), ("out", "inn"), ("n1", "out"), ("tail", "vss")])
-def test_two_shapes_that_each_short_the_same_nets_are_one_finding_with_both_places(technology, one, other):
+def test_shapes_that_each_short_the_same_nets_are_one_finding_with_all_places(technology, one, other, count):
     sketch = drawn(technology)
     low, high = sorted((sketch.rails[one], sketch.rails[other]))
-    for x in (-4750, -5450):
+    for x in range(-4750, -4750 - 700 * count, -700):
         sketch.box(sketch.metal[1], x - 150, low - 300, x + 150, high)
         for rail in (low, high):
             sketch.square(sketch.technology.cuts[1].layer, x, rail - 150)
             sketch.box(sketch.metal[2], x - 300, rail - 300, -4000, rail)
     (mismatch,) = located(sketch).mismatches
     assert (mismatch.kind, set(mismatch.reference)) == ("short", {one, other})
-    assert sorted(round(place.x + 5.1, 2) for _, place in mismatch.layout) == [-0.35, 0.35]
+    assert sorted(round((-4.75 - place.x) / 0.7, 2) for _, place in mismatch.layout) == list(range(count))
+    assert (" both" if count == 2 else " all") in mismatch.cause
     assert all((low - 300) / 1000 <= place.y <= high / 1000 for _, place in mismatch.layout)
 
 
