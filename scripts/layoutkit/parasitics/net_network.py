@@ -316,11 +316,13 @@ def _mismatch(
     }
     worst = max(differences, key=lambda net: differences[net], default="")
     mean_ohm = sum(sum(pair) for pair in ohms) / (2 * len(ohms)) if ohms else 0.0
+    most_ohm = max((abs(a - b) for a, b in ohms), default=0.0)
     return PairMismatch(
         nets=(one.net, other.net),
         total_fF=totals,
         capacitance_percent=100 * abs(totals[0] - totals[1]) / mean if mean else 0.0,
         coupling_percent=100 * differences.get(worst, 0.0) / mean if mean else 0.0,
         coupling_net=worst,
-        resistance_percent=100 * max(abs(a - b) for a, b in ohms) / mean_ohm if mean_ohm else None,
+        resistance_percent=100 * most_ohm / mean_ohm if mean_ohm else None,
+        resistance_difference_ohm=most_ohm,
     )

@@ -113,6 +113,7 @@ class PairMismatch:
         coupling_net: That net; empty where the two couple to nothing.
         resistance_percent: Largest difference of the resistances to two terminals that mirror each other, over the mean
             of all; None where none is known. [%]
+        resistance_difference_ohm: The same difference. [ohm]
     """
 
     nets: tuple[str, str]
@@ -121,6 +122,7 @@ class PairMismatch:
     coupling_percent: float
     coupling_net: str
     resistance_percent: float | None
+    resistance_difference_ohm: float
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures as JSON data."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _EQUAL = 0.05  # stubs whose lengths differ by at most this much balance each other, as half of the hand layouts do [1]
 _OWN_UM = 1.0  # so near to its own devices, metal of a net is a mesh over them [um]
+_HEADS_UM = 5.0  # from the bars of a bank to the straps at their heads [um]
 _SHORT_UM = 5.0  # dead pieces up to this length are one finding, as an engineer says it once [um]
 _LOOP_UM = 5.0  # ways up to this length may join two straps of one device twice [um]
 
@@ -60,8 +61,7 @@ class DeadMetal:
             stubs = [each for each in self._dead(net, least) if not self._balances(net, each, least)]
             if not stubs:
                 continue
-            area = sum(each.area for each in stubs)
-            dead_area += area
+            dead_area += sum(each.area for each in stubs if not self._is_along_bank(net, each))
             longest = max(stubs, key=lambda each: (each.length, str(each.box)))
             places += longest.box
             yield from subject.finding(
@@ -80,6 +80,13 @@ class DeadMetal:
     def _equalised(self) -> set[str]:
         """The nets whose lengths a constraint makes equal."""
         return {net for group in self.subject.constraints.net_lengths for net in group.nets}
+
+    def _is_along_bank(self, net: str, stub: Stub) -> bool:
+        """Return whether a stub is the end of a strap along its own bank of bars or plates: not severe."""
+        banks = ([each for each in group.devices if not each.device.is_mos] for group in self.groups)
+        own = (bank for bank in banks if any(net in each.device.terminals.values() for each in bank))
+        reach = self.subject.technology.to_dbu(_HEADS_UM)
+        return any(stub.box.inside(box_around(each.box for each in bank).enlarged(reach)) for bank in own)
 
     def _balances(self, net: str, stub: Stub, least: int) -> bool:
         """Return whether dead metal makes a net as long as another one, or is the image of such metal."""

@@ -31,6 +31,7 @@ class Limit:
         source: Where they come from.
         cure: How a finding is mended as a rule.
         at_least: Whether a smaller figure is worse.
+        floor: Limit that what the figure is a share of must reach as well for a must; none if empty.
     """
 
     must: float | None
@@ -39,6 +40,7 @@ class Limit:
     source: str
     cure: str = ""
     at_least: bool = False
+    floor: str = ""
 
     @property
     def is_inverted(self) -> bool:
@@ -75,6 +77,9 @@ def limits_with(given: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Limi
         raise LayoutkitError(message, details={"param_name": "limits", "errors": faults})
     for name, values in (given or {}).items():
         limits[name] = replace(limits[name], **values)
+        if limits[name].floor and "must" in values:  # the share that the user states holds for small ones, too
+            own = (given or {}).get(limits[name].floor, {})
+            limits[limits[name].floor] = replace(limits[limits[name].floor], **{"must": 0.0, **own})
         faults += [
             f"{name}.{severity} is {value}, and must be a figure of 0 or more, or null for never"
             for severity, value in values.items()

@@ -309,6 +309,7 @@ class Subject:
         nets: Iterable[str] = (),
         must: bool = True,
         cause: str = "",
+        difference: float = 0.0,
     ) -> list[Finding]:
         """Return the finding of a figure that is beyond its limit, else nothing.
 
@@ -322,10 +323,12 @@ class Subject:
             nets: Nets concerned.
             must: Whether it can be severe.
             cause: That of ``Finding``.
+            difference: What the figure is a share of, in the unit of the floor of its limit.
         """
         rule = self.limits[limit]
-        beyond = rule.beyond(measured)
-        if beyond is not None and not must and beyond[0] == "must":
+        beyond, floor = rule.beyond(measured), self.limits.get(rule.floor)
+        large = floor is None or (floor.must is not None and difference >= floor.must)
+        if beyond is not None and not (must and large) and beyond[0] == "must":
             beyond = None if rule.should is None else ("should", rule.should)
         if beyond is None:
             return []

@@ -151,9 +151,11 @@ class Symmetry:
         )
         for pair in pair_mismatches(replace(structure, symmetry=judged), nets, named):
             box = box_around(subject.shapes(net, name).bbox() for net in pair.nets for name in subject.metal(net))
-            yield from self._unequal("capacitance", pair.capacitance_percent, pair.nets, box)
+            difference_ff = abs(pair.total_fF[0] - pair.total_fF[1])
+            yield from self._unequal("capacitance", pair.capacitance_percent, pair.nets, box, difference_ff)
             if pair.resistance_percent is not None:
-                yield from self._unequal("resistance", pair.resistance_percent, pair.nets, box)
+                ohm = pair.resistance_difference_ohm
+                yield from self._unequal("resistance", pair.resistance_percent, pair.nets, box, ohm)
 
     def _carrying(self, nodes: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
         """Return the nodes of terminals that carry a direct current: what leads to a gate costs no voltage."""
@@ -243,10 +245,14 @@ class Symmetry:
         turns = placed.device.kind.exchangeable and (not placed.device.is_mos or placed.id in self.subject.both_ways)
         return "" if turns else terminal
 
-    def _unequal(self, figure: str, percent: float, nets: Sequence[str], box: kdb.Box) -> list[Finding]:
+    def _unequal(
+        self, figure: str, percent: float, nets: Sequence[str], box: kdb.Box, difference: float
+    ) -> list[Finding]:
         one, other = nets
         why = f"{one} and {other} are images of each other and differ by {percent:.3g} % in {figure}"
-        return self.subject.finding(f"net-pair.{figure}", percent / 100, why, where=box, nets=nets, cause=figure)
+        return self.subject.finding(
+            f"net-pair.{figure}", percent / 100, why, where=box, nets=nets, cause=figure, difference=difference
+        )
 
 
 def _axis(pairs: Sequence[Pair], alone: Sequence[PlacedDevice], *, upright: bool) -> Axis:

@@ -78,7 +78,6 @@ def length(subject: Subject, net: str) -> list[Finding]:
     if subject.um(needed) < _LEAST_TREE_UM:
         return []
     drawn = outside + inside
-    detour = subject.limits["wire-length.detour"].must
     return subject.finding(
         "wire-length",
         drawn / needed,
@@ -87,7 +86,7 @@ def length(subject: Subject, net: str) -> list[Finding]:
         devices=list(points),
         nets=[net],
         cause="long wires",
-        must=detour is not None and subject.um(drawn - needed) >= detour,
+        difference=subject.um(drawn - needed),
     )
 
 

@@ -29,6 +29,16 @@ def test_a_divider_of_equal_bars_in_one_bank_with_dummies_is_no_finding():
     assert severities(divider(EVEN, ENDS).review(), "passives") == set()
 
 
+@pytest.mark.parametrize(("right", "severe"), [(10.5, False), (11.5, True)])
+def test_the_end_of_a_strap_along_its_own_bank_is_not_severe(right, severe):
+    """The strap at the heads of the bars runs on beyond the bank, which ends at 6 um, by less or more than 5 um."""
+    planted = divider(EVEN, ENDS)
+    planted.box("Metal3", 2.5, -4 - WIRE / 2, right, -4 + WIRE / 2, "a")
+    found = planted.review(limits={"dead-metal": {"must": 0.01}})
+    assert severities(found, "dead-metal", "of a lead") == {"should"}
+    assert ("must" in severities(found, "dead-metal", "of the area")) is severe
+
+
 @pytest.mark.parametrize(("long", "expected"), [(10, set()), (20, {"must"}), (13.37, {"should"})])
 def test_bars_of_unlike_lengths(long, expected):
     """Twice the length are two bars in series; 1.337 times is no ratio of up to sixteen equal parts."""
