@@ -36,7 +36,7 @@ ROOMS = {
     "layoutkit/parasitics": (1947, 14),
     "layoutkit/pcells": (632, 6),
     "layoutkit/place": (2200, 13),
-    "layoutkit/review": (3389, 20),
+    "layoutkit/review": (3432, 20),
     "layoutkit/route": (4200, 30),
     "layoutkit/simulate": (1812, 11),
     "layoutkit/technology": (2885, 21),

@@ -24,6 +24,7 @@ _LEVELS = 2  # wires so many levels above each other, with no metal between, cou
 _ALONG = 3  # wires over each other for so many times the width of what is covered do not just cross
 _BANK_UM = 5.0  # gap within which bars and plates are one body [um]
 _LEAST_WAY_UM = 2.0  # ways through transistors that are shorter than half of this are not judged [um]
+_STRAPS_UM = 5.0  # from the channels of a pair to the straps of its gates [um]
 _OWN_UM = 1.0  # so near to a device on both nets, its own terminals couple more than its wires [um]
 
 
@@ -63,7 +64,7 @@ class Coupling:
             placed.box.enlarged(reach, reach)
             for placed in subject.placed
             if {quiet, loud} <= set(placed.device.terminals.values())
-        )
+        ) + region_of(hull for nets, hull in self._modules if {quiet, loud} <= nets)
         conductors = subject.technology.conductors
         for level, other in product(range(len(conductors)), repeat=2):
             first = subject.shapes(quiet, conductors[level].name)
@@ -92,6 +93,16 @@ class Coupling:
         share = length / sum(wire_length(piece) for metal in subject.metal(quiet).values() for piece in metal.each())
         words += f", {100 * share:.3g} % of its length"
         return subject.finding("coupling.share", share, words, where=place, nets=[quiet, loud]) or found
+
+    @cached_property
+    def _modules(self) -> list[tuple[set[str], kdb.Box]]:
+        """The gates of each pair, which run side by side by design, and the box around it with its straps."""
+        reach = self.subject.technology.to_dbu(_STRAPS_UM)
+        return [
+            ({placed.device.terminals["g"] for placed in group.devices},
+             box_around(box for placed in group.devices for box in placed.boxes).enlarged(reach))
+            for group in self.groups if group.devices[0].device.is_mos and len(group.devices) == 2
+        ]  # fmt: skip
 
     @cached_property
     def _inputs(self) -> set[str]:

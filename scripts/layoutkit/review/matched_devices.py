@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.circuit.recognise import MODULE_TYPES
-from layoutkit.review.subject import box_around, gap_between, names_of, region_of, turned
+from layoutkit.review.subject import box_around, centre_of, gap_between, names_of, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +30,8 @@ _WELL_REACH_UM = 3.0
 """Distance from a well edge within which it shifts the threshold (well proximity effect). [um]"""
 _POLY_REACH_UM = 1.0
 """Distance within which poly beside a gate shifts how it is etched. [um]"""
+_SAME_CENTRE_UM = 0.5
+"""Devices whose middle lies so near to the centre line of a group are mirrored about it. [um]"""
 _GUARD_UM = 2.0
 """Distance within which poly beside the last gate of a row guards it. [um]"""
 _FEWEST_STAGES = 3
@@ -137,6 +139,8 @@ class Matching:
         cause = "" if None in cells else group.words
         hull = box_around(placed.box for placed in group.devices)
         foreign = subject.among(hull, group.relatives)
+        if foreign and not group.strict and self._is_nested(group, foreign):
+            return []
         if foreign and all(_is_tail(each, group) for each in foreign):
             gap = subject.um(self._widest_gap(group))
             return subject.finding(
@@ -168,6 +172,19 @@ class Matching:
         gap = subject.um(self._widest_gap(group))
         why = f"{group.called} {group.has} {gap:.3g} um between {'their' if group.is_plural else 'its'} devices"
         return subject.finding("group-apart.gap", gap, why, devices=group.devices, cause=cause)
+
+    def _is_nested(self, group: MatchedDevices, foreign: Sequence[PlacedDevice]) -> bool:
+        """Return whether several devices among those of a group are mirrored about its centre line."""
+        hull = box_around(placed.box for placed in group.devices)
+        across, near = int(hull.height() > hull.width()), self.subject.technology.to_dbu(_SAME_CENTRE_UM)
+        middle = centre_of(group.devices)[across]
+
+        def is_image(one: PlacedDevice, other: PlacedDevice) -> bool:
+            off = one.centre[across] + other.centre[across] - 2 * middle
+            along = one.centre[1 - across] - other.centre[1 - across]
+            return max(abs(off), abs(along)) <= near and one.area == other.area
+
+        return len(foreign) > 1 and all(any(is_image(one, other) for other in foreign) for one in foreign)
 
     def halves(self, group: MatchedDevices) -> list[Finding]:
         """Return whether devices of a pair or mirror, at least one of several channels, have different centres."""
@@ -305,6 +322,7 @@ class Matching:
                 f"from {100 * min(parts):.3g} to {100 * max(parts):.3g} % per device",
                 devices=group.devices,
                 nets=nets,
+                must=not subject.is_logic(placed.id for placed in group.devices),
                 cause=name if strapped else "",
             )
         return []

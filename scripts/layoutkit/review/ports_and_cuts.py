@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from layoutkit.review.subject import PlacedDevice
 
 
-_FEWEST_FINGERS = 2  # channels of a block whose way to the rail is judged
+_FEWEST_FINGERS = 8  # channels of a block whose way to the rail is judged: of fewer, two cuts carry all that flows
 
 
 class PortsAndCuts:

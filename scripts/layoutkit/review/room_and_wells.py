@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Devices = list[PlacedDevice]
 
 _CLOSE_UM = 0.5  # gaps up to this within what is used are used [um]
-_LEAST_DEVICES = 8  # from which the room of a layout is judged
+_LEAST_DEVICES = 8  # one of several channels counts as two; from which the room of a layout is judged
 _BUNDLE = 3  # wires on fewer tracks than this cross a place without filling it
 _BESIDE_UM = 2.0  # from a transistor to its dummies [um]
 _FITS_UM = 2.0  # sides of a place inside a ring that a device would fit into [um]
@@ -32,7 +32,7 @@ _NEIGHBOUR_UM = 5.0  # rings this near to each other could be one [um]
 
 def room(subject: Subject) -> Iterator[Finding]:
     """Yield how the room of the layout is used."""
-    if len(subject.placed) < _LEAST_DEVICES:
+    if sum(min(2, len(placed.boxes)) for placed in subject.placed) < _LEAST_DEVICES:
         return
     asked = subject.asked.outline if subject.asked is not None else ()
     if any(each.width or each.height for each in asked):
@@ -75,7 +75,7 @@ def shape(subject: Subject) -> list[Finding]:
         name = max(asked, key=lambda each: sizes[each] / asked[each])
         why = f"the layout has {name} {sizes[name]:.3g}, at most {asked[name]:.3g} was requested"
         return subject.finding("room.asked", sizes[name] / asked[name], why, where=box)
-    if len(subject.placed) < _LEAST_DEVICES:
+    if sum(min(2, len(placed.boxes)) for placed in subject.placed) < _LEAST_DEVICES:
         return []
     return subject.finding(
         "room.aspect", sizes["aspect"], f"the layout is {sizes['aspect']:.3g} times as long as it is wide", where=box

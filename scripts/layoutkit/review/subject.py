@@ -35,6 +35,9 @@ _CROSSING_UM = 0.5
 """How far from both edges of the metal the ends of a wire that crosses the layout lie at most. [um]"""
 
 
+_OF_LOGIC = frozenset({"inverter", "load_pair", "symmetric_pair"})
+
+
 @dataclass(frozen=True, eq=False)
 class PlacedDevice:
     """One device of the layout.
@@ -184,6 +187,16 @@ class Subject:
         """Each device of a symmetric pair, mapped to its image."""
         pairs = [pair for group in self.structure.symmetry for pair in group.pairs]
         return {one: other for a, b in pairs for one, other in ((a, b), (b, a))}
+
+    def is_logic(self, names: Iterable[str]) -> bool:
+        """Return whether devices are of symmetric structures without a pair, mirror or latch: they cost time alone."""
+        return self._logic.issuperset(names)
+
+    @cached_property
+    def _logic(self) -> frozenset[str]:
+        analog = {name for group in self.roles.groups if group.type not in _OF_LOGIC for name in group.devices}
+        paths = [frozenset(name for pair in group.pairs for name in pair) for group in self.structure.symmetry]
+        return frozenset[str]().union(*(path for path in paths if not path & analog))
 
     @cached_property
     def idle_boxes(self) -> list[kdb.Box]:

@@ -99,7 +99,12 @@ class Symmetry:
         by = f"by {'up to ' * (len(off) > 1)}{subject.um(worst):.3g} um"
         why = f"{names} {misses} {line}{are} {by}"
         return subject.finding(
-            name, subject.um(worst), why, where=box_around(placed.box for placed in devices), devices=every
+            name,
+            subject.um(worst),
+            why,
+            where=box_around(placed.box for placed in devices),
+            devices=every,
+            must=not subject.is_logic(placed.id for placed in every),
         )
 
     def _switches(self, devices: Sequence[PlacedDevice]) -> bool:
@@ -251,7 +256,14 @@ class Symmetry:
         one, other = nets
         why = f"{one} and {other} are images of each other and differ by {percent:.3g} % in {figure}"
         return self.subject.finding(
-            f"net-pair.{figure}", percent / 100, why, where=box, nets=nets, cause=figure, difference=difference
+            f"net-pair.{figure}",
+            percent / 100,
+            why,
+            where=box,
+            nets=nets,
+            must=not self.subject.is_logic(end.device for end in self.subject.circuit.nets[one]),
+            cause=figure,
+            difference=difference,
         )
 
 
