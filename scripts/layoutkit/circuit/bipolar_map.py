@@ -96,7 +96,7 @@ def _with_emitters(technology: Any, spec: PassiveSpec, device: Device) -> Device
     length = params.get("l", params["el"] * 1e-6 if "el" in params else usual[1] * metre)
     width = params.get("w", least)
     if len(sides) == 2:
-        width, length = sorted(sides)
+        width, length = spec.emitter_sides(sides, metre)
     stated = params.get("nf", params.get("nx", max(1, round(width / least))))
     count = int(stated)
     faults = [f"has {stated:g} emitters, which must be a whole number"] if count != stated else []
@@ -131,7 +131,7 @@ def map_bipolar(technology: Any, device: Device, report: Report, substrate: str 
         _check_collector(technology, device, substrate)
     alike = [spec for spec in technology.passives.values() if spec.type == device.type]
     named = technology.device_names.drawn(device.model)
-    exact = named if named in alike else None
+    exact = None if named is None or named not in alike else of_size(technology, named, device)
     spec = exact or _nearest(technology, alike, device)
     if exact is None:
         report("model", device.model, spec.name, f"{device.type} {device.model} drawn as {spec.name}")
@@ -163,6 +163,25 @@ def _check_collector(technology: Any, device: Device, substrate: str) -> None:
             f"'{device.id}' ({device.model}) has its collector on {collector}, but the collector of every "
             f"{device.type} of {technology.name} is the substrate, which is on {other}; connect both to one net"
         )
+
+
+def of_size(technology: Any, spec: PassiveSpec, device: Device) -> PassiveSpec:
+    """Return the flavour of the same model whose part has the sides that the device states; ``spec`` where none has.
+
+    A foundry's cell of several sizes that no length stretches, such as a varactor, is a flavour for each.
+    """
+    sides = [round(device.params[name] * 1e6 / technology.dbu_um) for name in ("w", "l") if name in device.params]
+    if spec.cell is None or len(sides) < 2:
+        return spec
+    alike = [each for each in technology.passives.values() if each.model == spec.model and each.type == spec.type]
+    count = round(device.params.get("nf", device.params.get("nx", 1)))
+
+    def fits(each: PassiveSpec) -> bool:
+        ways = ((each.min_w, each.min_l), (each.min_w * count, each.min_l))
+        return any(sorted(sides) == sorted(way) for way in ways)
+
+    fitting = [each for each in alike if fits(each)]
+    return spec if spec in fitting or not fitting else fitting[0]
 
 
 def _nearest(technology: Any, alike: list[PassiveSpec], device: Device) -> PassiveSpec:

@@ -73,7 +73,7 @@ def map_passive(technology: Any, device: Device, report: Report, substrate: str 
     device = with_units(device)
     if "area" in device.params and "perimeter" not in device.params and with_sides(device) is not device:
         report("area", None, device.params["area"], "an area without a perimeter is taken as a square")
-    if device.type == "npn":
+    if device.kind.in_cells:
         return map_bipolar(technology, device, report, substrate)
     device = with_sides(device)
     if device.kind.area_counts:

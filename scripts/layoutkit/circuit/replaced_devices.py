@@ -257,7 +257,7 @@ def notes_on_options(technology: Technology, devices: Iterable[Device]) -> list[
 def _as(device: Device, target: DeviceSpec | PassiveSpec) -> Device:
     """Return the device as if the netlist named ``target`` for it; what only its own model states is made explicit."""
     params = dict(device.params)
-    if device.type == "npn":  # the length of an emitter is that of the target, their number is kept
+    if device.kind.in_cells:  # the length of an emitter is that of the target, their number is kept
         params = {name: params[name] for name in ("nf", "nx", "m") if name in params}
     elif device.kind.area_counts:  # the emitter is that of the target
         factor = params.get("area", 0.0)

@@ -83,7 +83,7 @@ def longer_sides_first(circuit: Circuit) -> Circuit:
     """
     devices = []
     for device in circuit.devices:
-        if device.kind.rectangle and device.type != "npn" and {"w", "l"} <= device.params.keys():
+        if device.kind.rectangle and not device.kind.in_cells and {"w", "l"} <= device.params.keys():
             length, width = sorted((device.w, device.l))
             device = replace(device, params={**device.params, "w": width, "l": length})  # noqa: PLW2901
         devices.append(device)

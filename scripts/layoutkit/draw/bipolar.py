@@ -55,16 +55,19 @@ def bipolar(
         flavour: ``pnp``, ``npn``, a device of the technology, or its model.
         size: Sides of one emitter, in either order, and the number of units. Of an NPN with several emitters in one
             unit the width is that of all.
-        nets: Terminal (c, b, e; s of an NPN) to net; a terminal left out is called ``<device_id>_<terminal>``.
+        nets: Terminal (c, b, e; s of an NPN; g1, w, g2, bn of a varactor) to net; one left out is called
+            ``<device_id>_<terminal>``.
 
     Raises:
         GeometryError: If the emitter has another size than the process has, or there are too many units.
         TechnologyError: If the process has no such device.
     """
-    spec = spec_of_kind(tech, flavour, NPN if tech.passive(flavour).type == NPN else KIND)
+    kind = tech.passive(flavour).kind
+    spec = spec_of_kind(tech, flavour, kind.name if kind.in_cells else KIND)
     width, length, m, warnings = rectangle_on_grid(tech, device_id, spec, _upright(spec, size, tech.dbu_um))
     given = nets or {}
-    collector, base, emitter, substrate = (given.get(name) or f"{device_id}_{name.upper()}" for name in "cbes")
+    names = (*spec.kind.terminals, spec.kind.bulk or spec.kind.optional[0])
+    collector, base, emitter, substrate = (given.get(name) or f"{device_id}_{name.upper()}" for name in names)
     own = "" if spec.kind.substrate else substrate
     return Bipolar(device_id, spec, width, length, m, collector, base, emitter, own, warnings)
 

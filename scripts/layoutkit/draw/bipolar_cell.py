@@ -50,7 +50,9 @@ class CellDrawing(ArrayDrawing):
     def level(self) -> int:
         """Index of the conductor of the bars: above those on which collector and base are reached."""
         names = [each.name for each in self.tech.conductors]
-        return 1 + max(names.index(self.tech.resolve(self.cell.pins[terminal][0])) for terminal in "cb")
+        return 1 + max(
+            names.index(self.tech.resolve(self.cell.pins[terminal][0])) for terminal in self.flavour.kind.terminals[:2]
+        )
 
     def _frames(self) -> Mapping[str, Frame]:
         """Return the ring as ``collector`` and what touches it, as distances from the core of a unit."""
@@ -83,7 +85,8 @@ class CellDrawing(ArrayDrawing):
         deep, layer = self.tech.deep_well, self.tech.role("deep_nwell")
         if deep is None or layer not in self.cell.whole:
             return 0
-        ((left, _), _, (right, _), _) = self.cell.whole[str(layer)][0]
+        box = self.cell.stretched(self.cell.whole[str(layer)][0], self.count, self.device.length)
+        ((left, _), _, (right, _), _) = box
         return right - left - size[0] + deep.dim("space")
 
     def _origin(self, core: Area) -> tuple[int, int]:
@@ -120,7 +123,8 @@ class CellDrawing(ArrayDrawing):
     def _connect(self, column: int, row: int, owner: Bipolar | None) -> None:
         """Draw a bar of the second conductor over each terminal, joined to the straps of their nets."""
         ring = self.device.ring
-        nets = {"c": owner.collector, "b": owner.base, "e": owner.emitter} if owner else dict.fromkeys("cbe", ring)
+        own = (owner.collector, owner.base, owner.emitter) if owner else (ring,) * 3
+        nets = dict(zip(self.flavour.kind.terminals, own, strict=True))
         x0, y0 = self._origin(self.wires.tiles.emitter(column, row))
         for terminal, (conductor, box) in self.cell.pins.items():
             points = self.cell.stretched(box, self.count, self.device.length)

@@ -151,7 +151,7 @@ GENERATORS: dict[str, Callable[[kdb.Layout, Technology, BlockSpec], Module]] = {
     "diode": _diode,
     "tap": _tap,
     **{name: _fixed_cell for name, kind in KINDS.items() if kind.one_size},
-    "npn": _bipolars,
+    **{name: _bipolars for name, kind in KINDS.items() if kind.in_cells},
     "pnp": _bipolars,
 }
 """Kind of device to the function that draws devices of this kind in one cell."""

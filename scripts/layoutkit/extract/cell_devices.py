@@ -76,9 +76,10 @@ def cell_devices(technology: Technology, layer: Layer) -> CellDevices:
             if own[0].cell and own[0].cell.fixed:
                 _read_fixed(technology, own, polygon, layer, found)
             elif not shared or any(_has_wells(technology, each, kdb.Region(polygon), layer) for each in own):
-                _read(technology, own, polygon, layer, found)
+                _read(technology, own, polygon, layer, found, alone=not shared)
     emitters = {(spec.cell.emitter, spec.type) for spec in specs if spec.cell and spec.cell.emitter}
-    for emitter, kind in sorted(each for each in emitters if each[0] != technology.resolve("active")):
+    elsewhere = {technology.role(role) for role in ("active", "poly")}
+    for emitter, kind in sorted(each for each in emitters if each[0] not in elsewhere):
         outside = layer(emitter).outside(found.windows)
         known = kdb.Region()
         for region, _ in found.loose.get(kind, ()):
@@ -153,7 +154,8 @@ def add_cells(technology: Technology, cells: CellDevices, conducting: dict[str, 
     drawn = {
         name for spec in technology.passives.values() if spec.cell and spec.cell.emitter for name in spec.cell.whole
     }
-    joins = [("cell.c", "nwell")] if technology.role("nwell") in drawn and "c" in cells.inside else []
+    wells = sorted({spec.cell.well for spec in technology.passives.values() if spec.cell and spec.cell.emitter})
+    joins = [(f"cell.{name}", "nwell") for name in wells if technology.role("nwell") in drawn and name in cells.inside]
     for terminal, windows in cells.inside.items():
         conducting[f"cell.{terminal}"] = windows
     for (terminal, conductor), metal in cells.pins.items():
@@ -166,8 +168,9 @@ def add_cells(technology: Technology, cells: CellDevices, conducting: dict[str, 
 def cell_extractor(
     _: Technology, spec: PassiveSpec, emitters: kdb.Region, conducting: Mapping[str, kdb.Region]
 ) -> tuple[kdb.DeviceExtractorBase, dict[str, kdb.Region]]:
-    """Return the extractor of a bipolar transistor that is drawn as the foundry's cell, and its layers."""
-    collector, base, emitter = (conducting.get(f"cell.{name}", kdb.Region()) for name in ("c", "b", "e"))
+    """Return the extractor of a bipolar transistor or varactor that is drawn as the foundry's cell, and its layers."""
+    names = spec.kind.terminals
+    collector, base, emitter = (conducting.get(f"cell.{name}", kdb.Region()) for name in names)
     body = conducting["p_body"]
     layers = {"C": kdb.Region(), "B": base.interacting(emitters), "E": emitters, "S": body}
     ends = {"tC": collector, "tB": base, "tE": emitter, "tS": body}
@@ -186,33 +189,45 @@ def fixed_extractor(
 
 
 def _read(
-    technology: Technology, specs: list[PassiveSpec], marker: kdb.Polygon, layer: Layer, found: CellDevices
+    technology: Technology,
+    specs: list[PassiveSpec],
+    marker: kdb.Polygon,
+    layer: Layer,
+    found: CellDevices,
+    *,
+    alone: bool,
 ) -> None:
-    """Add the device in ``marker`` to ``found``, or the marker and what differs to its loose shapes."""
+    """Add the device in ``marker`` to ``found``, or the marker and what differs to its loose shapes.
+
+    A marker that is not ``alone`` marks other devices as well: of another size it is theirs.
+    """
     window, reasons = kdb.Region(marker), []
     for spec in specs:
         cell = spec.cell
         emitters = layer(cell.emitter) & window if cell is not None else kdb.Region()
         if cell is None or emitters.is_empty():
             continue
-        first = next(emitters.merged().each()).bbox()
-        length, count = max(first.width(), first.height()), emitters.merged().count()
-        if spec.only_size and cell.most == 1:
-            length, count = spec.min_l, 1
-        if length < spec.min_l or length > (spec.max_l or length) or count > cell.most:
-            reasons.append(f"{spec.name} has no {count} emitters of {technology.to_um(length):g} um")
-            continue
+        sizes = [(count, spec.min_l) for count in range(1, cell.most + 1)]
+        if spec.min_l != spec.max_l:
+            first = next(emitters.merged().each()).bbox()
+            length, count = max(first.width(), first.height()), emitters.merged().count()
+            sizes = [(count, length)]
+            if length < spec.min_l or length > (spec.max_l or length) or count > cell.most:
+                reasons.append(f"{spec.name} has no {count} emitters of {technology.to_um(length):g} um")
+                continue
         differences = []
-        for placed in _placements(cell, (count, length), marker.bbox()):
-            difference = _difference(technology, spec, (count, length), placed, layer)
+        for size, placed in ((one, each) for one in sizes for each in _placements(cell, one, marker.bbox())):
+            difference = _difference(technology, spec, size, placed, layer)
             if not difference:
-                _add(technology, spec, (count, length), placed, layer, found)
+                _add(technology, spec, size, placed, layer, found)
                 return
             differences.append(difference)
-        outline = f"its {cell.marker} has another size"
-        reasons.append(f"not a {spec.name}: {differences[0] if differences else outline}")
+        if alone or differences:
+            outline = f"its {cell.marker} has another size"
+            reasons.append(f"not a {spec.name}: {differences[0] if differences else outline}")
     reason = "; ".join(reasons) or "it holds no emitter of a known device"
-    found.loose.setdefault(specs[0].type, []).append((window, reason))
+    if alone or reasons:
+        found.loose.setdefault(specs[0].type, []).append((window, reason))
 
 
 def _placements(cell: DeviceCell, size: tuple[int, int], box: kdb.Box) -> Iterator[kdb.Trans]:
@@ -270,7 +285,7 @@ def _add(
         return
     first = technology.conductors[0]
     reached = {terminal: (conductor, [cell.stretched(box, *size)]) for terminal, (conductor, box) in cell.pins.items()}
-    if not cell.fixed:  # its emitters' pin lies on a higher conductor, which cuts join to the first
+    if "e" in reached and not cell.fixed:  # its emitters' pin lies on a higher conductor, which cuts join to the first
         reached["e"] = (first.name, cell.emitters(*size))
     low, high = cell.outline(*size)
     outline, window = kdb.Box(*low, *high).transformed(placed), _window(technology, cell, size, placed)

@@ -225,8 +225,9 @@ class Extraction:
         params = {"w": round(device.w_um / unit * 1e-6, 12), "l": round(device.l_um * 1e-6, 12), "m": unit}
         if passive is None:
             params["nf"] = len(device.fingers)
-        elif passive.type == "npn" and passive.widths:  # what is drawn does not tell width and length of emitters apart
-            params["w"], params["l"] = sorted((params["w"], params["l"]))
+        elif passive.kind.in_cells and passive.widths:  # what is drawn does not tell width and length of emitters apart
+            metre = self.layout.dbu * 1e-6
+            params["w"], params["l"] = passive.emitter_sides((params["w"], params["l"]), metre)
             drawn = params["w"] * 1e6 / self.layout.dbu
             params["nf"] = 1 + min(range(len(passive.widths)), key=lambda i: abs(passive.widths[i] - drawn))
         elif passive.fed:

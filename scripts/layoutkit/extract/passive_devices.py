@@ -446,6 +446,14 @@ RECIPES: dict[str, Recipe] = {
         cause="a layer of it differs from the foundry's cell, or its ring of substrate taps is not whole; draw it with"
         " layout.create_bipolar_array or use the foundry's cell",
     ),
+    "varactor": Recipe(
+        device_class=lambda _: kdb.DeviceClassBJT4Transistor(),
+        terminals={"C": "g1", "B": "w", "E": "g2", "S": "bn"},
+        extractor=cell_extractor,
+        part="gate",
+        none_made="A varactor{place} is none of {technology}",
+        cause="a layer of it differs from the foundry's cell, or its ring of substrate taps is not whole",
+    ),
     **{name: _fixed_recipe(name) for name, kind in KINDS.items() if kind.one_size},
     "pnp": Recipe(
         device_class=lambda _: kdb.DeviceClassBJT3Transistor(),

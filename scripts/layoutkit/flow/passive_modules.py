@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
 
 
-ARRAYS = {"resistor": "resistor_bank", "capacitor": "capacitor_array", "npn": "bipolar_array", "pnp": "bipolar_array"}
+ARRAYS = dict.fromkeys(("npn", "pnp", "varactor"), "bipolar_array")
+ARRAYS |= {"resistor": "resistor_bank", "capacitor": "capacitor_array"}
 """Kind of device to what several of them in one block are called."""
 MOST_IN_RATIO = 16
 """Most resistors or strings in a ratio in one bank: each of their nets has a rail along the whole bank."""

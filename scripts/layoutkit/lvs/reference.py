@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.bipolar_map import sized, with_units
+from layoutkit.circuit.bipolar_map import of_size, sized, with_units
 from layoutkit.circuit.circuit import ReplacedDevice
 from layoutkit.circuit.passive_map import bend_length, deep_well, stated_length, with_sides
 from layoutkit.circuit.replaced_devices import refuse_undrawn, replaced_data
@@ -203,7 +203,7 @@ def _specs(circuit: Circuit, technology: Technology) -> dict[str, DeviceSpec | P
             continue
         if spec.type != device.type:
             unknown.setdefault(f"{device.model} as {device.type}", []).append(device.id)
-        specs[device.id] = spec
+        specs[device.id] = spec if isinstance(spec, DeviceSpec) else of_size(technology, spec, device)
     if unknown:
         every: list[DeviceSpec | PassiveSpec] = [*technology.devices.values(), *technology.passives.values()]
         known = sorted({name for entry in every for name in (entry.name, entry.model)})

@@ -239,14 +239,15 @@ _FIXED = [
 ]
 
 
-def _npn_fields(technology: Technology) -> tuple[Field, ...]:
+def _cell_fields(kind: str, parts: str, terminals: str, nets: str) -> Callable[[Technology], tuple[Field, ...]]:
     changed = {
-        "w": Field("w", "Width of all emitters of a unit; 0 for one emitter", 0.0, "um"),
-        "ratio": Field("ratio", "Units of the second transistor; 0 for none", 0),
+        "w": Field("w", f"Width of all {parts} of a unit; 0 for one", 0.0, "um"),
+        "l": Field("l", "Length of each; 0 for that of the flavour", 0.0, "um"),
+        "ratio": Field("ratio", "Units of the second device; 0 for none", 0),
         "dummies": Field("dummies", "Rings of dummies around", 0),
-        "nets": Field("nets", "Nets of collector, base, first and second emitter, substrate", "C B E1 E2 S"),
+        "nets": Field("nets", f"Nets of {terminals}, substrate", nets),
     }
-    return tuple(changed.get(each.name, each) for each in _bipolar_fields(technology, NPN))
+    return lambda technology: tuple(changed.get(each.name, each) for each in _bipolar_fields(technology, kind))
 
 
 def _bipolar_fields(technology: Technology, kind: str = KIND) -> tuple[Field, ...]:
@@ -282,7 +283,13 @@ def _prepared_bipolar(technology: Technology, values: Mapping[str, Value]) -> tu
             f"Q{number}",
             spec.name,
             PassiveSize(size.w_m, size.l_m, count),
-            {"c": nets["c"], "b": nets["b"], "e": nets[f"e{number}"], "s": nets.get("s", "")},
+            dict(
+                zip(
+                    (*spec.kind.terminals, spec.kind.bulk),
+                    (nets["c"], nets["b"], nets[f"e{number}"], nets.get("s", "")),
+                    strict=True,
+                )
+            ),
         )
         for number, count in enumerate([size.m, integer(values, "ratio")], 1)
         if count or number == 1
@@ -291,21 +298,30 @@ def _prepared_bipolar(technology: Technology, values: Mapping[str, Value]) -> tu
     return lambda layout: draw_bipolars(layout, technology, drawn), devices[0].warnings
 
 
+_ARRAYS = (
+    (KIND, "Vertical PNPs", _bipolar_fields),
+    (
+        NPN,
+        "Bipolar transistors drawn as the foundry's cell",
+        _cell_fields(NPN, "emitters", "collector, base, first and second emitter", "C B E1 E2 S"),
+    ),
+    (
+        "varactor",
+        "Varactors drawn as the foundry's cell",
+        _cell_fields("varactor", "columns (lengths of gates)", "first gate, well, both second gates", "G1 W G2 G3 BN"),
+    ),
+)
 PASSIVES = (
     *(each.generator() for each in (_RESISTOR, _CAPACITOR, _MOS_CAPACITOR, _DIODE, _TAP, *_FIXED)),
-    Generator(
-        KIND,
-        "Vertical PNPs, one or two in a ratio about one centre, with labelled pins",
-        _bipolar_fields,
-        _prepared_bipolar,
-        "{device} {m}:{ratio}".format_map,
-    ),
-    Generator(
-        NPN,
-        "Bipolar transistors drawn as the foundry's cell, one or two in a ratio about one centre, with labelled pins",
-        _npn_fields,
-        _prepared_bipolar,
-        "{device} {m}:{ratio}".format_map,
+    *(
+        Generator(
+            name,
+            f"{what}, one or two in a ratio about one centre, with labelled pins",
+            fields,
+            _prepared_bipolar,
+            "{device} {m}:{ratio}".format_map,
+        )
+        for name, what, fields in _ARRAYS
     ),
 )
 """The generators of devices that are no field-effect transistors."""

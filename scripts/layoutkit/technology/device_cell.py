@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     Point = tuple[int, int]
     Points = tuple[Point, ...]
     Shapes = Mapping[str, tuple[Points, ...]]
     Length = Callable[[Any, str], int]
-    Grid = tuple[tuple[Points, ...], int, int]
+    Grid = tuple[tuple[Points, ...], int, int, int]
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,14 @@ class DeviceCell:
         whole: Layer to the shapes that are drawn once.
         single: The same for a device of one emitter.
         several: The same for a device of more.
-        columns: Layer to cuts of each emitter: boxes that they fill from the lower left corner, their pitch and size.
+        columns: Layer to cuts of each emitter: boxes that they fill from the lower left corner, their pitch, size and
+            space; with a space they are spread evenly, and the pitch is the grid of their places.
         grids: The same for cuts that are drawn once.
         pins: Terminal to the conductor on which it is reached, and where.
         texts: Texts that the foundry's decks look for, with their places.
         ring: Layer of the ring around the marker to the distances of its inner and outer edges.
+        middle: Fewest and most emitters to the shapes that stay in the middle of them.
+        well: Terminal that is the n well, where the cell draws one.
         any_ring: Whether a substrate tap anywhere will do in a layout, so that the ring is only drawn, not compared.
     """
 
@@ -65,6 +68,8 @@ class DeviceCell:
     texts: Mapping[str, Point] = field(default_factory=dict)
     any_ring: bool = False
     grids: Mapping[str, tuple[Grid, ...]] = field(default_factory=dict)
+    middle: tuple[tuple[Point, Shapes], ...] = ()
+    well: str = "c"
 
     @property
     def fixed(self) -> bool:
@@ -77,17 +82,20 @@ class DeviceCell:
         for shapes in (self.whole, self.single if count == 1 else self.several):
             for layer, polygons in shapes.items():
                 found.setdefault(layer, []).extend(self.stretched(points, count, length) for points in polygons)
+        for (fewest, most), drawn in self.middle:
+            for layer, polygons in drawn.items() if fewest <= count <= most else ():
+                found.setdefault(layer, []).extend(self._in_middle(points, count, length) for points in polygons)
         for index in range(count):
             for layer, polygons in self.every.items():
                 found.setdefault(layer, []).extend(self._moved(points, index, length) for points in polygons)
             for layer, columns in self.columns.items():
                 cuts = found.setdefault(layer, [])
-                for boxes, pitch, size in columns:
-                    cuts += [cut for box in boxes for cut in _cuts(self._moved(box, index, length), pitch, size)]
+                for boxes, *how in columns:
+                    cuts += [cut for box in boxes for cut in _cuts(self._moved(box, index, length), *how)]
         for layer, grids in self.grids.items():
             cuts = found.setdefault(layer, [])
-            for boxes, pitch, size in grids:
-                cuts += [cut for box in boxes for cut in _cuts(self.stretched(box, count, length), pitch, size)]
+            for boxes, *how in grids:
+                cuts += [cut for box in boxes for cut in _cuts(self.stretched(box, count, length), *how)]
         return found
 
     def outline(self, count: int, length: int) -> Points:
@@ -109,6 +117,10 @@ class DeviceCell:
             return points
         return tuple((x + wider * (x > 0), y + longer * (y > 0)) for x, y in points)
 
+    def _in_middle(self, points: Points, count: int, length: int) -> Points:
+        longer = length - self.size[1]
+        return tuple((x + (count - 1) * self.step // 2, y + longer * (y > 0)) for x, y in points)
+
     def _moved(self, points: Points, index: int, length: int) -> Points:
         longer = length - self.size[1]
         return tuple((x + index * self.step, y + longer * (y > 0)) for x, y in points)
@@ -123,15 +135,15 @@ def read_cell(entry: Mapping[str, Any], size: Point, length: Length, where: str)
             return (left, bottom), (left, top), (right, top), (right, bottom)
         return tuple((length(x, where), length(y, where)) for x, y in shape)
 
-    def shapes(key: str) -> dict[str, tuple[Points, ...]]:
-        return {str(layer): tuple(map(points, every)) for layer, every in entry.get(key, {}).items()}
+    def shapes(key: str, of: Mapping[str, Any] = entry) -> dict[str, tuple[Points, ...]]:
+        return {str(layer): tuple(map(points, every)) for layer, every in of.get(key, {}).items()}
 
     def grids(key: str) -> dict[str, tuple[Grid, ...]]:
         return {str(layer): tuple(map(grid, every)) for layer, every in entry.get(key, {}).items()}
 
     def grid(each: Mapping[str, Any]) -> Grid:
-        size = length(each.get("size", 0), where)
-        return tuple(map(points, each["boxes"])), length(each["pitch"], where), size
+        size, space = length(each.get("size", 0), where), length(each.get("space", 0), where)
+        return tuple(map(points, each["boxes"])), length(each.get("pitch", 0.005), where), size, space
 
     ring = entry.get("ring", {})
     return DeviceCell(
@@ -149,6 +161,10 @@ def read_cell(entry: Mapping[str, Any], size: Point, length: Length, where: str)
         pins={name: (str(pin["layer"]), points(pin["box"])) for name, pin in entry["pins"].items()},
         texts={str(text): points([place])[0] for text, place in entry.get("texts", {}).items()},
         ring={str(layer): (length(low, where), length(high, where)) for layer, (low, high) in ring.items()},
+        middle=tuple(
+            ((low, high), shapes("shapes", each)) for each in entry.get("middle", ()) for low, high in [each["of"]]
+        ),
+        well=str(entry.get("well", "c")),
         any_ring=bool(entry.get("any_ring", False)),
     )
 
@@ -159,12 +175,26 @@ def _corners(points: Sequence[Point]) -> Points:
     return (min(xs), min(ys)), (max(xs), max(ys))
 
 
-def _cuts(box: Points, pitch: int, size: int) -> list[Points]:
-    """Return the squares that fit into a box from its lower left corner, as wide as the box where ``size`` is 0."""
+def _cuts(box: Points, pitch: int, size: int, space: int) -> list[Points]:
+    """Return the squares that fit into a box from its lower left corner, as wide as the box where ``size`` is 0.
+
+    With a ``space`` they are spread over the whole box, at no less than that, their places multiples of ``pitch``.
+    """
     (left, bottom), (right, top) = box[0], box[2]
     size = size or right - left
+
+    def places(low: int, high: int) -> Iterable[int]:
+        if not space:
+            return range(low, high - size + 1, pitch)
+        several = (high - low - size) // (size + space)
+        return (
+            [low + (high - low - size) * n // (several * pitch) * pitch for n in range(several + 1)]
+            if several
+            else [low]
+        )
+
     return [
         ((x, y), (x, y + size), (x + size, y + size), (x + size, y))
-        for y in range(bottom, top - size + 1, pitch)
-        for x in range(left, right - size + 1, pitch)
+        for y in places(bottom, top)
+        for x in places(left, right)
     ]

@@ -147,7 +147,12 @@ class DeviceKind:
     @property
     def one_size(self) -> bool:
         """Whether its devices are drawn as the foundry's cell of one size."""
-        return self.file is not None and self.file.cell and not self.area_counts
+        return self.file is not None and self.file.cell and not self.in_cells
+
+    @property
+    def in_cells(self) -> bool:
+        """Whether a unit is the foundry's cell of a number of equal parts, such as the emitters of an HBT."""
+        return self.file is not None and self.file.cell and self.parameter("nf") is not None
 
     @property
     def sensing(self) -> tuple[str, ...]:
@@ -238,6 +243,29 @@ _CELL = DeviceKind(
 _DECLARED = (
     _NMOS,
     replace(_NMOS, name="pmos", other_names=("pfet",), model_cards=("pmos",)),
+    replace(
+        _NPN,
+        name="varactor",
+        noun="varactor",
+        terminals=("g1", "w", "g2"),
+        optional=("bn",),
+        ends=("g1", "g2"),
+        bulk="bn",
+        letter="C",
+        terminal_names={"gate1": "g1", "gate2": "g2", "well": "w", "substrate": "bn"},
+        model_cards=(),
+        model_names=r"\w*svaricap",
+        parameters=(
+            Parameter("w", "m"),
+            Parameter("l", "m"),
+            Parameter("nf", spellings=("nx",)),
+            Parameter("area", "m2", SIZE_TOLERANCE),
+            Parameter("perimeter", "m", SIZE_TOLERANCE),
+            Parameter("m", spellings=("ny",)),
+        ),
+        area_counts=False,
+        lost="it was not drawn, its columns or their size differ, or a layer of its cell is missing",
+    ),
     DeviceKind(
         name="mos_capacitor",
         noun="MOS capacitor",
@@ -248,7 +276,7 @@ _DECLARED = (
         letter="C",
         terminal_names={**_TWO_TERMINALS, "gate": "p", "well": "n"},
         other_names=("varactor",),
-        model_names=r"cap_var_[lh]vt|cap_[np]mos_0\dv\d(?:_b|_dn)?|\w*svaricap",
+        model_names=r"cap_var_[lh]vt|cap_[np]mos_0\dv\d(?:_b|_dn)?",
         parameters=(
             *_SIZES,
             Parameter("c", "F"),

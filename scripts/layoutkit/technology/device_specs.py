@@ -13,7 +13,7 @@ from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.matching_data import MatchingData
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from layoutkit.technology.device_cell import DeviceCell
     from layoutkit.technology.device_kinds import DeviceKind
@@ -186,6 +186,20 @@ class PassiveSpec:
     def only_size(self) -> tuple[int, int] | None:
         """Width and length of a device that exists in one size; None where it has others."""
         return (self.min_w, self.min_l) if (self.min_w, self.min_l) == (self.max_w, self.max_l) else None
+
+    def emitter_sides(self, sides: Iterable[float], metre: float) -> tuple[float, float]:
+        """Return the width of all emitters of a unit and the length of one, in any order in ``sides``.
+
+        Args:
+            sides: Both.
+            metre: A database unit. [m]
+        """
+
+        def beyond(side: float) -> float:
+            return max(self.min_l * metre - side, side - (self.max_l or self.min_l) * metre, 0.0)
+
+        length, width = sorted(sides, key=lambda side: (round(beyond(side) / metre), -side))
+        return width, length
 
     @property
     def body_terminal(self) -> str:

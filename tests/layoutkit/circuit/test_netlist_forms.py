@@ -204,6 +204,17 @@ CARDS = {
             ("npn13G2l", " le=1u", "0.07u", "1u"),
             ("npn13G2v", " le=1u", "0.12u", "1u"),
         )
+    }
+    | {
+        f"sg13_hv_svaricap{name}": tuple(
+            [f"{x}C1 g1 w g2 bn sg13_hv_svaricap w={w}u l={length}u Nx=2 m=3"] for x in ("X", "")
+        )
+        for name, w, length in (
+            ("", "3.74", "0.3"),
+            ("_w3p74_l0p8", "3.74", "0.8"),
+            ("_w9p74_l0p3", "9.74", "0.3"),
+            ("_w9p74_l0p8", "9.74", "0.8"),
+        )
     },
     "generic": {
         "nmos": (["M1 d g s b nmos_1v8 W=4.2u L=1.95u nf=2 m=3"],) * 2,
@@ -234,11 +245,12 @@ def one(spec, number=1, nets=None):
         params = {name: round(side * 1e-9, 12) for name, side in zip("wl", sides, strict=True)}
         named = dict(zip("cbe", (nets["b"], nets["p"], nets["n"]) if nets else "cbe", strict=True))
         return Device(f"Q{number}", "pnp", spec.name, {**params, "m": 2}, named)
-    if spec.type == "npn":  # two emitters in each of three units, where it may have several
+    if spec.kind.in_cells:  # two emitters in each of three units, where it may have several
         count = min(2, spec.cell.most)
         params = {"w": round(count * 1e-9 * spec.min_w, 12), "l": round(1e-9 * spec.min_l, 12), "nf": count, "m": 3}
-        named = dict(zip("cbes", (nets["p"], nets["n"], nets["b"], nets["b"]) if nets else "cbes", strict=True))
-        return Device(f"Q{number}", "npn", spec.name, params, named)
+        ends = (*spec.kind.terminals, spec.kind.bulk)
+        named = dict(zip(ends, (nets["p"], nets["n"], nets["b"], nets["b"]) if nets else ends, strict=True))
+        return Device(f"{spec.kind.letter}{number}", spec.type, spec.name, params, named)
     if spec.kind.one_size:
         params = {"w": round(1e-9 * spec.min_w, 12), "l": round(1e-9 * spec.min_l, 12), "m": 2}
         named = {end: f"{end}{number}" if nets else end for end in spec.kind.terminals}

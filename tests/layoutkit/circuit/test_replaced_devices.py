@@ -58,7 +58,7 @@ DRAWN = {
     ),
     "sg13g2": re.compile(
         r"sg13_[lh]v_[np]mos|rf[np]mos(hv)?|pnpMPA|npn13G2[lv]?(_5t)?|rsil|rppd|rhigh|cap_cmim|(cap_)?rfcmim|d[p]?antenna"
-        r"|diodev(dd|ss)_[24]kv|schottky_nbl1|nmoscl_[24]|res_(top)?metal[1-5]|[np]tap1"
+        r"|diodev(dd|ss)_[24]kv|schottky_nbl1|nmoscl_[24]|res_(top)?metal[1-5]|[np]tap1|sg13_hv_svaricap"
     ),
 }
 
@@ -135,10 +135,10 @@ def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
     ("card", "technology"),
     [
         ("XQ1 a b c vss c efuse", "gf180mcuD"),
-        ("XC1 a b c vss sg13_hv_svaricap w=3.74u l=0.3u Nx=1", "sg13g2"),
+        ("XC1 a b c vss sg13_hv_svaricap w=3.74u l=0.3u Nx=1", "sg13cmos5l"),
         ("XL1 a b c vss inductor3", "sg13g2"),
         ("XL1 a b c inductor w=2u s=2.1u", "sg13g2"),
-        ("XC1 a b c vss svaricap", "sg13g2"),
+        ("XC1 a b c vss svaricap", "sg13cmos5l"),
         ("XD1 a b c idiodevdd_2kv m=1", "sg13g2"),
         ("D1 a b c idiodevss_4kv", "sg13g2"),
         ("XC1 a b c vss cap_vpp", "sky130A"),

@@ -8,6 +8,7 @@ import pytest
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.circuit.device_map import map_circuit
+from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.draw.bipolar import BipolarSpec, bipolar, draw_bipolars
 from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError, NetlistError
@@ -318,3 +319,70 @@ def test_a_changed_npn_of_gf180mcud_is_no_device(layer, box, says):
     result = compare(extract(module.layout, module.cell, GF), netlist)
     assert not result.matched
     assert re.search(says, " ".join(mismatch.message for mismatch in result.mismatches))
+
+
+VARACTORS = {(3.74, 0.3): "", (3.74, 0.8): "_w3p74_l0p8", (9.74, 0.3): "_w9p74_l0p3", (9.74, 0.8): "_w9p74_l0p8"}
+
+
+@pytest.mark.parametrize(("width", "length"), VARACTORS)
+@pytest.mark.parametrize("pairs", [1, 7, 10])
+def test_every_varactor_is_clean_and_found_again(width, length, pairs):
+    flavour = f"sg13_hv_svaricap{VARACTORS[width, length]}"
+    nets = {"g1": "a", "w": "w", "g2": "b", "bn": "sub"}
+    layout = kdb.Layout()
+    layout.dbu = TECH.dbu_um
+    size = PassiveSize(round(length * pairs * 1e-6, 12), width * 1e-6, 2)
+    module = draw_bipolars(layout, TECH, BipolarSpec("X", (bipolar(TECH, "C1", flavour, size, nets),)))
+    netlist = read_netlist(
+        NetlistText(
+            f".subckt x a w b sub\nC1 a w b sub sg13_hv_svaricap w={width}u l={length}u Nx={pairs} m=2\n.ends\n"
+        )
+    )
+    report = check(module.layout, module.cell, TECH)
+    assert (report.complete, [verdict.rule.id for verdict in report.violated]) == (True, [])
+    result = judged(module, netlist)
+    assert [mismatch.message for mismatch in result.mismatches] == []
+    assert (result.matched, result.complete) == (True, True)
+    gates = (region(module, "GatPoly") & region(module, "Activ") & region(module, "NWell")).area() / 1e6
+    assert gates >= 2 * 2 * pairs * width * length  # two units, two gates a pair; their comb lies on Activ as well
+    (device,) = result.extraction.circuit.devices
+    assert (device.params["nf"], device.params["m"], device.model) == (pairs, 2, "sg13_hv_svaricap")
+
+
+@pytest.mark.parametrize(
+    ("card", "said"),
+    [
+        ("w=9.74u l=0.8u Nx=3", ""),
+        ("w=9.74u l=0.3u Nx=3", "sg13_hv_svaricap_w9p74_l0p3"),  # the other length is another device of the model
+        ("w=9.74u l=0.8u Nx=4", "units|size|W|area"),
+    ],
+)
+def test_lvs_compares_the_size_and_the_pairs_of_gates_of_a_varactor(card, said):
+    nets = {"g1": "a", "w": "w", "g2": "b", "bn": "sub"}
+    layout = kdb.Layout()
+    layout.dbu = TECH.dbu_um
+    flavour, size = "sg13_hv_svaricap_w9p74_l0p8", PassiveSize(2.4e-6, 9.74e-6, 1)
+    module = draw_bipolars(layout, TECH, BipolarSpec("X", (bipolar(TECH, "C1", flavour, size, nets),)))
+    result = judged(
+        module, read_netlist(NetlistText(f".subckt x a w b sub\nC1 a w b sub sg13_hv_svaricap {card}\n.ends\n"))
+    )
+    assert result.matched is not bool(said)
+    assert not said or re.search(said, " ".join(each.message for each in result.mismatches))
+
+
+def test_a_pair_of_varactors_has_one_centre():
+    nets = [{"g1": f"a{i}", "w": "w", "g2": f"b{i}", "bn": "sub"} for i in range(2)]
+    layout = kdb.Layout()
+    layout.dbu = TECH.dbu_um
+    pair = tuple(bipolar(TECH, f"C{i}", "sg13_hv_svaricap", PassiveSize(0.6e-6, 3.74e-6, 2), nets[i]) for i in range(2))
+    module = draw_bipolars(layout, TECH, BipolarSpec("X", pair, 1))
+    assert check(module.layout, module.cell, TECH).violated == ()
+    cards = [f"C{i} a{i} w b{i} sub sg13_hv_svaricap w=3.74u l=0.3u Nx=2 m=2" for i in range(2)]
+    result = judged(module, read_netlist(NetlistText("\n".join([".subckt x a0 b0 a1 b1 w sub", *cards, ".ends", ""]))))
+    assert result.matched
+    centres = {
+        name: [sum(values) / len(values) for values in zip(*places, strict=True)]
+        for name in ("C0", "C1")
+        for places in [[(each.x, each.y) for each in module.instances if each.parent == name]]
+    }
+    assert centres["C0"] == centres["C1"]

@@ -160,7 +160,7 @@ class SizeReader:
             return True
         if kind.is_mos:
             return key in _FINGERS or (key == "nr" and "wr" in card.params)
-        if kind.area_counts or card.kind == "npn":
+        if kind.area_counts or kind.in_cells:
             return _OF_BIPOLARS.fullmatch(key) is not None
         try:
             return key in _FINGERS and scope.value(card.params[key]) == 1

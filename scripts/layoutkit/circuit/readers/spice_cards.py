@@ -94,7 +94,7 @@ def read_card(
         kinds = _BY_LETTER[letter]
         if KINDS[kinds[0]].is_mos:
             kind, model, nodes, params = _mos(words, statement, known)
-        elif KINDS[kinds[0]].value:
+        elif any(KINDS[each].value for each in kinds):
             kind, model, nodes, params = _passive(words, statement, scope, known)
         else:
             kind, model, nodes, params = _junction(words, statement, known)
@@ -228,7 +228,8 @@ def _passive(
     valued = frozenset(values)
     names = [word for word in rest if word not in valued]
     if len(names) == 3 and not values:  # decks write a device of more terminals, such as a varactor, on this card
-        return UNKNOWN, names[-1], [*nodes, *names[:-1]], params
+        named, nodes = known.of(names[-1]), [*nodes, *names[:-1]]
+        return named if named in KINDS and _has_nodes(named, nodes) else UNKNOWN, names[-1], nodes, params
     if len(names) > 1:  # a third node before the model name
         nodes, names = [*nodes, names[0]], names[1:]
     elif "sub" in params and len(nodes) == 2:
