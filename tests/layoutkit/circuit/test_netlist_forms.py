@@ -51,6 +51,10 @@ CARDS = {
             )
             for metal in ("l1", "m1", "m2", "m3", "m4", "m5")
         },
+        "res_iso_pw": (
+            [f"XR1 p n b {SKY}res_iso_pw w=1.41 l=20.5 m=2"],
+            [f"R1 p n b {SKY}res_iso_pw w=1.41u l=20.5u m=2"],
+        ),
         "res_high_po": (
             [f"XR1 p n b {SKY}res_high_po_1p41 l=20.5 m=2"],
             [f"R1 p n b {SKY}res_high_po_1p41 w=1.41u l=20.5u m=2"],
@@ -101,6 +105,7 @@ CARDS = {
         for name in (
             *("diode_nd2ps_03v3", "diode_nd2ps_06v0", "diode_pd2nw_03v3", "diode_pd2nw_06v0"),
             *("diode_nw2ps_03v3", "diode_nw2ps_06v0", "diode_dw2ps_06v0", "diode_pw2dw_06v0"),
+            "sc_diode",
         )
     }
     | {  # the SPICE library has one model for both oxides of a deep well
