@@ -25,7 +25,7 @@ ROOMS = {
     "designgraph": (2391, 19),
     "layoutkit": (423, 6),
     "layoutkit/api": (210, 3),
-    "layoutkit/circuit": (10258, 56),
+    "layoutkit/circuit": (10276, 56),
     "layoutkit/draw": (7054, 45),
     "layoutkit/drc": (1737, 13),
     "layoutkit/explore": (2081, 13),

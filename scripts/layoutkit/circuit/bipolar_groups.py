@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.bipolar_map import with_units
@@ -25,7 +26,10 @@ def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
     alike: dict[tuple[str, ...], list[Device]] = defaultdict(list)
     for device in channels.circuit.devices:
         net = device.terminals
-        if device.type in {"npn", "pnp"} and net["e"] not in (net["b"], net["c"]):
+        if device.type == "pnp" and net["c"] != net["b"] == net["e"] in channels.supplies.ground:  # a diode, turned
+            turned = replace(device, terminals={**net, "c": net["e"], "e": net["c"]})
+            alike[device.type, device.model.lower(), net["b"]].append(turned)
+        elif device.type in {"npn", "pnp"} and net["e"] not in (net["b"], net["c"]):
             alike[device.type, device.model.lower(), net["b"]].append(device)
     found, used = [], set[str]()
     for (_, _, base), devices in alike.items():

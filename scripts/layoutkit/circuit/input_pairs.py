@@ -59,7 +59,6 @@ def seeds_of(graph: SymmetryGraph) -> Iterator[Seed]:
     search = Candidates(graph)
     yield from search.with_one_source()
     yield from search.joined_at_sources()
-    yield from search.with_resistors()
     yield from search.cross_coupled()
     yield from search.crossed_through_passives()
     yield from search.on_one_emitter()
@@ -184,20 +183,6 @@ class Candidates:
         roles = {role for _, role in self._graph.on_net[source]}
         return source in self._graph.ports and roles <= {"s", "e"}
 
-    def with_resistors(self) -> Iterator[Seed]:
-        """Yield equal transistors with equal resistors from their sources to one tail."""
-        below: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
-        for element in self._graph.elements:
-            if element.key[1] == "resistor":
-                for top, tail in (element.channel, element.channel[::-1]):
-                    for each in self._tops.get(top, ()) if tail not in self._rails else ():
-                        below[tail, element.key, each.key, each.body].append(each)
-        for members in below.values():
-            if 1 < len(members) <= MOST_ON_A_SOURCE:
-                for one, other in combinations(members, 2):
-                    if self._follow(one, other):
-                        yield Seed(one.name, other.name, sure=len(members) == 2, amplifies=True)
-
     @cached_property
     def _tops(self) -> dict[str, list[Element]]:
         """Net to the transistors whose sources are on it."""
@@ -307,16 +292,18 @@ class Candidates:
         return False
 
     def on_equal_legs(self) -> Iterator[Seed]:
-        """Yield the only two equal transistors above equal current sources with one bias: a pair with two tails."""
+        """Yield the only two equal transistors above equal sources on one bias, or equal resistors to one tail."""
         above: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
         for (source, key, body), members in self._by_source.items():
-            if len(members) == 1 and self._is_input(members[0]) and not self._is_regulated(members[0]):
+            if len(members) == 1 and not self._is_regulated(members[0]):
                 for leg in self._legs(source):
                     above[key, body, leg].append(members[0])
-        for members in above.values():
+        for (_, _, leg), members in above.items():
             if len(members) == 2 and self._follow(members[0], members[1]):
-                sure = self._surrounded_alike(*members)
-                yield Seed(members[0].name, members[1].name, sure=sure, amplifies=True)
+                degenerated = leg[0][1] == "resistor" and leg[-1] not in self._rails
+                if degenerated or all(map(self._is_input, members)):
+                    sure = degenerated or self._surrounded_alike(*members)
+                    yield Seed(members[0].name, members[1].name, sure=sure, amplifies=True)
 
     def _surrounded_alike(self, one: Element, other: Element) -> bool:
         """Whether two transistors, no inverters, have equal surroundings at their sources and drains, with a load."""

@@ -297,14 +297,15 @@ class Mirrors:
     def _is_pulled_beside(self, device: Device, tails: Collection[tuple[str, str]]) -> bool:
         """Whether another transistor of its type pulls the drain of a transistor to its rail, as beside a switch.
 
-        A longer one that is always on is the resistor of a start-up.
+        Without ``tails`` one above others does so, too: the transistor starts the circuit. A longer one that is always
+        on is the resistor of a start-up.
         On the tail of an input pair an equal one is the other half of its source, which a common mode drives.
         """
         net = device.terminals
         beside = self._channels.drains[net["d"]]
         if len(beside) > _MOST_ON_A_DRAIN:
             return True
-        alike = [each for each in beside if each.type == device.type and each.terminals["s"] == net["s"]]
+        alike = [d for d in beside if d.type == device.type and (d.terminals["s"] == net["s"] or not tails)]
         alike = [each for each in alike if not (self._channels.is_always_on(each) and _is_longer(each, device))]
         halves = (net["d"], device.type) in tails
         return any(each.terminals["g"] != net["g"] and not (halves and same_size(each, device)) for each in alike)

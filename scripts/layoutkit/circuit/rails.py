@@ -96,7 +96,8 @@ class Rails:
             if not fed:
                 break
             rails -= fed
-        sure = {net for net in rails if net in self._named or (net in self._ports and net not in self._gates)}
+        given = {net for net in rails if net in self._ports or self._feeds_alone(net, rails)} - self._gates
+        sure = given | (rails & self._named)
         rails = sure or {net for net in rails if net not in self._gates}
         rails = {net for net in rails if not self._is_tail(net)} or rails
         if not rails:
@@ -223,6 +224,15 @@ class Rails:
             return True
         inside = net not in self._named and net not in self._ports
         return inside and any(other in rails and other != net for other in self._resistors[net])
+
+    def _feeds_alone(self, net: str, rails: set[str]) -> bool:
+        """Whether a net feeds transistors in its well, and nothing feeds it: a port that was forgotten.
+
+        All else on it are resistors that lead to no rail.
+        """
+        alone = len(self._circuit.nets[net]) == self._bodies[net] + self._ends[net] + len(self._resistors[net])
+        alone = alone and not (rails | self._others.keys()).intersection(self._resistors[net])
+        return alone and self._bodies[net] >= REGULATED_BODIES and all(body == net for _, body in self._channels[net])
 
     def _is_block(self, net: str) -> bool:
         """Whether a net supplies a block of its own: body of many transistors, or a port that is the body of any."""

@@ -339,10 +339,12 @@ def capacitor_ratios(channels: Channels, order: Mapping[str, int], images: Itera
 
     They consist of equal plates, share a net that is no supply and differ in the other one; or two between the same two
     nets, no supplies, are written in opposite directions, so that each loads one of the nets with its bottom plate; or
-    switches pass charge between them, or between capacitors that are their images (pairs in ``images``).
+    switches pass charge between them, or between capacitors that are their images (pairs in ``images``); or several in
+    parallel are images of as many.
     """
     found, seen = [], set[frozenset[str]]()
-    for devices in (*_on_one_net(channels), *_antiparallel(channels), *_switched_capacitors(channels, images)):
+    units = _units_of_images(channels, images)
+    for devices in (*_on_one_net(channels), *_antiparallel(channels), *units, *_switched_capacitors(channels, images)):
         key = frozenset(device.id for device in devices)
         if not any(key <= each for each in seen):
             seen.add(key)
@@ -383,6 +385,16 @@ def _antiparallel(channels: Channels) -> Iterator[list[Device]]:
     for devices in between.values():
         if len(devices) == 2 and len({device.terminals[device.kind.ends[0]] for device in devices}) == 2:
             yield devices
+
+
+def _units_of_images(channels: Channels, images: Iterable[Sequence[str]]) -> Iterator[list[Device]]:
+    between: dict[Any, list[Device]] = defaultdict(list)
+    for pair in images:
+        devices = [channels.circuit.device(name) for name in pair]
+        if all(device.type == "capacitor" for device in devices):
+            ends = frozenset(frozenset(device.terminals.values()) for device in devices)
+            between[drawing(devices[0]), ends] += devices
+    yield from (devices for devices in between.values() if len(devices) > 2)
 
 
 def _switched_capacitors(channels: Channels, images: Iterable[Sequence[str]]) -> list[list[Device]]:

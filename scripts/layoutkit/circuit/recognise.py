@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutkit.circuit.bipolar_groups import bipolar_arrays
 from layoutkit.circuit.channels import Channels, gate_length
 from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
+from layoutkit.circuit.families import OTHER_TYPE
 from layoutkit.circuit.input_pairs import mesh_pairs
 from layoutkit.circuit.mirrors import FEWEST_SOURCES, Group, Mirrors
 from layoutkit.circuit.near_misses import near_misses
@@ -34,7 +35,7 @@ from layoutkit.circuit.stages import capacitors_of_stages, inverters, ring_stage
 from layoutkit.circuit.supplies import is_passive, structural_supplies
 from layoutkit.circuit.switches import switch_groups
 from layoutkit.circuit.symmetry import SymmetricStructure, facing_nets, find_symmetry, is_capacitor, off_end
-from layoutkit.circuit.symmetry_graph import same_size
+from layoutkit.circuit.symmetry_graph import drawing, same_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -362,20 +363,34 @@ class _Recognition:
         return net["g"] != net["d"] and self._channels.is_logic(net["g"])
 
     def _pairs_on_mirrors(self) -> None:
-        """Add equal transistors on one rail with separate gates whose currents a mirror compares."""
+        """Add equal transistors on one rail with separate gates whose currents a mirror or crossed pairs compare."""
+        for *nets, mos_type in (*self._compared(), *self._crossed_tails()):
+            sides = [[d for d in self._channels.drains[net] if d.type == mos_type] for net in nets]
+            if nets[0] == nets[1] or [len(side) for side in sides] != [1, 1]:
+                continue
+            (first,), (second,) = sides
+            one, other = first.terminals, second.terminals
+            alike = same_size(first, second) and one["s"] == other["s"] and one["g"] not in (other["g"], nets[0])
+            free = not {first.id, second.id} & self._taken and one["s"] in self._supplies and other["g"] != nets[1]
+            if alike and free and not any(map(self._channels.is_switch, (first, second))):
+                self._add_pair("symmetric_pair", first, second, {"matched": True, "common_source": one["s"]})
+
+    def _compared(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the drain nets of references of mirrors and their equal outputs, and the type that drives these."""
         for mirror in self._found["current_mirror"]:
             reference = self._circuit.device(mirror.properties["reference"])
             for name, ratio in mirror.properties["ratios"].items():
-                nets = [each.terminals["d"] for each in (reference, self._circuit.device(name))]
-                sides = [[d for d in self._channels.drains[net] if d.type != reference.type] for net in nets]
-                if ratio != 1 or nets[0] == nets[1] or [len(side) for side in sides] != [1, 1]:
-                    continue
-                (first,), (second,) = sides
-                one, other = first.terminals, second.terminals
-                alike = same_size(first, second) and one["s"] == other["s"] and one["g"] not in (other["g"], nets[0])
-                free = not {first.id, second.id} & self._taken and one["s"] in self._supplies and other["g"] != nets[1]
-                if alike and free and not any(map(self._channels.is_switch, (first, second))):
-                    self._add_pair("symmetric_pair", first, second, {"matched": True, "common_source": one["s"]})
+                if ratio == 1:
+                    output = self._circuit.device(name)
+                    yield reference.terminals["d"], output.terminals["d"], OTHER_TYPE[reference.type]
+
+    def _crossed_tails(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the tails of each two equal pairs on the same outputs, as in a double-balanced mixer, and the type."""
+        tails: dict[Any, list[str]] = defaultdict(list)
+        for first, second in (self._pair(pair.devices) for pair in self._found["differential_pair"]):
+            if first.terminals["s"] == second.terminals["s"]:
+                tails[frozenset(self._drains_of(first, second)), drawing(first)].append(first.terminals["s"])
+        yield from ((nets[0], nets[1], key[1][0]) for key, nets in tails.items() if len(nets) == 2)
 
     def _around(self, net: str) -> Counter[tuple[str, str]]:
         """Return how often each terminal of each type of device is on a net."""

@@ -1006,6 +1006,35 @@ CIRCUITS = {
             ("capacitor_pair", "C1 C2"),
         },
     ),
+    "two crossed pairs on one output, each above a transistor on ground": (
+        """
+        M1 o cas x vss nch w=8u l=0.2u
+        M2 out ctl x vss nch w=8u l=0.2u
+        M3 out cas y vss nch w=8u l=0.2u
+        M4 o ctl y vss nch w=8u l=0.2u
+        M5 x inp vss vss nch w=9u l=0.3u
+        M6 y inn vss vss nch w=9u l=0.3u
+        R1 vdd o 2k
+        R2 vdd out 2k
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("differential_pair", "M3 M4"),
+            ("symmetric_pair", "M5 M6"),
+            ("resistor_pair", "R1 R2"),
+        },
+    ),
+    "junctions whose bases are on their emitters": (
+        """
+        MP1 i o vdd vdd pch w=6u l=1u
+        MP2 cas o vdd vdd pch w=6u l=1u
+        Q1 i vss vss pnp m=1
+        Q2 k vss vss pnp m=6
+        R1 cas k 5k
+        M1 o en vss vss nch w=1u l=1u
+        """,
+        {("bipolar_array", "Q1 Q2"), ("current_mirror", "MP1 MP2", None, "driven")},
+    ),
     "mirror above a junction and above a junction with a resistor, each with a resistor beside it": (
         """
         MP1 p p vdd vdd pch w=8u l=4u
@@ -1371,6 +1400,30 @@ M1 vout in vss vss nmos w=5u l=1u
     assert found(filter_, "capacitor_ratio") == {frozenset({"C1", "C2", "C3"})}
     assert found(filter_.replace("60f", "71f"), "capacitor_ratio") == set()
     assert found(filter_.replace("90f", "cap=90f"), "capacitor_ratio") == {frozenset({"C1", "C2", "C3"})}
+
+
+def test_capacitors_in_parallel_that_are_images_of_as_many_are_one_ratio():
+    cards = "MA o inp t vss nch w=4u l=1u\nMB out inn t vss nch w=4u l=1u\nMT t bias vss vss nch w=4u l=1u\n"
+    cards += "".join(f"C{n}{side} {net} vss 1p\n" for n in range(2) for side, net in (("a", "o"), ("b", "out")))
+    ratios = found(f".subckt amp inp inn bias o out vdd vss\n{cards}.ends\n", "capacitor_ratio")
+    assert ratios == {frozenset({"C0a", "C0b", "C1a", "C1b"})}
+
+
+def test_what_pulls_beside_another_source_starts_the_circuit_and_is_none():
+    text = """.subckt start pb pc nb nc vdd vss
+    MP1 pb pb vdd vdd pch w=9u l=2u
+    MP5 pc pc vdd vdd pch w=1u l=2u
+    M1 pb nc d vss nch w=6u l=1u
+    M2 d nb vss vss nch w=6u l=2u
+    M3 pc nc e vss nch w=6u l=1u
+    M4 e nb vss vss nch w=6u l=2u
+    MS1 pb m vss vss nch w=1u l=0.5u
+    MS2 pc m vss vss nch w=1u l=0.5u
+    MS3 m nb vss vss nch w=2u l=0.5u
+    MS4 m vss vdd vdd pch w=1u l=9u
+    .ends
+    """
+    assert not any({"MS1", "MS2"} & devices for devices in found(text, "current_mirror"))
 
 
 def test_the_switched_capacitors_of_two_halves_are_one_ratio():

@@ -369,3 +369,12 @@ def test_a_symmetric_structure_names_one_device_without_image_in_the_singular(co
     assert symmetry_lines([structure]) == [
         f"M1 and M2 mirror each other about one axis; nets a/b; {words} on these nets"
     ]
+
+
+@pytest.mark.parametrize(("loaded", "is_supply"), [("", True), ("R1 block vdd 1k", False)])
+def test_a_net_that_only_feeds_the_wells_of_many_transistors_is_a_port_that_was_forgotten(loaded, is_supply):
+    inverters = "".join(f"MP{n} o{n} i{n} block block pmos\nMN{n} o{n} i{n} 0 0 nmos\n" for n in range(4))
+    text = f"{inverters}MPA q i9 vdd vdd pmos\nMNA q i9 0 0 nmos\nR2 block o2 9k\n{loaded}\n"
+    text = text.replace("pmos\n", "pmos W=2u L=1u\n").replace("nmos\n", "nmos W=1u L=1u\n")
+    circuit = read_netlist(NetlistText("* flat\n" + text + ".end\n"))
+    assert ("block" in find_roles(circuit).supplies.power) == is_supply
