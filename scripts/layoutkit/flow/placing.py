@@ -621,7 +621,7 @@ def shape_warnings(
     if request.outline_um is not None and (width > request.outline_um[0] or height > request.outline_um[1]):
         found.append(f"{_UNFIT} {width:g} x {height:g} um and do not fit into the outline {request.outline} um")
     aspect, most = _aspect(cell.bbox()), request.aspect or PlacementOptions().max_aspect
-    if request.outline_um is None and aspect > most:
+    if request.outline_um is None and aspect > 1.01 * most:  # on a grid no layout has it exactly
         over = [each["over_aspect"] for each in compared if "over_aspect" in each]
         least = f"; the least of {len(compared)} tries has {min(over) * most:.2f}" if over and request.aspect else ""
         found.append(f"{_OBLONG} {aspect:.2f}, more than {most:g}{least}")
