@@ -46,6 +46,8 @@ class Clearances:
             if "bottom" in spec.parts:
                 plate = spec.type, technology.conductor(spec.parts["bottom"]).layer
                 self.to_plates[plate] = max(spec.dimensions.get("bottom_to_others", 0), self.to_plates.get(plate, 0))
+            if spec.undrawn_well:
+                continue  # its n well and deep n well keep others away
             space = max(spec.dimensions.get(name, 0) for name in ("body_to_poly", "body_to_active", "unit_space"))
             self.to_bodies[spec.type] = max(space, self.to_bodies.get(spec.type, 0))
         plate_layers = {layer for _, layer in self.to_plates}
