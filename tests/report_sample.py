@@ -4,7 +4,7 @@ import klayout.db as kdb
 
 from layoutkit.technology import load
 from layoutkit.view.drawing_data import drawing_data, shapes_data
-from layoutkit.view.report_inputs import ReportInputs
+from layoutkit.view.report_page import ReportInputs
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&{{data}}"
 

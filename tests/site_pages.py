@@ -303,15 +303,15 @@ def cell(text):
 def python_page():
     """Return the functions of ``import layoutkit`` and what they return, from their docstrings."""
     import layoutkit
-    from layoutkit.api import functions, results
+    from layoutkit import python_api
 
     lines = ["# Python", "", *docstring(layoutkit), "[A notebook](tutorials/python.md) shows them in use.", ""]
     for name in layoutkit.__all__:
-        function = getattr(functions, name)
+        function = getattr(python_api, name)
         lines += [f"## layoutkit.{name}", "", "```python", f"{name}{inspect.signature(function)}", "```", ""]
         lines += docstring(function)
     for name in ("Netlist", "Layout", "Check", "Build"):
-        kind = getattr(results, name)
+        kind = getattr(python_api, name)
         lines += [f"## {name}", "", *docstring(kind)]
         for member, value in vars(kind).items():
             inner = getattr(value, "fget", None) or getattr(value, "func", None) or value

@@ -1,6 +1,6 @@
 """The layout engine: from an analog netlist to a checked mask layout, for Python programs and notebooks.
 
-Five functions do what the tools of the skills do; ``layoutkit.api.functions`` describes them::
+Five functions do what the tools of the skills do; ``layoutkit.python_api`` describes them::
 
     import layoutkit
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from inspect import Signature
     from typing import Any
 
-    from layoutkit.api.functions import build, check, circuit, draw, technology
+    from layoutkit.python_api import build, check, circuit, draw, technology
 
 __all__ = ["build", "check", "circuit", "draw", "technology"]
 
@@ -32,14 +32,14 @@ _PACKAGES = frozenset({"circuit", "draw", "technology"})
 
 
 def _function(name: str) -> "Any":
-    return getattr(import_module("layoutkit.api.functions"), name)
+    return getattr(import_module("layoutkit.python_api"), name)
 
 
 class _CallablePackage(ModuleType):
     """A package of the engine that also is the function of its name."""
 
     def __call__(self, *arguments: "Any", **options: "Any") -> "Any":
-        """Call the function of ``layoutkit.api.functions`` that has this package's name."""
+        """Call the function of ``layoutkit.python_api`` that has this package's name."""
         return _function(self.__name__.rpartition(".")[2])(*arguments, **options)
 
     @property

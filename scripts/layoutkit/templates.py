@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-ROOMS = ("view", "explore", "api", "layout", "parasitics")
+ROOMS = ("view", "explore", "layout", "parasitics")
 """Packages that hold templates."""
 Cell = str | float | int | bool | None
 

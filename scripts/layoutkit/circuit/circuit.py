@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.errors import DeviceNotFoundError, NetlistError, did_you_mean, sentences
 from layoutkit.technology.device_kinds import DEEP_WELL, KINDS
-from layoutkit.technology.size_limits import stated_faults
+from layoutkit.technology.finger_widths import stated_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

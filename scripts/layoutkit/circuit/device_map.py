@@ -39,9 +39,15 @@ from layoutkit.circuit.taps import join_taps
 from layoutkit.circuit.widths import NarrowFinger, narrow_error, with_total_widths
 from layoutkit.errors import NetlistError, UnsupportedOperationError, listed, sentences
 from layoutkit.technology.device_kinds import KINDS
-from layoutkit.technology.finger_widths import ROUNDING, FingeredWidth, dividing_fingers, widest_finger
+from layoutkit.technology.finger_widths import (
+    ROUNDING,
+    FingeredWidth,
+    circuit_fault,
+    dividing_fingers,
+    drawn_faults,
+    widest_finger,
+)
 from layoutkit.technology.passive_sizes import bars_of
-from layoutkit.technology.size_limits import circuit_fault, drawn_faults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

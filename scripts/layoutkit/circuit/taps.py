@@ -14,7 +14,7 @@ from layoutkit.circuit.passive_map import with_sides
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.supplies import find_supplies, substrate_net
 from layoutkit.errors import MAX_LISTED, NetlistError, listed, sentences
-from layoutkit.technology.size_limits import MAX_SIDE_UM
+from layoutkit.technology.finger_widths import MAX_SIDE_UM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

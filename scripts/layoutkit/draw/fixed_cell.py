@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from layoutkit.draw.module import DrawnRectangles, rectangles_module
 from layoutkit.draw.passive import EqualRectangles, counted
-from layoutkit.draw.rectangles_module import DrawnRectangles, rectangles_module
 from layoutkit.draw.sketch import Area, Sketch, spread_squares
 from layoutkit.errors import GeometryError, TechnologyError
 

@@ -12,7 +12,7 @@ from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.draw.row import Finger, Row
 from layoutkit.draw.stack import RowStack, draw_row_module, module_size
 from layoutkit.errors import GeometryError, sentences
-from layoutkit.technology.size_limits import MAX_FINGERS, MAX_SIDE_UM
+from layoutkit.technology.finger_widths import MAX_FINGERS, MAX_SIDE_UM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
+from layoutkit.technology.finger_widths import MAX_SIDE_UM, MAX_UNITS, SPICE_UNITS
 from layoutkit.technology.passive_sizes import PassiveSize, bars_of, capacitance, capacitor_size
-from layoutkit.technology.size_limits import MAX_SIDE_UM, MAX_UNITS, SPICE_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.diode import RectangleDrawing
+from layoutkit.draw.module import DrawnRectangles, rectangles_module
 from layoutkit.draw.passive import EqualRectangles, nets_of, rectangle_on_grid, spec_of_kind
-from layoutkit.draw.rectangles_module import DrawnRectangles, rectangles_module
 from layoutkit.draw.ring import module_covers
 from layoutkit.errors import GeometryError
 

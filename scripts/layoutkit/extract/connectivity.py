@@ -29,8 +29,7 @@ import klayout.db as kdb
 from layoutkit.errors import LayoutkitError, TechnologyError
 from layoutkit.extract.cell_devices import add_cells
 from layoutkit.extract.passive_devices import PassiveLayers, passive_layers
-from layoutkit.extract.plate_devices import add_plates, plate_cut_layer
-from layoutkit.extract.resistor_devices import carrier, n_wells
+from layoutkit.extract.resistor_devices import add_plates, carrier, n_wells, plate_cut_layer
 from layoutkit.layout.cells import check_flat_size
 
 if TYPE_CHECKING:

@@ -32,15 +32,18 @@ from layoutkit.extract.cell_devices import (
     fixed_extractor,
     loose_emitters,
 )
-from layoutkit.extract.plate_devices import capacitor_extractor, fed_plates, loose_plates, plates_of
 from layoutkit.extract.resistor_devices import (
     Layer,
     Loose,
     by_body,
+    capacitor_extractor,
     diffusion,
     diffusion_of,
+    fed_plates,
     loose_bodies,
+    loose_plates,
     n_wells,
+    plates_of,
     resistor_class,
     resistor_cores,
     resistor_extractor,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from layoutkit.technology import DeviceSpec
-    from layoutkit.technology.matching_data import Stress
+    from layoutkit.technology.parasitic_data import Stress
 
 OVERDRIVE_V = 0.2
 """Assumed gate voltage beyond the threshold, usual for input pairs and mirrors. [V]"""

@@ -11,8 +11,7 @@ from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.summary import faults
 from layoutkit.layout.provenance import CIRCUIT, LAYOUT, sha256_of
 from layoutkit.view.drawing_data import drawing_data, shapes_data
-from layoutkit.view.report_inputs import ReportInputs
-from layoutkit.view.report_page import report_page
+from layoutkit.view.report_page import ReportInputs, report_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -29,7 +29,7 @@ from layoutkit.circuit.port_uses import is_clock
 from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.roles import find_roles
-from layoutkit.draw.current_mirror import MirrorSpec, mirror_plan
+from layoutkit.draw.group import MirrorSpec, mirror_plan
 from layoutkit.draw.mos import Transistor
 from layoutkit.draw.pattern import AUTO
 from layoutkit.errors import GeometryError, UnsupportedOperationError

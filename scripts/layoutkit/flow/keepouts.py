@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from layoutkit.route.drawing import cuts_of
 from layoutkit.route.occupancy import overlaps
-from layoutkit.route.router import route
+from layoutkit.route.router import cuts_of, route
 from layoutkit.route.routes import RouteOptions, rect_of
 
 if TYPE_CHECKING:

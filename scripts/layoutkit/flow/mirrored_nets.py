@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.route.drawing import cuts_of
 from layoutkit.route.equal_loads import capacitance
+from layoutkit.route.router import cuts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,9 +13,8 @@ from layoutkit.circuit.circuit import Device
 from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.symmetry import is_tied, off_end
-from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror, mirror_plan
 from layoutkit.draw.deep_well import isolate
-from layoutkit.draw.group import GroupSpec, drawn_plan, group_plans
+from layoutkit.draw.group import GroupSpec, MirrorSpec, draw_mirror, drawn_plan, group_plans, mirror_plan
 from layoutkit.draw.mos import Guard, MosSpec, Transistor, draw_mos, row_choices
 from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.errors import FarFromTapsError, GeometryError, listed

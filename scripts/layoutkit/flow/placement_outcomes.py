@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.constraint_faults import AXES, EDGES, contradictions
 from layoutkit.circuit.constraints import Outcome
-from layoutkit.circuit.placement_conflicts import AXES, EDGES, contradictions
 from layoutkit.errors import LayoutkitError
 from layoutkit.place.problem import OPEN
 

@@ -28,8 +28,15 @@ from layoutkit.flow.rings import draw_rings, transformation
 from layoutkit.flow.room import MOST_TRIES, Room, Try, first_room, held_inside, more_room, uncrowded
 from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job
 from layoutkit.flow.supply_feeds import is_resistive
-from layoutkit.flow.symmetric_modules import axis_outcomes, matched_sets, matching_outcomes, plan_symmetry
-from layoutkit.flow.whole_symmetry import MOST_AREA, least_area, whole_arrangements
+from layoutkit.flow.symmetric_modules import (
+    MOST_AREA,
+    axis_outcomes,
+    least_area,
+    matched_sets,
+    matching_outcomes,
+    plan_symmetry,
+    whole_arrangements,
+)
 from layoutkit.place import Placed, PlacementOptions, place_blocks
 from layoutkit.place.clearance import Clearances
 from layoutkit.place.problem import between_ports

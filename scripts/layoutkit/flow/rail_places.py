@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
-from layoutkit.route.wide_metal import wide_parts
+from layoutkit.route.fixed_metal import wide_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -26,11 +26,11 @@ from layoutkit.flow.routing_job import (
 )
 from layoutkit.flow.supply_feeds import SupplyFeeds
 from layoutkit.flow.tight_frame import Kept, equally_long, tighten, with_frame
-from layoutkit.route.drawing import draw_labels, draw_routes
 from layoutkit.route.equal_loads import Loading, StubRoom, equalised
 from layoutkit.route.length_bound import length_bound
 from layoutkit.route.mirroring import axis_between
 from layoutkit.route.net_flows import Draw
+from layoutkit.route.router import draw_labels, draw_routes
 from layoutkit.route.routes import Gauge, Mirrored, NetRequest, Terminal, rect_of
 from layoutkit.route.routing_stack import make_stack
 

@@ -22,7 +22,7 @@ from layoutkit.flow.placing import find_placement
 from layoutkit.flow.room import held_inside
 from layoutkit.flow.routing import draw_job
 from layoutkit.flow.routing_job import routing_conductors
-from layoutkit.route.drawing import cuts_of
+from layoutkit.route.router import cuts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -36,10 +36,10 @@ from layoutkit.flow.inward_moves import (
     shrunk,
 )
 from layoutkit.flow.rail_links import rail_links, touches_strap, without_links
+from layoutkit.route.fixed_metal import wide_parts
 from layoutkit.route.metal import cut_index, pads
 from layoutkit.route.routes import rect_of
 from layoutkit.route.routing_stack import make_stack
-from layoutkit.route.wide_metal import wide_parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
-from layoutkit.extract.plate_devices import plate_cut_layer, plate_layer
+from layoutkit.extract.resistor_devices import plate_cut_layer, plate_layer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

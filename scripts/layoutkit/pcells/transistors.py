@@ -6,10 +6,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror
 from layoutkit.draw.deep_well import DeepWellNets, deep_well_of, isolate
+from layoutkit.draw.group import MirrorSpec, PairSpec, draw_mirror, draw_pair
 from layoutkit.draw.mos import MosSize, MosSpec, compact_rows, draw_mos, transistor
-from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.draw.ring import RingStyle
 from layoutkit.errors import GeometryError
 from layoutkit.pcells.fields import CELL, Field, Generator, flavours, integer, named_nets

@@ -12,7 +12,7 @@ import klayout.db as kdb
 from layoutkit.circuit.orientation import carries_both_ways, is_off
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.suggested_constraints import suggest_constraints
-from layoutkit.extract.plate_devices import plate_layer
+from layoutkit.extract.resistor_devices import plate_layer
 from layoutkit.parasitics.layout_circuit import layout_circuit
 from layoutkit.review.currents import device_currents
 from layoutkit.review.finding import Finding

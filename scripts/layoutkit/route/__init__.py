@@ -1,7 +1,6 @@
 """Routing: nets joined by wires and vias on a track graph over the technology's stack."""
 
-from layoutkit.route.drawing import draw_routes
-from layoutkit.route.router import route
+from layoutkit.route.router import draw_routes, route
 from layoutkit.route.routes import (
     NetRequest,
     Patch,

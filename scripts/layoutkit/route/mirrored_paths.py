@@ -1,8 +1,8 @@
 """Wires that are mirror images, found on the track graph folded at the axis.
 
 A pair of nets: each way of the first net is free for its image, too, which the second net gets. Where the pins of the
-two lie at different heights, both nets get the same wire past both heights, see ``bridges``. What only one of the nets
-needs is drawn for both where there is room, so that their metal stays equal.
+two lie at different heights, both nets get the same wire past both heights (``mirroring``). What only one of the
+nets needs is drawn for both where there is room, so that their metal stays equal.
 
 A net that is its own image: its ways lie left of the axis or on it, and all are drawn again as images. What has no
 image on the other side, such as a port, is joined afterwards; images of these ways are drawn where there is room.
@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from layoutkit.route.bridges import Bridge, Bridging, Fold
 from layoutkit.route.metal import metal_of_paths
+from layoutkit.route.mirroring import Bridge, Bridging, Fold
 from layoutkit.route.occupancy import Shape, too_close
 from layoutkit.route.path_search import EdgeCosts
 from layoutkit.route.routes import Gauge

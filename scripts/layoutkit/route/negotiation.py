@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from layoutkit.route.blockers import blockers
 from layoutkit.route.board import HARD, Board
-from layoutkit.route.connection import joins_all
+from layoutkit.route.connection import blockers, joins_all
 from layoutkit.route.lengthening import lengthen
 from layoutkit.route.metal import Finisher, NetMetal, Share, metal_of_paths, metal_of_shares
 from layoutkit.route.mirrored_paths import grow_own_image, grow_pair

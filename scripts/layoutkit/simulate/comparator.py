@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from layoutkit.simulate.amplifier import SPANS_S
 from layoutkit.simulate.fixture import Measurement
 from layoutkit.simulate.ngspice import SimulationError, mean_over_time
-from layoutkit.simulate.oscillator_and_mirror import SPANS_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import LayoutkitError, TimeLimitError, sentences
-from layoutkit.simulate.amplifier import measure_amplifier, quiet_output
+from layoutkit.simulate.amplifier import measure_amplifier, measure_mirror, measure_oscillator, quiet_output
 from layoutkit.simulate.bench_values import BenchValues, choose_values, judge, limits_of, value_faults
 from layoutkit.simulate.comparator import measure_comparator
 from layoutkit.simulate.device_models import DeviceModels, ModelCards, NoModelsError, find_models
 from layoutkit.simulate.fixture import Fixture, Measurement, measure_deck, measure_operating_point, read_deck
 from layoutkit.simulate.netlist_cards import CardNetlist, called_models, read_cards
 from layoutkit.simulate.ngspice import DEFAULT_TIMEOUT_S, NGSPICE, SimulationError, Start, ngspice_version
-from layoutkit.simulate.oscillator_and_mirror import measure_mirror, measure_oscillator
 from layoutkit.simulate.port_roles import OPERATING_POINT, find_port_roles
 from layoutkit.technology.simulation_models import TYPICAL
 

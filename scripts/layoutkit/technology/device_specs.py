@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import TechnologyError
 from layoutkit.technology.device_kinds import KINDS
-from layoutkit.technology.matching_data import MatchingData
+from layoutkit.technology.parasitic_data import MatchingData
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

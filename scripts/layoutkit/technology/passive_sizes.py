@@ -7,8 +7,7 @@ from math import ceil, gcd, log, sqrt
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
-from layoutkit.technology.finger_widths import widest_finger
-from layoutkit.technology.size_limits import MAX_SIDE_UM, MAX_UNITS, SPICE_UNITS, check_value
+from layoutkit.technology.finger_widths import MAX_SIDE_UM, MAX_UNITS, SPICE_UNITS, check_value, widest_finger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -10,7 +10,7 @@ from layoutkit.flow.editing import delete_module, delete_wires, metal_of_nets, m
 from layoutkit.layout.cells import choose_cell
 from layoutkit.layout.workspace import Saved, Workspace
 from layoutkit.tools.cell_placement import CellPlace, box_um, place_of, transformation
-from layoutkit.tools.redrawing import lost_ends_texts
+from layoutkit.tools.module_requests import lost_ends_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -130,8 +130,7 @@ def _checks_page(answers: Mapping[str, Any], cell: kdb.Cell, png: bytes, current
     from layoutkit.flow.summary import faults
     from layoutkit.layout.provenance import LAYOUT
     from layoutkit.view.drawing_data import drawing_data
-    from layoutkit.view.report_inputs import ReportInputs
-    from layoutkit.view.report_page import report_page
+    from layoutkit.view.report_page import ReportInputs, report_page
 
     report: dict[str, Any] = {name.partition(".")[0]: dict(data) for name, data in answers.items()}
     for name, data in report.items():

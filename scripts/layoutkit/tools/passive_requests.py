@@ -7,7 +7,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.draw.bipolar import KIND, BipolarSpec, bipolar, draw_bipolars
-from layoutkit.draw.bipolar_pattern import as_text, rows_of
+from layoutkit.draw.bipolar_array import as_text, rows_of
 from layoutkit.draw.capacitor import CapacitorSpec
 from layoutkit.draw.capacitor_array import draw_capacitor_array, matched_capacitors
 from layoutkit.draw.diode import diode, draw_diode

@@ -9,8 +9,8 @@ from layoutkit.errors import LayoutkitError
 from layoutkit.flow.contents import Contents
 from layoutkit.layout.cells import choose_cell
 from layoutkit.layout.workspace import Workspace
+from layoutkit.tools.module_requests import drawings_of
 from layoutkit.tools.passive_requests import create_bipolar_array, create_capacitor, create_diode, create_resistor
-from layoutkit.tools.redrawing import drawings_of
 from layoutkit.tools.transistor_requests import create_common_centroid_pair, create_current_mirror, create_mos
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from fractions import Fraction
 from math import lcm
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.draw.current_mirror import MirrorSpec, check_ratios, draw_mirror, drawn_ratios
+from layoutkit.draw.group import MirrorSpec, PairSpec, check_ratios, draw_mirror, draw_pair, drawn_ratios
 from layoutkit.draw.mos import MosSize, MosSpec, compact_rows, draw_mos, transistor
-from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.errors import DeviceNotFoundError, GeometryError
 from layoutkit.extract.mirror_image import mirror_image
 from layoutkit.technology.finger_widths import FingeredWidth, dividing_fingers, one_finger_width, widest_finger

@@ -31,7 +31,7 @@ from layoutkit.templates import digest, rendered, safe_json
 from layoutkit.tools.current_layout import CurrentLayout
 from layoutkit.view.drawing_data import drawing_data
 from layoutkit.view.markers import read_markers
-from layoutkit.view.report_inputs import MOST, findings_of
+from layoutkit.view.report_page import MOST, findings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -47,17 +47,15 @@ def test_the_import_loads_nothing_and_a_process_or_a_netlist_needs_no_klayout():
 @pytest.mark.parametrize("first", ["import layoutkit", "import layoutkit.technology", "from layoutkit.draw import mos"])
 def test_a_package_of_the_engine_is_also_its_function_whichever_is_loaded_first(first):
     code = f"{first}\nimport layoutkit, layoutkit.technology as room\nassert room.load and callable(layoutkit.draw)"
-    assert "layoutkit.api.functions" in loaded_after(
-        f"{code}\nassert room('generic') is layoutkit.technology('generic')"
-    )
+    assert "layoutkit.python_api" in loaded_after(f"{code}\nassert room('generic') is layoutkit.technology('generic')")
 
 
 def test_the_functions_show_their_parameters_and_are_listed():
-    from layoutkit.api import functions
+    from layoutkit import python_api
 
     assert set(layoutkit.__all__) <= set(dir(layoutkit))
     for name in layoutkit.__all__:
-        assert inspect.signature(getattr(layoutkit, name)) == inspect.signature(getattr(functions, name))
+        assert inspect.signature(getattr(layoutkit, name)) == inspect.signature(getattr(python_api, name))
         assert f"layoutkit.{name}(" in layoutkit.__doc__
     with pytest.raises(AttributeError, match="nosuch"):
         _ = layoutkit.nosuch
@@ -124,7 +122,7 @@ def test_a_layout_file_is_judged_in_the_process_of_its_workspace(built):
 
 
 def test_a_layout_without_its_contacts_is_neither_clean_nor_matched(built, netlist, tmp_path):
-    from layoutkit.api.results import Layout
+    from layoutkit.python_api import Layout
 
     spoilt = read_layout(built.files["gds"])
     spoilt.clear_layer(spoilt.find_layer(*built.layout.technology.spec("contact").gds))
@@ -146,7 +144,7 @@ def test_a_build_that_stops_early_is_not_ok_and_has_no_layout(netlist, tmp_path)
 
 
 def test_a_layout_that_changed_after_its_build_is_not_taken_for_the_result(netlist, tmp_path):
-    from layoutkit.api.results import Build
+    from layoutkit.python_api import Build
 
     path = tmp_path / "layout.gds"
     drawn = layoutkit.draw("diode", "sky130A")

@@ -3,10 +3,9 @@
 import klayout.db as kdb
 import pytest
 
-from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror
 from layoutkit.draw.deep_well import DeepWellNets, isolate
+from layoutkit.draw.group import MirrorSpec, PairSpec, draw_mirror, draw_pair
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
-from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.draw.ring import RingStyle
 from layoutkit.drc.check import check
 from layoutkit.errors import UnsupportedOperationError

@@ -6,10 +6,19 @@ import klayout.db as kdb
 import pytest
 from drawn_circuit import channels_of, layers_changed_by
 
-from layoutkit.draw.current_mirror import MirrorSpec, check_ratios, draw_mirror, mirror_plan
-from layoutkit.draw.group import GroupSpec, draw_group, drawn_plan, group_plans
+from layoutkit.draw.group import (
+    GroupSpec,
+    MirrorSpec,
+    PairSpec,
+    check_ratios,
+    draw_group,
+    draw_mirror,
+    draw_pair,
+    drawn_plan,
+    group_plans,
+    mirror_plan,
+)
 from layoutkit.draw.mos import MosSize, transistor
-from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.draw.ring import RingStyle
 from layoutkit.drc.check import check
 from layoutkit.errors import DrcViolationError, GeometryError, LayoutkitError

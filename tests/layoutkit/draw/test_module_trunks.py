@@ -9,7 +9,7 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.draw import stack, trunks
-from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror
+from layoutkit.draw.group import MirrorSpec, draw_mirror
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
 from layoutkit.draw.row_metal import Metal
 from layoutkit.draw.sketch import Area

@@ -14,7 +14,7 @@ from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
 from layoutkit.technology import load
 from layoutkit.technology.technology import NOT_ON_A_MASK, PURPOSES
-from layoutkit.view.report_inputs import findings_of
+from layoutkit.view.report_page import findings_of
 from thorough import processes
 
 REAL = [name for name in processes() if name != "generic"]

@@ -12,9 +12,8 @@ import klayout.db as kdb
 import pytest
 from drc_oracle import Judge
 
-from layoutkit.draw.current_mirror import MirrorSpec, draw_mirror
+from layoutkit.draw.group import MirrorSpec, PairSpec, draw_mirror, draw_pair
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
-from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.drc.check import check
 from layoutkit.technology import load
 from thorough import processes

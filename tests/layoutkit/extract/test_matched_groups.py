@@ -15,8 +15,8 @@ from gate_oracle import channels
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from layoutkit.draw.group import PairSpec, draw_pair
 from layoutkit.draw.mos import Transistor
-from layoutkit.draw.pair import PairSpec, draw_pair
 from layoutkit.extract.extractor import extract
 from layoutkit.extract.matched_groups import MatchingReport, MeasuredGroup
 from layoutkit.extract.strap_loss import strap_losses

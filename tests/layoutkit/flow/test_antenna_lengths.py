@@ -13,7 +13,7 @@ from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.port_frame import PortNet, plan_frame
 from layoutkit.flow.routing_job import Endpoint, WantedNet
 from layoutkit.route import NetRequest, Terminal, route
-from layoutkit.route.drawing import cuts_of
+from layoutkit.route.router import cuts_of
 from layoutkit.technology import load
 
 WIDE = """* a small gate beside a wide capacitor

@@ -14,7 +14,7 @@ from layoutkit.flow.overlays import outline_area
 from layoutkit.flow.placing import _Arranged, place_modules
 from layoutkit.flow.ports import with_ports
 from layoutkit.flow.room import Room
-from layoutkit.flow.whole_symmetry import least_area
+from layoutkit.flow.symmetric_modules import least_area
 from layoutkit.place import Block, PlacementOptions, Rectangle, place_blocks
 from layoutkit.technology import load
 

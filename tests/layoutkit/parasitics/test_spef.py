@@ -6,7 +6,7 @@ import pytest
 
 from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.parasitics.net_parasitics import GROUND, Elements, NetParasitics, ParasiticCapacitor, ParasiticResistor
-from layoutkit.parasitics.netlists import write_spef
+from layoutkit.parasitics.parasitic_extraction import write_spef
 
 HEADER = (
     "SPEF DESIGN DATE VENDOR PROGRAM VERSION DESIGN_FLOW DIVIDER DELIMITER BUS_DELIMITER T_UNIT C_UNIT R_UNIT L_UNIT"

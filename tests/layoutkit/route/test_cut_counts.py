@@ -6,13 +6,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from layoutkit.route.cut_arrays import CutArray, dense_array
-from layoutkit.route.drawing import cuts_of
 from layoutkit.route.metal import Finisher, cut_index
 from layoutkit.route.occupancy import Occupancy, Shape, too_close
-from layoutkit.route.router import route
+from layoutkit.route.router import cuts_of, route
 from layoutkit.route.routes import Gauge, NetRequest, Terminal, Via
-from layoutkit.route.routing_stack import make_stack
+from layoutkit.route.routing_stack import CutArray, dense_array, make_stack
 from layoutkit.route.tracks import EdgeCounts, Tracks
 from layoutkit.technology import load
 

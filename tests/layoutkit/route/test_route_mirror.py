@@ -11,8 +11,8 @@ from route_oracle import faults, net_cuts
 
 from layoutkit.errors import GeometryError
 from layoutkit.route import NetRequest, RouteOptions, Terminal, route
-from layoutkit.route.drawing import cuts_of
 from layoutkit.route.equal_loads import MOST_STUBS, Loading, StubRoom, equalised
+from layoutkit.route.router import cuts_of
 from layoutkit.route.routes import Mirrored
 from layoutkit.technology import load
 

@@ -346,7 +346,7 @@ def test_a_supply_that_rises_starts_a_balanced_ring_whose_output_is_behind_a_buf
 def test_the_supply_current_of_an_oscillator_is_that_of_whole_periods(monkeypatch):
     currents = []
     for span in (20e-9, 20.15e-9, 20.3e-9, 20.45e-9):  # a period of the ring has 0.6 ns
-        monkeypatch.setattr("layoutkit.simulate.oscillator_and_mirror.SPANS_S", (span,))
+        monkeypatch.setattr("layoutkit.simulate.amplifier.SPANS_S", (span,))
         currents.append(values_of(compared(RING))["supply_current"])
     assert max(currents) / min(currents) < 1.002
 

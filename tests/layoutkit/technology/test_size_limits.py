@@ -11,8 +11,8 @@ from layoutkit.circuit.readers.source import given_netlist
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.errors import LayoutkitError
 from layoutkit.technology import load
+from layoutkit.technology.finger_widths import MAX_CIRCUIT_UNITS, MAX_FINGERS
 from layoutkit.technology.passive_sizes import PassiveSize, capacitor_size, mos_capacitor_size, resistor_size
-from layoutkit.technology.size_limits import MAX_CIRCUIT_UNITS, MAX_FINGERS
 from layoutkit.technology.technology_files import SHIPPED
 from layoutkit.tools.technology_file import validate
 

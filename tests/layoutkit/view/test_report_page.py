@@ -12,8 +12,7 @@ import pytest
 
 from layoutkit import technology
 from layoutkit.view.drawing_data import drawing_data
-from layoutkit.view.report_inputs import findings_of
-from layoutkit.view.report_page import report_page, with_times
+from layoutkit.view.report_page import findings_of, report_page, with_times
 from report_sample import HOSTILE, inputs_of, nested_layout
 
 GENERIC = technology.load("generic")

@@ -17,7 +17,7 @@ from layoutkit.circuit.readers.findings import MAX_NAME
 from layoutkit.circuit.readers.parameters import OpenParametersError, Scope
 from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import KINDS
-from layoutkit.technology.size_limits import MAX_FINGERS
+from layoutkit.technology.finger_widths import MAX_FINGERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

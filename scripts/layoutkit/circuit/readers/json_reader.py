@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.circuit import BlackBox, Circuit, SubcircuitInstance
-from layoutkit.circuit.readers.black_boxes import BLACK_BOX_HINT, check_listed
 from layoutkit.circuit.readers.findings import repeated
 from layoutkit.circuit.readers.json_cells import MAX_FAULTS, Cell, CellReader, Instance
-from layoutkit.circuit.readers.source import read_text
+from layoutkit.circuit.readers.source import BLACK_BOX_HINT, check_listed, read_text
 from layoutkit.circuit.supplies import supply_faults
 from layoutkit.errors import NetlistError, listed
 from layoutkit.technology.device_kinds import KINDS
-from layoutkit.technology.size_limits import circuit_fault, stated_faults
+from layoutkit.technology.finger_widths import circuit_fault, stated_faults
 from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from layoutkit.circuit.readers.spice_expressions import parse_number
 from layoutkit.circuit.replaced_devices import ModelNames
 from layoutkit.errors import NetlistError, listed
 from layoutkit.technology.device_kinds import KINDS
-from layoutkit.technology.size_limits import MAX_VALUE, circuit_fault, stated_faults
+from layoutkit.technology.finger_widths import MAX_VALUE, circuit_fault, stated_faults
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

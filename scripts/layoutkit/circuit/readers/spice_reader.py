@@ -7,10 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.circuit import Circuit
-from layoutkit.circuit.readers.black_boxes import BLACK_BOX_HINT, check_listed, refuse_empty, with_users
 from layoutkit.circuit.readers.findings import Findings, shown_words
 from layoutkit.circuit.readers.parameters import GivenParameters, Scope
-from layoutkit.circuit.readers.source import NOT_IN_A_NAME, NetlistText
+from layoutkit.circuit.readers.source import (
+    BLACK_BOX_HINT,
+    NOT_IN_A_NAME,
+    NetlistText,
+    check_listed,
+    refuse_empty,
+    with_users,
+)
 from layoutkit.circuit.readers.spice_cards import SOURCE, read_card
 from layoutkit.circuit.readers.spice_deck import GROUND_NAMES, Deck, DeckBuilder, Subcircuit
 from layoutkit.circuit.readers.spice_files import StatementReader

@@ -9,7 +9,7 @@ import klayout.db as kdb
 from layoutkit.drc.kind_register import Case, MeasuredNumber, rule_kind
 from layoutkit.drc.net_regions import EtchedNets, carrier, sizes_of
 from layoutkit.errors import TechnologyError
-from layoutkit.extract.plate_devices import plate_layer
+from layoutkit.extract.resistor_devices import plate_layer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
