@@ -84,8 +84,9 @@ def load_json(text: str, *, finite: bool = True) -> Any:
     """
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant if finite else None)
-    except RepeatedKeyError as error:
-        raise ValueError(f"{error} (line {_line_of_repeated_key(text)})") from None
+    except RepeatedKeyError:
+        name, line = _repeated_key(text)
+        raise ValueError(f"key {json.dumps(name)} appears twice in one object (line {line})") from None
     except ValueError as error:
         reason = str(error).partition("; use sys.")[0]  # Python's advice on integers of many digits
         raise ValueError(reason) from None
@@ -98,24 +99,23 @@ class RepeatedKeyError(ValueError):
 def refusing_repeated_keys(loader: Any) -> Any:
     """Return a loader of PyYAML like the class ``loader`` that raises ``RepeatedKeyError`` where a key stands twice."""
 
-    def construct_mapping(self: Any, node: Any, deep: bool = False) -> Any:
-        lines: dict[Any, int] = {}
-        keys = [key for key, _ in node.value] if node.id == "mapping" else []
-        for key in (key for key in keys if isinstance(key.value, str) and key.tag != _MERGE):
-            name, line = self.construct_object(key), key.start_mark.line + 1
-            if name in lines:
-                first = lines[name]
-                raise RepeatedKeyError(
-                    f"line {line}: the key '{str(name)[:60]}' already stands in line {first}; keep one"
-                )
-            lines[name] = line
-        return loader.construct_mapping(self, node, deep)
+    def flatten_mapping(self: Any, node: Any) -> None:
+        if id(node) not in vars(self).setdefault("flattened", {}):
+            self.flattened[id(node)] = node  # the next time it has merged keys, too
+            lines: dict[Any, int] = {}
+            for key in (key for key, _ in node.value if isinstance(key.value, str) and key.tag != _MERGE):
+                name, line = self.construct_object(key), key.start_mark.line + 1
+                if name in lines:
+                    why = f"the key '{str(name)[:60]}' already stands in line {lines[name]}; keep one"
+                    raise RepeatedKeyError(f"line {line}: {why}")
+                lines[name] = line
+        loader.flatten_mapping(self, node)
 
-    return type("UniqueKeys", (loader,), {"construct_mapping": construct_mapping})
+    return type("UniqueKeys", (loader,), {"flatten_mapping": flatten_mapping})
 
 
-def _line_of_repeated_key(text: str) -> int:
-    """Return the line of the first key that its object has already."""
+def _repeated_key(text: str) -> tuple[str, int]:
+    """Return the first key that its object has already, and its line."""
     opened: list[set[str]] = []
     for found in _KEY_OR_BRACE.finditer(text):
         if found[0] == "{":
@@ -125,9 +125,9 @@ def _line_of_repeated_key(text: str) -> int:
         elif found[1]:
             name = json.loads(found[1])
             if name in opened[-1]:
-                return text.count("\n", 0, found.start()) + 1
+                return name, text.count("\n", 0, found.start()) + 1
             opened[-1].add(name)
-    return 1
+    return "", 1
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

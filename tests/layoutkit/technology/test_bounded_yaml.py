@@ -9,6 +9,7 @@ from layoutkit.errors import FileError, TechnologyError
 from layoutkit.technology import load
 from layoutkit.technology.bounded_yaml import MAX_DEPTH, MAX_VALUES, read_yaml
 from layoutkit.technology.technology_files import SHIPPED
+from sturdy.strict_json import load_json
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)
@@ -71,6 +72,13 @@ def test_keys_of_other_kinds_and_merged_ones_do_not_stand_twice():
     for path in SHIPPED.glob("*.yaml"):
         text = path.read_text(encoding="utf-8")
         assert read_yaml(text) == read_yaml(text, trusted=True)
+    for text in ("b: &b {x: 1}\nin:\n  m: &m {<<: *b, x: 2}\ntop: {<<: *m, x: 5}\n", "c: {<<: {x: 1}}\n"):
+        assert read_yaml(text) == read_yaml(text, trusted=True)  # a mapping that is merged before it is made
+
+
+def test_the_line_is_that_of_the_key_that_is_named():
+    with pytest.raises(ValueError, match=r'key "a" appears twice in one object \(line 2\)'):
+        load_json('{"a": 1,\n"a": {"b": 1,\n"b": 2}}')
 
 
 def test_a_technology_that_may_not_be_read_is_a_fault_of_the_input(tmp_path, monkeypatch):
