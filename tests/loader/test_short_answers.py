@@ -110,3 +110,11 @@ def test_detail_is_taken_from_the_parameters_unless_it_is_the_tools_own():
     assert take_detail(None, [1], "short") == ([1], "short")
     with pytest.raises(SkillError, match="detail must be one of short, full, got 'long'"):
         take_detail(declared(SCHEMA), {"detail": "long"}, "short")
+
+
+def test_a_list_of_no_more_than_its_most_is_shortened_where_the_answer_that_fits_has_fewer():
+    schema = {"properties": {"rows": {"x-short": [4, 1], "type": "array"}}}
+    rows = ["x" * 700] * 4
+    assert short(schema, {"rows": rows})["data"] == {"rows": rows[:2]}
+    assert short(schema, {"rows": rows[:1] * 1})["data"] == {"rows": rows[:1]}
+    assert short(schema, {"rows": ["x" * 3000]})["data"] == {"rows": ["x" * 3000]}

@@ -68,10 +68,10 @@ def in_detail(call: Call, detail: Detail) -> Call:
     for share in _SHARES:
         left_out = _LeftOut(share)
         data = _short(call.result.data, schema, schema, (), left_out)
-        if not left_out:
-            return call
         if _fits(data, _ENVELOPE_BYTES):
             break
+    if not left_out:
+        return call
     whole: Any = call.result.data
     for name in str(schema.get(WHOLE, "")).split("."):
         whole = whole.get(name) if isinstance(whole, dict) else None
