@@ -121,7 +121,7 @@ class TypeRule:
     def _check(self, name: Any, known: Mapping[str, Any], which: str) -> str:
         if isinstance(name, str) and (name in known or (self.is_open and is_id(name))):
             return name
-        meant = [each for each in known if each.casefold() == str(name).casefold()]
+        meant = [each for each in known if isinstance(name, str) and each.casefold() == name.casefold()]
         if len(meant) == 1:
             return meant[0]
         kind = which.removesuffix("_types")

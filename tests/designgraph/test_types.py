@@ -3,7 +3,7 @@
 import pytest
 
 from designgraph.graph_errors import GraphError, GraphFileError, InvalidTypeError
-from designgraph.type_rule import known_types
+from designgraph.type_rule import TypeRule, known_types
 
 
 def write(path, text):
@@ -38,6 +38,8 @@ def test_a_type_in_another_case_is_the_known_one(graph, path):
     assert graph.create_node("g", "a", "signal")["type"] == "Signal"
     assert graph.create_relation("g", "a", "a", "Connects")["type"] == "CONNECTS"
     assert [node["id"] for node in graph.list_nodes("g", "SIGNAL")["nodes"]] == ["a"]
+    with pytest.raises(InvalidTypeError):
+        TypeRule({"None": {}}, {}, False, str(path)).check_node(None)
     write(path, "only: true\nnode_types: [Fifo, FIFO]")
     with pytest.raises(InvalidTypeError, match=r"known: Fifo, FIFO\)"):
         graph.create_node("g", "b", "fifo")
