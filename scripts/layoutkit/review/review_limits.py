@@ -77,9 +77,9 @@ def limits_with(given: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Limi
         raise LayoutkitError(message, details={"param_name": "limits", "errors": faults})
     for name, values in (given or {}).items():
         limits[name] = replace(limits[name], **values)
-        if limits[name].floor and "must" in values:  # the share that the user states holds for small ones, too
-            own = (given or {}).get(limits[name].floor, {})
-            limits[limits[name].floor] = replace(limits[limits[name].floor], **{"must": 0.0, **own})
+        floor = limits[name].floor
+        if floor and "must" in values and floor not in (given or {}):  # the user's share holds for small ones, too
+            limits[floor] = replace(limits[floor], must=0.0)
         faults += [
             f"{name}.{severity} is {value}, and must be a figure of 0 or more, or null for never"
             for severity, value in values.items()

@@ -1205,6 +1205,8 @@ def test_limits_in_their_order_are_taken():
     assert (taken["axis"].must, taken["axis"].should) == (0.001, 0.001)
     assert (taken["room.used"].must, taken["room.used"].should, taken["rings"].should) == (0.5, 0.8, None)
     assert limits_with({"net-pair.capacitance": {"must": 0.1}})["net-pair.difference"].must == 0
+    stated = limits_with({"wire-length": {"must": 2}, "wire-length.detour": {"should": 3}})["wire-length.detour"]
+    assert (stated.must, stated.should) == (25, 3)
 
 
 def test_what_lvs_does_not_compare_keeps_everyone_from_signing():
