@@ -98,16 +98,16 @@ def _with_emitters(technology: Any, spec: PassiveSpec, device: Device) -> Device
     if len(sides) == 2:
         width, length = spec.emitter_sides(sides, metre)
     stated = params.get("nf", params.get("nx", max(1, round(width / least))))
-    count = int(stated)
-    faults = [f"has {stated:g} emitters, which must be a whole number"] if count != stated else []
+    count, parts = int(stated), "emitters" if "e" in device.kind.terminals else "pairs of gates"
+    faults = [f"has {stated:g} {parts}, which must be a whole number"] if count != stated else []
     if not 1 <= count <= len(spec.widths):
-        faults.append(f"has {count} emitters, it must have 1 to {len(spec.widths)}")
+        faults.append(f"has {count} {parts}, it must have 1 to {len(spec.widths)}")
     if min(abs(width - least), abs(width - count * least)) > metre:
-        faults.append(f"states emitters {width * 1e6:g} um wide, each of {spec.name} is {least * 1e6:g} um")
+        faults.append(f"states {parts} {width * 1e6:g} um wide, each of {spec.name} is {least * 1e6:g} um")
     longest = spec.max_l or spec.min_l
     if not spec.min_l - 1 < length / metre < longest + 1:
         allowed = " to ".join(dict.fromkeys(f"{side * metre * 1e6:g}" for side in (spec.min_l, longest)))
-        faults.append(f"has emitters of {length * 1e6:g} um, their length must be {allowed} um")
+        faults.append(f"has {parts} of {length * 1e6:g} um, their length must be {allowed} um")
     if faults:
         raise NetlistError(f"'{device.id}' ({device.model}) {'; it '.join(faults)}")
     drawn = {"w": round(count * least, 15), "l": round(length, 15), "nf": count, "m": device.m}

@@ -386,3 +386,9 @@ def test_a_pair_of_varactors_has_one_centre():
         for places in [[(each.x, each.y) for each in module.instances if each.parent == name]]
     }
     assert centres["C0"] == centres["C1"]
+
+
+def test_a_varactor_has_gates_and_no_emitters():
+    card = "C1 a w b sub sg13_hv_svaricap w=3.74u l=0.3u Nx=11"
+    with pytest.raises(NetlistError, match="has 11 pairs of gates, it must have 1 to 10"):
+        map_circuit(read_netlist(NetlistText(f".subckt x a w b sub\n{card}\n.ends\n")), TECH)
