@@ -368,6 +368,8 @@ def test_an_alter_inside_a_subcircuit_ends_with_it():
     altered = HALF.replace(".ends", ".alter\nM3 a b vss vss nmos w=1u l=1u\n.ends")
     circuit = read_netlist(NetlistText(f"{altered}x1 a b vdd 0 half\n"))
     assert [device.id for device in circuit.devices] == ["x1.M1", "x1.M2"]
+    inner = altered.replace("M3 ", ".subckt q c\nR1 c c 1k\n.ends\nM3 ")
+    assert read_netlist(NetlistText(f"{inner}x1 a b vdd 0 half\n")).devices == circuit.devices
     with pytest.raises(NetlistError, match=r"write \.ends before \.alter"):
         read_netlist(NetlistText(HALF.replace(".ends", ".alter")))
 
@@ -525,3 +527,9 @@ def test_a_vector_in_a_json_netlist_is_refused():
     text = {"cells": [{"name": "t", "ports": ["A<1:0>", "b"], "devices": [device]}], "top": "t"}
     with pytest.raises(NetlistError, match="write each bit: A<1:0>"):
         read(json.dumps(text))
+
+
+@pytest.mark.parametrize("card", ["C1 a w b sub sg13_lv_nmos w=1u l=1u", "R1 a w b sub npn13G2"])
+def test_a_passive_card_is_no_transistor(card):
+    with pytest.raises(NetlistError, match="Undefined subcircuits"):
+        read_netlist(NetlistText(f".subckt x a w b sub\n{card}\n.ends\n"))

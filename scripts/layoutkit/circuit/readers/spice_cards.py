@@ -225,11 +225,10 @@ def _passive(
     model = params.get("model", "")
     nodes, rest = words[1:3], words[3:]
     values = [word for word in rest if _has_value(word, scope)]
-    valued = frozenset(values)
-    names = [word for word in rest if word not in valued]
+    names = [word for word in rest if not _has_value(word, scope)]
     if len(names) == 3 and not values:  # decks write a device of more terminals, such as a varactor, on this card
         named, nodes = known.of(names[-1]), [*nodes, *names[:-1]]
-        return named if named in KINDS and _has_nodes(named, nodes) else UNKNOWN, names[-1], nodes, params
+        return str(named) if named in kinds and _has_nodes(str(named), nodes) else UNKNOWN, names[-1], nodes, params
     if len(names) > 1:  # a third node before the model name
         nodes, names = [*nodes, names[0]], names[1:]
     elif "sub" in params and len(nodes) == 2:

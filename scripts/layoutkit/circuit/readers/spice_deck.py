@@ -121,7 +121,7 @@ class DeckBuilder:
         self._findings = findings
         self._deck = Deck(Subcircuit(""))
         self._stack = [self._deck.main]
-        self._altered = False
+        self._altered = 0  # after .alter one more than the subcircuits that are open since
 
     def build(self, statements: Iterable[Statement]) -> Deck:
         """Return the deck of all statements; faults go to the findings."""
@@ -165,11 +165,12 @@ class DeckBuilder:
     def _take(self, statement: Statement) -> None:
         head = statement.head
         if head == ".alter":
-            self._altered = True
+            self._altered = self._altered or 1
             self._findings.warn("lines after .alter describe a further simulation and are not read")
         if self._altered:
-            if head in _CLOSING and len(self._stack) > 1:  # the subcircuit that the .alter stands in ends both
-                self._altered = False
+            self._altered += head in _OPENING
+            self._altered -= head in _CLOSING and (self._altered > 1 or len(self._stack) > 1)
+            if not self._altered:  # the subcircuit that the .alter stands in ends both
                 self._close(statement)
             return
         if head in _OPENING:
