@@ -93,11 +93,11 @@ def load_json(text: str, *, finite: bool = True) -> Any:
 
 
 class RepeatedKeyError(ValueError):
-    """A key stands twice in one object or mapping."""
+    """One object or mapping repeats a key."""
 
 
 def refusing_repeated_keys(loader: Any) -> Any:
-    """Return a loader of PyYAML like the class ``loader`` that raises ``RepeatedKeyError`` where a key stands twice."""
+    """Return a loader of PyYAML like the class ``loader`` that raises ``RepeatedKeyError`` for repeated keys."""
 
     def flatten_mapping(self: Any, node: Any) -> None:
         if id(node) not in vars(self).setdefault("flattened", {}):
@@ -106,8 +106,8 @@ def refusing_repeated_keys(loader: Any) -> Any:
             for key in (key for key, _ in node.value if isinstance(key.value, str) and key.tag != _MERGE):
                 name, line = self.construct_object(key), key.start_mark.line + 1
                 if name in lines:
-                    why = f"the key '{str(name)[:60]}' already stands in line {lines[name]}; keep one"
-                    raise RepeatedKeyError(f"line {line}: {why}")
+                    first = lines[name]
+                    raise RepeatedKeyError(f"line {line}: key '{str(name)[:60]}' is already in line {first}; keep one")
                 lines[name] = line
         loader.flatten_mapping(self, node)
 

@@ -1,11 +1,11 @@
 """Short answers: what a reader with little room gets of an answer, and where the rest is.
 
 An output schema marks with ``x-short`` what a short answer has of a field: ``false`` nothing, a number so many items
-of a list or characters of a text, and nothing of what is empty or 0. A required field is kept. Of a list marked with
-two numbers it has at most the first and at least the second, as ``SHORT_BYTES`` allow. An answer that fits
-``SHORT_BYTES`` is whole, such as one that the call limited to one net. ``x-whole`` at the top
-of the schema is the place in an answer (``files.summary``) of the path of a file with the whole answer. What is not
-marked is whole.
+of a list or characters of a text, and nothing of what is empty or 0. A required field is kept. A list marked with two
+numbers keeps as many items as fit into ``SHORT_BYTES``, at most the first number and at least the second. An answer
+that fits ``SHORT_BYTES`` is whole, such as one that the call limited to one net. ``x-whole`` at the top of the schema
+is the place in an answer (``files.summary``) of the path of a file with the whole answer. What is not marked is
+whole.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ MARK = "x-short"
 WHOLE = "x-whole"
 SHORT_BYTES = 2048
 """Most bytes of an answer of which nothing is left out."""
-_ENVELOPE_BYTES = 220
-_SHARES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.0)  # of the items that a short answer has of a list
+_ENVELOPE_BYTES = 220  # that the list of what was left out adds
+_SHARES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.0)  # of the first number of a mark, tried in this order
 
 
 def can_be_short(tool: ToolDeclaration) -> bool:
@@ -87,7 +87,7 @@ class _LeftOut:
     """What a short answer lacks: fields at the top of the answer, and those of which it has a part.
 
     Attributes:
-        share: Of the items that a list may have, how many it keeps.
+        share: Fraction of the first number of a mark that a list keeps, from 0 to 1.
     """
 
     def __init__(self, share: float) -> None:

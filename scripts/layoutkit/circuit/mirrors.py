@@ -297,8 +297,8 @@ class Mirrors:
     def _is_pulled_beside(self, device: Device, tails: Collection[tuple[str, str]]) -> bool:
         """Whether another transistor of its type pulls the drain of a transistor to its rail, as beside a switch.
 
-        Without ``tails`` one above others does so, too: the transistor starts the circuit. A longer one that is always
-        on is the resistor of a start-up.
+        Without ``tails`` the source of the other one may be on any net, as in a start-up circuit. A longer one that is
+        always on is the resistor of a start-up.
         On the tail of an input pair an equal one is the other half of its source, which a common mode drives.
         """
         net = device.terminals

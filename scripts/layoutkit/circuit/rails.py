@@ -228,7 +228,7 @@ class Rails:
     def _feeds_alone(self, net: str, rails: set[str]) -> bool:
         """Whether a net feeds transistors in its well, and nothing feeds it: a port that was forgotten.
 
-        All else on it are resistors that lead to no rail.
+        Nothing else may be on it but resistors that lead to no rail.
         """
         alone = len(self._circuit.nets[net]) == self._bodies[net] + self._ends[net] + len(self._resistors[net])
         alone = alone and not (rails | self._others.keys()).intersection(self._resistors[net])

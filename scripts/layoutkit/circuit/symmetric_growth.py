@@ -145,9 +145,9 @@ class Growth:
         """Whether all around the pair agrees: no element lacks an image, and the two sides are joined but not parallel.
 
         An element across them joins them, or a net of both that nothing else is on: two of many current sources on one
-        bias net are no images. Where the sides are most of the circuit, nothing like them may be on it. Sides are
-        parallel that differ in inner nets only, as the two stacks of one gate. Two
-        equal passive devices on nets of their own are one if the circuit has no others.
+        bias net are no images. Where the sides are most of the circuit, other elements may be on the net, too, unless
+        they are like those of the sides. Sides are parallel that differ in inner nets only, as the two stacks of one
+        gate. Two equal passive devices on nets of their own are one if the circuit has no others.
         """
         passive = not any(element.on("g") for element in (self._graph.elements[a] for a, _ in self.pairs))
         alone = passive and len(self._graph.elements) == 2 and not self._axis

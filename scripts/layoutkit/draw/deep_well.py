@@ -95,7 +95,7 @@ def isolate(tech: Technology, module: Module, device: DeviceSpec, nets: DeepWell
 
 
 def needs_deep_well(tech: Technology, spec: PassiveSpec) -> bool:
-    """Return whether devices lie in a deep well that is drawn with them: those of a p well, and Schottky diodes."""
+    """Return whether a device is drawn together with its deep well: one of a p well, or a Schottky diode."""
     return spec.in_p_well or (spec.bare and tech.role("deep_nwell") in spec.covers)
 
 

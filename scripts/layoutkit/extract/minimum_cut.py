@@ -2,8 +2,8 @@
 
 Most of a mesh of metal is chains and ends of wires. A node one of whose edges is at least as strong as all its others
 together joins the node at the other end of that edge: a minimum cut exists that does not separate them (Padberg and
-Rinaldi, 1990). Where only flows below some amount matter, nodes between which an edge carries as much are one node from
-the start. The network that is left is solved by networkx. All capacities are integers, and the nodes that the source
+Rinaldi, 1990). Where only flows below some amount matter, nodes joined by an edge of at least that capacity are merged
+first. The network that is left is solved by networkx. All capacities are integers, and the nodes that the source
 still reaches are the same for every maximum flow.
 """
 
@@ -26,8 +26,8 @@ def minimum_cut(
         edges: Two nodes and the capacity between them, in both directions.
         source: Where the flow starts.
         sink: Where it ends.
-        enough: The flow from which on its amount and the cut do not matter: where one edge after the other carries it,
-            it is the answer, and all nodes are on one side; None to look for all of it.
+        enough: A flow that is large enough. If edges of at least this capacity join source and sink, it is returned as
+            the flow, with all nodes on the side of the source. None: find the maximum flow.
     """
     import networkx as nx
     from networkx.algorithms.flow import boykov_kolmogorov

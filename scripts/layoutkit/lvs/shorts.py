@@ -190,7 +190,7 @@ def _fewest(graph: nx.Graph[_Piece | str], fixed: set[_Piece], cuts: set[str]) -
         network.add_edge((name, False), (name, True))
     for one, other in graph.edges:
         network.add_edges_from((((one, True), (other, False)), ((other, True), (one, False))))
-    try:  # unbounded: a way without a shape that may be one
+    try:  # unbounded: some way leads over fixed shapes alone
         _, (near, _) = nx.minimum_cut(network, ("a", False), ("b", True), flow_func=boykov_kolmogorov)
     except nx.NetworkXUnbounded:
         return ()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from layoutkit.review.subject import PlacedDevice
 
 
-_FEWEST_FINGERS = 8  # channels of a block whose way to the rail is judged: of fewer, two cuts carry all that flows
+_FEWEST_FINGERS = 8  # channels of a block whose way to the rail is judged; two cuts are enough for fewer
 
 
 class PortsAndCuts:
@@ -254,7 +254,7 @@ def _in_only_ways(
 class Extents:
     """How far merged metal reaches through points in x and in y. [dbu]
 
-    What a line through the metal meets is kept: points of one row or column share it.
+    What each horizontal or vertical line meets is computed once for all points on it.
     """
 
     def __init__(self, region: kdb.Region) -> None:

@@ -31,7 +31,7 @@ class Limit:
         source: Where they come from.
         cure: How a finding is mended as a rule.
         at_least: Whether a smaller figure is worse.
-        floor: Limit that what the figure is a share of must reach as well for a must; none if empty.
+        floor: Name of the limit on the absolute difference that a must has to reach as well; empty for none.
     """
 
     must: float | None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Devices = list[PlacedDevice]
 
 _CLOSE_UM = 0.5  # gaps up to this within what is used are used [um]
-_LEAST_DEVICES = 8  # one of several channels counts as two; from which the room of a layout is judged
+_LEAST_DEVICES = 8  # fewest for which room is judged; a device of several channels counts as two
 _BUNDLE = 3  # wires on fewer tracks than this cross a place without filling it
 _BESIDE_UM = 2.0  # from a transistor to its dummies [um]
 _FITS_UM = 2.0  # sides of a place inside a ring that a device would fit into [um]

@@ -189,7 +189,7 @@ class Subject:
         return {one: other for a, b in pairs for one, other in ((a, b), (b, a))}
 
     def is_logic(self, names: Iterable[str]) -> bool:
-        """Return whether devices are of symmetric structures without a pair, mirror or latch: they cost time alone."""
+        """Return whether all devices are of symmetric structures without a pair, mirror or latch: logic."""
         return self._logic.issuperset(names)
 
     @cached_property
@@ -336,7 +336,7 @@ class Subject:
             nets: Nets concerned.
             must: Whether it can be severe.
             cause: That of ``Finding``.
-            difference: What the figure is a share of, in the unit of the floor of its limit.
+            difference: The absolute difference, compared with the floor of the limit, in the unit of that.
         """
         rule = self.limits[limit]
         beyond, floor = rule.beyond(measured), self.limits.get(rule.floor)

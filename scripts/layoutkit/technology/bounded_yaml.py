@@ -1,6 +1,6 @@
 """Read YAML from untrusted files: bounded in depth, in what its aliases expand to, and in its numbers.
 
-A key that stands twice is refused: PyYAML keeps its last value, so that a forgotten line would count for nothing.
+A repeated key is refused: PyYAML keeps the last value and drops the others silently.
 
 PyYAML's C composer recurses on the C stack, so that 30 kB of ``[`` crash the process. Aliases of lists of aliases make
 billions of values of a few lines, as soon as something walks through them. Infinity, NaN and 1e300 overflow wherever

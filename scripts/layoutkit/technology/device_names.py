@@ -137,7 +137,7 @@ class DeviceNames:
             widths = {passive.name: None, **passive.models(dbu_um)}
             self._drawn.update({self.plain(name): passive for name in widths})
             self._widths.update({self.plain(name): width for name, width in widths.items()})
-        for passive in passives.values():  # of several of one model, the first is found by it
+        for passive in passives.values():  # a model that several share stands for the first
             self._drawn[self.plain(passive.name)] = passive
         for name, target in listed.other_names.items():
             self._drawn.setdefault(self.plain(name), devices[target] if target in devices else passives[target])

@@ -188,10 +188,10 @@ class PassiveSpec:
         return (self.min_w, self.min_l) if (self.min_w, self.min_l) == (self.max_w, self.max_l) else None
 
     def emitter_sides(self, sides: Iterable[float], metre: float) -> tuple[float, float]:
-        """Return the width of all emitters of a unit and the length of one, in any order in ``sides``.
+        """Return the width of all emitters of a unit and the length of one.
 
         Args:
-            sides: Both.
+            sides: The two, in either order. [m]
             metre: A database unit. [m]
         """
 
