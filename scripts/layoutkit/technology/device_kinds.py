@@ -275,7 +275,6 @@ _DECLARED = (
         bulk="b",
         letter="C",
         terminal_names={**_TWO_TERMINALS, "gate": "p", "well": "n"},
-        other_names=("varactor",),
         model_names=r"cap_var_[lh]vt|cap_[np]mos_0\dv\d(?:_b|_dn)?",
         parameters=(
             *_SIZES,

@@ -88,7 +88,7 @@ def test_two_tiny_deep_wells_next_to_each_other_violate(name):
         ("sg13g2", "Recog.pcm"),
         ("sky130A", "areaid.dt"),
         ("sky130A", "areaid.ft"),
-        ("gf180mcuD", "Schottky_diode"),
+        ("gf180mcuD", "OPC_drc"),
         ("gf180mcuD", "ZENER"),
         ("gf180mcuD", "FHRES"),
     ],
