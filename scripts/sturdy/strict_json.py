@@ -107,7 +107,7 @@ def refusing_repeated_keys(loader: Any) -> Any:
                 name, line = self.construct_object(key), key.start_mark.line + 1
                 if name in lines:
                     first = lines[name]
-                    raise RepeatedKeyError(f"line {line}: key '{str(name)[:60]}' is already in line {first}; keep one")
+                    raise RepeatedKeyError(f"line {line}: its key is already in line {first}; keep one")
                 lines[name] = line
         loader.flatten_mapping(self, node)
 

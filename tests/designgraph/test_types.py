@@ -47,7 +47,7 @@ def test_a_type_in_another_case_is_the_known_one(graph, path):
 
 def test_a_key_that_stands_twice_is_refused_with_its_lines(graph, path):
     write(path, "node_types:\n  Fifo: {color: '#102030'}\n  Pipe: {}\n  Fifo: {color: '#405060'}")
-    with pytest.raises(GraphFileError, match=r"types.yaml: line 4: key 'Fifo' is already in line 2"):
+    with pytest.raises(GraphFileError, match=r"types.yaml: line 4: its key is already in line 2"):
         graph.create_node("g", "a", "Fifo")
 
 

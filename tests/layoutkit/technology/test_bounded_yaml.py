@@ -56,7 +56,7 @@ def test_anchors_aliases_and_merges_within_the_bounds_are_read():
 )
 def test_a_key_that_stands_twice_is_refused_with_its_lines(text, lines, key, tmp_path):
     first, second = lines
-    said = rf"line {second}: key '{key}' is already in line {first}; keep one"
+    said = rf"line {second}: its key is already in line {first}; keep one"
     (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(TechnologyError, match=said):
         load(str(tmp_path / "x.yaml"))
