@@ -85,8 +85,8 @@ def load_json(text: str, *, finite: bool = True) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant if finite else None)
     except RepeatedKeyError:
-        name, line = _repeated_key(text)
-        raise ValueError(f"key {json.dumps(name)} appears twice in one object (line {line})") from None
+        _, line = _repeated_key(text)
+        raise ValueError(f"a key appears twice in one object (line {line})") from None
     except ValueError as error:
         reason = str(error).partition("; use sys.")[0]  # Python's advice on integers of many digits
         raise ValueError(reason) from None
@@ -136,7 +136,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise RepeatedKeyError(f"key {json.dumps(name)} appears twice in one object")
+                raise RepeatedKeyError("a key appears twice in one object")
             seen.add(name)
     return found
 
