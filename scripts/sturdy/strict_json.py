@@ -85,8 +85,7 @@ def load_json(text: str, *, finite: bool = True) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant if finite else None)
     except RepeatedKeyError:
-        _, line = _repeated_key(text)
-        raise ValueError(f"a key appears twice in one object (line {line})") from None
+        raise ValueError(f"a key appears twice in one object (line {_line_of_repeated_key(text)})") from None
     except ValueError as error:
         reason = str(error).partition("; use sys.")[0]  # Python's advice on integers of many digits
         raise ValueError(reason) from None
@@ -114,8 +113,8 @@ def refusing_repeated_keys(loader: Any) -> Any:
     return type("UniqueKeys", (loader,), {"flatten_mapping": flatten_mapping})
 
 
-def _repeated_key(text: str) -> tuple[str, int]:
-    """Return the first key that its object has already, and its line."""
+def _line_of_repeated_key(text: str) -> int:
+    """Return the line of the first key that its object has already; the key may be a stranger's text."""
     opened: list[set[str]] = []
     for found in _KEY_OR_BRACE.finditer(text):
         if found[0] == "{":
@@ -125,9 +124,9 @@ def _repeated_key(text: str) -> tuple[str, int]:
         elif found[1]:
             name = json.loads(found[1])
             if name in opened[-1]:
-                return name, text.count("\n", 0, found.start()) + 1
+                return text.count("\n", 0, found.start()) + 1
             opened[-1].add(name)
-    return "", 1
+    return 1
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -136,7 +135,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise RepeatedKeyError("a key appears twice in one object")
+                raise RepeatedKeyError(f"key {json.dumps(name)} appears twice in one object")
             seen.add(name)
     return found
 

@@ -358,7 +358,7 @@ class Finisher:
     def dense_array(
         self, via: Via, cut: int, vias: Sequence[Via], without: Iterable[Rect] = (), *, own: bool = False
     ) -> set[Rect]:
-        """Return the cuts that make an array with those of a via which is too dense (``cut_arrays.dense_array``).
+        """Return the cuts that make an array with those of a via which is too dense (``routing_stack.dense_array``).
 
         Args:
             via: The via.

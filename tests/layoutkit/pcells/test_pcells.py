@@ -14,7 +14,7 @@ from layoutkit.errors import GeometryError
 from layoutkit.extract.extractor import extract
 from layoutkit.layout.klayout_files import error_layer
 from layoutkit.layout.klayout_package import write_package
-from layoutkit.pcells.registration import instantiate, register
+from layoutkit.pcells.registration import DeviceLibrary, instantiate, register
 from layoutkit.technology import load
 from patience import WATCHDOG_S
 from thorough import processes
@@ -44,8 +44,8 @@ print(json.dumps(told))
 
 def cells_of(name):
     """Return the PCells that the application draws, with their parameters: all, and one that cannot be drawn."""
-    known = kdb.Library.library_by_name(f"analog_{name}") or register(name)
-    return [*((name, {}) for name in sorted(known.layout().pcell_names())), ("nmos", {"w": 0.001})]
+    pcells = DeviceLibrary(load(name)).declarations
+    return [*((pcell, {}) for pcell in sorted(pcells)), ("nmos", {"w": 0.001})]
 
 
 def draw_in_application(folder):

@@ -77,7 +77,7 @@ def test_keys_of_other_kinds_and_merged_ones_do_not_stand_twice():
         assert read_yaml(text) == read_yaml(text, trusted=True)  # a mapping that is merged before it is made
 
 
-def test_the_line_is_that_of_the_key_that_is_named():
+def test_the_line_is_that_of_the_first_repeated_key():
     with pytest.raises(ValueError, match=r"a key appears twice in one object \(line 2\)"):
         load_json('{"a": 1,\n"a": {"b": 1,\n"b": 2}}')
 
