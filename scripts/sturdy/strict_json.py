@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from math import isfinite
 
 TYPE_CHECKING = False
@@ -64,7 +65,7 @@ def parse_json(text: str | bytes, *, limit: int = MAX_BYTES) -> Any:
         except UnicodeDecodeError as error:
             raise NotJsonError(f"is not UTF-8 text (byte {error.start})") from None
     try:
-        value = load_json(text.removeprefix("\ufeff"))
+        value = _loaded(text.removeprefix("\ufeff"), finite=True)
     except RecursionError:
         raise NotJsonError(f"is nested deeper than the {MAX_DEPTH} levels allowed") from None
     except ValueError as error:
@@ -79,13 +80,20 @@ def load_json(text: str, *, finite: bool = True) -> Any:
     find NaN and infinities themselves.
 
     Raises:
-        ValueError: If it is no such text; the message says why and where.
+        ValueError: If it is no such text; the message says why and where. It quotes no key: the file may be secret.
         RecursionError: If it is nested too deeply.
     """
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant if finite else None)
+        return _loaded(text, finite=finite)
     except RepeatedKeyError:
         raise ValueError(f"a key appears twice in one object (line {_line_of_repeated_key(text)})") from None
+
+
+def _loaded(text: str, *, finite: bool) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant if finite else None)
+    except RepeatedKeyError:
+        raise
     except ValueError as error:
         reason = str(error).partition("; use sys.")[0]  # Python's advice on integers of many digits
         raise ValueError(reason) from None
@@ -132,11 +140,8 @@ def _line_of_repeated_key(text: str) -> int:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        seen: set[str] = set()
-        for name, _ in pairs:
-            if name in seen:
-                raise RepeatedKeyError(f"key {json.dumps(name)} appears twice in one object")
-            seen.add(name)
+        name = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise RepeatedKeyError(f"key {json.dumps(name)} appears twice in one object")
     return found
 
 
