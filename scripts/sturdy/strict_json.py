@@ -95,8 +95,8 @@ def _loaded(text: str, *, finite: bool) -> Any:
     except RepeatedKeyError:
         raise
     except ValueError as error:
-        reason = str(error).partition("; use sys.")[0]  # Python's advice on integers of many digits
-        raise ValueError(reason) from None
+        # Without Python's advice on integers of many digits.
+        raise ValueError(str(error).partition("; use sys.")[0]) from None
 
 
 class RepeatedKeyError(ValueError):
@@ -113,8 +113,7 @@ def refusing_repeated_keys(loader: Any) -> Any:
             for key in (key for key, _ in node.value if isinstance(key.value, str) and key.tag != _MERGE):
                 name, line = self.construct_object(key), key.start_mark.line + 1
                 if name in lines:
-                    first = lines[name]
-                    raise RepeatedKeyError(f"line {line}: its key is already in line {first}; keep one")
+                    raise RepeatedKeyError(f"line {line}: its key is already in line {lines[name]}; keep one")
                 lines[name] = line
         loader.flatten_mapping(self, node)
 
