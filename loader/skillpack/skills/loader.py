@@ -161,7 +161,7 @@ class SkillLoader:
             query: Words of the task.
             limit: Maximum number of skills to return.
         """
-        from skillpack.skills.search import search
+        from skillpack.skill_search import search
 
         matches, total = search(self.skills.values(), query, limit)
         return {"success": True, "data": {"skills": [match.to_json() for match in matches], "total": total}}
