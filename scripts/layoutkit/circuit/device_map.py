@@ -36,7 +36,7 @@ from layoutkit.circuit.readers.model_names import rated_voltage, threshold_flavo
 from layoutkit.circuit.replaced_devices import notes_on_options, refuse_undrawn
 from layoutkit.circuit.supplies import substrate_net
 from layoutkit.circuit.taps import join_taps
-from layoutkit.circuit.widths import NarrowFinger, narrow_error, with_total_widths
+from layoutkit.circuit.widths import NarrowFinger, narrow_error, refuse_widths, with_total_widths
 from layoutkit.errors import NetlistError, UnsupportedOperationError, listed, sentences
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.finger_widths import (
@@ -109,12 +109,13 @@ def map_circuit(circuit: Circuit, technology: Technology, options: MapOptions | 
 
     Raises:
         UnsupportedOperationError: If the technology has no device of a type that the circuit uses.
-        NetlistError: If transistors state no width.
+        NetlistError: If transistors state no width, or resistors one that the process does not have.
     """
     circuit = join_taps(circuit, technology)
     options_needed = notes_on_options(technology, circuit.devices)
     mapping = _Mapping(technology, options or MapOptions(), substrate_net(circuit))
     mapping.check(circuit.devices)
+    refuse_widths(technology, circuit)
     circuit = mapping.with_total_widths(circuit)
     mapping.default_length = min((d.l for d in circuit.devices if d.is_mos and "l" in d.params), default=None)
     devices = mapping.with_bulks(mapping.common_units(circuit, mapping.devices(circuit.devices)))

@@ -7,8 +7,8 @@
   resistor without a value keeps its number of squares, a foreign capacitor or diode its size, with a warning. The name
   of a foreign resistor's model may state its width, as ``sky130_fd_pr__res_high_po_0p35`` does.
 - Capacitors that state values in an integer ratio and share a net become plates of one size, in that ratio.
-- Sizes are snapped to the nearest grid point, so that every bar of a folded resistor is on the grid. A width below the
-  minimum becomes the minimum, the squares stay.
+- Sizes are snapped to the nearest grid point, so that every bar of a folded resistor is on the grid. A foreign width
+  below the minimum becomes the minimum, the squares stay; of the process's own resistors such a width is refused.
 - Bipolar transistors: ``bipolar_map``.
 """
 
@@ -22,6 +22,7 @@ from layoutkit.circuit.bipolar_map import map_bipolar, sized, with_units
 from layoutkit.circuit.readers.model_names import width_in_name
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import structural_supplies
+from layoutkit.circuit.widths import nearest_width
 from layoutkit.errors import GeometryError, NetlistError, listed, sentences
 from layoutkit.technology.device_kinds import DEEP_WELL
 from layoutkit.technology.passive_sizes import (
@@ -420,15 +421,12 @@ def _legal(
     report: Report,
 ) -> PassiveSize:
     """Return ``size``; a resistor of a width that is not allowed is scaled to one that is."""
-    spec, unit = choice.spec, technology.dbu_um * 1e-6
+    spec = choice.spec
     if device.kind.in_series != "lengths":
         return size if choice.exact else _foreign_rectangle(technology, spec, size, report)
-    widths = [width * unit for width in spec.widths]
-    minimum = spec.min_w * unit
-    legal = any(abs(size.w_m - width) < unit for width in widths) if widths else size.w_m > minimum - unit / 2
-    if legal:
+    width = nearest_width(technology, spec, size.w_m)
+    if width == size.w_m:
         return size
-    width = min(widths, key=lambda each: abs(each - size.w_m)) if widths else minimum
     report("w", size.w_m, width, "resistors of a width that the process does not have keep their number of squares")
     return PassiveSize(width, size.l_m * width / size.w_m, size.m)
 

@@ -4,7 +4,7 @@ BSIM4 and the PDKs mean the total, and so does this package (decision 0001). Som
 two differ by a factor of ``nf``, so this module never guesses from one device: ``w`` is read as one finger only where
 no other reading fits the whole file.
 
-Area and perimeter of a diode may make it narrower than the process allows.
+Area and perimeter of a diode may make it narrower than the process allows. The widths of resistors are here, too.
 """
 
 from __future__ import annotations
@@ -214,3 +214,35 @@ def check_junctions(technology: Any, circuit: Circuit, stated: Circuit) -> None:
         faults.append(text)
     if faults:
         raise NetlistError(sentences(faults))
+
+
+def nearest_width(technology: Any, spec: Any, width_m: float) -> float:
+    """Return the width of a resistor that the process has: ``width_m`` if it is one, else the nearest. [m]"""
+    unit = technology.dbu_um * 1e-6
+    if not spec.widths:
+        return width_m if width_m > (spec.min_w - 0.5) * unit else float(spec.min_w * unit)
+    width = min((each * unit for each in spec.widths), key=lambda each: abs(each - width_m))
+    return width_m if abs(width - width_m) < unit else width
+
+
+def refuse_widths(technology: Any, circuit: Circuit) -> None:
+    """Refuse the process's own resistors of widths that they do not have, but for those that a user put in place.
+
+    Raises:
+        NetlistError: If there are any; the error names all of them.
+    """
+    replaced, unit, faults = {each.device for each in circuit.replaced}, technology.dbu_um, []
+    for device in (each for each in circuit.devices if {"w", "l"} <= each.params.keys() and each.id not in replaced):
+        names, wanted = technology.device_names, device.params["w"]
+        spec = None if names.fixed_width(device.model) else names.drawn(device.model)
+        if spec is None or spec.type != device.type or device.kind.in_series != "lengths":
+            continue
+        width = nearest_width(technology, spec, wanted)
+        if width != wanted:
+            has = ", ".join(f"{each * unit:g}" for each in spec.widths) or f"at least {spec.min_w * unit:g}"
+            faults.append(
+                f"'{device.id}' ({spec.name}) is {wanted * 1e6:g} um wide; {technology.name} has widths of {has} um, "
+                f"and w={width * 1e6:g}u l={device.params['l'] * width / wanted * 1e6:.6g}u has as many squares"
+            )
+    if faults:
+        raise NetlistError(f"Invalid netlist: {sentences(faults, MAX_SHOWN)}", details={"faults": faults})

@@ -424,6 +424,26 @@ def test_the_cards_that_users_of_a_pdk_write_are_taken_as_they_are(name, card, e
     assert (compared.device, compared.l_um) == (expected[0], expected[2])
 
 
+@pytest.mark.parametrize(
+    ("card", "model"),
+    [
+        ("C1 a b c d 1p", None),
+        ("R1 a b c d 1k", None),
+        ("C1 a b c cap_cmim 1p w=7u l=7u", "cap_cmim"),
+        ("R1 a b d 1k", "d"),
+    ],
+)
+def test_four_nodes_and_a_value_on_a_card_of_a_capacitor_or_resistor_are_refused(card, model, tmp_path):
+    path = tmp_path / "own.spice"
+    path.write_text(f".subckt x a b c d\n{card}\nXM1 a b c d sg13_lv_nmos w=1u l=0.13u\n.ends\n")
+    if model is None:
+        with pytest.raises(NetlistError, match="has 4 nodes and a value, or the unknown model 'd' behind 3 nodes"):
+            read_netlist(str(path), names=ModelNames(load("sg13g2")), identify_modules=False)
+        return
+    read = read_netlist(str(path), names=ModelNames(load("sg13g2")), identify_modules=False)
+    assert read.device(card.split()[0]).model == model
+
+
 def test_a_width_that_is_not_the_one_of_the_model_is_told(tmp_path):
     path = tmp_path / "own.spice"
     path.write_text(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from layoutkit.circuit import map_circuit
-from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit.circuit import Circuit, Device, ReplacedDevice
 from layoutkit.draw.generators import GENERATORS
 from layoutkit.errors import NetlistError, UnsupportedOperationError
 from layoutkit.extract.passive_devices import RECIPES
@@ -42,6 +42,25 @@ def test_a_foreign_resistor_keeps_its_squares():
     device, warnings = mapped("sky130A", "resistor", "rppolywo", {"w": 0.4e-6, "l": 3.6e-6, "series": 6.0})
     assert device.params["l"] / device.params["w"] == pytest.approx(6 * 3.6 / 0.4, rel=1e-3)
     assert "squares" in warnings
+
+
+def test_own_resistors_of_widths_that_the_process_does_not_have_are_refused_all_at_once():
+    sizes = [("res_iso_pw", 0.35e-6), ("res_iso_pw", 2.645e-6), ("res_iso_pw", 2.65e-6), ("res_high_po", 0.5e-6)]
+    devices = tuple(
+        Device(f"R{n}", "resistor", model, {"w": width, "l": 7e-6}, {"p": "a", "n": "b"})
+        for n, (model, width) in enumerate(sizes)
+    )
+    with pytest.raises(NetlistError) as caught:
+        map_circuit(Circuit("x", devices), load("sky130A"))
+    assert [fault.partition(", and ")[0] for fault in caught.value.details["faults"]] == [
+        "'R0' (res_iso_pw) is 0.35 um wide; sky130A has widths of at least 2.65 um",
+        "'R1' (res_iso_pw) is 2.645 um wide; sky130A has widths of at least 2.65 um",
+        "'R3' (res_high_po) is 0.5 um wide; sky130A has widths of 0.35, 0.69, 1.41, 2.85, 5.73 um",
+    ]
+    assert "w=2.65u l=53u has as many squares" in caught.value.message  # 20 squares
+    replaced = (ReplacedDevice("R0", "other", {}, asked=True),)  # the user asked for another device: the squares count
+    (device,) = map_circuit(Circuit("x", devices[:1], replaced=replaced), load("sky130A")).circuit.devices
+    assert (device.w, device.l) == pytest.approx((2.65e-6, 53e-6))
 
 
 def test_a_foreign_plate_grows_to_the_least_one():

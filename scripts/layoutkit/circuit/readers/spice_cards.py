@@ -239,6 +239,12 @@ def _passive(
         params.setdefault(KINDS[kind].value, values[0])
     model = names[0] if names else model or kind
     named = known.of(model)
+    if named is None and values and len(nodes) > 2:
+        raise NetlistError(
+            f"'{words[0]}' has {len(nodes) + 1} nodes and a value, or the unknown model '{model}' behind {len(nodes)} "
+            f"nodes; a {KINDS[kind].noun} has {len(KINDS[kind].terminals)} nodes, with a body one more. Correct the "
+            "card, or add a .model card"
+        )
     if named in kinds:
         kind = str(named)
     return kind, model, nodes, params
