@@ -174,6 +174,7 @@ ROOMS = (
 WITHIN_A_LEVEL = {("lvs", "extract"), ("drc", "extract")}
 
 
+@functools.cache
 def modules():
     """Return dotted name to file of every module of the packages."""
     found = {}
