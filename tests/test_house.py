@@ -22,7 +22,7 @@ SPARE = 60
 ROOMS = {
     "designgraph": (2391, 19),
     "layoutkit": (623, 7),
-    "layoutkit/circuit": (10303, 54),
+    "layoutkit/circuit": (10311, 54),
     "layoutkit/draw": (6992, 38),
     "layoutkit/drc": (1737, 12),
     "layoutkit/explore": (2081, 13),

@@ -93,12 +93,16 @@ def _with_emitters(technology: Any, spec: PassiveSpec, device: Device) -> Device
     if "area" in params and not sides:
         found = rectangle_sides(params["area"], params["perimeter"]) if "perimeter" in params else None
         sides = list(found or (params["area"] / (usual[1] * metre), usual[1] * metre))
+    has_emitters = "e" in device.kind.terminals
+    if len(sides) == 1 and not has_emitters:  # which side a varactor's lone w or l is, its value says
+        sides.append(max((least, spec.min_l * metre), key=lambda side: abs(side - sides[0])))
     length = params.get("l", params["el"] * 1e-6 if "el" in params else usual[1] * metre)
     width = params.get("w", least)
     if len(sides) == 2:
         width, length = spec.emitter_sides(sides, metre)
-    stated = params.get("nf", params.get("nx", max(1, round(width / least))))
-    count, parts = int(stated), "emitters" if "e" in device.kind.terminals else "pairs of gates"
+    parts, ones = ("emitters", max(1, round(width / least))) if has_emitters else ("pairs of gates", 1)
+    stated = params.get("nf", params.get("nx", ones))
+    count = int(stated)
     faults = [f"has {stated:g} {parts}, which must be a whole number"] if count != stated else []
     if not 1 <= count <= len(spec.widths):
         faults.append(f"has {count} {parts}, it must have 1 to {len(spec.widths)}")
@@ -142,6 +146,11 @@ def map_bipolar(technology: Any, device: Device, report: Report, substrate: str 
                 "t", device.terminals["t"], "left out", "the thermal node of bipolar transistors is no net of a layout"
             )
         drawn = _with_emitters(technology, spec, device)
+        if len({"w", "l"} & device.params.keys()) == 1 and "e" not in device.terminals:
+            size = " x ".join(f"{technology.to_um(side):g}" for side in (spec.min_w, spec.min_l))
+            report(
+                "size", None, f"{size} um", f"the other side of {device.type}s is that of the first size with this one"
+            )
         return replace(drawn, model=spec.name)
     stated = sorted(device.params[side] for side in ("w", "l") if side in device.params)
     drawn = sized(technology, spec, device)
@@ -171,16 +180,14 @@ def of_size(technology: Any, spec: PassiveSpec, device: Device) -> PassiveSpec:
     A foundry's cell of several sizes that no length stretches, such as a varactor, is a flavour for each.
     """
     sides = [round(device.params[name] * 1e6 / technology.dbu_um) for name in ("w", "l") if name in device.params]
-    if spec.cell is None or len(sides) < 2:
+    if spec.cell is None or not sides or (len(sides) < 2 and "e" in device.kind.terminals):
         return spec
     alike = [each for each in technology.passives.values() if each.model == spec.model and each.type == spec.type]
     count = round(device.params.get("nf", device.params.get("nx", 1)))
 
-    def fits(each: PassiveSpec) -> bool:
-        ways = ((each.min_w, each.min_l), (each.min_w * count, each.min_l))
-        return any(sorted(sides) == sorted(way) for way in ways)
-
-    fitting = [each for each in alike if fits(each)]
+    fitting = [
+        each for each in alike if any({*sides} <= {wide, each.min_l} for wide in (each.min_w, each.min_w * count))
+    ]
     return spec if spec in fitting or not fitting else fitting[0]
 
 

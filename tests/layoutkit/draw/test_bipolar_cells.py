@@ -392,3 +392,30 @@ def test_a_varactor_has_gates_and_no_emitters():
     card = "C1 a w b sub sg13_hv_svaricap w=3.74u l=0.3u Nx=11"
     with pytest.raises(NetlistError, match="has 11 pairs of gates, it must have 1 to 10"):
         map_circuit(read_netlist(NetlistText(f".subckt x a w b sub\n{card}\n.ends\n")), TECH)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "size"),
+    [
+        ("w=9.74u", (0.3, 9.74)),
+        ("l=0.8u", (0.8, 3.74)),
+        ("w=9.74u Nx=3", (0.9, 9.74)),
+        ("l=0.3u Nx=4", (1.2, 3.74)),
+        ("", (0.3, 3.74)),
+    ],
+)
+def test_a_lone_side_of_a_varactor_is_read_as_what_it_is(sizes, size):
+    card = f"C1 a w b sub sg13_hv_svaricap {sizes}"
+    netlist = read_netlist(NetlistText(f".subckt x a w b sub\n{card}\n.ends\n"))
+    mapped = map_circuit(netlist, TECH)
+    (device,) = mapped.circuit.devices
+    assert [round(device.params[side] * 1e6, 9) for side in ("w", "l")] == list(size)
+    lone = bool(sizes) and [(f"{size[0] / device.nf:g} x {size[1]:g} um", "size")]
+    assert [(change.after, change.field) for change in mapped.changes] == (lone or [])
+
+
+@pytest.mark.parametrize("sizes", ["w=5u", "l=0.5u", "w=3.74u l=0.6u", "l=2.4u Nx=3"])
+def test_a_size_that_no_varactor_has_is_refused(sizes):
+    card = f"C1 a w b sub sg13_hv_svaricap {sizes}"
+    with pytest.raises(NetlistError, match=r"each of|must be 3\.74 um"):
+        map_circuit(read_netlist(NetlistText(f".subckt x a w b sub\n{card}\n.ends\n")), TECH)

@@ -73,6 +73,9 @@ def netlist_of(spec, size):
         nets = [shared.get(terminal, f"{terminal}{m}") for terminal in terminals]
         ports += [net for net in nets if net not in ports]
         sides = "" if size is None else f" w={size[0]}u l={size[1]}u"
+        if spec.type == "varactor":  # w and l are those of one gate
+            least = spec.min_w / 1000
+            sides = f" w={size[1]}u l={least}u Nx={round(size[0] / least)}"
         cards.append(f"{spec.kind.letter}{m} {' '.join(nets)} {spec.name}{sides} m={m}")
     return "\n".join([f".subckt device {' '.join(ports)}", *cards, ".ends", ""])
 
