@@ -188,10 +188,8 @@ CARDS = {
         for name in ("dantenna", "dpantenna")
     }
     | {
-        f"diode{rail}_{kv}kv": (
-            [f"XD1 vdd pad vss diode{rail}_{kv}kv m=2"],
-            [f"D1 vdd pad vss diode{rail}_{kv}kv m=2"],
-        )
+        f"{i}diode{rail}_{kv}kv": tuple([f"{x}D1 vdd pad vss {i}diode{rail}_{kv}kv m=2"] for x in ("X", ""))
+        for i in ("", "i")
         for rail in ("vdd", "vss")
         for kv in (2, 4)
     }

@@ -44,8 +44,8 @@ PUBLISHED = {
     "sg13g2": """
         sg13_lv_nmos sg13_lv_pmos sg13_hv_nmos sg13_hv_pmos rfnmos rfpmos rfnmoshv rfpmoshv npn13G2 npn13G2l npn13G2v
         npn13G2_5t npn13G2l_5t npn13G2v_5t pnpMPA rsil rppd rhigh cap_cmim cap_rfcmim rfcmim sg13_hv_svaricap dantenna
-        dpantenna diodevdd_2kv diodevdd_4kv diodevss_2kv diodevss_4kv idiodevss_4kv schottky_nbl1 isolbox nmoscl_2
-        nmoscl_4 ptap1 ntap1 inductor2 inductor3 res_metal1 res_metal5 res_topmetal1 res_topmetal2 bondpad""",
+        dpantenna diodevdd_2kv diodevdd_4kv diodevss_2kv diodevss_4kv idiodevdd_2kv idiodevss_4kv schottky_nbl1 isolbox
+        nmoscl_2 nmoscl_4 ptap1 ntap1 inductor2 inductor3 res_metal1 res_metal5 res_topmetal1 res_topmetal2 bondpad""",
 }
 DRAWN = {
     "sky130A": re.compile(
@@ -58,7 +58,7 @@ DRAWN = {
     ),
     "sg13g2": re.compile(
         r"sg13_[lh]v_[np]mos|rf[np]mos(hv)?|pnpMPA|npn13G2[lv]?(_5t)?|rsil|rppd|rhigh|cap_cmim|(cap_)?rfcmim|d[p]?antenna"
-        r"|diodev(dd|ss)_[24]kv|schottky_nbl1|nmoscl_[24]|res_(top)?metal[1-5]|[np]tap1|sg13_hv_svaricap"
+        r"|i?diodev(dd|ss)_[24]kv|schottky_nbl1|nmoscl_[24]|res_(top)?metal[1-5]|[np]tap1|sg13_hv_svaricap"
     ),
 }
 
@@ -139,8 +139,8 @@ def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
         ("XL1 a b c vss inductor3", "sg13g2"),
         ("XL1 a b c inductor w=2u s=2.1u", "sg13g2"),
         ("XC1 a b c vss svaricap", "sg13cmos5l"),
-        ("XD1 a b c idiodevdd_2kv m=1", "sg13g2"),
-        ("D1 a b c idiodevss_4kv", "sg13g2"),
+        ("XD1 a b c idiodevdd_2kv m=1", "sg13cmos5l"),
+        ("D1 a b c idiodevss_4kv", "sg13cmos5l"),
         ("XC1 a b c vss cap_vpp", "sky130A"),
         ("M1 a b c vss c esd_nfet_05v0_nvt w=2u l=1u", "sky130A"),
         ("R1 a b 10k rm4", "gf180mcuD"),

@@ -19,12 +19,29 @@ CELLS = [
     for spec in tech.passives.values()
     if spec.cell is not None and spec.cell.fixed
 ]
-# What the foundry's own cell covers on each layer, measured in sg13g2_pr.gds (IHP-Open-PDK 5cccb16). [um2]
+# What the foundry's own cell covers on each layer, measured in sg13g2_pr.gds (IHP-Open-PDK 5cccb16), or in
+# its layouts for LVS (idiodev*). [um2]
 AREAS = {
     "diodevdd_2kv": {"Activ": 168.9372, "NWell": 224.9559, "pSD": 179.0055, "Recog.esd": 360.126, "Cont": 27.6224},
     "diodevdd_4kv": {"Activ": 258.315, "NWell": 381.0339, "pSD": 252.4725, "Recog.esd": 530.556, "Cont": 42.5728},
     "diodevss_2kv": {"Activ": 168.9372, "NWell": 117.9585, "pSD": 152.712, "Recog.esd": 360.126, "Cont": 27.6224},
     "diodevss_4kv": {"Activ": 258.315, "NWell": 130.3785, "pSD": 234.213, "Recog.esd": 530.556, "Cont": 42.5728},
+    "idiodevdd_2kv": {
+        "Activ": 169.8588,
+        "NWell": 224.9559,
+        "pSD": 181.5831,
+        "nBuLay": 224.9559,
+        "PWell.block": 53.7489,
+    },
+    "idiodevdd_4kv": {
+        "Activ": 259.2366,
+        "NWell": 381.0339,
+        "pSD": 255.0501,
+        "nBuLay": 381.0339,
+        "PWell.block": 59.5449,
+    },
+    "idiodevss_2kv": {"Activ": 168.9372, "NWell": 117.9585, "pSD": 152.712, "nBuLay": 360.126, "Cont": 27.6224},
+    "idiodevss_4kv": {"Activ": 258.315, "NWell": 130.3785, "pSD": 234.213, "nBuLay": 530.556, "Cont": 42.5728},
     "schottky_nbl1": {
         "Activ": 13.11,
         "NWell": 7.76,
