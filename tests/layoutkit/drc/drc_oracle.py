@@ -42,6 +42,8 @@ class Judge:
         self.changed = changed
         self.base = base
         self.areas, self.edge_lists = {}, {}
+        self.dependencies = base.dependencies if base else {}
+        self.answers = {}
 
     # Layers
 
@@ -64,8 +66,14 @@ class Judge:
 
     def layers_of(self, text):
         """Return the GDS numbers that an expression depends on."""
+        text = str(text)
+        if text not in self.dependencies:
+            self.dependencies[text] = self._layers_in(ast.parse(text, mode="eval"))
+        return self.dependencies[text]
+
+    def _layers_in(self, expression):
         found, tech = set(), self.technology
-        for node in ast.walk(ast.parse(str(text), mode="eval")):
+        for node in ast.walk(expression):
             if isinstance(node, ast.Name | ast.Attribute):
                 name = ast.unparse(node)
                 if name in self.technology.derived:
@@ -126,15 +134,18 @@ class Judge:
     def edges(self, text):
         text = str(text)
         if text not in self.edge_lists:
-            self.edge_lists[text] = edges_of(self.area(text))
+            unchanged = self.base is not None and not (self.layers_of(text) & self.changed)
+            self.edge_lists[text] = self.base.edges(text) if unchanged else edges_of(self.area(text))
         return self.edge_lists[text]
 
     # Verdicts
 
     def concerns(self, rule):
         """Return whether what was changed can matter to ``rule``."""
-        return any(self.layers_of(value) & self.changed for fields in self.cases(rule)
-                   for name, value in fields.items() if name in OPERANDS)  # fmt: skip
+        return any(map(self.matters_to, self.cases(rule)))
+
+    def matters_to(self, fields):
+        return any(self.layers_of(value) & self.changed for name, value in fields.items() if name in OPERANDS)
 
     def cases(self, rule):
         common = {name: value for name, value in rule.options.items() if name not in {"cases", "layers"}}
@@ -147,10 +158,17 @@ class Judge:
 
     def violates(self, rule):
         """Return whether ``rule`` is violated; None where this judge cannot tell."""
-        answers = [
-            JUDGES[rule.kind](self, fields, rule) if rule.kind in JUDGES else None for fields in self.cases(rule)
-        ]
+        answers = [self.answer(rule, number, fields) for number, fields in enumerate(self.cases(rule))]
         return True if True in answers else (None if None in answers else False)
+
+    def answer(self, rule, number, fields):
+        """Return the answer to one case; a rule for all layers has one for each, and few of them are changed."""
+        if "layers" in rule.options and self.base is not None and not self.matters_to(fields):
+            return self.base.answer(rule, number, fields)
+        if (rule.id, number) not in self.answers:
+            judged = JUDGES[rule.kind](self, fields, rule) if rule.kind in JUDGES else None
+            self.answers[rule.id, number] = judged
+        return self.answers[rule.id, number]
 
 
 OPERANDS = frozenset({"layer", "other", "inner", "outer", "active", "abutting", "within"})
