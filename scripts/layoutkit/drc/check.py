@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
 
@@ -100,7 +101,7 @@ def check_cell(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, optio
     deep = options.mode == "hierarchical" or (options.mode == "auto" and repeats(layout, cell))
     layers = LayerRegions(layout, cell, technology, hierarchical=deep)
     window = None if region is None else (region * (1 / layers.unit_um)).to_itype(1.0)
-    verdicts = tuple(_verdict(rule, layers, technology, window) for rule in rules)
+    verdicts = tuple(_verdict(rule, layers, window) for rule in rules)
     return DrcReport(
         cell_name=cell.name,
         technology=technology.name,
@@ -153,7 +154,7 @@ def select_rules(technology: Technology, rule_ids: Sequence[str] | None) -> tupl
     return tuple(rule for rule in technology.rules if rule.id in wanted)
 
 
-def _verdict(rule: Rule, layers: LayerRegions, technology: Technology, window: kdb.Box | None) -> Verdict:
+def _verdict(rule: Rule, layers: LayerRegions, window: kdb.Box | None) -> Verdict:
     kind = kind_of(rule)
     if rule.kind == "unchecked" and "layer" in rule.options:
         return _unchecked(rule, layers)
@@ -162,7 +163,7 @@ def _verdict(rule: Rule, layers: LayerRegions, technology: Technology, window: k
         reason = rule.options.get("reason") or f"this engine has no rule kind '{rule.kind}'; it has: {known}"
         return Verdict(rule, "unchecked", reason=str(reason))
     try:
-        looked_at = [_run(case, window) for case in cases_of(rule, kind, layers, technology.measured_layers)]
+        looked_at = [_run(case, window) for case in cases_of(rule, kind, layers)]
     except (LayoutkitError, RuntimeError) as error:
         return Verdict(rule, "unchecked", reason=str(error))
     marks = tuple(mark for one in looked_at for mark in one.marks)
@@ -250,20 +251,24 @@ def judged_layers(technology: Technology, rules: Iterable[Rule]) -> set[Gds]:
     layer alike, whatever its purpose, so they do not count. A layer that only says which rules hold is judged if a
     rule refers to it.
     """
+    return set().union(*(_judged_by(rule, technology) for rule in rules))
+
+
+@lru_cache(maxsize=4096)
+def _judged_by(rule: Rule, technology: Technology) -> frozenset[Gds]:
     judged: set[Gds] = set()
-    for rule in rules:
-        kind = kind_of(rule)
-        if kind is None:
-            continue
-        for fields in fields_of(rule, kind, technology.measured_layers):
-            for operand in () if kind.any_layer else fields.keys() & {*kind.operands, *kind.optional}:
-                judged.update(_rule_markers(parse(str(fields[operand])), technology))
-            for operand in kind.judges:
-                measured = parse(str(fields[operand]))
-                if kind.name == "forbidden" and isinstance(measured, Selection) and measured.other is not None:
-                    measured = measured.layer  # to forbid some polygons of a layer, the rule examines each of them
-                judged.update(_numbers(measured, technology))
-    return judged
+    kind = kind_of(rule)
+    if kind is None:
+        return frozenset()
+    for fields in fields_of(rule, kind, technology.measured_layers):
+        for operand in () if kind.any_layer else fields.keys() & {*kind.operands, *kind.optional}:
+            judged.update(_rule_markers(parse(str(fields[operand])), technology))
+        for operand in kind.judges:
+            measured = parse(str(fields[operand]))
+            if kind.name == "forbidden" and isinstance(measured, Selection) and measured.other is not None:
+                measured = measured.layer  # to forbid some polygons of a layer, the rule examines each of them
+            judged.update(_numbers(measured, technology))
+    return frozenset(judged)
 
 
 def _rule_markers(expression: Expression, technology: Technology) -> Iterator[Gds]:

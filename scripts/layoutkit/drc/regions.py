@@ -60,7 +60,6 @@ class LayerRegions:
         self._merged: dict[str, kdb.Region] = {}
         self._drawn: dict[tuple[int, int], kdb.Region] = {}
         self._edges: dict[str, kdb.Edges] = {}
-        self._required: set[str] = set()
         self._store = kdb.DeepShapeStore() if hierarchical and ratio == 1 else None
         if self._store is not None:
             self._store.threads = 0  # in this thread: starting a worker for each operation takes 15 ms
@@ -102,16 +101,6 @@ class LayerRegions:
         if expression not in self._edges:
             self._edges[expression] = self.region(expression).edges()
         return self._edges[expression]
-
-    def require(self, expression: str) -> None:
-        """Check that ``expression`` can be read and names only layers that there are, evaluating nothing.
-
-        Raises:
-            TechnologyError: If it cannot or does not, or a derived layer is defined through itself.
-        """
-        if expression not in self._required:
-            require(expression, self.technology)
-            self._required.add(expression)
 
     def shown(self, expression: str) -> str:
         """Return ``expression`` as reports show it: a layer's name for its GDS number, else the expression."""

@@ -12,6 +12,7 @@ A case holds the kind of a rule, its fields, and what is wrong with them.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
@@ -114,7 +115,7 @@ def _value_faults(rule: Rule, kind: Kind) -> Iterator[str]:
         yield f"value must be a grid of at least one database unit, got {rule.value_um:g}"
 
 
-def cases_of(rule: Rule, kind: Kind, layers: LayerRegions, all_layers: tuple[str, ...]) -> list[Case]:
+def cases_of(rule: Rule, kind: Kind, layers: LayerRegions) -> list[Case]:
     """Return the cases of ``rule``, bound to ``layers``.
 
     Raises:
@@ -122,12 +123,20 @@ def cases_of(rule: Rule, kind: Kind, layers: LayerRegions, all_layers: tuple[str
             fault never reads as clean.
     """
     cases = []
-    for fields in fields_of(rule, kind, all_layers):
-        faults = list(faults_in(rule, kind, fields, layers.require))
-        if faults:
-            raise TechnologyError(f"rule {rule.id}: {'; '.join(faults)}")
+    for fields in _faultless(rule, layers.technology):
         flat = kind.flat or fields.get("nets", "any") != "any" or "one_net" in fields
         cases.append(Case(rule, kind, fields, layers.flat() if flat else layers))
+    return cases
+
+
+@lru_cache(maxsize=4096)
+def _faultless(rule: Rule, technology: Technology) -> list[dict[str, Any]]:
+    kind = KINDS[rule.kind]
+    cases = fields_of(rule, kind, technology.measured_layers)
+    for fields in cases:
+        faults = list(faults_in(rule, kind, fields, lambda text: require(text, technology)))
+        if faults:
+            raise TechnologyError(f"rule {rule.id}: {'; '.join(faults)}")
     return cases
 
 

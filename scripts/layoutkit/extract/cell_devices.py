@@ -15,6 +15,7 @@ ring are compared exactly; the ring must exist and have contacts.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -124,8 +125,12 @@ def _read_fixed(
         found.loose.setdefault(kind, []).append((kdb.Region(marker), reason))
 
 
-def _compared(technology: Technology, cell: DeviceCell, size: tuple[int, int]) -> dict[str, list[Points]]:
-    """Return layer to the shapes of a cell that a layout must have: its marker, and all on the wafer up to contacts."""
+@lru_cache(maxsize=512)
+def _compared(technology: Technology, cell: DeviceCell, size: tuple[int, int]) -> dict[str, kdb.Region]:
+    """Return layer to the merged shapes of a cell that a layout must have, where the cell is not turned.
+
+    These are its marker, and all on the wafer up to contacts.
+    """
     owner = {fill: name for name, each in technology.layers.items() for fill in each.fill}
     kept = {technology.spec(cell.marker).name, technology.role("poly")}
     found: dict[str, list[Points]] = {}
@@ -133,16 +138,16 @@ def _compared(technology: Technology, cell: DeviceCell, size: tuple[int, int]) -
         name = owner.get(drawn, technology.spec(drawn).name)
         if technology.spec(name).purpose not in _UNCOMPARED or name in kept:
             found.setdefault(name, []).extend(polygons)
-    return found
+    return {name: _region(polygons, kdb.Trans()).merged() for name, polygons in found.items()}
 
 
 def _window(technology: Technology, cell: DeviceCell, size: tuple[int, int], placed: kdb.Trans) -> kdb.Box:
     """Return the box of all that the cell draws on the wafer."""
     found = kdb.Box()
     vias = {technology.spec(cut.layer).name for cut in technology.cuts}
-    for name, polygons in _compared(technology, cell, size).items():
-        found += kdb.Box() if name in vias else _region(polygons, placed).bbox()
-    return found
+    for name, region in _compared(technology, cell, size).items():
+        found += kdb.Box() if name in vias else region.bbox()
+    return found.transformed(placed)
 
 
 def add_cells(technology: Technology, cells: CellDevices, conducting: dict[str, kdb.Region]) -> list[tuple[str, str]]:
@@ -255,10 +260,9 @@ def _difference(
     if cell is None:
         return "it states no cell"
     window = kdb.Region(_window(technology, cell, size, placed))
-    expected = {name: _region(polygons, placed) for name, polygons in _compared(technology, cell, size).items()}
     vias = {technology.spec(cut.layer).name for cut in technology.cuts}
-    for name, region in sorted(expected.items()):
-        if name not in vias and not ((layer(name) & window) ^ region.merged()).is_empty():
+    for name, region in sorted(_compared(technology, cell, size).items()):
+        if name not in vias and not ((layer(name) & window) ^ region.transformed(placed)).is_empty():
             return f"{name} is not that of the foundry's cell"
     for name in spec.excludes:
         if not (layer(name) & window).is_empty():

@@ -21,7 +21,7 @@ Fill is of the same material as the layer that it fills and conducts like it. Sl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -133,7 +133,8 @@ class ElectricalLayers:
     passives: PassiveLayers
 
 
-def read_layers(technology: Technology) -> set[tuple[int, int]]:
+@lru_cache(maxsize=32)
+def read_layers(technology: Technology) -> frozenset[tuple[int, int]]:
     """Return the GDS layers that extraction reads, and those that change neither devices nor nets (such as openings).
 
     Shapes on any other layer of the wafer may change devices or nets without extraction noticing.
@@ -156,7 +157,9 @@ def read_layers(technology: Technology) -> set[tuple[int, int]]:
     specs = [technology.spec(name) for name in read]
     specs += [technology.spec(name) for spec in specs for name in (*spec.fill, *spec.slots)]
     every = (*technology.layers.values(), *technology.other_layers.values())
-    return {spec.gds for spec in (*specs, *(spec for spec in every if spec.purpose in {"opening", "rule_marker"}))}
+    return frozenset(
+        spec.gds for spec in (*specs, *(spec for spec in every if spec.purpose in {"opening", "rule_marker"}))
+    )
 
 
 def electrical_layers(cell: kdb.Cell, technology: Technology) -> ElectricalLayers:

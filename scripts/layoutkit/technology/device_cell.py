@@ -16,6 +16,7 @@ longer emitter is longer. A cell without emitters, such as that of an ESD diode,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     Grid = tuple[tuple[Points, ...], int, int, int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DeviceCell:
-    """The cell of a device of one to ``most`` emitters side by side. [dbu]
+    """The cell of a device of one to ``most`` emitters side by side, compared by identity. [dbu]
 
     Attributes:
         marker: Layer whose one box is the outline of the device without its ring.
@@ -77,7 +78,13 @@ class DeviceCell:
         return not self.emitter
 
     def shapes(self, count: int, length: int) -> dict[str, list[Points]]:
-        """Return layer to polygons of a device of ``count`` emitters of ``length`` [dbu], without its ring."""
+        """Return layer to polygons of a device of ``count`` emitters of ``length`` [dbu], without its ring.
+
+        The result is shared and not to be changed.
+        """
+        return _shapes(self, count, length)
+
+    def _drawn(self, count: int, length: int) -> dict[str, list[Points]]:
         found: dict[str, list[Points]] = {}
         for shapes in (self.whole, self.single if count == 1 else self.several):
             for layer, polygons in shapes.items():
@@ -167,6 +174,11 @@ def read_cell(entry: Mapping[str, Any], size: Point, length: Length, where: str)
         well=str(entry.get("well", "c")),
         any_ring=bool(entry.get("any_ring", False)),
     )
+
+
+@lru_cache(maxsize=512)
+def _shapes(cell: DeviceCell, count: int, length: int) -> dict[str, list[Points]]:
+    return cell._drawn(count, length)  # noqa: SLF001 - the part of the class that is cached
 
 
 def _corners(points: Sequence[Point]) -> Points:

@@ -6,7 +6,7 @@ Lengths are integers in database units, areas in square database units; names of
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -183,9 +183,9 @@ class ElectricalSources:
     capacitances: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule:
-    """One design rule as the technology file states it.
+    """One design rule as the technology file states it. Compared by identity: see ``Technology``.
 
     ``value`` is a length [dbu], an area [dbu2] for area kinds, an angle in degrees for ``angle``, else None;
     ``options`` holds the operands of its kind.
@@ -201,10 +201,11 @@ class Rule:
     options: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Technology:
     """A process, read from one YAML file. Every number in it comes from a rule or a stated constant.
 
+    Compared by identity, so that functions can cache what follows from it alone.
     ``layers`` are those that generators draw or roles name, ``other_layers`` all others of the process.
     """
 
@@ -253,7 +254,7 @@ class Technology:
         parts = () if self.deep_well is None else self.deep_well.name_parts
         return DeviceNames(self.names, self.devices, self.passives, self.dbu_um, parts)
 
-    @property
+    @cached_property
     def measured_layers(self) -> tuple[str, ...]:
         """The layers that ``layers: all`` of a rule means: those of ``layers`` but texts and annotations."""
         return tuple(name for name, spec in self.layers.items() if spec.purpose not in {"text", "annotation"})
@@ -366,11 +367,7 @@ class Technology:
         specs = (self.device_names.drawn(model) for model in models)
         needed = {k: v for spec in specs if spec is not None for k, v in getattr(spec, "options", {}).items()}
         others = {option: value for option, value in needed.items() if self.options.get(option) != value}
-        if not others:
-            return self
-        layers = [self.option_layers.get(option, {}).get(value, {}) for option, value in sorted(others.items())]
-        derived = {name: text for named in layers for name, text in named.items()}
-        return replace(self, options={**self.options, **others}, derived={**self.derived, **derived})
+        return _with_options(self, tuple(sorted(others.items()))) if others else self
 
     def dim(self, name: str, device: DeviceSpec | None = None) -> int:
         """Return a drawing dimension [dbu]; a device may override the technology's."""
@@ -429,3 +426,12 @@ def _finite(length: float) -> float:
     if not isfinite(length):
         raise GeometryError("a length is too large: lengths of devices are in metres, places and spaces in micrometres")
     return length
+
+
+@lru_cache(maxsize=32)
+def _with_options(technology: Technology, options: tuple[tuple[str, str], ...]) -> Technology:
+    layers = [technology.option_layers.get(option, {}).get(value, {}) for option, value in options]
+    derived = {name: text for named in layers for name, text in named.items()}
+    return replace(
+        technology, options={**technology.options, **dict(options)}, derived={**technology.derived, **derived}
+    )
