@@ -92,11 +92,18 @@ def map_passive(technology: Any, device: Device, report: Report, substrate: str 
     width, length = (
         _on_grid(technology, device, name, value, report) for name, value in (("w", size.w_m), ("l", size.l_m))
     )
-    if device.kind.in_series == "lengths":
+    bends = {"bends": device.params["b"]} if choice.exact and choice.spec.bend and device.params.get("b") else {}
+    if device.kind.in_series == "lengths" and not bends:
         length = _in_bars(technology, choice.spec, width, length, report)
     if choice.spec.type == "mos_capacitor":
         size, width = _folded(technology, choice.spec, size, width, report)
-    params: dict[str, float] = {"w": width, "l": length, "m": device.m * size.m, **deep_well(technology, device)}
+    params: dict[str, float] = {
+        "w": width,
+        "l": length,
+        "m": device.m * size.m,
+        **bends,
+        **deep_well(technology, device),
+    }
     if size.series > 1:
         params["series"] = size.series
     if choice.spec.fed:
@@ -340,8 +347,7 @@ def bend_length(spec: Any, width_m: float | None) -> float | None:
     """Return the straight length [m] that the process's model gives a bend of a resistor, None where it has none."""
     if spec.bend is None or width_m is None:
         return None
-    share, more = spec.bend
-    return float(share * width_m + more * 1e-6)
+    return float(spec.bend_um(width_m * 1e6) * 1e-6)
 
 
 def _chosen(technology: Any, device: Device, substrate: str) -> _Choice:
@@ -368,7 +374,7 @@ def _size(
         report("w", params["w"], width, reason)
     length = stated_length(device, bend_length(spec, width) if choice.exact else None)
     if length is not None and params.get("b", 0) > 0:
-        reason = "resistors with bends are drawn in straight bars, each bend as long as the model of the process has it"
+        reason = "bends of resistors count as long as the model of the process has them"
         report("l", params["l"], length, reason)
     key = device.kind.value
     if width is None and length is not None and device.kind.in_series == "lengths":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
@@ -29,6 +29,7 @@ class Resistor:
         p: Net.
         n: Net.
         warnings: What was rounded, in words.
+        bends: Bends of each bar, whose length counts them as the model does.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Resistor:
     p: str
     n: str
     warnings: tuple[str, ...] = ()
+    bends: int = 0
 
     @property
     def bars(self) -> int:
@@ -118,17 +120,27 @@ def resistor(
     _check_width(tech, spec, width)
     total = size.l_m * 1e6 / tech.dbu_um
     m = counted("Multiplier", size.m)
+    bends = size.bends if spec.bend is not None else 0
     segments = bars_of(tech, spec, width, total) if size.segments is None else counted("segments", size.segments)
-    if segments * m > MAX_UNITS:
+    segments = 1 if bends else segments
+    if (segments + bends) * m > MAX_UNITS:
         raise GeometryError(
-            f"{device_id} would have {segments * m} bars, at most {MAX_UNITS} are drawn; "
+            f"{device_id} would have {(segments + bends) * m} bars, at most {MAX_UNITS} are drawn; "
             f"is its value right? {SPICE_UNITS}"
         )
     length = _on_grid(tech, "Length", size.l_m, segments, warnings)
     _within(tech, "Length" if segments == 1 else f"Length of each of {segments} segments", length, spec)
     named = nets_of(device_id, nets)
     rounded = tuple(f"{device_id}: {warning}" for warning in warnings)
-    return Resistor(device_id, spec, width, length, segments, m, *named, rounded)
+    return Resistor(device_id, spec, width, length, segments, m, *named, rounded, bends)
+
+
+def straight(tech: Technology, bent: Resistor) -> Resistor:
+    """Return a resistor with bends as straight bars in series, as long as its model counts it."""
+    if not bent.bends:
+        return bent
+    segments = bars_of(tech, bent.spec, bent.width, bent.length)
+    return replace(bent, length=tech.snap(bent.length / segments), segments=segments, bends=0)
 
 
 def capacitor(

@@ -119,8 +119,9 @@ class _Drawing:
         cell = fresh_cell(layout, self.spec.name)
         moved = self.sketch.write_at_origin(cell, self.tech)
         gates, instances = [], []
-        for bar in self.bars:
-            box = moved(Area(bar.left, 0, bar.left + self.width, self.length))
+        for _, group in groupby(self.bars, lambda bar: bar.unit or bar.left):
+            bar, *others = group
+            box = moved(Area(bar.left, 0, (others or [bar])[-1].left + self.width, self.length))
             gates.append(Gate(bar.resistor.id if bar.resistor else bar.unit, bar.unit, box))
             if bar.resistor:
                 centre = ((box.left + box.right) / 2, (box.bottom + box.top) / 2)
@@ -167,8 +168,8 @@ class _BankDrawing(_Drawing):
         self.plan, self.sizes = plan, plan.sizes
 
     def module(self, layout: kdb.Layout) -> Module:
-        for bar in self.plan.bars:
-            self._draw_bar(bar)
+        for index, bar in enumerate(self.plan.bars):
+            self._draw_bar(bar, *self.plan.core_ends(index))
         self._draw_covers()
         ring = self.plan.ring_inside() if self.spec.ring else None
         for high in (False, True):
@@ -195,12 +196,13 @@ class _BankDrawing(_Drawing):
         self.sketch.box(layer, area._replace(top=outline.bottom))
         self.sketch.box(layer, area._replace(bottom=outline.top))
 
-    def _draw_bar(self, bar: Bar) -> None:
+    def _draw_bar(self, bar: Bar, low_end: int, high_end: int) -> None:
         sizes, sketch, tech = self.sizes, self.sketch, self.tech
         body = self.flavour.parts["body"]
         right = bar.left + sizes.width
         if not self.flavour.undrawn_well:
-            sketch.box(body, Area(bar.left, -self.plan.poly_end, right, sizes.length + self.plan.poly_end))
+            bottom, top = -self.plan.poly_end if bar.low else low_end, sizes.length + self.plan.poly_end
+            sketch.box(body, Area(bar.left, bottom, right, top if bar.high else high_end))
         margin = self.plan.head_margin()
         count = max(
             1,
@@ -209,7 +211,8 @@ class _BankDrawing(_Drawing):
         )
         used = count * (sizes.contact + sizes.contact_space) - sizes.contact_space
         first = tech.snap(bar.left + sizes.width / 2 - used / 2)
-        for low in (-sizes.to_contact - sizes.contact_length, sizes.length + sizes.to_contact):
+        heads = ((bar.low, -sizes.to_contact - sizes.contact_length), (bar.high, sizes.length + sizes.to_contact))
+        for low in (low for net, low in heads if net):
             top = low + sizes.contact_length
             if margin:
                 sketch.box(body, Area(bar.left - margin, low - sizes.head_end, right + margin, top + sizes.head_end))
@@ -234,9 +237,13 @@ class _BankDrawing(_Drawing):
             sketch.box(core, self.plan.core())
         else:
             on_bars.append(core)
-        for bar in self.plan.bars:
+        for index, bar in enumerate(self.plan.bars):
+            low, high = self.plan.core_ends(index)
             for layer in on_bars:
-                sketch.box(layer, Area(bar.left, 0, bar.left + self.sizes.width, self.sizes.length))
+                sketch.box(layer, Area(bar.left, low, bar.left + self.sizes.width, high))
+        for bend in self.plan.bends():
+            for layer in (self.flavour.parts["body"], *on_bars):
+                sketch.box(layer, bend)
         for marker, area in self.plan.covers().items():
             sketch.box(marker, area)
         for area in self.plan.heads():
@@ -272,6 +279,8 @@ class _BankDrawing(_Drawing):
         for bar in self.plan.bars:
             net = bar.high if high else bar.low
             left, right = self.plan.pad_x(bar)
+            if not net:
+                continue
             if self.plan.to_ring(net):
                 if ring is None:
                     continue

@@ -5,9 +5,10 @@ Everything is in the bank's own coordinates: the first bar's core has its lower 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from layoutkit.draw.passive import straight
 from layoutkit.draw.pattern import common_centroid
 from layoutkit.draw.ring import ring_sizes
 from layoutkit.draw.sizes import row_sizes
@@ -72,7 +73,10 @@ class BarSizes(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """One bar: where it is and which net each of its heads is on; a dummy has no resistor."""
+    """One bar: where it is and which net each of its heads is on; a dummy has no resistor.
+
+    A bar that a bend joins to its neighbour has no net at that end.
+    """
 
     left: int
     resistor: Resistor | None
@@ -110,7 +114,11 @@ class BankPlan:
         self.rows = row_sizes(tech, self.taps)
         self.material = _material(tech, self.flavour)
         self.sizes = self._bar_sizes()
-        self.bars = self._bars()
+        self.turns = self._turns(spec.resistors[0])
+        if not self.turns and any(resistor.bends for resistor in spec.resistors):
+            self.spec = replace(spec, resistors=tuple(straight(tech, resistor) for resistor in spec.resistors))
+            self.sizes = self._bar_sizes()
+        self.bars = self._bent_bars() if self.turns else self._bars()
         self.tracks = {False: self._tracks(high=False), True: self._tracks(high=True)}
 
     # ---- sizes
@@ -151,6 +159,59 @@ class BankPlan:
             pad_space=strip_space,
             pitch=-(-pitch // (2 * tech.grid)) * 2 * tech.grid,
         )
+
+    def _turns(self, resistor: Resistor) -> list[int]:
+        """Make the core as high as the length of bent bars needs; return how far each bend lies from its end.
+
+        The bends lie within the core, whose layer reaches beyond them as beyond the sides of bars. A resistor that is
+        too short for its bends, or not alone, has none.
+        """
+        grid, count = self.tech.grid, resistor.bends
+        if not count or len(self.spec.resistors) > 1 or self.spec.dummies:
+            return []
+        width_um = self.tech.to_um(resistor.width)
+        inset = self.flavour.dimensions.get("core_enclosure", 0)
+        lost = inset + resistor.width  # of a bar at a bend
+        found = []
+        for wider, higher in ((0, 0), (0, grid), (grid, 0)):  # which of them meets the length on the grid
+            pitch = self.sizes.pitch + wider
+            bend = self.flavour.bend_um(width_um, self.tech.to_um(pitch - resistor.width)) / self.tech.dbu_um
+            unbent = resistor.length - count * bend  # of all bars
+            height = self.tech.snap_up((unbent + 2 * count * lost) / (count + 1)) + higher
+            over = (count + 1) * height - 2 * count * lost - unbent
+            moved = min(count, round(over / (2 * grid)))  # bends farther in take it away again
+            found.append((round(abs(over - 2 * grid * moved)), wider + higher, pitch, height, moved))
+        _, _, pitch, height, moved = min(found)
+        if height <= min(count, 2) * (lost + grid):
+            return []
+        self.sizes = self.sizes._replace(length=height, pitch=pitch)
+        return [inset + grid * (number < moved) for number in range(count)]
+
+    def _bent_bars(self) -> list[Bar]:
+        resistor, last, found = self.spec.resistors[0], len(self.turns), list[Bar]()
+        for number in range(resistor.m):
+            for place in range(last + 1):
+                ends = (resistor.p if place == 0 else "", resistor.n if place == last else "")
+                low, high = reversed(ends) if place % 2 else ends
+                found.append(Bar(len(found) * self.sizes.pitch, resistor, f"{resistor.id}_{number + 1}", low, high))
+        return found
+
+    def bends(self) -> list[Area]:
+        """Return the boxes in which bent bars turn."""
+        sizes, found = self.sizes, []
+        for index, bar in enumerate(self.bars if self.turns else ()):
+            place = index % (len(self.turns) + 1)
+            if place < len(self.turns):
+                low = self.turns[place] if place % 2 else sizes.length - self.turns[place] - sizes.width
+                found.append(Area(bar.left, low, bar.left + sizes.pitch + sizes.width, low + sizes.width))
+        return found
+
+    def core_ends(self, index: int) -> tuple[int, int]:
+        """Return where the core of a bar begins and ends: at its heads, or with the bend that it turns in."""
+        place = index % (len(self.turns) + 1)
+        ends = ([0, *self.turns][place], [*self.turns, 0][place])
+        low, high = reversed(ends) if place % 2 else ends
+        return low, self.sizes.length - high
 
     @property
     def poly_end(self) -> int:
@@ -216,7 +277,7 @@ class BankPlan:
         spans: dict[str, tuple[int, int]] = {}
         for bar in self.bars:
             net = bar.high if high else bar.low
-            if self.to_ring(net):
+            if not net or self.to_ring(net):
                 continue
             cuts = self.cuts(bar)
             left, right = cuts[0] - sizes.cut_rail_end, cuts[-1] + sizes.cut + sizes.cut_rail_end

@@ -69,6 +69,7 @@ def extract(
     without_size = _unmeasured(technology, layers, layout.dbu)
     lvs = _database(cell, technology, layers)
     reading = _Reading(lvs, technology, layers, device_texts(cell, technology), around)
+    reading.straighten({place for _, place, _ in without_size})
     nets, fingers = reading.nets(), reading.fingers()
     named = {net for net, labels in nets.items() if labels}
     idle = dummies(fingers, named) | unnamed_off_fingers(fingers)
@@ -173,7 +174,7 @@ class _Reading:
         shapes = kdb.Shapes()
         for found_on in (self.layers.gates, self.layers.passives.shapes):
             for _, region in sorted(found_on.items()):
-                shapes.insert(region)
+                shapes.insert(region.merged())
         found: dict[Point, str] = {}
         for text, place in texts:
             for shape in shapes.each_touching(kdb.Box(place, place)):
@@ -202,6 +203,20 @@ class _Reading:
 
     def _index(self, layer: str) -> int:
         return int(self.lvs.layer_index(self.lvs.texts_by_name(layer)))
+
+    def straighten(self, without_size: set[Point]) -> None:
+        """Give bent resistors the length that their model counts; KLayout's is that of the centre line.
+
+        Args:
+            without_size: Centres of the devices that have no width and length.
+        """
+        bends = {point_um(kdb.Point(*centre), self.dbu): n for centre, n in self.layers.passives.bends.items()}
+        for device in self.circuit.each_device() if bends else ():
+            place = Point(round(device.trans.disp.x, 6), round(device.trans.disp.y, 6))
+            spec = self.technology.passives.get(device.device_class().name)
+            if place in bends and place not in without_size and spec is not None and spec.bend is not None:
+                width, length = size_of(device)
+                device.set_parameter("L", length - bends[place] * (2 * width - spec.bend_um(width, 0.0)))
 
     def fingers(self) -> list[DrawnFinger]:
         """Return all channels in the order of the circuit's devices."""

@@ -35,6 +35,7 @@ from layoutkit.extract.cell_devices import (
 from layoutkit.extract.resistor_devices import (
     Layer,
     Loose,
+    bends_of,
     by_body,
     capacitor_extractor,
     diffusion,
@@ -73,6 +74,7 @@ class PassiveLayers:
         loose: Kind to the shapes that should be such a device but are none.
         cells: Those that are drawn as the foundry's cell.
         fed: Centre of a plate with feeds to its width across them, its length along them, and their width. [dbu]
+        bends: Centre of a resistor to the number of its bends. [dbu]
     """
 
     shapes: dict[str, kdb.Region] = field(default_factory=dict)
@@ -83,6 +85,7 @@ class PassiveLayers:
     loose: dict[str, Loose] = field(default_factory=dict)
     cells: CellDevices = field(default_factory=CellDevices)
     fed: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
+    bends: dict[tuple[int, int], float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,8 @@ def passive_layers(technology: Technology, layer: Layer, texts: Callable[[str], 
         for spec in made:
             if kind == "capacitor" and spec.fed:
                 found.fed.update(fed_plates(technology, spec, own[spec.name], layer))
+            if kind == "resistor" and spec.bend is not None:
+                found.bends.update(bends_of(own[spec.name]))
         if recipe.tied:
             found.gates = union((found.gates, *own.values()))
         loose, cells = recipe.loose(technology, specs, own, layer), found.cells.windows

@@ -175,6 +175,17 @@ def _resistive_diffusion(technology: Technology, known: kdb.Region, layer: Layer
     return [(diffusion & layer(name), f"{name} makes diffusion a resistor") for name in sorted(names)]
 
 
+def bends_of(cores: kdb.Region) -> dict[tuple[int, int], float]:
+    """Return the centre of each bent core to its number of bends; a bend turns back by two corners. [dbu]"""
+    found = {}
+    for polygon in cores.merged().each():
+        corners = polygon.num_points_hull()
+        if corners > 4 and polygon.is_rectilinear():
+            centre = polygon.bbox().center()
+            found[centre.x, centre.y] = (corners - 4) / 4
+    return found
+
+
 def by_body(spec: PassiveSpec, shapes: kdb.Region, conducting: Mapping[str, kdb.Region]) -> dict[str, kdb.Region]:
     """Return the shapes of a device by what they lie in: a resistor over an n well has the well for its body."""
     wells = conducting["nwell"]

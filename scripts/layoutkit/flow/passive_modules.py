@@ -517,7 +517,9 @@ def _flavour(device: Device) -> tuple[str, bool]:
 
 
 def _size(technology: Technology, group: PassiveGroup, device: Device) -> PassiveSize:
+    params = device.params
     segments = _dbu(technology, device.l) // group.unit if group.unit else None
+    bends = 0 if group.unit or len(group.devices) > 1 else int(params.get("bends", 0))
     return PassiveSize(
-        device.w, device.l, device.m, segments, int(device.params.get("series", 1)), device.params.get("wfeed", 0)
+        device.w, device.l, device.m, segments, int(params.get("series", 1)), params.get("wfeed", 0), bends
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.draw.bipolar import KIND, NPN, BipolarSpec, bipolar, draw_bipolars
@@ -87,6 +87,7 @@ class _Passive:
     def _prepared(self, technology: Technology, values: Mapping[str, Value]) -> tuple[Drawing, tuple[str, ...]]:
         nets = named_nets(values, self.terminals)
         size = _size(values, integer(values, "segments") if "segments" in values else 1)
+        size = replace(size, bends=integer(values, "bends") if "bends" in values else 0)
         device = self.made(technology, self.device_id, str(values["device"]), size, nets)
         counts = {name: integer(values, name) for name in ("dummies", "columns") if name in values}
         used = {**values, **counts}
@@ -156,7 +157,10 @@ _RESISTOR = _Passive(
     "R1",
     _draw_resistor,
     "{device} W={w:g} L={l:g} in {segments} m={m}",
-    before=(Field("segments", "Bars in series", 1),),
+    before=(
+        Field("segments", "Bars in series", 1),
+        Field("bends", "Bends of one bar, its length as the model counts them", 0),
+    ),
     after=(Field("dummies", "Dummy bars at each end", 0), Field("ring", "Substrate ring", True)),
 )
 _CAPACITOR = _Passive(

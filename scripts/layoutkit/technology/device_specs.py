@@ -114,7 +114,7 @@ class PassiveSpec:
             is more than ``base_growth[1]`` [dbu], and all beyond it lies farther out; None where it is always the same.
         usual_size: Width and length of a device whose netlist states none; None where there is only one.
         bend: Resistor: the straight length that a bend counts as in the model: a share of the width, and a length
-            [um] in addition; None where the process's netlists state no bends.
+            [um] in addition, and the space [um] in that; None where the process's netlists state no bends.
         heads: Resistor: layers drawn over each row of heads, from the end of the core markers on.
         options: Option of the process's masks -> the value with which they make this device.
         cell: The foundry's cell that it is drawn as; ``w`` is then the width of all emitters of one unit.
@@ -151,11 +151,16 @@ class PassiveSpec:
     frames: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=dict)
     base_growth: tuple[float, int] | None = None
     usual_size: tuple[int, int] | None = None
-    bend: tuple[float, float] | None = None
+    bend: tuple[float, ...] | None = None
     heads: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     cell: DeviceCell | None = None
     ring_text: str = ""
+
+    def bend_um(self, width_um: float, space_um: float | None = None) -> float:
+        """Return the straight length that one bend counts as, between bars at a distance, else the usual one. [um]"""
+        widths, length, usual = self.bend or (0.0, 0.0, 0.0)
+        return widths * width_um + length + (0.0 if space_um is None else space_um - usual)
 
     @property
     def fed(self) -> bool:

@@ -43,6 +43,7 @@ class PassiveSize:
         segments: Bars in series that share the length; None for as many as make the block about square.
         series: Equal plates in series of a capacitor, each of them ``m`` plates in parallel.
         feed_m: Width of the feeds of a capacitor that has some; 0 for the usual one. [m]
+        bends: Bends of a resistor that is one bent bar, its length as its model counts them.
     """
 
     w_m: float
@@ -51,6 +52,7 @@ class PassiveSize:
     segments: int | None = None
     series: int = 1
     feed_m: float = 0.0
+    bends: int = 0
 
 
 def rectangle_sides(area: float, perimeter: float) -> tuple[float, float] | None:

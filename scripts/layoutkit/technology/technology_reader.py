@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RULE_FIELDS = frozenset({"id", "kind", "value", "description", "severity", "source"})
+_BEND = ("widths", "length_um", "space_um")
 MAX_SHOWN = 20  # faults in a message; the details hold all
 
 
@@ -324,7 +325,7 @@ class _Reader:
             frames={key: self._frame(frame, f"{where}.frames.{key}") for key, frame in entry.get("frames", {}).items()},
             base_growth=self._growth(entry.get("base_growth"), f"{where}.base_growth"),
             usual_size=self._pair(entry["usual_size"], f"{where}.usual_size") if "usual_size" in entry else None,
-            bend=(float(entry["bend"]["widths"]), float(entry["bend"]["length_um"])) if "bend" in entry else None,
+            bend=tuple(float(entry["bend"][part]) for part in _BEND) if "bend" in entry else None,
             options=_options(entry),
             cell=cell,
             ring_text=str(entry.get("ring_text", "")),

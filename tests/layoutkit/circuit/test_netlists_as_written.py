@@ -485,7 +485,7 @@ def test_a_resistor_with_bends_has_the_length_that_its_model_computes(model, off
     (device,) = mapped.devices
     assert device.params["l"] * 1e6 == pytest.approx(expected, abs=0.03)
     assert device.m == 2
-    assert any("bends are drawn in straight bars" in text for text in mapped.warnings) is (bends > 0)
+    assert any("bends of resistors count as long" in text for text in mapped.warnings) is (bends > 0)
 
 
 def test_bends_of_another_process_are_refused():

@@ -1,0 +1,75 @@
+"""Resistors with bends: one bar that turns back, as long as the model of the process counts it."""
+
+import klayout.db as kdb
+import pytest
+
+from layoutkit.circuit import read_netlist
+from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.draw.passive import resistor
+from layoutkit.draw.resistor import ResistorSpec, draw_resistors
+from layoutkit.drc.check import check
+from layoutkit.extract.extractor import extract
+from layoutkit.flow.build import build_layout
+from layoutkit.flow.design import LayoutRequest
+from layoutkit.layout.files import read_layout
+from layoutkit.lvs.compare import compare
+from layoutkit.technology import load
+from layoutkit.technology.passive_sizes import PassiveSize
+from thorough import THOROUGH
+
+TECH = load("sg13g2")
+MODELS = {"rsil": 0.010, "rppd": 0.006, "rhigh": -0.040}  # what the model adds to the width [um]
+SIZES = [(0.5, 0.96), (0.5, 10), (1.23, 3), (5, 20)]
+CASES = [(model, size, bends, m) for model in MODELS for size in SIZES for bends in (1, 2, 3, 10) for m in (1, 2)]
+
+
+def length_um(model, width, bar, bends):
+    """leff = (b + 1) l + b (2 / kappa weff + ps), with kappa = 1.85 and ps = 0.18 um (resistors_mod.lib)."""
+    return (bends + 1) * bar + bends * (2 / 1.85 * (width + MODELS[model]) + 0.18)
+
+
+def drawn(model, width, length, bends, m=1, dummies=0):
+    layout = kdb.Layout()
+    layout.dbu = TECH.dbu_um
+    size = PassiveSize(width * 1e-6, length * 1e-6, m, bends=bends)
+    made = resistor(TECH, "R1", model, size, {"p": "a", "n": "b"})
+    return draw_resistors(layout, TECH, ResistorSpec("X", (made,), "sub", dummies))
+
+
+@pytest.mark.parametrize(("model", "size", "bends", "m"), CASES if THOROUGH else CASES[::5])
+def test_bent_bars_are_clean_and_as_long_as_the_model_counts_them(model, size, bends, m):
+    wanted = length_um(model, *size, bends)
+    module = drawn(model, size[0], wanted, bends, m)
+    report = check(module.layout, module.cell, TECH)
+    assert (report.complete, [verdict.rule.id for verdict in report.violated]) == (True, [])
+    found = extract(module.layout, module.cell, TECH)
+    assert not any(found.ignored.values())
+    (device,) = found.devices
+    assert [(each.w_um, each.text) for each in device.fingers] == [(size[0], "R1")] * m
+    assert device.l_um == pytest.approx(wanted, abs=0.006)  # about a grid step
+    cores = (TECH.region(module.cell, "PolyRes") & TECH.region(module.cell, "GatPoly")).merged()
+    assert [polygon.num_points() for polygon in cores.each()] == [4 + 4 * bends] * m
+
+
+@pytest.mark.parametrize(("length", "dummies"), [(5.0, 0), (60.0, 1)])
+def test_bars_too_short_for_their_bends_or_with_dummies_stay_straight(length, dummies):
+    module = drawn("rppd", 3, length, 3, dummies=dummies)
+    assert all(polygon.is_box() for polygon in TECH.region(module.cell, "PolyRes").merged().each())
+
+
+@pytest.mark.parametrize(("sizes", "matches"), [("w=0.5u l=6u b=3", True), ("w=0.5u l=6u b=4", False)])
+def test_lvs_compares_the_bends_of_the_netlist(sizes, matches):
+    module = drawn("rppd", 0.5, length_um("rppd", 0.5, 6, 3), 3)
+    netlist = read_netlist(NetlistText(f".subckt x a b sub\nXR1 a b sub rppd {sizes}\n.ends\n"))
+    assert compare(extract(module.layout, module.cell, TECH), netlist).matched == matches
+
+
+def test_a_build_draws_a_lone_resistor_bent(tmp_path):
+    text = ".subckt x a b c d vss\nX1 a b vss rppd w=1u l=10u b=10\nX2 c d vss rsil w=0.5u l=3.3u b=1 m=2\n.ends\n"
+    request = LayoutRequest(technology="sg13g2", workspace=str(tmp_path), netlist_text=text, last_stage="lvs")
+    report = build_layout(request)
+    assert (report["drc"]["violations"], report["lvs"]["mismatches"]) == ([], [])
+    assert (report["drc"]["complete"], report["lvs"]["complete"]) == (True, True)
+    layout = read_layout(report["files"]["gds"])
+    cores = TECH.region(layout.top_cell(), "PolyRes").merged()
+    assert sorted(polygon.num_points() for polygon in cores.each()) == [8, 8, 44]
