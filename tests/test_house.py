@@ -39,7 +39,7 @@ ROOMS = {
     "layoutkit/technology": (2937, 19),
     "layoutkit/tools": (3582, 19),
     "layoutkit/view": (1052, 7),
-    "skillpack": (461, 5),
+    "skillpack": (466, 5),
     "skillpack/authoring": (498, 4),
     "skillpack/commands": (1257, 8),
     "skillpack/copies": (1255, 8),

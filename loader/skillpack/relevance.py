@@ -5,7 +5,8 @@ Probabilistic Relevance Framework: BM25 and Beyond" (2009), section 3.6. The len
 characters. There is no index: counting the few terms of the query in every text costs less than splitting every text
 into words. A term is a word without its English ending, so that "routing" finds "routes", or, in scripts without
 blanks, each pair of neighbouring characters. Two adjacent words are a term of their own: where all skills are about
-the same subject, each single word is common, and only a phrase such as "layout matches" is specific.
+the same subject, each single word is common, and only a phrase such as "layout matches" is specific. "Guardring" finds
+"guard ring" and the reverse, "optimise" finds "optimize".
 
 Requests of users that a text serves are compared as questions: there the words that only join others count, too, by
 half, because "how long is the wire" and "make the wire long" differ in nothing else. What counts is the request that
@@ -46,6 +47,7 @@ _JOINING = re.compile(
     "|us|use|want|was|we|what|when|where|which|who|why|will|with|would|you|your"
 )
 _GAP = r"(?:[^\w.,;:!?()]|_){1,3}"  # blanks, hyphens and the like, but nothing that ends a clause
+_PART_GAP = "[ -]?"  # between the letters of a word that texts may write as two
 _BETWEEN = rf"(?:{_GAP}(?:{_JOINING.pattern})){{0,3}}{_GAP}"  # layout of the gate
 
 
@@ -240,17 +242,19 @@ def terms_of(text: str, most: int | None = None) -> list[Term]:
     words = words_of(text)
     telling = [word for word in words if not _JOINING.fullmatch(word) and (len(word) > 1 or _IS_CJK.match(word))]
     found: list[Term] = []
-    before: Term | None = None
+    previous = ""
     for word in telling or words:
         if _IS_CJK.match(word):
             found += [Term(word[index : index + 2]) for index in range(max(1, len(word) - 1))]
-            before = None
+            previous = ""
             continue
         term = _word_term(word)
         found.append(term)
-        if before is not None:
-            found.append(Term(before.stem, before.expression + _BETWEEN + term.expression, term.stem, _PART_WEIGHT))
-        before = term
+        if previous:
+            first, joined = _word_term(previous), _word_term(previous + word)
+            either = f"{first.expression}{_BETWEEN}{term.expression}|{joined.expression}"
+            found.append(Term(first.stem, either, term.stem, _PART_WEIGHT))
+        previous = word
     return list(dict.fromkeys(found))[:most]
 
 
@@ -280,5 +284,7 @@ def _word_term(word: str) -> Term:
         cut = _ENDINGS.sub("", word)
         stem = cut if len(cut) >= _MIN_STEM else word
         endings = f"{stem[-1]}?{_ENDING}?"  # fit, fitting
-    literal = re.escape(stem)  # the look-behind follows it, because a pattern that begins with a literal is fast
-    return Term(stem, rf"{literal}(?<!{_WORD}{literal}){endings}(?!{_WORD})")
+    split = _MIN_STEM if endings and len(stem) >= 2 * _MIN_STEM else len(stem)
+    rest = re.sub("[sz]$", "[sz]", _PART_GAP.join(["", *stem[split:]]))  # guardring, guard ring; optimise, optimize
+    literal = re.escape(stem[:split])  # the look-behind follows it, because a pattern that begins with one is fast
+    return Term(stem[:split], rf"{literal}(?<!{_WORD}{literal}){rest}{endings}(?!{_WORD})")

@@ -149,6 +149,19 @@ def test_a_word_is_found_in_its_forms_and_not_inside_others(names):
     assert find("resistance") == ["e"]
 
 
+@pytest.mark.parametrize(
+    ("written", "asked"),
+    [
+        ("a guard ring", "guardring"),
+        ("the guardring", "guard ring"),
+        ("optimize it", "optimising"),
+        ("pre-layout", "prelayout"),
+    ],
+)
+def test_a_compound_and_its_parts_and_both_spellings_find_each_other(names, written, asked):
+    assert names(("a", "Draws something.", written), ("b", "Draws another.", "Nothing."))(asked) == ["a"]
+
+
 def test_words_that_stand_together_tell_apart_what_single_words_do_not(names):
     find = names(
         ("a", "netlist layout, netlist, layout. matches", "x"),
