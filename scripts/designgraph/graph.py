@@ -142,14 +142,16 @@ def add_relation(graph: Graph, source: str, target: str, relation_type: str) -> 
     graph.add_edge(source, target, relation_type)
 
 
-def remove_relation(graph: Graph, source: str, target: str, relation_type: str) -> None:
-    """Remove a relation.
+def remove_relation(graph: Graph, source: str, target: str, relation_type: str) -> str:
+    """Remove a relation and return its type, which may differ from ``relation_type`` in case if only one does.
 
     Raises:
         RelationNotFoundError: If there is no such relation, or one of the nodes does not exist.
     """
-    if not graph.has_edge(source, target, relation_type):
-        kinds = sorted(graph[source][target]) if graph.has_edge(source, target) else []
+    kinds = sorted(graph[source][target]) if graph.has_edge(source, target) else []
+    meant = [kind for kind in kinds if kind.casefold() == relation_type.casefold()]
+    kind = relation_type if relation_type in kinds or len(meant) != 1 else meant[0]
+    if kind not in kinds:
         raise RelationNotFoundError(
             f"relation '{source}' -> '{target}' of type {relation_type} does not exist",
             {
@@ -157,7 +159,8 @@ def remove_relation(graph: Graph, source: str, target: str, relation_type: str) 
                 "relations_between": [relation_json((source, target, kind)) for kind in kinds[:SHOWN]],
             },
         )
-    graph.remove_edge(source, target, relation_type)
+    graph.remove_edge(source, target, kind)
+    return kind
 
 
 def read_graph(

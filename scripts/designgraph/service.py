@@ -147,8 +147,9 @@ class KnowledgeGraph:
             GraphError: INVALID_ID, RELATION_NOT_FOUND.
         """
         self._check_ends(graph_id, from_id, to_id)
-        self._change(graph_id, lambda graph: edit.remove_relation(graph, from_id, to_id, relation_type))
-        return self.with_warnings({"graphId": graph_id, **relation_json((from_id, to_id, relation_type))})
+        kinds: list[str] = []
+        self._change(graph_id, lambda graph: kinds.append(edit.remove_relation(graph, from_id, to_id, relation_type)))
+        return self.with_warnings({"graphId": graph_id, **relation_json((from_id, to_id, kinds[-1]))})
 
     def update_node(self, graph_id: str, node_id: str, properties: Mapping[str, Any]) -> dict[str, Any]:
         """Replace all properties of a node; return it with them and with the previous ones.

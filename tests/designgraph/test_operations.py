@@ -124,6 +124,10 @@ class TestSeed:
         done("kg_delete_relation", fromId="clk", toId="clk_example", type="EXAMPLES")
         assert done("kg_query", nodeId="clk", depth=2)["totalRelations"] == 2
 
+    def test_a_relation_is_deleted_by_its_type_in_any_case(self):
+        assert done("kg_delete_relation", fromId="clk", toId="clk_example", type="examples")["type"] == "EXAMPLES"
+        assert done("kg_query", nodeId="clk", depth=2)["totalRelations"] == 0
+
     def test_a_node_may_be_related_to_itself(self):
         done("kg_create_relation", fromId="clk", toId="clk", type="DEPENDS_ON")
         assert code("kg_delete_node", id="clk") == "HAS_RELATIONS"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.draw.group import MirrorSpec, PairSpec, check_ratios, draw_mirror, draw_pair, drawn_ratios
 from layoutkit.draw.mos import MosSize, MosSpec, compact_rows, draw_mos, transistor
 from layoutkit.errors import DeviceNotFoundError, GeometryError
-from layoutkit.extract.mirror_image import mirror_image
+from layoutkit.extract.mirror_image import MirrorImage, mirror_image
 from layoutkit.technology.finger_widths import FingeredWidth, dividing_fingers, one_finger_width, widest_finger
 from layoutkit.tools.module_requests import (
     deliver,
@@ -199,7 +199,15 @@ def _symmetry(axis: str, delivered: Delivered) -> dict[str, Any]:
         "center": delivered.point(*_middle(module)),
         "matched_pairs": [list(pair) for pair in opposite],
         "geometry_symmetric": image.symmetric,
+        **({} if image.symmetric else {"asymmetry": _asymmetry(image)}),
     }
+
+
+def _asymmetry(image: MirrorImage) -> str:
+    """Return what differs between a module and its mirror image, and what that means beside the centroid error."""
+    first = image.differences[0]
+    what = first.get("what") or f"{first['area_um2']:g} um2 of {first['layer']} differ"
+    return f"{what}; this is no offset between the centroids, of which centroid_error_um is the measure"
 
 
 def _middle(module: Module) -> tuple[float, float]:
