@@ -20,7 +20,7 @@ SLACK = 1.2
 SPARE = 60
 # room: (code lines, modules) at most
 ROOMS = {
-    "designgraph": (2391, 19),
+    "designgraph": (2395, 19),
     "layoutkit": (623, 7),
     "layoutkit/circuit": (10317, 54),
     "layoutkit/draw": (7046, 38),
