@@ -38,7 +38,7 @@ from layoutkit.circuit.supplies import substrate_net
 from layoutkit.circuit.taps import join_taps
 from layoutkit.circuit.widths import NarrowFinger, narrow_error, refuse_widths, with_total_widths
 from layoutkit.errors import NetlistError, UnsupportedOperationError, listed, sentences
-from layoutkit.technology.device_kinds import KINDS
+from layoutkit.technology.device_kinds import BLOCKS, KINDS
 from layoutkit.technology.finger_widths import (
     ROUNDING,
     FingeredWidth,
@@ -290,6 +290,10 @@ class _Mapping:
         total = self._drawn_width(draft, count)
         params = {"w": self._metres(total), "l": self._metres(draft.length), "nf": count, "m": device.m}
         params |= deep_well(self._technology, device)
+        if blocked := draft.spec.blocked(device.params, self._technology.dbu_um):
+            params |= {name: self._metres(length) for name, length in zip(BLOCKS, blocked, strict=True)}
+            if faults := draft.spec.block_faults(params, self._technology.dbu_um):
+                raise NetlistError(f"'{device.id}': {sentences(faults)}")
         junctions = device.junctions
         if junctions and device.id in self._resized:
             self.findings.warn(OTHER_SIZE, device.id)

@@ -12,6 +12,7 @@ from layoutkit.circuit.circuit import INTEGER_PARAMS, Circuit, Device
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.taps import with_names
 from layoutkit.errors import TechnologyError
+from layoutkit.technology.device_kinds import BLOCKS, OTHER_LENGTHS
 from layoutkit.technology.device_specs import width_name
 from layoutkit.technology.netlist_forms import AREAS, MEASURED
 
@@ -178,7 +179,7 @@ class _Cards:
         params = [
             f"{key}={_quantity(device, quantity, form.lengths)}{power}"
             for key, quantity, power in form.params
-            if quantity not in MEASURED or quantity in device.params
+            if quantity not in (*MEASURED, *BLOCKS) or quantity in device.params
         ]
         isolated = device.id in self._isolated or device.in_deep_well
         model = self._isolated_models.get(spec.name, form.model) if isolated else form.model
@@ -262,7 +263,7 @@ def _quantity(device: Device, quantity: str, lengths: str) -> str:
         return str(int(device.params.get(quantity, 1)))
     if quantity in AREAS:
         return _area(device.params[quantity], lengths)
-    if quantity in ("w", "l", "wfeed", *MEASURED):
+    if quantity in ("w", "l", *OTHER_LENGTHS, *MEASURED):
         return _length(device.params[quantity], lengths)
     width, length = (Decimal(repr(float(device.params[name]))).scaleb(6) for name in ("w", "l"))
     if quantity == "finger_w":

@@ -80,7 +80,7 @@ def mirrored_row(row: Row, units: Sequence[Unit]) -> Row:
     """Return the mirror image of ``row``, with its units named as in ``units``, from left to right."""
     names = [unit.id for unit in units for _ in range(unit.fingers)]
     fingers = tuple(
-        replace(f, left=f.right, right=f.left, unit=name, orientation=_MIRRORED[f.orientation])
+        replace(f.turned(), unit=name, orientation=_MIRRORED[f.orientation])
         for f, name in zip(reversed(row.fingers), names, strict=True)
     )
     return replace(row, fingers=fingers, breaks=frozenset(len(fingers) - 2 - i for i in row.breaks))
@@ -102,7 +102,7 @@ def isolated(row: Row, bulk_net: str) -> Row:
         if i not in broken:
             continue
         after = row.fingers[i + 1]
-        if after.width != finger.width:
+        if after.width != finger.width or finger.blocked:
             breaks.add(len(fingers) - 1)
             continue
         length = max(finger.length, after.length)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf, log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -46,6 +46,7 @@ class Transistor:
         bulk: Net.
         warnings: Descriptions of what was rounded.
         current: Largest direct current, for which the metal is drawn. [A]
+        blocked: How far silicide is blocked beside the gate at drain and source, for a flavour that blocks it. [dbu]
     """
 
     id: str
@@ -60,6 +61,7 @@ class Transistor:
     bulk: str
     warnings: tuple[str, ...] = ()
     current: float = 0.0
+    blocked: tuple[int, int] | None = None
 
     @property
     def fingers(self) -> int:
@@ -74,7 +76,10 @@ class Transistor:
     def finger(self, *, mirrored: bool) -> Finger:
         """Return one finger of it: source left and drain right, or mirrored."""
         left, right = (self.drain, self.source) if mirrored else (self.source, self.drain)
-        return Finger(self.id, self.gate, left, right, self.finger_width, self.length, self.id)
+        finger = Finger(self.id, self.gate, left, right, self.finger_width, self.length, self.id)
+        if self.blocked is None:
+            return finger
+        return replace(finger, blocked=self.blocked if mirrored else self.blocked[::-1], source_left=not mirrored)
 
 
 @dataclass(frozen=True)
@@ -98,13 +103,15 @@ class Guard:
 class MosSize:
     """Size of a transistor as netlists state it.
 
-    ``w_m`` is the drawn channel width of one multiplier unit over all its ``nf`` fingers. [m]
+    ``w_m`` is the drawn channel width of one multiplier unit over all its ``nf`` fingers [m]. ``blocks`` are parameters
+    of the netlist that state how far silicide is blocked, for a flavour that blocks it. [m]
     """
 
     w_m: float
     l_m: float
     nf: int = 1
     m: int = 1
+    blocks: Mapping[str, float] = field(default_factory=dict)
 
 
 def transistor(
@@ -131,6 +138,7 @@ def transistor(
         *_outside(tech, "Width", size.w_m, size.nf, limits[0]),
         *_outside(tech, "Length", size.l_m, 1, limits[1]),
         *_too_large(device_id, size),
+        *(_Fault(f"{device_id}: {text}", dict(size.blocks)) for text in spec.block_faults(size.blocks, tech.dbu_um)),
     ]
     _refuse(faults)
     warnings: list[str] = []
@@ -149,6 +157,7 @@ def transistor(
         named["s"],
         named["b"],
         tuple(f"{device_id}: {warning}" for warning in warnings),
+        blocked=spec.blocked(size.blocks, tech.dbu_um),
     )
 
 
@@ -353,9 +362,10 @@ def with_dummies(row: Row, count: int, bulk_net: str, length: int | None = None)
     """Return ``row`` with ``count`` dummy fingers at each end, on the diffusion of its first and last finger.
 
     The gate of a dummy and what it does not share are on ``bulk_net``; its inner side is on its neighbour's net.
-    ``length`` is their gate length, by default that of the finger beside them. [dbu]
+    ``length`` is their gate length, by default that of the finger beside them [dbu]. Where silicide is blocked beside
+    gates, there are none.
     """
-    if count < 1:
+    if count < 1 or row.fingers[0].blocked:
         return row
     first, last = row.fingers[0], row.fingers[-1]
     off = replace(first, device="", unit="", orientation="R0", gate=bulk_net, left=bulk_net, right=bulk_net)
@@ -381,6 +391,8 @@ def with_guards(rows: Sequence[Row], guards: Sequence[Guard], bulk_net: str) -> 
     """
     own = rows[0].fingers[0]
     found = list(rows)
+    if own.blocked and guards:
+        raise GeometryError(f"dummies of the netlist cannot lie beside {own.device}, whose silicide is blocked")
     lengths = sorted({guard.length for guard in guards}, key=lambda length: (abs(length - own.length), length))
     for length in lengths:
         off = Finger("", bulk_net, bulk_net, bulk_net, own.width, length)

@@ -18,11 +18,12 @@ them, ``row_metal`` chooses the conductors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from layoutkit.draw.sketch import Area
 from layoutkit.errors import GeometryError
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Finger:
         length: Channel length, the width of the stripe. [dbu]
         unit: Id of the instance it is a part of; of a dummy, the transistor of the netlist that it is, if any.
         orientation: Orientation of that instance.
+        blocked: How far silicide is blocked left and right of the gate, for a flavour that blocks it. [dbu]
+        source_left: Whether its source is left of the gate; of a flavour that blocks silicide.
     """
 
     device: str
@@ -54,6 +57,13 @@ class Finger:
     length: int
     unit: str = ""
     orientation: str = "R0"
+    blocked: tuple[int, int] | None = None
+    source_left: bool = True
+
+    def turned(self) -> Finger:
+        """Return it seen from the other side."""
+        blocked = self.blocked and self.blocked[::-1]
+        return replace(self, left=self.right, right=self.left, blocked=blocked, source_left=not self.source_left)
 
 
 @dataclass(frozen=True)
@@ -112,6 +122,26 @@ class PlannedRow(NamedTuple):
     right: int
     height: int
 
+    def blocks(self, beyond: int) -> list[Area]:
+        """Return where silicide is blocked: over each gate and beside it, ``beyond`` the diffusion. [dbu]"""
+        return [
+            Area(s.left - s.finger.blocked[0], s.bottom - beyond, s.right + s.finger.blocked[1], s.top + beyond)
+            for s in self.stripes
+            if s.finger.blocked
+        ]
+
+    def sources(self) -> list[Area]:
+        """Return the sources of the fingers with blocked silicide, from gate to gate or to the end of the diffusion."""
+        found: dict[Area, None] = {}
+        for left, bottom, right, top in self.diffusions:
+            inside = [s for s in self.stripes if left <= s.left and s.right <= right]
+            edges = [left, *(edge for s in inside for edge in (s.left, s.right)), right]
+            for number, stripe in enumerate(inside):
+                at = 2 * number if stripe.finger.source_left else 2 * number + 2
+                if stripe.finger.blocked:
+                    found[Area(edges[at], bottom, edges[at + 1], top)] = None
+        return list(found)
+
 
 def plan_row(row: Row, sizes: RowSizes, wider: int = 0) -> PlannedRow:
     """Return ``row`` with every piece placed in x.
@@ -145,8 +175,10 @@ def is_palindrome(row: Row, exchanged: Mapping[str, str] = MappingProxyType({}))
     def turned(net: str) -> str:
         return exchanged.get(net, net)
 
-    shapes = [(f.left, f.right, f.width, f.length) for f in fingers]
-    mirrored = [(turned(f.right), turned(f.left), f.width, f.length) for f in reversed(fingers)]
+    shapes = [(f.left, f.right, f.width, f.length, f.blocked or ()) for f in fingers]
+    mirrored = [
+        (turned(f.right), turned(f.left), f.width, f.length, (f.blocked or ())[::-1]) for f in reversed(fingers)
+    ]
     gates = [f.gate for f in fingers]
     same_gates = gates[::-1] in (gates, [turned(gate) for gate in gates])
     return shapes == mirrored and same_gates and row.broken() == {count - 2 - i for i in row.broken()}
@@ -180,8 +212,13 @@ class _Planner:
         heights = [max(f.width, self._contact_height(f.width)) for f in fingers]
         height = max(heights)
         end = self._end_width()
-        total = 2 * end + sum(f.length for f in fingers)
-        total += sum(2 * end + self.gap if i in self.broken else self.spread for i in range(len(fingers) - 1))
+        total = 2 * end + self._beyond(fingers[0], 0) + self._beyond(fingers[-1], 1) + sum(f.length for f in fingers)
+        total += sum(
+            2 * end + self._beyond(a, 1) + self.gap + self._beyond(b, 0)
+            if i in self.broken
+            else self.spread + 2 * self._beyond_both(a, b)
+            for i, (a, b) in enumerate(pairwise(fingers))
+        )
         left = x = -(total // (2 * sizes.grid)) * sizes.grid
         stripes: list[Stripe] = []
         columns: list[Column] = []
@@ -192,19 +229,31 @@ class _Planner:
             starts, ends = i == 0 or i - 1 in self.broken, i == len(fingers) - 1 or i in self.broken
             if starts:
                 island = x
-                x += end
-                columns.append(self._column(finger.left, x, -1, base, finger.width)._replace(fingers=(i,)))
+                x += end + self._beyond(finger, 0)
+                column = self._column(finger.left, x - self._beyond(finger, 0), -1, base, finger.width)
+                columns.append(column._replace(fingers=(i,)))
             stripes.append(self._stripe(finger, x, base))
             x += finger.length
             beside = (i,) if ends else (i, i + 1)
-            columns.append(self._column(finger.right, x, 1, base, finger.width)._replace(fingers=beside))
+            beyond = self._beyond(finger, 1) if ends else self._beyond_both(finger, fingers[i + 1])
+            columns.append(self._column(finger.right, x + beyond, 1, base, finger.width)._replace(fingers=beside))
             if ends:
-                diffusions.append((island, base, x + end, base + finger.width))
-                x += end + self.gap
+                diffusions.append((island, base, x + beyond + end, base + finger.width))
+                x += beyond + end + self.gap
             else:
-                x += self.spread
+                x += self.spread + 2 * beyond
         diffusions += self._shoulders(columns)
         return PlannedRow(self.row, tuple(stripes), tuple(columns), tuple(diffusions), left, left + total, height)
+
+    def _beyond(self, finger: Finger, side: int) -> int:
+        """Return how much farther away a contact left (0) or right (1) of a gate lies where silicide is blocked."""
+        if not finger.blocked:
+            return 0
+        distance = finger.blocked[side] + self.sizes.block_to_contact
+        return max(0, distance - (self.spread - self.sizes.contact) // 2)
+
+    def _beyond_both(self, left: Finger, right: Finger) -> int:
+        return max(self._beyond(left, 1), self._beyond(right, 0))
 
     def _gate_to_contact(self, finger: Finger) -> int:
         """Return the minimum distance from gate to contact; narrow channels have wider diffusion at their contacts."""

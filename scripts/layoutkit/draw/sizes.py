@@ -17,7 +17,8 @@ class RowSizes(NamedTuple):
 
     ``strip`` is the vertical wire on the first conductor, ``rail`` the horizontal one on the second, ``riser`` the
     vertical one on the third, ``cut`` joins strip and rail, ``via`` rail and riser, ``marker`` surrounds poly contacts,
-    ``flavour`` is how far the device's own markers extend beyond the diffusion.
+    ``flavour`` is how far the device's own markers extend beyond the diffusion, ``block`` how far
+    the silicide block does.
     """
 
     grid: int
@@ -56,6 +57,8 @@ class RowSizes(NamedTuple):
     implant_width: int
     flavour: int
     flavour_space: int
+    block: int
+    block_to_contact: int
 
 
 def row_sizes(tech: Technology, device: DeviceSpec) -> RowSizes:
@@ -114,4 +117,6 @@ def row_sizes(tech: Technology, device: DeviceSpec) -> RowSizes:
         implant_width=dim("implant_width"),
         flavour=dim("marker_enclosure") if device.markers else 0,
         flavour_space=dim("marker_space") if device.markers else 0,
+        block=dim("block_enclosure") if device.block else 0,
+        block_to_contact=dim("block_to_contact") if device.block else 0,
     )

@@ -726,6 +726,8 @@ class _Drawing:
             layer: str | None = kind
             if kind == "marker":
                 layer = self.tech.role("poly_contact_marker")
+            elif kind in {"block", "source"}:
+                layer = self.stack.device.block if kind == "block" else self.stack.device.source_marker
             if layer is not None:
                 sketch.box(layer, placed.area(area))
         for at_left, bar in wired.tie_bars():

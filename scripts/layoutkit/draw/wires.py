@@ -734,6 +734,8 @@ class WiredRow:
         tech, sizes = self.metal.tech, self.sizes
         for left, bottom, right, top in self.plan.diffusions:
             yield "active", Area(left, bottom, right, top)
+        yield from (("block", area) for area in self.plan.blocks(sizes.block))
+        yield from (("source", area) for area in self.plan.sources())
         for i, column in enumerate(self.plan.columns):
             for low in self.column_contacts(column):
                 yield tech.contact.layer, Area(column.left, low, column.left + sizes.contact, low + sizes.contact)

@@ -117,6 +117,8 @@ class ElectricalLayers:
         joins: Pairs of names whose touching shapes are one net.
         diffusion: All diffusion, taps included, also below poly.
         gates: Device name to its channels.
+        blocked: Centre of each channel beside which silicide is blocked to how far it is at drain and source. [dbu]
+        sources: The sources of these channels.
         unrecognised_gates: Where poly crosses diffusion without making a device of the technology.
         labels: Name of a conductor, poly or well to the texts of the cell itself that name nets.
         pins: Conductor, poly or well to the pin shapes of the cell itself; a text on the layer of pins is one, too.
@@ -127,6 +129,8 @@ class ElectricalLayers:
     joins: tuple[tuple[str, str], ...]
     diffusion: kdb.Region
     gates: dict[str, kdb.Region]
+    blocked: dict[tuple[int, int], tuple[int, int]]
+    sources: kdb.Region
     unrecognised_gates: kdb.Region
     labels: dict[str, kdb.Texts]
     pins: dict[str, kdb.Region]
@@ -145,7 +149,7 @@ def read_layers(technology: Technology) -> frozenset[tuple[int, int]]:
         read.add(technology.deep_well.body)
     for device in technology.devices.values():
         read |= {layer for layer in (device.implant, device.bulk_implant, device.well) if layer is not None}
-        read |= {*device.marked_by, *device.optional}
+        read |= {*device.marked_by, *device.optional, *((device.source_marker,) if device.block else ())}
     for passive in technology.passives.values():
         # What excludes a flavour is read on its cores alone; anywhere else it may mean a device that is not known here.
         read |= {*passive.parts.values(), *passive.markers, *passive.covers, *passive.core_markers, *passive.resistive}
@@ -201,6 +205,7 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
         spec.name: drawn.gates(spec, channels, p_body).outside(capacitors)
         for _, spec in sorted(technology.devices.items())
     }
+    sources, blocked = drawn.blocked(gates, open_diffusion)
     recognised = capacitors.dup()
     for region in gates.values():
         recognised += region
@@ -209,6 +214,8 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
         joins=(*_silicon_joins(technology), *metal.joins),
         diffusion=diffusion,
         gates=gates,
+        blocked=blocked,
+        sources=sources,
         unrecognised_gates=drawn.crossings() - recognised - metal.passives.cells.windows,
         labels={
             **{c.name: drawn.own_texts(c.label_layer, c.pin_layer) for c in technology.conductors},
@@ -395,6 +402,8 @@ class DrawnLayers:
         A channel that a marker, implant or well covers only partly is no device.
         """
         found = crossings.inside(self.n_wells() if spec.type == "pmos" else p_body).outside(self.role("tap_marker"))
+        if spec.block:
+            found = found.interacting(self.layer(spec.source_marker))
         if spec.implant is not None:
             found = found.inside(self.layer(spec.implant))
         if spec.bulk_implant is not None:
@@ -411,6 +420,33 @@ class DrawnLayers:
         for region in rings.values():
             found = found.outside(region)
         return found
+
+    def blocked(
+        self, gates: Mapping[str, kdb.Region], diffusion: kdb.Region
+    ) -> tuple[kdb.Region, dict[tuple[int, int], tuple[int, int]]]:
+        """Return the sources of gates beside which silicide is blocked, and how far it is at drain and source. [dbu]
+
+        Args:
+            gates: Device name to its channels.
+            diffusion: What is no channel of all diffusion.
+        """
+        sources, found = kdb.Region(), {}
+        for spec in (each for each in self.technology.devices.values() if each.block):
+            if gates[spec.name].is_empty():
+                continue
+            block, source = self.layer(spec.block) & diffusion, self.layer(spec.source_marker) & diffusion
+            sources += source
+            sides = [kdb.Shapes(), kdb.Shapes()]
+            for shapes, region in zip(sides, (block - source, block & source), strict=True):
+                shapes.insert(region)
+            for box in (gate.bbox() for gate in gates[spec.name].each()):
+                reach = [0, 0]
+                for number, shapes in enumerate(sides):
+                    for each in (shape.bbox() for shape in shapes.each_touching(box)):
+                        beyond = box.left - each.left, each.right - box.right, box.bottom - each.bottom
+                        reach[number] = max(reach[number], *beyond, each.top - box.top)
+                found[box.center().x, box.center().y] = reach[0], reach[1]
+        return sources.merged(), found
 
     @cached_property
     def _text_places(self) -> dict[str, kdb.Region]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.extract.folding import FoldKey, fold_key
 from layoutkit.layout.drawn_layers import Coverage
+from layoutkit.technology.device_kinds import BLOCKS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -64,8 +65,8 @@ class DrawnFinger:
     """One channel, resistor bar or plate: its device, size [um], nets by terminal and the device text on it, if any.
 
     A channel also has its share of source and drain, by terminal, and its distances to edges and neighbours. A plate
-    that wires of a stated width lead to has that width, or 0 where it cannot be measured. ``in_deep_well`` states
-    whether it lies above a deep n well.
+    that wires of a stated width lead to has that width, or 0 where it cannot be measured. ``blocked_um`` states how far
+    silicide is blocked at drain and source, ``in_deep_well`` whether it lies above a deep n well.
     """
 
     device: str
@@ -78,6 +79,7 @@ class DrawnFinger:
     junctions: Mapping[str, SourceDrain] = field(default_factory=dict)
     around: ChannelSurroundings | None = None
     feed_um: float = 0.0
+    blocked_um: tuple[float, ...] = ()
     in_deep_well: bool = False
 
     @property
@@ -225,6 +227,8 @@ class Extraction:
         params = {"w": round(device.w_um / unit * 1e-6, 12), "l": round(device.l_um * 1e-6, 12), "m": unit}
         if passive is None:
             params["nf"] = len(device.fingers)
+            stated = zip(BLOCKS, device.fingers[0].blocked_um, strict=False)
+            params |= {name: round(length * 1e-6, 12) for name, length in stated}
         elif passive.kind.in_cells and passive.widths:  # what is drawn does not tell width and length of emitters apart
             metre = self.layout.dbu * 1e-6
             params["w"], params["l"] = passive.emitter_sides((params["w"], params["l"]), metre)

@@ -133,7 +133,10 @@ def _database(cell: kdb.Cell, technology: Technology, layers: ElectricalLayers) 
     for name, gates in layers.gates.items():
         spec = technology.devices[name]
         lvs.register(gates, f"gate.{name}")
-        lvs.extract_devices(kdb.DeviceExtractorMOS4Transistor(name), _device_layers(spec, gates, layers))
+        regions = _device_layers(spec, gates, layers)
+        for part in {"S", "D"} & regions.keys():
+            lvs.register(regions[part], f"{part}.{name}")
+        lvs.extract_devices(kdb.DeviceExtractorMOS4Transistor(name, bool(spec.block)), regions)
     extract_passives(lvs, technology, layers.passives, layers.conducting)
     lvs.extract_netlist()
     return lvs
@@ -142,7 +145,8 @@ def _database(cell: kdb.Cell, technology: Technology, layers: ElectricalLayers) 
 def _device_layers(spec: DeviceSpec, gates: kdb.Region, layers: ElectricalLayers) -> dict[str, kdb.ShapeCollection]:
     ends = layers.conducting["n_sd" if spec.type == "nmos" else "p_sd"]
     body = layers.conducting["p_body" if spec.type == "nmos" else "nwell"]
-    return {"SD": ends, "G": gates, "W": body, "tS": ends, "tD": ends, "tG": layers.conducting["poly"], "tB": body}
+    parts = {"S": ends & layers.sources, "D": ends - layers.sources} if spec.block else {"SD": ends}
+    return {**parts, "G": gates, "W": body, "tS": ends, "tD": ends, "tG": layers.conducting["poly"], "tB": body}
 
 
 def _label_layer(conductor: str) -> str:
@@ -226,6 +230,10 @@ class _Reading:
         deep_wells = kdb.Shapes()
         deep_wells.insert(self.layers.conducting["deep_nwell"])
         fed = {point_um(kdb.Point(*centre), self.dbu): size for centre, size in self.layers.passives.fed.items()}
+        blocked = {
+            point_um(kdb.Point(*centre), self.dbu): tuple(round(side * self.dbu, 6) for side in sides)
+            for centre, sides in self.layers.blocked.items()
+        }
         for device in self.circuit.each_device():
             place = Point(round(device.trans.disp.x, 6), round(device.trans.disp.y, 6))
             device_class = device.device_class()
@@ -255,6 +263,7 @@ class _Reading:
                     junctions=_junctions(device) if kind.is_mos else {},
                     around=self.around.get(place) if kind.is_mos else None,
                     feed_um=feed_um,
+                    blocked_um=blocked.get(place, ()),
                     in_deep_well=_is_inside(deep_wells, kdb.Point(*(round(side / self.dbu) for side in place))),
                 )
             )

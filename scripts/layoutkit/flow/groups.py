@@ -69,11 +69,12 @@ CASCODES = "the mismatch of cascodes is divided by the gain of the devices below
 
 @dataclass(frozen=True)
 class Sizing:
-    """How one device is cut into fingers. [dbu]."""
+    """How one device is cut into fingers, and how far its silicide is blocked, as ``Transistor`` has it. [dbu]."""
 
     finger_width: int
     length: int
     fingers: int
+    blocked: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -343,6 +344,7 @@ def size(device: Device, technology: Technology, units: int) -> Sizing:
     total = technology.snap(device.w * 1e6 / technology.dbu_um) * device.m
     length = technology.snap(device.l * 1e6 / technology.dbu_um)
     stated = device.nf * device.m
+    blocked = spec.blocked(device.params, technology.dbu_um)
     widest = widest_finger(technology, spec)
 
     def legal(fingers: int) -> bool:
@@ -353,8 +355,8 @@ def size(device: Device, technology: Technology, units: int) -> Sizing:
     for wanted in (units, 1):
         for fingers in candidates:
             if fingers % wanted == 0 and legal(fingers):
-                return Sizing(total // fingers, length, fingers)
-    return Sizing(technology.snap(total / stated), length, stated)
+                return Sizing(total // fingers, length, fingers, blocked)
+    return Sizing(technology.snap(total / stated), length, stated, blocked)
 
 
 def _alike(devices: Sequence[Device], technology: Technology) -> list[list[tuple[Device, Sizing]]]:
@@ -446,13 +448,16 @@ def transistors_of(group: Group, currents: Mapping[str, float]) -> list[Transist
             sizing.length,
             sizing.fingers,
             1,
-            device.terminals["d"],
+            device.terminals["s" if turned else "d"],
             device.terminals["g"],
-            device.terminals["s"],
+            device.terminals["d" if turned else "s"],
             device.terminals["b"],
             current=currents.get(device.id, 0.0),
+            blocked=sizing.blocked,
         )
         for device, sizing in zip(group.devices, group.sizing, strict=True)
+        # what is drawn at the drain of the netlist stays there, whatever the current makes of it
+        for turned in (device.exchanged and sizing.blocked is not None,)
     ]
 
 

@@ -147,7 +147,11 @@ def group_mismatches(
             the netlist's agrees.
     """
     expected, drawn = list(expected), list(drawn)
-    if other := _other_feeds(drawn, expected) or _outside_of_deep_wells(drawn, expected):
+    if (
+        other := _other_feeds(drawn, expected)
+        or _other_blocks(drawn, expected)
+        or _outside_of_deep_wells(drawn, expected)
+    ):
         return [other]
     if expected and "area" in expected[0].kind.compared:
         return _rectangle_mismatches(drawn, expected, tolerance)
@@ -184,6 +188,26 @@ def _other_feeds(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) 
         f"The feed of {listed(ids)} is {drawn_um} um wide in the layout{at(drawn[0].place)}, {wanted_um} um in the "
         "netlist",
         "a feed of another width, or the bottom plate is left on several sides",
+        ids,
+        tuple((device.id, device.place) for device in drawn),
+    )
+
+
+def _other_blocks(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) -> LvsMismatch | None:
+    """Return the mismatch of how far silicide is blocked at drain and source of transistors that have it blocked."""
+    wanted = {each.blocked_um for each in expected}
+    found = {finger.blocked_um for device in drawn for finger in device.fingers}
+    if wanted == found:
+        return None
+    ids = tuple(each.id for each in expected)
+    drawn_um, wanted_um = (
+        listed(" and ".join(f"{each:g}" for each in pair) for pair in sorted(side)) for side in (found, wanted)
+    )
+    return LvsMismatch(
+        "wrong_parameter",
+        f"The silicide of {listed(ids)} is blocked {drawn_um} um beside its gates at drain and source in the layout"
+        f"{at(drawn[0].place)}, {wanted_um} um in the netlist",
+        "the layer that blocks silicide is longer or shorter",
         ids,
         tuple((device.id, device.place) for device in drawn),
     )

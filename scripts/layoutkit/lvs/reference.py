@@ -38,7 +38,8 @@ class ReferenceDevice:
     ``drawn_w_um`` and ``drawn_l_um`` are the sizes on the technology's grid, ``w_um`` and ``l_um`` those of the
     netlist. Of a rectangle's sides the longer one is the width. ``odd_area_um2`` is an area that no rectangle of the
     perimeter has; the sizes are then those of the square of that perimeter. ``feed_um`` is the width of the feeds of
-    a capacitor that has some; its width is that across them. ``in_deep_well``: whether the netlist puts it in one.
+    a capacitor that has some; its width is that across them. ``blocked_um``: how far silicide is
+    blocked at drain and source. ``in_deep_well``: whether the netlist puts it in one.
     """
 
     id: str
@@ -52,6 +53,7 @@ class ReferenceDevice:
     nets: Mapping[str, str]
     odd_area_um2: float | None = None
     feed_um: float = 0.0
+    blocked_um: tuple[float, ...] = ()
     in_deep_well: bool = False
 
     @property
@@ -235,7 +237,8 @@ def _device(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technolo
         drawn_w_um=round(finger * fingers, 9),
         drawn_l_um=technology.to_um(technology.snap(l_um / technology.dbu_um)),
         fingers=fingers,
-        nets=device.terminals,
+        nets=(device.with_ends_exchanged() if spec.block and device.exchanged else device).terminals,
+        blocked_um=tuple(map(technology.to_um, spec.blocked(device.params, technology.dbu_um) or ())),
         in_deep_well=bool(deep_well(technology, device)),
     )
 

@@ -178,6 +178,10 @@ _SIZES = (Parameter("w", "m", SIZE_TOLERANCE), Parameter("l", "m", SIZE_TOLERANC
 DEEP_WELL = "deep_well"
 """Parameter of a device that lies in a deep well, whatever the net of its body; 1 where it is stated."""
 _IN_DEEP_WELL = Parameter(DEEP_WELL)
+BLOCKS = ("drain_block", "source_block")
+"""Parameters of a transistor whose silicide is blocked: how far beside the gate at drain and source."""
+OTHER_LENGTHS = ("wfeed", *BLOCKS)
+"""Parameters that are lengths, besides w and l."""
 _TWO_TERMINALS = {"plus": "p", "minus": "n", "pos": "p", "neg": "n", "bulk": "b"}
 _PLATES_LOST = "it was not drawn, it lost its core, plate or marker layer, or it is shorted"
 _PLATES_STRAY = "a dummy is tied to two nets or floats, or the netlist lacks it"
@@ -194,7 +198,14 @@ _NMOS = DeviceKind(
     terminal_names={"drain": "d", "gate": "g", "source": "s", "bulk": "b", "body": "b"},
     other_names=("nfet",),
     model_cards=("nmos",),
-    parameters=(*_SIZES, Parameter("nf"), Parameter("m"), _IN_DEEP_WELL),
+    parameters=(
+        *_SIZES,
+        Parameter("nf"),
+        Parameter("m"),
+        Parameter("drain_block", "m", spellings=("d_sab",)),
+        Parameter("source_block", "m", spellings=("s_sab",)),
+        _IN_DEEP_WELL,
+    ),
     in_series="stacks",
     fingers=True,
     file=FileFields(),
@@ -457,6 +468,8 @@ A ``mos_capacitor`` is one that its PDK names; names such as ``nmoscap`` of othe
 """
 
 MOS_KINDS = tuple(name for name, kind in KINDS.items() if kind.is_mos)
+UNEQUAL_ENDS = {name: replace(KINDS[name], exchangeable=False) for name in MOS_KINDS}
+"""The kinds of transistors whose drain is not drawn as their source is, so that LVS does not exchange the two."""
 DRAWN_KINDS = tuple(name for name, kind in KINDS.items() if kind.file is not None)
 PASSIVE_KINDS = tuple(name for name in DRAWN_KINDS if name not in MOS_KINDS)
 """The kinds that a technology describes by layers of their own rather than as a transistor."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import TechnologyError
-from layoutkit.technology.device_kinds import KINDS
+from layoutkit.technology.device_kinds import BLOCKS, KINDS, UNEQUAL_ENDS
 from layoutkit.technology.parasitic_data import MatchingData
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ class DeviceSpec:
     ``implant`` or ``bulk_implant`` is None where the process makes diffusion of that type without drawing it.
     ``markers`` are drawn over the diffusion rows (threshold implants), ``covers`` over the whole module with its tap
     ring (thick oxide). ``optional`` are layers that may lie over the device and change nothing in it. ``ring_text`` is
-    the text on its closed ring of taps that makes it this device; empty where none does.
+    the text on its closed ring of taps that makes it this device; empty where none does. ``block`` is the layer that
+    blocks silicide over its gates and beside them, ``source_marker`` the one over its sources: both or none.
     ``matching`` is what the process publishes about equal devices.
     """
 
@@ -47,6 +48,8 @@ class DeviceSpec:
     covers: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     ring_text: str = ""
+    block: str = ""
+    source_marker: str = ""
     matching: MatchingData = field(default_factory=MatchingData)
     saturation_ma_um: float | None = None
     """Drain current per width of the shortest channel at VGS = VDS = supply. [mA/um]"""
@@ -54,7 +57,30 @@ class DeviceSpec:
     @property
     def kind(self) -> DeviceKind:
         """The declaration of its kind."""
-        return KINDS[self.type]
+        return UNEQUAL_ENDS[self.type] if self.block else KINDS[self.type]
+
+    def blocked(self, params: Mapping[str, float], dbu_um: float) -> tuple[int, int] | None:
+        """Return how far silicide is blocked beside its gate at drain and source, as stated or as usual. [dbu]
+
+        Args:
+            params: Parameters of a device. [m]
+            dbu_um: Database unit. [um]
+        """
+        if not self.block:
+            return None
+        drain, source = (
+            round(params[name] * 1e6 / dbu_um) if name in params else self.dimensions[name] for name in BLOCKS
+        )
+        return drain, source
+
+    def block_faults(self, params: Mapping[str, float], dbu_um: float) -> list[str]:
+        """Return what is wrong with the lengths of the silicide block that a device states."""
+        faults = []
+        for name, length in zip(BLOCKS, self.blocked(params, dbu_um) or (), strict=False):
+            low, high = (round(self.dimensions[f"{name}_{end}"] * dbu_um, 6) for end in ("min", "max"))
+            if not low <= round(length * dbu_um, 6) <= high:
+                faults.append(f"{name} of {self.name} is {low:g} to {high:g} um, got {length * dbu_um:g} um")
+        return faults
 
     @property
     def placed_with(self) -> str:
@@ -64,7 +90,7 @@ class DeviceSpec:
     @property
     def marked_by(self) -> tuple[str, ...]:
         """The layers, besides implants and well, that distinguish this flavour from others: markers and covers."""
-        return (*self.markers, *self.covers)
+        return (*self.markers, *self.covers, *((self.block,) if self.block else ()))
 
 
 def width_name(width_um: float) -> str:

@@ -57,6 +57,16 @@ WITH_COVERS = {
     "cover_space": "their spacing",
     "cover_to_others": "covers to devices that do not have them",
 }
+WITH_BLOCK = {
+    "drain_block": "silicide block beside the gate at the drain, where the netlist states none",
+    "drain_block_min": "the same, at least",
+    "drain_block_max": "the same, at most",
+    "source_block": "silicide block beside the gate at the source, where the netlist states none",
+    "source_block_min": "the same, at least",
+    "source_block_max": "the same, at most",
+    "block_to_contact": "silicide block to contact",
+    "block_enclosure": "silicide block beyond the diffusion that it crosses",
+}
 OPTIONAL = {
     "well_fill": "gaps of a merged well below this width are filled, where a layer is made from wide wells",
     "well_core_inset": "what is this far inside a well makes it a wide one, from which a layer is made",
@@ -85,7 +95,7 @@ DEEP_WELL = {
 DEEP_WELL_ALWAYS = ("width", "space", "to_wells")
 DEEP_WELL_RING = ("beyond_hole", "ring_enclosure")
 DEEP_WELL_BODY = ("body_active_enclosure", "body_tap_enclosure", "body_enclosure", "body_to_tap", "tap_enclosure")
-KNOWN = {**ALWAYS, **OPTIONAL, **WITH_POLY_CONTACT_MARKER, **WITH_MARKERS, **WITH_COVERS}
+KNOWN = {**ALWAYS, **OPTIONAL, **WITH_POLY_CONTACT_MARKER, **WITH_MARKERS, **WITH_COVERS, **WITH_BLOCK}
 
 
 def needed(device: DeviceSpec, *, poly_contact_marker: bool) -> tuple[str, ...]:
@@ -99,4 +109,5 @@ def needed(device: DeviceSpec, *, poly_contact_marker: bool) -> tuple[str, ...]:
     names += WITH_POLY_CONTACT_MARKER if poly_contact_marker else ()
     names += WITH_MARKERS if device.markers else ()
     names += WITH_COVERS if device.covers else ()
+    names += WITH_BLOCK if device.block else ()
     return tuple(names)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # The middle of a finger wider than this multiple of the tap distance would be too far from the ring.
 TAP_REACH = 1.5
+BLOCKED_REACH = 1.75  # where silicide is blocked: fewer and wider fingers, as rules about those in one ring ask for
 ROUNDING = 1e-6
 MOST_COMMON_FINGERS = 1000  # with more fingers no common finger width is looked for
 MOST_STEPS = 10**8  # half a metre on a grid of 5 nm; no process draws such a width
@@ -53,7 +54,8 @@ class FingeredWidth:
 
 def widest_finger(technology: Any, spec: Any) -> int:
     """Return the widest finger of ``spec`` that is near enough to the taps around it. [dbu]"""
-    reach: int = max(int(TAP_REACH * technology.dim("tap_max_distance", spec)), spec.min_w)
+    share = BLOCKED_REACH if spec.block else TAP_REACH
+    reach: int = max(int(share * technology.dim("tap_max_distance", spec)), spec.min_w)
     widest: int = reach if spec.max_w is None else min(reach, spec.max_w)
     return widest
 

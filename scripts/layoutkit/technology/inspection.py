@@ -223,6 +223,9 @@ class Inspection:
 
     def _transistor(self, place: str, entry: dict[str, Any]) -> None:
         self._drawn_on(place, [entry[key] for key in ("implant", "bulk_implant", "well") if entry.get(key) is not None])
+        self._drawn_on(place, [entry[key] for key in ("block", "source_marker") if key in entry])
+        if ("block" in entry) != ("source_marker" in entry):
+            self.add(place, "block and source_marker belong together")
         self._drawn_on(place, [name for key in ("markers", "covers", "optional") for name in entry.get(key, [])])
         self._like(place, entry)
         if entry.get("ring_text") and "device_text" not in self.roles:
@@ -233,6 +236,7 @@ class Inspection:
         wanted |= set(dimensions.WITH_POLY_CONTACT_MARKER) if "poly_contact_marker" in self.roles else set()
         wanted |= set(dimensions.WITH_MARKERS) if entry.get("markers") else set()
         wanted |= set(dimensions.WITH_COVERS) if entry.get("covers") else set()
+        wanted |= set(dimensions.WITH_BLOCK) if entry.get("block") else set()
         lacking = sorted(wanted - self._names("dimensions") - self._names(*place.split(".", 1), "dimensions"))
         if lacking:
             self.add(place, f"drawing it needs the dimensions {', '.join(lacking)}, stated neither here nor for all")

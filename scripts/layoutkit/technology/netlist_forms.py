@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
-from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS
+from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, OTHER_LENGTHS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ LENGTHS = ("metres", "micrometres")
 AREAS = ("ad", "as")
 MEASURED = (*AREAS, "pd", "ps", "sa", "sb", "sd")
 """Quantities of a transistor that only a layout has; a netlist that was not extracted leaves them out."""
-QUANTITIES = ("w", "l", "wfeed", "nf", "finger_w", "m", "unit_area", "unit_perimeter", *OF_ALL_UNITS, *MEASURED)
+QUANTITIES = ("w", "l", *OTHER_LENGTHS, "nf", "finger_w", "m", "unit_area", "unit_perimeter", *OF_ALL_UNITS, *MEASURED)
 _PARAMETER = re.compile(r"(\w+)=(?:\{(\w+)\}(e\d{1,2})?|(\d{1,9}))", re.ASCII)
 
 

@@ -274,7 +274,17 @@ class _Reader:
             known = listed_kinds(last="or")
             raise self._fault(f"devices.{name}: type must be {known}, got {entry['type']!r}")
         where = f"devices.{name}"
-        stated = ("implant", "bulk_implant", "well", "supply_v", "saturation_ma_um", "default", "ring_text")
+        stated = (
+            "implant",
+            "bulk_implant",
+            "well",
+            "supply_v",
+            "saturation_ma_um",
+            "default",
+            "ring_text",
+            "block",
+            "source_marker",
+        )
         return DeviceSpec(
             name=name,
             type=entry["type"],

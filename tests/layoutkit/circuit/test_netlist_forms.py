@@ -117,6 +117,17 @@ CARDS = {
         for name in (*(f"{n}fet_{volts}" for n in "np" for volts in ("03v3", "05v0", "06v0")), "nfet_06v0_nvt")
     }
     | {
+        f"{n}fet_{volts}_dss": (
+            [f"XM1 d g s b {n}fet_{volts}_dss w=50u l={length} nf=2 s_sab={source} d_sab={drain} m=3"],
+            [f"M1 d g s b {n}fet_{volts}_dss w=50u l={length} nf=2 m=3"],
+        )
+        for n, volts, length, source, drain in (
+            *((n, "03v3", "0.5u", "0.48u", "1.78u") for n in "np"),
+            *(("n", volts, "1.95u", "0.28u", "3.78u") for volts in ("05v0", "06v0")),
+            *(("p", volts, "1.95u", "0.28u", "2.78u") for volts in ("05v0", "06v0")),
+        )
+    }
+    | {
         name: (
             [f"XR1 p n b {name} r_width=1.41u r_length=20.5u m=2"],
             [f"R1 p n b {name} w=1.41u l=20.5u par=2"],
@@ -265,6 +276,10 @@ def one(spec, number=1, nets=None):
     if nets and spec.type == "resistor" and not spec.widths and spec.min_w > 1410:  # a thick metal, where it is mapped
         params = {**params, "w": round(1e-9 * spec.min_w, 12)}
     feed = {"wfeed": 4e-6} if getattr(spec, "fed", False) else {}
+    if getattr(spec, "block", ""):  # fingers of 25 um, at most 0.5 um long where the oxide is thin
+        length = {"l": 0.5e-6} if spec.max_l else {}
+        blocked = zip(("drain_block", "source_block"), spec.blocked({}, 0.001), strict=True)
+        feed = {"w": 50e-6, **length, **{block: round(1e-9 * side, 12) for block, side in blocked}}
     return Device(f"{letter}{number}", spec.type, spec.name, {**params, **feed}, named)
 
 

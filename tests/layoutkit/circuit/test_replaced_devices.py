@@ -53,7 +53,7 @@ DRAWN = {
         r"cap_var_[lh]vt|diode_pw2nd_(05v5|05v5_lvt|05v5_nvt|11v0)|diode_pd2nw_(05v5|05v5_[lh]vt|11v0)|(rf_)?(pnp_05v5|npn_05v5|npn_11v0)_W\w+"
     ),
     "gf180mcuD": re.compile(
-        r"[np]fet_0(3v3|5v0|6v0)(_dn)?|nfet_06v0_nvt|nmos_6p0_nat|v?(pnp|npn)_\w+|[np](polyf|plus)_[us](_dw)?|rm[123]|tm11k|[np]well|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b|_dn)?|"
+        r"[np]fet_0(3v3|5v0|6v0)(_dn|_dss)?|nmos_3p3_sab|nfet_06v0_nvt|nmos_6p0_nat|v?(pnp|npn)_\w+|[np](polyf|plus)_[us](_dw)?|rm[123]|tm11k|[np]well|ppolyf_u_[123]k(_6p0)?|cap_mim_[12]f[05](fF|_m[234]m[345]_noshield)|cap_[np]mos_0(3v3|6v0)(_b|_dn)?|"
         r"diode_(nd2ps|pd2nw|nw2ps)_0(3v3|6v0)|diode_pw2dw|diode_dw2ps_06v0|sc_diode|[np]mos_(3p3|6p0)|mim_[12]p[05]fF|nmoscap_6p0|np_3p3"
     ),
     "sg13g2": re.compile(
@@ -168,13 +168,13 @@ def test_a_parameter_that_makes_it_another_device_counts():
 
 
 def test_a_model_card_or_a_subcircuit_of_the_netlist_does_not_hide_a_device_of_the_process():
-    model = ".model nfet_03v3_dss nmos level=54\n" + cell("M1 a b c vss nfet_03v3_dss w=2u l=2u")
+    model = ".model nfet_10v0_asym nmos level=54\n" + cell("M1 a b c vss nfet_10v0_asym w=2u l=2u")
     wrapped = (
         ".subckt pplus_u_m1 r0 r1 sub r_width=1u r_length=1u\n"
         "R1 r0 r1 sub ppolyf_u r_width=r_width r_length=r_length\n.ends\n"
         + cell("XR1 a b vss pplus_u_m1 r_width=1u r_length=20u")
     )
-    for text, name in ((model, "nfet_03v3_dss (M1)"), (wrapped, "pplus_u_m1 (XR1)")):
+    for text, name in ((model, "nfet_10v0_asym (M1)"), (wrapped, "pplus_u_m1 (XR1)")):
         with pytest.raises(UnsupportedOperationError, match=re.escape(name)):
             read(text, "gf180mcuD", top="cell")
 

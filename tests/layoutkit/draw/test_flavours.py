@@ -50,7 +50,8 @@ GROUPS = [
 
 def size_of(spec, tech, width_um, length_um):
     least = tech.to_um(spec.min_w), tech.to_um(spec.min_l)
-    return max(width_um or 0, least[0]), max(length_um or 0, least[1])
+    longest = tech.to_um(spec.max_l) if spec.max_l else float("inf")
+    return max(width_um or 0, least[0]), min(max(length_um or 0, least[1]), longest)
 
 
 @pytest.mark.parametrize(("technology", "flavour", "size"), CASES, ids=str)
@@ -58,6 +59,8 @@ def test_a_transistor_is_clean_and_extracts_as_asked(technology, flavour, size):
     tech, spec = TECHNOLOGIES[technology], TECHNOLOGIES[technology].devices[flavour]
     width_um, length_um, nf, m, dummies, rows = size
     width_um, length_um = size_of(spec, tech, width_um, length_um)
+    if spec.block:  # fingers of 20 um at least, few in one ring; no dummies beside them
+        m, dummies, rows = 1, 0, 1
     layout = kdb.Layout()
     nets = {"d": "d", "g": "g", "s": "s", "b": "b"}
     made = transistor(tech, "M1", spec.name, MosSize(width_um * nf * 1e-6, length_um * 1e-6, nf, m), nets)

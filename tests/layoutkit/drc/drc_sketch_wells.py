@@ -157,8 +157,46 @@ def schottky(d):
     ]
 
 
+def protecting(d):
+    """Gates under SAB in ESD_MK, each with a contact at source and drain; one step more or less of what a rule says."""
+    implant = "Pplus" if d.rule.id.startswith("HVP") else "Nplus"
+
+    def drawn(count=1, beyond=0, sab=(-480, 2000), source=700, drain=2000):
+        sketch = d.new().box("ESD_MK", -2000, -1000, 10000 * count - 2000, 5000)
+        for left in range(0, 10000 * count, 10000):
+            sketch.box("COMP", left - 1500, 0, left + 8000 + beyond, 2000).box("Poly2", left, -500, left + 300, 2500)
+            sketch.box(
+                f"{implant} & Dualgate" if d.rule.id.startswith("HV") else implant, left - 2000, -800, left + 8000, 2800
+            )
+            sketch.box("SAB", left + sab[0], -220, left + sab[1], 2220).box("LVS_Source", left - 1500, 0, left, 2000)
+            sketch.box("Contact", left - source - 220, 900, left - source, 1120)
+            sketch.box("Contact", left + 300 + drain, 900, left + 520 + drain, 1120)
+        return sketch
+
+    g, name = d.g, d.rule.id.partition(".")[2]
+    if name == "1":
+        return [drawn()], [drawn(beyond=g)]
+    if name == "5b":
+        return [drawn(count=d.v // 1000)], [drawn(count=d.v // 1000 + 1)]
+    if name.startswith("7a"):
+        over = g if name == "7a_max" else -g
+        return [drawn(sab=(250, 2000))], [drawn(sab=(250 - over, 2000))]
+    if name == "8c":
+        return [drawn(drain=4000)], [drawn(drain=4000 + g)]
+    if name == "13b":
+        return [drawn(source=1000)], [drawn(source=1000 + g)]
+    return [drawn(sab=(-480, 2080))], [drawn(sab=(-475, 2075))]  # SAB to contact
+
+
+_PROTECTING = {
+    *("LVESD.1", "LVESD.5b", "HVNESD.5b", "HVPESD.5b", "LVESD.7a", "LVESD.7a_max", "LVESD.8c", "LVESD.13b", "COLVESD.7")
+}
+
+
 def special(d):
     """Return the drawing for a rule about a ring, its hole or a port of a well, None for any other."""
+    if d.rule.id in _PROTECTING:
+        return protecting
     if d.rule.id.endswith(".port"):
         return port
     if d.rule.id.startswith(("Sdiod.a", "Sdiod.b", "Sdiod.c")):

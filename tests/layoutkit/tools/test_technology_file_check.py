@@ -77,7 +77,9 @@ def test_drawing_asks_for_the_listed_dimensions_and_no_others(name, monkeypatch)
     monkeypatch.setattr(type(tech), "dim", lambda self, dim, device=None: asked.add(dim) or own(self, dim, device))
     for spec in tech.devices.values():
         asked.clear()
-        made = transistor(tech, "M1", spec.name, MosSize(4e-6, max(1e-6, tech.to_um(spec.min_l) * 1e-6), 2))
+        width = max(4e-6, 2e-6 * tech.to_um(spec.min_w))
+        length = tech.to_um(spec.max_l or max(1000, spec.min_l)) * 1e-6
+        made = transistor(tech, "M1", spec.name, MosSize(width, length, 2))
         draw_mos(kdb.Layout(), tech, MosSpec(made, "cell", dummies=1))
         marked = tech.role("poly_contact_marker") is not None
         assert asked <= set(dimensions.needed(spec, poly_contact_marker=marked))

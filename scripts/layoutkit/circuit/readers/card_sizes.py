@@ -16,7 +16,7 @@ from layoutkit.circuit.passive_map import sides_of
 from layoutkit.circuit.readers.findings import MAX_NAME
 from layoutkit.circuit.readers.parameters import OpenParametersError, Scope
 from layoutkit.errors import NetlistError
-from layoutkit.technology.device_kinds import KINDS
+from layoutkit.technology.device_kinds import BLOCKS, KINDS, OTHER_LENGTHS
 from layoutkit.technology.finger_widths import MAX_FINGERS
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ _MULTIPLIERS = ("m", "mult", "multi", "multiplier")
 _FINGERS = ("nf", "ng", "nfing", "nfinger", "nfingers", "fingers")
 _ALIASES = {"wr": "w", "lr": "l", "c_width": "w", "c_length": "l", "r_width": "w", "r_length": "l"}
 _ALIASES |= {"we": "w", "le": "l", "res": "r", "cap": "c"}  # of an emitter; the values of ideal passives
-_LENGTHS = ("w", "l", "wfeed")
+_ALIASES |= {name: each.name for each in KINDS["nmos"].parameters if each.name in BLOCKS for name in each.spellings}
+_LENGTHS = ("w", "l", *OTHER_LENGTHS)
 # A terminal is not longer than this; a larger area or perimeter was not written in metres.
 LONGEST_JUNCTION_M = 1e-4
 # Stress distances and operating conditions follow from the drawn layout or do not concern it; so do the squares of
@@ -59,7 +60,7 @@ _OF_BIPOLARS = re.compile(r"[ap][bc]|selft|bn")
 """Base and collector of a bipolar transistor are drawn around its emitter."""
 _OF_PASSIVES = {"resistor": ("b", "s", "series"), "capacitor": ("series",), "mos_capacitor": ("series",)}
 """Kind to the parameters that ``passive_map`` reads besides those of the kind's declaration."""
-_MAY_BE_ZERO = frozenset({"b", "area", "a", "perimeter", "p", "pj", "perim"})
+_MAY_BE_ZERO = frozenset({"b", "area", "a", "perimeter", "p", "pj", "perim", *BLOCKS})
 UNKNOWN_SIZES = (
     "parameters are not defined, so the sizes that use them are unknown; equal expressions count as equal sizes; set "
     "values with 'parameters'"

@@ -48,14 +48,20 @@ def contains(case: Case) -> Found:
     yield layer.not_interacting(case.region("inner").inside(layer))
 
 
-@rule_kind("count", "layer", "inner", optional=("beside",), lengths=("width_um",), value="ratio")
+@rule_kind("count", "layer", "inner", optional=("beside",), lengths=("width_um",), value="ratio",
+           choices={"counted": ("exact", "most")})  # fmt: skip
 def count(case: Case) -> Found:
-    """Each polygon of ``layer`` (that shares an edge of ``width_um`` with ``beside``) has ``value`` of ``inner``."""
+    """Each polygon of ``layer`` (that shares an edge of ``width_um`` with ``beside``) has ``value`` of ``inner``.
+
+    With ``counted: most``, it may have fewer.
+    """
     layer, number = case.region("layer"), round(case.ratio)
     if case.has("beside"):
         width = case.length("width_um")
         layer = layer.interacting((case.edges("layer") & case.edges("beside")).with_length(width, width + 1, False))
-    if number:
+    if case.choice("counted") == "most":
+        yield layer.interacting(case.region("inner"), number + 1)
+    elif number:
         yield layer - layer.interacting(case.region("inner"), number, number)
     else:
         yield layer.interacting(case.region("inner"))
