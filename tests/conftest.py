@@ -29,8 +29,11 @@ gc.disable()
 
 
 def pytest_collection_finish():
-    """Exclude all present objects from garbage collection, and enable it."""
+    """Exclude all present objects from garbage collection, and enable it, as rarely as in programs of tools."""
+    from skillscript.program import RARELY
+
     gc.freeze()
+    gc.set_threshold(*RARELY)
     gc.enable()
 
 
