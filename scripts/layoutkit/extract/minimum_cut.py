@@ -3,8 +3,8 @@
 Most of a mesh of metal is chains and ends of wires. A node one of whose edges is at least as strong as all its others
 together joins the node at the other end of that edge: a minimum cut exists that does not separate them (Padberg and
 Rinaldi, 1990). Where only flows below some amount matter, nodes joined by an edge of at least that capacity are merged
-first. The network that is left is solved by networkx. All capacities are integers, and the nodes that the source
-still reaches are the same for every maximum flow.
+first, and so are those joined by an edge above what source or sink can pass. The network that is left is solved by
+networkx. All capacities are integers, and the nodes that the source still reaches are the same for every maximum flow.
 """
 
 from __future__ import annotations
@@ -37,15 +37,17 @@ def minimum_cut(
         return enough, [True] * nodes
     source, sink = network.root(source), network.root(sink)
     network.contract(source, sink)
-    graph: nx.Graph[int] = nx.Graph()
-    graph.add_nodes_from((source, sink))
-    for one, rooms in enumerate(network.rooms):
-        graph.add_edges_from((one, other, {"capacity": room}) for other, room in rooms.items())
-    residual = boykov_kolmogorov(graph, source, sink)
-    left = nx.DiGraph((one, other) for one, other, arc in residual.edges(data=True) if arc["flow"] < arc["capacity"])
-    left.add_node(source)
-    reached = {source, *nx.descendants(left, source)}
-    return int(residual.graph["flow_value"]), [network.root(node) in reached for node in range(nodes)]
+    most = min(sum(network.rooms[end].values()) for end in (source, sink))  # no minimum cut crosses an edge above it
+    every = ((one, other, room) for one, rooms in enumerate(network.rooms) for other, room in rooms.items())
+    left = _Network(nodes, [each for each in every if each[0] < each[1]], most + 1)
+    source, sink = left.root(source), left.root(sink)
+    residual: nx.DiGraph[int] = nx.DiGraph(inf=3 * most + 1)  # networkx: twice the flow is below it
+    residual.add_nodes_from((source, sink))
+    for one, rooms in enumerate(left.rooms):
+        residual.add_edges_from((one, other, {"capacity": room, "flow": 0}) for other, room in rooms.items())
+    boykov_kolmogorov(residual, source, sink, residual=residual)
+    reached, _ = residual.graph["trees"]
+    return int(residual.graph["flow_value"]), [left.root(network.root(node)) in reached for node in range(nodes)]
 
 
 class _Network:

@@ -59,10 +59,9 @@ class ResistorNetwork:
 
     def add(self, one: int, other: int, siemens: float) -> None:
         """Add a conductance between two nodes, which may be negative. [S]"""
-        self.links[one], self.links[other]
+        here, there = self.links[one], self.links[other]
         if one != other:
-            total = self.links[one].get(other, 0.0) + siemens
-            self.links[one][other] = self.links[other][one] = total
+            here[other] = there[one] = here.get(other, 0.0) + siemens
 
     def add_terminal(self, terminal: int, star: int, feeds: Mapping[int, float]) -> None:
         """Add a terminal, fed by nodes with these shares of its current, whose sum is 1. ``star`` is a new node."""
@@ -98,14 +97,16 @@ class ResistorNetwork:
                     heappush(heap, (len(self.links[other]), other))
 
     def _without(self, node: int) -> list[int]:
-        near = self.links.pop(node)
+        links = self.links
+        near = links.pop(node)
         total = sum(near.values())
         neighbours = sorted(near)
         for one in neighbours:
-            del self.links[one][node]
+            del links[one][node]
         for index, one in enumerate(neighbours):
+            here, own = links[one], near[one]
             for other in neighbours[index + 1 :]:
-                self.add(one, other, near[one] * near[other] / total)
+                here[other] = links[other][one] = here.get(other, 0.0) + own * near[other] / total
         return neighbours
 
     def written(self, start: int) -> WrittenNetwork:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from functools import cache, partial
 from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
@@ -43,12 +44,14 @@ class PortsAndCuts:
         self.subject = electrical.subject
         self.technology = electrical.technology
         self.cuts_ma = {cut.name: cut.current_ma or inf for cut in self.technology.cuts}
+        self._pieces = cache(partial(Pieces, self.subject, whole=True))
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
         for net in self.subject.nets:
-            yield from self.narrow_port(net)
-            yield from self.narrow_rail(net)
+            straps = self._straps(net)
+            yield from self.narrow_port(net, straps)
+            yield from self.narrow_rail(net, straps)
             if net in self.subject.supplies:
                 yield from self.thin_feed(net)
         yield from self.single_cut()
@@ -70,7 +73,7 @@ class PortsAndCuts:
 
     def _blocks(self, net: str) -> Iterator[tuple[int, list[PlacedDevice]]]:
         """Yield the devices that stay joined without the rail of a supply, and the number of cuts to the rail."""
-        subject, first, pieces = self.subject, self.technology.conductors[0].name, Pieces(self.subject, net, whole=True)
+        subject, first, pieces = self.subject, self.technology.conductors[0].name, self._pieces(net)
         ports = (pieces.at_point(name, point) for name, point, _ in subject.labels.get(net, ()))
         rail = {piece for piece in ports if piece is not None}
         if not {pieces.pieces[piece][0] for piece in rail} - {first}:
@@ -88,7 +91,7 @@ class PortsAndCuts:
             if devices and cuts:
                 yield cuts, list(devices.values())
 
-    def narrow_port(self, net: str) -> list[Finding]:
+    def narrow_port(self, net: str, straps: Sequence[tuple[float, PlacedDevice]]) -> list[Finding]:
         """Return whether ports are too narrow for the current of their net, or the straps of a device at full drive.
 
         The ports of a net count together, and so do the straps of one device, by the current that they may carry.
@@ -106,7 +109,7 @@ class PortsAndCuts:
         widest = max(ports, key=lambda each: (ports[each][0], each))
         drawn, place = sum(width for width, _ in ports.values()), ports[widest][1]
         needs = [(1000 * self._through_port(net), "its current")]
-        needs += [(ma, f"which the straps of {placed.id} may carry together") for ma, placed in self._straps(net)]
+        needs += [(ma, f"which the straps of {placed.id} may carry together") for ma, placed in straps]
         most, of_what = max(needs)
         needed = self.technology.conductor(widest[0]).width_um(most)
         if not needed:
@@ -120,10 +123,9 @@ class PortsAndCuts:
             must=self.electrical.is_sure(net, needed / drawn),
         )
 
-    def narrow_rail(self, net: str) -> list[Finding]:
+    def narrow_rail(self, net: str, straps: Sequence[tuple[float, PlacedDevice]]) -> list[Finding]:
         """Return whether the rails of a supply together are too narrow for the straps of a device at full drive."""
         subject = self.subject
-        straps = self._straps(net)
         rails = rails_of(subject, net) if straps and net in subject.supplies else []
         if not rails:
             return []
@@ -206,7 +208,7 @@ class PortsAndCuts:
         """
         if 1000 * self.electrical.total(net) <= min((self.cuts_ma[each.cut] for each in places), default=inf):
             return {}
-        subject, pieces = self.subject, Pieces(self.subject, net, whole=True)
+        subject, pieces = self.subject, self._pieces(net)
         feeds = subject.feeds(net)
         currents: dict[int | None, float] = defaultdict(float)  # from devices into each piece [mA]
         for placed, terminal, side, current in self.electrical.sides(net):
