@@ -177,6 +177,11 @@ class _Estimate:
         """Set the current of a pass device or switch; what may amplify is left to what follows."""
         passes, sure, most = self.switches.passes(device), self.switches.is_sure(device), self.full[device.id]
         likely = passes and not sure and self.switches.is_likely(device)
+        load = self._load(device) if passes and sure and not self.switches.is_large(device) else 0.0
+        if load:
+            taken = (1 - THRESHOLD) * self.supply_v[device.id] / load
+            self._set(device.id, min(most, taken), "what its resistors take")
+            return
         if passes and (sure or likely):
             self.drive[device.id] = most
         if self.switches.carries_charge(device):
@@ -189,6 +194,18 @@ class _Estimate:
             self.found[device.id] = Current(most, how, full=True, assumed=True)
         elif passes:
             self.unsure.add(device.id)
+
+    def _load(self, device: Device) -> float:
+        """Return the resistance from a transistor at a rail by one or two resistors to the other rail, else 0. [ohm]
+
+        They tell its current: an output that is to feed more is larger.
+        """
+        supplies, ends = self.roles.supplies, {device.terminals["d"], device.terminals["s"]}
+        rails = supplies.ground if ends & set(supplies.power) else supplies.power
+        near = [(far, ohm) for net in ends if net not in supplies for far, ohm, _ in self.resistors[net]]
+        two = [(far, one + ohm) for net, one in near if net not in supplies for far, ohm, _ in self.resistors[net]]
+        ohms = [ohm for far, ohm in near + two if far in rails]
+        return min(ohms, default=0.0)
 
     def _gates(self) -> None:
         """Give the transistors of switching gates, and those that a clock switches, their mean current."""

@@ -88,7 +88,7 @@ class Switches:
         gate = device.terminals["g"]
         driven = any(other.type in {"nmos", "pmos", "npn", "pnp"} for other, _ in self.ends.get(gate, ()))
         return (
-            self._is_large(device)
+            self.is_large(device)
             or driven
             or self._is_clocked(gate)
             or gate in self.circuit.black_box_nets
@@ -108,7 +108,8 @@ class Switches:
             self._is_switched(device) and any(self._is_held(device, end) for end in ends)
         )
 
-    def _is_large(self, device: Device) -> bool:
+    def is_large(self, device: Device) -> bool:
+        """Return whether a transistor is as large as no amplifier makes it."""
         return self.widths.get(_parallel(device), 0.0) >= _LARGE
 
     def _is_clocked(self, net: str) -> bool:
@@ -141,7 +142,7 @@ class Switches:
             elif not other.is_mos:
                 return False
         if net in self.circuit.ports:
-            return capacitors and (device.terminals["g"] in self.roles.clocks or not self._is_large(device))
+            return capacitors and (device.terminals["g"] in self.roles.clocks or not self.is_large(device))
         return capacitors or (gates and not leads_on)
 
     def _is_bootstrapped(self, device: Device) -> bool:

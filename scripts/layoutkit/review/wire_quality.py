@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 import numpy as np
 
-from layoutkit.review.subject import box_around, region_of, wire_length
+from layoutkit.review.subject import box_around, longer_side, region_of, wire_length
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.review.finding import Finding
     from layoutkit.review.subject import PlacedDevice, Subject
@@ -27,7 +27,9 @@ def wires(subject: Subject) -> Iterator[Finding]:
     """Yield all findings."""
     for net in subject.nets:
         if net not in subject.supplies:
-            yield from length(subject, net)
+            points = _points(subject, net)
+            yield from far_port(subject, net, points)
+            yield from length(subject, net, points)
 
 
 def _points(subject: Subject, net: str) -> dict[PlacedDevice, list[tuple[int, int]]]:
@@ -47,9 +49,28 @@ def _gate_contacts(subject: Subject, net: str, placed: PlacedDevice) -> list[tup
     return [(point.x, point.y) for point in (each.bbox().center() for each in contacts.each())]
 
 
-def length(subject: Subject, net: str) -> list[Finding]:
+def far_port(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tuple[int, int]]]) -> list[Finding]:
+    """Return whether a port that no side was asked for is far from its pins, one of which an edge is near to."""
+    ports, box = [point for _, point, _ in subject.labels.get(net, ())], subject.box
+    pins = [place for own in points.values() for place in own]
+    if not ports or not pins or (subject.asked is not None and net in subject.asked.sides):
+        return []
+    way = min(abs(port.x - x) + abs(port.y - y) for port in ports for x, y in pins)
+    edge = min(min(x - box.left, box.right - x, y - box.bottom, box.top - y) for x, y in pins)
+    return subject.finding(
+        "wire-length.port",
+        (way - edge) / longer_side(box),
+        f"port {net} lies {subject.um(way):.3g} um from its nearest device, which an edge is {subject.um(edge):.3g} um "
+        "away from",
+        where=kdb.Box(ports[0], ports[0]).enlarged(100, 100),
+        devices=list(points),
+        nets=[net],
+        cause="far ports",
+    )
+
+
+def length(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tuple[int, int]]]) -> list[Finding]:
     """Return whether the wires of a net are much longer than they have to be."""
-    points = _points(subject, net)
     if len(points) < 2:
         return []
     ends = [(end.center().x, end.center().y) for _, end in subject.ends_of_crossings(net)]

@@ -90,6 +90,32 @@ MB x b vss vss nfet_01v8 W=1u L=1u
     assert found.ampere == pytest.approx(0.202e-3 * 100)
 
 
+FOLLOWER = """* a buffer: an amplifier drives the gate of what feeds an output, which resistors load
+.subckt buffer in out ib vdd vss
+MB ib ib vss vss nfet_01v8 W=4u L=1u
+MT tail ib vss vss nfet_01v8 W=8u L=1u
+M1 n1 out tail vss nfet_01v8 W=8u L=0.5u
+M2 n2 in tail vss nfet_01v8 W=8u L=0.5u
+M3 n1 n1 vdd vdd pfet_01v8 W=6u L=1u
+M4 n2 n1 vdd vdd pfet_01v8 W=6u L=1u
+MF vdd n2 out vss nfet_01v8 W={width}u L=0.15u
+{load}
+.ends
+"""
+
+
+@pytest.mark.parametrize(("width", "full"), [(44, False), (46, True)])
+@pytest.mark.parametrize("load", [("out vss",), ("out x", "x vss")])
+def test_a_follower_carries_what_its_resistors_take(width, full, load):
+    cards = [f"R{number} {nets} res_high_po_0p69 W=0.69u L=69u" for number, nets in enumerate(load)]
+    found = currents(FOLLOWER.format(width=width, load="\n".join(cards)))["MF"]
+    ohm = 100 * SKY.device_names.drawn("res_high_po_0p69").value * len(load)
+    assert found.full == full
+    if not full:
+        assert found.ampere == pytest.approx(0.75 * 1.8 / ohm)
+    assert currents(FOLLOWER.format(width=width, load=""))["MF"].full
+
+
 PULL_UP = """* what pulls up an output; what drives its gate is elsewhere
 .subckt stage out gate vdd vss
 MP out gate vdd vdd pfet_01v8 W={}u L={}u

@@ -909,6 +909,26 @@ def test_length_of_a_wire(figure, expected):
     assert severities(found, "wire-length", "g has") == expected
 
 
+@both("wire-length.port", "should")
+def test_a_port_far_from_what_it_leads_to(figure, expected):
+    """The edge below the first gate is near; its port lies along the layout, unless that side was asked for."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "a g vss vss")
+    planted.mos("M2", "nmos", 60, 0, 2, 0.5, "b h vss vss")
+    (x, y), track = planted.ends["g"][0], 5.0
+    for net, place in (("a", -3.0), ("b", -4.0), ("h", 4.0), ("vss", -6.0)):
+        planted.comb(net, place)
+    planted.comb("g", track, port=False)
+    box = planted.cell.bbox().to_dtype(0.001)
+    edge = min(x - box.left, y - box.bottom, box.top - y)
+    right = x + figure * box.width() + edge - (track - y)
+    planted.box("Metal3", x, track - WIRE / 2, right + 0.1, track + WIRE / 2, "g")
+    planted.label("g", "Metal3", right, track)
+    assert severities(planted.review(), "wire-length", "port g lies") == expected
+    asked = planted.review(constraints={"port_sides": [{"port": "g", "side": "top"}]})
+    assert severities(asked, "wire-length", "port g lies") == set()
+
+
 @pytest.mark.parametrize(("apart", "expected"), [(7.5, {"should"}), (9.2, {"must"})])
 def test_a_way_between_near_terminals(apart, expected):
     """Four times the length is severe from 25 um more on; these are 22.5 and 27.6 um."""
