@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from .tool import Handler, Tool, Verdict
 
 PRETTY = 2  # characters of indentation
-RARELY = (50_000, 20, 20)
-"""How many new objects Python's search for garbage waits for: by default it takes 5 % of a build, and finds little."""
+RARELY = (50_000, 20, 20)  # new objects and so on before Python looks for garbage: by default that is 5 % of a build
 
 
 def main(
