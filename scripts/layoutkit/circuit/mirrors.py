@@ -117,7 +117,7 @@ class Mirrors:
             alike, other = equal
             extra |= {"unequal_length": unequal} if unequal else {}
         outputs = [*alike, *other]
-        if not outputs:
+        if not outputs or ("resistor" in foot.kinds and not any(self._channels.foot(each).kinds for each in outputs)):
             return []
         apart = self._of_another_length(extra.get("unequal_length", ()))
         kinds = {kind for each in (reference, *outputs) for kind in self._channels.foot(each).kinds}
@@ -416,7 +416,8 @@ class Mirrors:
         ratios = {output.id: ratio(output, reference) for output in outputs}
         bottoms = [reference, *outputs]
         tops = self._cascodes(bottoms, closer)
-        if topology == "driven" and len(bottoms) == len(tops) == 2:
+        stacked = bool(tops) and tops[0].terminals["g"] == reference.terminals["g"]
+        if topology == "driven" and len(bottoms) == len(tops) == 2 and not stacked:
             tops = []  # two are a pair of their own
         row = tops
         while len(row) == len(bottoms) and (row := self._cascodes(row, None)) and len(tops) < _MOST_CASCODES:
@@ -427,7 +428,7 @@ class Mirrors:
             first = next((each for each in tops if each.terminals["s"] == reference.terminals["d"]), None)
             if closer is not None and "closed_by" not in extra:
                 topology = "stacked" if closer.terminals["g"] == reference.terminals["g"] else "wide_swing"
-            elif tops[0].terminals["g"] == reference.terminals["g"]:
+            elif stacked:
                 topology = "stacked"
             else:
                 own = first is not None and first.terminals["d"] == first.terminals["g"]

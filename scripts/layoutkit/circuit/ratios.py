@@ -352,6 +352,19 @@ def capacitor_ratios(channels: Channels, order: Mapping[str, int], images: Itera
     return found
 
 
+def wiring_capacitors(channels: Channels) -> set[str]:
+    """Return the capacitors of one value from nearly all nets to one supply: estimates for wires."""
+    alike: dict[Any, list[Device]] = defaultdict(list)
+    rails = set(channels.supplies.power) | set(channels.supplies.ground)
+    for device in channels.circuit.devices:
+        if device.type == device.model == "capacitor" and not {"w", "l", "area"} & device.params.keys():
+            on_rails = [net for net in {device.terminals[end] for end in device.kind.ends} if net in rails]
+            if len(on_rails) == 1:
+                alike[device.params.get("c"), on_rails[0]].append(device)
+    most = len({*channels.drains, *channels.sources} - rails) * 3 / 4
+    return {device.id for devices in alike.values() if len(devices) > most for device in devices}
+
+
 def _plates(channels: Channels) -> Iterator[tuple[tuple[str, float, float], list[str], Device]]:
     """Yield the capacitors of a stated size, each with its plate and the two nets of its ends."""
     for device in channels.circuit.devices:

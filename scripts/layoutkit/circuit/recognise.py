@@ -30,7 +30,7 @@ from layoutkit.circuit.input_pairs import mesh_pairs
 from layoutkit.circuit.mirrors import FEWEST_SOURCES, Group, Mirrors
 from layoutkit.circuit.near_misses import near_misses
 from layoutkit.circuit.parallel_devices import fingers_of, folded, unfolded
-from layoutkit.circuit.ratios import ResistorRatios, capacitor_ratios
+from layoutkit.circuit.ratios import ResistorRatios, capacitor_ratios, wiring_capacitors
 from layoutkit.circuit.stages import capacitors_of_stages, inverters, ring_stages
 from layoutkit.circuit.supplies import is_passive, structural_supplies
 from layoutkit.circuit.switches import switch_groups
@@ -143,10 +143,8 @@ class _Recognition:
         self._pairs_on_mirrors()
         for source in mirrors.driven((), 2, self._taken):
             self._add(source)
-        for mirror in self._found["current_mirror"]:
-            for first, second in mirrors.cascode_pairs(mirror, self._taken):
-                self._add_pair("cascode_pair", first, second, {"matched": True, "common_gate": first.terminals["g"]})
-        for first, second in mesh_pairs(self._channels):
+        above = [pair for each in self._found["current_mirror"] for pair in mirrors.cascode_pairs(each, self._taken)]
+        for first, second in (*above, *mesh_pairs(self._channels)):
             if not {first.id, second.id} & self._taken:
                 self._add_pair("cascode_pair", first, second, {"matched": True, "common_gate": first.terminals["g"]})
         mirrored = {name for mirror in self._found["current_mirror"] for name in mirror.devices}
@@ -323,16 +321,17 @@ class _Recognition:
             name for group in inverters(self._channels, self._taken, mirrored, latched) for name in group.devices
         }
         inputs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
-        amplified = {net for pair in inputs for net in self._drains_of(*pair)}
+        amplified = {net: self._drains_of(*pair) for pair in inputs for net in self._drains_of(*pair)}
         switched = {
             name
             for mirror in self._found["current_mirror"]
             for names in mirror.properties.get("feet", {}).values()
             for name in names
         }
+        wiring = wiring_capacitors(self._channels)
         for kind, one, other in self._images():
             names = {one, other}
-            if kind == "cascode_pair" and names <= switched:
+            if names <= wiring or (kind == "cascode_pair" and names <= switched):
                 continue  # equal switches below a mirror
             first, second = self._pair((one, other))
             direct = kind == "cross_coupled_pair" and first.terminals["d"] == second.terminals["g"]
@@ -341,12 +340,15 @@ class _Recognition:
             if first.is_mos and self._channels.select(first, second):
                 continue
             logic = names <= self._channels.in_logic_gates and not latched.issuperset(self._drains_of(first, second))
-            logic = logic and not {first.terminals["g"], second.terminals["g"]} <= amplified
-            if logic or (self._pulls_bias(first) and self._pulls_bias(second)):
+            logic = logic and not {first.terminals["g"], second.terminals["g"]} <= amplified.keys()
+            if logic or self._pulls_bias(first) or self._pulls_bias(second):
                 continue
             loads = first.is_mos and all(map(self._is_diode, (first, second)))
-            if names & self._taken and not loads:
+            if (names & self._taken and not loads) or (loads and self._carry_one_current(first, second)):
                 continue
+            outputs = [amplified.get(device.terminals["g"], set()) for device in (first, second) if loads]
+            if loads and all(outputs) and not outputs[0] & outputs[1]:
+                continue  # the loads of two amplifiers
             properties: dict[str, Any] = {"matched": True}
             for terminal, name in (("g", "common_gate"), ("s", "common_source")) if first.is_mos else ():
                 if first.terminals[terminal] == second.terminals[terminal]:
@@ -354,6 +356,21 @@ class _Recognition:
             if not first.is_mos:
                 properties["facing"] = [list(nets) for nets in facing_nets(first, second, self._image_of)]
             self._add_pair("load_pair" if loads else kind, first, second, properties)
+
+    def _carry_one_current(self, *diodes: Device) -> bool:
+        """Whether current sources on one gate feed both diodes, or diodes in series with them: a bias, no signal."""
+        fed: list[set[str]] = []
+        for diode in diodes:
+            front, gates = [diode.terminals["d"], diode.terminals["s"]], set[str]()
+            for net in front:  # which grows
+                for each in self._channels.channel_ends(net) if net not in self._supplies else ():
+                    far = self._channels.far(each, net)
+                    if each.terminals["g"] not in (net, far):
+                        gates.add(each.terminals["g"])
+                    elif far not in front:
+                        front.append(far)
+            fed.append(gates)
+        return len(fed[0]) == 1 and fed[0] == fed[1]
 
     def _pulls_bias(self, device: Device) -> bool:
         """Whether a switch pulls the gate of a mirror to a rail, as in power-down: nothing there must match."""

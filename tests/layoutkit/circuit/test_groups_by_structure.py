@@ -159,6 +159,79 @@ CIRCUITS = {
         """,
         {("cascode_pair", "M2 M3"), ("cascode_pair", "M6 M7")},
     ),
+    "two output stages with a string of diodes each, which sources on one gate feed": (
+        """
+        M1 a inp t vss nch w=8u l=0.5u
+        M2 b inn t vss nch w=8u l=0.5u
+        M3 t bias vss vss nch w=6u l=1u
+        M4 a ctl vdd vdd pch w=9u l=1u
+        M5 b ctl vdd vdd pch w=9u l=1u
+        MA o a vdd vdd pch w=20u l=0.5u
+        MB out b vdd vdd pch w=20u l=0.5u
+        MC o bias vss vss nch w=12u l=1u
+        MD out bias vss vss nch w=12u l=1u
+        ME p p vdd vdd pch w=20u l=0.5u
+        MF q q vdd vdd pch w=20u l=0.5u
+        MG g g p vdd pch w=4u l=0.5u
+        MH h h q vdd pch w=4u l=0.5u
+        MI g bias vss vss nch w=3u l=1u
+        MJ h bias vss vss nch w=3u l=1u
+        MK o g k vdd pch w=4u l=0.5u
+        ML out h n vdd pch w=4u l=0.5u
+        CK k a 1p
+        CL n b 1p
+        C1 a vss 30f
+        C2 b vss 30f
+        C3 t vss 30f
+        C4 o vss 30f
+        C5 out vss 30f
+        C6 p vss 30f
+        C7 q vss 30f
+        C8 g vss 30f
+        C9 h vss 30f
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("load_pair", "M4 M5"),
+            ("symmetric_pair", "MA MB"),
+            ("symmetric_pair", "MK ML"),
+            ("capacitor_pair", "CK CL"),
+            ("current_mirror", "M3 MC MD MI MJ", None, "driven"),
+        },
+    ),
+    "two amplifiers that share a gain resistor": (
+        "".join(
+            f"""
+            MA{n} a{n} i{n} t{n} vss nch w=8u l=1u
+            MB{n} o{n} f{n} t{n} vss nch w=8u l=1u
+            MC{n} a{n} a{n} vdd vdd pch w=8u l=1u
+            MD{n} o{n} a{n} vdd vdd pch w=8u l=1u
+            ME{n} t{n} bias vss vss nch w=5u l=2u
+            R{n} o{n} f{n} 10k
+            """
+            for n in (1, 2)
+        )
+        + "RG f1 f2 1k",
+        {
+            *(("differential_pair", f"MA{n} MB{n}") for n in (1, 2)),
+            *(("current_mirror", f"MC{n} MD{n}", f"MC{n}", "simple") for n in (1, 2)),
+            ("current_mirror", "ME1 ME2", None, "driven"),
+            ("resistor_ratio", "R1 R2 RG"),
+        },
+    ),
+    "two channels of three transistors each on a bias port": (
+        """
+        M1 a bias vss vss nch w=2u l=1u
+        M2 b bias a vss nch w=2u l=1u
+        M3 p bias b vss nch w=2u l=1u
+        M4 c bias vss vss nch w=2u l=1u
+        M5 d bias c vss nch w=2u l=1u
+        M6 q bias d vss nch w=2u l=1u
+        M7 p p vdd vdd pch w=6u l=1u
+        M8 o p vdd vdd pch w=6u l=1u
+        """,
+        {("current_mirror", "M1 M4", None, "driven"), ("current_mirror", "M7 M8", "M7", "simple")},
+    ),
     "mirror with resistors below its sources": (
         """
         M1 i i s1 vss nch w=4u l=1u
