@@ -146,11 +146,13 @@ def test_every_room_has_a_row_and_every_row_a_room():
 
 def test_no_room_is_larger_than_its_row_and_no_row_much_larger_than_its_room():
     """Remove something, or raise the row here and state the reason in the commit; lower the row of one that shrank."""
+    found = []
     for room, (lines, modules) in sizes().items():
         most_lines, most_modules = ROOMS[room]
-        assert lines <= most_lines, f"{room} has {lines} lines of code"
-        assert modules <= most_modules, f"{room} has {modules} modules"
-        assert most_lines <= max(lines * SLACK, lines + SPARE), f"{room} has shrunk to {lines}"
+        found += [f"{room} has {lines} lines of code, at most {most_lines}"] if lines > most_lines else []
+        found += [f"{room} has {modules} modules, at most {most_modules}"] if modules > most_modules else []
+        found += [f"{room} has shrunk to {lines}"] if most_lines > max(lines * SLACK, lines + SPARE) else []
+    assert found == []
 
 
 @pytest.mark.parametrize(
