@@ -380,16 +380,24 @@ class _Recognition:
         return net["g"] != net["d"] and self._channels.is_logic(net["g"])
 
     def _pairs_on_mirrors(self) -> None:
-        """Add equal transistors on one rail with separate gates whose currents a mirror or crossed pairs compare."""
+        """Add equal transistors on one rail with separate gates whose currents a mirror or crossed pairs compare.
+
+        Mirrors may hold them where their gates are on two branches of one mirror, which they hold equal.
+        """
+        branches: dict[str, set[int]] = defaultdict(set)
+        for number, mirror in enumerate(self._found["current_mirror"]):
+            for name in (mirror.properties["reference"], *mirror.properties["outputs"]):
+                branches[self._circuit.device(name).terminals["d"]].add(number)
         for *nets, mos_type in (*self._compared(), *self._crossed_tails()):
             sides = [[d for d in self._channels.drains[net] if d.type == mos_type] for net in nets]
             if nets[0] == nets[1] or [len(side) for side in sides] != [1, 1]:
                 continue
             (first,), (second,) = sides
             one, other = first.terminals, second.terminals
-            alike = same_size(first, second) and one["s"] == other["s"] and one["g"] not in (other["g"], nets[0])
-            free = not {first.id, second.id} & self._taken and one["s"] in self._supplies and other["g"] != nets[1]
-            if alike and free and not any(map(self._channels.is_switch, (first, second))):
+            gates = {one["g"], other["g"]}
+            alike = same_size(first, second) and one["s"] == other["s"] in self._supplies
+            free = not {first.id, second.id} & self._taken or set.intersection(*(branches[net] for net in gates))
+            if alike and free and len(gates - {*nets}) == 2 and not any(map(self._channels.is_switch, (first, second))):
                 self._add_pair("symmetric_pair", first, second, {"matched": True, "common_source": one["s"]})
 
     def _compared(self) -> Iterator[tuple[str, str, str]]:

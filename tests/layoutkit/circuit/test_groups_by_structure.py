@@ -232,6 +232,38 @@ CIRCUITS = {
         """,
         {("current_mirror", "M1 M4", None, "driven"), ("current_mirror", "M7 M8", "M7", "simple")},
     ),
+    "self-biased reference whose two branches a pair at the rail compares, and cascoded sources on ports": (
+        """
+        M1 a a s vss nch w=16u l=0.5u
+        M2 b b vss vss nch w=4u l=0.5u
+        R1 s vss 2k
+        M3 a g vdd vdd pch w=12u l=0.5u
+        M4 b g vdd vdd pch w=12u l=0.5u
+        M5 g b vss vss nch w=4u l=0.5u
+        M6 c a vss vss nch w=4u l=0.5u
+        M7 c c vdd vdd pch w=12u l=0.5u
+        M8 g c vdd vdd pch w=12u l=0.5u
+        M9 r g vdd vdd pch w=12u l=0.5u
+        M0 r r vss vss nch w=3u l=2u
+        MA q1 bias vss vss nch w=5u l=1u
+        MB q2 bias vss vss nch w=5u l=1u
+        MC q3 bias vss vss nch w=5u l=1u
+        MD p1 cas q1 vss nch w=4u l=0.5u
+        ME p2 cas q2 vss nch w=4u l=0.5u
+        MF p3 cas q3 vss nch w=4u l=0.5u
+        MG p1 p1 vdd vdd pch w=6u l=1u
+        MH p2 p2 vdd vdd pch w=7u l=1u
+        MI p3 p3 vdd vdd pch w=8u l=1u
+        """,
+        {
+            ("current_mirror", "M2 M5", "M2", "simple"),
+            ("current_mirror", "M3 M4 M9", None, "driven"),
+            ("current_mirror", "M7 M8", "M7", "simple"),
+            ("symmetric_pair", "M5 M6"),
+            ("current_mirror", "MA MB MC", None, "driven"),
+            ("cascode_pair", "MD ME MF"),
+        },
+    ),
     "mirror with resistors below its sources": (
         """
         M1 i i s1 vss nch w=4u l=1u
