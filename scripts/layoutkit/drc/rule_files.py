@@ -28,7 +28,7 @@ from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from layoutkit.drc.kind_register import Kind
     from layoutkit.drc.regions import LayerRegions
@@ -60,14 +60,14 @@ def fields_of(rule: Rule, kind: Kind, all_layers: tuple[str, ...]) -> list[dict[
     return [common]
 
 
-def faults_in(rule: Rule, kind: Kind, fields: Mapping[str, Any], require: Callable[[str], None]) -> Iterator[str]:
+def faults_in(rule: Rule, kind: Kind, fields: Mapping[str, Any], technology: Technology) -> Iterator[str]:
     """Yield what is wrong with one case of ``rule``: missing, unknown or malformed fields, and layers that are none.
 
     Args:
         rule: The rule.
         kind: Its kind.
         fields: The case's fields.
-        require: Raises a TechnologyError for an expression that cannot be read or names an unknown layer.
+        technology: Names the layers.
     """
     for name in sorted(set(fields) - kind.fields):
         yield f"kind {kind.name} has no field '{name}'{did_you_mean(name, kind.fields)}; it has: {_listed(kind.fields)}"
@@ -78,7 +78,7 @@ def faults_in(rule: Rule, kind: Kind, fields: Mapping[str, Any], require: Callab
             yield f"'{name}' must be a layer or an expression of layers, got {short(fields[name])}"
         elif name in fields:
             try:
-                require(str(fields[name]))
+                require(str(fields[name]), technology)
             except TechnologyError as error:
                 yield f"'{name}': {error}"
     yield from _number_faults(kind, fields)
@@ -134,7 +134,7 @@ def _faultless(rule: Rule, technology: Technology) -> list[dict[str, Any]]:
     kind = KINDS[rule.kind]
     cases = fields_of(rule, kind, technology.measured_layers)
     for fields in cases:
-        faults = list(faults_in(rule, kind, fields, lambda text: require(text, technology)))
+        faults = list(faults_in(rule, kind, fields, technology))
         if faults:
             raise TechnologyError(f"rule {rule.id}: {'; '.join(faults)}")
     return cases
@@ -240,14 +240,11 @@ def rule_with_faults(entry: Any, technology: Technology) -> tuple[Rule | None, l
         meant = did_you_mean(rule.kind, [*KINDS, *KIND_ALIASES])
         return rule, [f"unknown kind '{rule.kind}'{meant}; there are: {', '.join(sorted(KINDS))}"]
 
-    def known(expression: str) -> None:
-        require(expression, technology)
-
     try:
         cases = fields_of(rule, kind, technology.measured_layers)
     except TechnologyError as error:
         return rule, [str(error)]
-    return rule, list(dict.fromkeys(fault for case in cases for fault in faults_in(rule, kind, case, known)))
+    return rule, list(dict.fromkeys(fault for case in cases for fault in faults_in(rule, kind, case, technology)))
 
 
 def _plain_faults(fields: Mapping[str, Any]) -> Iterator[str]:
