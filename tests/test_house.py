@@ -36,7 +36,7 @@ ROOMS = {
     "layoutkit/review": (3464, 20),
     "layoutkit/route": (4162, 25),
     "layoutkit/simulate": (1812, 10),
-    "layoutkit/technology": (2996, 19),
+    "layoutkit/technology": (2992, 19),
     "layoutkit/tools": (3582, 19),
     "layoutkit/view": (1052, 7),
     "skillpack": (466, 5),

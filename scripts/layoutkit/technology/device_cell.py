@@ -77,14 +77,12 @@ class DeviceCell:
         """Whether it has one size."""
         return not self.emitter
 
+    @lru_cache(maxsize=512)  # noqa: B019 - cells live as long as their technology
     def shapes(self, count: int, length: int) -> dict[str, list[Points]]:
         """Return layer to polygons of a device of ``count`` emitters of ``length`` [dbu], without its ring.
 
         The result is shared and not to be changed.
         """
-        return _shapes(self, count, length)
-
-    def _drawn(self, count: int, length: int) -> dict[str, list[Points]]:
         found: dict[str, list[Points]] = {}
         for shapes in (self.whole, self.single if count == 1 else self.several):
             for layer, polygons in shapes.items():
@@ -174,11 +172,6 @@ def read_cell(entry: Mapping[str, Any], size: Point, length: Length, where: str)
         well=str(entry.get("well", "c")),
         any_ring=bool(entry.get("any_ring", False)),
     )
-
-
-@lru_cache(maxsize=512)
-def _shapes(cell: DeviceCell, count: int, length: int) -> dict[str, list[Points]]:
-    return cell._drawn(count, length)  # noqa: SLF001 - the part of the class that is cached
 
 
 def _corners(points: Sequence[Point]) -> Points:
