@@ -24,7 +24,7 @@ ROOMS = {
     "layoutkit": (623, 7),
     "layoutkit/circuit": (10359, 54),
     "layoutkit/draw": (7101, 38),
-    "layoutkit/drc": (1739, 12),
+    "layoutkit/drc": (1737, 12),
     "layoutkit/explore": (2081, 13),
     "layoutkit/extract": (3695, 18),
     "layoutkit/flow": (9497, 55),
