@@ -365,6 +365,19 @@ def _fixed_recipe(kind: str) -> Recipe:
     )
 
 
+def _cell_recipe(kind: str) -> Recipe:
+    declared = KINDS[kind]
+    return Recipe(
+        device_class=lambda _: kdb.DeviceClassBJT4Transistor(),
+        terminals=dict(zip("CBES", (*declared.terminals, declared.bulk), strict=True)),
+        extractor=cell_extractor,
+        part="emitter" if "e" in declared.terminals else "gate",
+        none_made=f"A {declared.noun}{{place}} is none of {{technology}}",
+        cause="a layer of it differs from the foundry's cell, or its ring of substrate taps is not whole; draw it with"
+        " layout.create_bipolar_array or use the foundry's cell",
+    )
+
+
 def size_of(device: kdb.Device) -> tuple[float, float]:
     """Return width and length of an extracted device. [um]
 
@@ -445,23 +458,7 @@ RECIPES: dict[str, Recipe] = {
         none_made="The text of a tap{place} makes no tap of {technology}",
         cause="its marker or well does not hold the whole diffusion",
     ),
-    "npn": Recipe(
-        device_class=lambda _: kdb.DeviceClassBJT4Transistor(),
-        terminals={"C": "c", "B": "b", "E": "e", "S": "s"},
-        extractor=cell_extractor,
-        part="emitter",
-        none_made="A bipolar transistor{place} is none of {technology}",
-        cause="a layer of it differs from the foundry's cell, or its ring of substrate taps is not whole; draw it with"
-        " layout.create_bipolar_array or use the foundry's cell",
-    ),
-    "varactor": Recipe(
-        device_class=lambda _: kdb.DeviceClassBJT4Transistor(),
-        terminals={"C": "g1", "B": "w", "E": "g2", "S": "bn"},
-        extractor=cell_extractor,
-        part="gate",
-        none_made="A varactor{place} is none of {technology}",
-        cause="a layer of it differs from the foundry's cell, or its ring of substrate taps is not whole",
-    ),
+    **{name: _cell_recipe(name) for name, kind in KINDS.items() if kind.in_cells},
     **{name: _fixed_recipe(name) for name, kind in KINDS.items() if kind.one_size},
     "pnp": Recipe(
         device_class=lambda _: kdb.DeviceClassBJT3Transistor(),

@@ -26,6 +26,7 @@ from layoutkit.draw.generators import BlockSpec, draw_block
 from layoutkit.draw.mos import MAX_ASPECT
 from layoutkit.errors import GeometryError, listed
 from layoutkit.flow.groups import PARALLEL
+from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.passive_sizes import PassiveSize, bars_of, unit_bar
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
 
 
-ARRAYS = dict.fromkeys(("npn", "pnp", "varactor"), "bipolar_array")
+ARRAYS = {name: "bipolar_array" for name, kind in KINDS.items() if kind.in_cells or kind.substrate}
 ARRAYS |= {"resistor": "resistor_bank", "capacitor": "capacitor_array"}
 """Kind of device to what several of them in one block are called."""
 MOST_IN_RATIO = 16
