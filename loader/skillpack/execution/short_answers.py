@@ -31,7 +31,7 @@ MARK = "x-short"
 WHOLE = "x-whole"
 SHORT_BYTES = 2048
 """Most bytes of an answer of which nothing is left out."""
-_ENVELOPE_BYTES = 220  # that the list of what was left out adds
+_ENVELOPE_BYTES = 80  # that the rest of the envelope adds
 _SHARES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.0)  # of the first number of a mark, tried in this order
 
 
@@ -65,22 +65,21 @@ def in_detail(call: Call, detail: Detail) -> Call:
     if _fits(call.result.data):
         return call
     schema = call.tool.output_schema
-    for share in _SHARES:
-        left_out = _LeftOut(share)
-        data = _short(call.result.data, schema, schema, (), left_out)
-        if _fits(data, _ENVELOPE_BYTES):
-            break
-    if not left_out:
-        return call
     whole: Any = call.result.data
     for name in str(schema.get(WHOLE, "")).split("."):
         whole = whole.get(name) if isinstance(whole, dict) else None
     where = f"detail: full, or {whole}" if isinstance(whole, str) else "detail: full"
-    return replace(call, result=replace(call.result, data=data), left_out=left_out.to_json() | {"whole_answer": where})
+    for share in _SHARES:
+        left_out = _LeftOut(share)
+        data = _short(call.result.data, schema, schema, (), left_out)
+        told = left_out.to_json() | {"whole_answer": where}
+        if _fits(data, told):
+            break
+    return replace(call, result=replace(call.result, data=data), left_out=told if left_out else None)
 
 
-def _fits(data: Any, more: int = 0) -> bool:
-    return len(json.dumps(data, ensure_ascii=False).encode()) + more <= SHORT_BYTES
+def _fits(*parts: Any) -> bool:
+    return sum(len(json.dumps(part, ensure_ascii=False).encode()) for part in parts) + _ENVELOPE_BYTES <= SHORT_BYTES
 
 
 class _LeftOut:
