@@ -148,7 +148,7 @@ class _Recognition:
             if not {first.id, second.id} & self._taken:
                 self._add_pair("cascode_pair", first, second, {"matched": True, "common_gate": first.terminals["g"]})
         mirrored = {name for mirror in self._found["current_mirror"] for name in mirror.devices}
-        for inverter in inverters(self._channels, self._taken, mirrored, self._latch_sources()):
+        for inverter in inverters(self._channels, self._taken, mirrored):
             self._add(inverter)
         pairs_apart = [pair for kind in ("differential_pair", "symmetric_pair") for pair in self._found[kind]]
         mirrors_found, taken = self._found["current_mirror"], frozenset(self._taken)
@@ -317,9 +317,7 @@ class _Recognition:
         """
         mirrored = {name for group in self._found["current_mirror"] for name in group.devices}
         latched = self._latch_sources()
-        inverting = {
-            name for group in inverters(self._channels, self._taken, mirrored, latched) for name in group.devices
-        }
+        inverting = {name for group in inverters(self._channels, self._taken, mirrored) for name in group.devices}
         inputs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
         amplified = {net: self._drains_of(*pair) for pair in inputs for net in self._drains_of(*pair)}
         switched = {

@@ -42,16 +42,13 @@ class _Stage(NamedTuple):
     outputs: frozenset[str]
 
 
-def inverters(
-    channels: Channels, taken: Collection[str], current_sources: Collection[str], no_outputs: Collection[str] = ()
-) -> list[Group]:
+def inverters(channels: Channels, taken: Collection[str], current_sources: Collection[str]) -> list[Group]:
     """Return the inverters, the PMOS transistor first; the properties name the nets of input and output.
 
     Args:
         channels: The channels of the circuit.
         taken: Transistors that are part of other groups.
         current_sources: Transistors of mirrors: an inverter may lie between two of these.
-        no_outputs: Nets that are no output of an inverter.
     """
     by_nets: dict[tuple[str, str], list[Device]] = defaultdict(list)
     for device in channels.mos.values():
@@ -60,8 +57,11 @@ def inverters(
     found = []
     for (gate, drain), members in by_nets.items():
         types = {member.type: member for member in members}
-        if gate == drain or drain in no_outputs or len(members) != 2 or len(types) != 2:
+        if gate == drain or len(members) != 2 or len(types) != 2:
             continue
+        drives = channels.gates.get(drain) or drain in channels.ports or channels.others.get(drain)
+        if not drives and any(not each.both_ways for each in channels.sources.get(drain, ())):
+            continue  # a clocked tail, which is charged meanwhile
         core = (types["pmos"], types["nmos"])
         on_rails = [device.terminals["s"] in channels.supplies for device in core]
         ends = [_ends_as_stage(channels, device, current_sources) for device in core]

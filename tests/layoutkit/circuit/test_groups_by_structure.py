@@ -264,6 +264,19 @@ CIRCUITS = {
             ("cascode_pair", "MD ME MF"),
         },
     ),
+    "clocked tail, which is charged while the clock is low, and an inverter before a gate": (
+        """
+        M1 a inp t vss nch w=4u l=0.2u
+        M2 b inn t vss nch w=4u l=0.2u
+        M3 t ck vss vss nch w=6u l=0.2u
+        M4 t ck vdd vdd pch w=3u l=0.2u
+        M5 a a vdd vdd pch w=4u l=0.2u
+        M6 b b vdd vdd pch w=4u l=0.2u
+        MN ck en vss vss nch w=1u l=0.2u
+        MP ck en vdd vdd pch w=2u l=0.2u
+        """,
+        {("differential_pair", "M1 M2"), ("load_pair", "M5 M6"), ("inverter", "MN MP")},
+    ),
     "mirror with resistors below its sources": (
         """
         M1 i i s1 vss nch w=4u l=1u
