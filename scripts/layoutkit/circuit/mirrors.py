@@ -267,7 +267,8 @@ class Mirrors:
                     enough = enough and self._one_unit(alike) and all(self._feeds_a_branch(each) for each in alike)
                 tops = list(filter(None, map(self._above, alike)))
                 if FEWEST_SOURCES <= len(alike) == len(tops) and len({each.terminals["g"] for each in tops}) == 1:
-                    enough = enough or all(self._meets_other_type(each) for each in tops)
+                    ends = (self._channels.channel_ends(each.terminals["d"]) for each in tops)
+                    enough = enough or all(any(each.type != key[0] for each in devices) for devices in ends)
                 below_pair = not driven and all(self._is_folded(each, folded) for each in alike)
                 enough = enough or (len(alike) >= FEWEST_SOURCES and any(map(self._feeds_reference, alike)))
                 if enough or below_pair or any(self._is_tail(each, alike, tails) for each in alike):
@@ -293,10 +294,6 @@ class Mirrors:
             if other.root == family.root
         ]
         return len(diodes) == len(far) - 1 > 1 and all(diodes)
-
-    def _meets_other_type(self, device: Device) -> bool:
-        """Whether a transistor of the other type is on the drain of a transistor."""
-        return any(each.type != device.type for each in self._channels.channel_ends(device.terminals["d"]))
 
     def _is_folded(self, device: Device, folded: Collection[tuple[str, str]]) -> bool:
         return (device.terminals["d"], device.type) in folded and self._above(device, clean=False) is not None

@@ -35,6 +35,7 @@ _WEAK = 0.01  # conductance to the middle of a net that something outside drives
 _LEAST = 1e-9  # conductance of every net to the middle, which decides the potential of nets without current
 _MOST_NEIGHBOURS = 64  # of a node that is eliminated
 _SWEEPS = 200
+_SETTLED = 1e-13  # change of a potential in one sweep below which no further one is made
 _MOST_TO_RAIL = 8  # transistors between a net and a rail; more share a net that is no inner one
 _FIXED: dict[_Node, float] = {"power": 1.0, "ground": 0.0, "middle": 0.5}
 _CONDUCTS = {"resistor": ("p", "n"), "inductor": ("p", "n"), "diode": ("p", "n"), "npn": ("c", "e"), "pnp": ("e", "c")}
@@ -340,13 +341,16 @@ def _solved(network: dict[_Node, dict[_Node, float]]) -> dict[_Node, float]:
                 if third != other:
                     row[third] = row.get(third, 0.0) + conductance * its / total
             heapq.heappush(waiting, (len(row), other))
-    value: dict[_Node, float] = dict(_FIXED)
     rest = [node for node in network if node not in _FIXED]
-    value.update(dict.fromkeys(rest, 0.5))
+    value: dict[_Node, float] = {**_FIXED, **dict.fromkeys(rest, 0.5)}
     for _ in range(_SWEEPS if rest else 0):
+        change = 0.0
         for node in rest:
-            around = network[node]
+            around, before = network[node], value[node]
             value[node] = sum(value[other] * its for other, its in around.items()) / sum(around.values())
+            change = max(change, abs(value[node] - before))
+        if change < _SETTLED:
+            break
     for node, around in reversed(eliminated):
         value[node] = sum(value[other] * its for other, its in around.items()) / sum(around.values())
     return value
