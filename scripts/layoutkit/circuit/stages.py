@@ -60,7 +60,8 @@ def inverters(channels: Channels, taken: Collection[str], current_sources: Colle
         if gate == drain or len(members) != 2 or len(types) != 2:
             continue
         drives = channels.gates.get(drain) or drain in channels.ports or channels.others.get(drain)
-        if not drives and any(not each.both_ways for each in channels.sources.get(drain, ())):
+        above = [each for each in channels.sources.get(drain, ()) if each.terminals["d"] not in channels.supplies]
+        if not drives and not all(each.both_ways for each in above):
             continue  # a clocked tail, which is charged meanwhile
         core = (types["pmos"], types["nmos"])
         on_rails = [device.terminals["s"] in channels.supplies for device in core]
