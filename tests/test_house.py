@@ -22,7 +22,7 @@ SPARE = 60
 ROOMS = {
     "designgraph": (2395, 19),
     "layoutkit": (623, 7),
-    "layoutkit/circuit": (10362, 54),
+    "layoutkit/circuit": (10363, 54),
     "layoutkit/draw": (7101, 38),
     "layoutkit/drc": (1737, 12),
     "layoutkit/explore": (2081, 13),

@@ -266,7 +266,8 @@ class Mirrors:
                 if least == 2:
                     enough = enough and self._one_unit(alike) and all(self._feeds_a_branch(each) for each in alike)
                 tops = list(filter(None, map(self._above, alike)))
-                if FEWEST_SOURCES <= len(alike) == len(tops) and len({each.terminals["g"] for each in tops}) == 1:
+                gates = {each.terminals["g"] for each in tops} - {key[2]}
+                if FEWEST_SOURCES <= len(alike) == len(tops) and len(gates) == 1:
                     ends = (self._channels.channel_ends(each.terminals["d"]) for each in tops)
                     enough = enough or all(any(each.type != key[0] for each in devices) for devices in ends)
                 below_pair = not driven and all(self._is_folded(each, folded) for each in alike)
