@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import klayout.db as kdb
 
 from layoutkit.review.net_pieces import Pieces
-from layoutkit.review.subject import box_around, region_of, turned
+from layoutkit.review.subject import HEADS_UM, box_around, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _EQUAL = 0.05  # stubs whose lengths differ by at most this much balance each other, as half of the hand layouts do [1]
 _OWN_UM = 1.0  # so near to its own devices, metal of a net is a mesh over them [um]
-_HEADS_UM = 5.0  # from the bars of a bank to the straps at their heads [um]
 _SHORT_UM = 5.0  # dead pieces up to this length are one finding, as an engineer says it once [um]
 _LOOP_UM = 5.0  # ways up to this length may join two straps of one device twice [um]
 
@@ -85,7 +84,7 @@ class DeadMetal:
         """Return whether a stub is the end of a strap along its own bank of bars or plates: not severe."""
         banks = ([each for each in group.devices if not each.device.is_mos] for group in self.groups)
         own = (bank for bank in banks if any(net in each.device.terminals.values() for each in bank))
-        reach = self.subject.technology.to_dbu(_HEADS_UM)
+        reach = self.subject.technology.to_dbu(HEADS_UM)
         return any(stub.box.inside(box_around(each.box for each in bank).enlarged(reach)) for bank in own)
 
     def _balances(self, net: str, stub: Stub, least: int) -> bool:
@@ -145,14 +144,18 @@ class DeadMetal:
     def _needless(self, net: str, pieces: _Rectangles, least: int) -> list[Stub]:
         """Return the loops and meanders of a net, apart from the meshes over its own devices."""
         subject, found = self.subject, []
-        reach = subject.technology.to_dbu(_OWN_UM)
+        reach, heads = subject.technology.to_dbu(_OWN_UM), subject.technology.to_dbu(HEADS_UM)
         own = region_of(placed.box.enlarged(reach, reach) for placed, _ in subject.feeds(net))
-        own += region_of(
-            placed.box for placed in subject.placed if net in placed.device.terminals.values()
-        )  # plates, and bulks
+        own += region_of(  # plates and bulks, and the straps that a plate has
+            placed.box.enlarged(0 if placed.device.is_mos else heads)
+            for placed in subject.placed
+            if net in placed.device.terminals.values()
+        )
         for how, chains in (("only close a loop", pieces.loops()), ("meander", pieces.meanders())):
             for chain in chains:
                 name, box = chain[0][0], box_around(box for _, box in chain)
+                if any(min(b.width(), b.height()) < subject.technology.conductor(n).width for n, b in chain):
+                    continue  # the edge of a pad or a kink, which is no wire
                 length = sum(max(box.width(), box.height()) for _, box in chain)
                 if length <= max(least, subject.technology.to_dbu(_LOOP_UM) if how[0] == "o" else 0):
                     continue

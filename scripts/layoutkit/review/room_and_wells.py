@@ -115,7 +115,10 @@ def long_rows(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Fi
     rows = [group.devices for group in groups] + [(p,) for p in subject.placed if p.index not in grouped]
     for devices in rows:
         box = box_around(placed.box for placed in devices)
-        if sum(len(placed.boxes) for placed in devices) < 2 or subject.um(longer_side(box)) <= _ROW_UM:
+        parts = [each for placed in devices for each in placed.boxes]
+        if len(parts) < 2 or subject.um(longer_side(box)) <= _ROW_UM:
+            continue
+        if 2 * max(map(longer_side, parts)) > longer_side(box):  # one part is that long, and cannot be folded
             continue
         aspect = longer_side(box) / min(box.width(), box.height())
         why = (

@@ -35,6 +35,10 @@ _CROSSING_UM = 0.5
 """How far from both edges of the metal the ends of a wire that crosses the layout lie at most. [um]"""
 
 
+HEADS_UM = 5.0
+"""From the bars, plates or emitters of a device to the straps at their heads. [um]"""
+
+
 _OF_LOGIC = frozenset({"inverter", "load_pair", "symmetric_pair"})
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 import numpy as np
 
-from layoutkit.review.subject import box_around, longer_side, region_of, wire_length
+from layoutkit.review.subject import HEADS_UM, box_around, longer_side, region_of, wire_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -77,11 +77,13 @@ def length(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tuple[
     places = [*ends, *(point for own in points.values() for point in own)]
     whole = _spanning_tree(places)
     inner = sum(_spanning_tree(own) for own in points.values())
-    own_area, beside = kdb.Region(), subject.technology.to_dbu(_BESIDE_UM)
+    own_area, beside, heads = kdb.Region(), *map(subject.technology.to_dbu, (_BESIDE_UM, HEADS_UM))
     for placed in points:
         boxes = [placed.box, *(kdb.Box(x, y, x, y) for x, y in points[placed])]
         if len(placed.islands) > 1:
             boxes.append(subject.role("active").interacting(region_of(placed.boxes)).bbox().enlarged(beside))
+        elif not placed.device.is_mos and len(placed.boxes) > 1:
+            boxes.append(placed.box.enlarged(heads))
         own_area.insert(box_around(boxes))
     for layer in ("n_tap", "p_tap"):  # the metal on a ring is no way
         own_area += subject.shapes(net, layer).sized(subject.technology.contact.size)

@@ -54,7 +54,7 @@ M1 y z vdd vdd {1} W=2u L=0.6u
 """
 LADDER = """* a line of cells, each a filter and a follower; resistors alone would be one string
 .subckt cell a b vss
-R1 a f {2} W=1u L=10u
+R1 a f {2} W=1.41u L=14.1u
 C1 f vss {3} W=6u L=6u
 M1 vss f b vss {0} W=2u L=0.5u
 .ends

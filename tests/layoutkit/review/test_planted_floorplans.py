@@ -46,7 +46,7 @@ def test_a_signal_outside_of_the_rails(track, expected, turn):
 
 
 @pytest.mark.parametrize("turn", [kdb.Trans.R0, kdb.Trans.R90, kdb.Trans.R270])
-@pytest.mark.parametrize(("edge", "expected"), [(0.45, set()), (0.55, {"should"})])
+@pytest.mark.parametrize(("edge", "expected"), [(0.54, set()), (0.66, {"should"})])
 def test_a_rail_inside_the_cell(edge, expected, turn):
     planted = inverter(edge=edge)
     planted.layout.transform(turn)
