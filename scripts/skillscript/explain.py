@@ -182,7 +182,7 @@ def _described(error: ValidationError, keyword: str, who: str) -> str:
     if keyword == "type":
         names = [rule] if isinstance(rule, str) else list(rule)
         opening = str(error.schema.get("description", "")).partition("\n")[0]
-        example = f", such as {opening}" if opening.startswith(("{", "[")) else ""  # many begin with one
+        example = f", such as {opening}" if opening.startswith("{") else ""  # many begin with one
         return f"{who} must be {' or '.join(TYPE_WORDS.get(name, name) for name in names)}{example}{received}"
     if keyword == "enum":
         allowed = ", ".join(_text(item) for item in rule)
