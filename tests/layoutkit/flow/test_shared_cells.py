@@ -43,7 +43,7 @@ M1 ib ib vss vss {0} W=4u L=1u nf=2
 BODIES = """* followers in wells of their own, with resistors
 .subckt fol a y vdd vss
 M1 vdd a y y {0} W=4u L=0.6u nf=2
-R1 y vss {2} W=1u L=10u
+R1 y vss {2} W=1.41u L=14.1u
 M2 y y vss vss {0} W=2u L=1u
 .ends
 .subckt iso a b y z vdd vss
