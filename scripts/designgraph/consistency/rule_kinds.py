@@ -204,7 +204,7 @@ def rings(after: nx.DiGraph[str]) -> list[list[str]]:
             found.append([start])
         elif len(part) > 1:
             within = nx.DiGraph(edge for edge in sorted(after.edges(part)) if edge[1] in part)
-            before = {after: node for node, after in nx.bfs_edges(within, start)}  # nearest first
+            before = {node: source for source, node in nx.bfs_edges(within, start)}  # nearest first
             ring = [next(node for node in before if within.has_edge(node, start))]
             while ring[-1] != start:
                 ring.append(before[ring[-1]])
