@@ -87,6 +87,9 @@ def test_different_sizes(draw):
     code, envelope = draw(b=device("M2", w=3e-6))
     assert code == 0
     assert any("differ in total width" in warning for warning in envelope["data"]["warnings"])
+    symmetry = envelope["data"]["symmetry_info"]
+    assert not symmetry["geometry_symmetric"]
+    assert "centroid_error_um is the measure" in symmetry["asymmetry"]
     assert envelope["data"]["drc"]["passed"]
     assert envelope["data"]["drawn"]["M2"]["w"] == pytest.approx(3e-6)
 

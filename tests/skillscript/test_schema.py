@@ -138,6 +138,16 @@ def test_types_are_strict(value, faults):
     assert [fault.message for fault in find_faults(value, {"type": "number"})] == faults
 
 
+def test_an_object_that_is_none_is_told_with_the_example_of_its_description():
+    sizes = {"type": "object", "description": '{"M1": {"w": "6u"}}\nNew sizes.'}
+    schema = {"type": "object", "properties": {"sizes": sizes, "l": {"type": "number", "description": "[m] Length."}}}
+    found = {fault.message for fault in find_faults({"sizes": 6, "l": []}, schema)}
+    assert found == {
+        """'sizes' must be an object, such as {"M1": {"w": "6u"}}, got 6""",
+        "'l' must be a number, got array []",
+    }
+
+
 def test_a_whole_float_given_for_an_integer_reaches_the_handler_as_int():
     schema = {"properties": {"nf": {"type": "integer"}, "w": {"type": "number"}}}
     filled = validate({"nf": 2.0, "w": 2.0}, schema)

@@ -136,7 +136,7 @@ def loose_bodies(
     """Return body that is resistive or marked as a resistor without being a core, and resistive diffusion."""
     known = union(cores.values()) + _heads_in_core_layers(resistors, cores, layer)
     for block, source in sorted({(d.block, d.source_marker) for d in technology.devices.values() if d.block}):
-        known += layer(block).interacting(layer(source))  # of transistors; where it makes none, the gate is told
+        known += layer(block).interacting(layer(source))  # of transistors; a gate that makes none is reported
     of_poly = [spec for spec in resistors if spec.diffusion_of is None and not spec.well]  # others lie above wells
     return _unrecognised(of_poly, known, layer) + _resistive_diffusion(technology, known, layer)
 

@@ -22,6 +22,7 @@ _RAIL_LENGTH = 0.5
 """Share of the layout's width or height from which on a straight piece of a supply is a rail. [1]"""
 _RAIL_ASPECT = 4  # a rail is at least so many times as long as it is wide
 _EDGE_UM = 0.5  # metal this near to the edge of the cell is at the edge [um]
+_OUTSIDE_UM = 0.1  # a signal this far outside the rails is within them; less is called noise by an engineer [um]
 _LEAST_AT_RAILS = 6  # transistors from which their share at the right rail is judged
 
 
@@ -168,7 +169,7 @@ def rails(subject: Subject) -> Iterator[Finding]:
         leaves = any(not low <= place <= high for place in labels)  # only to its port outside of the rails
         yield from subject.finding(
             "rails",
-            0.0 if net in known or leaves else subject.um(max(0, beyond)),
+            0.0 if net in known or leaves else max(0.0, subject.um(beyond) - _OUTSIDE_UM),
             f"{net} runs {subject.um(beyond):.3g} um outside the rails",
             where=turned(box_around(boxes), upright=upright),
             nets=[net],

@@ -50,7 +50,10 @@ def _gate_contacts(subject: Subject, net: str, placed: PlacedDevice) -> list[tup
 
 
 def far_port(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tuple[int, int]]]) -> list[Finding]:
-    """Return whether a port that no side was asked for is far from its pins, one of which an edge is near to."""
+    """Return whether a port is far from its net's pins although one of them is near an edge.
+
+    A port whose side was requested is left out.
+    """
     ports, box = [point for _, point, _ in subject.labels.get(net, ())], subject.box
     pins = [place for own in points.values() for place in own]
     if not ports or not pins or (subject.asked is not None and net in subject.asked.sides):
@@ -60,8 +63,8 @@ def far_port(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tupl
     return subject.finding(
         "wire-length.port",
         (way - edge) / longer_side(box),
-        f"port {net} lies {subject.um(way):.3g} um from its nearest device, which an edge is {subject.um(edge):.3g} um "
-        "away from",
+        f"port {net} lies {subject.um(way):.3g} um from any device, one of which is {subject.um(edge):.3g} um "
+        "from an edge",
         where=kdb.Box(ports[0], ports[0]).enlarged(100, 100),
         devices=list(points),
         nets=[net],

@@ -1,4 +1,4 @@
-"""Transistors whose silicide is blocked beside their gates: drain and source are told apart, and measured."""
+"""Transistors with blocked silicide: LVS does not exchange their drain and source, and compares both lengths."""
 
 import klayout.db as kdb
 import pytest

@@ -33,9 +33,9 @@ def inverter(low=-6.0, high=20.0, edge=None):
 
 
 @pytest.mark.parametrize("turn", [kdb.Trans.R0, kdb.Trans.R90, kdb.Trans.R270])
-@pytest.mark.parametrize(("track", "expected"), [(20.3, set()), (20.7, {"should"})])
+@pytest.mark.parametrize(("track", "expected"), [(20.45, set()), (20.47, {"should"})])
 def test_a_signal_outside_of_the_rails(track, expected, turn):
-    """The power rail ends at 20.5 um; the wire of the input is 0.28 um wide and reaches there to be turned around."""
+    """The power rail ends at 20.5 um; the wire of the input ends 0.09 and 0.11 um beyond it."""
     planted = inverter()
     x = 30.0
     planted.box("Metal3", planted.ends["in"][0][0], 8.5 - WIRE / 2, x, 8.5 + WIRE / 2, "in")
@@ -46,7 +46,7 @@ def test_a_signal_outside_of_the_rails(track, expected, turn):
 
 
 @pytest.mark.parametrize("turn", [kdb.Trans.R0, kdb.Trans.R90, kdb.Trans.R270])
-@pytest.mark.parametrize(("edge", "expected"), [(0.54, set()), (0.66, {"should"})])
+@pytest.mark.parametrize(("edge", "expected"), [(0.45, set()), (0.55, {"should"})])
 def test_a_rail_inside_the_cell(edge, expected, turn):
     planted = inverter(edge=edge)
     planted.layout.transform(turn)

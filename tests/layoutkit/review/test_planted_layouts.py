@@ -739,6 +739,16 @@ def test_a_short_row_is_no_finding():
     assert severities(wired(planted, out=20.0, **{"in": 19.0}).review(), "room", "fills a row") == set()
 
 
+def test_rows_that_one_channel_is_as_long_as_are_no_finding():
+    """Two bars of 100 um side by side are 25 times as long as wide, and nothing of them can be folded."""
+    planted = Planted()
+    for name, x, nets in (("R1", 0, "a m"), ("R2", 3, "b m")):
+        planted.bar(name, x, 0, 1, 100, nets)
+    for net, track in (("a", -4.0), ("b", -5.0), ("m", 114.0)):
+        planted.comb(net, track)
+    assert severities(planted.review(), "room", "a row of") == set()
+
+
 @both("room.channel", "should")
 @pytest.mark.parametrize("long", [False, True])
 def test_a_wide_channel(figure, expected, long):
@@ -911,7 +921,7 @@ def test_length_of_a_wire(figure, expected):
 
 @both("wire-length.port", "should")
 def test_a_port_far_from_what_it_leads_to(figure, expected):
-    """The edge below the first gate is near; its port lies along the layout, unless that side was asked for."""
+    """The lower edge is near the first gate, but its port lies far to the right; a requested side is never reported."""
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 2, 0.5, "a g vss vss")
     planted.mos("M2", "nmos", 60, 0, 2, 0.5, "b h vss vss")
@@ -1020,6 +1030,41 @@ def test_metal_that_carries_nothing(figure, expected, shape):
         planted.box("Metal3", x + 10, top, x + 10 + 3 * WIRE, top + WIRE, "out")
     words = {"comb": "lead nowhere", "loop": "loop", "meander": "meander"}
     assert severities(planted.review(), "dead-metal", words[shape]) == expected
+
+
+@pytest.mark.parametrize(("low", "expected"), [(13.6, set()), (14.6, {"should"})])
+def test_straps_at_the_head_of_a_plate_are_no_meander(low, expected):
+    """The legs reach from 8.14 to 10 um; what lies more than half within 5 um of the plate is its strap."""
+    planted = source(20)
+    planted.ports.remove("out")
+    (x, _), *_ = planted.ends["out"]
+    planted.box("Metal3", x - 0.14, 8 - WIRE / 2, x + 40, 8 + WIRE / 2, "out")
+    planted.label("out", "Metal3", x + 39.9, 8)
+    planted.erase("Metal3", x + 10 + WIRE, 8 - WIRE / 2, x + 10 + 2 * WIRE, 8 + WIRE / 2)
+    for left in (x + 10, x + 10 + 2 * WIRE):
+        planted.box("Metal3", left, 8 - WIRE / 2, left + WIRE, 10, "out")
+    planted.box("Metal3", x + 10, 10 - WIRE, x + 10 + 3 * WIRE, 10, "out")
+    planted.plate("C1", x + 8, low, 5, "out b")
+    planted.label("b", "Metal4", x + 7.5, low)
+    planted.via3("out", x + 30, 8)
+    planted.square("Via4", x + 30, 8, 0.26)
+    planted.box("Metal5", x + 29.8, 7.8, x + 30.2, low + 3, "out")
+    planted.box("Metal5", x + 10, low + 2, x + 30.2, low + 3, "out")
+    assert severities(planted.review(), "dead-metal", "meander") == expected
+
+
+@pytest.mark.parametrize(("wide", "expected"), [(0.1, set()), (WIRE, {"should"})])
+def test_edges_thinner_than_a_wire_are_no_meander(wide, expected):
+    planted = source(20)
+    planted.ports.remove("out")
+    (x, _), *_ = planted.ends["out"]
+    planted.box("Metal3", x - 0.14, 8 - WIRE / 2, x + 40, 8 + WIRE / 2, "out")
+    planted.label("out", "Metal3", x + 39.9, 8)
+    planted.erase("Metal3", x + 10 + wide, 8 - WIRE / 2, x + 10 + WIRE + wide, 8 + WIRE / 2)
+    for left in (x + 10, x + 10 + WIRE + wide):
+        planted.box("Metal3", left, 8 - WIRE / 2, left + wide, 10, "out")
+    planted.box("Metal3", x + 10, 10, x + 10 + WIRE + 2 * wide, 10 + wide, "out")
+    assert severities(planted.review(), "dead-metal", "meander") == expected
 
 
 @both("dead-metal", "must")
