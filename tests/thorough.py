@@ -16,6 +16,11 @@ def processes():
     return without_variants(names())
 
 
+def examples(most):
+    """Return how many random examples a test tries: ``most`` in a thorough run, else half of them."""
+    return most if THOROUGH else most // 2
+
+
 def covering(*choices):
     """Return all combinations of one value of each of ``choices``, or else few with each pair of values in one of them.
 

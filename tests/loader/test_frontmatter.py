@@ -16,6 +16,7 @@ from skillpack.skills.strict_frontmatter import (
     parse,
     write,
 )
+from thorough import examples
 
 FIELDS = {"name": "a", "description": "b"}
 HEAD = "---\nname: a\ndescription: b\n---\n"
@@ -174,7 +175,7 @@ def test_any_text_is_parsed_or_refused_and_never_anything_else(text):
 TEXTS = st.text(st.characters(blacklist_categories=("Cs", "Cc"), blacklist_characters="\u2028\u2029\ufffe\uffff"))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.fixed_dictionaries({"name": TEXTS, "description": TEXTS}, optional={"license": TEXTS}), TEXTS)
 def test_what_is_written_is_read_back_by_this_package_and_by_the_plain_library(fields, body):
     text = write(fields, body)

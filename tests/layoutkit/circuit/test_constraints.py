@@ -16,6 +16,7 @@ from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError
+from thorough import examples
 
 SKILLS = Path(__file__).parents[3] / "skills"
 COMPARATOR = SKILLS / "constraint-planning/assets/comparator.spice"
@@ -129,7 +130,7 @@ def circuits(draw):
     return circuit.with_modules(recognise(circuit))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(circuits())
 def test_what_is_suggested_for_any_circuit_is_right_for_that_circuit(circuit):
     assert find_faults(suggested_data(circuit), circuit) == []

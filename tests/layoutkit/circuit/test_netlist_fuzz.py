@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from layoutkit.circuit import read_netlist, recognise, write_spice
 from layoutkit.circuit.readers.json_reader import circuit_from_json
 from layoutkit.errors import LayoutkitError
+from thorough import examples
 
 TOKENS = r"""
 .subckt .ends .param .include .lib .endl .model .global .option .end .if .foo . .. subckt ends topckt parameters inline
@@ -32,7 +33,7 @@ DOCUMENTS = st.recursive(
 )
 
 
-@settings(max_examples=600, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(600), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(STATEMENTS | CIRCUITS | st.text(max_size=200))
 def test_any_text_gives_a_circuit_or_an_error_with_a_code(tmp_path, text):
     path = tmp_path / "fuzz.sp"
@@ -48,7 +49,7 @@ def test_any_text_gives_a_circuit_or_an_error_with_a_code(tmp_path, text):
         assert (again.ports, len(again.devices)) == (circuit.ports, len(circuit.devices))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(DOCUMENTS)
 def test_any_document_gives_a_circuit_or_an_error_with_a_code(document):
     try:

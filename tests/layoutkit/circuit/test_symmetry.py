@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from layoutkit.circuit import Circuit, Device, find_roles, recognise
 from layoutkit.circuit.orientation import oriented
 from layoutkit.circuit.suggested_constraints import suggest_constraints
+from thorough import examples
 
 TAIL_AND_PAIR = "MT t nb vss vss n w=6u l=1u\nMA x inp t vss n w=5u l=0.5u\nMB y inn t vss n w=5u l=0.5u\n"
 LOGIC = """
@@ -620,7 +621,7 @@ def halves(draw):
     return oriented(Circuit("mirrored", (*sides, tail), ("inl", "inr", "b1", "b2", "vdd", "vss")))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(halves())
 def test_no_device_of_a_mirrored_circuit_gets_another_image_than_its_own(circuit):
     for structure in find_roles(circuit).symmetry:

@@ -14,7 +14,7 @@ from layoutkit.draw.pattern import parse_pattern
 from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
 from layoutkit.technology import load
-from thorough import processes
+from thorough import examples, processes
 
 
 def devices(tech, counts, *, w_um=2.0, l_um=0.5, flavour="nmos", nets="d{i} g{i} s b"):
@@ -236,7 +236,7 @@ def test_without_dummies_different_drains_break_the_diffusion():
     assert len(row.broken()) == 1
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(1, 4), st.integers(1, 4), st.sampled_from(["auto", "AB/BA", "ABBA", "stacked"]))
 def test_rows_have_no_short_and_every_finger_its_own_nets(first, second, arrangement):
     tech = load("sky130A")

@@ -10,7 +10,7 @@ from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
 from layoutkit.technology import load
-from thorough import covering
+from thorough import covering, examples
 
 TECHNOLOGIES = ["generic", "sky130A"]
 SHARED_NETS = ["d g s b", "d g b b", "x x s b", "x x b b", "b b b b", "d b s b"]
@@ -76,7 +76,7 @@ def test_fingers_fold_into_rows_that_stay_one_transistor(tech, layout, device, n
     assert len({channel.y for channel in channels}) == rows
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     technology=st.sampled_from(TECHNOLOGIES),
     flavour=st.sampled_from(["nmos", "pmos"]),

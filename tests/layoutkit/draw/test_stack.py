@@ -14,6 +14,7 @@ from layoutkit.draw.stack import RowStack, draw_row_module
 from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError, LayoutkitError
 from layoutkit.technology import load
+from thorough import examples
 
 OPEN = [RingStyle("open", sides) for number in (1, 2, 3) for sides in combinations(SIDES, number)]
 STRIPS = [RingStyle("none", sides) for sides in ((), ("bottom",), ("top",))]
@@ -43,7 +44,9 @@ def stacks(draw):
     return tech, RowStack("cell", spec, "b", tuple(drawn), bulk_rails=rails, ring=draw(RINGS), twins=twins)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(stacks())
 def test_any_stack_of_fingers_is_clean_and_connected_as_asked(case):
     tech, stack = case

@@ -10,6 +10,7 @@ from layoutkit.circuit.repeated import find_repeated
 from layoutkit.errors import LayoutkitError
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.technology import load
+from thorough import examples
 
 BIQUAD = """* four equal transconductors; the outputs of some are their own inputs, or those of others, exchanged
 .subckt gm ip in op on vb vdd vss
@@ -123,7 +124,7 @@ def connected(device, names=None):
     return sorted((roles[terminal], names[net] if names else net) for terminal, net in device.terminals.items())
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(hierarchies())
 def test_any_hierarchy_is_shared_as_its_flat_circuit_is_connected(text):
     request = LayoutRequest(netlist_text=text, technology="sky130A")

@@ -16,6 +16,7 @@ from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.groups import MOST_MATCHED, group_devices, size
 from layoutkit.flow.modules import draw_groups
 from layoutkit.technology import load
+from thorough import examples
 
 TECHNOLOGY = load("sky130A")
 
@@ -211,7 +212,7 @@ def test_every_device_is_in_exactly_one_group():
     assert sorted(d.id for g in groups for d in g.devices) == sorted(d.id for d in devices)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.integers(84, 40_000).map(lambda n: n * 5), st.integers(1, 12), st.integers(1, 4), st.sampled_from([1, 2]))
 def test_cutting_into_fingers_keeps_the_total_width(width, fingers, multiplier, units):
     """Arithmetic oracle: W * m is kept exactly wherever the asked fingers divide it on the grid."""

@@ -23,6 +23,7 @@ from layoutkit.route.metal import pads as via_pads
 from layoutkit.route.routes import RoutingResult, Via
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.technology import load
+from thorough import examples
 
 CHANNEL = 6000  # dbu: room for many tracks in every process here
 
@@ -221,7 +222,7 @@ def test_both_sides_move_alike_only_where_the_axis_is_the_middle_of_the_frame(ri
     assert {port.side: getattr(port.pin, port.side) for port in routes.frame.ports} == edges
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(
     technology=st.sampled_from(["sky130A", "gf180mcuD", "sg13g2", "generic"]),
     sides=st.lists(st.sampled_from(["left", "right", "bottom", "top"]), min_size=2, max_size=6),

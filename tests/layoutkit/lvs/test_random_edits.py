@@ -19,6 +19,7 @@ from layoutkit.extract.extracted import DrawnFinger, ExtractedDevice, Extraction
 from layoutkit.lvs.compare import compare
 from layoutkit.lvs.reference import reference_of
 from layoutkit.technology import load
+from thorough import examples
 
 SKY130 = load("sky130A")
 PORTS = ("vdd", "vss", "in", "out")
@@ -158,7 +159,7 @@ def folds(devices):
     )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(seed=st.integers(0, 2**32), edits=st.lists(st.sampled_from(EDITS), min_size=1, max_size=2))
 def test_a_random_edit_never_stops_lvs_and_is_judged_as_an_exhaustive_search_does(seed, edits):
     rng = random.Random(seed)

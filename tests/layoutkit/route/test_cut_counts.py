@@ -13,6 +13,7 @@ from layoutkit.route.routes import Gauge, NetRequest, Terminal, Via
 from layoutkit.route.routing_stack import CutArray, dense_array, make_stack
 from layoutkit.route.tracks import EdgeCounts, Tracks
 from layoutkit.technology import load
+from thorough import examples
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(1, 1), (7, 1), (3, 5), (9, 8)])
@@ -44,14 +45,14 @@ def each_cut(array):
     return [(x, y, x + array.size, y + array.size) for x in array.lefts for y in array.bottoms]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(ARRAYS, ARRAYS, st.integers(1, 400))
 def test_arrays_of_cuts_are_near_if_two_of_their_cuts_are(one, other, space):
     expected = any(too_close(a, b, space) for a in each_cut(one) for b in each_cut(other))
     assert one.is_near(other, space) == other.is_near(one, space) == expected
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(ARRAYS, st.integers(-900, 900), st.integers(-900, 900), st.integers(10, 900), st.booleans(), st.integers(1, 400))
 def test_a_shape_is_in_the_way_of_an_array_if_it_is_in_that_of_a_cut(array, x, y, size, keepout, space):
     shape = Shape((x, y, x + size, y + size), "other", wide=False, keepout=keepout)
@@ -105,7 +106,7 @@ ARRAYS_BESIDE = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(ARRAYS_BESIDE)
 @example([(4, 3, 240, False), (1, 1, 240, True), (1, 2, 405, True), (1, 1, 240, False)])  # the last lies diagonally
 def test_cuts_beside_each_other_are_too_dense_where_the_foundrys_deck_joins_them_to_an_array(shape):

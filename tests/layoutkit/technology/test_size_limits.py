@@ -1,5 +1,6 @@
 """Sizes and numbers beyond what any chip holds are refused before any work, with one clear error."""
 
+import functools
 import json
 from contextlib import suppress
 
@@ -15,6 +16,7 @@ from layoutkit.technology.finger_widths import MAX_CIRCUIT_UNITS, MAX_FINGERS
 from layoutkit.technology.passive_sizes import PassiveSize, capacitor_size, mos_capacitor_size, resistor_size
 from layoutkit.technology.technology_files import SHIPPED
 from layoutkit.tools.technology_file import validate
+from thorough import THOROUGH
 
 TECHNOLOGIES = ("sky130A", "gf180mcuD", "sg13g2")
 HUGE = ("1e6", "1e9", "1e15", "1e300", "1e400", "'10**400'", "'1e200*1e200'", "1e-30", "1e-320", "0", "-1")
@@ -134,23 +136,32 @@ def test_generators_refuse_sides_longer_than_a_millimetre():
             refused(lambda make=make, size=size: make(technology, "X1", make.__name__, size))
 
 
-@pytest.fixture(scope="module", params=["dbu_um", "grid_um", "nmos", "rule"])
-def text_with_a_place(request):
+@functools.cache
+def text_with_a_place(which):
     """Return a technology file in which one number is the word HERE."""
     data = yaml.safe_load((SHIPPED / "sky130A.yaml").read_text())
-    if request.param == "rule":
+    if which == "rule":
         next(rule for rule in data["rules"] if isinstance(rule.get("value"), float))["value"] = "HERE"
-    elif request.param == "nmos":
+    elif which == "nmos":
         next(entry for entry in data["devices"].values() if entry["type"] == "nmos")["min_l"] = "HERE"
     else:
-        data[request.param] = "HERE"
+        data[which] = "HERE"
     return yaml.safe_dump(data)
 
 
-@pytest.mark.parametrize("value", [".nan", ".inf", "-.inf", "9" * 400, "1e300", "1.0e+300", "1.0e-300", "1e13"])
-def test_numbers_of_technology_files_are_finite_and_within_a_range(tmp_path, text_with_a_place, value):
+VALUES = [".nan", ".inf", "-.inf", "9" * 400, "1e300", "1.0e+300", "1.0e-300", "1e13"]
+PLACES = [
+    (which, value)
+    for row, which in enumerate(("dbu_um", "grid_um", "nmos", "rule"))
+    for column, value in enumerate(VALUES)
+    if THOROUGH or (row + column) % 2
+]
+
+
+@pytest.mark.parametrize(("which", "value"), PLACES)
+def test_numbers_of_technology_files_are_finite_and_within_a_range(tmp_path, which, value):
     path = tmp_path / "own.yaml"
-    path.write_text(text_with_a_place.replace("HERE", value))
+    path.write_text(text_with_a_place(which).replace("HERE", value))
     assert refused(lambda: load(str(path)))
     with suppress(LayoutkitError):
         assert validate(str(path)).faults
