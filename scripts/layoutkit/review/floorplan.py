@@ -12,7 +12,7 @@ from layoutkit.review.stage_order import stages_of
 from layoutkit.review.subject import box_around, names_of, turned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.circuit.supplies import Supplies
     from layoutkit.review.finding import Finding
@@ -117,20 +117,37 @@ def rail_side(subject: Subject) -> Iterator[Finding]:
 
 
 def _wrong_rails(subject: Subject, up: int) -> list[Finding]:
-    """Return whether many transistors whose source is on a rail lie nearer to the other one.
+    """Return whether many transistors whose source is on a rail lie nearer to the other one, else whether any is far.
 
     Where stages have several powers, each transistor is judged within those of its own one.
     """
     sides = {**dict.fromkeys(subject.supplies.power, up), **dict.fromkeys(subject.supplies.ground, -up)}
     own = [p for p in subject.placed if p.device.is_mos and p.device.terminals["s"] in sides]
     own = [placed for placed in own if not subject.is_idle(placed)]
-    if len(own) < _LEAST_AT_RAILS:
-        return []
     wrong = [p for p, middle in _middles(subject, own) if sides[p.device.terminals["s"]] * (p.centre[1] - middle) < 0]
     wrong.sort(key=lambda placed: placed.index)
     lie = "lies" if len(wrong) == 1 else "lie"
     why = f"{len(wrong)} of {len(own)} transistors at a rail {lie} nearer to the other one: {names_of(wrong)}"
-    return subject.finding("rail-side.share", len(wrong) / len(own), why, devices=wrong)
+    share = len(wrong) / len(own) if len(own) >= _LEAST_AT_RAILS else 0.0
+    found = subject.finding("rail-side.share", share, why, devices=wrong)
+    return found or _far_from_rails(subject, [placed for placed in own if not subject.is_full(placed)], sides)
+
+
+def _far_from_rails(subject: Subject, own: Sequence[PlacedDevice], sides: Mapping[str, int]) -> list[Finding]:
+    """Return the transistors in the other half of the layout, far from the outermost rail that their source is on."""
+    limit, middle, half = subject.limits["rail-side.far"], subject.box.center().y, subject.box.width() / 2
+    away: dict[PlacedDevice, float] = {}
+    for placed in own:
+        net, box = placed.device.terminals["s"], placed.box
+        rails = [rail for _, rail in rails_of(subject, net) if rail.width() >= half] if net in subject.number else []
+        if rails and sides[net] * (placed.centre[1] - middle) < 0:
+            gap = rails[-1].bottom - box.top if sides[net] > 0 else box.bottom - rails[0].top
+            away[placed] = gap / subject.box.height()
+    far = [placed for placed, gap in away.items() if limit.beyond(gap)]
+    most = max((away[placed] for placed in far), default=0.0)
+    lie = "lies" if len(far) == 1 else "lie up to"
+    why = f"{names_of(far)} {lie} {subject.um(most * subject.box.height()):.3g} um from the rail that feeds the source"
+    return subject.finding("rail-side.far", most, why, devices=far)
 
 
 def _middles(subject: Subject, own: Sequence[PlacedDevice]) -> Iterator[tuple[PlacedDevice, float]]:
@@ -215,30 +232,18 @@ def ports(subject: Subject) -> Iterator[Finding]:
             for polygon in subject.shapes(net, conductor).each()
             if polygon.bbox().contains(point)
         ]
-        gaps = _gaps(subject, box_around(pieces))
+        gaps = subject.margins(box_around(pieces))
         inside = min(gaps.values()) - reach if pieces else 0
         where = kdb.Box(labels[0][1], labels[0][1]).enlarged(100, 100)
         why = f"port {net} ends {subject.um(inside):.3g} um inside the cell"
         yield from subject.finding("rails.port", subject.um(max(0, inside)), why, where=where, nets=[net], must=False)
-        near = [_gaps(subject, kdb.Box(point, point)) for _, point, _ in labels]  # those of the labels come first
-        sides = [min(each, key=lambda side: (each[side], side)) for each in near]
+        sides = [subject.sides_of(kdb.Box(point, point))[0] for _, point, _ in labels]  # those of the labels come first
         sides += [side for side, gap in gaps.items() if gap <= reach]
         if net in asked and asked[net] not in sides:
             why = f"port {net} lies at the {sides[0]}, requested at the {asked[net]}"
             yield from subject.finding(
                 "rails.port", 1.0, why, what_to_do="move the port to the requested side", where=where, nets=[net]
             )
-
-
-def _gaps(subject: Subject, box: kdb.Box) -> dict[str, int]:
-    """Return how far a box is from each side of the layout. [dbu]"""
-    cell = subject.box
-    return {
-        "left": box.left - cell.left,
-        "right": cell.right - box.right,
-        "bottom": box.bottom - cell.bottom,
-        "top": cell.top - box.top,
-    }
 
 
 def _in_series(stage: Sequence[PlacedDevice], supplies: Supplies) -> Iterator[tuple[PlacedDevice, PlacedDevice]]:

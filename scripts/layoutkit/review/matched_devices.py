@@ -413,7 +413,7 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
         module
         for module in subject.roles.groups
         if MODULE_TYPES[module.type].matched or module.type in _PASSIVES
-        if module.properties.get("matched", True)
+        if module.properties.get("matched", True) or module.type == "resistor_ratio"
     ]
     for module in modules:
         kind, own = MODULE_TYPES[module.type], set(module.devices)
@@ -433,7 +433,8 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
             for devices in by_kind.values():
                 if len(devices) > 1:
                     key = frozenset(placed.index for placed in devices)
-                    strict = module.type in _STRICT and "of" not in module.properties  # no cascodes of a mirror
+                    own_ratio = module.properties.get("matched", True)  # else of sizes that the user made unlike
+                    strict = module.type in _STRICT and own_ratio and "of" not in module.properties  # no cascodes
                     group = MatchedDevices(kind.words, strict, tuple(devices), relatives, bool(stages))
                     if key not in found or (group.strict and not found[key].strict):
                         found[key] = group

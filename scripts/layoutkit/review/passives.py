@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.review.matched_devices import MOST_PARTS, MatchedDevices
 from layoutkit.review.repeated_cells import off_pitch
 from layoutkit.review.subject import box_around, names_of, region_of, turned
@@ -24,6 +25,7 @@ _BANK_UM = 5.0
 _END_UM = 2.0
 """Distance from a bank within which a bar guards its end. [um]"""
 _STRING = "the bars of resistor"
+_RATIO = MODULE_TYPES["resistor_ratio"].words
 _MOST_BANKS = 3  # equal capacitors on one net from which on their places are judged
 
 
@@ -49,7 +51,8 @@ class Passives:
             yield from self.spare_units(group)
         for chain in self._strings():
             yield from self.banks(chain)
-            yield from self.bare_ends(chain)
+            if self._sets_current(chain):
+                yield from self.bare_ends(chain)
         yield from self.strewn()
 
     def apart(self, group: MatchedDevices) -> list[Finding]:
@@ -77,7 +80,7 @@ class Passives:
     def banks(self, group: MatchedDevices) -> list[Finding]:
         """Return whether a group lies in several places."""
         boxes = [box for placed in group.devices for box in placed.boxes]
-        judged = group.strict or group.words == _STRING  # the halves of a pair may lie at both sides of its axis
+        judged = group.strict or group.words in {_STRING, _RATIO}  # halves of a pair may lie at both sides of its axis
         banks = len(self._banks(boxes)) if judged and not self._array(group) else 1
         return self.subject.finding(
             "passives",
@@ -120,6 +123,20 @@ class Passives:
         for part in parts:
             devices = tuple(sorted(part, key=lambda placed: placed.index))
             yield MatchedDevices(_STRING, False, devices, devices)
+
+    def _sets_current(self, chain: MatchedDevices) -> bool:
+        """Return whether a resistor sets a current: at a mirror's diode, below a transistor of it, at a junction."""
+        subject, ends = self.subject, {net for placed in chain.devices for net in self._ends(placed)}
+        mirrored = {name for each in subject.roles.groups if each.type == "current_mirror" for name in each.devices}
+        for placed in subject.placed:
+            net = placed.device.terminals
+            diode = placed.id in mirrored and net["d"] == net["g"]
+            held = {net["d"]} if diode else set[str]()
+            held |= {net["s"]} if placed.id in mirrored else set()
+            held |= {net["e"]} if placed.device.type in {"npn", "pnp"} else set()
+            if ends & held - {*subject.supplies.power, *subject.supplies.ground}:
+                return True
+        return False
 
     def _ends(self, placed: PlacedDevice) -> list[str]:
         """Return the nets at both ends of a resistor or capacitor, of parts in series or parallel of all together."""

@@ -24,6 +24,7 @@ _CLOSE_UM = 0.5  # gaps up to this within what is used are used [um]
 _LEAST_DEVICES = 8  # fewest for which room is judged; a device of several channels counts as two
 _BUNDLE = 3  # wires on fewer tracks than this cross a place without filling it
 _BESIDE_UM = 2.0  # from a transistor to its dummies [um]
+_DEEPEST = 3  # dummies side by side that guard one end; the hand layouts have up to so many
 _FITS_UM = 2.0  # sides of a place inside a ring that a device would fit into [um]
 _ROW_UM = 35.0  # hand layouts, too, have rows of up to this length [um]
 _WIDE_RATIO = 10  # channels that are at most so many times as wide as long have a gate of little resistance
@@ -32,18 +33,12 @@ _NEIGHBOUR_UM = 5.0  # rings this near to each other could be one [um]
 
 def room(subject: Subject) -> Iterator[Finding]:
     """Yield how the room of the layout is used."""
-    if sum(min(2, len(placed.boxes)) for placed in subject.placed) < _LEAST_DEVICES:
-        return
     asked = subject.asked.outline if subject.asked is not None else ()
-    if any(each.width or each.height for each in asked):
+    if any(each.width or each.height for each in asked) or not subject.placed:
         return
-    used, core = _used(subject)
-    share = (used & kdb.Region(core)).area() / core.area()
-    packed = subject.finding("room.used", share, f"devices and wells use {100 * share:.3g} % of the core", where=core)
-    whole = used.area() / subject.box.area()
-    yield from packed or subject.finding(
-        "room.box", whole, f"devices and wells use {100 * whole:.3g} % of the layout, wires the rest", where=subject.box
-    )
+    few = _are_few(subject)
+    if not few:
+        yield from _fullness(subject)
     for crossed in (False, True):  # by a few wires: hand layouts have such places, too
         empty = _largest_empty(subject, crossed=crossed)
         share = empty.area() / subject.box.area()
@@ -51,10 +46,26 @@ def room(subject: Subject) -> Iterator[Finding]:
             f"an empty rectangle of {subject.um(empty.width()):.3g} x {subject.um(empty.height()):.3g} um, "
             f"{100 * share:.3g} % of the layout{', crossed by a few wires only' * crossed}"
         )
-        found = subject.finding("room.empty", share, why, where=empty, must=not crossed)
+        found = subject.finding("room.few" if few else "room.empty", share, why, where=empty, must=not crossed)
         if found and (crossed or found[0].severity == "must"):
             yield from found
             return
+
+
+def _are_few(subject: Subject) -> bool:
+    """Return whether a layout has so few devices that it cannot be filled as others are."""
+    return sum(min(2, len(placed.boxes)) for placed in subject.placed) < _LEAST_DEVICES
+
+
+def _fullness(subject: Subject) -> list[Finding]:
+    """Return whether devices and wells use too little of the core or, if not, of the layout."""
+    used, core = _used(subject)
+    share = (used & kdb.Region(core)).area() / core.area()
+    packed = subject.finding("room.used", share, f"devices and wells use {100 * share:.3g} % of the core", where=core)
+    whole = used.area() / subject.box.area()
+    return packed or subject.finding(
+        "room.box", whole, f"devices and wells use {100 * whole:.3g} % of the layout, wires the rest", where=subject.box
+    )
 
 
 def shape(subject: Subject) -> list[Finding]:
@@ -75,7 +86,7 @@ def shape(subject: Subject) -> list[Finding]:
         name = max(asked, key=lambda each: sizes[each] / asked[each])
         why = f"the layout has {name} {sizes[name]:.3g}, at most {asked[name]:.3g} was requested"
         return subject.finding("room.asked", sizes[name] / asked[name], why, where=box)
-    if sum(min(2, len(placed.boxes)) for placed in subject.placed) < _LEAST_DEVICES:
+    if _are_few(subject):
         return []
     return subject.finding(
         "room.aspect", sizes["aspect"], f"the layout is {sizes['aspect']:.3g} times as long as it is wide", where=box
@@ -110,17 +121,22 @@ def _largest_empty(subject: Subject, *, crossed: bool) -> kdb.Box:
 
 
 def long_rows(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Finding]:
-    """Yield the matched groups and devices of several channels, bars or plates that lie in one long row."""
+    """Yield the matched groups and devices of several channels, bars or plates that lie in one long row.
+
+    Those that all lie in larger groups, which are blocks, are no row: the middle of two such blocks is none.
+    """
     grouped = {placed.index for group in groups for placed in group.devices}
-    rows = [group.devices for group in groups] + [(p,) for p in subject.placed if p.index not in grouped]
-    for devices in rows:
-        box = box_around(placed.box for placed in devices)
-        parts = [each for placed in devices for each in placed.boxes]
-        if len(parts) < 2 or subject.um(longer_side(box)) <= _ROW_UM:
+    boxes = {group.devices: box_around(placed.box for placed in group.devices) for group in groups}
+    boxes |= {(p,): p.box for p in subject.placed if p.index not in grouped}
+    aspects = {devices: longer_side(box) / min(box.width(), box.height()) for devices, box in boxes.items()}
+    limit = subject.limits["room.row"]
+    folded = {p.index for devices, aspect in aspects.items() if not limit.beyond(aspect) for p in devices}
+    for devices, aspect in aspects.items():
+        box, parts = boxes[devices], [each for placed in devices for each in placed.boxes]
+        if len(parts) < 2 or subject.um(longer_side(box)) <= _ROW_UM or folded.issuperset(p.index for p in devices):
             continue
         if 2 * max(map(longer_side, parts)) > longer_side(box):  # one part is that long, and cannot be folded
             continue
-        aspect = longer_side(box) / min(box.width(), box.height())
         why = (
             f"{names_of(devices)} fill{'s' * (len(devices) == 1)} a row of {subject.um(longer_side(box)):.3g} um, "
             f"{aspect:.3g} times as long as wide"
@@ -211,15 +227,18 @@ def domains(subject: Subject) -> Iterator[Finding]:
 
 
 def lone_dummies(subject: Subject) -> list[Finding]:
-    """Return the transistors that are always off and in no row or column of working ones: they guard nothing."""
+    """Return the transistors that are always off and in no row or column of working ones: they guard nothing.
+
+    Three dummies in a row guard what is beside them; those beyond guard nothing.
+    """
     reach = subject.technology.to_dbu(_BESIDE_UM)
-    used, lone = kdb.Shapes(), list(subject.idle_boxes)
+    protecting = [box for placed in subject.clamps for box in placed.boxes]
+    used, lone = kdb.Shapes(), [box for box in subject.idle_boxes if box not in protecting]
     for placed in subject.placed:
         if placed.device.is_mos and not subject.is_idle(placed):
             for finger, box in zip(placed.fingers, placed.boxes, strict=True):
                 used.insert(kdb.BoxWithProperties(box, int(finger.around is not None and finger.around.vertical)))
-    found = lone
-    while found:  # a dummy beside one that guards a transistor does so, too
+    for _ in range(_DEEPEST):  # a dummy beside one that guards a transistor does so, too
         beside = {box: used.each_touching(box.enlarged(reach, reach)) for box in lone}
         turns = {box: [each.prop_id for each in near if _in_line(box, each)] for box, near in beside.items()}
         found = [box for box in lone if turns[box]]

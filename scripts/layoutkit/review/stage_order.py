@@ -37,21 +37,47 @@ def flow_order(subject: Subject) -> list[Finding]:
     return subject.finding("flow-order", turns, why, devices=every)
 
 
-def output_beside_input(subject: Subject) -> Iterator[Finding]:
-    """Yield the outputs whose port lies beside that of an input."""
+def output_beside_input(subject: Subject) -> list[Finding]:
+    """Return the outputs whose port lies beside that of an input or, if none does, whether all are at one side."""
     places = {port: [(point.x, point.y) for _, point, _ in labels] for port, labels in subject.labels.items()}
     inputs = [port for port in subject.roles.inputs if port in places]
     outputs = [port for port, use in subject.roles.ports.items() if use.direction == "output" and port not in inputs]
-    for net in [port for port in outputs if port in places] if inputs else ():
+    outputs = [port for port in outputs if port in places] if inputs else []
+    found: list[Finding] = []
+    for net in outputs:
         gaps = [(dist(a, b), subject.number[port], port) for port in inputs for a in places[net] for b in places[port]]
         gap, _, port = min(gaps)
-        yield from subject.finding(
+        found += subject.finding(
             "flow-order.ports",
             gap / longer_side(subject.box),
             f"output {net} leaves the cell {subject.um(gap):.3g} um from input {port}",
             where=box_around(kdb.Box(*place, *place) for name in (net, port) for place in places[name]),
             nets=[net, port],
         )
+    asked = set() if subject.asked is None else subject.asked.sides.keys()
+    every = [port for port in (*inputs, *outputs) if port not in asked]
+    sides = {subject.sides_of(kdb.Box(*place, *place))[0] for port in every for place in places[port]}
+    if found or not outputs or not {*inputs, *outputs}.issubset(every) or len(sides) > 1:
+        return found
+    why = f"all inputs and outputs ({', '.join(every)}) leave at the {sides.pop()}"
+    where = box_around(kdb.Box(*place, *place) for port in every for place in places[port])
+    return subject.finding("flow-order.sides", len(outputs), why, where=where, nets=every)
+
+
+def far_loads(subject: Subject) -> Iterator[Finding]:
+    """Yield the differential pairs whose loads, transistors of the other type or resistors, lie far from them."""
+    for group in subject.roles.groups:
+        pair = subject.devices(group.devices) if group.type == "differential_pair" else []
+        box = box_around(placed.box for placed in pair)
+        far: list[tuple[float, PlacedDevice]] = []
+        for net in {placed.device.terminals.get("d") for placed in pair}:
+            loads = [placed for placed in subject.placed if net in placed.ends]
+            loads = [p for p in loads if p.device.type not in {pair[0].device.type, "capacitor"}]
+            far += sorted(((gap_between(box, p.box), p) for p in loads), key=lambda each: (each[0], each[1].index))[:1]
+        gap = max((gap for gap, _ in far), default=0.0)
+        nearest = subject.devices(load.id for _, load in far)
+        why = f"{names_of(pair)} and the loads {names_of(nearest)} lie {subject.um(gap):.3g} um apart"
+        yield from subject.finding("flow-order.load", subject.um(gap), why, devices=[*pair, *nearest])
 
 
 def far_bias(subject: Subject) -> Iterator[Finding]:

@@ -83,6 +83,11 @@ class PlacedDevice:
         x = sum(box.area() * (box.left + box.right) for box in self.boxes) / (2 * self.area)
         return x, sum(box.area() * (box.bottom + box.top) for box in self.boxes) / (2 * self.area)
 
+    @property
+    def ends(self) -> set[str]:
+        """The nets that its channels, bars or plates join."""
+        return {self.device.terminals[end] for end in self.device.kind.ends}
+
     @cached_property
     def islands(self) -> frozenset[int]:
         """Numbers of the diffusions that its channels are on."""
@@ -166,8 +171,7 @@ class Subject:
 
     def is_idle(self, placed: PlacedDevice) -> bool:
         """Return whether a transistor is off for good, as dummies are, or a resistor or capacitor has one net."""
-        device = placed.device
-        tied = len({device.terminals[end] for end in device.kind.ends}) == 1
+        device, tied = placed.device, len(placed.ends) == 1
         return (device.is_mos and is_off(device, self.supplies)) or (
             tied and (device.is_mos or device.type in {"resistor", "capacitor"})
         )
@@ -207,6 +211,13 @@ class Subject:
         """The channels of dummies: those that extraction leaves out, and those that are off for good."""
         boxes = [finger.around.box for finger in self.extraction.dummies if finger.around is not None]
         return boxes + [box for p in self.placed if p.device.is_mos and self.is_idle(p) for box in p.boxes]
+
+    @cached_property
+    def clamps(self) -> list[PlacedDevice]:
+        """The transistors that protect: off for good, between two nets of which each is a port or supply."""
+        outside = {*self.circuit.ports, *self.supplies.power, *self.supplies.ground}
+        off = [placed for placed in self.placed if placed.device.is_mos and self.is_idle(placed)]
+        return [placed for placed in off if len(placed.ends) > 1 and placed.ends <= outside]
 
     def idle_passives(self, kind: str) -> list[kdb.Box]:
         """Return the bars or plates of dummies: left out by extraction, or with one net at both ends."""
@@ -309,6 +320,17 @@ class Subject:
                 elif box.bottom <= edge.bottom < edge.top <= box.top:
                     found += [(name, kdb.Box(box.left, y, box.right, y)) for y in (box.bottom, box.top)]
         return found
+
+    def margins(self, box: kdb.Box) -> dict[str, int]:
+        """Return how far a box is from each side of the layout. [dbu]"""
+        cell = self.box
+        gaps = (box.left - cell.left, cell.right - box.right, box.bottom - cell.bottom, cell.top - box.top)
+        return dict(zip(("left", "right", "bottom", "top"), gaps, strict=True))
+
+    def sides_of(self, box: kdb.Box) -> list[str]:
+        """Return the sides of the layout, the one nearest to a box first."""
+        gaps = self.margins(box)
+        return sorted(gaps, key=lambda side: (gaps[side], side))
 
     def um(self, length: float) -> float:
         """Return a length in micrometres."""

@@ -80,20 +80,45 @@ def test_a_port_without_its_shape_is_no_match_so_that_nobody_signs():
 # ---- the order of stages
 
 
-@both("flow-order.ports", "should")
-def test_an_output_beside_an_input(figure, expected):
-    """Both labels lie at the left edge of a cell that is 200 um long."""
+def amplifier(output_at, output_left):
+    """Return an amplifier in a cell that is 200 um long, its inputs at the left edge."""
     planted = pair()
     planted.mos("M4", "pmos", 0, 22, 4, 1, "x x vdd vdd")
     planted.mos("M5", "pmos", 8, 22, 4, 1, "outn x vdd vdd")
     planted.cards[0] = planted.cards[0].replace("outp", "x")
     planted.ends["x"] += planted.ends.pop("outp")
-    for net, track in {"x": 29.0, "tail": 7.0, "bias": -3.0, "vss": -5.0, "vdd": 34.0, "inn": 14.5}.items():
+    for net, track in {"x": 29.0, "tail": 7.0, "bias": -3.0, "vss": -5.0, "vdd": 34.0}.items():
         planted.comb(net, track, port=net not in {"x", "tail"})
     planted.comb("inp", 16.0, left=-30)
-    planted.comb("outn", 16.0 + 200 * figure, left=-30)
+    planted.comb("inn", 14.5, left=-30)
+    planted.comb("outn", output_at, left=output_left)
     planted.box("PR_bndry", -30, -6, 170, 36)
-    assert severities(planted.review(), "flow-order", "from input inp") == expected
+    return planted
+
+
+@both("flow-order.ports", "should")
+def test_an_output_beside_an_input(figure, expected):
+    """Both labels lie at the left edge."""
+    review = amplifier(16.0 + 200 * figure, -30).review()
+    assert severities(review, "flow-order", "from input inp") == expected
+
+
+@pytest.mark.parametrize(("place", "expected"), [("left", {"should"}), ("right", set())])
+def test_all_inputs_and_outputs_at_one_side(place, expected):
+    planted = amplifier(44.0, -30)
+    if place == "right":
+        planted.box("Metal3", 0, 44 - WIRE / 2, 170, 44 + WIRE / 2, "outn")
+        planted.move_label("outn", "Metal3", 169.9, 44)
+    assert severities(planted.review(), "flow-order", "all inputs and outputs") == expected
+
+
+@both("flow-order.load", "should")
+def test_loads_far_from_their_pair(figure, expected):
+    planted = pair()
+    for name, x, net in (("R1", 0, "outp"), ("R2", 3, "outn")):
+        planted.bar(name, x, 14 + figure, 1, 10, f"{net} vdd")
+    wired(planted, vdd=54.0)
+    assert severities(planted.review(), "flow-order", "and the loads") == expected
 
 
 @both("flow-order.bias", "should")

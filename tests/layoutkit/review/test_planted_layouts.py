@@ -609,7 +609,16 @@ def stage(nmos_y, pmos_y, low=-6.0, high=20.0):
     ("places", "expected"), [((0, 11), set()), ((11, 0), {"should"}), ((0, 0.5), set()), ((11, 0, 20.0, -6.0), set())]
 )
 def test_a_stage_upside_down(places, expected):
-    assert severities(stage(*places).review(), "rail-side") == expected
+    assert severities(stage(*places).review(), "rail-side", "upside down") == expected
+
+
+@both("rail-side.far", "should")
+def test_a_transistor_far_from_its_rail(figure, expected):
+    """The PMOS lies at the ground rail; the power rail above it, 1 um wide, is as far from it as the figure says."""
+    planted = stage(0, 0, high=30.0)
+    channel, rail, bottom = 4.0, 29.5, planted.cell.dbbox().bottom
+    planted.box("PR_bndry", -8, bottom, 12, bottom + (rail - channel) / figure)
+    assert severities(planted.review(), "rail-side", "from the rail") == expected
 
 
 @pytest.mark.parametrize(("y", "expected"), [(12, set()), (-2, {"must"})])
@@ -705,6 +714,15 @@ def test_room_is_judged_from_eight_devices_on(count, fingers, expected):
     assert severities(planted.review(), "room", "as long as") == expected
 
 
+@both("room.few", "must", "should")
+def test_empty_room_beside_few_devices(figure, expected):
+    """A field of 100 x 100 um around four transistors, covered but for a strip as high as the figure says."""
+    planted = crowd(4)
+    planted.box("Metal5", -5, -15, 95, 85 - 100 * figure)
+    planted.box("PR_bndry", -5, -15, 95, 85)
+    assert severities(planted.review(), "room", "empty rectangle") == expected
+
+
 @both("room.used", "must", "should")
 def test_used_room(figure, expected):
     """A field of 300 x 100 um: transistors at its left, and a well at its right that takes the rest of the share."""
@@ -737,6 +755,22 @@ def test_a_short_row_is_no_finding():
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 1, 0.5, "out in vss vss", 31)
     assert severities(wired(planted, out=20.0, **{"in": 19.0}).review(), "room", "fills a row") == set()
+
+
+def test_the_middle_rows_of_two_blocks_are_no_row():
+    """M1 and M4, a load pair, lie in one line of 47 um; with the outputs that they feed above and below, in two blocks."""
+    planted = Planted()
+    for number in range(6):
+        mirror, row = divmod(number, 3)
+        drain = "d" if row == 1 else "o"
+        x, nets = 30 * mirror + 1.1 * (row == 1), f"{drain}{mirror} d{mirror} vdd vdd"
+        planted.mos(f"M{number}", "pmos", x, 6 * row, 1, 8, nets, 2)
+    for name, x, nets in (("MA", 60, "d0 inp t"), ("MB", 70, "d1 inn t"), ("MT", 80, "t b vss"), ("MC", 90, "o0 o0 vss"),
+                          ("MD", 100, "o1 o0 vss")):  # fmt: skip
+        planted.mos(name, "nmos", x, 0, 2, 2, f"{nets} vss")
+    for number, net in enumerate(sorted(planted.ends)):
+        planted.comb(net, 24.0 + number, port=net not in {"d0", "d1", "t", "o0"})
+    assert severities(planted.review(), "room", "a row of") == set()
 
 
 def test_rows_that_one_channel_is_as_long_as_are_no_finding():
@@ -1191,6 +1225,29 @@ def test_a_dummy_that_guards_nothing(away, expected):
     for end in planted.ends["vss"][-3:]:
         planted.column("vss", *end, -3)
     planted.box("Metal3", -2, -3 - WIRE / 2, x + 4, -3 + WIRE / 2, "vss")
+    assert severities(planted.review(), "rings", "guard") == expected
+
+
+@pytest.mark.parametrize(("count", "expected"), [(3, set()), (4, {"should"})])
+def test_dummies_beyond_the_third_of_a_row_guard_nothing(count, expected):
+    planted = source(20)
+    for number in range(count):
+        planted.mos(f"MD{number}", "nmos", 2.8 + 2.4 * number, 0, 4, 1, "vss vss vss vss")
+    for end in planted.ends["vss"][-3 * count :]:
+        planted.column("vss", *end, -3)
+    planted.box("Metal3", -2, -3 - WIRE / 2, 20, -3 + WIRE / 2, "vss")
+    assert severities(planted.review(), "rings", "guard") == expected
+
+
+@pytest.mark.parametrize(("outside", "expected"), [(True, set()), (False, {"should"})])
+def test_a_clamp_is_no_dummy_that_guards_nothing(outside, expected):
+    """A transistor that is off between a port and a rail protects the port; on an inner net it is a dummy."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "x in vss vss")
+    planted.mos("M2", "nmos", 10, 0, 4, 1, "d in vss vss")
+    planted.mos("MD", "nmos", 30, 0, 4, 1, "d vss vss vss")
+    for net, track in {"x": 9.0, "d": 8.0, "in": 6.5, "vss": -3.0}.items():
+        planted.comb(net, track, port=net != "d" or outside)
     assert severities(planted.review(), "rings", "guard") == expected
 
 

@@ -52,6 +52,17 @@ def test_banks_of_a_ratio(gap, expected):
     assert severities(planted.review(), "passives", "places") == expected
 
 
+@pytest.mark.parametrize(("gap", "expected"), [(4.5, set()), (5.5, {"should"})])
+def test_banks_of_a_ratio_between_widths_that_the_user_made_unlike(gap, expected):
+    """A ratio that equal units cannot draw is never severe."""
+    planted = Planted()
+    planted.bar("R1", 2, 0, 1, 10, "a m")
+    planted.bar("R2", 3 + gap, 0, 1.3, 10, "b m")
+    for net, track in (("a", -4.0), ("b", -5.0), ("m", 24.0), ("vss", -8.0)):
+        planted.comb(net, track)
+    assert severities(planted.review(), "passives", "places") == expected
+
+
 @pytest.mark.parametrize(("away", "expected"), [(1.8, set()), (2.2, {"should"})])
 def test_a_bar_at_the_end_of_a_bank(away, expected):
     planted = divider(EVEN, (ENDS[0], (6 + away, 1)))
@@ -62,18 +73,25 @@ def test_a_bar_at_the_end_of_a_bank(away, expected):
     ("gap", "dummies", "places", "bare"),
     [(2, ENDS, set(), set()), (6, ENDS, {"should"}, {"should"}), (2, ENDS[:1], set(), {"should"})],
 )
-def test_a_resistor_of_several_bars(gap, dummies, places, bare):
-    """Three bars in series set one current: no ratio, but a bank all the same; of two banks, each has two ends."""
+@pytest.mark.parametrize("diode", ["b", "c"], ids=["sets a current", "matches nothing"])
+def test_a_resistor_of_several_bars(gap, dummies, places, bare, diode):
+    """Three bars in series set one current: no ratio, but a bank all the same; of two banks, each has two ends.
+
+    Where their value sets nothing, their ends need no dummies.
+    """
     planted = Planted()
+    for number, (drain, x) in enumerate(((diode, -20), ("d", -14))):
+        planted.mos(f"M{number}", "nmos", x, 0, 4, 1, f"{drain} {diode} vss vss")
     for number, nets in enumerate(("a m", "n m", "n b")):
         planted.bar(f"R{number}", 2 + 2 * number + (gap - 1) * (number == 2), 0, 1, 10, nets)
     for x in [0, 7 + gap][: len(dummies)]:
         planted.box("Poly2", x, -0.8, x + 1, 10.8)
-    for net, track in (("a", -4.0), ("b", 16.0), ("m", 14.0), ("n", -6.0), ("vss", -8.0)):
-        planted.comb(net, track, port=net in {"a", "b", "vss"})
+    tracks = {"a": -4.0, "b": 16.0, "m": 14.0, "n": -6.0, "vss": -8.0, "c": 18.0, "d": 20.0}
+    for net in planted.ends:
+        planted.comb(net, tracks[net], port=net not in {"m", "n"})
     review = planted.review()
     assert severities(review, "passives", "places") == places
-    assert severities(review, "passives", "no dummy bar") == bare
+    assert severities(review, "passives", "no dummy bar") == (bare if diode == "b" else set())
 
 
 @pytest.mark.parametrize(("spare", "expected"), [(2, set()), (3, {"should"})])
