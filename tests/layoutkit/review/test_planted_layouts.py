@@ -758,16 +758,16 @@ def test_a_short_row_is_no_finding():
 
 
 def test_the_middle_rows_of_two_blocks_are_no_row():
-    """M1 and M4, a load pair, lie in one line of 47 um; with the outputs that they feed above and below, in two blocks."""
+    """M1 and M4, a load pair, lie in one line of 47 um; with the outputs above and below, in two blocks."""
     planted = Planted()
     for number in range(6):
         mirror, row = divmod(number, 3)
         drain = "d" if row == 1 else "o"
         x, nets = 30 * mirror + 1.1 * (row == 1), f"{drain}{mirror} d{mirror} vdd vdd"
         planted.mos(f"M{number}", "pmos", x, 6 * row, 1, 8, nets, 2)
-    for name, x, nets in (("MA", 60, "d0 inp t"), ("MB", 70, "d1 inn t"), ("MT", 80, "t b vss"), ("MC", 90, "o0 o0 vss"),
-                          ("MD", 100, "o1 o0 vss")):  # fmt: skip
-        planted.mos(name, "nmos", x, 0, 2, 2, f"{nets} vss")
+    below = {"MA": "d0 inp t", "MB": "d1 inn t", "MT": "t b vss", "MC": "o0 o0 vss", "MD": "o1 o0 vss"}
+    for number, (name, nets) in enumerate(below.items()):
+        planted.mos(name, "nmos", 60 + 10 * number, 0, 2, 2, f"{nets} vss")
     for number, net in enumerate(sorted(planted.ends)):
         planted.comb(net, 24.0 + number, port=net not in {"d0", "d1", "t", "o0"})
     assert severities(planted.review(), "room", "a row of") == set()
