@@ -129,7 +129,10 @@ def _facing(both: Sequence[tuple[Finger, Finger]], forced: frozenset[int], *, op
     for i, (before, after) in enumerate(pairwise(both)):
         costs = [
             min(
-                (cost + (0 if i in forced else _BREAK * _breaks(before[path[-1]], finger)), [*path, bool(way)])
+                (
+                    cost + (0 if i in forced else _BREAK * (not before[path[-1]].shares_diffusion(finger))),
+                    [*path, bool(way)],
+                )
                 for cost, path in costs
             )
             for way, finger in enumerate(after)
@@ -137,10 +140,6 @@ def _facing(both: Sequence[tuple[Finger, Finger]], forced: frozenset[int], *, op
     if not open_end:
         costs = [(cost + at_end(both[-1][path[-1]], left=False), path) for cost, path in costs]
     return min(costs)[1]
-
-
-def _breaks(left: Finger, right: Finger) -> bool:
-    return left.right != right.left or left.width != right.width
 
 
 def _orientations(units: Sequence[Unit], facing: Sequence[bool], *, palindrome: bool) -> dict[str, str]:

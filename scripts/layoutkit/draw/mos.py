@@ -76,10 +76,12 @@ class Transistor:
     def finger(self, *, mirrored: bool) -> Finger:
         """Return one finger of it: source left and drain right, or mirrored."""
         left, right = (self.drain, self.source) if mirrored else (self.source, self.drain)
-        finger = Finger(self.id, self.gate, left, right, self.finger_width, self.length, self.id)
-        if self.blocked is None:
+        length = self.length + self.spec.beyond_channel
+        finger = Finger(self.id, self.gate, left, right, self.finger_width, length, self.id)
+        blocked = self.spec.beyond_gate or self.blocked
+        if blocked is None:
             return finger
-        return replace(finger, blocked=self.blocked if mirrored else self.blocked[::-1], source_left=not mirrored)
+        return replace(finger, blocked=blocked if mirrored else blocked[::-1], source_left=not mirrored)
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,9 @@ def ring_sizes(tech: Technology, device: DeviceSpec, sizes: RowSizes) -> RingSiz
         implant=tech.dim("implant_tap_enclosure", device),
         implant_to_active=tech.dim("implant_to_active", device),
         implant_to_channel=tech.dim("bulk_implant_to_channel", device),
-        active_space=tech.dim("active_space", device),
+        active_space=tech.dim("active_space", device)
+        if not device.drain_marker
+        else tech.dim("drain_well_enclosure", device) + tech.dim("drain_well_to_tap", device),
         poly_space=tech.dim("poly_to_tap", device),
         gate_contact_space=tech.dim("gate_contact_to_tap", device),
         max_distance=tech.dim("tap_max_distance", device),

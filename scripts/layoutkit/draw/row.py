@@ -45,8 +45,9 @@ class Finger:
         length: Channel length, the width of the stripe. [dbu]
         unit: Id of the instance it is a part of; of a dummy, the transistor of the netlist that it is, if any.
         orientation: Orientation of that instance.
-        blocked: How far silicide is blocked left and right of the gate, for a flavour that blocks it. [dbu]
-        source_left: Whether its source is left of the gate; of a flavour that blocks silicide.
+        blocked: How far silicide is blocked left and right of the gate, or the drain lies beyond it, for a flavour
+            of which this is so. [dbu]
+        source_left: Whether its source is left of the gate; of such a flavour.
     """
 
     device: str
@@ -59,6 +60,16 @@ class Finger:
     orientation: str = "R0"
     blocked: tuple[int, int] | None = None
     source_left: bool = True
+
+    @property
+    def extended(self) -> bool:
+        """Whether its drain is drawn beyond field oxide, and its source as any other."""
+        return 0 in (self.blocked or ())
+
+    def shares_diffusion(self, right: Finger) -> bool:
+        """Return whether its right side and the left side of another finger can be one diffusion."""
+        alike = not (self.extended and self.source_left == right.source_left)  # a drain is no source
+        return self.right == right.left and self.width == right.width and alike
 
     def turned(self) -> Finger:
         """Return it seen from the other side."""
@@ -84,9 +95,7 @@ class Row:
 
     def broken(self) -> frozenset[int]:
         """Return the fingers after which the diffusion is broken."""
-        return self.breaks | {
-            i for i, (a, b) in enumerate(pairwise(self.fingers)) if a.right != b.left or a.width != b.width
-        }
+        return self.breaks | {i for i, (a, b) in enumerate(pairwise(self.fingers)) if not a.shares_diffusion(b)}
 
 
 class Stripe(NamedTuple):

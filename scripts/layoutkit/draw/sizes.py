@@ -118,5 +118,5 @@ def row_sizes(tech: Technology, device: DeviceSpec) -> RowSizes:
         flavour=dim("marker_enclosure") if device.markers else 0,
         flavour_space=dim("marker_space") if device.markers else 0,
         block=dim("block_enclosure") if device.block else 0,
-        block_to_contact=dim("block_to_contact") if device.block else 0,
+        block_to_contact=dim("block_to_contact") if device.block else dim("active_contact_enclosure"),
     )

@@ -56,6 +56,7 @@ class Sketch:
     def __init__(self) -> None:
         self.boxes: dict[str, list[Area]] = {}
         self.polygons: dict[str, list[tuple[tuple[int, int], ...]]] = {}
+        self.holes: dict[str, list[tuple[tuple[int, int], ...]]] = {}
         self.texts: dict[str, list[tuple[str, int, int]]] = {}
 
     def box(self, layer: str, area: Area) -> None:
@@ -69,6 +70,10 @@ class Sketch:
             self.box(layer, Area(xs[0], ys[0], xs[1], ys[1]))
         else:
             self.polygons.setdefault(layer, []).append(points)
+
+    def cut(self, layer: str, points: tuple[tuple[int, int], ...]) -> None:
+        """Leave a polygon out of the boxes on ``layer``."""
+        self.holes.setdefault(layer, []).append(points)
 
     def text(self, layer: str, text: str, x: int, y: int) -> None:
         """Write ``text`` on ``layer`` at (x, y)."""
@@ -111,15 +116,22 @@ class Sketch:
         """Draw everything into ``cell``, moved by (dx, dy); layers in name order, shapes sorted."""
         import klayout.db as kdb
 
+        def polygon(points: tuple[tuple[int, int], ...]) -> kdb.Polygon:
+            return kdb.Polygon([kdb.Point(x + dx, y + dy) for x, y in points])
+
         layout = cell.layout()
         for layer, areas in sorted(self.boxes.items()):
             shapes = cell.shapes(tech.layer(layout, layer))
+            if layer in self.holes:
+                whole = kdb.Region([kdb.Polygon(kdb.Box(*area).moved(dx, dy)) for area in areas])
+                shapes.insert(whole - kdb.Region([polygon(points) for points in self.holes[layer]]))
+                continue
             for left, bottom, right, top in sorted(set(areas)):
                 shapes.insert(kdb.Box(left + dx, bottom + dy, right + dx, top + dy))
         for layer, polygons in sorted(self.polygons.items()):
             shapes = cell.shapes(tech.layer(layout, layer))
             for points in sorted(set(polygons)):
-                shapes.insert(kdb.Polygon([kdb.Point(x + dx, y + dy) for x, y in points]))
+                shapes.insert(polygon(points))
         for layer, texts in sorted(self.texts.items()):
             shapes = cell.shapes(tech.layer(layout, layer))
             for text, x, y in sorted(texts):

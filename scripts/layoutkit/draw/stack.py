@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 from layoutkit.draw.end_ties import TiedRow, ends_in_dummies, tie_shapes
+from layoutkit.draw.extended_drain import bevelled, extended_drains
 from layoutkit.draw.facing import share_gate_rails, shared_distance
 from layoutkit.draw.gate_links import LEVEL, gate_links, link_shapes
 from layoutkit.draw.inner_risers import Channel, InnerRisers, NetRail, Surroundings, parts_beside
@@ -259,6 +260,9 @@ class _Drawing:
         if self.taps:
             for layer, area in module_covers(self.inner, self.ring, tech, stack.device, self.taps):
                 sketch.box(layer, area)
+                if stack.device.drain_marker and layer == stack.device.well and tech.deep_well is not None:
+                    beyond = tech.deep_well.dim("ring_enclosure")
+                    sketch.box("deep_nwell", area.enlarged(-beyond, -beyond))
         if stack.ring.kind == "double":
             outer = draw_outer_ring(sketch, tech, stack.device, stack.ring, stack.bulk_net)
             self.pins += [(net, 1, area) for net, area in outer]
@@ -728,8 +732,12 @@ class _Drawing:
                 layer = self.tech.role("poly_contact_marker")
             elif kind in {"block", "source"}:
                 layer = self.stack.device.block if kind == "block" else self.stack.device.source_marker
-            if layer is not None:
+            elif kind == "active" and self.stack.device.drain_marker:
+                layer = None
+            if layer:
                 sketch.box(layer, placed.area(area))
+        if self.stack.device.drain_marker:
+            self._draw_drains(placed)
         for at_left, bar in wired.tie_bars():
             if self.posts:
                 sketch.box(self.metal.layer(0), placed.area(bar))
@@ -740,6 +748,20 @@ class _Drawing:
             self._draw_rail(placed, rail, over_channels=True)
         for rail in wired.gate_rails:
             self._draw_rail(placed, rail, over_channels=False)
+
+    def _draw_drains(self, placed: _PlacedRow) -> None:
+        """Draw the sources of transistors with extended drains, and these."""
+        device, sketch = self.stack.device, self.sketch
+        for each in extended_drains(placed.wired.plan, device, self.sizes):
+            source, drain, well = map(placed.area, each)
+            sketch.box("active", source)
+            sketch.box(device.drain_marker, hull((source, drain)))
+            sketch.polygon("tap", bevelled(drain, device.dimensions["drain_bevel"]))
+            shape = bevelled(well, device.dimensions["drain_well_bevel"])
+            if device.well:
+                sketch.cut(device.well, shape)
+            else:
+                sketch.polygon("nwell", shape)
 
     def _draw_rail(self, placed: _PlacedRow, rail: Rail, *, over_channels: bool) -> None:
         area = placed.area(Area(self.ends[0], rail.low, self.ends[1], rail.high))

@@ -207,8 +207,9 @@ def _electrical(drawn: DrawnLayers) -> ElectricalLayers:
     }
     sources, blocked = drawn.blocked(gates, open_diffusion)
     recognised = capacitors.dup()
-    for region in gates.values():
-        recognised += region
+    for name, region in gates.items():
+        marked = technology.devices[name].drain_marker  # below its gate the diffusion is longer than the channel
+        recognised += channels.interacting(region) if marked else region
     return ElectricalLayers(
         conducting={name: region.merged() for name, region in conducting.items()},
         joins=(*_silicon_joins(technology), *metal.joins),
@@ -401,7 +402,9 @@ class DrawnLayers:
 
         A channel that a marker, implant or well covers only partly is no device.
         """
-        found = crossings.inside(self.n_wells() if spec.type == "pmos" else p_body).outside(self.role("tap_marker"))
+        body = self.n_wells() if spec.type == "pmos" else p_body
+        found = crossings.inside(self.layer(spec.drain_marker)) & body if spec.drain_marker else crossings
+        found = found.inside(body).outside(self.role("tap_marker"))
         if spec.block:
             found = found.interacting(self.layer(spec.source_marker))
         if spec.implant is not None:

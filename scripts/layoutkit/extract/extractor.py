@@ -133,20 +133,28 @@ def _database(cell: kdb.Cell, technology: Technology, layers: ElectricalLayers) 
     for name, gates in layers.gates.items():
         spec = technology.devices[name]
         lvs.register(gates, f"gate.{name}")
-        regions = _device_layers(spec, gates, layers)
+        marked = technology.region(cell, spec.drain_marker) if spec.drain_marker else kdb.Region()
+        regions = _device_layers(spec, gates, layers, marked)
         for part in {"S", "D"} & regions.keys():
             lvs.register(regions[part], f"{part}.{name}")
-        lvs.extract_devices(kdb.DeviceExtractorMOS4Transistor(name, bool(spec.block)), regions)
+        lvs.extract_devices(kdb.DeviceExtractorMOS4Transistor(name, spec.unequal_ends), regions)
     extract_passives(lvs, technology, layers.passives, layers.conducting)
     lvs.extract_netlist()
     return lvs
 
 
-def _device_layers(spec: DeviceSpec, gates: kdb.Region, layers: ElectricalLayers) -> dict[str, kdb.ShapeCollection]:
+def _device_layers(
+    spec: DeviceSpec, gates: kdb.Region, layers: ElectricalLayers, marked: kdb.Region
+) -> dict[str, kdb.ShapeCollection]:
     ends = layers.conducting["n_sd" if spec.type == "nmos" else "p_sd"]
     body = layers.conducting["p_body" if spec.type == "nmos" else "nwell"]
-    parts = {"S": ends & layers.sources, "D": ends - layers.sources} if spec.block else {"SD": ends}
-    return {**parts, "G": gates, "W": body, "tS": ends, "tD": ends, "tG": layers.conducting["poly"], "tB": body}
+    parts, drain = {"SD": ends}, ends
+    if spec.block:
+        parts = {"S": ends & layers.sources, "D": ends - layers.sources}
+    elif spec.drain_marker:  # its well, or what the hole in the well leaves of the body of NMOS
+        drain = layers.conducting["nwell" if spec.type == "nmos" else "p_body"]
+        parts = {"S": ends, "D": drain & marked}
+    return {**parts, "G": gates, "W": body, "tS": ends, "tD": drain, "tG": layers.conducting["poly"], "tB": body}
 
 
 def _label_layer(conductor: str) -> str:

@@ -344,7 +344,7 @@ def size(device: Device, technology: Technology, units: int) -> Sizing:
     total = technology.snap(device.w * 1e6 / technology.dbu_um) * device.m
     length = technology.snap(device.l * 1e6 / technology.dbu_um)
     stated = device.nf * device.m
-    blocked = spec.blocked(device.params, technology.dbu_um)
+    blocked = spec.beyond_gate or spec.blocked(device.params, technology.dbu_um)
     widest = widest_finger(technology, spec)
 
     def legal(fingers: int) -> bool:

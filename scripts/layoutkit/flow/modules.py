@@ -130,8 +130,8 @@ def _why_changed(item: Drawn) -> str:
 def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
     """Return each group of ``design`` with its module, drawn in ``layout`` as one cell for each shape of a group.
 
-    Transistors of one flavour and bulk net will share tap rings; one without others of its kind, and one whose mirror
-    image is in another well, has its own ring.
+    Transistors of one flavour and bulk net will share tap rings; one without others of its kind, one whose mirror
+    image is in another well, and one with an extended drain has its own ring.
 
     Args:
         layout: Receives the cells.
@@ -153,7 +153,7 @@ def draw_groups(layout: kdb.Layout, design: Design) -> list[Drawn]:
             inner, dummies = _draw(layout, design, group, paired, FULL_RING)
             shapes = [isolate(design.technology, each, group.spec, group.deep_well, labels=False) for each in inner]
             drawn.append(Drawn(group, shapes[0], others=tuple(shapes[1:]), dummies=dummies))
-        elif crowd[_ring_key(group)] > 1 and group.name not in apart:
+        elif crowd[_ring_key(group)] > 1 and group.name not in apart and not group.spec.drain_marker:
             drawn.append(_without_taps(layout, design, group, paired))
         else:
             drawn.append(_with_taps(layout, design, group, paired))

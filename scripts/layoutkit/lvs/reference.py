@@ -237,7 +237,7 @@ def _device(device: Device, spec: DeviceSpec | PassiveSpec, technology: Technolo
         drawn_w_um=round(finger * fingers, 9),
         drawn_l_um=technology.to_um(technology.snap(l_um / technology.dbu_um)),
         fingers=fingers,
-        nets=(device.with_ends_exchanged() if spec.block and device.exchanged else device).terminals,
+        nets=(device.with_ends_exchanged() if spec.unequal_ends and device.exchanged else device).terminals,
         blocked_um=tuple(map(technology.to_um, spec.blocked(device.params, technology.dbu_um) or ())),
         in_deep_well=bool(deep_well(technology, device)),
     )

@@ -28,6 +28,8 @@ class DeviceSpec:
     ring (thick oxide). ``optional`` are layers that may lie over the device and change nothing in it. ``ring_text`` is
     the text on its closed ring of taps that makes it this device; empty where none does. ``block`` is the layer that
     blocks silicide over its gates and beside them, ``source_marker`` the one over its sources: both or none.
+    ``drain_marker`` is drawn over a device whose drain is a tap beyond the gate, in a well of its own (NMOS) or in a
+    hole of the well above a deep n well (PMOS); empty for other devices.
     ``matching`` is what the process publishes about equal devices.
     """
 
@@ -50,6 +52,7 @@ class DeviceSpec:
     ring_text: str = ""
     block: str = ""
     source_marker: str = ""
+    drain_marker: str = ""
     matching: MatchingData = field(default_factory=MatchingData)
     saturation_ma_um: float | None = None
     """Drain current per width of the shortest channel at VGS = VDS = supply. [mA/um]"""
@@ -57,7 +60,23 @@ class DeviceSpec:
     @property
     def kind(self) -> DeviceKind:
         """The declaration of its kind."""
-        return UNEQUAL_ENDS[self.type] if self.block else KINDS[self.type]
+        return UNEQUAL_ENDS[self.type] if self.unequal_ends else KINDS[self.type]
+
+    @property
+    def unequal_ends(self) -> bool:
+        """Whether its drain is not drawn as its source is."""
+        return bool(self.block or self.drain_marker)
+
+    @property
+    def beyond_channel(self) -> int:
+        """How far an extended drain lets the gate reach beyond the channel, over the drain's well and field. [dbu]"""
+        return self.dimensions["drain_well_overlap"] + self.dimensions["gate_over_field"] if self.drain_marker else 0
+
+    @property
+    def beyond_gate(self) -> tuple[int, int] | None:
+        """How far an extended drain, and its source, lie beyond the gate; None for other drains. [dbu]"""
+        dimensions = self.dimensions
+        return (dimensions["drain_space"] - dimensions["gate_over_field"], 0) if self.drain_marker else None
 
     def blocked(self, params: Mapping[str, float], dbu_um: float) -> tuple[int, int] | None:
         """Return how far silicide is blocked beside its gate at drain and source, as stated or as usual. [dbu]
@@ -84,13 +103,13 @@ class DeviceSpec:
 
     @property
     def placed_with(self) -> str:
-        """The type of the blocks with which its blocks share rows and wells."""
-        return self.type
+        """The type of the blocks with which its blocks share rows and wells; an extended drain needs its own well."""
+        return f"{self.type} {self.name}" if self.drain_marker else self.type
 
     @property
     def marked_by(self) -> tuple[str, ...]:
         """The layers, besides implants and well, that distinguish this flavour from others: markers and covers."""
-        return (*self.markers, *self.covers, *((self.block,) if self.block else ()))
+        return (*self.markers, *self.covers, *filter(None, (self.block, self.drain_marker)))
 
 
 def width_name(width_um: float) -> str:

@@ -67,6 +67,15 @@ WITH_BLOCK = {
     "block_to_contact": "silicide block to contact",
     "block_enclosure": "silicide block beyond the diffusion that it crosses",
 }
+WITH_DRAIN_MARKER = {
+    "gate_over_field": "gate beyond the diffusion below it, towards the drain",
+    "drain_space": "diffusion below the gate to the tap that is the drain",
+    "drain_bevel": "cut from the corners of the drain",
+    "drain_well_overlap": "well of the drain, or hole in the well, over the diffusion below the gate",
+    "drain_well_enclosure": "the same beyond the drain",
+    "drain_well_bevel": "cut from its corners",
+    "drain_well_to_tap": "the same to the tap ring",
+}
 OPTIONAL = {
     "well_fill": "gaps of a merged well below this width are filled, where a layer is made from wide wells",
     "well_core_inset": "what is this far inside a well makes it a wide one, from which a layer is made",
@@ -95,7 +104,15 @@ DEEP_WELL = {
 DEEP_WELL_ALWAYS = ("width", "space", "to_wells")
 DEEP_WELL_RING = ("beyond_hole", "ring_enclosure")
 DEEP_WELL_BODY = ("body_active_enclosure", "body_tap_enclosure", "body_enclosure", "body_to_tap", "tap_enclosure")
-KNOWN = {**ALWAYS, **OPTIONAL, **WITH_POLY_CONTACT_MARKER, **WITH_MARKERS, **WITH_COVERS, **WITH_BLOCK}
+KNOWN = {
+    **ALWAYS,
+    **OPTIONAL,
+    **WITH_POLY_CONTACT_MARKER,
+    **WITH_MARKERS,
+    **WITH_COVERS,
+    **WITH_BLOCK,
+    **WITH_DRAIN_MARKER,
+}
 
 
 def needed(device: DeviceSpec, *, poly_contact_marker: bool) -> tuple[str, ...]:
@@ -110,4 +127,5 @@ def needed(device: DeviceSpec, *, poly_contact_marker: bool) -> tuple[str, ...]:
     names += WITH_MARKERS if device.markers else ()
     names += WITH_COVERS if device.covers else ()
     names += WITH_BLOCK if device.block else ()
+    names += WITH_DRAIN_MARKER if device.drain_marker else ()
     return tuple(names)

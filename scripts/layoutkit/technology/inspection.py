@@ -223,7 +223,7 @@ class Inspection:
 
     def _transistor(self, place: str, entry: dict[str, Any]) -> None:
         self._drawn_on(place, [entry[key] for key in ("implant", "bulk_implant", "well") if entry.get(key) is not None])
-        self._drawn_on(place, [entry[key] for key in ("block", "source_marker") if key in entry])
+        self._drawn_on(place, [entry[key] for key in ("block", "source_marker", "drain_marker") if key in entry])
         if ("block" in entry) != ("source_marker" in entry):
             self.add(place, "block and source_marker belong together")
         self._drawn_on(place, [name for key in ("markers", "covers", "optional") for name in entry.get(key, [])])
@@ -237,6 +237,7 @@ class Inspection:
         wanted |= set(dimensions.WITH_MARKERS) if entry.get("markers") else set()
         wanted |= set(dimensions.WITH_COVERS) if entry.get("covers") else set()
         wanted |= set(dimensions.WITH_BLOCK) if entry.get("block") else set()
+        wanted |= set(dimensions.WITH_DRAIN_MARKER) if entry.get("drain_marker") else set()
         lacking = sorted(wanted - self._names("dimensions") - self._names(*place.split(".", 1), "dimensions"))
         if lacking:
             self.add(place, f"drawing it needs the dimensions {', '.join(lacking)}, stated neither here nor for all")
@@ -323,6 +324,7 @@ class Inspection:
         for name, entry in devices.items():
             if entry.get("type") in MOS_KINDS:
                 marks = frozenset([*entry.get("markers", []), *entry.get("covers", []), entry.get("ring_text", "")])
+                marks |= {entry.get("drain_marker", "")}
                 other = drawn.setdefault((entry["type"], marks), name)
                 if other != name:
                     self.add(

@@ -284,6 +284,7 @@ class _Reader:
             "ring_text",
             "block",
             "source_marker",
+            "drain_marker",
         )
         return DeviceSpec(
             name=name,

@@ -33,6 +33,10 @@ CARDS = {
         )
     }
     | {
+        name: ([f"XM1 d g s b {SKY}{name} w=20 l=1.95 m=3"], [f"M1 d g s b {SKY}{name} w=20u l=1.95u nf=2 m=3"])
+        for name in ("nfet_g5v0d16v0", "pfet_g5v0d16v0")
+    }
+    | {
         "res_generic_po": (
             [f"XR1 p n {SKY}res_generic_po w=1.41 l=20.5 m=2"],
             [f"R1 p n {SKY}res_generic_po w=2.82u l=20.5u"],
@@ -280,6 +284,8 @@ def one(spec, number=1, nets=None):
         length = {"l": 0.5e-6} if spec.max_l else {}
         blocked = zip(("drain_block", "source_block"), spec.blocked({}, 0.001), strict=True)
         feed = {"w": 50e-6, **length, **{block: round(1e-9 * side, 12) for block, side in blocked}}
+    if getattr(spec, "drain_marker", ""):  # a finger of 5 um at least
+        feed = {"w": 20e-6}
     return Device(f"{letter}{number}", spec.type, spec.name, {**params, **feed}, named)
 
 

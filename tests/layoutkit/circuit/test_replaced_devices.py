@@ -49,7 +49,7 @@ PUBLISHED = {
 }
 DRAWN = {
     "sky130A": re.compile(
-        r"[np]fet_01v8(_lvt)?|pfet_01v8_[hm]vt|(esd_)?[np]fet_g5v0d10v5|esd_nfet_01v8|nfet_0(3v3|5v0)_nvt|res_generic_(po|li?1|m[1-5]|[np]d(__hv)?)|res_iso_pw|res_x?high_po(_\dp\d\d)?|cap_mim_m3_[12]|"
+        r"[np]fet_01v8(_lvt)?|pfet_01v8_[hm]vt|(esd_)?[np]fet_g5v0d10v5|[np]fet_g5v0d16v0|esd_nfet_01v8|nfet_0(3v3|5v0)_nvt|res_generic_(po|li?1|m[1-5]|[np]d(__hv)?)|res_iso_pw|res_x?high_po(_\dp\d\d)?|cap_mim_m3_[12]|"
         r"cap_var_[lh]vt|diode_pw2nd_(05v5|05v5_lvt|05v5_nvt|11v0)|diode_pd2nw_(05v5|05v5_[lh]vt|11v0)|(rf_)?(pnp_05v5|npn_05v5|npn_11v0)_W\w+"
     ),
     "gf180mcuD": re.compile(
@@ -107,7 +107,7 @@ def test_generic_names_belong_to_no_process(technology, name):
 
 def test_undrawn_devices_are_refused_all_at_once_with_what_exists():
     text = cell(
-        "XM1 a b c vss sky130_fd_pr__nfet_g5v0d16v0 w=2 l=0.6",
+        "XM1 a b c vss sky130_fd_pr__nfet_20v0_zvt w=2 l=0.6",
         "M2 a b c vss sky130_fd_pr__nfet_20v0__model.7 w=29.41 l=2.95",
         "R2 a b sky130_fd_pr__res_generic_nw w=1u l=20u",
         "XC1 a b vss c sky130_fd_pr__cap_vpp_11p5x11p7_m1m2m3_shieldl1 m=2",

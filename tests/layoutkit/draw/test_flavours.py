@@ -60,7 +60,9 @@ def test_a_transistor_is_clean_and_extracts_as_asked(technology, flavour, size):
     width_um, length_um, nf, m, dummies, rows = size
     width_um, length_um = size_of(spec, tech, width_um, length_um)
     if spec.block:  # fingers of 20 um at least, few in one ring; no dummies beside them
-        m, dummies, rows = 1, 0, 1
+        m, rows = 1, 1
+    if spec.unequal_ends:
+        dummies = 0
     layout = kdb.Layout()
     nets = {"d": "d", "g": "g", "s": "s", "b": "b"}
     made = transistor(tech, "M1", spec.name, MosSize(width_um * nf * 1e-6, length_um * 1e-6, nf, m), nets)

@@ -571,6 +571,7 @@ SKETCHES = {
     "abutting_space": _abutting_space,
     "abutting_flush": _abutting_flush,
     "widest": _widest,
+    "bevel": drc_sketch_wells.extended,
     **drc_sketch_nets.SKETCHES,
 }
 

@@ -1,5 +1,7 @@
 """Drawings for rules about rings, the holes in them, and what a marker touches; see drc_sketch."""
 
+import klayout.db as kdb
+
 
 def ring(sketch, layer, inner, width):
     """Draw a closed square ring of ``layer`` about the origin: half the side of its hole and its width."""
@@ -188,6 +190,53 @@ def protecting(d):
     return [drawn(sab=(-480, 2080))], [drawn(sab=(-475, 2075))]  # SAB to contact
 
 
+def extended(d):
+    """A transistor with its drain beyond field oxide, at the limits of the manual, or one length a step off."""
+    kind = "p" if d.rule.id.startswith("depmos") else "n"
+    limits = {"over": 225, "gap": 1585, "beyond": 660, "tap": 860}
+    limits = {"over": 260, "gap": 1190, "beyond": 860, "tap": 660} if kind == "p" else limits
+
+    def drawn(cut=430, bevel=50, gate=130, **lengths):
+        over, gap, beyond, tap = ({**limits, **lengths}[name] for name in limits)
+        body, doping = ("nsdm", "psdm") if kind == "p" else ("psdm", "nsdm")
+        drain = gap + 300
+        sketch = d.new().box(f"diff & {doping}", -2000, 0, 0, 5000).box("poly", -900, -200, gate, 5200)
+        sketch.polygon(f"tap & {doping}", bevelled(gap, 0, drain, 5000, bevel)).box("areaid.en", -2000, 0, drain, 5000)
+        well = kdb.Region(bevelled(-over, -beyond, drain + beyond, 5000 + beyond, cut))
+        if kind == "p":
+            around = kdb.Box(-6000, -6000, 9000, 11000)
+            well = kdb.Region(around) - well
+            sketch.polygon("dnwell", kdb.Polygon(around))
+        for polygon in well.each():
+            sketch.polygon("nwell", polygon)
+        left = drain + beyond + tap
+        return sketch.box(f"tap & {body}", left, 0, left + 400, 5000)
+
+    name, g = d.rule.id.partition(".")[2], d.g
+    if d.rule.id == "extd.2":
+        return [drawn()], [drawn().box("areaid.en", -2000, 0, 0, 5100), drawn().box("areaid.en", 0, -100, 500, 0)]
+    if d.rule.id == "extd.3":
+        return [drawn()], [drawn(gate=4000)]
+    if name == "9a":
+        return [drawn()], [drawn(cut=430 - g), drawn(cut=430 + g), drawn(cut=0)]
+    if name == "9b":
+        return [drawn()], [drawn(bevel=50 - g), drawn(bevel=50 + g), drawn(bevel=0)]
+    length = {"6": "gap", "10": "beyond", "11": "tap"}[name]
+    return [drawn()], [drawn(**{length: limits[length] - g})]
+
+
+def bevelled(left, bottom, right, top, cut):
+    """Return a box without a triangle at each corner."""
+    points = [(left, bottom + cut), (left, top - cut), (left + cut, top), (right - cut, top)]
+    points += [(right, top - cut), (right, bottom + cut), (right - cut, bottom), (left + cut, bottom)]
+    return kdb.Polygon([kdb.Point(*point) for point in points])
+
+
+_EXTENDED = {
+    "extd.2",
+    "extd.3",
+    *(f"{kind}.{rule}" for kind in ("denmos", "depmos") for rule in ("6", "9a", "9b", "10", "11")),
+}
 _PROTECTING = {
     *("LVESD.1", "LVESD.5b", "HVNESD.5b", "HVPESD.5b", "LVESD.7a", "LVESD.7a_max", "LVESD.8c", "LVESD.13b", "COLVESD.7")
 }
@@ -195,8 +244,8 @@ _PROTECTING = {
 
 def special(d):
     """Return the drawing for a rule about a ring, its hole or a port of a well, None for any other."""
-    if d.rule.id in _PROTECTING:
-        return protecting
+    if d.rule.id in {*_PROTECTING, *_EXTENDED}:
+        return protecting if d.rule.id in _PROTECTING else extended
     if d.rule.id.endswith(".port"):
         return port
     if d.rule.id.startswith(("Sdiod.a", "Sdiod.b", "Sdiod.c")):

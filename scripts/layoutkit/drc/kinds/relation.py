@@ -76,6 +76,16 @@ def corner(case: Case) -> Found:
     yield case.region("layer").corners(low, high, 1, low < 0, high > 0).inside(case.region("other"))
 
 
+@rule_kind("bevel", "layer")
+def bevel(case: Case) -> Found:
+    """Each corner of ``layer`` is cut off at 45 degrees, ``value`` from where its sides would meet."""
+    layer, length = case.region("layer"), round(case.value * 2**0.5)
+    for right in (-90.0, 90.0):
+        yield layer.corners(right, right, 1, True, True)
+    diagonal = case.edges("layer").with_angle(kdb.Edges.DiagonalEdges, False)
+    yield diagonal.with_length(length - 1, length + 2, True)
+
+
 @rule_kind("tap_distance", "layer", "other", optional=("within",), flat=True)
 def tap_distance(case: Case) -> Found:
     """No point of ``layer`` is further than ``value`` from ``other``, in the same polygon of ``within``."""
