@@ -259,10 +259,14 @@ def _stated(circuit: Circuit, kind: str) -> dict[str, str] | None:
 def substrate_net(circuit: Circuit) -> str:
     """Return the net of the substrate: the bulk of NMOS transistors, else of NPN ones, else ground, else nothing.
 
-    Of several bulks it is a ground net, the one of most transistors; where none is, it is ground itself.
+    Bulks inside isolated boxes are none; these state it. Of several bulks it is a ground net, the one of most
+    transistors; where none is, it is ground itself.
     """
+    inside = {device.terminals["p"] for device in circuit.devices if device.type == "isolated_box"}
     bodies = Counter(device.terminals["b"] for device in circuit.devices if device.type == "nmos")
-    bodies = bodies or Counter(d.terminals["s"] for d in circuit.devices if d.type == "npn" and "s" in d.terminals)
+    bodies = Counter({net: count for net, count in bodies.items() if net not in inside})
+    others = [device for device in circuit.devices if device.type in ("npn", "isolated_box")]
+    bodies = bodies or Counter(device.terminals["s"] for device in others if "s" in device.terminals)
     ground = find_supplies(circuit).ground
     candidates = (set(bodies) & set(ground)) or ground or bodies if len(bodies) > 1 else bodies or ground
     return min(candidates, key=lambda net: (-bodies[net], net), default="")

@@ -10,6 +10,7 @@ from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor, draw_shielde
 from layoutkit.draw.capacitor_array import draw_capacitor_array, matched_capacitors, series_plates
 from layoutkit.draw.diode import diode, draw_diode
 from layoutkit.draw.fixed_cell import draw_fixed_cell, fixed_cell
+from layoutkit.draw.isolated_box import draw_isolated_box, isolated_box
 from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import draw_resistors
@@ -136,6 +137,12 @@ def _fixed_cell(layout: kdb.Layout, technology: Technology, block: BlockSpec) ->
     )
 
 
+def _isolated_box(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
+    ((name, size, nets),) = block.devices
+    box = isolated_box(technology, name, block.spec.name, size, nets)
+    return draw_isolated_box(layout, technology, block.name, box, labels=False)
+
+
 def _bipolars(layout: kdb.Layout, technology: Technology, block: BlockSpec) -> Module:
     devices = tuple(bipolar(technology, name, block.spec.name, size, nets) for name, size, nets in block.devices)
     matched = len(devices) > 1 or devices[0].m > 1
@@ -149,6 +156,7 @@ GENERATORS: dict[str, Callable[[kdb.Layout, Technology, BlockSpec], Module]] = {
     "mos_capacitor": _mos_capacitor,
     "diode": _diode,
     "tap": _tap,
+    "isolated_box": _isolated_box,
     **{name: _fixed_cell for name, kind in KINDS.items() if kind.one_size},
     **{name: _bipolars for name, kind in KINDS.items() if kind.in_cells},
     "pnp": _bipolars,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     Layer = Callable[[str], kdb.Region]
 
 
+SUBSTRATE = "substrate"  # the layer that is one net everywhere, and the name of that net
 OF_TWO, OF_THREE = ("A", "C"), ("C", "B", "E")
 """KLayout's names of the terminals of a diode, and of a bipolar transistor."""
 _UNCOMPARED = frozenset({"annotation", "pin", "text", "conductor", "marker"})
@@ -49,6 +50,7 @@ class CellDevices:
         inside: Terminal to the areas of the devices that have it.
         pins: Terminal and conductor to the metal that reaches it.
         loose: Kind to markers without a device and emitters outside of one, each region with the reason.
+        boxes: Isolated boxes, which may hold other devices.
     """
 
     emitters: dict[str, kdb.Region] = field(default_factory=dict)
@@ -57,6 +59,7 @@ class CellDevices:
     inside: dict[str, kdb.Region] = field(default_factory=dict)
     pins: dict[tuple[str, str], kdb.Region] = field(default_factory=dict)
     loose: dict[str, list[tuple[kdb.Region, str]]] = field(default_factory=dict)
+    boxes: kdb.Region = field(default_factory=kdb.Region)
 
 
 def cell_devices(technology: Technology, layer: Layer) -> CellDevices:
@@ -167,7 +170,7 @@ def add_cells(technology: Technology, cells: CellDevices, conducting: dict[str, 
         pin = f"cell_pin.{terminal}.{conductor}"
         conducting[pin] = metal
         joins += [(f"cell.{terminal}", pin), (pin, conductor)]
-    return joins
+    return [*joins, ("cell.box.s", SUBSTRATE)]  # an isolated box states the substrate
 
 
 def cell_extractor(

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.errors import LayoutkitError, TechnologyError
-from layoutkit.extract.cell_devices import add_cells
+from layoutkit.extract.cell_devices import SUBSTRATE, add_cells
 from layoutkit.extract.passive_devices import PassiveLayers, passive_layers
 from layoutkit.extract.resistor_devices import add_plates, carrier, n_wells, plate_cut_layer
 from layoutkit.layout.cells import check_flat_size
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     Joins = Iterable[tuple[str, str]]
 
-SUBSTRATE = "substrate"  # the layer that is one net everywhere, and the name of that net
 _LABELLED = {"nwell": "nwell", "pwell": "p_body", "poly": "poly"}
 _MARGIN = 1000  # substrate beyond the drawn shapes [dbu]; any positive number will do
 

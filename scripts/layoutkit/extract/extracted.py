@@ -252,7 +252,7 @@ class Extraction:
     @cached_property
     def substrate(self) -> str | None:
         """Name of the net of the substrate; None where the process draws p wells, or no named net reaches it."""
-        from layoutkit.extract.connectivity import SUBSTRATE
+        from layoutkit.extract.cell_devices import SUBSTRATE
 
         return next((net.name for net in self.nets.values() if self.reaches(net.id, SUBSTRATE)), None)
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.extract.cell_devices import SUBSTRATE
 from layoutkit.extract.connectivity import (
-    SUBSTRATE,
     ElectricalLayers,
     connect,
     device_texts,

@@ -32,6 +32,8 @@ from layoutkit.extract.cell_devices import (
     fixed_extractor,
     loose_emitters,
 )
+from layoutkit.extract.isolated_boxes import KIND as BOX
+from layoutkit.extract.isolated_boxes import add_boxes, box_extractor
 from layoutkit.extract.resistor_devices import (
     Layer,
     Loose,
@@ -134,6 +136,9 @@ def passive_layers(technology: Technology, layer: Layer, texts: Callable[[str], 
         texts: Returns boxes at the places of a device text.
     """
     found = PassiveLayers(cells=cell_devices(technology, layer))
+    for spec in technology.passives.values():
+        if spec.type == BOX and technology.makes(spec):
+            add_boxes(technology, spec, layer, texts, found.cells)
     found.shapes.update(found.cells.emitters)
     found.loose |= found.cells.loose
     for kind, recipe in RECIPES.items():
@@ -156,7 +161,8 @@ def passive_layers(technology: Technology, layer: Layer, texts: Callable[[str], 
                 found.bends.update(bends_of(own[spec.name]))
         if recipe.tied:
             found.gates = union((found.gates, *own.values()))
-        loose, cells = recipe.loose(technology, specs, own, layer), found.cells.windows
+        loose = recipe.loose(technology, specs, own, layer)
+        cells = found.cells.windows + found.cells.boxes
         found.loose[kind] = [(rest, why) for each, why in loose if not (rest := each.not_inside(cells)).is_empty()]
     for spec in (each for each in technology.passives.values() if each.conductor):
         covered = layer(spec.parts["body"]) & union(layer(name) for name in spec.cuts_body)
@@ -460,6 +466,14 @@ RECIPES: dict[str, Recipe] = {
     ),
     **{name: _cell_recipe(name) for name, kind in KINDS.items() if kind.in_cells},
     **{name: _fixed_recipe(name) for name, kind in KINDS.items() if kind.one_size},
+    BOX: Recipe(
+        device_class=lambda _: kdb.DeviceClassBJT3Transistor(),
+        terminals=dict(zip(OF_THREE, KINDS[BOX].terminals, strict=True)),
+        extractor=box_extractor,
+        part="box",
+        none_made="The text of an isolated box{place} makes no box of {technology}",
+        cause="its wells and marker are not one rectangle, or its ring of n well is not closed",
+    ),
     "pnp": Recipe(
         device_class=lambda _: kdb.DeviceClassBJT3Transistor(),
         terminals={"C": "c", "B": "b", "E": "e"},

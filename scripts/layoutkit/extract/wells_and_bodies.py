@@ -34,7 +34,8 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.extract.connectivity import SUBSTRATE, Nets
+from layoutkit.extract.cell_devices import SUBSTRATE
+from layoutkit.extract.connectivity import Nets
 from layoutkit.extract.extracted import Label, SoftConnection, point_um
 from layoutkit.technology.device_kinds import SIZE_TOLERANCE
 

@@ -85,11 +85,14 @@ def isolated_bodies(
                 notes.append(f"{listed(inside)} {verb} {kind}: the body {net} is not the substrate {substrate}")
     wells = {name: DeepWellNets(in_substrate[name][1], substrate) for name, kind in kinds.items() if kind == ABOVE}
     wells |= {name: DeepWellNets(_body_net(technology, each), substrate) for name, each in in_n_wells.items()}
-    if deep := [name for name, kind in kinds.items() if kind == DEEP and name not in in_n_wells]:
-        well = wanted or _highest_supply(circuit, technology, sorted(deep))
+    boxes = {box.terminals["p"]: box.terminals["n"] for box in circuit.devices if box.type == "isolated_box"}
+    deep = {name: in_substrate[name][1] for name, kind in kinds.items() if kind == DEEP and name not in in_n_wells}
+    if free := sorted(name for name, body in deep.items() if body not in boxes):
+        well = wanted or _highest_supply(circuit, technology, free)
         why = "as deep_well_net states" if wanted else "the highest supply; deep_well_net may name another net"
         notes.append(f"the deep wells are tied to {well}, {why}")
-        wells |= dict.fromkeys(deep, DeepWellNets(well, substrate, substrate not in bodies))
+        boxes |= dict.fromkeys((deep[name] for name in free), well)
+    wells |= {name: DeepWellNets(boxes[body], substrate, substrate not in bodies) for name, body in deep.items()}
     return {name: wells[name] for name in kinds}, tuple(notes)
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
 
 
-ARRAYS = {name: "bipolar_array" for name, kind in KINDS.items() if kind.in_cells or kind.substrate}
+ARRAYS = {name: "bipolar_array" for name, kind in KINDS.items() if kind.in_cells or name == "pnp"}
 ARRAYS |= {"resistor": "resistor_bank", "capacitor": "capacitor_array"}
 """Kind of device to what several of them in one block are called."""
 MOST_IN_RATIO = 16
@@ -445,7 +445,7 @@ def _along(string: Sequence[Device]) -> list[Mapping[str, str]]:
 
 def _base_net(device: Device) -> str:
     """Return the net of a bipolar transistor's base, which is its well; empty for other devices."""
-    return device.terminals["b"] if device.kind.substrate else ""
+    return device.terminals["b"] if device.type == "pnp" else ""
 
 
 def _bulk_net(device: Device, spec: PassiveSpec, substrate: str) -> str:

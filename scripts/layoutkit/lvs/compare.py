@@ -31,7 +31,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import listed
-from layoutkit.extract.connectivity import SUBSTRATE
+from layoutkit.extract.cell_devices import SUBSTRATE
 from layoutkit.extract.extractor import combined
 from layoutkit.extract.folding import fold_series, off_transistors
 from layoutkit.extract.passive_devices import RECIPES

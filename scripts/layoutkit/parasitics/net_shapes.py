@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.extract.connectivity import SUBSTRATE, DrawnLayers
+from layoutkit.extract.cell_devices import SUBSTRATE
+from layoutkit.extract.connectivity import DrawnLayers
 from layoutkit.extract.resistor_devices import plate_layer
 from layoutkit.parasitics.resistor_bodies import inner_nets, resistor_bodies
 from layoutkit.technology.parasitic_data import DIFFUSION, POLY, THICK_DIFFUSION

@@ -10,6 +10,7 @@ from layoutkit.draw.capacitor import CapacitorSpec
 from layoutkit.draw.diode import diode, draw_diode
 from layoutkit.draw.fixed_cell import draw_fixed_cell, fixed_cell
 from layoutkit.draw.generators import draw_plates
+from layoutkit.draw.isolated_box import draw_isolated_box, isolated_box
 from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
@@ -223,6 +224,20 @@ _TAP = _Passive(
     _alone(draw_tap),
     "{device} {w:g} x {l:g} m={m}",
 )
+_BOX = _Passive(
+    "isolated_box",
+    "Isolated p well with taps and labelled pins",
+    "Isolated box",
+    ("Width of the box with its n well", "Length of it"),
+    _square(6.0),
+    "Boxes side by side",
+    ("Nets of p well, n well and substrate", "P N S"),
+    ("p", "n", "s"),
+    isolated_box,
+    "D1",
+    _alone(draw_isolated_box),
+    "{device} {w:g} x {l:g} m={m}",
+)
 _FIXED = [
     _Passive(
         name,
@@ -316,7 +331,7 @@ _ARRAYS = (
     ),
 )
 PASSIVES = (
-    *(each.generator() for each in (_RESISTOR, _CAPACITOR, _MOS_CAPACITOR, _DIODE, _TAP, *_FIXED)),
+    *(each.generator() for each in (_RESISTOR, _CAPACITOR, _MOS_CAPACITOR, _DIODE, _TAP, _BOX, *_FIXED)),
     *(
         Generator(
             name,

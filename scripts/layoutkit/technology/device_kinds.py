@@ -175,6 +175,13 @@ class DeviceKind:
 
 
 _SIZES = (Parameter("w", "m", SIZE_TOLERANCE), Parameter("l", "m", SIZE_TOLERANCE))
+_RECTANGLE = (
+    Parameter("w", "m"),
+    Parameter("l", "m"),
+    Parameter("area", "m2", SIZE_TOLERANCE, ("a",)),
+    Parameter("perimeter", "m", SIZE_TOLERANCE, ("p", "pj", "perim")),
+    Parameter("m"),
+)
 DEEP_WELL = "deep_well"
 """Parameter of a device that lies in a deep well, whatever the net of its body; 1 where it is stated."""
 _IN_DEEP_WELL = Parameter(DEEP_WELL)
@@ -370,13 +377,7 @@ _DECLARED = (
         exchangeable=True,
         letter="R",
         model_names=r"[np]tap\d?|tap",
-        parameters=(
-            Parameter("w", "m"),
-            Parameter("l", "m"),
-            Parameter("area", "m2", SIZE_TOLERANCE, ("a",)),
-            Parameter("perimeter", "m", SIZE_TOLERANCE, ("p", "perim")),
-            Parameter("m"),
-        ),
+        parameters=_RECTANGLE,
         rectangle=True,
         always_tied=True,
         file=FileFields(layer_lists=("excludes", "optional"), diffusion=True),
@@ -413,21 +414,26 @@ _DECLARED = (
         letter="D",
         terminal_names={"a": "p", "anode": "p", "k": "n", "cathode": "n"},
         model_cards=("d", "diode"),
-        model_names=r"diode\w*|[dnp]*antenna|[np]dio\w*|schottky\w*|isolbox|d(?:nw|pw)\w*",
-        parameters=(
-            Parameter("w", "m"),
-            Parameter("l", "m"),
-            Parameter("area", "m2", SIZE_TOLERANCE, ("a",)),
-            Parameter("perimeter", "m", SIZE_TOLERANCE, ("p", "pj", "perim")),
-            Parameter("m"),
-            _IN_DEEP_WELL,
-        ),
+        model_names=r"diode\w*|[dnp]*antenna|[np]dio\w*|schottky\w*|d(?:nw|pw)\w*",
+        parameters=(*_RECTANGLE, _IN_DEEP_WELL),
         rectangle=True,
         file=FileFields(layer_lists=("excludes", "covers", "optional"), diffusion=True, well=True),
         lost="it was not drawn, its marker, implant or well does not cover its diffusion, or it is shorted",
         stray="a marker of diodes lies on other diffusion, or the netlist lacks it",
     ),
     replace(_CELL, name="schottky", noun="Schottky diode", terminals=("p", "n", "s"), ends=("p", "n")),
+    replace(
+        _CELL,
+        name="isolated_box",
+        noun="isolated box",
+        terminals=("p", "n", "s"),
+        ends=("p", "n"),
+        model_names="isolbox",
+        parameters=_RECTANGLE,
+        substrate="s",
+        file=FileFields(layer_lists=("excludes",), well=True),
+        lost="it was not drawn, its text is missing, or its ring of n well is not closed",
+    ),
     replace(
         _CELL,
         name="esd_diode",

@@ -213,6 +213,12 @@ CARDS = {
         name: tuple([f"{x}R1_{unit} p n {name} w=3u l=1u" for unit in (1, 2)] for x in ("X", ""))
         for name in ("ptap1", "ntap1")
     }
+    | {
+        "isolbox": (
+            ["XD1 p n s isolbox l=3u w=3u m=2"],
+            [f"D1_{unit} p n s isolbox l=3u w=3u" for unit in (1, 2)],
+        )
+    }
     | {"schottky_nbl1": (["XD1 p n s schottky_nbl1 m=2"], ["D1 p n s schottky_nbl1 m=2"])}
     | {"pnpMPA": (["XQ1 c b e pnpMPA a=1.4p p=5.4u m=2"], ["Q1 c b e pnpMPA a=1.4p p=5.4u m=2"])}
     | {
@@ -269,7 +275,7 @@ def one(spec, number=1, nets=None):
         ends = (*spec.kind.terminals, spec.kind.bulk)
         named = dict(zip(ends, (nets["p"], nets["n"], nets["b"], nets["b"]) if nets else ends, strict=True))
         return Device(f"{spec.kind.letter}{number}", spec.type, spec.name, params, named)
-    if spec.kind.one_size:
+    if spec.kind.one_size or spec.type == "isolated_box":
         params = {"w": round(1e-9 * spec.min_w, 12), "l": round(1e-9 * spec.min_l, 12), "m": 2}
         named = {end: f"{end}{number}" if nets else end for end in spec.kind.terminals}
         return Device(f"D{number}", spec.type, spec.name, params, named)
@@ -294,7 +300,7 @@ def all_devices(technology):
 
     Taps are left out: only one on a net of a well or the substrate is mapped to a device.
     """
-    drawn = [spec for spec in devices_of(technology).values() if spec.type != "tap"]
+    drawn = [spec for spec in devices_of(technology).values() if spec.type not in ("tap", "isolated_box")]
     made = [spec for spec in drawn if spec.kind.is_mos or technology.makes(spec)]
     devices = [
         one(spec, number, {terminal: f"{terminal}{number}" for terminal in "dgspn"} | {"b": "b"})

@@ -58,7 +58,7 @@ DRAWN = {
     ),
     "sg13g2": re.compile(
         r"sg13_[lh]v_[np]mos|rf[np]mos(hv)?|pnpMPA|npn13G2[lv]?(_5t)?|rsil|rppd|rhigh|cap_cmim|(cap_)?rfcmim|d[p]?antenna"
-        r"|i?diodev(dd|ss)_[24]kv|schottky_nbl1|nmoscl_[24]|res_(top)?metal[1-5]|[np]tap1|sg13_hv_svaricap"
+        r"|i?diodev(dd|ss)_[24]kv|schottky_nbl1|isolbox|nmoscl_[24]|res_(top)?metal[1-5]|[np]tap1|sg13_hv_svaricap"
     ),
 }
 

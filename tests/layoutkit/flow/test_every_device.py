@@ -25,6 +25,7 @@ LARGEST = {
     "capacitor": (100.0, 100.0),
     "mos_capacitor": (15.0, 15.0),
     "diode": (15.0, 15.0),
+    "isolated_box": (100.0, 100.0),
     "tap": (25.0, 60.0),
     "npn": (10.0, 20.0),
     "varactor": (10.0, 20.0),
