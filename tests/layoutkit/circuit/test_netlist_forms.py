@@ -33,7 +33,10 @@ CARDS = {
         )
     }
     | {
-        name: ([f"XM1 d g s b {SKY}{name} w=20 l=1.95 m=3"], [f"M1 d g s b {SKY}{name} w=20u l=1.95u nf=2 m=3"])
+        name: (
+            [f"XM1_{unit} d g s b {SKY}{name} w=20 l=1.95" for unit in (1, 2, 3)],
+            [f"M1 d g s b {SKY}{name} w=20u l=1.95u nf=2 m=3"],
+        )
         for name in ("nfet_g5v0d16v0", "pfet_g5v0d16v0")
     }
     | {
@@ -336,7 +339,11 @@ def test_what_is_written_reads_back_as_the_same_circuit(name, form, tmp_path):
 
     def compared(each):
         reference = reference_of(each, technology)
-        return [(d.device, d.w_um, d.l_um, dict(d.nets)) for d in reference.devices], reference.ports
+        widths = {}  # units that are cards of their own make one transistor
+        for d in reference.devices:
+            key = (d.device, d.l_um, tuple(sorted(d.nets.items())))
+            widths[key] = widths.get(key, 0) + d.w_um
+        return widths, reference.ports
 
     assert compared(read) == compared(oriented(circuit))
     mapped = map_circuit(read, technology)
