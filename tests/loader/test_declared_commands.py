@@ -6,10 +6,11 @@ import subprocess
 import sys
 import textwrap
 from functools import partialmethod
+from types import SimpleNamespace
 
 import pytest
 
-from skillpack.commands._declared import _Meanwhile, declared_commands
+from skillpack.commands._declared import _Meanwhile, _tell, declared_commands
 from skillpack.execution.runner import Runner
 
 DECLARATION = """
@@ -80,6 +81,34 @@ def test_a_fault_is_said_in_words_with_exit_code_2(skillpack, words, said):
     done = skillpack("tea", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
+
+
+def test_a_folder_goes_to_the_parameter_for_folders_and_what_a_call_needs_is_named_as_a_user_gives_it(
+    skillpack, tmp_path
+):
+    skill = tmp_path / "skills" / "tea" / "skill.yaml"
+    changed = skill.read_text().replace("required: [leaf_path]", "required: []")
+    changed = changed.replace("milk: {type: boolean}", "milk: {type: boolean}, pot: {type: string}")
+    extra = "folders: {leaf_path: pot}, needs: [leaf_path|pot, milk]"
+    skill.write_text(changed.replace("arguments: [leaf_path],", f"arguments: [leaf_path], {extra},"))
+    answer = json.loads(skillpack("tea", str(tmp_path), "--milk", "--json").stdout)
+    assert answer["data"]["given"] == {"pot": str(tmp_path), "minutes": 3, "milk": True}
+    done = skillpack("tea")
+    assert done.returncode == 2
+    assert done.stderr == ("INVALID_PARAM: skillpack tea needs FILE or --pot and --milk; --help lists all parameters\n")
+
+
+@pytest.mark.parametrize(
+    ("shown", "launched"),
+    [("http://127.0.0.1:8000/?token=1", ["http://127.0.0.1:8000/?token=1"]), ("http://example.org/", [])],
+)
+def test_open_opens_a_page_of_this_machine_only(monkeypatch, shown, launched):
+    opened = []
+    monkeypatch.setattr("click.launch", opened.append)
+    tool = SimpleNamespace(id="tea.make_tea")
+    result = SimpleNamespace(data={"url": shown}, error=None, exit_code=0)
+    _tell({"tea.make_tea": result}, [(tool, {"shows": "url"})], {}, opened=True)
+    assert opened == launched
 
 
 def test_the_commands_are_listed_and_those_of_skillpack_stay(skillpack):

@@ -122,6 +122,12 @@ def test_the_current_layout_is_the_workspaces(tmp_path):
     assert (status, envelope["data"]["cell_name"]) == (1, "EXAMPLE")
 
 
+def test_a_process_that_is_taken_from_the_layers_is_named_as_a_guess():
+    guess = "the process is not stated: generic fits the layers best; technology (-t) names another"
+    assert guess in run("--layout-path", EXAMPLE)[0]["data"]["notes"]
+    assert guess not in run("--layout-path", EXAMPLE, "--technology", "generic")[0]["data"]["notes"]
+
+
 def test_another_process_is_not_clean():
     envelope, status = run("--layout-path", EXAMPLE, "--technology", "sky130A")
     assert status == 1

@@ -49,7 +49,7 @@ def test_a_picture_is_drawn_and_described(tmp_path, run_script, source):
         "labels_drawn": 1,
         "markers_drawn": 0,
         "layout_sha256": hashlib.sha256(source.read_bytes()).hexdigest(),
-        "warnings": [],
+        "warnings": ["the process is not stated: generic fits the layers best; technology (-t) names another"],
     }
     assert size(tmp_path / "a.png") == (320, 263)  # cropped to the cell
 

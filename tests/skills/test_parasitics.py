@@ -33,7 +33,9 @@ def test_the_example_has_figures_of_each_net_and_pair_and_writes_both_files(run_
     assert {tuple(pair["nets"]) for pair in data["pairs"]} == {("outp", "outn"), ("inp", "inn")}
     assert data["files"]["spice"] == str(tmp_path / "pair.pex.spice")
     assert data["layout_sha256"] in (tmp_path / "pair.pex.spice").read_text()
-    assert (tmp_path / "pair.spef").read_text().startswith("*SPEF ")
+    spef = (tmp_path / "pair.spef").read_text()
+    assert spef.startswith("*SPEF ")
+    assert "\n// layout_sha256=" in spef
 
 
 def test_an_answer_may_be_of_one_net_while_the_files_hold_all(run_script, tmp_path):

@@ -127,7 +127,9 @@ def json_argument(name: str, text: str) -> Any:
     except FileNotFoundError as error:
         raise SkillError("INVALID_PARAM", f"--{name}: no such file {text[1:]!r}") from error
     except (FileRefusedError, NotJsonError, ValueError) as error:
-        raise SkillError("INVALID_PARAM", f"--{name}: {error}") from error
+        is_path = text[:1] not in '@-{["' and not text[:1].isdigit()
+        hint = f"; a file is given as --{name} @{text[:80]}" if is_path else ""
+        raise SkillError("INVALID_PARAM", f"--{name}: {error}{hint}") from error
 
 
 def print_json(value: Any) -> None:

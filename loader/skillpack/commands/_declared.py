@@ -108,11 +108,12 @@ def _run(tool: ToolDeclaration, declared: Declared, tools: Tools, words: Words) 
             return 0
         if request.faults:
             raise invalid_params(request.faults)
-        params = {**declared.get("fixed", {}), **request.params}
+        params = _in_folders(declared, {**declared.get("fixed", {}), **request.params})
+        _check_needs(declared, params)
         for step, how in steps:
             before = results.get(how.get("after", ""))
-            if missing := [name for name in how.get("needs", ()) if name not in params]:
-                left_out[step.id] = " and ".join(options.get(name, f"--{_dashed(name)}") for name in missing)
+            if missing := _lacking(how, declared, params):
+                left_out[step.id] = missing
             if missing or (before and before.exit_code):
                 continue
             own = step.input_schema.get("properties", {})
@@ -130,6 +131,34 @@ def _run(tool: ToolDeclaration, declared: Declared, tools: Tools, words: Words) 
     else:
         _tell(results, steps, left_out, opened="--open" in words)
     return max(result.exit_code for result in results.values())
+
+
+def _in_folders(declared: Declared, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters; what names a folder is given to the parameter that is declared for folders."""
+    found = dict(params)
+    for name, other in declared.get("folders", {}).items():
+        if other not in found and isinstance(found.get(name), str) and Path(found[name]).is_dir():
+            found[other] = found.pop(name)
+    return found
+
+
+def _check_needs(declared: Declared, params: Mapping[str, Any]) -> None:
+    from skillscript.envelope import SkillError
+
+    if lacking := _lacking(declared, declared, params):
+        text = f"skillpack {declared['name']} needs {lacking}; --help lists all parameters"
+        raise SkillError("INVALID_PARAM", text)
+
+
+def _lacking(how: Declared, declared: Declared, params: Mapping[str, Any]) -> str:
+    """Return what is needed and not given, as a user gives it: ``SIZES or --netlist-path``."""
+    arguments = declared.get("arguments", ())
+
+    def given_as(name: str) -> str:
+        return shown_name(name) if name in arguments else declared.get("options", {}).get(name, f"--{_dashed(name)}")
+
+    needs = [need.split("|") for need in how.get("needs", ())]
+    return " and ".join(" or ".join(map(given_as, need)) for need in needs if not params.keys() & set(need))
 
 
 def _dashed(name: str) -> str:
@@ -236,7 +265,9 @@ def _tell(
             shown = _field(result.data, declared["shows"]) or shown
     if isinstance(shown, (str, int, float)):
         click.echo(shown)
-        if opened and Path(str(shown)).is_file():
+        if opened and str(shown).startswith("http://127.0.0.1:"):
+            click.launch(str(shown))
+        elif opened and Path(str(shown)).is_file():
             click.launch(Path(str(shown)).resolve().as_uri())
 
 

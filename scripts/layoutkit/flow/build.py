@@ -33,7 +33,7 @@ from layoutkit.flow.stage_record import (
     resized_devices,
     resumed,
 )
-from layoutkit.layout.workspace import Workspace
+from layoutkit.layout.workspace import DEFAULT_TECHNOLOGY, Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -397,6 +397,10 @@ class _Job:
         from layoutkit.circuit.replaced_devices import replaced_data
 
         circuit = self.circuit
+        if self.request.technology is None and self._process.name == DEFAULT_TECHNOLOGY:
+            self._warnings.append(
+                f"{DEFAULT_TECHNOLOGY} is no real process: the netlist names no device of one; give technology (-t)"
+            )
         self._unsaved["parse"] = {
             self.workspace.circuit_path.name: {"circuit": circuit.to_json()},
             SUBCIRCUITS: [vars(each) for each in circuit.subcircuits],

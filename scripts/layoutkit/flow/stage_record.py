@@ -132,7 +132,7 @@ def read_record(workspace: Workspace, stage: str) -> StageRecord:
     if not path.is_file():
         raise FileError(
             f"cannot resume at stage {stage}: workspace {workspace.directory} holds no stages of a build ({RECORD}); "
-            "build without from first",
+            "name the folder of a build (workspace, --to), or build without from first",
             details={"param_name": "from", "workspace": str(workspace.directory)},
         )
     try:

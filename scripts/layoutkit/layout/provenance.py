@@ -53,7 +53,7 @@ def noted(report: bytes, sources: Mapping[str, str]) -> bytes:
     """Return ``report`` with the digests of its sources added.
 
     Args:
-        report: A KLayout report database, a KLayout LVS database, a PNG picture, LEF or SPICE text.
+        report: A KLayout report database, a KLayout LVS database, a PNG picture, LEF, SPEF or SPICE text.
         sources: ``LAYOUT``, ``CIRCUIT`` or both, each with a SHA-256 as hexadecimal digits; if empty, nothing is added.
     """
     if not sources:
@@ -64,7 +64,7 @@ def noted(report: bytes, sources: Mapping[str, str]) -> bytes:
     words = [f"{name}={value}" for name, value in sorted(sources.items())]
     if report.lstrip().startswith(b"<"):
         return report.replace(b"</description>", f" [{', '.join(words)}]</description>".encode(), 1)
-    sign = "#" if report.startswith((_LVSDB_MAGIC, _LEF_MAGIC)) else "*"
+    sign = "#" if report.startswith((_LVSDB_MAGIC, _LEF_MAGIC)) else "//" if report.startswith(b"*SPEF") else "*"
     head, _, rest = report.partition(b"\n")
     return b"\n".join([head, *(f"{sign} {word}".encode() for word in words), rest])
 

@@ -48,6 +48,7 @@ class CurrentLayout:
         self._requested: str | None = params.get("technology")
         self.sha256 = ""
         self.warnings: list[str] = []
+        self._guess: list[str] = []
 
     @property
     def is_of_workspace(self) -> bool:
@@ -69,6 +70,10 @@ class CurrentLayout:
         if self.workspace is None:
             if self._requested is None:
                 self._requested = fitting(files.read_layout(self.path), self.path, DEFAULT_TECHNOLOGY)
+                self._guess = [
+                    f"the process is not stated: {self._requested} fits the layers best; technology (-t) names another"
+                ]
+                self.warnings += self._guess
             return load(self._requested)
         return self.workspace.technology(self._requested)
 
@@ -87,7 +92,7 @@ class CurrentLayout:
         else:
             raise FileError(f"another program keeps changing {self.path}; try again later")
         self.sha256 = before
-        self.warnings = self.workspace.stale_reports() if own and self.workspace else []
+        self.warnings = [*self._guess, *(self.workspace.stale_reports() if own and self.workspace else ())]
         return layout
 
     def matched_groups(self) -> list[tuple[str, ...]]:

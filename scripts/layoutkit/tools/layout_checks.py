@@ -107,6 +107,15 @@ class NetlistComparison:
         extraction = extract(layout, cell, made, waived_layers=self.params["waived_layers"])
         return compare(extraction, self.circuit, tolerance=self.params["tolerance"])
 
+    def hints(self, result: LvsResult) -> list[str]:
+        """Return what to try where sizes differ of devices that the netlist names and the process lacks."""
+        drawn = self.technology.device_names.drawn
+        foreign = any(drawn(device.model) is None for device in self.circuit.devices)
+        if result.matched or self.params["map_devices"] or not foreign:
+            return []
+        text = "the netlist names devices that the process lacks; map_devices (--map-devices) compares the sizes that a"
+        return [f"{text} build draws for them"]
+
     def write(self, result: LvsResult) -> dict[str, str]:
         """Write the database and the extracted netlist that the request names; return all files by what they are."""
         files = {"layout": str(self.current.path), "netlist": str(self.netlist)}

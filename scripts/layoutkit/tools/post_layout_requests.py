@@ -114,7 +114,7 @@ class ParasiticsRequest:
         for name, path in self._targets().items():
             text = found.spice if name == "spice" else found.spef
             if text:
-                write_bytes(path, noted(text.encode(), sources) if name == "spice" else text.encode())
+                write_bytes(path, noted(text.encode(), sources))
                 files[name] = str(path)
         self.current.add_reports(*(files[name] for name in ("spice", "spef") if name in files))
         return files

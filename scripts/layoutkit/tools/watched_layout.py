@@ -88,6 +88,10 @@ class WatchedLayout:
             return {"version": self._version, "told": self._problem, "kind": "warn"}
         if faults:
             return {"version": self._version, "told": f"{faults} fault{'s' * (faults > 1)}", "kind": "bad"}
+        musts = sum(each["text"].startswith("must: ") for each in self._shown.findings)
+        if not self._shown.notes and musts:
+            told = f"no faults found, but the design review says {musts} must{'s' * (musts > 1)}"
+            return {"version": self._version, "told": told, "kind": "warn"}
         if not self._shown.notes:
             return {"version": self._version, "told": "no faults found", "kind": "good"}
         clean = " and ".join(self._shown.judged)

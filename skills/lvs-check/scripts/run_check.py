@@ -21,7 +21,7 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     comparison = NetlistComparison(params, current)
     result = comparison.run()
     data = {**result.to_json(), "files": comparison.write(result), "layout_sha256": current.sha256}
-    data["warnings"] = [*comparison.circuit.warnings, *data["warnings"], *current.warnings]
+    data["warnings"] = [*comparison.circuit.warnings, *data["warnings"], *current.warnings, *comparison.hints(result)]
     return data
 
 
