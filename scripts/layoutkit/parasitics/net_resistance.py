@@ -85,7 +85,8 @@ class ResistorNetwork:
         The star-mesh transformation (Rosen, 1924) replaces a node by resistors between its neighbours. Those with the
         fewest neighbours go first, so that the time grows with the number of nodes.
         """
-        heap = [(len(near), node) for node, near in self.links.items() if node not in kept]
+        counts = {node: len(near) for node, near in self.links.items()}  # those in the heap
+        heap = [(count, node) for node, count in counts.items() if node not in kept]
         heapify(heap)
         while heap:
             count, node = heappop(heap)
@@ -93,12 +94,18 @@ class ResistorNetwork:
             if near is None or count != len(near):
                 continue  # it has gone, or it has another number of neighbours now
             for other in self._without(node):
-                if other not in kept:
-                    heappush(heap, (len(self.links[other]), other))
+                number = len(self.links[other])
+                if number != counts[other] and other not in kept:
+                    counts[other] = number
+                    heappush(heap, (number, other))
 
     def _without(self, node: int) -> list[int]:
         links = self.links
         near = links.pop(node)
+        if len(near) == 1:  # the end of a wire, as most nodes are
+            (only,) = near
+            del links[only][node]
+            return [only]
         total = sum(near.values())
         neighbours = sorted(near)
         for one in neighbours:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import cached_property
+from functools import cache, cached_property
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,7 +49,8 @@ class Electrical:
         self.subject = subject
         self.technology = subject.technology
         self._weakest: dict[str, Weakest | None] = {}
-        self._flows: dict[object, tuple[Weakest | None, kdb.Point]] = {}
+        self._flows: dict[tuple[int, ...], dict[str, Weakest | None]] = defaultdict(dict)
+        self._drawn = cache(self._drawn_and_fed)
         switched = {net for placed in subject.placed if subject.drive(placed) for _, net, _ in self._ends(placed)}
         supplies = {net for net in subject.supplies.power + subject.supplies.ground if net in subject.number}
         wanted = {subject.number[net] for net in supplies | switched if net in subject.number}
@@ -239,16 +240,24 @@ class Electrical:
 
     def _alike(self, net: str, share: float) -> Weakest | None:
         """Return the weakest place of a net, as that of another net that is drawn and fed alike at another place."""
-        metal, corner = self.subject.metal_key(net)
         ends = self._ends_of_flow(net)
+        box = box_around(region.bbox() for region in self.subject.metal(net).values())
+        like = self._flows[box.width(), box.height(), len(ends[1]), len(ends[-1])]
+        for other, found in like.items():
+            (key, corner), (its_key, its_corner) = self._drawn(net), self._drawn(other)
+            if key == its_key:
+                return None if found is None else found._replace(box=found.box.moved(corner - its_corner))
+        like[net] = self._flow(net, share, ends)
+        return like[net]
+
+    def _drawn_and_fed(self, net: str) -> tuple[object, kdb.Point]:
+        """Return what nets that are drawn and fed alike have in common, and the corner of the net's metal."""
+        metal, corner = self.subject.metal_key(net)
         x, y = corner.x, corner.y
+        ends = self._ends_of_flow(net)
         fed = frozenset((side, p.x - x, p.y - y, round(ma * _NANO)) for side, at in ends.items() for p, ma in at)
         ports = frozenset((each, p.x - x, p.y - y) for each, p, _ in self.subject.labels.get(net, ()))
-        key = metal, fed, ports
-        if key not in self._flows:
-            self._flows[key] = self._flow(net, share, ends), corner
-        found, origin = self._flows[key]
-        return None if found is None else found._replace(box=found.box.moved(corner - origin))
+        return (metal, fed, ports), corner
 
     def _ends_of_flow(self, net: str) -> dict[int, list[tuple[kdb.Point, float]]]:
         """Return the contacts at which current enters (1) and leaves (-1) a net, and how much. [mA]"""

@@ -39,6 +39,7 @@ class Pieces:
         self.pieces: list[tuple[str, kdb.Polygon]] = []
         self.links: dict[int, list[Link]] = defaultdict(list)
         self.shapes: dict[str, kdb.Shapes] = {}
+        self._last: dict[str, int] = {}
         for name, region in subject.metal(net).items():
             self.shapes[name] = kdb.Shapes()
             for piece in (region if whole else region.decompose_trapezoids_to_region()).each():
@@ -50,18 +51,25 @@ class Pieces:
                     self._link(number, other, name, outline.bbox() & self.pieces[other][1].bbox())
         for cut in subject.technology.cuts:
             levels = [subject.technology.resolve(level) for level in (cut.below, cut.above)]
-            for via in subject.shapes(net, cut.name).each():
-                below, above = (self.at(level, via.bbox()) for level in levels)
-                for one, other in ((one, other) for one in below for other in above):
-                    self._link(one, other, cut.name, via.bbox())
+            for box in (via.bbox() for via in subject.shapes(net, cut.name).each()):
+                above = self.at(levels[1], box)
+                for one in self.at(levels[0], box):
+                    for other in above:
+                        self._link(one, other, cut.name, box)
 
     def at(self, conductor: str, place: kdb.Box) -> list[int]:
         """Return the pieces of a conductor at a place; of whole ones that at its middle."""
-        shapes = self.shapes.get(conductor)
+        shapes, point = self.shapes.get(conductor), place.center()
+        last = self._last.get(conductor)  # of whole pieces mostly the same one again
+        if last is not None and self.pieces[last][1].inside(point):
+            return [last]
         found = [] if shapes is None else [shape.prop_id for shape in shapes.each_touching(place)]
         if not self.whole:
             return found
-        return [number for number in found if self.pieces[number][1].inside(place.center())][:1]
+        found = [number for number in found if self.pieces[number][1].inside(point)][:1]
+        if found:
+            self._last[conductor] = found[0]
+        return found
 
     def at_point(self, conductor: str, point: kdb.Point) -> int | None:
         """Return the first piece of a conductor at a point."""
