@@ -311,15 +311,16 @@ class Electrical:
         weak = self.weakest(net)
         if weak is None:
             return []
-        near = [placed for placed, *_ in self.currents_of(net)]
+        near, sure = [placed for placed, *_ in self.currents_of(net)], self.is_sure(net, weak.share)
         return self.subject.finding(
             "electromigration",
             weak.share,
             f"{net} carries {weak.share * weak.limit_ma:.3g} mA through {weak.layer} that may carry "
-            f"{weak.limit_ma:.3g} mA; its whole current is {1000 * self.total(net):.3g} mA",
+            f"{weak.limit_ma:.3g} mA; its whole current is {1000 * self.total(net):.3g} mA"
+            + ("" if sure else ", estimated: state it to be sure"),
             where=weak.box,
             devices=near,
             nets=[net],
             cause=weak.layer,
-            must=self.is_sure(net, weak.share),
+            must=sure,
         )

@@ -331,13 +331,16 @@ class Matching:
         """Return the covered share of each device, and of all; wires on own nets count above straps only."""
         subject, own, over, seen = self.subject, _nets_of(group), kdb.Region(), set[str]()
         every = region_of(box for placed in group.devices for box in placed.boxes)
-        for shape in self._wires.each_overlapping(box_around(placed.box for placed in group.devices)):
+        wires: dict[str, kdb.Region] = defaultdict(kdb.Region)
+        for shape in self._wires.each_overlapping(every.bbox()):
             level, number = divmod(shape.prop_id, len(subject.nets))
             net = subject.nets[number]
             if net in nets and (net not in own or level > _STRAPS):
-                near = every & kdb.Region(shape.polygon)
-                over += near
-                seen |= set() if near.is_empty() else {net}
+                wires[net].insert(shape.polygon)
+        for net, region in wires.items():
+            near = every & region
+            over += near
+            seen |= set() if near.is_empty() else {net}
         over.merge()
         parts = [(region_of(placed.boxes) & over).area() / placed.area for placed in group.devices]
         return parts, (every & over).area() / sum(placed.area for placed in group.devices), seen

@@ -63,6 +63,24 @@ def test_electromigration(figure, expected):
     assert severities(review, "electromigration", "vss carries") == expected
 
 
+@pytest.mark.parametrize(("times", "expected"), [(1.8, "should"), (2.2, "must")])
+def test_an_estimated_current_over_a_limit_is_a_must_from_twice_of_it(times, expected):
+    """M1 carries what its mirror's reference does, whose current only a usual overdrive tells."""
+
+    def of_ground(width):
+        planted = Planted()
+        planted.mos("M1", "nmos", 0, 0, 40, 1, "out ref vss vss", 4)
+        planted.mos("M2", "nmos", 20, 0, 40, 1, "ref ref vss vss", 4)
+        for net, track, its_width in (("out", 52.0, 3), ("ref", 47.0, 3), ("vss", -3, width)):
+            planted.comb(net, track, left=-20, width=its_width)
+        every = planted.review(limits={"electromigration": {"should": 0.01}}).findings
+        return next(each for each in every if each.id == "electromigration" and "vss carries" in each.why)
+
+    found = of_ground(WIRE * of_ground(WIRE).measured / times)
+    assert found.measured == pytest.approx(times, rel=0.04)
+    assert (found.severity, "estimated" in found.why) == (expected, expected == "should")
+
+
 @pytest.mark.parametrize(("times", "expected"), [(1.9, {"should"}), (2.1, {"must"})])
 def test_an_estimated_current_is_right_within_a_factor_of_two(times, expected):
     planted = Planted()
@@ -951,6 +969,19 @@ def test_length_of_a_wire(figure, expected):
     planted.label("g", "Metal2", *planted.ends["g"][0])
     found = planted.review()
     assert severities(found, "wire-length", "g has") == expected
+
+
+@pytest.mark.parametrize(("away", "expected"), [(4.5, set()), (5.5, {"should"})])
+def test_the_strap_at_the_heads_of_a_bank_is_no_detour(away, expected):
+    """Six bars in parallel are one resistor; the strap that joins them is as far from their bodies as told."""
+    planted = Planted()
+    for number in range(6):
+        planted.bar(f"R{number}", 5 * number, 0, 1, 10, "a b")
+    planted.mos("M1", "nmos", 28.5, -4, 2, 0.5, "a g vss vss")
+    for net, track in (("a", -away), ("b", 14.0), ("g", 16.0), ("vss", -8.0)):
+        planted.comb(net, track)
+    review = planted.review(limits={"wire-length": {"should": 1.0}})
+    assert severities(review, "wire-length", "a has") == expected
 
 
 @both("wire-length.port", "should")
