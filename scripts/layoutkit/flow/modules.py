@@ -88,9 +88,10 @@ class Drawn:
 
     @property
     def well_net(self) -> str:
-        """What blocks that share a well have in common: the net; a ring of taps or a cell keeps its well apart."""
+        """What blocks that share a well have in common: the net; a ring, cell or long drain keeps its well apart."""
         spec = self.group.spec if isinstance(self.group, PassiveGroup) else None
-        if spec is not None and (spec.cell is not None or spec.well or spec.accumulates):
+        extended = isinstance(self.group, Group) and self.group.spec.drain_marker
+        if extended or (spec is not None and (spec.cell is not None or spec.well or spec.accumulates)):
             return f"{self.group.bulk_net} in {self.module.name}"
         if self.deep_well is None:
             return self.group.bulk_net
@@ -106,12 +107,11 @@ def changed_fingers(drawn: Sequence[Drawn]) -> list[str]:
         if not isinstance(item.group, Group):
             continue
         fingers = Counter(gate.device for gate in item.module.gates)
-        why = _why_changed(item)
         for device in (*item.group.devices, *item.group.guards):
             stated, found, total_um = device.nf * device.m, fingers[device.id], device.w * device.m * 1e6
             if found != stated:
                 change = f"{stated} x {total_um / stated:.4g} um drawn as {found} x {total_um / found:.4g} um"
-                alike.setdefault((why, change), []).append(device.id)
+                alike.setdefault((_why_changed(item), change), []).append(device.id)
     return [
         f"fingers differ from the netlist, with the same total width, {why} ({change}): {', '.join(names)}"
         for (why, change), names in alike.items()

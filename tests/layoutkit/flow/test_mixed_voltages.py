@@ -47,3 +47,21 @@ def test_circuits_of_thick_oxide_are_clean_and_matched(technology, text, tmp_pat
     assert report["lvs"]["mismatches"] == []
     assert report["lvs"]["matched"]
     assert report["routing"]["failed"] == []
+
+
+def test_deep_wells_below_extended_drains_keep_apart_with_other_modules_between_them(tmp_path):
+    """sky130A: modules of one body net that the deep wells of two others, 6.3 um apart, let no well between them."""
+    cards = [
+        card
+        for i in range(6)
+        for card in (
+            f"M{i} n{i} a vdd vdd pfet_g5v0d16v0 w={5 + 3 * i}u l=0.66u m={1 + i % 3}",
+            f"M1{i} n{i} c vss vss nfet_g5v0d16v0 w={5 + 2 * i}u l=0.7u m={1 + i % 2}",
+        )
+    ]
+    netlist = "\n".join(["* stages", ".subckt stages a c vdd vss", *cards, ".ends", ""])
+    report = build_layout(
+        LayoutRequest(technology="sky130A", workspace=str(tmp_path), netlist_text=netlist, last_stage="lvs")
+    )
+    assert report["drc"]["violations"] == []
+    assert report["lvs"]["verdict"] == "complete"

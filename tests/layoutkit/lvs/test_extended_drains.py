@@ -18,11 +18,11 @@ PSDM, LICON, LI1 = (94, 20), (66, 44), (67, 20)
 DEVICES = {"n": (0.7, 1.055, 1.585, 0.225, 0.66), "p": (0.66, 1.05, 1.19, 0.26, 0.86)}
 
 
-def drawn(polarity, fingers=1, rows=1):
+def drawn(polarity, fingers=1, rows=1, width=5e-6):
     layout = kdb.Layout()
     layout.dbu = TECH.dbu_um
     length = DEVICES[polarity][0] * 1e-6
-    made = transistor(TECH, "M1", f"{polarity}fet_g5v0d16v0", MosSize(5e-6 * fingers, length, fingers), NETS)
+    made = transistor(TECH, "M1", f"{polarity}fet_g5v0d16v0", MosSize(width * fingers, length, fingers), NETS)
     return layout, draw_mos(layout, TECH, MosSpec(made, "LONG", rows=rows)).cell
 
 
@@ -74,6 +74,13 @@ def test_what_is_drawn_matches_and_its_ends_are_not_exchanged(polarity, fingers,
 
 
 @pytest.mark.parametrize("polarity", DEVICES)
+def test_a_contact_that_ends_where_the_bevel_of_the_drain_begins_is_enclosed(polarity):
+    """15 contacts of 0.17 um, 0.17 um apart, and 0.12 um beyond both ends make 5.17 um."""
+    layout, cell = drawn(polarity, 2, 1, 5.17e-6)
+    assert check(layout, cell, TECH).violated == ()
+
+
+@pytest.mark.parametrize("polarity", DEVICES)
 def test_a_channel_of_another_length_is_a_mismatch(polarity):
     """The well of the drain ends 0.1 um nearer to the source: so much shorter is the channel."""
     layout, cell = drawn(polarity)
@@ -105,3 +112,30 @@ def test_without_the_marker_it_is_no_transistor(polarity):
     edit(cell, MARKER, lambda old: old - old)
     assert extract(layout, cell, TECH).devices == ()
     assert not compared(layout, cell, polarity).matched
+
+
+@pytest.mark.parametrize("polarity", DEVICES)
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_device_as_magic_exports_it_is_read(polarity, mirrored):
+    """Shapes of a device painted in Magic 8.3.677 and written as GDS: no bevels, and no contacts here."""
+    n = polarity == "n"
+    gap, edge, gate = (1585, 1925, 2055) if n else (1190, 1920, 2050)
+    drain = (edge + gap, 0, edge + gap + 260, 5000)
+    over, beyond = (225, 660) if n else (260, 860)
+    well = kdb.Region(kdb.Box(edge - over, -beyond, drain[2] + beyond, 5000 + beyond))
+    around = kdb.Region(kdb.Box(-3000, -3000, 9000, 8000))
+    shapes = {DIFF: (0, 0, edge, 5000), TAP: drain, POLY: (1000, -300, gate, 5300), MARKER: (0, 0, drain[2], 5000)}
+    layout = kdb.Layout()
+    layout.dbu = TECH.dbu_um
+    cell = layout.create_cell("MAGIC")
+    for layer, box in shapes.items():
+        cell.shapes(layout.layer(*layer)).insert(kdb.Box(*box))
+    cell.shapes(layout.layer(*NWELL)).insert(well if n else around - well)
+    cell.shapes(layout.layer(*((93, 44) if n else PSDM))).insert(kdb.Box(-125, -125, drain[2] + 125, 5125))
+    for layer in ((75, 20), *(() if n else (DNWELL,))):
+        cell.shapes(layout.layer(*layer)).insert(around)
+    if mirrored:
+        layout.transform(kdb.Trans(kdb.Trans.M90))
+    found = extract(layout, cell, TECH)
+    (device,) = [*found.devices, *found.dummies]
+    assert (device.device, device.w_um, device.l_um) == (f"{polarity}fet_g5v0d16v0", 5.0, DEVICES[polarity][0])
