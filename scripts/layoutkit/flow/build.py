@@ -450,12 +450,13 @@ class _Job:
 
     def _currents(self) -> dict[str, Any]:
         from layoutkit.flow.current_loads import currents_data, judged
+        from layoutkit.flow.keepouts import over_gates
         from layoutkit.flow.summary import constraints_data
 
         design, placed = self.placed_design, self.tried.placed.flat
         verdicts = judged(self.cell, placed, self.circuit, design.whole, self.routes.result.nets)
         constraints, ignored = constraints_data(design, self.tried, self.routes, verdicts)
-        self._warnings += [*ignored, *(each.text for each in self.routes.unequal)]
+        self._warnings += [*ignored, *over_gates(self.routes.unequal)]
         return {"currents": currents_data(self.technology, verdicts), "constraints": constraints}
 
     def _export(self) -> dict[str, Any]:

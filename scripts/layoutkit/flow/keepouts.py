@@ -10,7 +10,7 @@ from layoutkit.route.router import cuts_of, route
 from layoutkit.route.routes import RouteOptions, rect_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     import klayout.db as kdb
 
@@ -66,14 +66,6 @@ class UnequalMetal:
     net: str
     keepout: Obstacle
 
-    @property
-    def text(self) -> str:
-        """It as a warning."""
-        return (
-            f"net {self.net} finds no way around the gates of {', '.join(self.keepout.devices) or 'a matched group'}: "
-            f"its {self.keepout.layer} lies over some of them, so that the metal above them is not equal"
-        )
-
     def to_json(self, technology: Technology) -> dict[str, Any]:
         """Return it as JSON data, lengths in micrometres."""
         box = self.keepout.box
@@ -83,6 +75,18 @@ class UnequalMetal:
             "box": [technology.to_um(side) for side in (box.left, box.bottom, box.right, box.top)],
             "devices": list(self.keepout.devices),
         }
+
+
+def over_gates(found: Iterable[UnequalMetal]) -> list[str]:
+    """Return a warning for each net and layer with wires over matched gates that the others do not have."""
+    devices: dict[tuple[str, str], dict[str, None]] = {}
+    for each in found:
+        devices.setdefault((each.net, each.keepout.layer), {}).update(dict.fromkeys(each.keepout.devices))
+    return [
+        f"net {net} finds no way around the gates of {', '.join(names) or 'a matched group'}: "
+        f"its {layer} lies over some of them, so that the metal above them is not equal"
+        for (net, layer), names in devices.items()
+    ]
 
 
 def route_around(

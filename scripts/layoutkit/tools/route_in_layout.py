@@ -35,6 +35,7 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.flow.contents import Contents
     from layoutkit.flow.design import read_constraints, source_of
+    from layoutkit.flow.keepouts import over_gates
     from layoutkit.flow.net_outcomes import net_outcomes
     from layoutkit.flow.pair_loads import finished_routes
     from layoutkit.flow.routing import draw_job
@@ -88,7 +89,7 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
             *(f"the wires of net '{name}' were replaced, for another width was asked for" for name in again),
             *_unused_currents(job),
             *ignored,
-            *(each.text for each in routes.unequal),
+            *over_gates(routes.unequal),
             *(saved.warnings if saved else ()),
         ],
     }

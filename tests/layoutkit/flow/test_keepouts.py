@@ -7,7 +7,7 @@ import pytest
 
 from layoutkit.flow import existing_metal, placing
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
-from layoutkit.flow.keepouts import Obstacle
+from layoutkit.flow.keepouts import Obstacle, over_gates
 from layoutkit.flow.placing import find_placement
 from layoutkit.flow.ports import supplies_data, weak_supplies
 from layoutkit.flow.routing import draw_job, find_routes, narrower_supplies
@@ -82,7 +82,9 @@ def test_a_net_without_another_way_crosses_matched_gates_and_is_reported():
     crossing = {each.net for each in routes.unequal}
     assert len(crossing) == 1
     assert all(each.keepout.devices == ("M1", "M2") for each in routes.unequal)
-    assert "not equal" in routes.unequal[0].text
+    texts = over_gates([*routes.unequal, *routes.unequal])
+    assert len(texts) == len({(each.net, each.keepout.layer) for each in routes.unequal})
+    assert all("gates of M1, M2:" in text and "not equal" in text for text in texts)
     over = {layer for layer in ("met2", "met3") if not (drawn(cell, layout, layer) & kdb.Region(wall)).is_empty()}
     assert over == {each.keepout.layer for each in routes.unequal}
 
