@@ -128,15 +128,14 @@ class Passives:
         """Return whether a resistor sets a current: at a mirror's diode, below a transistor of it, at a junction."""
         subject, ends = self.subject, {net for placed in chain.devices for net in self._ends(placed)}
         mirrored = {name for each in subject.roles.groups if each.type == "current_mirror" for name in each.devices}
+        held: set[str] = set()
         for placed in subject.placed:
             net = placed.device.terminals
-            diode = placed.id in mirrored and net["d"] == net["g"]
-            held = {net["d"]} if diode else set[str]()
-            held |= {net["s"]} if placed.id in mirrored else set()
-            held |= {net["e"]} if placed.device.type in {"npn", "pnp"} else set()
-            if ends & held - {*subject.supplies.power, *subject.supplies.ground}:
-                return True
-        return False
+            if placed.device.is_mos and placed.id in mirrored:
+                held |= {net["s"], net["d"]} if net["d"] == net["g"] else {net["s"]}
+            elif placed.device.type in {"npn", "pnp"}:
+                held.add(net["e"])
+        return not ends.isdisjoint(held - {*subject.supplies.power, *subject.supplies.ground})
 
     def _ends(self, placed: PlacedDevice) -> list[str]:
         """Return the nets at both ends of a resistor or capacitor, of parts in series or parallel of all together."""

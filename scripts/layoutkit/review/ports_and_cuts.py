@@ -16,7 +16,7 @@ from layoutkit.errors import listed
 from layoutkit.extract.single_cuts import WholeLayout, single_places
 from layoutkit.review.floorplan import rails_of
 from layoutkit.review.net_pieces import Pieces
-from layoutkit.review.subject import box_around, region_of
+from layoutkit.review.subject import box_around, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -277,11 +277,8 @@ class Extents:
     def _pieces(self, upright: bool, line: int) -> list[tuple[int, int]]:
         """Return where a line through the metal begins and ends to be inside it, in order."""
         if (upright, line) not in self._lines:
-            box = self._box
-            strip = kdb.Box(box.left, line - 1, box.right, line + 1)
-            if upright:
-                strip = kdb.Box(line - 1, box.bottom, line + 1, box.top)
-            boxes = [piece.bbox() for piece in (self.region & kdb.Region(strip)).each()]
-            spans = ((each.bottom, each.top) if upright else (each.left, each.right) for each in boxes)
-            self._lines[upright, line] = sorted(spans)
+            whole = turned(self._box, upright=upright)
+            strip = turned(kdb.Box(whole.left, line - 1, whole.right, line + 1), upright=upright)
+            boxes = (turned(piece.bbox(), upright=upright) for piece in (self.region & kdb.Region(strip)).each())
+            self._lines[upright, line] = sorted((box.left, box.right) for box in boxes)
         return self._lines[upright, line]

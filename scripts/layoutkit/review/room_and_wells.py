@@ -229,11 +229,14 @@ def domains(subject: Subject) -> Iterator[Finding]:
 def lone_dummies(subject: Subject) -> list[Finding]:
     """Return the transistors that are always off and in no row or column of working ones: they guard nothing.
 
-    Three dummies in a row guard what is beside them; those beyond guard nothing.
+    Three dummies in a row guard what is beside them; those beyond guard nothing. What is off between two ports or
+    supplies is a clamp.
     """
     reach = subject.technology.to_dbu(_BESIDE_UM)
-    protecting = [box for placed in subject.clamps for box in placed.boxes]
-    used, lone = kdb.Shapes(), [box for box in subject.idle_boxes if box not in protecting]
+    outside = {*subject.circuit.ports, *subject.supplies.power, *subject.supplies.ground}
+    clamps = [p for p in subject.placed if p.device.is_mos and len(p.ends) > 1 and p.ends <= outside]
+    clamped = [box for placed in clamps for box in placed.boxes]
+    used, lone = kdb.Shapes(), [box for box in subject.idle_boxes if box not in clamped]
     for placed in subject.placed:
         if placed.device.is_mos and not subject.is_idle(placed):
             for finger, box in zip(placed.fingers, placed.boxes, strict=True):

@@ -212,13 +212,6 @@ class Subject:
         boxes = [finger.around.box for finger in self.extraction.dummies if finger.around is not None]
         return boxes + [box for p in self.placed if p.device.is_mos and self.is_idle(p) for box in p.boxes]
 
-    @cached_property
-    def clamps(self) -> list[PlacedDevice]:
-        """The transistors that protect: off for good, between two nets of which each is a port or supply."""
-        outside = {*self.circuit.ports, *self.supplies.power, *self.supplies.ground}
-        off = [placed for placed in self.placed if placed.device.is_mos and self.is_idle(placed)]
-        return [placed for placed in off if len(placed.ends) > 1 and placed.ends <= outside]
-
     def idle_passives(self, kind: str) -> list[kdb.Box]:
         """Return the bars or plates of dummies: left out by extraction, or with one net at both ends."""
         found = [self._bodies.box(finger) for finger in self.extraction.dummies if finger.kind.name == kind]
@@ -313,8 +306,7 @@ class Subject:
         found: list[tuple[str, kdb.Box]] = []
         edge = self.metal_box.enlarged(-self.technology.to_dbu(_CROSSING_UM))
         for name, region in self.metal(net).items() if net in self.circuit.ports else ():
-            for piece in region.decompose_trapezoids_to_region().each():
-                box = piece.bbox()
+            for box in (piece.bbox() for piece in region.decompose_trapezoids_to_region().each()):
                 if box.left <= edge.left < edge.right <= box.right:
                     found += [(name, kdb.Box(x, box.bottom, x, box.top)) for x in (box.left, box.right)]
                 elif box.bottom <= edge.bottom < edge.top <= box.top:
