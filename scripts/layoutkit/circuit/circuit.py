@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from layoutkit.technology.device_kinds import DeviceKind
 
-INTEGER_PARAMS = frozenset({"m", "nf", "nfin", "stack", DEEP_WELL})
+INTEGER_PARAMS = frozenset({"m", "nf", "nfin", "stack", "bends", DEEP_WELL})
 JUNCTIONS = ("ad", "as", "pd", "ps")
 """Areas [m2] and perimeters [m] of drain and source that a netlist may state for a MOS transistor."""
 _OTHER_END = {"ad": "as", "as": "ad", "pd": "ps", "ps": "pd"}

@@ -13,14 +13,14 @@ from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.taps import with_names
 from layoutkit.errors import TechnologyError
 from layoutkit.technology.device_kinds import BLOCKS, OTHER_LENGTHS
-from layoutkit.technology.device_specs import width_name
+from layoutkit.technology.device_specs import PassiveSpec, width_name
 from layoutkit.technology.netlist_forms import AREAS, MEASURED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from layoutkit.circuit.circuit import BlackBox
-    from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
+    from layoutkit.technology import DeviceSpec, Technology
     from layoutkit.technology.netlist_forms import CardForm
 
 LINE_WIDTH = 96
@@ -176,10 +176,11 @@ class _Cards:
             nodes.append(self.nets.of(device.terminals[terminal]) if terminal in device.terminals else self.substrate)
         own = device.kind.letter
         letter = own if form.letter == own else form.letter + own
+        device = _with_length_of_bars(device, spec, form)
         params = [
             f"{key}={_quantity(device, quantity, form.lengths)}{power}"
             for key, quantity, power in form.params
-            if quantity not in (*MEASURED, *BLOCKS) or quantity in device.params
+            if quantity not in (*MEASURED, *BLOCKS, "bends") or quantity in device.params
         ]
         isolated = device.id in self._isolated or device.in_deep_well
         model = self._isolated_models.get(spec.name, form.model) if isolated else form.model
@@ -253,6 +254,21 @@ def _model(device: Device, spec: DeviceSpec | PassiveSpec, model: str | None = N
     if "{width}" not in name:
         return name
     return name.replace("{width}", width_name(device.w * 1e6)) if "w" in device.params else device.model
+
+
+def _with_length_of_bars(device: Device, spec: DeviceSpec | PassiveSpec, form: CardForm) -> Device:
+    """Return a resistor with the length [m] of each bar between its bends, where the card states these.
+
+    The whole length of one that is too short for its bends is written without them.
+    """
+    params = dict(device.params)
+    bends = params.pop("bends", 0)
+    stated = any(quantity == "bends" for _, quantity, _ in form.params)
+    if not bends or not stated or not isinstance(spec, PassiveSpec):
+        return device
+    bar = (params["l"] - bends * spec.bend_um(params["w"] * 1e6) * 1e-6) / (bends + 1)
+    bent = {"l": round(bar, 12), "bends": bends} if bar > 0 else {}
+    return replace(device, params={**params, **bent})
 
 
 def _quantity(device: Device, quantity: str, lengths: str) -> str:

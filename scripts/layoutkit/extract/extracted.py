@@ -65,8 +65,9 @@ class DrawnFinger:
     """One channel, resistor bar or plate: its device, size [um], nets by terminal and the device text on it, if any.
 
     A channel also has its share of source and drain, by terminal, and its distances to edges and neighbours. A plate
-    that wires of a stated width lead to has that width, or 0 where it cannot be measured. ``blocked_um`` states how far
-    silicide is blocked at drain and source, ``in_deep_well`` whether it lies above a deep n well.
+    that wires of a stated width lead to has that width, or 0 where it cannot be measured. ``bends`` states how often a
+    bar turns back, ``blocked_um`` how far silicide is blocked at drain and source, ``in_deep_well`` whether it lies
+    above a deep n well.
     """
 
     device: str
@@ -79,6 +80,7 @@ class DrawnFinger:
     junctions: Mapping[str, SourceDrain] = field(default_factory=dict)
     around: ChannelSurroundings | None = None
     feed_um: float = 0.0
+    bends: float = 0
     blocked_um: tuple[float, ...] = ()
     in_deep_well: bool = False
 
@@ -113,6 +115,12 @@ class ExtractedDevice:
     def key(self) -> FoldKey[int]:
         """What devices in parallel to it have in common with it."""
         return fold_key(self.device, self.kind, self.nets)
+
+    @property
+    def bends(self) -> int:
+        """How often each of its bars turns back; 0 where they differ or are in series."""
+        (bends, length), *others = {(finger.bends, finger.l_um) for finger in self.fingers}
+        return int(bends) if not others and length == self.l_um and bends == int(bends) else 0
 
     def junction(self, terminal: str) -> SourceDrain:
         """Return area and perimeter of its source or drain, of all fingers together.
@@ -236,6 +244,8 @@ class Extraction:
             params["nf"] = 1 + min(range(len(passive.widths)), key=lambda i: abs(passive.widths[i] - drawn))
         elif passive.fed:
             params["wfeed"] = round(device.fingers[0].feed_um * 1e-6, 12)
+        elif (bends := device.bends) > 0:
+            params["bends"] = bends
         nets = {terminal: self.nets[net].name for terminal, net in device.nets.items()}
         model = spec.model if passive is None else passive.model_of(device.fingers[0].w_um)
         return Device(id=device.id, type=spec.type, model=model, params=params, terminals=nets)

@@ -9,6 +9,7 @@ Net names come from the labels of the cell itself. Nets are never joined because
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -216,13 +217,18 @@ class _Reading:
     def _index(self, layer: str) -> int:
         return int(self.lvs.layer_index(self.lvs.texts_by_name(layer)))
 
+    @cached_property
+    def bends(self) -> dict[Point, float]:
+        """Centre of each bent resistor [um] to its number of bends."""
+        return {point_um(kdb.Point(*centre), self.dbu): n for centre, n in self.layers.passives.bends.items()}
+
     def straighten(self, without_size: set[Point]) -> None:
         """Give bent resistors the length that their model counts; KLayout's is that of the centre line.
 
         Args:
             without_size: Centres of the devices that have no width and length.
         """
-        bends = {point_um(kdb.Point(*centre), self.dbu): n for centre, n in self.layers.passives.bends.items()}
+        bends = self.bends
         for device in self.circuit.each_device() if bends else ():
             place = Point(round(device.trans.disp.x, 6), round(device.trans.disp.y, 6))
             spec = self.technology.passives.get(device.device_class().name)
@@ -271,6 +277,7 @@ class _Reading:
                     junctions=_junctions(device) if kind.is_mos else {},
                     around=self.around.get(place) if kind.is_mos else None,
                     feed_um=feed_um,
+                    bends=self.bends.get(place, 0),
                     blocked_um=blocked.get(place, ()),
                     in_deep_well=_is_inside(deep_wells, kdb.Point(*(round(side / self.dbu) for side in place))),
                 )

@@ -38,7 +38,7 @@ from layoutkit.extract.passive_devices import RECIPES
 from layoutkit.lvs.explanation import explain, unexplained
 from layoutkit.lvs.labels import Labelling, is_bare_well, labelling, missing_ports
 from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsMismatch, LvsResult, at, fingers_text
-from layoutkit.lvs.matching import Matcher, Pairing
+from layoutkit.lvs.matching import Matcher, Pairing, nets_of_taps
 from layoutkit.lvs.reference import Reference, ReferenceDevice, reference_of
 from layoutkit.technology.device_kinds import SIZE_TOLERANCE
 
@@ -337,11 +337,13 @@ class _Comparison:
     def _missing_dummies(self, pairing: Pairing) -> list[LvsMismatch]:
         """Return the dummies and taps of the netlist that the layout lacks; more than in the netlist are no fault."""
         drawn: dict[tuple[str, str, str, float], float] = {}
+        with_taps = {**pairing.nets, **nets_of_taps(self.extraction, self.reference, pairing.nets, self._least)}
         for finger in self.extraction.dummies:
             tied = _tied_terminals(finger.kind)
             if not tied:
                 continue
-            gate, bulk = (pairing.nets.get(finger.nets[terminal], "") for terminal in tied)
+            nets = with_taps if finger.kind.always_tied else pairing.nets
+            gate, bulk = (nets.get(finger.nets[terminal], "") for terminal in tied)
             key = (finger.device, gate, bulk, finger.l_um)
             drawn[key] = drawn.get(key, 0.0) + finger.w_um
         paired = set(pairing.nets.values())  # other nets hold dummies only
@@ -350,14 +352,14 @@ class _Comparison:
             tied = _tied_terminals(device.kind)
             if not tied:
                 continue
-            gate, bulk = (net if net in paired else "" for net in (device.nets[terminal] for terminal in tied))
+            tap = device.kind.always_tied
+            gate, bulk = (net if tap or net in paired else "" for net in (device.nets[terminal] for terminal in tied))
             key = (device.device, gate, bulk, device.drawn_l_um)
             expected.setdefault(key, []).append(device)
         found = []
         for key, members in expected.items():
             width, goal = drawn.get(key, 0.0), sum(member.drawn_w_um for member in members)
-            allowed = SIZE_TOLERANCE if self.tolerance is None else self.tolerance
-            if width < goal * (1 - allowed) - 1e-6:
+            if width < self._least(goal):
                 ids = tuple(member.id for member in members)
                 net = key[2] or members[0].nets[_tied_terminals(members[0].kind)[1]]
                 noun = f"{members[0].kind.noun}s".capitalize() if members[0].kind.always_tied else "Dummies"
@@ -367,6 +369,10 @@ class _Comparison:
                 )
                 found.append(LvsMismatch("missing_device", message, members[0].kind.lost, ids))
         return found
+
+    def _least(self, width: float) -> float:
+        """Return the least width that agrees with one of the netlist. [um]"""
+        return width * (1 - (SIZE_TOLERANCE if self.tolerance is None else self.tolerance)) - 1e-6
 
     def result(self) -> LvsResult:
         found = sorted(_different(self.found), key=lambda mismatch: mismatch.rank)

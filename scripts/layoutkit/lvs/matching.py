@@ -27,7 +27,7 @@ from layoutkit.lvs.lvs_result import LvsMismatch, at, fingers_text, parts_text
 from layoutkit.technology.device_kinds import SIZE_TOLERANCE
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.extract.extracted import ExtractedDevice, Extraction
     from layoutkit.extract.folding import FoldKey, Net
@@ -55,6 +55,51 @@ def renamed(key: FoldKey[int], nets: Mapping[int, str]) -> FoldKey[str]:
     """Return a group's key with other names for its nets; KeyError where there is none."""
     device, ends = key
     return device, tuple(sorted((role, nets[net]) for role, net in ends))
+
+
+def nets_of_taps(
+    extraction: Extraction, reference: Reference, paired: Mapping[int, str], least: Callable[[float], float]
+) -> dict[int, str]:
+    """Return nets of the layout on which only taps lie, to such nets of the netlist whose taps are all on them.
+
+    Nets that are left are paired in any order, so that a message can state what is there.
+
+    Args:
+        extraction: The layout.
+        reference: The netlist.
+        paired: The nets that other devices and labels pair.
+        least: Returns the least width that agrees with one of the netlist. [um]
+    """
+    drawn: dict[int, dict[tuple[str, float], float]] = {}
+    wanted: dict[str, dict[tuple[str, float], float]] = {}
+    for finger in extraction.dummies:
+        if finger.kind.always_tied and (net := finger.nets[finger.kind.ends[0]]) not in paired:
+            there = drawn.setdefault(net, {})
+            there[finger.device, finger.l_um] = there.get((finger.device, finger.l_um), 0.0) + finger.w_um
+    known = set(paired.values())
+    for device in reference.dummies:
+        if device.kind.always_tied and (name := device.nets[device.kind.ends[0]]) not in known:
+            taps = wanted.setdefault(name, {})
+            taps[device.device, device.drawn_l_um] = (
+                taps.get((device.device, device.drawn_l_um), 0.0) + device.drawn_w_um
+            )
+    if not wanted:
+        return {}
+    import networkx as nx
+
+    fitting = nx.Graph()
+    fitting.add_nodes_from(wanted)
+    fitting.add_edges_from(
+        (name, net)
+        for name, taps in wanted.items()
+        for net, there in drawn.items()
+        if all(there.get(size, 0.0) >= least(width) for size, width in taps.items())
+    )
+    found = nx.bipartite.maximum_matching(fitting, wanted)
+    rest = zip(  # one of both may be longer
+        [net for net in drawn if net not in found], [name for name in wanted if name not in found], strict=False
+    )
+    return {net: name for net, name in (*found.items(), *rest) if net in drawn}
 
 
 class Matcher:

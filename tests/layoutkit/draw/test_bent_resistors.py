@@ -3,8 +3,9 @@
 import klayout.db as kdb
 import pytest
 
-from layoutkit.circuit import read_netlist
+from layoutkit.circuit import map_circuit, read_netlist
 from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.draw.passive import resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
 from layoutkit.drc.check import check
@@ -13,6 +14,7 @@ from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.layout.files import read_layout
 from layoutkit.lvs.compare import compare
+from layoutkit.lvs.lvs_files import extracted_spice
 from layoutkit.technology import load
 from layoutkit.technology.passive_sizes import PassiveSize
 from thorough import THOROUGH
@@ -73,3 +75,26 @@ def test_a_build_draws_a_lone_resistor_bent(tmp_path):
     layout = read_layout(report["files"]["gds"])
     cores = TECH.region(layout.top_cell(), "PolyRes").merged()
     assert sorted(polygon.num_points() for polygon in cores.each()) == [8, 8, 44]
+
+
+@pytest.mark.parametrize("form", ["spice", "lvs_deck"])
+def test_netlists_state_bends_and_the_length_of_each_bar(form):
+    card = ".subckt x a b vss\nXR1 a b vss rppd w=1.5u l=10u b={} m=2\n.ends\n"
+    for bends in (0, 1, 7):
+        mapped = map_circuit(read_netlist(NetlistText(card.format(bends))), TECH).circuit
+        text = write_spice(mapped, TECH, form)
+        stated = dict(word.split("=") for word in text.split() if "=" in word)
+        assert int(stated.get("b", 0)) == bends
+        assert float(stated["l"][:-1]) == pytest.approx(10, abs=0.006 / (bends + 1))
+        (again,) = map_circuit(read_netlist(NetlistText(text)), TECH).circuit.devices
+        assert again.params == mapped.devices[0].params
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_an_extracted_netlist_states_the_bends_of_the_layout(m):
+    module = drawn("rsil", 0.5, length_um("rsil", 0.5, 4, 3), 3, m)
+    text = extracted_spice(extract(module.layout, module.cell, TECH))
+    (card,) = (line for line in text.splitlines() if line.startswith("XR"))
+    stated = dict(word.split("=") for word in card.split() if "=" in word)
+    assert (stated["w"], stated["b"], stated["m"]) == ("0.5u", "3", str(m))
+    assert float(stated["l"][:-1]) == pytest.approx(4, abs=0.002)

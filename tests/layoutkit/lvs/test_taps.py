@@ -5,6 +5,10 @@ import pytest
 import layoutkit
 
 SIZES = [(0.78, 0.78, 1), (3.0, 2.0, 2), (60.0, 1.65, 1)]  # um, um, units
+INVERTER = "M1 out in vss vss sg13_lv_nmos w=2u l=0.5u\nM2 out in vdd vdd sg13_lv_pmos w=4u l=0.5u\n"
+ON_ONE_NET = ("f f", "f f")
+ON_TWO_NETS = ("f f", "g g")
+ON_A_SUPPLY = ("f f", "vdd vdd")
 
 
 def netlist(name, w, l, m):  # noqa: E741
@@ -38,10 +42,26 @@ def test_a_tap_without_its_text_is_a_plain_contact_of_its_well():
 
 
 def test_a_tap_on_a_net_that_nothing_else_is_on_is_found(tmp_path):
-    inverter = "M1 out in vss vss sg13_lv_nmos w=2u l=0.5u\nM2 out in vdd vdd sg13_lv_pmos w=4u l=0.5u\n"
-    cards = f".subckt t in out vdd vss\n{inverter}R2 f f ntap1 w=2u l=3u\n"
+    cards = f".subckt t in out vdd vss\n{INVERTER}R2 f f ntap1 w=2u l=3u\n"
     built = layoutkit.build(f"{cards}.ends\n", "sg13g2", tmp_path)
     assert built.report["lvs"]["mismatches"] == []
     more = layoutkit.circuit(f"{cards}R3 g g ntap1 w=4u l=3u\n.ends\n")
     (mismatch,) = layoutkit.check(built.layout, more).lvs["mismatches"]
     assert mismatch["message"].startswith("Taps R3 (ntap1, tied to g")
+
+
+@pytest.mark.parametrize(
+    ("drawn", "stated"),
+    [(ON_ONE_NET, ON_TWO_NETS), (ON_TWO_NETS, ON_ONE_NET), (ON_TWO_NETS, ON_A_SUPPLY), (ON_A_SUPPLY, ON_TWO_NETS)],
+)
+def test_taps_of_one_size_on_other_nets_are_reported(tmp_path, drawn, stated):
+    def netlist(nets):
+        cards = "".join(f"R{i} {net} ntap1 w=2u l=3u\n" for i, net in enumerate(nets))
+        return f".subckt t in out vdd vss\n{INVERTER}{cards}.ends\n"
+
+    built = layoutkit.build(netlist(drawn), "sg13g2", tmp_path)
+    assert built.report["lvs"]["mismatches"] == []
+    renamed = [net.replace("f", "x").replace("g", "a") for net in drawn]  # names and order of cards decide nothing
+    assert layoutkit.check(built.layout, layoutkit.circuit(netlist(renamed[::-1]))).lvs["matched"]
+    found = layoutkit.check(built.layout, layoutkit.circuit(netlist(stated))).lvs["mismatches"]
+    assert [mismatch["kind"] for mismatch in found] == ["missing_device"] * len(found) != []
