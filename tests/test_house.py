@@ -26,7 +26,7 @@ ROOMS = {
     "layoutkit/drc": (1744, 12),
     "layoutkit/explore": (2081, 13),
     "layoutkit/extract": (3766, 19),
-    "layoutkit/flow": (9506, 55),
+    "layoutkit/flow": (9513, 55),
     "layoutkit/layout": (1741, 13),
     "layoutkit/lvs": (2013, 10),
     "layoutkit/parasitics": (1946, 13),

@@ -462,14 +462,14 @@ class _Job:
     def _export(self) -> dict[str, Any]:
         """Write the layout and the reference netlists with the dummies."""
         from layoutkit.circuit import longer_sides_first, write_spice
-        from layoutkit.flow.modules import dummy_devices, with_drawn_ends
+        from layoutkit.flow.modules import as_drawn, dummy_devices
         from layoutkit.layout import files
         from layoutkit.layout.provenance import CIRCUIT, LAYOUT, noted, sha256_of
 
         drawn = self.tried.placed.flat.drawn
         listed, in_wells = dummy_devices(drawn, self.circuit, self.technology)
         isolated = {*self.placed_design.isolated, *in_wells}
-        circuit = with_drawn_ends(longer_sides_first(self.circuit), drawn)
+        circuit = as_drawn(longer_sides_first(self.circuit), drawn)
         circuit_of_cell = replace(circuit, name=self.cell.name)  # LVS decks compare by name
         workspace = self.workspace
         with workspace.lock():

@@ -274,15 +274,22 @@ def _twins(design: Design) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def with_drawn_ends(circuit: Circuit, drawn: Sequence[Drawn]) -> Circuit:
-    """Return the circuit with the ends of its passive devices as they are drawn.
+def as_drawn(circuit: Circuit, drawn: Sequence[Drawn]) -> Circuit:
+    """Return the circuit with the ends of its passive devices as they are drawn, and without bends of straight ones.
 
     The right one of a mirrored pair may have them exchanged, and foreign tools tell the plates of a capacitor apart.
     """
     groups = (item.group for item in drawn if isinstance(item.group, PassiveGroup))
     ends = {device.id: device.terminals for group in groups for device in group.devices}
+    metre = 1e6 / drawn[0].module.layout.dbu if drawn else 1.0
+    widths = {gate.device: gate.box.width() / metre for item in drawn for gate in item.module.gates}
     devices = []
     for device in circuit.devices:
+        if (
+            device.params.get("bends") and widths.get(device.id, 2 * device.w) < 1.5 * device.w
+        ):  # bars beside each other
+            params = {name: value for name, value in device.params.items() if name != "bends"}
+            device = replace(device, params=params)  # noqa: PLW2901
         found = ends.get(device.id, device.terminals)
         exchanged = found != device.terminals and Counter(found.values()) == Counter(device.terminals.values())
         devices.append(replace(device, terminals=found) if exchanged else device)

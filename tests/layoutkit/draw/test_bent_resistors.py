@@ -98,3 +98,16 @@ def test_an_extracted_netlist_states_the_bends_of_the_layout(m):
     stated = dict(word.split("=") for word in card.split() if "=" in word)
     assert (stated["w"], stated["b"], stated["m"]) == ("0.5u", "3", str(m))
     assert float(stated["l"][:-1]) == pytest.approx(4, abs=0.002)
+
+
+def test_netlists_of_a_build_state_the_bends_that_are_drawn(tmp_path):
+    text = ".subckt x a b c vss\nX1 a b vss rppd w=3u l=0.5u b=3\nX2 b c vss rppd w=1u l=10u b=2\n.ends\n"
+    request = LayoutRequest(technology="sg13g2", workspace=str(tmp_path), netlist_text=text, last_stage="lvs")
+    report = build_layout(request)
+    assert report["lvs"]["mismatches"] == []
+    for name in ("reference.spice", "reference.cdl", "extracted.spice"):
+        cards = [line.split() for line in (tmp_path / name).read_text().splitlines() if " rppd " in line]
+        bends = {
+            stated["w"]: stated.get("b") for card in cards for stated in [dict(w.split("=") for w in card if "=" in w)]
+        }
+        assert bends == {"3u": None, "1u": "2"}  # too short for its bends, and bent
