@@ -32,7 +32,7 @@ ROOMS = {
     "layoutkit/parasitics": (1946, 13),
     "layoutkit/pcells": (666, 6),
     "layoutkit/place": (2200, 13),
-    "layoutkit/review": (3551, 20),
+    "layoutkit/review": (3559, 20),
     "layoutkit/route": (4162, 25),
     "layoutkit/simulate": (1812, 10),
     "layoutkit/technology": (3031, 19),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from layoutkit.review.subject import Subject
 from layoutkit.review.symmetric_halves import Symmetry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.circuit.constraints import Constraints
@@ -59,6 +60,8 @@ def review_layout(
 ) -> Review:
     """Return what an engineer would say of a layout.
 
+    Python's garbage collector rests meanwhile: nearly all that is made stays until the end.
+
     Args:
         result: The layout and its netlist, as LVS matched them.
         circuit: The netlist, in models of the technology.
@@ -68,7 +71,16 @@ def review_layout(
     Raises:
         LayoutkitError: If the layout does not match its netlist, or a name is no limit.
     """
-    subject = Subject(result, circuit, constraints, limits_with(limits))
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return _review(Subject(result, circuit, constraints, limits_with(limits)), _not_compared(result))
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
     electrical, arrays, groups = Electrical(subject), arrays_of(subject), matched_groups(subject)
     cells = cell_numbers(arrays)
     found = (
@@ -88,12 +100,12 @@ def review_layout(
     currents = subject.currents.devices
     estimated = [
         (name, currents[name].ampere, currents[name].how)
-        for name in (device.id for device in circuit.devices)
+        for name in (device.id for device in subject.circuit.devices)
         if name in currents and not currents[name].stated
     ]
     return Review(
         tuple(findings),
-        tuple(dict.fromkeys([*subject.unjudged, *_not_compared(result)])),
+        tuple(dict.fromkeys([*subject.unjudged, *not_compared])),
         tuple(estimated),
         subject.technology.dbu_um,
         subject.cell.name,
