@@ -21,6 +21,7 @@ from layoutkit.circuit.symmetry_graph import same_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from layoutkit.circuit.channels import Channels
     from layoutkit.circuit.circuit import Device
@@ -351,8 +352,10 @@ def _named_alike(one: Element, other: Element) -> bool:
     return one.on("g").lower().translate(_POLARITY) == other.on("g").lower().translate(_POLARITY)
 
 
-def mesh_pairs(channels: Channels) -> Iterator[tuple[Device, Device]]:
-    r"""Yield diode and mesh transistor of a class-AB output: two diodes in series bias the gate of the mesh.
+def mesh_mirrors(channels: Channels, taken: AbstractSet[str]) -> Iterator[tuple[Device, Device]]:
+    r"""Yield diode and mesh transistor of a class-AB output, a mirror: two diodes in series bias the gate of the mesh.
+
+    ``taken`` are the devices of other groups, which may grow while this runs.
 
     gate --.--- D1 (diode)    gate --- X         X and D1 are drawn alike, and so are Y and D2 up to their width
               |                        |
@@ -369,8 +372,8 @@ def mesh_pairs(channels: Channels) -> Iterator[tuple[Device, Device]]:
             on_gate = [each for each in channels.gates.get(gate, ()) if each is not upper]
             for mesh in on_gate if len(on_gate) == 1 else ():  # two of them are a pair of their own
                 ends = {mesh.terminals[end] for end in ("sd" if mesh.both_ways else "s")} - {net["d"], gate}
-                driven = (each for end in ends for each in channels.gates.get(end, ()))
-                if same_size(mesh, upper) and any(_biased_alike(each, lower) for each in driven):
+                driven = any(_biased_alike(each, lower) for end in ends for each in channels.gates.get(end, ()))
+                if driven and same_size(mesh, upper) and taken.isdisjoint((mesh.id, upper.id)):
                     yield upper, mesh
 
 

@@ -26,7 +26,7 @@ from layoutkit.circuit.bipolar_groups import bipolar_arrays
 from layoutkit.circuit.channels import Channels, gate_length
 from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
 from layoutkit.circuit.families import OTHER_TYPE
-from layoutkit.circuit.input_pairs import mesh_pairs
+from layoutkit.circuit.input_pairs import mesh_mirrors
 from layoutkit.circuit.mirrors import FEWEST_SOURCES, Group, Mirrors
 from layoutkit.circuit.near_misses import near_misses
 from layoutkit.circuit.parallel_devices import fingers_of, folded, unfolded
@@ -144,9 +144,13 @@ class _Recognition:
         for source in mirrors.driven((), 2, self._taken):
             self._add(source)
         above = [pair for each in self._found["current_mirror"] for pair in mirrors.cascode_pairs(each, self._taken)]
-        for first, second in (*above, *mesh_pairs(self._channels)):
+        for first, second in above:
             if not {first.id, second.id} & self._taken:
                 self._add_pair("cascode_pair", first, second, {"matched": True, "common_gate": first.terminals["g"]})
+        for diode, mesh in mesh_mirrors(self._channels, self._taken):
+            properties = {"matched": True, "topology": "translinear", "reference": diode.id, "outputs": [mesh.id]}
+            properties |= {"ratios": {mesh.id: 1.0}, "common_gate": diode.terminals["g"]}
+            self._add_pair("current_mirror", diode, mesh, properties)
         mirrored = {name for mirror in self._found["current_mirror"] for name in mirror.devices}
         for inverter in inverters(self._channels, self._taken, mirrored):
             self._add(inverter)
@@ -267,10 +271,7 @@ class _Recognition:
                 around[0] != around[-1]
             ):
                 continue  # a loop on each side of an axis: each matches its image
-            properties: dict[str, Any] = {"matched": True}
-            if first.terminals["s"] == second.terminals["s"]:
-                properties["common_source"] = first.terminals["s"]
-            self._add_pair("cross_coupled_pair", first, second, properties)
+            self._add_pair("cross_coupled_pair", first, second, {"matched": True, **_common_source(first, second)})
 
     def _input_pairs(self) -> None:
         """Add the differential pairs, also those of unequal widths and those that lie across the main axis."""
@@ -284,9 +285,7 @@ class _Recognition:
             if {first.id, second.id} & (self._taken | seen) or (self._inverts(first) and self._inverts(second)):
                 continue
             seen.update((first.id, second.id))
-            properties: dict[str, Any] = {"matched": same_size(first, second)}
-            if first.terminals["s"] == second.terminals["s"]:
-                properties["common_source"] = first.terminals["s"]
+            properties = {"matched": same_size(first, second), **_common_source(first, second)}
             followers = first.terminals["d"] == second.terminals["d"]
             self._add_pair("symmetric_pair" if followers else "differential_pair", first, second, properties)
 
@@ -417,8 +416,7 @@ class _Recognition:
 
     def _around(self, net: str) -> Counter[tuple[str, str]]:
         """Return how often each terminal of each type of device is on a net."""
-        places = self._circuit.nets[net]
-        return Counter((self._circuit.device(place.device).type, place.terminal) for place in places)
+        return Counter((self._circuit.device(end.device).type, end.terminal) for end in self._circuit.nets[net])
 
     @staticmethod
     def _drains_of(*devices: Device) -> set[str]:
@@ -470,9 +468,13 @@ class _Recognition:
         """Return the source nets of the input pairs, each with the type of the transistors: no supplies, no latches."""
         pairs = [group for kind in ("differential_pair", "symmetric_pair") for group in self._found[kind]]
         devices = [self._circuit.device(name) for group in pairs for name in group.devices]
-        devices = [device for device in devices if not self._channels.is_logic(device.terminals["d"])]
-        found = {(device.terminals["s"], device.type) for device in devices}
+        found = {(d.terminals["s"], d.type) for d in devices if not self._channels.is_logic(d.terminals["d"])}
         return {(net, kind) for net, kind in found if net not in self._supplies}
+
+
+def _common_source(first: Device, second: Device) -> dict[str, str]:
+    """Return the property that names the net on which both sources are, if it is one."""
+    return {"common_source": first.terminals["s"]} if first.terminals["s"] == second.terminals["s"] else {}
 
 
 def _unit(device: Device) -> tuple[Any, ...]:

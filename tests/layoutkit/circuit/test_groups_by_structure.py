@@ -157,7 +157,7 @@ CIRCUITS = {
         M9 lo in vss vss nch w=9u l=1u
         M10 hi ip vdd vdd pch w=9u l=1u
         """,
-        {("cascode_pair", "M2 M3"), ("cascode_pair", "M6 M7")},
+        {("current_mirror", "M2 M3", "M2", "translinear"), ("current_mirror", "M6 M7", "M6", "translinear")},
     ),
     "two output stages with a string of diodes each, which sources on one gate feed": (
         """
