@@ -192,7 +192,8 @@ def _of_loads(circuit: Circuit, driven: frozenset[tuple[str, str]], other_rail: 
 
     A load is a resistor, an inductor, or a transistor of that type with its gate on the net, and its other end is on
     channels or collectors; but for capacitors nothing else is on the net. A port is one rather than a net inside. Two
-    resistors to a net inside, whose other ends have loads of their own, sense a common mode.
+    resistors to a net inside, whose other ends have loads of their own, sense a common mode; a coil and a resistor there
+    are in series.
 
     Args:
         circuit: The circuit.
@@ -211,7 +212,8 @@ def _of_loads(circuit: Circuit, driven: frozenset[tuple[str, str]], other_rail: 
     for net, places in circuit.nets.items():
         others = {p.device: circuit.device(p.device) for p in places if p.terminal != "b"}
         loads = [each for each in others.values() if each.type != "capacitor"]
-        if not loads or net in unknown:
+        kinds = sorted(load.type for load in loads)
+        if not loads or net in unknown or (kinds == sorted(_LOADS) and net not in circuit.ports):
             continue
         if any(
             load.type not in _LOADS and ((load.type, "d") not in driven or not _is_diode(load, net)) for load in loads
@@ -221,8 +223,8 @@ def _of_loads(circuit: Circuit, driven: frozenset[tuple[str, str]], other_rail: 
         all_driven = all(not channels[each].keys() <= others.keys() for each in fed)
         senses = len(fed) < 3 and all(in_loads[each] > 1 for each in fed)
         if len(fed) > 1 and all_driven and (net in circuit.ports or not senses):
-            kinds = " and ".join(sorted({kind for each in fed for kind in channels[each].values()})).upper()
-            found[net] = f"the {len(loads)} loads {listed(load.id for load in loads)} of {kinds} transistors end on it"
+            driven_kinds = " and ".join(sorted({kind for each in fed for kind in channels[each].values()})).upper()
+            found[net] = f"the {len(loads)} loads {listed(e.id for e in loads)} of {driven_kinds} transistors end on it"
     return {net: words for net, words in found.items() if net in circuit.ports} or found
 
 

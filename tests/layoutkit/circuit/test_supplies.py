@@ -378,3 +378,20 @@ def test_a_net_that_only_feeds_the_wells_of_many_transistors_is_a_port_that_was_
     text = text.replace("pmos\n", "pmos W=2u L=1u\n").replace("nmos\n", "nmos W=1u L=1u\n")
     circuit = read_netlist(NetlistText("* flat\n" + text + ".end\n"))
     assert ("block" in find_roles(circuit).supplies.power) == is_supply
+
+
+def test_a_coil_in_series_with_its_resistance_is_no_supply_of_an_oscillator():
+    text = """
+.subckt vco vcc outp outn bp bn e 0
+L1 vcc n1 0.45n
+R1 n1 outp 5.85
+L2 vcc n2 0.45n
+R2 n2 outn 5.85
+Q1 outp outn e 0 npn13G2
+Q2 outn outp e 0 npn13G2
+Q3 vcc outp bp 0 npn13G2
+Q4 vcc outn bn 0 npn13G2
+.ends
+"""
+    circuit = read_netlist(NetlistText(text))
+    assert find_roles(circuit).supplies.power == ("vcc",)
