@@ -192,8 +192,8 @@ def _of_loads(circuit: Circuit, driven: frozenset[tuple[str, str]], other_rail: 
 
     A load is a resistor, an inductor, or a transistor of that type with its gate on the net, and its other end is on
     channels or collectors; but for capacitors nothing else is on the net. A port is one rather than a net inside. Two
-    resistors to a net inside, whose other ends have loads of their own, sense a common mode; a coil and a resistor there
-    are in series.
+    resistors to a net inside, whose other ends have loads of their own, sense a common mode; a coil and a resistor
+    there are in series.
 
     Args:
         circuit: The circuit.
