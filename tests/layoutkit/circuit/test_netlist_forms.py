@@ -218,7 +218,7 @@ CARDS = {
     }
     | {
         "isolbox": (
-            ["XD1 p n s isolbox l=3u w=3u m=2"],
+            [f"XD1_{unit} p n s isolbox l=3u w=3u" for unit in (1, 2)],  # its model ignores m
             [f"D1_{unit} p n s isolbox l=3u w=3u" for unit in (1, 2)],
         )
     }
