@@ -50,6 +50,17 @@ def test_comments_and_continuations_of_every_kind_are_understood(spice):
     assert wires(circuit) == {"M1": "out in vss vss", "M2": "out in vdd vdd"}
 
 
+def test_a_comment_behind_the_ports_of_a_subcircuit_is_no_port(spice):
+    circuit = spice("""
+        .SUBCKT a in out vss vdd *the amplifier
+        M1 out in vss vss nmos w='2u *2' l=1u
+        .ENDS
+    """)
+    assert circuit.ports == ("in", "out", "vss", "vdd")
+    assert circuit.devices[0].params["w"] == 4e-6
+    assert spice(".subckt b in out w0='3 *1u'\nM1 out in out out nmos w=w0 l=1u\n.ends").devices[0].params["w"] == 3e-6
+
+
 def test_the_commented_top_of_xschem_is_the_circuit(spice):
     circuit = spice("""
         ** sch_path: somewhere.sch
