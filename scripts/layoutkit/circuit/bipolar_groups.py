@@ -32,7 +32,10 @@ def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
         elif device.type in {"npn", "pnp"} and net["e"] not in (net["b"], net["c"]):
             alike[device.type, device.model.lower(), net["b"]].append(device)
     found, used = [], set[str]()
-    for (_, _, base), devices in alike.items():
+    for (_, _, base), every in alike.items():
+        followers = [device for device in every if device.terminals["c"] in channels.supplies.power]
+        # Followers beside others on one base are driven by these: each drives an output of its own.
+        devices = every if len(followers) == len(every) else [each for each in every if each not in followers]
         collectors = {device.terminals["c"] for device in devices}
         by_collector: dict[str, list[Device]] = defaultdict(list)
         for device in devices:

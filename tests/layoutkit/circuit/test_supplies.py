@@ -395,3 +395,5 @@ Q4 vcc outn bn 0 npn13G2
 """
     circuit = read_netlist(NetlistText(text))
     assert find_roles(circuit).supplies.power == ("vcc",)
+    bipolars = [(m.type, m.devices) for m in circuit.modules if m.type.startswith("bipolar")]
+    assert bipolars == [("bipolar_pair", ("Q1", "Q2"))]  # the followers on their bases are no arrays with them
