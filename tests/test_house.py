@@ -21,7 +21,7 @@ SPARE = 60
 ROOMS = {
     "designgraph": (2395, 19),
     "layoutkit": (623, 7),
-    "layoutkit/circuit": (10381, 54),
+    "layoutkit/circuit": (10403, 54),
     "layoutkit/draw": (7267, 40),
     "layoutkit/drc": (1744, 12),
     "layoutkit/explore": (2081, 13),
@@ -32,7 +32,7 @@ ROOMS = {
     "layoutkit/parasitics": (1946, 13),
     "layoutkit/pcells": (666, 6),
     "layoutkit/place": (2200, 13),
-    "layoutkit/review": (3559, 20),
+    "layoutkit/review": (3560, 20),
     "layoutkit/route": (4162, 25),
     "layoutkit/simulate": (1812, 10),
     "layoutkit/technology": (3031, 19),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FEWEST_IN_MIXER = 4
 FEWEST_IN_LADDER = 4  # transistors; fewer in series on one gate are one long channel
+FEWEST_BITS = 3
 _MOST_ON_A_NET = 64  # channel ends
 
 
@@ -45,8 +46,9 @@ def switch_groups(
     """
     yield from _below_mirrors(channels, mirrors)
     yield from _mixers(channels, pairs)
-    yield from _ladders(channels, taken)
-    yield from _steering(channels, inverters, taken)
+    found = [*_ladders(channels, taken), *_steering(channels, inverters, taken)]
+    yield from found
+    yield from _to_two_outputs(channels, {*taken, *(name for group in found for name in group.devices)})
 
 
 def _below_mirrors(channels: Channels, mirrors: Iterable[Group]) -> Iterator[Group]:
@@ -79,6 +81,32 @@ def _steering(channels: Channels, inverters: Iterable[Group], taken: Collection[
             others = on_gate.get(complement.get(gate, ""), ())
             if not more and len(others) == 1 and drawing(device) == drawing(others[0]):
                 yield _group((others[0], device), {"common_net": net})
+
+
+def _to_two_outputs(channels: Channels, taken: Collection[str]) -> Iterator[Group]:
+    """Yield the two equal transistors on each of several nets that lead to the same two others, each by a gate.
+
+    These are the bits of a divider of currents, whose complements come from outside.
+    """
+    bits: dict[frozenset[str], list[tuple[str, list[Device]]]] = defaultdict(list)
+    for net in dict.fromkeys((*channels.drains, *channels.sources)):
+        if net in channels.supplies or channels.gates.get(net):
+            continue
+        to: dict[tuple[str, str], list[Device]] = defaultdict(list)
+        for device in channels.channel_ends(net)[: _MOST_ON_A_NET + 1]:
+            far = channels.far(device, net)
+            if device.id not in taken and far not in channels.supplies:
+                to[device.terminals["g"], far].append(device)
+        free = [devices[0] for (gate, _), devices in to.items() if len(devices) == 1 and gate in channels.circuit.ports]
+        nets = frozenset(far for (_, far), devices in to.items() if devices[0] in free)
+        two = len(free) == len(nets) == len({each.terminals["g"] for each in free}) == 2
+        if two and drawing(free[0]) == drawing(free[1]):
+            bits[nets].append((net, free))
+    for several in bits.values():
+        gates = [device.terminals["g"] for _, devices in several for device in devices]
+        if len(several) >= FEWEST_BITS and len(set(gates)) == len(gates):
+            for net, devices in several:
+                yield _group(devices, {"common_net": net})
 
 
 def _mixers(channels: Channels, pairs: Iterable[Group]) -> Iterator[Group]:

@@ -111,7 +111,8 @@ class _Estimate:
             if d.is_mos and (is_off(d, roles.supplies) or d.terminals["d"] == d.terminals["s"])
         }
         self.both_ways = carries_both_ways(circuit)
-        self.mirrors = [each for each in roles.groups if each.type == "current_mirror"]
+        mirrors = (each for each in roles.groups if each.type == "current_mirror")  # a mesh shares its current
+        self.mirrors = [each for each in mirrors if each.properties.get("topology") != "translinear"]
         self.gates: dict[str, list[Device]] = defaultdict(list)
         self.resistors: dict[str, list[tuple[str, float, str]]] = defaultdict(list)  # by net: other end, ohm, name
         for device in circuit.devices:

@@ -681,6 +681,29 @@ CIRCUITS = {
             ("switch_pair", "MS5 MS6"),
         },
     ),
+    "ladder whose bits and complements are ports": (
+        """
+        M1 i vdd x vss nch w=3u l=0.5u
+        M2 i vdd p vss nch w=3u l=0.5u
+        M3 x vdd q vss nch w=3u l=0.5u
+        M4 x vdd y vss nch w=3u l=0.5u
+        M5 y vdd r vss nch w=3u l=0.5u
+        M6 y vdd z vss nch w=3u l=0.5u
+        M7 z vdd dump vss nch w=3u l=0.5u
+        MS1 p b0 o vss nch w=4u l=0.5u
+        MS2 p en dump vss nch w=4u l=0.5u
+        MS3 o b1 q vss nch w=4u l=0.5u
+        MS4 q dn dump vss nch w=4u l=0.5u
+        MS5 r b2 o vss nch w=4u l=0.5u
+        MS6 dump start r vss nch w=4u l=0.5u
+        """,
+        {
+            ("switch_pair", "M1 M2 M3 M4 M5 M6 M7"),
+            ("switch_pair", "MS1 MS2"),
+            ("switch_pair", "MS3 MS4"),
+            ("switch_pair", "MS5 MS6"),
+        },
+    ),
     "folded cascode on bias ports": (
         """
         M0 t up vdd vdd pch w=8u l=1u
