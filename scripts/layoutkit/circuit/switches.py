@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 FEWEST_IN_MIXER = 4
 FEWEST_IN_LADDER = 4  # transistors; fewer in series on one gate are one long channel
 FEWEST_BITS = 3
+_MOST_BESIDE = 8  # channel ends on the net of a bit
 _MOST_ON_A_NET = 64  # channel ends
 
 
@@ -89,22 +90,23 @@ def _to_two_outputs(channels: Channels, taken: Collection[str]) -> Iterator[Grou
     These are the bits of a divider of currents, whose complements come from outside.
     """
     bits: dict[frozenset[str], list[tuple[str, list[Device]]]] = defaultdict(list)
+    ports = {*channels.circuit.ports}
     for net in dict.fromkeys((*channels.drains, *channels.sources)):
         if net in channels.supplies or channels.gates.get(net):
             continue
         to: dict[tuple[str, str], list[Device]] = defaultdict(list)
-        for device in channels.channel_ends(net)[: _MOST_ON_A_NET + 1]:
+        for device in channels.channel_ends(net)[: _MOST_BESIDE + 1]:
             far = channels.far(device, net)
             if device.id not in taken and far not in channels.supplies:
                 to[device.terminals["g"], far].append(device)
-        free = [devices[0] for (gate, _), devices in to.items() if len(devices) == 1 and gate in channels.circuit.ports]
-        nets = frozenset(far for (_, far), devices in to.items() if devices[0] in free)
-        two = len(free) == len(nets) == len({each.terminals["g"] for each in free}) == 2
-        if two and drawing(free[0]) == drawing(free[1]):
-            bits[nets].append((net, free))
+        if len(to) <= _MOST_BESIDE:
+            free = {key: devices[0] for key, devices in to.items() if len(devices) == 1 and key[0] in ports}
+            gates, nets = {gate for gate, _ in free}, frozenset(far for _, far in free)
+            if len(free) == len(gates) == len(nets) == 2 and len({*map(drawing, free.values())}) == 1:
+                bits[nets].append((net, [*free.values()]))
     for several in bits.values():
-        gates = [device.terminals["g"] for _, devices in several for device in devices]
-        if len(several) >= FEWEST_BITS and len(set(gates)) == len(gates):
+        used = [device.terminals["g"] for _, devices in several for device in devices]
+        if len(several) >= FEWEST_BITS and len(set(used)) == len(used):
             for net, devices in several:
                 yield _group(devices, {"common_net": net})
 
