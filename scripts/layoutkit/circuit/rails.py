@@ -44,7 +44,7 @@ class Rails:
         self._bodies: Counter[str] = Counter()
         self._ends: Counter[str] = Counter()
         self._gates: set[str] = set()
-        self._own_gates: set[str] = set()  # gates of the type
+        self._own_gates: set[str] = set()  # gates of the type that are on no end of their transistor
         self._diodes: set[str] = set()  # gates that are on an end of their transistor
         self._opposite_diodes: set[str] = set()
         self._opposite: dict[str, set[str]] = defaultdict(set)  # net to the other ends of channels of the other type
@@ -61,7 +61,7 @@ class Rails:
                 self._driven[net["g"]] |= {net["d"], net["s"]}
             if device.type == mos_type and net["d"] != net["s"]:
                 self._bodies[net["b"]] += 1
-                self._own_gates.add(net["g"])
+                self._own_gates |= {net["g"]} - {net["d"], net["s"]}
                 self._diodes |= {net["g"]} & {net["d"], net["s"]}
                 sources[net["b"]] += net["b"] in (net["d"], net["s"])
                 for end, other in ((net["d"], net["s"]), (net["s"], net["d"])):
@@ -243,20 +243,21 @@ class Rails:
     def _under_sources(self) -> set[str]:
         """Return the port on which the sources end, where the wells have nets of their own.
 
-        Most channels of the type end on it, more than of the other type, and current from it reaches a channel of the
-        other type or a diode. It is the gate of none of the type. Where a well is a port, too, two channels end on it
+        Channels of the type lead from it to most nets, and of several such ports most end on it, more than of the other
+        type; current from it reaches a channel of the other type or a diode. It is the gate of none of the type but of
+        those that end on it. Where a well is a port, too, two channels end on it
         and it reaches a diode: the rail of plain inverters is then one that the outside controls. It feeds a block of
         its own where more channels end on it.
         """
         well_is_port = not self._ports.isdisjoint(self._bodies)
         ends = {
-            port: self._ends[port] - self._opposite_ends[port]
+            port: (len({other for other, _ in self._channels[port]}), self._ends[port] - self._opposite_ends[port])
             for port in self._ports - self._own_gates - self._others.keys() - self._bodies.keys()
             if self._ends[port] > well_is_port and not self._is_tail(port)
         }
-        most = max(ends.values(), default=0)
+        _, most = best = max(ends.values(), default=(0, 0))
         aims = self._diodes if well_is_port and most < REGULATED_BODIES else self._diodes | self._opposite.keys()
-        found = {port for port in ends if most > 0 and ends[port] == most and self._reaches(port, aims)}
+        found = {port for port in ends if most > 0 and ends[port] == best and self._reaches(port, aims)}
         return found if len(found) == 1 else set()
 
     def _reaches(self, net: str, aims: set[str]) -> bool:
