@@ -329,7 +329,8 @@ class Channels:
             others = self.others.get(net, ())
             if len(drains) + len(sources) + len(others) > _MOST_IN_A_GATE:
                 break
-            below = [d for d in (*drains, *sources, *others) if d.id != above.id]
+            known = {above.id, *passed}
+            below = [d for d in (*drains, *sources, *others) if d.id not in known]
             junctions = [d for d in below if d.type in {"npn", "pnp", "diode"} or self._is_rail_diode(d, net)]
             bridges = [d for d in below if d.type == "resistor"]
             if junctions and len(junctions) + len(bridges) == len(below):
@@ -340,6 +341,9 @@ class Channels:
                 passed += [d.id for d in (*junctions, *bridges)]
                 net, above = far, junctions[0]
                 continue
+            if len(bridges) > 1 and len({frozenset(d.terminals[end] for end in d.kind.ends) for d in below}) == 1:
+                passed += [d.id for d in bridges[1:]]  # in parallel
+                below = bridges[:1]
             if len(below) > 1 and len(bridges) == len(below):  # one to a rail, others to adjust it or to a junction
                 below = [d for d in below if any(d.terminals[end] in self.supplies for end in d.kind.ends)]
             if len(below) != 1:

@@ -681,6 +681,26 @@ CIRCUITS = {
             ("switch_pair", "MS5 MS6"),
         },
     ),
+    "self-biased mirror above a string of bars, of which two are in parallel": (
+        """
+        M1 x y vdd vdd pch w=5u l=2u
+        M2 y y vdd vdd pch w=5u l=2u
+        M3 x x e1 vss nch w=5u l=1u
+        M4 y x r1 vss nch w=5u l=1u
+        R1 r1 r2 10k
+        R2 r2 r3 10k
+        R3 r3 e2 10k
+        R4 r3 e2 10k
+        Q1 vss vss e1 pnp
+        Q2 vss vss e2 pnp m=8
+        """,
+        {
+            ("current_mirror", "M1 M2", "M2", "simple"),
+            ("current_mirror", "M3 M4", "M3", "self_biased"),
+            ("bipolar_array", "Q1 Q2"),
+            ("resistor_ratio", "R1 R2 R3 R4"),
+        },
+    ),
     "ladder whose bits and complements are ports": (
         """
         M1 i vdd x vss nch w=3u l=0.5u

@@ -397,3 +397,28 @@ Q4 vcc outn bn 0 npn13G2
     assert find_roles(circuit).supplies.power == ("vcc",)
     bipolars = [(m.type, m.devices) for m in circuit.modules if m.type.startswith("bipolar")]
     assert bipolars == [("bipolar_pair", ("Q1", "Q2"))]  # the followers on their bases are no arrays with them
+
+
+def test_with_wells_of_their_own_the_rail_is_the_port_that_feeds_most_nets_whatever_ends_on_a_resistor_s():
+    text = """
+.subckt bias vn vp vbn vbp r
+MA net1 vbp vp vdd pch w=6u l=0.5u
+MB net2 net2 vp vdd pch w=6u l=0.5u
+MC vbp net2 vp vdd pch w=6u l=0.5u
+MD vbn vbp vp vdd pch w=6u l=0.5u
+M1 net1 net1 r gnd nch w=6u l=0.5u m=18
+M1b net1 net1 r gnd nch w=6u l=0.5u
+M1c net1 net1 r gnd nch w=6u l=0.5u
+M1d net1 net1 r gnd nch w=6u l=0.5u
+M2 net2 net1 vn gnd nch w=6u l=0.5u
+M3 vbp vbn vn gnd nch w=6u l=0.5u
+M4 vbn vbn vn gnd nch w=6u l=0.5u
+MX vn vn net1 gnd nch w=6u l=0.5u
+MY vp vp vbp vdd pch w=6u l=0.5u
+.global vdd gnd
+.ends
+"""
+    found = find_roles(read_netlist(NetlistText(text))).supplies
+    assert {"vp"} <= set(found.power)
+    assert "vn" in found.ground
+    assert "r" not in found.ground
