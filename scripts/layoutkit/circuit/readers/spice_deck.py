@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -235,6 +236,7 @@ class DeckBuilder:
             text = f"{statement.where}: {statement.head} {statement.words[1]} closes subcircuit '{definition.name}'"
             self._findings.warn(text)
         self._stack.pop()
+        self._drop_comment(definition)
         if definition.commented and not definition.cards:
             return
         home = self._home
@@ -246,6 +248,15 @@ class DeckBuilder:
         else:
             text = f"subcircuit '{definition.name}' is defined differently at {known.where}"
             self._findings.fault(definition.where, text)
+
+    def _drop_comment(self, definition: Subcircuit) -> None:
+        """Drop ``*words`` behind the ports, which nothing in the subcircuit is on: a comment."""
+        first = next((i for i, port in enumerate(definition.ports) if port.startswith("*")), None)
+        behind = {port.lower() for port in definition.ports[first:]}
+        if first is not None and behind.isdisjoint(word.lower() for card in definition.cards for word in card.words):
+            ends = [sum(definition.widths[: index + 1]) for index in range(len(definition.widths))]
+            definition.widths = definition.widths[: bisect_right(ends, first)]
+            definition.ports = definition.ports[:first]
 
     def _skipped_include(self, statement: Statement) -> None:
         name, head = statement.words[1].strip("'\"")[:MAX_NAME], statement.words[2]

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 _COMMENTED_TOP = re.compile(r"\*\*\s*(\.(?:subckt|ends)\b.*)", re.IGNORECASE)
 _CDL_DIRECTIVE = re.compile(r"\*(\.(?:global|scale)\b.*)", re.IGNORECASE)
 _CDL_PARAMETER = re.compile(r"\$(?:\[|\.?[A-Za-z]\w*\s*=|pins\b)", re.IGNORECASE)
-_BEHIND_PORTS = re.compile(r"^(\.subckt\s[^='\"{(*]*)\s\*\S.*", re.IGNORECASE)
 # ".lib $PDK_ROOT/models.lib tt": a file name may start with a variable.
 _PATH_DIRECTIVE = re.compile(
     r"(?:\.(?:include|incl?|lib)|include)\s+(?P<path>'[^']+'|\"[^\"]+\"|\S+)(?P<rest>.*)", re.IGNORECASE
@@ -102,11 +101,10 @@ def _joined(start: int, parts: list[str], commented: bool) -> Iterator[LogicalLi
 
 
 def _without_comment(line: str) -> str:
-    """Return the line up to its comment: ``*`` or ``//`` in front; `` $``, `` //``, ``;``, `` *`` of ports behind."""
+    """Return the line up to its comment: ``*`` or ``//`` in front, `` $``, `` //`` or ``;`` behind."""
     if line.startswith(("*", "//")):
         return ""
     line = _FLOATING.sub("", line)
-    line = _BEHIND_PORTS.sub(r"\1", line)
     if not any(mark in line for mark in ";$/"):
         return line
     quote = ""
