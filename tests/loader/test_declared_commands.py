@@ -100,7 +100,12 @@ def test_a_folder_goes_to_the_parameter_for_folders_and_what_a_call_needs_is_nam
 
 @pytest.mark.parametrize(
     ("shown", "launched"),
-    [("http://127.0.0.1:8000/?token=1", ["http://127.0.0.1:8000/?token=1"]), ("http://example.org/", [])],
+    [
+        ("http://127.0.0.1:8000/?token=1", ["http://127.0.0.1:8000/?token=1"]),
+        ("http://example.org/", []),
+        ("http://127.0.0.1:80@example.org/", []),
+        ("http://[", []),
+    ],
 )
 def test_open_opens_a_page_of_this_machine_only(monkeypatch, shown, launched):
     opened = []
@@ -148,6 +153,21 @@ def test_the_own_pack_builds_by_a_command(tmp_path):
     done = subprocess.run([sys.executable, "-m", "skillpack", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "missing.sp" in done.stderr
+
+
+def test_the_own_pack_checks_a_built_folder_with_lvs_and_the_review(tmp_path):
+    devices = "M1 out in vss vss nmos w=1u l=0.13u\nM2 out in vdd vdd pmos w=2u l=0.13u\n"
+    (tmp_path / "inverter.sp").write_text(f".subckt inverter in out vdd vss\n{devices}.ends\n")
+
+    def run(*words):
+        command = [sys.executable, "-m", "skillpack", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    assert run("build", "inverter.sp", "-t", "sg13g2", "--to", "out").returncode == 0
+    done = run("check", "out")
+    assert "DRC     clean in sg13g2" in done.stdout
+    assert "LVS     complete with replaced devices: 2 of 2 devices, 4 of 4 nets" in done.stdout
+    assert "review  an engineer would" in done.stdout
 
 
 PARTY = """

@@ -265,7 +265,7 @@ def _tell(
             shown = _field(result.data, declared["shows"]) or shown
     if isinstance(shown, (str, int, float)):
         click.echo(shown)
-        if opened and str(shown).startswith("http://127.0.0.1:"):
+        if opened and re.match(r"http://127\.0\.0\.1:\d+/", str(shown)):
             click.launch(str(shown))
         elif opened and Path(str(shown)).is_file():
             click.launch(Path(str(shown)).resolve().as_uri())

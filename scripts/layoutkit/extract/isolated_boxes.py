@@ -43,7 +43,8 @@ def add_boxes(technology: Technology, spec: PassiveSpec, layer: Layer, texts: La
     if boxes.is_empty():
         return
     found.emitters[spec.name] = found.boxes = boxes
-    around = boxes.sized(1)  # KLayout takes what lies beside the emitter for the collector
+    # KLayout takes the base outside the emitter for the collector, so the layers of the terminals must be larger.
+    around = boxes.sized(1)
     found.inside |= {f"box.{terminal}": around.dup() for terminal in spec.kind.terminals}
     found.pins |= {(f"box.{terminal}", metal): region for terminal, region in pins.items()}
 

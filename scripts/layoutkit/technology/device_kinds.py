@@ -431,7 +431,7 @@ _DECLARED = (
         model_names="isolbox",
         parameters=_RECTANGLE,
         substrate="s",
-        file=FileFields(layer_lists=("excludes",), well=True),
+        file=FileFields(well=True),
         lost="it was not drawn, its text is missing, or its ring of n well is not closed",
     ),
     replace(

@@ -1099,7 +1099,7 @@ def test_metal_that_carries_nothing(figure, expected, shape):
 
 @pytest.mark.parametrize(("low", "expected"), [(13.6, set()), (14.6, {"should"})])
 def test_straps_at_the_head_of_a_plate_are_no_meander(low, expected):
-    """The legs reach from 8.14 to 10 um; what lies more than half within 5 um of the plate is its strap."""
+    """A loop of wire up to y = 10 um belongs to the plate if more than half of it lies within 5 um of the plate."""
     planted = source(20)
     planted.ports.remove("out")
     (x, _), *_ = planted.ends["out"]

@@ -200,3 +200,19 @@ def test_every_fault_is_a_finding_with_its_rule_and_its_place():
 def test_the_verdict_is_never_better_than_the_report(faults, left, words):
     report = {**inputs_of().report, "remaining_stages": left}
     assert f"<title>amp in amp: {words}</title>" in report_page(inputs_of(report=report, faults=faults))
+
+
+@pytest.mark.parametrize(
+    ("severities", "said"),
+    [
+        ((), "No faults."),
+        (("should",), "No faults."),
+        (("must", "should"), "No faults, but the design review says 1 must."),
+        (("must", "must"), "No faults, but the design review says 2 musts."),
+    ],
+)
+def test_a_layout_without_faults_says_how_many_musts_the_review_has(severities, said):
+    findings = [{"id": "rail", "severity": severity, "why": "x", "place": [0, 0, 1, 1]} for severity in severities]
+    review = {"would_sign": False, "must": severities.count("must"), "should": severities.count("should")}
+    report = {**inputs_of().report, "drc": {}, "review": {**review, "findings": findings}}
+    assert f">{said}</p>" in report_page(inputs_of(report=report, faults=()))
