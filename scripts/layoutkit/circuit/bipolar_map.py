@@ -16,7 +16,7 @@ from layoutkit.errors import NetlistError
 from layoutkit.technology.passive_sizes import rectangle_sides
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from layoutkit.circuit.circuit import Device
     from layoutkit.technology import PassiveSpec
@@ -119,20 +119,17 @@ def _with_emitters(technology: Any, spec: PassiveSpec, device: Device) -> Device
     return replace(device, params=drawn, terminals=terminals)
 
 
-def map_bipolar(technology: Any, device: Device, report: Report, substrate: str = "") -> Device:
+def map_bipolar(technology: Any, device: Device, report: Report) -> Device:
     """Return ``device``, whose area factor is in its units, as one of the technology's, with ``w``, ``l`` and ``m``.
 
     Args:
         technology: A ``layoutkit.technology.Technology`` that has devices of this type.
         device: A bipolar transistor, with ``w`` and ``l`` where the netlist states its emitter.
         report: Receives field, value before, value after and reason of every change.
-        substrate: Net of the substrate; empty where the circuit names none.
 
     Raises:
-        NetlistError: If its collector is not the substrate, or the process has no such emitter.
+        NetlistError: If the process has no such emitter.
     """
-    if device.kind.substrate:
-        _check_collector(technology, device, substrate)
     alike = [spec for spec in technology.passives.values() if spec.type == device.type]
     named = technology.device_names.drawn(device.model)
     exact = None if named is None or named not in alike else of_size(technology, named, device)
@@ -164,9 +161,22 @@ def map_bipolar(technology: Any, device: Device, report: Report, substrate: str 
     return replace(device, model=spec.name, params={"w": width, "l": length, "m": device.m})
 
 
-def _check_collector(technology: Any, device: Device, substrate: str) -> None:
+def check_collector(technology: Any, device: Device, substrate: str, grounds: Collection[str]) -> None:
+    """Refuse a device whose collector the process makes of the substrate, if it is on another net.
+
+    Args:
+        technology: A ``layoutkit.technology.Technology``.
+        device: Any device that is not a transistor of MOS type.
+        substrate: Net of the substrate; empty where the circuit names none.
+        grounds: Nets of the ground; those that the substrate joins are known later.
+
+    Raises:
+        NetlistError: If its collector is on another net.
+    """
+    if not (device.kind.area_counts and device.kind.substrate):
+        return
     collector, bulk = device.terminals["c"], device.terminals.get("s")
-    other = next((net for net in (bulk, substrate) if net and net != collector), None)
+    other = next((net for net in (bulk, "" if collector in grounds else substrate) if net and net != collector), None)
     if other is not None:
         raise NetlistError(
             f"'{device.id}' ({device.model}) has its collector on {collector}, but the collector of every "

@@ -29,12 +29,13 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from layoutkit.circuit.bipolar_map import check_collector
 from layoutkit.circuit.circuit import OTHER_SIZE, ReplacedDevice
 from layoutkit.circuit.passive_map import deep_well, map_passive, with_common_bars, with_common_plates
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.model_names import rated_voltage, threshold_flavour
 from layoutkit.circuit.replaced_devices import notes_on_options, refuse_undrawn
-from layoutkit.circuit.supplies import substrate_net
+from layoutkit.circuit.supplies import find_supplies, substrate_net
 from layoutkit.circuit.taps import join_taps
 from layoutkit.circuit.widths import NarrowFinger, narrow_error, refuse_widths, with_total_widths
 from layoutkit.errors import NetlistError, UnsupportedOperationError, listed, sentences
@@ -113,7 +114,7 @@ def map_circuit(circuit: Circuit, technology: Technology, options: MapOptions | 
     """
     circuit = join_taps(circuit, technology)
     options_needed = notes_on_options(technology, circuit.devices)
-    mapping = _Mapping(technology, options or MapOptions(), substrate_net(circuit))
+    mapping = _Mapping(technology, options or MapOptions(), circuit)
     mapping.check(circuit.devices)
     refuse_widths(technology, circuit)
     circuit = mapping.with_total_widths(circuit)
@@ -148,10 +149,11 @@ class _Draft(NamedTuple):
 
 
 class _Mapping:
-    def __init__(self, technology: Technology, options: MapOptions, substrate: str) -> None:
+    def __init__(self, technology: Technology, options: MapOptions, circuit: Circuit) -> None:
         self._technology = technology
         self._options = options
-        self._substrate = substrate
+        self._substrate = substrate_net(circuit)
+        self._grounds = find_supplies(circuit).ground
         self._dbu_m = float(Decimal(str(technology.dbu_um)).scaleb(-6))
         self._written: dict[str, Device] = {}
         self._narrow: list[NarrowFinger] = []
@@ -249,6 +251,7 @@ class _Mapping:
         return bars * device.m, device.l * 1e6 / bars
 
     def _passive(self, device: Device) -> Device:
+        check_collector(self._technology, device, self._substrate, self._grounds)
         return map_passive(
             self._technology,
             device,

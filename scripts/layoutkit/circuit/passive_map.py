@@ -75,10 +75,10 @@ def map_passive(technology: Any, device: Device, report: Report, substrate: str 
     if "area" in device.params and "perimeter" not in device.params and with_sides(device) is not device:
         report("area", None, device.params["area"], "an area without a perimeter is taken as a square")
     if device.kind.in_cells:
-        return map_bipolar(technology, device, report, substrate)
+        return map_bipolar(technology, device, report)
     device = with_sides(device)
     if device.kind.area_counts:
-        return map_bipolar(technology, device, report, substrate)
+        return map_bipolar(technology, device, report)
     choice = _chosen(technology, device, substrate)
     if choice.spec.cell is not None:
         return replace(sized(technology, choice.spec, device), model=choice.spec.name)

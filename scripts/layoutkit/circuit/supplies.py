@@ -261,8 +261,8 @@ def _stated(circuit: Circuit, kind: str) -> dict[str, str] | None:
 def substrate_net(circuit: Circuit) -> str:
     """Return the net of the substrate: the bulk of NMOS transistors, else of NPN ones, else ground, else nothing.
 
-    Bulks inside isolated boxes are none; these state it. Of several bulks it is a ground net, the one of most
-    transistors; where none is, it is ground itself.
+    Bulks inside isolated boxes are none; these state it. Of several bulks it is a ground net: the one of the collectors
+    that the substrate makes, else the one of most transistors; where none is, it is ground itself.
     """
     inside = {device.terminals["p"] for device in circuit.devices if device.type == "isolated_box"}
     bodies = Counter(device.terminals["b"] for device in circuit.devices if device.type == "nmos")
@@ -271,4 +271,7 @@ def substrate_net(circuit: Circuit) -> str:
     bodies = bodies or Counter(device.terminals["s"] for device in others if "s" in device.terminals)
     ground = find_supplies(circuit).ground
     candidates = (set(bodies) & set(ground)) or ground or bodies if len(bodies) > 1 else bodies or ground
+    made = {device.terminals["c"] for device in circuit.devices if device.kind.substrate == "c"}
+    if len(made) == 1 and made <= {*ground} and len(bodies) > 1:
+        candidates = made  # no well isolates them
     return min(candidates, key=lambda net: (-bodies[net], net), default="")

@@ -174,10 +174,11 @@ def test_a_subcircuit_with_the_name_of_a_device_that_holds_another_is_refused(in
 
 
 def test_the_cell_that_magic_generates_for_a_device_is_a_subcircuit_with_that_device():
-    text = f".subckt {SKY}res_xhigh_po_0p35_NVJ5PF a b s\nX0 a b s {SKY}res_xhigh_po_0p35 l=7\n.ends\n"
+    text = f".subckt {SKY}res_xhigh_po_0p35_NVJ5PF a b s\nX0 a b s {SKY}res_xhigh_po_0p35 l=7\nC0 b a 0.7f\n.ends\n"
     text += f".subckt t a c s\nX0 a b s {SKY}res_xhigh_po_0p35_NVJ5PF\nX1 b c s {SKY}res_xhigh_po_0p35_NVJ5PF\n.ends"
     circuit = read(text)
-    assert [(device.id, device.model, device.params["l"]) for device in circuit.devices] == [
+    resistors = [device for device in circuit.devices if device.type == "resistor"]
+    assert [(device.id, device.model, device.params["l"]) for device in resistors] == [
         ("X0.X0", f"{SKY}res_xhigh_po_0p35", 7e-6),
         ("X1.X0", f"{SKY}res_xhigh_po_0p35", 7e-6),
     ]

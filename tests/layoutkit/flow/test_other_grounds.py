@@ -1,5 +1,7 @@
 """Grounds that meet in the substrate alone: laid out clean, compared as nets of their own, and said to be joined."""
 
+from dataclasses import replace
+
 import klayout.db as kdb
 import pytest
 
@@ -128,4 +130,31 @@ def test_a_diode_that_no_well_isolates_is_refused_with_the_parameter(technology,
         assert any("XD1, M6 lie in a deep well" in warning for warning in build_layout(request)["warnings"])
         return
     with pytest.raises(UnsupportedOperationError, match=r'not XD1; .*substrate_nets \["avss", "dvss"\]'):
+        build_layout(request)
+
+
+REFERENCE = """.subckt top vdd avss dvss out in y z
+M1 out out vdd vdd sky130_fd_pr__pfet_01v8 w=4u l=1u
+M2 out z avss avss sky130_fd_pr__nfet_01v8 w=1u l=0.5u
+Q1 avss avss out sky130_fd_pr__pnp_05v5_W0p68L0p68
+M3 y in dvss dvss sky130_fd_pr__nfet_01v8 w=1u l=0.15u
+M4 y in vdd vdd sky130_fd_pr__pfet_01v8 w=2u l=0.15u
+M5 z y dvss dvss sky130_fd_pr__nfet_01v8 w=1u l=0.15u
+M6 z y vdd vdd sky130_fd_pr__pfet_01v8 w=2u l=0.15u
+.ends
+"""
+
+
+def test_the_substrate_is_the_ground_of_collectors_unless_it_joins_several(tmp_path):
+    path = tmp_path / "top.spice"
+    path.write_text(REFERENCE)
+    request = LayoutRequest(str(path), "sky130A", str(tmp_path / "ws"), last_stage="lvs")
+    report = build_layout(request)
+    assert (report["drc"]["total_violations"], report["lvs"]["verdict"]) == (0, "complete")
+    assert "M3, M5 lie in a deep well: the body dvss is not the substrate avss" in report["warnings"]
+    path.write_text(REFERENCE.replace("Q1 avss", "Q2 dvss dvss in sky130_fd_pr__pnp_05v5_W0p68L0p68\nQ1 avss"))
+    report = build_layout(replace(request, substrate_nets=("avss", "dvss")))
+    assert report["drc"]["total_violations"] == 0
+    assert report["lvs"]["verdict"] == "complete, grounds joined by the substrate"
+    with pytest.raises(UnsupportedOperationError, match="Q1.*Q2.*substrate_nets"):
         build_layout(request)

@@ -231,8 +231,8 @@ class Flattener:
             return False
         models = [card.words[-1] for card in master.cards]
         cell = _CELL_OF_DEVICE.fullmatch(master.name)
-        if cell is not None and all(self._names.is_same_device(model, cell[1]) for model in models):
-            return False
+        if cell is not None and any(self._names.is_same_device(model, cell[1]) for model in models):
+            return False  # capacitances of its wires may lie beside the device
         if self._names.refuses(master.name):
             return True
         others = sorted({model for model in models if self._names.is_other_device(model, master.name)})
