@@ -21,7 +21,7 @@ SPARE = 60
 ROOMS = {
     "designgraph": (2395, 19),
     "layoutkit": (623, 7),
-    "layoutkit/circuit": (10416, 54),
+    "layoutkit/circuit": (10422, 54),
     "layoutkit/draw": (7267, 40),
     "layoutkit/drc": (1744, 12),
     "layoutkit/explore": (2081, 13),

@@ -156,5 +156,5 @@ def test_the_substrate_is_the_ground_of_collectors_unless_it_joins_several(tmp_p
     report = build_layout(replace(request, substrate_nets=("avss", "dvss")))
     assert report["drc"]["total_violations"] == 0
     assert report["lvs"]["verdict"] == "complete, grounds joined by the substrate"
-    with pytest.raises(UnsupportedOperationError, match="Q1.*Q2.*substrate_nets"):
+    with pytest.raises(UnsupportedOperationError, match=r"Q1.*Q2.*substrate_nets"):
         build_layout(request)
