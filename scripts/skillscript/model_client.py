@@ -19,11 +19,9 @@ bombs. At most ``MAX_ANSWER_BYTES`` of an answer are read.
 
 from __future__ import annotations
 
-import asyncio
 import os
-import socket
 import threading
-from contextlib import suppress
+from concurrent import futures
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -34,8 +32,7 @@ from .install import missing_library
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Mapping, Sequence
 
     import httpx
 
@@ -194,8 +191,8 @@ def complete(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seconds:
     except ImportError as error:
         raise missing_library("httpx", "model calls") from error
     try:
-        return _run(asyncio.wait_for(_request(endpoint, messages, seconds), seconds))
-    except (asyncio.TimeoutError, httpx.TimeoutException) as error:
+        return _within(seconds, lambda: _request(endpoint, messages, seconds))
+    except (futures.TimeoutError, httpx.TimeoutException) as error:
         raise ModelFaultError("timeout", f"no answer within {seconds:.1f} s") from error
     except (httpx.ConnectError, httpx.UnsupportedProtocol, httpx.InvalidURL, UnicodeError) as error:  # Unicode: a host
         raise ModelFaultError("unreachable", f"{_host(endpoint.url)} cannot be reached", retry=True) from error
@@ -204,52 +201,25 @@ def complete(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seconds:
         raise ModelFaultError("broken", f"the connection broke: {reason[:MAX_QUOTED]}", retry=True) from error
 
 
-class _Loop(asyncio.SelectorEventLoop):
-    """An event loop that does not wait for an unfinished look-up of a host name; the usual one does before it ends."""
+def _within(seconds: float, work: Callable[[], str]) -> str:
+    """Return what ``work`` returns.
 
-    async def getaddrinfo(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the result of ``socket.getaddrinfo``, which may take longer than the time that is left."""
-        found = self.create_future()
+    It is done in a thread, which is left behind after ``seconds``: a look-up of a host name cannot be interrupted, and
+    a service may send so slowly that no read takes too long.
+    """
+    answer: futures.Future[str] = futures.Future()
 
-        def settle(value: Any, error: OSError | UnicodeError | None) -> None:
-            if not found.done():
-                found.set_exception(error) if error else found.set_result(value)
-
-        def look_up() -> None:
-            value, failure = None, None
-            try:
-                value = socket.getaddrinfo(*args, **kwargs)
-            except (OSError, UnicodeError) as error:
-                failure = error
-            with suppress(RuntimeError):  # the loop has ended
-                self.call_soon_threadsafe(settle, value, failure)
-
-        threading.Thread(target=look_up, daemon=True).start()
-        return await found
-
-
-def _run(work: Coroutine[Any, Any, str]) -> str:
-    """Return the result of asynchronous work, also when the caller's thread runs an event loop already."""
-
-    def run() -> str:
-        loop = _Loop()
+    def run() -> None:
         try:
-            return loop.run_until_complete(work)
-        finally:
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.close()
+            answer.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised again for the caller
+            answer.set_exception(error)
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return run()
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(run).result()
+    threading.Thread(target=run, daemon=True).start()
+    return answer.result(seconds)
 
 
-async def _request(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seconds: float) -> str:
+def _request(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seconds: float) -> str:
     """Send the request and return the answer's text."""
     import httpx
 
@@ -258,32 +228,32 @@ async def _request(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], se
         headers["Authorization"] = f"Bearer {endpoint.key}"
     body = {"model": endpoint.model, "messages": list(messages), "temperature": 0, "stream": False}
     limits = httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
-    async with (
+    with (
         _client(limits) as client,
         client.stream("POST", f"{endpoint.url}/chat/completions", json=body, headers=headers) as response,
     ):
-        content = await _content(response)
+        content = _content(response)
     _check_status(endpoint, response, content)
     return _answer_text(endpoint, content)
 
 
-def _client(limits: httpx.Timeout) -> httpx.AsyncClient:
+def _client(limits: httpx.Timeout) -> httpx.Client:
     """Return a client that uses the proxy and the certificates that the environment names."""
     import httpx
 
     try:
-        return httpx.AsyncClient(timeout=limits, follow_redirects=False)
+        return httpx.Client(timeout=limits, follow_redirects=False)
     except (OSError, ValueError, ImportError) as error:
         text = "what SSL_CERT_FILE, SSL_CERT_DIR, HTTPS_PROXY or HTTP_PROXY names cannot be used"
         raise ModelFaultError("unreachable", f"{text} ({type(error).__name__})") from error
 
 
-async def _content(response: httpx.Response) -> bytes:
+def _content(response: httpx.Response) -> bytes:
     """Return the body of a response, within bounds."""
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise ModelFaultError("broken", "the answer is compressed although that was not requested")
     content = b""
-    async for chunk in response.aiter_raw():
+    for chunk in response.iter_raw():
         content += chunk
         if len(content) > MAX_ANSWER_BYTES:
             raise ModelFaultError("too_large", f"the answer is longer than the {MAX_ANSWER_BYTES} bytes allowed")

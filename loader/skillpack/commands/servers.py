@@ -5,16 +5,14 @@ from __future__ import annotations
 import functools
 import math
 import os
-import sys
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from skillpack.commands import SKILLS_DIR, fail, warn_about_unnamed
+from skillpack.commands import SKILLS_DIR, fail, roots_of, warn_about_unnamed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from skillpack.hosts.guard import Access
     from skillpack.hosts.pack import Pack
@@ -25,116 +23,67 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 8321
 
 
-@dataclass(frozen=True)
-class Listening:
-    """Where to listen, and who may send requests.
+def _access(listening: Mapping[str, Any]) -> Access:
+    """Return who may send requests, by the options ``LISTENING``; if the owner set no token, a random one is made.
 
-    Attributes:
-        host: Address.
-        port: Port; 0 for any free one.
-        token_file: File that holds the token, or None.
-        write_token: File to write a token to that is made at the start, or None.
-        no_token: Whether requests need no token.
-        allow_hosts: Further names of this server.
-        max_body: Longest body of a request. [bytes]
+    Raises:
+        HostError: If the server would be open to other machines, the token is none, or options contradict each other.
     """
+    from skillpack.hosts.guard import Access, is_loopback
+    from skillpack.hosts.listening import HostError, new_token, read_token
 
-    host: str
-    port: int
-    token_file: str | None
-    write_token: str | None
-    no_token: bool
-    allow_hosts: tuple[str, ...]
-    max_body: int
-
-    def access(self) -> Access:
-        """Return who may send requests; if the owner set no token, a random one is made.
-
-        Raises:
-            HostError: If the server would be open to other machines, the token is none, or options contradict each
-                other.
-        """
-        from skillpack.hosts.guard import Access, is_loopback
-        from skillpack.hosts.listening import HostError, new_token, read_token
-
-        names = frozenset(name.lower() for name in self.allow_hosts)
-        token = read_token(self.token_file)
-        if self.no_token and (token is not None or self.write_token is not None):
-            raise HostError("--no-token contradicts the token in --token-file, --write-token or SKILLPACK_TOKEN")
-        if token is not None and self.write_token is not None:
-            raise HostError("--write-token is for a token made at the start; --token-file or SKILLPACK_TOKEN gives one")
-        note = "warning: without a token every user of this machine can run tools as you" if self.no_token else ""
-        if token is None and not self.no_token and (is_loopback(self.host) or self.write_token is not None):
-            token, note = new_token(self.write_token)
-        access = Access(self.host, token, names, note)
-        problem = access.problem()
-        if problem is not None:
-            raise HostError(problem)
-        return access
+    host, write_token, no_token = listening["host"], listening["write_token"], listening["no_token"]
+    token = read_token(listening["token_file"])
+    if no_token and (token is not None or write_token is not None):
+        raise HostError("--no-token contradicts the token in --token-file, --write-token or SKILLPACK_TOKEN")
+    if token is not None and write_token is not None:
+        raise HostError("--write-token is for a token made at the start; --token-file or SKILLPACK_TOKEN gives one")
+    note = "warning: without a token every user of this machine can run tools as you" if no_token else ""
+    if token is None and not no_token and (is_loopback(host) or write_token is not None):
+        token, note = new_token(write_token)
+    access = Access(host, token, frozenset(name.lower() for name in listening["allow_hosts"]), note)
+    problem = access.problem()
+    if problem is not None:
+        raise HostError(problem)
+    return access
 
 
-@dataclass(frozen=True)
-class Serving:
-    """How tools are called.
+def _open_pack(skills_dirs: tuple[str, ...], serving: Mapping[str, Any], toolsets: tuple[str, ...] = ()) -> Pack:
+    """Return the pack to serve, by the options ``SERVING``, after entering the folder that the tools work in.
 
-    Attributes:
-        timeout: Longest duration of a call. [s]
-        workers: Most tool processes at one time, or None for a number that suits the machine.
-        directory: Folder the tools work in, or None for the current one.
-        no_confine: Whether calls may name paths outside of ``directory``.
-        allow_decks: Whether calls may name files that tools run as programs.
+    Args:
+        skills_dirs: Folders with skills that were given after the subcommand.
+        serving: The options.
+        toolsets: The toolsets to serve; all tools if empty.
     """
+    from skillpack.execution.limits import CallLimits
+    from skillpack.hosts.pack import Pack
+    from skillpack.hosts.work_files import WorkFiles
 
-    timeout: float
-    workers: int | None
-    directory: str | None
-    no_confine: bool
-    allow_decks: bool
-
-    def open_pack(self, skills_dirs: tuple[str, ...], toolsets: tuple[str, ...] = ()) -> Pack:
-        """Return the pack to serve, with these toolsets or all tools, after entering the working folder."""
-        from skillpack.execution.limits import CallLimits
-        from skillpack.hosts.pack import Pack
-        from skillpack.hosts.work_files import WorkFiles
-        from skillpack.skills.roots import default_roots
-
-        roots = [os.path.abspath(root) for root in default_roots(skills_dirs or click.get_current_context().obj)]  # noqa: PTH100
-        if math.isnan(self.timeout):
-            raise click.BadParameter("must be a number of seconds, got nan", param_hint="--timeout")
-        if self.directory is not None:
-            os.chdir(self.directory)
-        confined = self.directory is not None and not self.no_confine
-        limits = CallLimits(os.getcwd() if confined else None, programs=self.allow_decks)  # noqa: PTH109 - compared as text
-        files = WorkFiles(None if self.directory is None else os.curdir)
-        pack = Pack(
-            roots, timeout=self.timeout, max_workers=self.workers, limits=limits, files=files, toolsets=toolsets
-        )
-        warn_about_unnamed(pack.view().loader)
-        lost = len(pack.view().tools.faults) + len(pack.view().loader.catalog.errors)
-        if lost:
-            print(f"skillpack: {lost} skills or tools are left out; 'skillpack doctor' says why", file=sys.stderr)  # noqa: T201
-        return pack
+    roots = [os.path.abspath(root) for root in roots_of(skills_dirs)]  # noqa: PTH100 - before the folder is entered
+    timeout, directory = serving["timeout"], serving["directory"]
+    if math.isnan(timeout):
+        raise click.BadParameter("must be a number of seconds, got nan", param_hint="--timeout")
+    if directory is not None:
+        os.chdir(directory)
+    confined = directory is not None and not serving["no_confine"]
+    limits = CallLimits(os.getcwd() if confined else None, programs=serving["allow_decks"])  # noqa: PTH109 - compared as text
+    files = WorkFiles(None if directory is None else os.curdir)
+    pack = Pack(roots, timeout=timeout, max_workers=serving["workers"], limits=limits, files=files, toolsets=toolsets)
+    view = pack.view()
+    warn_about_unnamed(view.loader)
+    lost = len(view.tools.faults) + len(view.loader.catalog.errors)
+    if lost:
+        click.echo(f"skillpack: {lost} skills or tools are left out; 'skillpack doctor' says why", err=True)
+    return pack
 
 
-def _grouped(name: str, kind: type, *options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that adds options to a command, which gets them together as the argument ``name``."""
-    names = [field.name for field in fields(kind)]
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def grouped(**given: Any) -> Any:
-            return function(**{name: kind(**{key: given.pop(key) for key in names})}, **given)
-
-        for option in reversed(options):
-            grouped = option(grouped)
-        return grouped
-
-    return decorate
+def _options(*options: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds these options to a command."""
+    return lambda function: functools.reduce(lambda made, option: option(made), reversed(options), function)
 
 
-LISTENING = _grouped(
-    "listening",
-    Listening,
+LISTENING = _options(
     click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on."),
     click.option(
         "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="Port; 0: any free."
@@ -171,9 +120,7 @@ LISTENING = _grouped(
         help="Maximum size of a request body over HTTP and of an uploaded file.",
     ),
 )
-SERVING = _grouped(
-    "serving",
-    Serving,
+SERVING = _options(
     click.option(
         "--timeout",
         type=click.FloatRange(min=0, min_open=True, max=86400),
@@ -203,7 +150,7 @@ SERVING = _grouped(
 @SKILLS_DIR
 @LISTENING
 @SERVING
-def http_command(skills_dirs: tuple[str, ...], listening: Listening, serving: Serving) -> None:
+def http_command(skills_dirs: tuple[str, ...], **options: Any) -> None:
     """Serve the registry and calls of its tools over HTTP, described at /openapi.json.
 
     Needs the extra 'http'.
@@ -214,9 +161,9 @@ def http_command(skills_dirs: tuple[str, ...], listening: Listening, serving: Se
         from skillscript.install import install_command
 
         fail(f"this needs the package {error.name}, which is not installed: {install_command('http')}")
-    access = listening.access()
-    with serving.open_pack(skills_dirs) as pack:
-        run(pack, access, listening.port, listening.max_body)
+    access = _access(options)
+    with _open_pack(skills_dirs, options) as pack:
+        run(pack, access, options["port"], options["max_body"])
 
 
 @click.command("mcp")
@@ -239,14 +186,7 @@ def http_command(skills_dirs: tuple[str, ...], listening: Listening, serving: Se
 @click.option("--http", is_flag=True, help="Serve streamable HTTP at /mcp instead of stdin and stdout.")
 @LISTENING
 @SERVING
-def mcp_command(
-    skills_dirs: tuple[str, ...],
-    tool_names: NameStyle,
-    toolsets: str,
-    http: bool,
-    listening: Listening,
-    serving: Serving,
-) -> None:
+def mcp_command(skills_dirs: tuple[str, ...], tool_names: NameStyle, toolsets: str, http: bool, **options: Any) -> None:
     """Serve the skills and their tools over the Model Context Protocol.
 
     Without --http the server uses stdin and stdout, as hosts start it. Needs the extra 'mcp'.
@@ -259,17 +199,17 @@ def mcp_command(
         fail(f"this needs the package {error.name}, which is not installed: {install_command('mcp')}")
     from skillpack.hosts.mcp.pack_server import Toolbox
 
-    access = listening.access() if http else None
+    access = _access(options) if http else None
     chosen = tuple(dict.fromkeys(name.strip() for name in toolsets.split(","))) if toolsets else ()
-    with serving.open_pack(skills_dirs, chosen) as pack:
-        pack.max_upload = listening.max_body
+    with _open_pack(skills_dirs, options, chosen) as pack:
+        pack.max_upload = options["max_body"]
         _check_toolsets(chosen, pack.view().tools)
         for name, tool_id in Toolbox(pack.view(), tool_names).renamed.items():
             click.echo(
                 f"skillpack: {tool_id} is served as {name}; its plain name is another tool's or too long", err=True
             )
         if access is not None:
-            run_http(pack, tool_names, access, listening.port, listening.max_body)
+            run_http(pack, tool_names, access, options["port"], options["max_body"])
         else:
             run_stdio(pack, tool_names)
 

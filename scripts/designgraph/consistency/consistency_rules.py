@@ -186,10 +186,10 @@ class Findings:
     found: list[Finding] = field(default_factory=list)
     unchecked: list[Unchecked] = field(default_factory=list)
 
-    def add(self, rule: dict[str, Any], message: str, ids: tuple[str, ...]) -> None:
-        """Add a violation of ``rule``, with the rule's severity and suggestion."""
-        finding = Finding(rule["id"], rule.get("severity", "error"), message, ids, rule.get("suggestion", ""))
-        self.found.append(finding)
+    def add(self, rule: dict[str, Any], message: str, ids: tuple[str, ...], **instead: str) -> None:
+        """Add a violation of ``rule``, with the rule's id, severity and suggestion or those given ``instead``."""
+        told = {**rule, **instead}
+        self.found.append(Finding(told["id"], told.get("severity", "error"), message, ids, told.get("suggestion", "")))
 
     def skip(self, rule: dict[str, Any], reason: str, ids: tuple[str, ...] = ()) -> None:
         """Add something that ``rule`` could not check."""

@@ -238,12 +238,9 @@ def find_machines(graph: Graph, properties: Properties, rule: dict[str, Any], fi
         machine = machines.setdefault(_text(given.get("machine")) or register, Machine(""))
         source, target = _text(given.get("from")), _text(given.get("to"))
         if not target or ("from" not in given and not given.get("initial")):
+            text = f"transition '{node_id}' does not say from which state it leads to which"
             cure = "Give the transition the properties from and to."
-            findings.add(
-                {**rule, "id": "incomplete_transition", "suggestion": cure},
-                f"transition '{node_id}' does not say from which state it leads to which",
-                (node_id,),
-            )
+            findings.add(rule, text, (node_id,), id="incomplete_transition", suggestion=cure)
             continue
         if given.get("initial") is True or source.lower() in _ANYWHERE:
             machine.initial.add(target if source.lower() in _ANYWHERE else source)
@@ -284,6 +281,8 @@ def _add_register(machine: Machine, given: dict[str, Any], register: str) -> Non
 
 
 def _check_reachable(machine: Machine, rule: dict[str, Any], findings: Findings) -> None:
+    import networkx as nx
+
     states = machine.states()
     initial = machine.initial & states
     assumed = ""
@@ -291,44 +290,28 @@ def _check_reachable(machine: Machine, rule: dict[str, Any], findings: Findings)
         by_name = {state.lower(): state for state in sorted(states, reverse=True)}
         likely = next((by_name[name] for name in INITIAL_NAMES if name in by_name), None)
         if likely is None:
-            findings.skip(
-                rule,
+            text = (
                 f"{_called(machine)}the initial state is not known, so reachability cannot be checked; set the "
-                "property initial of the state register to a state, or of a transition or State node to true",
-                machine.ids(*sorted(states)),
+                "property initial of the state register to a state, or of a transition or State node to true"
             )
+            findings.skip(rule, text, machine.ids(*sorted(states)))
             return
         initial, assumed = {likely}, " (assumed by its name)"
-    reached, waiting = set(initial), list(initial)
-    while waiting:
-        current = waiting.pop()
-        new = {step.target for step in machine.transitions if step.source == current} - reached
-        reached |= new
-        waiting += new
+    steps = nx.DiGraph((step.source, step.target) for step in machine.transitions)
+    steps.add_nodes_from(initial)
+    reached = initial.union(*(nx.descendants(steps, state) for state in initial))
     for state in sorted(states - reached):
-        findings.add(
-            {
-                **rule,
-                "id": "unreachable_state",
-                "suggestion": f"Add a transition to {state}, or remove the state and its transitions.",
-            },
-            f"{_called(machine)}state '{state}' cannot be reached from {', '.join(sorted(initial))}{assumed}",
-            machine.ids(state),
-        )
+        text = f"{_called(machine)}state '{state}' cannot be reached from {', '.join(sorted(initial))}{assumed}"
+        cure = f"Add a transition to {state}, or remove the state and its transitions."
+        findings.add(rule, text, machine.ids(state), id="unreachable_state", suggestion=cure)
 
 
 def _check_dead_ends(machine: Machine, rule: dict[str, Any], findings: Findings) -> None:
     leaving = {step.source for step in machine.transitions}
     for state in sorted(machine.states() - leaving - machine.final):
-        findings.add(
-            {
-                **rule,
-                "id": "missing_transition",
-                "suggestion": f"Add a transition from {state}, or name it in the property final of the state register.",
-            },
-            f"{_called(machine)}no transition leaves state '{state}'",
-            machine.ids(state),
-        )
+        text = f"{_called(machine)}no transition leaves state '{state}'"
+        cure = f"Add a transition from {state}, or name it in the property final of the state register."
+        findings.add(rule, text, machine.ids(state), id="missing_transition", suggestion=cure)
 
 
 def _check_conditions(machine: Machine, state: str, rule: dict[str, Any], findings: Findings) -> None:
@@ -346,33 +329,19 @@ def _check_conditions(machine: Machine, state: str, rule: dict[str, Any], findin
         findings.skip(rule, f"{_called(machine)}whether state '{state}' covers every case is not known: {error}", ids)
         return
     has_else = any(condition.is_else for condition in conditions)
+    told: set[str] = set()  # the first case of each kind stands for all
     for case in every:
         taken = {step.target for step, condition in zip(steps, conditions, strict=True) if condition.holds(case)}
-        if not taken and not has_else:
-            findings.add(
-                {
-                    **rule,
-                    "id": "missing_transition",
-                    "severity": "warning",
-                    "suggestion": "Add a transition for this case, or one with the condition else.",
-                },
-                f"{_called(machine)}state '{state}' has no transition when {case_text(case)}",
-                ids,
-            )
-            break
-    for case in every:
-        taken = {step.target for step, condition in zip(steps, conditions, strict=True) if condition.holds(case)}
-        if len(taken) > 1:
-            findings.add(
-                {
-                    **rule,
-                    "id": "conflicting_transition",
-                    "suggestion": "Make the conditions exclude each other.",
-                },
-                f"{_called(machine)}state '{state}' leads to {' and '.join(sorted(taken))} when {case_text(case)}",
-                ids,
-            )
-            break
+        if not taken and not has_else and "missing" not in told:
+            told.add("missing")
+            text = f"{_called(machine)}state '{state}' has no transition when {case_text(case)}"
+            cure = "Add a transition for this case, or one with the condition else."
+            findings.add(rule, text, ids, id="missing_transition", severity="warning", suggestion=cure)
+        if len(taken) > 1 and "conflicting" not in told:
+            told.add("conflicting")
+            text = f"{_called(machine)}state '{state}' leads to {' and '.join(sorted(taken))} when {case_text(case)}"
+            cure = "Make the conditions exclude each other."
+            findings.add(rule, text, ids, id="conflicting_transition", suggestion=cure)
 
 
 def _called(machine: Machine) -> str:
