@@ -19,6 +19,7 @@ RUN_SUITE = @$(if $(RESUME),,rm -f $(SUITE)/journal.jsonl;) $(BIN)/skillpack sui
 # What a skill's script may need beside the package's own requirements; LOCK_OPTIONS=--upgrade takes the newest versions.
 LOCKED_EXTRAS := functions models explore http
 SOURCES := loader scripts skills tests
+LVS_SCRIPTS := $(wildcard skills/lvs-check/scripts/*.py)
 # pip compiles what it installs, but not what it only links to; without this every start pays for it where
 # PYTHONDONTWRITEBYTECODE is set.
 COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader scripts
@@ -30,7 +31,7 @@ COMPILE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q loader script
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 3 --dist worksteal -rs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick check fix bench recognition suite suite-check board lint types docs evals coverage manifests pictures host-tools locks dist try-dist clean
+.PHONY: help demo test test-quick test-versions check fix bench recognition suite suite-check board lint types docs evals coverage manifests pictures host-tools locks dist try-dist clean
 
 help: ## Show the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -64,14 +65,18 @@ test: $(VENV)/.installed-dev ## Run the tests (6 to 8 minutes on two idle cores)
 test-quick: $(VENV)/.installed-dev ## Run the quick tests (1 to 2 minutes): no servers, no foreign programs, few whole layouts
 	@$(PYTEST) -n 2 --quick
 
+test-versions: $(VENV)/.installed-dev ## Run one case of each quick test and one test of each tool, for other versions of Python and of libraries
+	@$(PYTEST) -n 2 --versions
+
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/ruff format --check $(SOURCES)
 
-# One run for the packages and one per skill: scripts of two skills may have the same name.
+# One run for the packages, and one for the scripts but those of lvs-check: both have a run_check.py.
 types: $(VENV)/.installed-dev
 	@$(BIN)/mypy
-	@status=0; for scripts in skills/*/scripts; do $(BIN)/mypy --no-error-summary $$scripts/*.py || status=1; done; exit $$status
+	@$(BIN)/mypy --no-error-summary $(filter-out $(LVS_SCRIPTS),$(wildcard skills/*/scripts/*.py))
+	@$(BIN)/mypy --no-error-summary $(LVS_SCRIPTS)
 
 docs: $(VENV)/.installed-dev ## Build the documentation site in build/site/ (half a minute; it lays out one OTA)
 	@echo "building the site from references/, the skills, the commands and a notebook that lays out one OTA (half a minute)"

@@ -122,6 +122,8 @@ SLOW_BY_FOLDER = {
 }
 SLOW = {f"{folder}/test_{name}.py" for folder, names in SLOW_BY_FOLDER.items() for name in names.split()}
 SLOW |= {"test_packaging.py", "test_release.py"}
+# What judges the text of the sources alike with each version of Python and of libraries.
+OF_SOURCES = {"test_architecture.py", "test_house.py"}
 # What `make test` leaves out too and `make check` runs: what is packed, copied and installed elsewhere or served to
 # other machines, what other programs judge, how well the search does, and what kills processes until nothing is lost.
 OUTER_BY_FOLDER = {
@@ -143,21 +145,49 @@ TECHNOLOGIES = {path.stem for path in (TESTS.parent / "scripts/layoutkit/technol
 def pytest_addoption(parser):
     parser.addoption("--quick", action="store_true", help="leave out the slow files that tests/conftest.py lists")
     parser.addoption("--inner", action="store_true", help="leave out the files about copies, packages and programs")
+    parser.addoption("--versions", action="store_true", help="run what may differ between versions of the libraries")
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Leave out the slow files if ``--quick`` is given, and those about the world outside if ``--inner`` is."""
+    """Leave out the files that the selection of this run does not need; see ``pytest_collection_modifyitems``."""
+    place = collection_path.relative_to(TESTS).as_posix()
+    if config.getoption("--versions"):
+        return place in OF_SOURCES or (place in SLOW and not place.startswith("skills/")) or None
     left_out = SLOW if config.getoption("--quick") else OUTER if config.getoption("--inner") else ()
-    return collection_path.relative_to(TESTS).as_posix() in left_out or None
+    return place in left_out or None
 
 
 def pytest_collection_modifyitems(config, items):
-    """With ``--quick`` or ``--inner``, run a test of a slow file in one of the technologies that it is written for.
+    """Run one of several tests that are alike, unless all tests run, as by ``make check``.
 
-    Which one follows from its name, so that each has its share. All of them are tested by ``make check``.
+    Which one follows from their name, so that each has its share. With ``--quick`` or ``--inner``, the tests of a slow
+    file that differ in the technology are alike. With ``--versions``, all cases of a test are, because the same code
+    runs in each, and all tests of a slow file, of which only those of tools are collected.
     """
-    if not (config.getoption("--quick") or config.getoption("--inner")):
+    if config.getoption("--versions"):
+        alike = cases_of_tests(items)
+    elif config.getoption("--quick") or config.getoption("--inner"):
+        alike = technologies_of_tests(items)
+    else:
         return
+    left_out = set()
+    for name, variants in alike.items():
+        left_out |= set(variants) - {variants[zlib.crc32(name.encode()) % len(variants)]}
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
+
+
+def cases_of_tests(items):
+    """Return the tests that are alike with ``--versions``: {name of the group: tests}."""
+    alike = {}
+    for item in items:
+        place = item.path.relative_to(TESTS).as_posix()
+        alike.setdefault(place if place in SLOW else item.nodeid.partition("[")[0], []).append(item)
+    return alike
+
+
+def technologies_of_tests(items):
+    """Return the tests that are alike with ``--quick`` or ``--inner``: {name of the group: tests}."""
     alike = {}
     for item in items:
         given = getattr(item, "callspec", None)
@@ -165,11 +195,7 @@ def pytest_collection_modifyitems(config, items):
         technology = next((value for value in values if value in TECHNOLOGIES), None)
         if technology and item.path.relative_to(TESTS).as_posix() in SLOW:
             alike.setdefault(item.nodeid.replace(technology, "*"), []).append(item)
-    left_out = set()
-    for name, variants in alike.items():
-        left_out |= set(variants) - {variants[zlib.crc32(name.encode()) % len(variants)]}
-    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
-    items[:] = [item for item in items if item not in left_out]
+    return alike
 
 
 @pytest.fixture(autouse=True, scope="session")
