@@ -16,9 +16,12 @@ from math import floor, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import klayout.db as kdb
 from markupsafe import Markup
 
+from layoutkit.layout.workspace import Workspace
 from layoutkit.templates import digest, rendered
+from layoutkit.view.render import ViewOptions, render
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,9 +93,6 @@ def _text(value: Any) -> str:
 
 def _picture(layout: Mapping[str, Any], folder: Path) -> Markup:
     """Return a small picture of a layout, with its box in words."""
-    from layoutkit.layout.workspace import Workspace
-    from layoutkit.view.render import ViewOptions, render
-
     workspace = Workspace(str(folder / layout["folder"]))
     drawn = workspace.read_layout()
     cell = drawn.top_cell()
@@ -200,8 +200,6 @@ def _numbers(front: Mapping[int, tuple[float, float]], points: Sequence[tuple[fl
         front: Point by number of the layout.
         points: All points, which the numbers cover only where they must.
     """
-    import klayout.db as kdb
-
     found: list[dict[str, Any]] = []
     taken: list[kdb.DBox] = []
     frame = kdb.DBox(LEFT, 0, WIDTH, HEIGHT - BOTTOM)

@@ -106,8 +106,6 @@ def _check_units(layout_format: files.LayoutFormat, options: ExportOptions) -> N
 
 def _picked(layout: kdb.Layout, options: ExportOptions) -> kdb.Layout:
     """Return a new layout with the chosen cell, its children and the chosen layers only."""
-    import klayout.db as kdb
-
     cell = choose_cell(layout, options.cell_name)
     wanted = options.layer_filter
     kept = None if wanted is None else set(select_layers(layout, wanted, options.technology, "layer_filter"))
@@ -162,8 +160,6 @@ def _compare(layout: kdb.Layout, data: bytes, dbu_um: float) -> None:
 
 
 def _parsed(data: bytes) -> kdb.Layout:
-    import klayout.db as kdb
-
     options = kdb.LoadLayoutOptions()
     options.warn_level = 0
     layout = kdb.Layout()
@@ -176,8 +172,6 @@ def _difference(layout: kdb.Layout, written: kdb.Layout) -> str | None:
 
     GDSII splits polygons of more than 8000 points and resolves holes, so shapes that differ are compared by area.
     """
-    import klayout.db as kdb
-
     flags = kdb.LayoutDiff.NoLayerNames | kdb.LayoutDiff.NoProperties | kdb.LayoutDiff.BoxesAsPolygons
     if kdb.LayoutDiff().compare(layout, written, flags):
         return None
@@ -206,14 +200,10 @@ def _instances(cell: kdb.Cell) -> list[str]:
 
 
 def _texts(shapes: kdb.Shapes) -> list[str]:
-    import klayout.db as kdb
-
     return sorted(str(shape.text) for shape in shapes.each(kdb.Shapes.STexts))
 
 
 def _stats(layout: kdb.Layout) -> dict[str, Any]:
-    import klayout.db as kdb
-
     polygons = paths = texts = 0
     drawn = []
     cells = list(layout.each_cell())

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import klayout.db as kdb
+
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import KlayoutError
 from layoutkit.extract.extractor import combined
@@ -18,8 +20,6 @@ from layoutkit.lvs.reference import klayout_netlist
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import klayout.db as kdb
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.extract.extracted import ExtractedDevice, Extraction
@@ -55,8 +55,6 @@ def write_report(result: LvsResult, path: PathLike, sources: Mapping[str, str] |
 
 def _compare(result: LvsResult) -> None:
     """Run KLayout's comparer over what was extracted."""
-    import klayout.db as kdb
-
     lvs = result.extraction.lvs
     lvs.reference = klayout_netlist(result.reference, result.extraction.technology)
     ours, theirs = lvs.netlist().top_circuit(), lvs.reference.top_circuit()
@@ -77,8 +75,6 @@ def _compare(result: LvsResult) -> None:
 
 def _compared(device_class: kdb.DeviceClass, tolerance: float) -> kdb.EqualDeviceParameters:
     """Return how the sizes of one class are compared: W and L, or an area: of plates, a junction or emitters."""
-    import klayout.db as kdb
-
     names = {parameter.name: parameter.id() for parameter in device_class.parameter_definitions()}
     first, *rest = [kdb.EqualDeviceParameters(names[n], 1e-6, tolerance) for n in ("W", "L", "A", "AE") if n in names]
     if "W" in names:

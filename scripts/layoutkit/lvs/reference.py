@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import klayout.db as kdb
+
 from layoutkit.circuit.bipolar_map import of_size, sized, with_units
 from layoutkit.circuit.circuit import ReplacedDevice
 from layoutkit.circuit.passive_map import bend_length, deep_well, stated_length, with_sides
@@ -23,8 +25,6 @@ from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-
-    import klayout.db as kdb
 
     from layoutkit.circuit.circuit import BlackBox, Circuit, Device
     from layoutkit.technology import PassiveSpec, Technology
@@ -298,8 +298,6 @@ def _with_sides(device: Device) -> tuple[Device, float | None]:
 
 def klayout_netlist(reference: Reference, technology: Technology) -> kdb.Netlist:
     """Return the reference in KLayout's model: one device per group of parallel devices of one drawn length."""
-    import klayout.db as kdb
-
     netlist = kdb.Netlist()
     classes: dict[str, kdb.DeviceClass] = {}
     for name in (*sorted(technology.devices), *sorted(technology.passives)):

@@ -13,6 +13,8 @@ from dataclasses import replace
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
+import klayout.db as kdb
+
 from layoutkit.errors import listed
 from layoutkit.extract.extracted import Point
 from layoutkit.lvs.lvs_result import LvsMismatch
@@ -20,7 +22,6 @@ from layoutkit.lvs.lvs_result import LvsMismatch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import klayout.db as kdb
     import networkx as nx
 
     from layoutkit.extract.extracted import DrawnFinger, Extraction, Label
@@ -225,8 +226,6 @@ def _labels(extraction: Extraction, name: str) -> list[tuple[int, Label]]:
 
 
 def _region(piece: _Piece) -> kdb.Region:
-    import klayout.db as kdb
-
     return kdb.Region(piece.shape)
 
 
@@ -242,8 +241,6 @@ def _places(
     extraction: Extraction, name: str, terminals: Sequence[tuple[int, DrawnFinger, str]] | None, *, every: bool = False
 ) -> list[_Place]:
     """Return where the labels of a net are; where it has none, or for ``every`` place, its transistors' contacts."""
-    import klayout.db as kdb
-
     dbu, first = extraction.layout.dbu, extraction.technology.conductors[0].name
     found = [
         _Place(net, label.conductor, kdb.Point(round(label.place.x / dbu), round(label.place.y / dbu)))
@@ -267,8 +264,6 @@ _CARRIERS = {"g": ("poly",), "s": ("n_sd", "p_sd"), "d": ("n_sd", "p_sd")}
 
 
 def _holds(piece: _Piece, place: _Place) -> bool:
-    import klayout.db as kdb
-
     point = place.point
     return piece.layer == place.conductor and (piece.shape.inside(point) or piece.shape.touches(kdb.Box(point, point)))
 
@@ -286,7 +281,6 @@ def _graph(layout: kdb.Layout, extraction: Extraction, net: int) -> nx.Graph[_Pi
 
     It is empty for a net of more than ``MOST_SHAPES`` shapes.
     """
-    import klayout.db as kdb
     import networkx as nx
 
     technology = extraction.technology
@@ -335,8 +329,6 @@ def _touching(ones: list[_Piece], others: list[_Piece]) -> Iterator[tuple[_Piece
 
 def _without(layout: kdb.Layout, extraction: Extraction, suspect: _Suspect) -> kdb.Layout:
     """Return a copy of the layout without a shape, or with two shapes kept apart where they overlap."""
-    import klayout.db as kdb
-
     changed = layout.dup()
     rest = None if suspect.overlap is None else suspect.overlap.sized(1)
     erased = []

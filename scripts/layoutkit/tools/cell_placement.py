@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import klayout.db as kdb
+
 from layoutkit.errors import GeometryError, LayoutConflictError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import klayout.db as kdb
 
     from layoutkit.draw.module import Module
     from layoutkit.flow.port_frame import Frame
@@ -51,8 +51,6 @@ def place_module(module: Module, tech: Technology, place: CellPlace) -> kdb.Tran
         GeometryError: If the orientation is unknown or the position is off the grid.
         LayoutConflictError: If the bounding box would overlap that of another instance.
     """
-    import klayout.db as kdb
-
     turned = transformation(module.bbox, tech, place)
     top = design_top(module.layout, module.cell)
     box = module.bbox.transformed(turned)
@@ -90,8 +88,6 @@ def transformation(bbox: kdb.Box, tech: Technology, place: CellPlace) -> kdb.Tra
     Raises:
         GeometryError: If the orientation is unknown or the position is off the grid.
     """
-    import klayout.db as kdb
-
     if place.orientation not in ORIENTATIONS:
         raise GeometryError(
             f"Invalid orientation: {place.orientation}",
@@ -186,7 +182,5 @@ def read_frame(technology: Technology, entry: Mapping[str, Any], wiring: kdb.Box
 
 
 def _box(technology: Technology, data: Mapping[str, float]) -> kdb.Box:
-    import klayout.db as kdb
-
     left, bottom, width, height = (round(data[side] / technology.dbu_um) for side in ("x", "y", "width", "height"))
     return kdb.Box(left, bottom, left + width, bottom + height)

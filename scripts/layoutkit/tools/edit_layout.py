@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import klayout.db as kdb
+
 from layoutkit.errors import GeometryError, LayoutConflictError, LayoutkitError
+from layoutkit.extract.connectivity import labelled_gates
 from layoutkit.flow.contents import Contents
 from layoutkit.flow.editing import delete_module, delete_wires, metal_of_nets, move_module
 from layoutkit.layout.cells import choose_cell
+from layoutkit.layout.provenance import sha256_of
 from layoutkit.layout.workspace import Saved, Workspace
 from layoutkit.tools.cell_placement import CellPlace, box_um, place_of, transformation
 from layoutkit.tools.module_requests import lost_ends_texts
@@ -15,8 +19,6 @@ from layoutkit.tools.module_requests import lost_ends_texts
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
-
-    import klayout.db as kdb
 
     from layoutkit.flow.contents import HeldModule, NamedPin
     from layoutkit.flow.editing import Edited
@@ -63,9 +65,6 @@ def list_contents(params: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         LayoutkitError: If there is no layout, or no such device or net.
     """
-    from layoutkit.extract.connectivity import labelled_gates
-    from layoutkit.layout.provenance import sha256_of
-
     edit = _Edit(params)
     layout = edit.workspace.read_layout()
     contents = edit.contents(layout)
@@ -113,8 +112,6 @@ def _module(module: HeldModule, tech: Technology) -> dict[str, Any]:
 
 def _gates(boxes: list[kdb.Box], tech: Technology) -> dict[str, Any]:
     """Return how many channels a device has and the box around them."""
-    import klayout.db as kdb
-
     whole = kdb.Box()
     for box in boxes:
         whole += box
@@ -122,8 +119,6 @@ def _gates(boxes: list[kdb.Box], tech: Technology) -> dict[str, Any]:
 
 
 def _net(contents: Contents, name: str) -> dict[str, Any]:
-    import klayout.db as kdb
-
     tech = contents.technology
     pins = [pin for pin in contents.pins if pin.net == name]
     pieces = contents.pieces_of(name) if any(name in names for _, names in contents.named.values()) else []
@@ -307,8 +302,6 @@ def undo(params: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         LayoutkitError: If fewer operations are recorded, or another program changed the layout since.
     """
-    from layoutkit.layout.provenance import sha256_of
-
     workspace = Workspace(params.get("workspace"))
     if not workspace.directory.is_dir():
         raise GeometryError(f"there is no workspace {workspace.directory}", details={"param_name": "workspace"})

@@ -27,6 +27,7 @@ from layoutkit.circuit import (
 from layoutkit.circuit.constraint_faults import check_constraints
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.drc.check import Options, check_cell, select_rules
+from layoutkit.drc.foundry_deck import FoundryDeck, run_deck
 from layoutkit.drc.rule_files import is_deck, with_rules_of
 from layoutkit.errors import GeometryError, LayoutkitError, NetlistError
 from layoutkit.extract.extractor import extract
@@ -41,6 +42,8 @@ from layoutkit.lvs.shorts import with_shorts_located
 from layoutkit.review.design_review import review_layout
 from layoutkit.review.finding import Unjudged
 from layoutkit.review.review_limits import limits_with
+from layoutkit.view.markers import MAX_MARKERS, Marker, read_markers
+from layoutkit.view.render import ViewOptions, render, save
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +54,6 @@ if TYPE_CHECKING:
     from layoutkit.lvs.lvs_result import LvsResult
     from layoutkit.review.finding import Review
     from layoutkit.tools.current_layout import CurrentLayout
-    from layoutkit.view.markers import Marker
 
 
 class NetlistComparison:
@@ -275,8 +277,6 @@ class DesignRuleCheck:
         )
         if self.deck is None:
             return check_cell(layout, self.cell, self.technology, options)
-        from layoutkit.drc.foundry_deck import FoundryDeck, run_deck
-
         deck = FoundryDeck(Path(self.deck), params.get("deck_variables", {}), params["timeout_s"])
         return run_deck(layout, self.cell, deck, options)
 
@@ -297,8 +297,6 @@ class DesignRuleCheck:
         return written
 
     def _draw(self, report: DrcReport, path: str, sources: Mapping[str, str]) -> None:
-        from layoutkit.view.render import ViewOptions, render, save
-
         view = ViewOptions(region=tuple(self.params["region"]) if "region" in self.params else None)
         save(render(self.cell, self.technology, view, _drc_markers(report)), path, sources)
 
@@ -317,8 +315,6 @@ def present_markers(kind: str, layout: kdb.Layout, cell: kdb.Cell, current: Curr
     Raises:
         LayoutkitError: If the layout cannot be checked.
     """
-    from layoutkit.view.markers import Marker, read_markers
-
     report = current.path.with_name(REPORTS[kind])
     if report.is_file() and not current.doubts_of(str(report)):
         return read_markers(report, cell)
@@ -330,6 +326,4 @@ def present_markers(kind: str, layout: kdb.Layout, cell: kdb.Cell, current: Curr
 
 
 def _drc_markers(report: DrcReport) -> list[Marker]:
-    from layoutkit.view.markers import MAX_MARKERS, Marker
-
     return [Marker(rule_id, (kdb.DPolygon(box),), box) for rule_id, box in report.boxes(MAX_MARKERS)]

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, LayoutkitError
 from layoutkit.layout import files
-from layoutkit.layout.cells import choose_cell
+from layoutkit.layout.cells import choose_cell, to_unit
+from layoutkit.layout.export import ExportOptions, export_layout, lef_of
+from layoutkit.layout.provenance import LAYOUT, noted
+from layoutkit.layout.workspace_record import STORED_FILES
+from layoutkit.tools.current_layout import CurrentLayout
+from layoutkit.view.comparison import Side, compare, picture, shape_differences
+from layoutkit.view.drawing_data import drawing_data
+from layoutkit.view.markers import markers_at, read_markers
+from layoutkit.view.metrics import compute
+from layoutkit.view.render import ViewOptions, render, save
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,8 +24,6 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.circuit.port_uses import PortUse
-    from layoutkit.tools.current_layout import CurrentLayout
-    from layoutkit.view.comparison import Side
 
 
 def export(params: Mapping[str, Any], current: CurrentLayout) -> dict[str, Any]:
@@ -26,8 +33,6 @@ def export(params: Mapping[str, Any], current: CurrentLayout) -> dict[str, Any]:
         FileError: If the target is the layout itself or cannot be written.
         LayoutkitError: If a selected cell or layer does not exist.
     """
-    from layoutkit.layout.export import ExportOptions, export_layout
-
     output_path, layer_filter = params["output_path"], params.get("layer_filter")
     named = any(isinstance(entry, str) and not entry.replace("/", "").isdigit() for entry in layer_filter or ())
     technology = current.technology() if named or "technology" in params else None
@@ -60,8 +65,6 @@ def export_lef(params: Mapping[str, Any], current: CurrentLayout) -> tuple[dict[
     if "lef_path" not in params:
         return {}, []
     from layoutkit.circuit import find_roles, read_netlist
-    from layoutkit.layout.export import lef_of
-    from layoutkit.layout.provenance import LAYOUT, noted
 
     layout = current.read()
     uses: Mapping[str, PortUse] = {}
@@ -81,8 +84,6 @@ def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str,
         LayoutkitError: If there is nothing to draw, or there are too many markers.
     """
     from layoutkit.tools.layout_checks import present_markers
-    from layoutkit.view.markers import markers_at, read_markers
-    from layoutkit.view.render import ViewOptions, render, save
 
     technology = current.technology()
     layout = current.read()
@@ -128,8 +129,6 @@ def draw_picture(params: Mapping[str, Any], current: CurrentLayout) -> dict[str,
 def _checks_page(answers: Mapping[str, Any], cell: kdb.Cell, png: bytes, current: CurrentLayout) -> str:
     """Return the report page of a layout that was checked; ``answers`` maps each tool to its result."""
     from layoutkit.flow.summary import faults
-    from layoutkit.layout.provenance import LAYOUT
-    from layoutkit.view.drawing_data import drawing_data
     from layoutkit.view.report_page import ReportInputs, report_page
 
     report: dict[str, Any] = {name.partition(".")[0]: dict(data) for name, data in answers.items()}
@@ -175,10 +174,6 @@ def compare_two(params: Mapping[str, Any]) -> dict[str, Any]:
         FileError: If a layout is missing or cannot be read, or the picture cannot be written.
         LayoutkitError: If there is nothing to draw.
     """
-    from layoutkit.layout.cells import to_unit
-    from layoutkit.view.comparison import compare, picture, shape_differences
-    from layoutkit.view.render import ViewOptions, save
-
     currents = [_layout_at(params[name], params.get("technology")) for name in ("before", "after")]
     path = _target(params.get("output_path") or str(currents[1].path.with_name("comparison.png")), ".png", *currents)
     layouts = [current.read() for current in currents]
@@ -206,17 +201,12 @@ def compare_two(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _layout_at(path: str, technology: str | None) -> CurrentLayout:
     """Return the layout of a workspace's folder, or the layout file ``path``."""
-    from layoutkit.tools.current_layout import CurrentLayout
-
     where = "workspace" if Path(path).is_dir() else "layout_path"
     return CurrentLayout({where: path, **({} if technology is None else {"technology": technology})})
 
 
 def _side(current: CurrentLayout, cell: kdb.Cell) -> tuple[Side, list[str]]:
     """Return a layout with what its build said of it, and warnings about what is missing."""
-    from layoutkit.layout.workspace_record import STORED_FILES
-    from layoutkit.view.comparison import Side
-
     circuit = {each["id"]: each for each in current.devices()}
     workspace, summary = current.workspace, {}
     if workspace is not None and current.path == workspace.layout_path and workspace.path("summary.json").is_file():
@@ -243,7 +233,6 @@ def measure(params: Mapping[str, Any], current: CurrentLayout) -> tuple[dict[str
     from layoutkit.extract.extractor import extract
     from layoutkit.extract.matched_groups import MatchingReport, MeasuredGroup
     from layoutkit.extract.strap_loss import strap_losses, straps_data
-    from layoutkit.view.metrics import compute
 
     technology = current.technology()
     layout = current.read()

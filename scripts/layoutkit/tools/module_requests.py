@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import klayout.db as kdb
+
 from layoutkit.draw.deep_well import DeepWellNets, deep_well_of, isolate
 from layoutkit.draw.ring import RingStyle
 from layoutkit.errors import DrcViolationError, GeometryError, KlayoutError, listed
@@ -24,8 +26,6 @@ from layoutkit.tools.cell_placement import CellPlace, box_um, place_module, plac
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    import klayout.db as kdb
 
     from layoutkit.draw.module import Module, Pin
     from layoutkit.draw.mos import Transistor
@@ -72,8 +72,6 @@ class Delivered:
     def point(self, x: float, y: float) -> list[float]:
         """Return a point of the cell as placed. [dbu] -> [um]"""
         # Twice the coordinates are integers: centres of boxes lie at most half a database unit off.
-        import klayout.db as kdb
-
         turns, mirrored, offset = self.trans.angle, self.trans.is_mirror(), self.trans.disp
         moved = kdb.Trans(turns, mirrored, 2 * offset.x, 2 * offset.y)
         doubled = moved * kdb.Point(round(2 * x), round(2 * y))

@@ -8,16 +8,30 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import klayout.db as kdb
+
+from layoutkit.circuit.constraint_faults import check_constraints
+from layoutkit.circuit.constraints import Constraints
+from layoutkit.drc.check import check, select_rules
+from layoutkit.drc.drc_report import nothing_to_check
 from layoutkit.errors import LayoutConflictError, LayoutkitError
 from layoutkit.flow.contents import Contents
-from layoutkit.layout.cells import choose_cell
+from layoutkit.flow.design import read_constraints, source_of
+from layoutkit.flow.editing import delete_wires
+from layoutkit.flow.keepouts import over_gates
+from layoutkit.flow.net_outcomes import net_outcomes
+from layoutkit.flow.pair_loads import finished_routes
+from layoutkit.flow.routing import draw_job
+from layoutkit.flow.summary import outcomes_data
+from layoutkit.layout.cells import check_flat_size, choose_cell, fresh_cell, store_cell
 from layoutkit.layout.workspace import Workspace
-from layoutkit.tools.routing_request import request_data
+from layoutkit.layout.workspace_record import check_fits
+from layoutkit.route.routes import Via
+from layoutkit.tools.current_layout import CurrentLayout
+from layoutkit.tools.routing_request import constraints_of, read_job, request_data, with_constraints
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-
-    import klayout.db as kdb
 
     from layoutkit.flow.contents import NamedPin
     from layoutkit.flow.routing_job import RoutingJob
@@ -31,21 +45,6 @@ def route_in_layout(params: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         LayoutkitError: If the request, the constraints or the layout cannot be used; nothing is written then.
     """
-    from layoutkit.circuit.constraint_faults import check_constraints
-    from layoutkit.circuit.constraints import Constraints
-    from layoutkit.flow.contents import Contents
-    from layoutkit.flow.design import read_constraints, source_of
-    from layoutkit.flow.keepouts import over_gates
-    from layoutkit.flow.net_outcomes import net_outcomes
-    from layoutkit.flow.pair_loads import finished_routes
-    from layoutkit.flow.routing import draw_job
-    from layoutkit.flow.summary import outcomes_data
-    from layoutkit.layout.cells import check_flat_size, choose_cell, fresh_cell, store_cell
-    from layoutkit.layout.workspace import Workspace
-    from layoutkit.layout.workspace_record import check_fits
-    from layoutkit.tools.current_layout import CurrentLayout
-    from layoutkit.tools.routing_request import constraints_of, read_job, with_constraints
-
     workspace, name = Workspace(params.get("workspace")), params.get("cell_name")
     given = CurrentLayout(params) if "layout_path" in params else None
     process = workspace.technology(given.technology().path if given and given.workspace else params.get("technology"))
@@ -101,8 +100,6 @@ def _freed(contents: Contents, names: Sequence[str]) -> list[str]:
     Raises:
         LayoutConflictError: If wires of a net belong to other nets too, or hold the net's label.
     """
-    from layoutkit.flow.editing import delete_wires
-
     freed = []
     for name in names:
         count, labels, others = delete_wires(contents, name)
@@ -136,8 +133,6 @@ def _width_that_fits(layout: kdb.Layout, cell: kdb.Cell, job: RoutingJob, names:
 
     Bisection finds it, provided that a narrower wire has a way wherever a wider one has.
     """
-    from layoutkit.flow.pair_loads import finished_routes
-
     step = 2 * job.technology.grid
     low = -(-min(job.technology.conductor(layer).width for layer in job.layers) // step)
     high, found = max(net.width or 0 for net in job.nets if net.name in names) // step, None
@@ -179,11 +174,6 @@ def _report(job: RoutingJob, result: RoutingResult) -> dict[str, Any]:
 
 def check_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, result: RoutingResult) -> dict[str, Any]:
     """Return the summary of the technology's rules on wiring and vias where routes were drawn."""
-    import klayout.db as kdb
-
-    from layoutkit.drc.check import check, select_rules
-    from layoutkit.drc.drc_report import nothing_to_check
-
     drawn = kdb.Box()
     for net in result.nets:
         for _, rect in net.metal:
@@ -201,8 +191,6 @@ def check_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, res
 
 
 def _net_data(job: RoutingJob, net: RoutedNet) -> dict[str, Any]:
-    from layoutkit.route.routes import Via
-
     um, spelled = job.technology.to_um, job.spelled
     path: list[dict[str, Any]] = []
     for entry in net.path:

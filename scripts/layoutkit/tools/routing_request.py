@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import klayout.db as kdb
+
 from layoutkit.circuit.constraints import NetCurrent, NetLengths, NetShield, SymmetryGroup
 from layoutkit.errors import LayoutkitError, TechnologyError, sentences
 from layoutkit.flow.keepouts import Obstacle
@@ -15,8 +17,6 @@ from layoutkit.tools.cell_placement import box_um, frame_data, read_frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import klayout.db as kdb
 
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.flow.port_frame import Frame
@@ -281,8 +281,6 @@ class _Reader:
         return nearest
 
     def _box(self, path: str, entry: Mapping[str, float]) -> kdb.Box:
-        import klayout.db as kdb
-
         left, bottom = self._on_grid(f"{path}.x", entry["x"]), self._on_grid(f"{path}.y", entry["y"])
         width, height = (self._on_grid(f"{path}.{side}", entry[side]) for side in ("width", "height"))
         return kdb.Box(left, bottom, left + width, bottom + height)

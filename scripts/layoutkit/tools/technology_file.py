@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.drc.rule_files import rule_with_faults
 from layoutkit.errors import TechnologyError
+from layoutkit.layout.klayout_package import write_package
 from layoutkit.technology import Technology, load, names
+from layoutkit.technology.description import described
 from layoutkit.technology.expressions import require
 from layoutkit.technology.inspection import Fault, Inspection
 from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS, LayerSpec
@@ -77,8 +80,6 @@ def describe(name_or_path: str) -> dict[str, Any]:
     Raises:
         TechnologyError: If there is no such technology, or its file has faults.
     """
-    from layoutkit.technology.description import described
-
     return {"shipped": names(), **described(load(name_or_path))}
 
 
@@ -94,10 +95,6 @@ def export_klayout(technologies: Sequence[str], output_dir: str, *, pcells: bool
         TechnologyError: If a technology does not exist or has faults.
         FileError: If the folder cannot be written.
     """
-    from importlib.metadata import PackageNotFoundError, version
-
-    from layoutkit.layout.klayout_package import write_package
-
     try:
         release = version("analog-layout-skills")
     except PackageNotFoundError:  # a checkout that is only on the path

@@ -24,6 +24,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import klayout.db as kdb
+
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.layout.cells import choose_cell
 from layoutkit.layout.workspace import ENVIRONMENT_VARIABLE
@@ -36,7 +38,6 @@ from layoutkit.view.report_page import MOST, findings_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import klayout.db as kdb
     from fastapi import FastAPI
 
 
@@ -213,8 +214,6 @@ class WatchedLayout:
 
 def _labels(cell: kdb.Cell) -> list[list[Any]]:
     """Return the texts of the cell and the cells below it: text, x, y [dbu]."""
-    import klayout.db as kdb
-
     found = set()
     for layer in cell.layout().layer_indexes():
         texts = cell.begin_shapes_rec(layer)

@@ -10,16 +10,26 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit.ranked_names import plain
+from layoutkit.circuit.replaced_devices import replaced_data
 from layoutkit.flow.build import build_layout
-from layoutkit.flow.design import LayoutRequest
-from layoutkit.flow.summary import faults, summary
+from layoutkit.flow.design import LayoutRequest, make_design, read_circuit, technology_of
+from layoutkit.flow.measured_matching import modules_data
+from layoutkit.flow.modules import changed_fingers
+from layoutkit.flow.placing import matched_pairs, placement_data, shape_warnings
+from layoutkit.flow.shared_cells import hierarchy_data, place_design, placed_design
+from layoutkit.flow.summary import constraints_data, faults, summary
+from layoutkit.layout import files
+from layoutkit.layout.workspace import Workspace
+from layoutkit.tools.cell_placement import box_um
+from layoutkit.tools.routing_request import request_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.flow.placing import PlacedModules
-    from layoutkit.layout.workspace import Saved, Workspace
+    from layoutkit.layout.workspace import Saved
 
 
 def build(params: Mapping[str, Any], progress: Callable[[str], None]) -> tuple[dict[str, Any], list[str]]:
@@ -53,17 +63,6 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
         LayoutkitError: If the netlist or the constraints cannot be read, or a device cannot be drawn; nothing is
             written then.
     """
-    from layoutkit.circuit.ranked_names import plain
-    from layoutkit.circuit.replaced_devices import replaced_data
-    from layoutkit.flow.design import LayoutRequest, make_design, read_circuit, technology_of
-    from layoutkit.flow.measured_matching import modules_data
-    from layoutkit.flow.modules import changed_fingers
-    from layoutkit.flow.placing import matched_pairs, placement_data, shape_warnings
-    from layoutkit.flow.shared_cells import hierarchy_data, place_design, placed_design
-    from layoutkit.flow.summary import constraints_data
-    from layoutkit.layout.workspace import Workspace
-    from layoutkit.tools.routing_request import request_data
-
     request = LayoutRequest.of(params)
     workspace = Workspace(request.workspace)
     technology = technology_of(request, workspace)
@@ -103,8 +102,6 @@ def place_circuit(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _write(workspace: Workspace, placed: PlacedModules, circuit: Circuit, routing: Mapping[str, Any]) -> Saved:
-    from layoutkit.layout import files
-
     with workspace.lock():
         saved = workspace.save_layout(placed.layout, placed.technology, "layout.place_modules")
         stale = workspace.save_circuit({"circuit": circuit.to_json()})
@@ -115,8 +112,6 @@ def _write(workspace: Workspace, placed: PlacedModules, circuit: Circuit, routin
 
 def _instances(placed: PlacedModules) -> list[dict[str, Any]]:
     """Return where each module lies, from the lowest to the highest. [um]"""
-    from layoutkit.tools.cell_placement import box_um
-
     technology, modules, found = placed.technology, placed.modules, []
     for name, place in placed.placement.placed.items():
         found.append(

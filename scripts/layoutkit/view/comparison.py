@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import klayout.db as kdb
+
 from layoutkit.errors import listed
 from layoutkit.layout.cells import sorted_layers
 from layoutkit.view.markers import Marker
@@ -12,8 +14,6 @@ from layoutkit.view.render import ViewOptions, beside, render
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    import klayout.db as kdb
 
     from layoutkit.technology import Technology
     from layoutkit.view.render import Picture
@@ -116,8 +116,6 @@ def picture(
     Nothing is marked where more than ``MOST_MARKERS`` places or ``MOST_MARKED`` of the area differ: these are two
     different layouts.
     """
-    import klayout.db as kdb
-
     width, height = (
         max(1.0, *(getattr(cell.dbbox(), side)() for cell in (before, after))) * 1.03 for side in ("width", "height")
     )
@@ -145,8 +143,6 @@ def picture(
 
 
 def _flat(cell: kdb.Cell, gds: tuple[int, int]) -> kdb.Region:
-    import klayout.db as kdb
-
     index = cell.layout().find_layer(*gds)
     return kdb.Region() if index is None else kdb.Region(cell.begin_shapes_rec(index)).merged()
 

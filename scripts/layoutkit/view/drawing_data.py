@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import klayout.db as kdb
+
 from layoutkit.layout.cells import sorted_layers
 from layoutkit.layout.klayout_files import layer_colors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    import klayout.db as kdb
 
     from layoutkit.technology import Technology
 
@@ -139,8 +139,6 @@ def _ordered(layout: kdb.Layout, technology: Technology | None) -> Sequence[tupl
 
 
 def _shapes(cell: kdb.Cell, layer: int) -> dict[str, Any]:
-    import klayout.db as kdb
-
     drawn = cell.shapes(layer).each(kdb.Shapes.SBoxes | kdb.Shapes.SPolygons | kdb.Shapes.SPaths)
     return shapes_data(shape.polygon for shape in drawn)
 

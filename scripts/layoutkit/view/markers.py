@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import klayout.db as kdb
+from klayout import rdb
 
 from layoutkit.errors import FileError, LayoutkitError
 from layoutkit.layout import files
@@ -12,8 +17,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    import klayout.db as kdb
-    from klayout import rdb
 
 MAX_MARKERS = 10_000
 _POINT_UM = 0.05
@@ -63,11 +66,6 @@ def _loaded(data: bytes, path: str | os.PathLike[str]) -> rdb.ReportDatabase:
     Raises:
         FileError: If KLayout cannot read it.
     """
-    import tempfile
-    from pathlib import Path
-
-    from klayout import rdb
-
     database = rdb.ReportDatabase("markers")
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder).resolve() / "report.lyrdb"
@@ -88,8 +86,6 @@ def markers_at(violations: Sequence[Mapping[str, Any]]) -> list[Marker]:
     Raises:
         LayoutkitError: If there are too many locations.
     """
-    import klayout.db as kdb
-
     found = []
     for violation in violations:
         for location in violation.get("locations", ()):
@@ -128,15 +124,11 @@ def _item_polygons(item: rdb.RdbItem) -> list[kdb.DPolygon]:
 
 
 def _polygon_of_box(box: kdb.DBox) -> kdb.DPolygon:
-    import klayout.db as kdb
-
     return kdb.DPolygon(box)
 
 
 def _places(top: kdb.Cell, name: str) -> list[kdb.DCplxTrans]:
     """Return the transformations of the cell ``name`` in ``top``; a name that the layout lacks means ``top``."""
-    import klayout.db as kdb
-
     layout = top.layout()
     cell = layout.cell(name)
     if cell is None or cell.cell_index() == top.cell_index():

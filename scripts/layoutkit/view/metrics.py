@@ -18,13 +18,13 @@ from __future__ import annotations
 from math import hypot
 from typing import TYPE_CHECKING, Any
 
+import klayout.db as kdb
+
 from layoutkit.errors import DeviceNotFoundError, LayoutkitError, TechnologyError
 from layoutkit.layout.cells import check_flat_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    import klayout.db as kdb
 
     from layoutkit.technology import Technology
 
@@ -152,8 +152,6 @@ def _pair(gates: Gates, dbu_um: float, first: str, second: str, wanted: float | 
 
 
 def _symmetry_error(boxes: Sequence[kdb.Box]) -> float:
-    import klayout.db as kdb
-
     extent = _bounding_box(boxes)
     whole = kdb.Region()
     for box in boxes:

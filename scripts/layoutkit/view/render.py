@@ -21,8 +21,14 @@ labels apart and does not enlarge small markers, so this module places those.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import tempfile
+from dataclasses import dataclass, replace
+from math import floor, log10
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import klayout.db as kdb
+from klayout import lay
 
 from layoutkit.errors import LayoutkitError
 from layoutkit.layout import files
@@ -34,9 +40,6 @@ from layoutkit.view.drawing_data import marker_color
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
-
-    import klayout.db as kdb
-    from klayout import lay
 
     from layoutkit.technology import Technology
     from layoutkit.view.markers import Marker
@@ -131,8 +134,6 @@ class _Frame:
 
     def around(self, point: kdb.DPoint, width: float, height: float) -> kdb.DBox:
         """Return the box of ``width`` x ``height`` pixels with its centre at ``point``. [um]"""
-        import klayout.db as kdb
-
         half = kdb.DVector(width * self.pixel_um / 2, height * self.pixel_um / 2)
         return kdb.DBox(point - half, point + half)
 
@@ -191,10 +192,6 @@ def render(cell: kdb.Cell, technology: Technology | None, view: ViewOptions, mar
 
 def beside(first: Picture, second: Picture) -> Picture:
     """Return one picture with ``second`` to the right of ``first``; its region is that of ``first``."""
-    from dataclasses import replace
-
-    from klayout import lay
-
     height = max(first.height, second.height)
     whole = lay.PixelBuffer(first.width + second.width, height)
     whole.fill(0xFF000000 | BACKGROUND)
@@ -214,8 +211,6 @@ def save(picture: Picture, path: str | os.PathLike[str], sources: Mapping[str, s
 
 def _window(cell: kdb.Cell, region: tuple[float, float, float, float] | None) -> kdb.DBox:
     """Return the part of the cell that must be visible. [um]"""
-    import klayout.db as kdb
-
     if region is None:
         window = cell.dbbox()
         if window.empty():
@@ -237,8 +232,6 @@ def _frame(view: ViewOptions, window: kdb.DBox, title: str, names: Sequence[str]
     The legend is as wide as the longest of ``names`` needs; a narrow picture has none. The picture is as large as the
     layout, the title and the legend need.
     """
-    import klayout.db as kdb
-
     legend = 0
     if view.legend and view.width >= MIN_LEGEND_WIDTH:
         longest = max((len(name) for name in names), default=0)
@@ -257,8 +250,6 @@ def _frame(view: ViewOptions, window: kdb.DBox, title: str, names: Sequence[str]
 
 
 def _new_view() -> lay.LayoutView:
-    from klayout import lay
-
     view = lay.LayoutView()
     for name, value in _SETTINGS.items():
         view.set_config(name, value)
@@ -269,9 +260,6 @@ def _style_layers(
     shown: lay.LayoutView, cell: kdb.Cell, technology: Technology | None, wanted: Sequence[int | str] | None
 ) -> list[_Layer]:
     """Style the layers, hide those that are not ``wanted``, and return the visible ones, lowest first."""
-    import tempfile
-    from pathlib import Path
-
     layout = cell.layout()
     chosen = {(info.layer, info.datatype) for info in layout.layer_infos()}
     if wanted is not None:
@@ -296,8 +284,6 @@ def _style_layers(
 
 def _has_shapes(shown: lay.LayoutView, layer: _Layer, window: kdb.DBox) -> bool:
     """Return whether ``layer`` has something other than text in the window."""
-    import klayout.db as kdb
-
     edge = min(window.width(), window.height()) / 2000
     inside = window.enlarged(-edge, -edge)
     shapes = shown.active_cellview().cell.begin_shapes_rec_touching(layer.style.layer_index(), inside)
@@ -307,8 +293,6 @@ def _has_shapes(shown: lay.LayoutView, layer: _Layer, window: kdb.DBox) -> bool:
 
 def _add_box(shown: lay.LayoutView, box: kdb.DBox, color: int, pattern: int = _SOLID, *, frame: int = -1) -> None:
     """Draw ``box`` filled with ``pattern``; the colour of its frame is ``frame`` unless that is negative."""
-    from klayout import lay
-
     marker = lay.Marker()
     marker.set_box(box)
     marker.color, marker.frame_color = color, color if frame < 0 else frame
@@ -318,8 +302,6 @@ def _add_box(shown: lay.LayoutView, box: kdb.DBox, color: int, pattern: int = _S
 
 def _add_text(shown: lay.LayoutView, text: kdb.DText) -> None:
     """Write ``text`` with a bright rim that keeps it readable on any layer."""
-    from klayout import lay
-
     marker = lay.Marker()
     marker.set_text(text)
     marker.color = INK
@@ -332,9 +314,6 @@ def _add_markers(shown: lay.LayoutView, frame: _Frame, markers: Iterable[Marker]
 
     Returns the boxes of the ids. An id that would cover another one is left out.
     """
-    import klayout.db as kdb
-    from klayout import lay
-
     written: list[kdb.DBox] = []
     for violation in markers:
         for polygon in violation.polygons:
@@ -382,8 +361,6 @@ def _labels(
 
     None lies on the boxes that are ``covered`` already.
     """
-    import klayout.db as kdb
-
     layout, window = cell.layout(), frame.window
     found = set()
     for info in sorted_layers(layout):
@@ -409,8 +386,6 @@ def _labels(
 
 
 def _text(string: str, x: float, y: float, alignment: kdb.HAlign) -> kdb.DText:
-    import klayout.db as kdb
-
     text = kdb.DText(string, kdb.DTrans(0, False, x, y))
     text.halign, text.valign = alignment, kdb.VAlign.VAlignCenter
     return text
@@ -424,8 +399,6 @@ def _title(cell: kdb.Cell, technology: Technology | None) -> str:
 
 def _sheet(frame: _Frame, title: str, legend: Sequence[tuple[str, int, int, int]]) -> lay.PixelBuffer:
     """Return the whole picture without the layout: title, legend and scale. One unit is one pixel, y upwards."""
-    import klayout.db as kdb
-
     sheet = _new_view()
     left_aligned = kdb.HAlign.HAlignLeft
     width, height = frame.whole
@@ -459,8 +432,6 @@ def _swatch(layer: _Layer) -> tuple[str, int, int, int]:
 
 def _round_length(longest_um: float) -> float:
     """Return the largest 1, 2 or 5 times a power of ten that is not above ``longest_um``."""
-    from math import floor, log10
-
     power = 10.0 ** floor(log10(longest_um))
     return max(factor * power for factor in (1, 2, 5) if factor * power <= longest_um * (1 + 1e-9))
 
@@ -470,8 +441,6 @@ def _pasted(sheet: lay.PixelBuffer, part: lay.PixelBuffer, left: int, top: int) 
 
     The bytes of a buffer are 8 bytes for its size, then 4 bytes per pixel, starting with the top row.
     """
-    from klayout import lay
-
     whole, piece, width = bytearray(sheet.to_bytes()), part.to_bytes(), part.width()
     for row in range(part.height()):
         start = 8 + 4 * ((top + row) * sheet.width() + left)
