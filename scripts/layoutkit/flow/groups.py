@@ -35,6 +35,7 @@ from layoutkit.draw.pattern import AUTO
 from layoutkit.errors import GeometryError, UnsupportedOperationError
 from layoutkit.flow.current_loads import device_currents
 from layoutkit.flow.tied_dummies import guarded, idle_devices
+from layoutkit.layout.cells import short_name
 from layoutkit.technology.device_kinds import PASSIVE_KINDS, plural_nouns
 from layoutkit.technology.finger_widths import one_finger_width, widest_finger
 
@@ -505,7 +506,7 @@ def _name(kind: str, devices: Sequence[Device]) -> str:
     """Return the name of a group; the reference of a mirror comes first, the others in the order of their names."""
     ids = [device.id for device in devices]
     first = 0 if kind in MODULE_TYPES and MODULE_TYPES[kind].symmetric else 1
-    return named_after(ids[0], "_".join([kind, *ids[:first], *sorted(ids[first:], key=natural)])[:60])
+    return named_after(ids[0], short_name("_".join([kind, *ids[:first], *sorted(ids[first:], key=natural)])))
 
 
 def _levels(circuit: Circuit, constraints: Constraints) -> dict[str, int]:

@@ -26,6 +26,7 @@ from layoutkit.draw.generators import BlockSpec, draw_block
 from layoutkit.draw.mos import MAX_ASPECT
 from layoutkit.errors import GeometryError, listed
 from layoutkit.flow.groups import PARALLEL
+from layoutkit.layout.cells import short_name
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.passive_sizes import PassiveSize, bars_of, unit_bar
 
@@ -457,7 +458,9 @@ def _bulk_net(device: Device, spec: PassiveSpec, substrate: str) -> str:
 def _group(technology: Technology, members: list[Device], bulk: str) -> PassiveGroup:
     kind = members[0].type
     return PassiveGroup(
-        name=named_after(members[0].id, "_".join([kind, *sorted((each.id for each in members), key=natural)])[:60]),
+        name=named_after(
+            members[0].id, short_name("_".join([kind, *sorted((each.id for each in members), key=natural)]))
+        ),
         type=ARRAYS.get(kind, PARALLEL) if len(members) > 1 else "single",
         spec=technology.passive(members[0].model),
         devices=tuple(members),

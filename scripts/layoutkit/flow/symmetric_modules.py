@@ -25,6 +25,7 @@ from layoutkit.circuit.ranked_names import named_after
 from layoutkit.errors import listed
 from layoutkit.flow.groups import PARALLEL, Group
 from layoutkit.flow.modules import draw_groups
+from layoutkit.layout.cells import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -348,7 +349,7 @@ def _whole(design: Design, item: Drawn) -> Group | None:
 
 def _halves(layout: kdb.Layout, design: Design, group: Group) -> tuple[Drawn, ...]:
     sizing = replace(group.sizing[0], fingers=group.sizing[0].fingers // 2)
-    names = (named_after(group.name, f"{group.name[:50]}_{side}") for side in ("left", "right"))
+    names = (named_after(group.name, short_name(f"{group.name}_{side}")) for side in ("left", "right"))
     parts = tuple(replace(group, name=name, sizing=(sizing,)) for name in names)
     return tuple(draw_groups(layout, replace(design, groups=parts)))
 

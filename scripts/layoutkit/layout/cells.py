@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import FileError, LayoutkitError, listed
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from layoutkit.technology import Technology
 
+LONGEST_NAME = 60  # characters of the names that the flow gives its cells
 _NAME_LIMIT = 32000  # KLayout cuts longer GDSII names
 
 
@@ -68,6 +70,12 @@ def to_unit(layout: kdb.Layout, dbu_um: float) -> None:
     if abs(layout.dbu - dbu_um) > 1e-9 * dbu_um:
         layout.transform(kdb.ICplxTrans(layout.dbu / dbu_um))
         layout.dbu = dbu_um
+
+
+def short_name(text: str) -> str:
+    """Return a text as the name of a cell; a long one ends with its digest, so that two stay two."""
+    digest = sha256(text.encode()).hexdigest()[:8]
+    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 9]}_{digest}"
 
 
 def fresh_cell(layout: kdb.Layout, name: str) -> kdb.Cell:

@@ -475,3 +475,18 @@ def test_resistor_dummies_on_a_rail_that_is_not_their_body_lie_beside_the_pair(t
     beside = [devices & {"R3", "R4"} for devices in modules if devices & {"R1", "R2"}]
     assert set().union(*beside) == {"R3", "R4"}
     assert len({len(each) for each in beside}) == 1
+
+
+LONG = "Xcell_of_a_deep_hierarchy_0.Xanother_one_with_a_generated_name_RXTQM4_0.X"
+
+
+def test_modules_of_devices_with_long_names_that_begin_alike_are_all_drawn(tmp_path):
+    ends = ["a j", "a j", "j b", "c k", "k d"]
+    bars = [f"{LONG}{i} {nets} vss sky130_fd_pr__res_high_po_0p35 l={4 + i}" for i, nets in enumerate(ends)]
+    gates = [
+        f"{LONG}M{i} {nets} vss vss sky130_fd_pr__nfet_01v8 w=1 l=0.{3 + i}" for i, nets in enumerate(["d a", "b c"])
+    ]
+    path = tmp_path / "long.spice"
+    path.write_text("\n".join([".subckt long a b c d vss", *bars, *gates, ".ends", ""]))
+    report = build_layout(LayoutRequest(str(path), "sky130A", str(tmp_path / "ws"), last_stage="lvs"))
+    assert (report["lvs"]["verdict"], report["lvs"]["mismatches"]) == ("complete", [])
