@@ -10,6 +10,9 @@
     ====x=====x===========x=  C1_N   | |   risers join the tracks of all rows, and others above the
       stubs                         risers  uppermost row, so that wires reach the array from both sides
 
+Where the bottom plates are too low for stubs below them, the stubs are on the top conductor, and vias lead down to the
+tracks where both cross.
+
 The units of matched capacitors lie about a common centroid (``array_pattern``). Dummies around them are equal to them
 and have both plates on one net.
 """
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
     from layoutkit.draw.passive import Capacitor
     from layoutkit.technology import PassiveSpec, Technology
 
-_TRACK, _STUB = 1, 2  # conductors of tracks and of stubs and risers, by their index in the stack
+_TRACK, _STUB = 1, 2  # conductors of tracks, and of stubs and risers below bottom plates, by their index in the stack
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,7 @@ def draw_capacitor_array(layout: kdb.Layout, tech: Technology, spec: ArraySpec) 
     """Draw the array and return its module; the plates of a device are called ``<id>_1``, ... from the lower left.
 
     Raises:
-        TechnologyError: If the process lacks a dimension, or its plates lie too low for wires below them.
+        TechnologyError: If the process lacks a dimension, or its plates lie on the lowest conductors.
     """
     return _Array(tech, spec).module(layout)
 
@@ -198,22 +201,22 @@ class _Array:
         if spec.flavour.fed:
             text = f"each {spec.flavour.name} has a ring of its own, so that no array holds several"
             raise TechnologyError(f"{text}; draw each capacitor by itself")
-        if self.rules.level() - 1 <= _STUB:
-            raise TechnologyError(
-                f"the bottom plates of {spec.flavour.name} are on {self.rules.bottom.name}, which leaves no two "
-                f"conductors of {tech.name} for the wires of an array; draw each capacitor by itself"
-            )
-        self.column = ViaColumn(tech, self.rules.top.name, _STUB)
+        below = self.rules.level() - 1 > _STUB  # whether there is a conductor for stubs below the bottom plates
+        self.stubs = tech.conductors[_STUB] if below else self.rules.top
+        self.column = ViaColumn(tech, self.rules.top.name, _STUB if below else _TRACK)
         self.sketch = Sketch()
         self.nets = list(dict.fromkeys(net for row in spec.rows for unit in row for net in (unit.p, unit.n)))
         self.stub, self.track = two_cuts_width(tech, _TRACK)
+        if not below:
+            self.stub, self.track = 2 * self.column.half(), max(self.track, 2 * self.column.reach())
         even = 2 * tech.grid
         self.stub, self.track = (-(-side // even) * even for side in (self.stub, self.track))
         self.track_pitch = tech.snap_up(self.track + wide_space(tech.conductors[_TRACK]))
         self.place = _Place(self.rules, self.column, spec.width, spec.length)
         # From the lower edge of the plates of a row: the middle of its vias, and the upper edge of its tracks.
-        self.vias = tech.snap(self.place.bottom.bottom - self.rules.clearance() - self.column.reach()) - tech.grid
-        self.tracks_top = self.vias - self.column.half_height(_STUB)
+        self.reach = self.column.reach() if below else 0
+        self.vias = tech.snap(self.place.bottom.bottom - self.rules.clearance() - self.reach) - tech.grid
+        self.tracks_top = self.vias - (self.column.half_height(_STUB) if below else 0)
         pitch_x, pitch_y = self.pitches(len(self.nets))
         self.lefts = [i * pitch_x for i in range(len(spec.rows[0]))]
         self.lows = [i * pitch_y for i in range(len(spec.rows))]
@@ -223,16 +226,20 @@ class _Array:
     def pitches(self, tracks: int) -> tuple[int, int]:
         """Return how far apart the columns and the rows are of units that ``tracks`` nets connect. [dbu]"""
         place, column, needed = self.place, self.column, []
-        for level in range(_STUB, column.top + 1):
+        for level in self._levels():
             space = wide_space(self.tech.conductors[level])
             if level == column.top - 1:
                 space = max(space, self.rules.clearance())
             left, right = place.sides(column, level)
             needed.append(right + space - left)
-        needed.append(place.x_n - place.x_p + self.stub + wide_space(self.tech.conductors[_STUB]))
+        needed.append(place.x_n - place.x_p + self.stub + wide_space(self.stubs))
         needed.append(place.plate.right + 2 * self.rules.dim("marker_enclosure") + self.rules.plate_space)
         rows = place.top + self.rules.clearance() + tracks * self.track_pitch - self.tracks_top
         return self.tech.snap_up(max(needed)), self.tech.snap_up(rows)
+
+    def _levels(self) -> range:
+        """Return the conductors on which units lie, from that of the stubs or the bottom plates to the top one."""
+        return range(min(_STUB, self.column.top - 1), self.column.top + 1)
 
     # ---- drawing
 
@@ -256,11 +263,18 @@ class _Array:
         for index, x in enumerate(risers):
             low, high = self._track_low(0, len(self.nets) - 1), self._track_low(levels[-1], 0) + self.track
             riser = Area(x - self.stub // 2, low, x + self.stub // 2, high)
-            self.sketch.box(self.tech.conductors[_STUB].layer, riser)
+            self.sketch.box(self.stubs.layer, riser)
             for row in levels:
-                draw_two_cuts(self.sketch, self.tech, _TRACK, x, self._track_low(row, index) + self.track // 2)
+                self._join(x, self._track_low(row, index) + self.track // 2)
         self._draw_texts(plates, pins)
         return self._described(layout, plates, pins)
+
+    def _join(self, x: int, y: int) -> None:
+        """Draw the vias between a stub or riser and the track that it crosses at (x, y)."""
+        if self.stubs is self.rules.top:
+            self.column.draw(self.sketch, x, y)
+        else:
+            draw_two_cuts(self.sketch, self.tech, _TRACK, x, y)
 
     def _track_low(self, row: int, index: int) -> int:
         """Return the lower edge of a track of a row, or of those above the last row."""
@@ -273,17 +287,15 @@ class _Array:
         return self.lows[-1] + self.tech.snap_up(self.place.top + self.rules.clearance())
 
     def _riser_pitch(self) -> int:
-        return self.tech.snap_up(self.stub + wide_space(self.tech.conductors[_STUB]))
+        return self.tech.snap_up(self.stub + wide_space(self.stubs))
 
     def _right(self) -> int:
         """Return the middle of the first riser."""
-        edge = self.lefts[-1] + max(
-            self.place.sides(self.column, level)[1] for level in range(_STUB, self.column.top + 1)
-        )
+        edge = self.lefts[-1] + max(self.place.sides(self.column, level)[1] for level in self._levels())
         return self.tech.snap_up(edge + self.rules.clearance() + self.stub // 2)
 
     def _draw_unit(self, unit: Unit, row: int, column: int) -> Area:
-        tech, sketch, rules = self.tech, self.sketch, self.rules
+        sketch, rules = self.sketch, self.rules
         x, y = self.lefts[column], self.lows[row]
         place = self.place
 
@@ -298,12 +310,12 @@ class _Array:
         last = self._track_low(row, len(self.nets) - 1)
         for net, centre, over in ((unit.p, place.x_p, place.over), (unit.n, place.x_n, place.over_strap)):
             sketch.box(rules.top.layer, moved(over))
-            self.column.draw(sketch, x + centre, low)
+            if self.stubs is not rules.top:
+                self.column.draw(sketch, x + centre, low)
             sketch.box(rules.top.layer, Area(x + centre - half, low, x + centre + half, y + over.top))
             stub = Area(x + centre - self.stub // 2, last, x + centre + self.stub // 2, low)
-            sketch.box(tech.conductors[_STUB].layer, stub)
-            middle = self._track_low(row, self.nets.index(net)) + self.track // 2
-            draw_two_cuts(sketch, tech, _TRACK, x + centre, middle)
+            sketch.box(self.stubs.layer, stub)
+            self._join(x + centre, self._track_low(row, self.nets.index(net)) + self.track // 2)
         return moved(place.plate)
 
     def _draw_texts(self, plates: Sequence[tuple[Unit, Area]], pins: Sequence[tuple[str, Area]]) -> None:
@@ -337,7 +349,7 @@ class _Array:
         rail = self.tech.conductors[_TRACK]
         ordered = sorted(pins, key=lambda pin: (pin[1].bottom, pin[1].left, pin[0]))
         top = min(self._top(), extent.top)  # beyond it may be the pins of a neighbour
-        inside = moved(Area(extent.left, self.vias + self.column.reach(), extent.right, top))
+        inside = moved(Area(extent.left, self.vias + self.reach, extent.right, top))
         return Module(
             name=spec.name,
             cell=cell,
@@ -367,4 +379,5 @@ class _Array:
         beyond = self.rules.beside_bottom(min(inside.width(), inside.height()))
         found = [Keepout(conductor.name, inside) for conductor in tech.conductors[: level + 1]]
         found += [Keepout(cut.name, inside) for cut in tech.cuts[:level]]
-        return (*found, Keepout(self.rules.bottom.name, inside.enlarged(beyond, beyond), by_rule=True))
+        above = 0 if self.rules.bottom is tech.conductors[_TRACK] else beyond  # the tracks keep wires away
+        return (*found, Keepout(self.rules.bottom.name, inside.enlarged(beyond, above), by_rule=True))

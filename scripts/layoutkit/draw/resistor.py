@@ -39,7 +39,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.draw.deep_well import DeepWellNets, in_deep_well
-from layoutkit.draw.module import DrawnDummy, Gate, Instance, Module, Pin
+from layoutkit.draw.module import DrawnDummy, Gate, Instance, Keepout, Module, Pin
 from layoutkit.draw.plate import beside_wide, wide_space
 from layoutkit.draw.resistor_bank import BankPlan, Bar, ResistorSpec, node
 from layoutkit.draw.ring import TapRing, draw_tap_ring, module_covers, ring_sizes
@@ -159,7 +159,31 @@ class _MetalDrawing(_Drawing):
     def module(self, layout: kdb.Layout) -> Module:
         self.pins = self.plan.draw(self.sketch)
         self._draw_texts()
-        return self._described(layout)
+        return replace(self._described(layout), keepouts=self._beside_wide_bars())
+
+    def _beside_wide_bars(self) -> tuple[Keepout, ...]:
+        """Return where wires would be too close to bars that are wide: beside them, but for a gap before each terminal.
+
+        The gap is shorter than the length from which such rules count.
+        """
+        import klayout.db as kdb
+
+        metal, extent = self.plan.metal, self.sketch.extent()
+        width, height = extent.right - extent.left, extent.top - extent.bottom
+        beyond = beside_wide(self.tech, metal, min(self.plan.sizes.head_width, height))
+        if beyond <= wide_space(metal):  # the router keeps that by itself
+            return ()
+        half = self.tech.to_dbu(_GAP_UM / 2)
+        boxes = [(-beyond, 0, 0, height), (width, 0, width + beyond, height)]
+        for low, high, is_upper in ((-beyond, 0, False), (height, height + beyond, True)):
+            left = -beyond
+            for _, pin in self.pins:
+                if (pin.bottom > self.length // 2) == is_upper:
+                    middle = self.tech.snap((pin.left + pin.right) / 2) - extent.left
+                    boxes.append((left, low, middle - half, high))
+                    left = middle + half
+            boxes.append((left, low, width + beyond, high))
+        return tuple(Keepout(metal.name, kdb.Box(*box), by_rule=True) for box in boxes if box[0] < box[2])
 
 
 class _BankDrawing(_Drawing):
@@ -301,6 +325,7 @@ class _BankDrawing(_Drawing):
 _WIRED = (1, 4)
 """The lowest and the highest conductor of the stack that usually carry wires between modules."""
 _MOST_CUTS = 24  # on a side of one head
+_GAP_UM = 4.0  # before a terminal of wide metal, beside which wires keep away
 
 
 class MetalSizes(NamedTuple):

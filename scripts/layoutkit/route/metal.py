@@ -529,7 +529,11 @@ class Finisher:
         for piece in sorted(set(pieces), key=str):
             rect = (piece.left, piece.bottom, piece.right, piece.top)
             if self.stack.is_wide(level, rect) and not any(holds(one, rect) for one in known):
-                metal.patches.append(Patch(self.stack.conductors[level].name, rect))
+                fixed = kdb.Region()
+                for box in (kdb.Box(*one) for at, one in self.own if at == level):
+                    fixed.insert(box)
+                if not (kdb.Region(piece) - fixed.merged().sized(-half).sized(half)).is_empty():
+                    metal.patches.append(Patch(self.stack.conductors[level].name, rect))
 
     def _corner_fills(self, region: kdb.Region, level: int) -> list[Rect]:
         """Return rectangles that join corners of own metal that nearly meet, and thicken necks."""

@@ -50,6 +50,7 @@ class FileFields:
         well: Whether ``body`` may name the well whose junction the device is.
         frames: Whether ``frames`` states what surrounds an emitter, and ``base_growth`` and ``usual_size`` may.
         cell: Whether ``cell`` states the foundry's cell, as ``device_cell`` describes; ``usual_size`` may be stated.
+        text: Whether only the text ``ring_text`` makes it this device, so that it must be stated.
     """
 
     layers: tuple[str, ...] = ()
@@ -60,6 +61,7 @@ class FileFields:
     well: bool = False
     frames: bool = False
     cell: bool = False
+    text: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,7 +433,7 @@ _DECLARED = (
         model_names="isolbox",
         parameters=_RECTANGLE,
         substrate="s",
-        file=FileFields(well=True),
+        file=FileFields(layers=("body",), well=True, text=True),
         lost="it was not drawn, its text is missing, or its ring of n well is not closed",
     ),
     replace(

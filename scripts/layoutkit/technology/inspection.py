@@ -228,8 +228,6 @@ class Inspection:
             self.add(place, "block and source_marker belong together")
         self._drawn_on(place, [name for key in ("markers", "covers", "optional") for name in entry.get(key, [])])
         self._like(place, entry)
-        if entry.get("ring_text") and "device_text" not in self.roles:
-            self.add(f"{place}.ring_text", "there is no layer for the role 'device_text'")
         self._limits(place, entry)
         self._dimension_names(f"{place}.dimensions", entry.get("dimensions", {}))
         wanted = set(dimensions.ALWAYS)
@@ -247,9 +245,9 @@ class Inspection:
         needed = {*fields.layers, *((fields.value,) if fields.value else ())}
         junction = {"diffusion_of"} if fields.diffusion else set()
         needed |= junction if "body" not in fields.layers else set()
-        needed |= {"frames"} if fields.frames else set()
         optional = {*junction, *fields.layer_lists, *((fields.edge_value,) if fields.edge_value else ())}
-        needed |= {"cell"} if fields.cell else set()
+        fixed = {"frames": fields.frames, "cell": fields.cell, "ring_text": fields.text}
+        needed |= {key for key, is_needed in fixed.items() if is_needed}
         optional |= {"body"} if fields.well else set()
         optional |= {"base_growth", "usual_size"} if fields.frames else {"usual_size"} if fields.cell else set()
         optional |= {"bend"} if KINDS[entry["type"]].in_series == "lengths" else set()
@@ -275,6 +273,8 @@ class Inspection:
             judge(f"{place}.dimensions.{name}", reference)
 
     def _like(self, place: str, entry: Mapping[str, Any]) -> None:
+        if entry.get("ring_text") and "device_text" not in self.roles:
+            self.add(f"{place}.ring_text", "there is no layer for the role 'device_text'")
         if "like" in entry and self._section("devices").get(entry["like"], {"like": ""}).get("like") is not None:
             self.add(f"{place}.like", f"must name a device that states its own fields, got {short(entry['like'])}")
 

@@ -34,11 +34,8 @@ from thorough import THOROUGH, processes
 EVERY_MIM = [
     (name, flavour) for name in processes() for flavour, s in load(name).passives.items() if s.type == "capacitor"
 ]
-LOW = [
-    each for each in EVERY_MIM if each[1].endswith(("_m2m3", "_m3m4"))
-]  # no two conductors below for an array's wires
 RINGED = [each for each in EVERY_MIM if load(each[0]).passive(each[1]).fed]  # in a ring of its own each
-MIM = [each for each in EVERY_MIM if each not in (*LOW, *RINGED)]
+MIM = [each for each in EVERY_MIM if each not in RINGED]
 MOS = [
     (name, flavour) for name in processes() for flavour, s in load(name).passives.items() if s.type == "mos_capacitor"
 ]
@@ -57,8 +54,8 @@ def made_for(technology, flavour):
     return tech.made_for([tech.passive(flavour).model])
 
 
-@pytest.mark.parametrize(("technology", "flavour"), [*LOW, *RINGED])
-def test_no_array_is_drawn_where_no_two_conductors_lie_below_the_plates_or_each_has_a_ring(technology, flavour):
+@pytest.mark.parametrize(("technology", "flavour"), RINGED)
+def test_no_array_is_drawn_where_each_has_a_ring(technology, flavour):
     with pytest.raises(TechnologyError, match="draw each capacitor by itself"):
         array_of(technology, flavour, 8, 8, (1, 1))
 

@@ -1,11 +1,13 @@
 """Isolated boxes: clean, read in every orientation with devices in them, reported with a fault; their well is known."""
 
+from pathlib import Path
+
 import klayout.db as kdb
 import pytest
 
 from layoutkit.draw.isolated_box import draw_isolated_box, isolated_box
 from layoutkit.drc.check import check
-from layoutkit.errors import GeometryError
+from layoutkit.errors import GeometryError, TechnologyError
 from layoutkit.extract.extractor import extract
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
@@ -13,6 +15,7 @@ from layoutkit.technology import load
 from layoutkit.technology.passive_sizes import PassiveSize
 
 TECH = load("sg13g2")
+CARD = "body: nBuLay, markers: [Recog.diode], ring_text: isolbox, "
 
 
 def drawn(width_um=6.0, length_um=6.0, m=1):
@@ -96,3 +99,13 @@ D1 body nw vss isolbox l=6u w=8u
     assert any("the body body is not the substrate vss" in warning for warning in report["warnings"])
     assert not any("highest supply" in warning for warning in report["warnings"])
     assert "D1 body nw vss isolbox l=6u w=8u" in (tmp_path / "reference.cdl").read_text()
+
+
+@pytest.mark.parametrize(("key", "field"), [("body", "body: nBuLay, "), ("ring_text", "ring_text: isolbox, ")])
+def test_a_process_states_the_well_and_the_text_that_make_a_box(tmp_path, key, field):
+    text = Path(TECH.path).read_text(encoding="utf-8")
+    assert CARD in text
+    path = tmp_path / "own.yaml"
+    path.write_text(text.replace(CARD, CARD.replace(field, "")), encoding="utf-8")
+    with pytest.raises(TechnologyError, match=f"devices.isolbox: '{key}' is missing"):
+        load(str(path))

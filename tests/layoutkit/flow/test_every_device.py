@@ -81,14 +81,6 @@ def netlist_of(spec, size):
     return "\n".join([f".subckt device {' '.join(ports)}", *cards, ".ends", ""])
 
 
-LOW_PLATES = {f"cap_mim_{value}_{metals}" for value in ("1f0", "1f5", "2f0") for metals in ("m2m3", "m3m4")}
-# Sizes, by their numbers, that are not laid out clean; the report of the build says so.
-NOT_CLEAN = {
-    ("sg13cmos5l", "res_metal4", 3): "the router finds no way to two short bars side by side",
-    ("sg13g2", "res_metal5", 4): "the router finds no way to two long bars side by side",
-    ("sg13g2", "res_metal3", 1): "M3.f: a wire of minimum space beside a bar of 30 um",
-    ("sg13cmos5l", "res_metal3", 1): "M3.f: a wire of minimum space beside a bar of 30 um",
-}
 CASES = [
     (name, spec, size)
     for name, tech in TECHNOLOGIES.items()
@@ -106,18 +98,13 @@ def sample(cases):
 
 
 def drawn():
-    """Return the cases of this run, those in ``NOT_CLEAN`` marked."""
-    cases = CASES if "EVERY_DEVICE" in os.environ else CASES[::2] if THOROUGH else sample(CASES)
-    for name, spec, size in cases:
-        reason = NOT_CLEAN.get((name, spec.name, size))
-        low = size == 1 and spec.name in LOW_PLATES and "two plates need a bottom plate each, and wires below these"
-        marks = pytest.mark.xfail(reason=reason or low, strict=True) if reason or low else ()
-        yield pytest.param(name, spec, size, marks=marks)
+    """Return the cases of this run."""
+    return CASES if "EVERY_DEVICE" in os.environ else CASES[::2] if THOROUGH else sample(CASES)
 
 
 @pytest.mark.parametrize(
     ("technology", "spec", "size"),
-    list(drawn()),
+    drawn(),
     ids=lambda value: value if isinstance(value, str) else str(getattr(value, "name", value)),
 )
 def test_a_device_in_the_flow_is_clean_and_matched(technology, spec, size, tmp_path):
