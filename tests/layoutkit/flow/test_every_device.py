@@ -1,7 +1,8 @@
 """Every device of every technology in the flow, at its least, its largest and three random sizes, m 1 and 2.
 
 DRC finds nothing, LVS matches and the verdict is complete. A device or technology that appears is tested the day it
-appears. `EVERY_DEVICE=1` draws all sizes (4 minutes), `make check` every second one, other runs one of each kind.
+appears. `EVERY_DEVICE=1` draws all sizes (4 minutes), `make check` each device once and each size of its kind, other
+runs one of each kind.
 """
 
 import os
@@ -89,17 +90,41 @@ CASES = [
 ]
 
 
-def sample(cases):
-    """Return one size of each kind of device in each technology, another kind's in the next."""
+def of_each_kind(cases):
+    """Return the cases of each kind of device in each technology: {(technology, type): {device: its cases}}."""
     kinds = {}
     for case in cases:
-        kinds.setdefault((case[0], case[1].type), []).append(case)
-    return [found[place * 7 % len(found)] for place, found in enumerate(kinds.values())]
+        kinds.setdefault((case[0], case[1].type), {}).setdefault(case[1].name, []).append(case)
+    return kinds
+
+
+def sample(cases):
+    """Return one size of each kind of device in each technology, another kind's in the next."""
+    kinds = [[case for found in devices.values() for case in found] for devices in of_each_kind(cases).values()]
+    return [found[place * 7 % len(found)] for place, found in enumerate(kinds)]
+
+
+LOW_PLATES = [f"cap_mim_{value}_{metals}" for value in ("1f0", "1f5", "2f0") for metals in ("m2m3", "m3m4")]
+# Sizes, by their numbers, that were not clean at first: plates low in the stack, short or wide bars of metal.
+HARD = {*(("gf180mcuD", plates, 1) for plates in LOW_PLATES), ("sg13g2", "res_metal3", 1), ("sg13g2", "res_metal5", 4)}
+HARD |= {("sg13cmos5l", "res_metal3", 1), ("sg13cmos5l", "res_metal4", 3)}
+
+
+def each_device_and_size(cases):
+    """Return few cases with each device in one of them, and each size of its kind, and those in ``HARD``."""
+    chosen = {*HARD}
+    for devices in of_each_kind(cases).values():
+        sizes = [*devices.values()]
+        for place in range(max(len(sizes), *map(len, sizes))):
+            of_one = sizes[place % len(sizes)]
+            name, spec, size = of_one[place % len(of_one)]
+            chosen.add((name, spec.name, size))
+    return [case for case in cases if (case[0], case[1].name, case[2]) in chosen]
 
 
 def drawn():
     """Return the cases of this run."""
-    return CASES if "EVERY_DEVICE" in os.environ else CASES[::2] if THOROUGH else sample(CASES)
+    return CASES if "EVERY_DEVICE" in os.environ else each_device_and_size(CASES) if THOROUGH else sample(CASES)
 
 
 @pytest.mark.parametrize(
