@@ -41,7 +41,7 @@ ROOMS = {
     "skillpack": (466, 5),
     "skillpack/authoring": (498, 4),
     "skillpack/commands": (1241, 8),
-    "skillpack/copies": (1255, 8),
+    "skillpack/copies": (1257, 8),
     "skillpack/execution": (987, 8),
     "skillpack/hosts": (2749, 20),
     "skillpack/pipelines": (616, 4),

@@ -242,6 +242,7 @@ def _imports_in(source: bytes) -> list[_Import]:
     """
     found: list[_Import] = []
     by_text = _DYNAMIC.search(source) is not None
+    searched = ast.AST if by_text else (ast.stmt, ast.ExceptHandler, ast.match_case)  # no expression holds an import
     waiting: list[tuple[ast.AST, bool]] = [(ast.parse(source), False)]
     while waiting:
         node, optional = waiting.pop()
@@ -254,7 +255,8 @@ def _imports_in(source: bytes) -> list[_Import]:
             continue
         guarded = isinstance(node, ast.Try) and any(map(_handles_absence, node.handlers))
         body = {id(child) for child in node.body} if isinstance(node, ast.Try) and guarded else set()
-        waiting += [(child, optional or id(child) in body) for child in ast.iter_child_nodes(node)]
+        children = (child for child in ast.iter_child_nodes(node) if isinstance(child, searched))
+        waiting += [(child, optional or id(child) in body) for child in children]
     return found
 
 
