@@ -22,6 +22,7 @@ from fork_server import lay_out_cheaply  # noqa: E402
 from forked import programs, run_program, share  # noqa: E402
 from installed_wheel import build_wheel, install, run_uv  # noqa: E402
 from made_once import Once  # noqa: E402
+from thorough import examples  # noqa: E402
 
 # Imported modules and collected tests stay in memory. Searching them for garbage takes a quarter of a worker's start-up
 # time, and slows down each later search.
@@ -40,7 +41,7 @@ def pytest_collection_finish():
 # A busy machine must not turn a slow example into a failure: Hypothesis' own limits are wall time. A run of the tests
 # judges the change, not luck, so each test gets the same examples every time; HYPOTHESIS_PROFILE=search tries others.
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("same", settings.get_profile("search"), derandomize=True)
+settings.register_profile("same", settings.get_profile("search"), derandomize=True, max_examples=examples(100))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 # A job in the background or under nohup ignores these signals, and so would every server that a test starts.
@@ -128,9 +129,9 @@ OF_SOURCES = {"test_architecture.py", "test_house.py"}
 # other machines, what other programs judge, how well the search does, and what kills processes until nothing is lost.
 OUTER_BY_FOLDER = {
     "designgraph": "processes",
-    "docs": "documents site tutorials",
+    "docs": "documents registry_pages site tutorials",
     "evals": "evals",
-    "hosts": "http_fuzz mcp_inspector mcp_transports options raw_copies remote uvx",
+    "hosts": "http_fuzz mcp_inspector mcp_transports options plugin raw_copies remote uvx",
     "layoutkit/drc": "drc_application drc_deck drc_mutants drc_oracle",
     "layoutkit/explore": "cluster_jobs exploration",
     "layoutkit/pcells": "pcells",

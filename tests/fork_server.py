@@ -24,8 +24,13 @@ MEASURED = "--measured"
 LIBRARIES = {
     "scripts": ("yaml", "jsonschema", "click", "frontmatter"),
     "engine": ("klayout.db", "klayout.rdb", "klayout.lay", "numpy", "numba", "yaml", "jsonschema"),
+    "servers": ("yaml", "jsonschema", "click", "frontmatter", "fastapi", "uvicorn", "mcp"),
 }
-PACKAGES = {"scripts": ("skillscript", "skillpack"), "engine": ("skillscript", "designgraph", "layoutkit")}
+PACKAGES = {
+    "scripts": ("skillscript", "skillpack"),
+    "engine": ("skillscript", "designgraph", "layoutkit"),
+    "servers": ("skillscript", "skillpack"),
+}
 
 
 def serve(address):
@@ -95,7 +100,7 @@ def prepare(kind):
 
     Args:
         kind: ``engine`` for scripts of skills; ``scripts`` for scripts that do not need the engine, which are forked in
-            a fifth of the time.
+            a fifth of the time. ``servers`` for commands that serve, if they end by themselves.
     """
     import gc
 
@@ -104,7 +109,9 @@ def prepare(kind):
     modules = [
         found.name for package in packages for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     ]
-    for name in [*LIBRARIES[kind], *(name for name in modules if not name.startswith("skillpack.hosts."))]:
+    if kind != "servers":
+        modules = [name for name in modules if not name.startswith("skillpack.hosts.")]
+    for name in [*LIBRARIES[kind], *modules]:
         with contextlib.suppress(ImportError):  # an extra that is not installed
             importlib.import_module(name)
     if kind == "engine":

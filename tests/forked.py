@@ -164,6 +164,17 @@ def run_program(script, *arguments, cwd, stdin="", **environment):
     return done
 
 
+def run_server_command(*words, **environment):
+    """Run ``skillpack http`` or ``skillpack mcp`` where no server stays; return the completed process, output as text.
+
+    Its standard input is empty. The token is empty unless ``environment`` has one.
+    """
+    command = ["-m", "skillpack", *map(str, words)]
+    done = run_script(command, cwd=ROOT, environment={"SKILLPACK_TOKEN": "", **environment}, kind="servers")
+    done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+    return done
+
+
 @functools.cache
 def programs():
     """Return a folder with programs for a shell that fork instead of starting Python.

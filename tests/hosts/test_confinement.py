@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from forked import run_server_command
 from patience import WATCHDOG_S
 from skillpack import Runner, SkillLoader, find_tools
 from skillpack.execution.limits import CallLimits, is_path, named_paths
@@ -383,14 +384,8 @@ def test_a_program_gets_the_token_from_a_file_that_only_its_owner_can_read(pack_
 )
 def test_options_that_contradict_each_other_start_nothing(pack_dir, arguments, token, said):
     pytest.importorskip("fastapi", reason="skipped: needs the extra http")
-    done = subprocess.run(
-        [sys.executable, "-m", "skillpack", "http", "--port", "0", "--skills-dir", str(pack_dir), *arguments],
-        env={**os.environ, "SKILLPACK_TOKEN": token},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=WATCHDOG_S,
-    )
+    command = ["http", "--port", "0", "--skills-dir", pack_dir, *arguments]
+    done = run_server_command(*command, SKILLPACK_TOKEN=token)
     assert done.returncode == 2
     assert said in done.stderr
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from extras import extra
+from forked import run_server_command
 from patience import WATCHDOG_S
 
 extra("fastapi", reason="skipped: needs the extra http")
@@ -430,14 +431,7 @@ def test_a_call_that_a_stopped_server_has_to_kill_is_answered_by_an_envelope(pac
 
 @pytest.mark.parametrize("token", ["short", "with a blank in the middle", "ünïcödé-token-that-is-long"])
 def test_a_token_that_is_none_is_refused(pack_dir, token):
-    done = subprocess.run(
-        [sys.executable, "-m", "skillpack", "http", "--skills-dir", str(pack_dir), "--port", "0"],
-        env={**os.environ, "SKILLPACK_TOKEN": token},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=WATCHDOG_S,
-    )
+    done = run_server_command("http", "--skills-dir", pack_dir, "--port", "0", SKILLPACK_TOKEN=token)
     assert done.returncode == 2
     assert "16 ASCII characters" in done.stderr
     assert token not in done.stderr

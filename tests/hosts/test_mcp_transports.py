@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from extras import extra
+from forked import run_server_command
 from patience import WATCHDOG_S
 
 mcp = extra("mcp", reason="skipped: needs the extra mcp")
@@ -201,14 +202,6 @@ async def test_a_page_in_a_browser_cannot_reach_the_server(address, headers, sta
 
 @pytest.mark.parametrize(("command", "host"), [("mcp --http", "0.0.0.0"), ("http", "192.0.2.1")])  # noqa: S104
 def test_a_server_that_others_can_reach_does_not_start_without_a_token(pack_dir, command, host):
-    environment = {name: value for name, value in os.environ.items() if name != "SKILLPACK_TOKEN"}
-    done = subprocess.run(
-        [sys.executable, "-m", "skillpack", *command.split(), "--skills-dir", str(pack_dir), "--host", host],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-        timeout=WATCHDOG_S,
-    )
+    done = run_server_command(*command.split(), "--skills-dir", pack_dir, "--host", host)
     assert done.returncode == 2
     assert "token" in done.stderr

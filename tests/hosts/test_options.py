@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from forked import run_server_command
 from patience import WATCHDOG_S
 from skillscript.install import install_command
 
@@ -19,13 +20,12 @@ main()
 """
 
 
-def run(command, packages="", *arguments, stdin="", **environment):
+def run(command, packages, *arguments):
     """Run a command where these packages are not installed."""
-    code = WITHOUT.format(packages=packages.split(), command=command, arguments=[*map(str, arguments)])
+    code = WITHOUT.format(packages=packages.split(), command=command, arguments=[*arguments])
     return subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "SKILLPACK_TOKEN": "", **environment},
-        input=stdin,
+        env={**os.environ, "SKILLPACK_TOKEN": ""},
         capture_output=True,
         text=True,
         check=False,
@@ -63,7 +63,7 @@ def test_help_needs_no_extra():
 )
 def test_an_option_that_cannot_be_is_reported_and_nothing_starts(arguments, said):
     pytest.importorskip("fastapi", reason="skipped: needs the extra http")
-    done = run("http", "nothing", *arguments)
+    done = run_server_command("http", *arguments)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -72,7 +72,7 @@ def test_an_option_that_cannot_be_is_reported_and_nothing_starts(arguments, said
 def test_a_port_that_is_taken_is_reported(tools_of_the_trade, pack_dir):
     pytest.importorskip("fastapi", reason="skipped: needs the extra http")
     with tools_of_the_trade.running("http", "--skills-dir", pack_dir) as (_, address):
-        done = run("http", "nothing", "--skills-dir", pack_dir, "--port", address.rpartition(":")[2])
+        done = run_server_command("http", "--skills-dir", pack_dir, "--port", address.rpartition(":")[2])
     assert done.returncode == 2
     assert "cannot listen" in done.stderr
 
@@ -80,7 +80,7 @@ def test_a_port_that_is_taken_is_reported(tools_of_the_trade, pack_dir):
 @pytest.mark.parametrize("command", ["mcp", "http"])
 def test_a_timeout_that_is_no_number_is_refused(command):
     pytest.importorskip(command if command == "mcp" else "fastapi", reason="skipped: needs the extra")
-    done = run(command, "nothing", "--timeout", "nan")
+    done = run_server_command(command, "--timeout", "nan")
     assert done.returncode == 2
     assert "must be a number of seconds" in done.stderr
 
@@ -95,7 +95,7 @@ def test_a_timeout_that_is_no_number_is_refused(command):
 )
 def test_an_unknown_toolset_is_reported_with_those_that_there_are(pack_dir, arguments, environment, said):
     pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
-    done = run("mcp", "nothing", "--skills-dir", pack_dir, *arguments, **environment)
+    done = run_server_command("mcp", "--skills-dir", pack_dir, *arguments, **environment)
     assert done.returncode == 2
     assert said in done.stderr
     assert "there are: bench, memory" in done.stderr
@@ -108,7 +108,7 @@ def test_a_tool_that_cannot_have_its_plain_name_is_reported_at_the_start(tmp_pat
     declared["tools"].append({**declared["tools"][0], "id": "bench_crash.x"})
     declared["tools"].append({**declared["tools"][0], "id": "bench.crash.x"})
     (root / "bench/skill.yaml").write_text(json.dumps(declared))
-    done = run("mcp", "nothing", "--skills-dir", root)
+    done = run_server_command("mcp", "--skills-dir", root)
     assert done.returncode == 0
     assert "bench.crash.x is served as bench_crash_x_" in done.stderr
     assert done.stderr.count("is served as") == 1
