@@ -140,6 +140,7 @@ OUTER_BY_FOLDER = {
 }
 OUTER = {f"{folder}/test_{name}.py" for folder, names in OUTER_BY_FOLDER.items() for name in names.split()}
 OUTER |= {"test_packaging.py", "test_release.py"}
+DRAWN = 12
 TECHNOLOGIES = {path.stem for path in (TESTS.parent / "scripts/layoutkit/technology").glob("*.yaml")}
 
 
@@ -159,44 +160,47 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Run one of several tests that are alike, unless all tests run, as by ``make check``.
+    """Leave out some of several tests that are alike, unless all tests run, as by ``make check``.
 
-    Which one follows from their name, so that each has its share. With ``--quick`` or ``--inner``, the tests of a slow
-    file that differ in the technology are alike. With ``--versions``, all cases of a test are, because the same code
-    runs in each, and all tests of a slow file, of which only those of tools are collected.
+    With ``--quick`` or ``--inner``, a test of a slow file runs in one of the technologies that it is written for, and
+    one that draws flavours and sizes of devices draws ``DRAWN`` of them. With ``--versions``, any test runs with one of
+    its parameters, as the same code runs with each, and one test of each slow file: of these, only those of tools are
+    collected.
     """
+    slow = {item for item in items if item.path.relative_to(TESTS).as_posix() in SLOW}
     if config.getoption("--versions"):
-        alike = cases_of_tests(items)
+        left_out = beyond(1, items, lambda item: item.path if item in slow else name_of(item))
     elif config.getoption("--quick") or config.getoption("--inner"):
-        alike = technologies_of_tests(items)
+        left_out = beyond(1, slow, name_in_any_technology)
+        left_out |= beyond(DRAWN, {item for item in slow - left_out if item.path.parent.name == "draw"}, name_of)
     else:
         return
-    left_out = set()
-    for name, variants in alike.items():
-        left_out |= set(variants) - {variants[zlib.crc32(name.encode()) % len(variants)]}
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]
 
 
-def cases_of_tests(items):
-    """Return the tests that are alike with ``--versions``: {name of the group: tests}."""
+def beyond(most, items, name):
+    """Return what is left out if of the tests with one ``name(test)`` at most so many run.
+
+    Which ones follows from their own names, so that each value of their parameters has its share.
+    """
     alike = {}
-    for item in items:
-        place = item.path.relative_to(TESTS).as_posix()
-        alike.setdefault(place if place in SLOW else item.nodeid.partition("[")[0], []).append(item)
-    return alike
+    for item in sorted(items, key=lambda item: (zlib.crc32(item.nodeid.encode()), item.nodeid)):
+        alike.setdefault(name(item), []).append(item)
+    return {item for found in alike.values() for item in found[most:]}
 
 
-def technologies_of_tests(items):
-    """Return the tests that are alike with ``--quick`` or ``--inner``: {name of the group: tests}."""
-    alike = {}
-    for item in items:
-        given = getattr(item, "callspec", None)
-        values = [value for value in given.params.values() if isinstance(value, str)] if given else []
-        technology = next((value for value in values if value in TECHNOLOGIES), None)
-        if technology and item.path.relative_to(TESTS).as_posix() in SLOW:
-            alike.setdefault(item.nodeid.replace(technology, "*"), []).append(item)
-    return alike
+def name_of(item):
+    """Return the name of a test without its parameters."""
+    return item.nodeid.partition("[")[0]
+
+
+def name_in_any_technology(item):
+    """Return the name of a test with its parameters, but for the technology, if one of them is one."""
+    given = getattr(item, "callspec", None)
+    values = [value for value in given.params.values() if isinstance(value, str)] if given else []
+    technology = next((value for value in values if value in TECHNOLOGIES), None)
+    return item.nodeid.replace(technology, "*") if technology else item.nodeid
 
 
 @pytest.fixture(autouse=True, scope="session")

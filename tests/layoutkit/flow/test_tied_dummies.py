@@ -70,33 +70,36 @@ def diffusions(path, technology):
     return found
 
 
-def test_dummies_lie_at_the_ends_of_the_group_that_they_guard(tmp_path):
-    report = built(tmp_path, GUARDED)
-    modules = {frozenset(module["devices"]) for module in report["modules"]}
+@pytest.fixture
+def guarded(once):
+    """Return the report of ``GUARDED`` in sky130A, laid out once in a test run."""
+    return once(lambda folder: built(folder, GUARDED), "guarded by dummies")[0]
+
+
+def test_dummies_lie_at_the_ends_of_the_group_that_they_guard(guarded):
+    modules = {frozenset(module["devices"]) for module in guarded["modules"]}
     assert {"M1", "M2", "MD1", "MD2"} in modules
     assert {"M3", "M4", "MD3", "MD4"} in modules
-    beside = [devices for devices in diffusions(report["files"]["gds"], "sky130A") if {"MD1", "MD2"} & set(devices)]
+    beside = [devices for devices in diffusions(guarded["files"]["gds"], "sky130A") if {"MD1", "MD2"} & set(devices)]
     (row,) = beside  # its sources are on the rail at both ends, so that the dummies share the diffusion
     assert {row[0], row[-1]} == {"MD1", "MD2"}
     assert row[1:-1]
     assert set(row[1:-1]) <= {"M1", "M2"}
 
 
-def test_dummies_that_guard_nothing_and_decoupling_share_rows(tmp_path):
-    report = built(tmp_path, GUARDED)
-    rows = [set(devices) for devices in diffusions(report["files"]["gds"], "sky130A")]
+def test_dummies_that_guard_nothing_and_decoupling_share_rows(guarded):
+    rows = [set(devices) for devices in diffusions(guarded["files"]["gds"], "sky130A")]
     assert {"MD5", "MD6", "MD7"} in rows
-    modules = {frozenset(module["devices"]) for module in report["modules"]}
+    modules = {frozenset(module["devices"]) for module in guarded["modules"]}
     assert {"MC1", "MC2"} in modules
 
 
-def test_the_written_netlist_holds_each_dummy_once(tmp_path):
-    report = built(tmp_path, GUARDED)
-    lines = Path(report["files"]["reference_netlist"]).read_text().splitlines()
+def test_the_written_netlist_holds_each_dummy_once(guarded):
+    lines = Path(guarded["files"]["reference_netlist"]).read_text().splitlines()
     for name in DUMMIES:
         assert sum(line.startswith(f"X{name} ") for line in lines) == 1
     added = [line for line in lines if line.startswith("XMDUMMY") and line.split()[1:5] == ["vss"] * 4]
-    rows = next(module["pattern"] for module in report["modules"] if "MD1" in module["devices"]).count("/") + 1
+    rows = next(module["pattern"] for module in guarded["modules"] if "MD1" in module["devices"]).count("/") + 1
     assert [line.split()[-1] for line in added] == [f"m={2 * rows - 2}"]  # at the other ends of the mirror's rows
 
 
