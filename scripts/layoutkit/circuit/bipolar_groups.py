@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.bipolar_map import with_units
 from layoutkit.circuit.mirrors import Group
-from layoutkit.circuit.symmetry_graph import drawing
+from layoutkit.circuit.symmetry_graph import drawing, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
     from layoutkit.circuit.channels import Channels
     from layoutkit.circuit.circuit import Device
 
+_MOST_ON_A_NET = 16
+
 
 def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
     """Return bipolar transistors of one model on one base: those on one collector too, or with separate collectors.
 
     Diodes of one model are an array, too, whose emitters are on one supply. Two on one emitter with separate bases and
-    collectors are a pair.
+    collectors are a pair, or a cross-coupled one.
     """
     alike: dict[tuple[str, ...], list[Device]] = defaultdict(list)
     for device in channels.circuit.devices:
@@ -37,9 +40,7 @@ def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
         # Followers beside others on one base are driven by these: each drives an output of its own.
         devices = every if len(followers) == len(every) else [each for each in every if each not in followers]
         collectors = {device.terminals["c"] for device in devices}
-        by_collector: dict[str, list[Device]] = defaultdict(list)
-        for device in devices:
-            by_collector[device.terminals["c"]].append(device)
+        by_collector = grouped(devices, lambda device: device.terminals["c"])
         crossed = collectors & {device.terminals["e"] for device in devices}
         one = base not in channels.supplies and len(collectors) > 1 and not crossed
         for members in [devices] if one else by_collector.values():
@@ -65,18 +66,26 @@ def _bipolar_diodes(channels: Channels, devices: Iterable[Device], used: Collect
 
 
 def _bipolar_pairs(channels: Channels, devices: Iterable[Device], order: Mapping[str, int]) -> list[Group]:
-    found = []
-    by_emitter: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
-    for device in devices:
-        if device.terminals["e"] not in channels.supplies:
-            by_emitter[drawing(device), device.terminals["e"]].append(device)
-    for pair in by_emitter.values():
-        if len(pair) == 2 and pair[0].terminals["c"] != pair[1].terminals["c"]:
-            members = sorted(pair, key=lambda device: order[device.id])
-            emitter = members[0].terminals["e"]
-            names = tuple(device.id for device in members)
-            found.append(Group("bipolar_pair", names, {"matched": True, "common_emitter": emitter}))
+    """Return each two equal transistors that are cross-coupled, and the only two on one emitter that is no supply."""
+    found, listed = [], sorted(devices, key=lambda device: order[device.id])
+    for (_, emitter), members in grouped(listed, lambda device: (drawing(device), device.terminals["e"])).items():
+        pairs = [*combinations(members, 2)] if len(members) <= _MOST_ON_A_NET else []
+        crossed = [pair for pair in pairs if _drives(channels, *pair) and _drives(channels, *pair[::-1])]
+        kind = "cross_coupled_pair" if crossed else "bipolar_pair"
+        alone = pairs if len(pairs) == 1 and emitter not in channels.supplies else []
+        for one, other in crossed or alone:
+            if one.terminals["c"] != other.terminals["c"]:
+                found.append(Group(kind, (one.id, other.id), {"matched": True, "common_emitter": emitter}))
     return found
+
+
+def _drives(channels: Channels, one: Device, other: Device) -> bool:
+    """Whether the collector of one transistor is on the base of another one, or a passive device joins them."""
+    nets = {one.terminals["c"], other.terminals["b"]}
+    places = channels.circuit.nets[other.terminals["b"]][:_MOST_ON_A_NET]
+    beside = [channels.circuit.device(place.device) for place in places]
+    passives = [device for device in beside if device.type in ("resistor", "capacitor")]
+    return len(nets) == 1 or any(nets == {device.terminals[end] for end in device.kind.ends} for device in passives)
 
 
 def _bipolars(devices: Sequence[Device], order: Mapping[str, int]) -> Group:

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, product, zip_longest
+from math import isclose
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.channels import gate_length
-from layoutkit.circuit.symmetry_graph import same_size
+from layoutkit.circuit.symmetry_graph import grouped, same_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
     from layoutkit.circuit.channels import Channels
@@ -94,20 +95,26 @@ class Candidates:
                 for one, other in pairs:
                     yield Seed(one.name, other.name, sure=True, alone=len(members) == 2, amplifies=True)
 
-    def only_two_above_a_tail(self) -> Iterator[tuple[Element, Element]]:
-        """Yield the only two transistors of one length above one tail, which may differ in width or in model."""
+    def alone_above_a_tail(self) -> Iterator[tuple[Element, ...]]:
+        """Yield the only two transistors of one length above one tail, which may differ in width or in model.
+
+        Several may stand for one, with separate gates and its width in all; the first two face each other.
+        """
         alike: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
         for (source, key, body), members in self._by_source.items():
             alike[source, key[:2], dict(key[3]).get("l"), body] += members
         for (source, *_), members in alike.items():
             one_form = len({each.key[2] for each in members}) == 1 or len({each.key[3:] for each in members}) == 1
-            if len(members) == 2 and one_form and _faces(*members) and self._has_tail(source, members):
-                yield members[0], members[1]
+            if not 2 <= len(members) <= MOST_ON_A_SOURCE or not one_form or not self._has_tail(source, members):
+                continue
+            one, other = _sides(members, "d") or _sides(members, "g") or ((), ())
+            if one:
+                yield tuple(each for row in zip_longest(one, other) for each in row if each is not None)
 
     def unequal(self) -> Iterator[Seed]:
         """Yield those above one tail that differ in width or in model: what follows them may be images."""
-        for one, other in self.only_two_above_a_tail():
-            if one.key != other.key:
+        for one, other, *more in self.alone_above_a_tail():
+            if one.key != other.key and not more:
                 yield Seed(one.name, other.name, sure=True, amplifies=True)
 
     def in_a_loop_of_mirrors(self) -> Iterator[Seed]:
@@ -221,8 +228,6 @@ class Candidates:
 
     def _below(self, net: str) -> Element | None:
         """Return the only transistor whose drain is on a net that is no supply."""
-        if net in self._rails:
-            return None
         found = [self._graph.elements[index] for index, role in self._graph.on_net[net] if role == "d"]
         return found[0] if len(found) == 1 else None
 
@@ -233,18 +238,30 @@ class Candidates:
 
     def cross_coupled(self) -> Iterator[Seed]:
         """Yield transistors of which each has its gate on the drain of the other."""
+        for one, other, drain, gate in self._crossed(lambda element: {element.on("g")}):
+            beside = self._driven_beside(drain, gate)
+            alike = (one.on("s") in self._rails) == (other.on("s") in self._rails)
+            if alike and beside == self._driven_beside(gate, drain):
+                yield Seed(one.name, other.name, sure=True, last=beside and self._in_gates(drain, gate))
+
+    def crossed_through_passives(self) -> Iterator[Seed]:
+        """Yield transistors of which a passive device joins the gate or base of each to the drain of the other."""
+        for one, other, *_ in self._crossed(lambda each: self._graph.past_passives(each.on("g") or each.on("b"))):
+            yield Seed(one.name, other.name, sure=True, last=True)
+
+    def _crossed(self, nets: Callable[[Element], set[str]]) -> Iterator[tuple[Element, Element, str, str]]:
+        """Yield each two equal transistors each of whose drains is one of the ``nets`` of the other, and these."""
         by_nets: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
         for element in self._graph.elements:
-            if element.on("d") and element.on("d") != element.on("g"):
-                by_nets[element.key, element.body, element.on("d"), element.on("g")].append(element)
-        for (key, body, drain, gate), members in by_nets.items():
-            others = by_nets.get((key, body, gate, drain), [])
-            crossed = len(members) == len(others) == 1 and not {drain, gate} & self._rails
-            crossed = crossed and self._graph.number[members[0].name] < self._graph.number[others[0].name]
-            crossed = crossed and (members[0].on("s") in self._rails) == (others[0].on("s") in self._rails)
-            beside = self._driven_beside(drain, gate) if crossed else False
-            if crossed and beside == self._driven_beside(gate, drain):
-                yield Seed(members[0].name, others[0].name, sure=True, last=beside and self._in_gates(drain, gate))
+            drain = element.on("d") or element.on("c")
+            for net in nets(element) - {drain} if drain else ():
+                by_nets[element.key, element.body, drain, net].append(element)
+        for (key, body, drain, net), members in by_nets.items():
+            others = by_nets.get((key, body, net, drain), [])
+            if len(members) == len(others) == 1 and not {drain, net} & self._rails:
+                one, other = members[0], others[0]
+                if self._graph.number[one.name] < self._graph.number[other.name]:
+                    yield one, other, drain, net
 
     def _in_gates(self, *nets: str) -> bool:
         """Whether two nets are outputs of NOR or NAND gates: their latch follows what drives its inputs."""
@@ -257,26 +274,10 @@ class Candidates:
                 return False
         return True
 
-    def crossed_through_passives(self) -> Iterator[Seed]:
-        """Yield transistors of which a passive device joins the gate or base of each to the drain of the other."""
-        by_nets: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
-        for element in self._graph.elements:
-            drain = element.on("d") or element.on("c")
-            for far in self._graph.past_passives(element.on("g") or element.on("b")) if drain else ():
-                if drain != far and not {drain, far} & self._rails:
-                    by_nets[element.key, element.body, drain, far].append(element)
-        for (key, body, drain, far), members in by_nets.items():
-            others = by_nets.get((key, body, far, drain), [])
-            if len(members) == len(others) == 1 and drain < far:
-                yield Seed(members[0].name, others[0].name, sure=True, last=True)
-
     def on_one_emitter(self) -> Iterator[Seed]:
         """Yield the only two equal bipolar transistors on one emitter net with separate bases and collectors."""
-        by_emitter: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
-        for element in self._graph.elements:
-            if element.key[1] in _BIPOLARS and element.on("e") not in self._rails:
-                by_emitter[element.on("e"), element.key].append(element)
-        for members in by_emitter.values():
+        bipolars = [e for e in self._graph.elements if e.key[1] in _BIPOLARS and e.on("e") not in self._rails]
+        for members in grouped(bipolars, lambda each: (each.on("e"), each.key)).values():
             if len(members) == 2 and all(len({each.on(role) for each in members}) == 2 for role in "bc"):
                 yield Seed(members[0].name, members[1].name, sure=True, amplifies=True)
 
@@ -327,10 +328,8 @@ class Candidates:
 
     def alike(self) -> Iterator[Seed]:
         """Yield the only two elements that look alike from everywhere."""
-        colours: dict[int, list[Element]] = defaultdict(list)
-        for element, colour in zip(self._graph.elements, self._graph.colours[-1], strict=True):
-            colours[colour].append(element)
-        for members in colours.values():
+        colours = self._graph.colours[-1]
+        for members in grouped(self._graph.elements, lambda each: colours[self._graph.number[each.name]]).values():
             if len(members) == 2:
                 yield Seed(members[0].name, members[1].name, sure=False)
 
@@ -341,6 +340,24 @@ def _faces(one: Element, other: Element) -> bool:
     if gates[0] == gates[1] or drains[0] == drains[1]:
         return False
     return not ((drains[0] == gates[0] and drains[1] == gates[1]) or drains[0] == gates[1] or drains[1] == gates[0])
+
+
+def _sides(members: Sequence[Element], role: str) -> list[list[Element]]:
+    """Return the two sides of an input pair whose transistors have one drain or gate (``role``) on each side.
+
+    Nothing if they are none.
+    """
+    sides = [[each for each in members if (each.on(role) == members[0].on(role)) == first] for first in (True, False)]
+    if not sides[1] or not all(_faces(*pair) for pair in product(*sides)):
+        return []
+    split = len({each.on(role) for each in sides[1]}) == 1 and len(sides[0]) != len(sides[1])
+    return sides if len(members) == 2 or (split and isclose(*(sum(map(_width, side)) for side in sides))) else []
+
+
+def _width(element: Element) -> float:
+    """Return the width of all units of a transistor [m]."""
+    params = dict(element.key[3])
+    return float(params.get("w", 0) * params.get("m", 1) * element.key[-1])
 
 
 def _alike(one: Element, other: Element) -> bool:

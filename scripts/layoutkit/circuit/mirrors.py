@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutkit.circuit.channels import electrical_width, gate_length
 from layoutkit.circuit.families import OTHER_TYPE, families_of
 from layoutkit.circuit.parallel_devices import ratio
-from layoutkit.circuit.symmetry_graph import drawing, same_size
+from layoutkit.circuit.symmetry_graph import drawing, grouped, same_size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -127,10 +127,8 @@ class Mirrors:
 
     def _of_another_length(self, names: Iterable[str]) -> list[Group]:
         """Return the equal current sources on the gate of a mirror that have a length of their own, as in a ring."""
-        alike: dict[Any, list[Device]] = defaultdict(list)
-        for device in map(self._channels.mos.__getitem__, names):
-            if device.terminals["d"] not in self._supplies:
-                alike[drawing(device), device.terminals["s"]].append(device)
+        devices = [d for d in map(self._channels.mos.__getitem__, names) if d.terminals["d"] not in self._supplies]
+        alike = grouped(devices, lambda device: (drawing(device), device.terminals["s"]))
         rows = [
             row for row in alike.values() if len({each.terminals["d"] for each in row}) == len(row) >= FEWEST_SOURCES
         ]
@@ -355,9 +353,7 @@ class Mirrors:
             clean: Whether nothing else may feed the net between them, as an input pair does in a folded cascode.
         """
         net = device.terminals["d"]
-        if net in self._supplies:
-            return None
-        if len(self._channels.channel_ends(net)) > _MOST_ON_A_DRAIN:
+        if net in self._supplies or len(self._channels.channel_ends(net)) > _MOST_ON_A_DRAIN:
             return None
         tops = [each for each in self._channels.sources.get(net, ()) if each.type == device.type]
         if len(tops) != 1 or self._channels.is_switch(tops[0]) or tops[0].terminals["g"] in self._supplies:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from layoutkit.circuit.canonical import canonical_order, natural
 from layoutkit.circuit.channels import gate_length
 from layoutkit.circuit.symmetry import is_capacitor
+from layoutkit.circuit.symmetry_graph import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -123,10 +124,8 @@ class _Search:
 
     def alike(self) -> list[_Line]:
         """Return the transistors of one model and length that match only in parts."""
-        kinds: dict[Hashable, list[Device]] = defaultdict(list)
-        for device in self._devices:
-            if device.is_mos and "l" in device.params:
-                kinds[device.type, device.model.lower(), gate_length(device)].append(device)
+        sized = [device for device in self._devices if device.is_mos and "l" in device.params]
+        kinds = grouped(sized, lambda device: (device.type, device.model.lower(), gate_length(device)))
         return [line for devices in kinds.values() for part in self._split(devices) for line in self._alike(part)]
 
     def _split(self, devices: list[Device]) -> list[list[Device]]:
@@ -134,9 +133,8 @@ class _Search:
         keys: tuple[Callable[[Device], Hashable], ...] = (lambda d: d.params.get("w"), lambda d: d.terminals["s"])
         parts = [devices]
         for key in keys:
-            parts = [
-                less for part in parts for less in (_by(part, key) if len(self._cells(part)) > _MOST_NAMED else [part])
-            ]
+            whole = [part for part in parts if len(self._cells(part)) <= _MOST_NAMED]
+            parts = [*whole, *(less for part in parts if part not in whole for less in grouped(part, key).values())]
         return parts
 
     def _alike(self, devices: Sequence[Device]) -> list[_Line]:
@@ -185,7 +183,7 @@ class _Search:
         for stages in in_stages.values():
             if all(len(cells) == 1 for cells in stages.values()):  # what is alike in all stages matches
                 part.union(*(name for cells in stages.values() for name in cells))
-        return _by(devices, lambda device: part[device.id])
+        return [*grouped(devices, lambda device: part[device.id]).values()]
 
     def _overlapping(self, cell: Sequence[Device]) -> list[str]:
         """Return the groups that together hold a cell of which no group holds all; none for other cells."""
@@ -226,7 +224,7 @@ class _Search:
     def dummies(self) -> list[_Line]:
         """Return the transistors that are tied off and what they guard, in one line."""
         tied = [device for device in self._devices if device.is_mos and self._is_tied(device)]
-        wards = _by(tied, lambda device: self._ward[device.id].id if device.id in self._ward else "")
+        wards = grouped(tied, lambda device: self._ward[device.id].id if device.id in self._ward else "").values()
         texts = []
         parts: list[tuple[str, ...]] = []
         for dummies in wards:
@@ -264,7 +262,7 @@ class _Search:
     def of_one_type(self) -> list[_Line]:
         """Return all transistors of each type where they are few, which is the shortest way to tell them apart."""
         found = []
-        for devices in _by([device for device in self._devices if device.is_mos], lambda device: device.type):
+        for devices in grouped((d for d in self._devices if d.is_mos), lambda device: device.type).values():
             cells = self._with_tied(devices)
             if len(cells) <= _MOST_NAMED:
                 lines = self._apart(6, cells, f"are {devices[0].type} transistors")
@@ -273,13 +271,11 @@ class _Search:
 
     def of_both_types(self) -> list[_Line]:
         """Return the transistors of one size and both types."""
-        sizes: dict[Hashable, list[Device]] = defaultdict(list)
-        for device in self._mos:
-            if not self._channels.is_switch(device):
-                sizes[gate_length(device), device.params.get("w")].append(device)
+        analog = [device for device in self._mos if not self._channels.is_switch(device)]
+        sizes = grouped(analog, lambda device: (gate_length(device), device.params.get("w")))
         found = []
         for devices in sizes.values():
-            types = _by(devices, lambda device: device.type)
+            types = grouped(devices, lambda device: device.type).values()
             if len(types) > 1 and "w" in devices[0].params:
                 names = [tuple(device.id for device in each) for each in types]
                 shown = _and([f"{_some(part)} ({each[0].type})" for part, each in zip(names, types, strict=True)])
@@ -289,7 +285,7 @@ class _Search:
 
     def others(self) -> list[_Line]:
         """Return the resistors, capacitors and bipolar transistors that are in no group together, by their type."""
-        kinds = _by([d for d in self._devices if d.type in _OTHERS], lambda device: device.type)
+        kinds = grouped((d for d in self._devices if d.type in _OTHERS), lambda device: device.type).values()
         found = []
         rails = {*self._supplies.power, *self._supplies.ground}
         for devices in kinds:
@@ -350,13 +346,6 @@ def _common(sets: Iterable[set[Any]]) -> bool:
             return True
         seen |= each
     return False
-
-
-def _by(devices: Iterable[Device], key: Callable[[Device], Hashable]) -> list[list[Device]]:
-    parts: dict[Hashable, list[Device]] = defaultdict(list)
-    for device in devices:
-        parts[key(device)].append(device)
-    return list(parts.values())
 
 
 def _size(device: Device, with_width: bool) -> str:

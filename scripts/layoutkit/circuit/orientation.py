@@ -103,7 +103,9 @@ class _Drains:
     """Decides which end of each transistor is its drain.
 
     Where equal transistors on one of its nets say more, they count: a switch that pulls one output of a pair to the
-    rail does not turn that half. The sources below cascodes of their size do not count, nor do dummies that are off.
+    rail does not turn that half. Those on the rail do not where nothing else of the type takes the current on from the
+    drain, as above a tail of the size of one half. Nor do the sources below cascodes of their size, or dummies that are
+    off.
     """
 
     def __init__(self, circuit: Circuit) -> None:
@@ -114,6 +116,7 @@ class _Drains:
         self._places: dict[tuple[str, str], tuple[object, ...]] = {}
         self._local = {name: nets for instance in circuit.subcircuits for name, nets in instance.devices.items()}
         self._rises: dict[tuple[object, ...], float] = defaultdict(float)
+        self._falls: Counter[tuple[str, str]] = Counter()  # net and type, to the channels that take its current on
         self._unknown = frozenset(circuit.black_box_nets)
         self._ports = frozenset(circuit.ports)
         self._gates: dict[tuple[object, ...], list[str]] = defaultdict(list)  # on an end, to those of equal transistors
@@ -136,6 +139,7 @@ class _Drains:
                 self._to_rail[far, device.type].add(self._key(device, "g"))
             self._by_gate[self._key(device, "g")].append((device.terminals["d"], device.terminals["s"]))
             for end, other in (("d", "s"), ("s", "d")):
+                self._falls[device.terminals[end], device.type] += self._rise(device, end, other) < -_EQUAL
                 if not self._is_source(device):
                     self._rises[self._voters(device, end)] += self._rise(device, end, other)
                 self._gates[self._key(device, end)].append(device.terminals["g"])
@@ -195,10 +199,11 @@ class _Drains:
         if len(standing) == 1:
             return net["s" if standing == ["d"] else "d"]
         rise = self._rise(device, "s", "d")
+        leads_on = abs(rise) <= _EQUAL or self._falls[net["d" if rise > 0 else "s"], device.type] > 1
+        voters = [True, False] if leads_on or self._far_from_rail(device) is not None else [True]
         own = 0.0 if self._is_source(device) else rise
         besides_s, besides_d = (
-            sum(self._rises[key] for key in (self._key(device, end), self._key(device, end, any_model=True)))
-            for end in ("s", "d")
+            sum(self._rises[self._key(device, end, any_model=any_model)] for any_model in voters) for end in ("s", "d")
         )
         besides_s, besides_d = besides_s - own, besides_d + own
         rise += sum(each for each in (besides_s, -besides_d) if abs(each) > _CLEARER * abs(rise))

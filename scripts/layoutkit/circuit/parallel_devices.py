@@ -82,12 +82,13 @@ def _unfolded(
     if "feet" in properties:
         feet = properties["feet"].items()
         properties["feet"] = {each: all_of(names) for name, names in feet for each in all_of([name])}
-    if "stages" in properties:
-        properties["stages"] = [all_of(stage) for stage in properties["stages"]]
+    for key in ("stages", "halves"):
+        if key in properties:
+            properties[key] = [all_of(names) for names in properties[key]]
     if module.type == "current_mirror":
         reference = device(properties["reference"])
-        properties["outputs"] = devices[1:]
-        properties["ratios"] = {name: ratio(device(name), reference) for name in devices[1:]}
+        properties["outputs"] = all_of((reference.id, *properties["outputs"]))[1:]
+        properties["ratios"] = {name: ratio(device(name), reference) for name in properties["outputs"]}
     elif len(module.devices) == 2:
         properties["halves"] = [all_of([name]) for name in module.devices]
     return replace(module, devices=tuple(devices), properties=properties)

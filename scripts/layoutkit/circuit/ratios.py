@@ -14,7 +14,7 @@ from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.mirrors import Group
-from layoutkit.circuit.symmetry_graph import drawing
+from layoutkit.circuit.symmetry_graph import drawing, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -127,9 +127,7 @@ class ResistorRatios:
             join(self._below_emitters(array))
         for equal in self._on_outputs():
             join(device for device in equal if joined.weights[joined[device.id]] > 1)
-        groups: dict[tuple[str, str], list[Device]] = defaultdict(list)
-        for device in self._resistors:
-            groups[joined[device.id], device.model.lower()].append(device)
+        groups = grouped(self._resistors, lambda device: (joined[device.id], device.model.lower()))
         parts = map(self._without_loads, groups.values())
         return [self._group(devices) for devices in parts if self._has_ratio(devices)]
 
@@ -152,7 +150,7 @@ class ResistorRatios:
         for mirror in mirrors:
             feet, fed = self._fed_by(mirror)
             yield [*feet, *fed]
-            drains = sorted({self._channels.mos[name].terminals["d"] for name in mirror.devices})
+            drains = sorted({*self._outputs_of(mirror).values()})
             for ends in combinations(drains, 2) if len(drains) <= _MOST_IN_A_LOOP else ():
                 loops[ends][0].extend(feet[:1])
                 loops[ends][1].extend([each for each in fed if self._makes_voltage(each)][:1])
@@ -170,10 +168,8 @@ class ResistorRatios:
         for net, devices in self._on.items():
             if net in self._channels.supplies or not self._channels.channel_ends(net):
                 continue
-            alike: dict[Any, list[Device]] = defaultdict(list)
-            for device in devices if len(devices) <= _MOST_ON_A_PORT else ():
-                alike[drawing(device)].append(device)
-            yield from alike.values()
+            if len(devices) <= _MOST_ON_A_PORT:
+                yield from grouped(devices, drawing).values()
 
     def _is_tap(self, net: str) -> bool:
         """Whether all current of a resistor on a net flows on through another one, apart from that of switches."""
@@ -203,9 +199,21 @@ class ResistorRatios:
         beyond = () if far in self._channels.supplies else self._channels.channel_ends(far)
         return all(self._channels.is_switch(each, by_port=True) for each in (device, *beyond))
 
-    def _past_switch(self, net: str, source: Device) -> str:
+    def _outputs_of(self, mirror: Group) -> dict[str, str]:
+        """Return source of a mirror to the net of its output, which may be above a cascode that others are drawn as."""
+        alike = {drawing(self._channels.mos[name]) for name in mirror.properties.get("cascodes", ())}
+        found = {}
+        for name in sorted(
+            (mirror.properties["reference"], *mirror.properties["outputs"]), key=self._order.__getitem__
+        ):
+            device = self._channels.mos[name]
+            tops = [top for top in self._channels.sources.get(device.terminals["d"], ()) if drawing(top) in alike]
+            found[name] = (tops[0] if len(tops) == 1 else device).terminals["d"]
+        return found
+
+    def _past_switch(self, net: str, source: str) -> str:
         """Return the net to which the current of a source flows on where only a switch leads on from its drain."""
-        ends = [each for each in self._channels.channel_ends(net) if each.id != source.id]
+        ends = [each for each in self._channels.channel_ends(net) if each.id != source]
         if self._on.get(net) or len(ends) != 1 or not self._channels.is_switch(ends[0], by_port=True):
             return net
         return self._channels.far(ends[0], net)
@@ -242,17 +250,11 @@ class ResistorRatios:
 
     def _fed_by(self, mirror: Group) -> tuple[list[Device], list[Device]]:
         """Return the resistors below the sources of a mirror, and those from its branches to a supply."""
-        names = {*mirror.properties["outputs"], mirror.properties["reference"]}
         feet = [name for names in mirror.properties.get("feet", {}).values() for name in names]
         below = {name: self._channels.circuit.device(name) for name in feet}
         found: dict[str, Device] = {}
-        cascodes = set(mirror.properties.get("cascodes", ()))
-        for name in sorted(names, key=self._order.__getitem__):
-            device = self._channels.circuit.device(name)
-            net = device.terminals["d"]
-            tops = [each for each in self._channels.sources.get(net, ()) if each.id in cascodes]
-            end = tops[0].terminals["d"] if len(tops) == 1 else self._past_switch(net, device)
-            for resistor in self._down_from(end, device.type):
+        for name, net in self._outputs_of(mirror).items():
+            for resistor in self._down_from(self._past_switch(net, name), self._channels.mos[name].type):
                 found[resistor.id] = resistor
         alive = {device.id for device in self._resistors}
         sides = ([each for name, each in side.items() if name in alive] for side in (below, found))

@@ -205,7 +205,7 @@ class _Recognition:
             for number, group in enumerate(groups, start=1):
                 dummies = guarded.get((name, group.devices), [])
                 properties = {**group.properties, **({"dummies": dummies} if dummies else {})}
-                tops = set(properties["cascodes"] if name == "current_mirror" and "cascodes" in properties else ())
+                tops = {each for names in self._rows(group) for each in names} if name == "current_mirror" else set()
                 devices = tuple(each for each in group.devices if each not in tops)
                 modules.append(RecognisedModule(f"{module_type.stem}_{number}", name, devices, properties))
         return tuple(modules)
@@ -280,14 +280,19 @@ class _Recognition:
         seen = {name for kind, *pair in self._images() if kind == "cross_coupled_pair" for name in pair}
         sides = {frozenset(pair): pair for _, *pair in self._images()}
         for names in (*self._symmetry.inputs, *images):
-            left_first = sides.get(frozenset(names)) or sorted(names, key=self._order.__getitem__)
+            left_first = sides.get(frozenset(names)) or sorted(names[:2], key=self._order.__getitem__)
             first, second = map(self._circuit.device, left_first)
-            if {first.id, second.id} & (self._taken | seen) or (self._inverts(first) and self._inverts(second)):
+            if {*names} & (self._taken | seen) or (self._inverts(first) and self._inverts(second)):
                 continue
-            seen.update((first.id, second.id))
-            properties = {"matched": same_size(first, second), **_common_source(first, second)}
+            seen.update(names)
+            properties: dict[str, Any] = {"matched": same_size(first, second), **_common_source(first, second)}
+            devices = (*left_first, *names[2:])
+            if len(devices) > 2:
+                ends = {first.terminals[end] for end in "dg"}
+                mine = [name for name in devices if ends & {self._circuit.device(name).terminals[end] for end in "dg"}]
+                properties["halves"] = [mine, [name for name in devices if name not in mine]]
             followers = first.terminals["d"] == second.terminals["d"]
-            self._add_pair("symmetric_pair" if followers else "differential_pair", first, second, properties)
+            self._add(Group("symmetric_pair" if followers else "differential_pair", devices, properties))
 
     def _inverts(self, device: Device) -> bool:
         """Whether a transistor is half of an inverter whose output is a logic signal."""

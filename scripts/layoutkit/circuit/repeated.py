@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.canonical import roles_of
 from layoutkit.circuit.circuit import Circuit
 from layoutkit.circuit.ranked_names import RankedName, named_after, ranked
+from layoutkit.circuit.symmetry_graph import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
@@ -132,9 +133,7 @@ class _Search:
             whole = len(self.inside[path]) >= FEWEST_DEVICES and path not in refused
             if whole and not any(box.startswith(f"{path}.") for box in boxes) and self._is_consistent(path):
                 self.key_of[path] = self._key(path)
-        self.members: dict[Hashable, list[str]] = defaultdict(list)
-        for path, key in self.key_of.items():
-            self.members[key].append(path)
+        self.members = grouped(self.key_of, self.key_of.__getitem__)
 
     def hierarchy(self) -> Hierarchy:
         shared = {key for key, paths in self.members.items() if len(paths) > 1}
@@ -262,9 +261,7 @@ class _Search:
         instance has that net's name.
         """
         flat = [{net: min(names) for net, names in self._flat_nets(path).items()} for path in paths]
-        groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
-        for net in flat[0]:
-            groups[tuple(each[net] for each in flat)].append(net)
+        groups = grouped(flat[0], lambda net: tuple(each[net] for each in flat))
         ports = self.instances[paths[0]].ports
         inside = [{device.id for device in self.inside[path]} for path in paths]
         outer = {names for names, nets in groups.items() if any(n in ports for n in nets) or self._leads(names, inside)}

@@ -148,8 +148,8 @@ class _Cut:
             self._words.append(f"{group.id} ({' '.join(group.devices)}) is drawn as parts of {' and '.join(owners)}")
         elif "halves" in group.properties:
             self._in_pairs(group)
-        else:
-            self._keep(group)
+        else:  # no generator draws a latch of bipolar transistors
+            self._keep(replace(group, type="bipolar_pair") if "common_emitter" in group.properties else group)
 
     def _in_pairs(self, group: RecognisedModule) -> None:
         """Keep the pairs of a group whose halves are several devices in parallel."""
@@ -162,7 +162,7 @@ class _Cut:
 
     def _mirror(self, group: RecognisedModule) -> None:
         properties = group.properties
-        group = replace(group, devices=(*group.devices, *properties.get("cascodes", ())))
+        group = replace(group, devices=tuple(dict.fromkeys((*group.devices, *properties.get("cascodes", ())))))
         reference, apart = properties["reference"], set[str]()
         if "cascodes" in properties and not properties["cascoded_reference"]:
             apart = set(properties["cascodes"])

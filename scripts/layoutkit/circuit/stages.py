@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.mirrors import Group
-from layoutkit.circuit.symmetry_graph import drawing, same_size
+from layoutkit.circuit.symmetry_graph import drawing, grouped, same_size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -50,10 +50,8 @@ def inverters(channels: Channels, taken: Collection[str], current_sources: Colle
         taken: Transistors that are part of other groups.
         current_sources: Transistors of mirrors: an inverter may lie between two of these.
     """
-    by_nets: dict[tuple[str, str], list[Device]] = defaultdict(list)
-    for device in channels.mos.values():
-        if device.id not in taken:
-            by_nets[device.terminals["g"], device.terminals["d"]].append(device)
+    free = [device for device in channels.mos.values() if device.id not in taken]
+    by_nets = grouped(free, lambda device: (device.terminals["g"], device.terminals["d"]))
     found = []
     for (gate, drain), members in by_nets.items():
         types = {member.type: member for member in members}

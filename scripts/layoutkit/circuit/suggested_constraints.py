@@ -20,7 +20,7 @@ from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import structural_supplies
 from layoutkit.circuit.symmetry import DUMMY_PAIR, decouples, is_tied, off_end
-from layoutkit.circuit.symmetry_graph import same_size
+from layoutkit.circuit.symmetry_graph import grouped, same_size
 from layoutkit.errors import listed
 
 if TYPE_CHECKING:
@@ -199,11 +199,9 @@ def _by_kind(circuit: Circuit, module: RecognisedModule) -> list[list[str]]:
 
     Transistors with bodies on two nets lie in two wells, so they do not match.
     """
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for device in map(circuit.device, module.devices):
-        body = device.terminals.get("b", "") if device.is_mos else ""
-        groups.setdefault((device.type, device.model, body), []).append(device.id)
-    return [devices for devices in groups.values() if len(devices) > 1]
+    devices = map(circuit.device, module.devices)
+    kinds = grouped(devices, lambda each: (each.type, each.model, each.terminals.get("b", "") if each.is_mos else ""))
+    return [[device.id for device in alike] for alike in kinds.values() if len(alike) > 1]
 
 
 def _matching(module: RecognisedModule, devices: Sequence[str]) -> MatchedGroup:
@@ -229,7 +227,7 @@ def _bipolar_arrays(circuit: Circuit) -> list[MatchedGroup]:
     crossed: dict[tuple[object, ...], list[list[Device]]] = {}
     for module in find_roles(circuit).groups:
         devices = [circuit.device(name) for name in module.devices]
-        if module.type == "bipolar_pair" and devices[0].m == devices[1].m > 1:
+        if "common_emitter" in module.properties and devices[0].m == devices[1].m > 1:
             words = f"{MODULE_TYPES[module.type].words}, {devices[0].m}:{devices[1].m} units"
             found.append(MatchedGroup(module.devices, "interdigitated", words))
         elif module.type == "bipolar_array" and len(devices) == 2:

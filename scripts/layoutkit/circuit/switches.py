@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 FEWEST_IN_MIXER = 4
 FEWEST_IN_LADDER = 4  # transistors; fewer in series on one gate are one long channel
 FEWEST_BITS = 3
-_MOST_BESIDE = 8  # channel ends on the net of a bit
 _MOST_ON_A_NET = 64  # channel ends
 
 
@@ -47,9 +46,9 @@ def switch_groups(
     """
     yield from _below_mirrors(channels, mirrors)
     yield from _mixers(channels, pairs)
-    found = [*_ladders(channels, taken), *_steering(channels, inverters, taken)]
-    yield from found
-    yield from _to_two_outputs(channels, {*taken, *(name for group in found for name in group.devices)})
+    ladders = list(_ladders(channels, taken))
+    yield from ladders
+    yield from _steering(channels, inverters, {*taken, *(name for ladder in ladders for name in ladder.devices)})
 
 
 def _below_mirrors(channels: Channels, mirrors: Iterable[Group]) -> Iterator[Group]:
@@ -67,43 +66,31 @@ def _below_mirrors(channels: Channels, mirrors: Iterable[Group]) -> Iterator[Gro
 
 
 def _steering(channels: Channels, inverters: Iterable[Group], taken: Collection[str]) -> Iterator[Group]:
-    """Yield the two equal transistors on one net that a signal and its complement switch."""
+    """Yield the two equal transistors on one net that steer its current: a signal and its complement switch them.
+
+    Inverters tell complements, or several nets each lead to the same two others, each by a port of its own: these are
+    the bits of a divider of currents, whose complements come from outside.
+    """
     complement = {each.properties["output"]: each.properties["input"] for each in inverters}
+    bits: dict[frozenset[str], list[tuple[str, list[Device]]]] = defaultdict(list)
     for net in dict.fromkeys((*channels.drains, *channels.sources)):
         ends = channels.channel_ends(net)
         if net in channels.supplies or channels.gates.get(net) or len(ends) > _MOST_ON_A_NET:
             continue  # a voltage, not a current, is switched where a gate is on the net
         on_gate: dict[str, list[Device]] = defaultdict(list)
         for device in ends:
-            to_rail = any(device.terminals[end] in channels.supplies for end in ("d", "s"))
+            to_rail = channels.far(device, net) in channels.supplies
             if not (to_rail or device.id in taken or channels.passes(device)):
                 on_gate[device.terminals["g"]].append(device)
-        for gate, (device, *more) in on_gate.items():
-            others = on_gate.get(complement.get(gate, ""), ())
-            if not more and len(others) == 1 and drawing(device) == drawing(others[0]):
-                yield _group((others[0], device), {"common_net": net})
-
-
-def _to_two_outputs(channels: Channels, taken: Collection[str]) -> Iterator[Group]:
-    """Yield the two equal transistors on each of several nets that lead to the same two others, each by a gate.
-
-    These are the bits of a divider of currents, whose complements come from outside.
-    """
-    bits: dict[frozenset[str], list[tuple[str, list[Device]]]] = defaultdict(list)
-    ports = {*channels.circuit.ports}
-    for net in dict.fromkeys((*channels.drains, *channels.sources)):
-        if net in channels.supplies or channels.gates.get(net):
-            continue
-        to: dict[tuple[str, str], list[Device]] = defaultdict(list)
-        for device in channels.channel_ends(net)[: _MOST_BESIDE + 1]:
-            far = channels.far(device, net)
-            if device.id not in taken and far not in channels.supplies:
-                to[device.terminals["g"], far].append(device)
-        if len(to) <= _MOST_BESIDE:
-            free = {key: devices[0] for key, devices in to.items() if len(devices) == 1 and key[0] in ports}
-            gates, nets = {gate for gate, _ in free}, frozenset(far for _, far in free)
-            if len(free) == len(gates) == len(nets) == 2 and len({*map(drawing, free.values())}) == 1:
-                bits[nets].append((net, [*free.values()]))
+        alone = {gate: devices[0] for gate, devices in on_gate.items() if len(devices) == 1}
+        both = [(alone[complement[gate]], device) for gate, device in alone.items() if complement.get(gate) in alone]
+        for pair in both:
+            if drawing(pair[0]) == drawing(pair[1]):
+                yield _group(pair, {"common_net": net})
+        free = [device for gate, device in alone.items() if gate in channels.ports and not both]
+        outputs = frozenset(channels.far(device, net) for device in free)
+        if len(free) == len(outputs) == 2 and len({*map(drawing, free)}) == 1:
+            bits[outputs].append((net, free))
     for several in bits.values():
         used = [device.terminals["g"] for _, devices in several for device in devices]
         if len(several) >= FEWEST_BITS and len(set(used)) == len(used):

@@ -9,7 +9,7 @@ each of its sides holds several amplifiers, as one of two equal channels.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -55,13 +55,13 @@ class Symmetry(NamedTuple):
 
     Attributes:
         structures: The largest first; no device or net is in two pairs.
-        inputs: The pairs of transistors that are the only two above one tail, also those that are no images; of equal
-            ones in parallel the first.
+        inputs: The transistors that are the only two above one tail, or whose tails an element joins, also those that
+            are no images; of equal ones in parallel the first. Several may stand for one of them.
         members: The first of equal devices in parallel to all of them.
     """
 
     structures: tuple[SymmetricStructure, ...]
-    inputs: tuple[tuple[str, str], ...]
+    inputs: tuple[tuple[str, ...], ...]
     crossed: tuple[tuple[str, str], ...]
     members: Mapping[str, tuple[str, ...]]
 
@@ -71,7 +71,10 @@ def find_symmetry(circuit: Circuit, supplies: Supplies) -> Symmetry:
     search = _Search(circuit, supplies)
     search.add(list(seeds_of(search.graph)))
     candidates = Candidates(search.graph)
-    inputs = [(one.name, other.name) for one, other in candidates.only_two_above_a_tail()]
+    inputs = [tuple(each.name for each in members) for members in candidates.alone_above_a_tail()]
+    joined = {(seed.one, seed.other) for seed in candidates.joined_at_sources()}
+    counts = Counter(name for pair in joined for name in pair)
+    inputs += sorted(pair for pair in joined if max(counts[name] for name in pair) == 1)
     crossed = tuple((seed.one, seed.other) for seed in candidates.cross_coupled())
     return Symmetry(search.structures(), tuple(inputs), crossed, search.graph.members)
 

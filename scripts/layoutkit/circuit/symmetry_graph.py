@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from layoutkit.circuit.canonical import canonical_order
 from layoutkit.circuit.orientation import carries_both_ways, is_off
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from layoutkit.circuit.circuit import BlackBox, Circuit, Device
     from layoutkit.circuit.supplies import Supplies
 
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 ROUNDS = 8
 """Rounds of colour refinement: how many steps away what is around two elements is compared."""
 BOTH_WAYS = "both ways"
@@ -61,6 +65,14 @@ def drawing(device: Device) -> tuple[Any, ...]:
 def same_size(first: Device, second: Device) -> bool:
     """Whether two devices are drawn alike: same type, model and parameters."""
     return drawing(first) == drawing(second)
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Return items by a key, in their order."""
+    found: dict[Key, list[Item]] = defaultdict(list)
+    for item in items:
+        found[key(item)].append(item)
+    return found
 
 
 class SymmetryGraph:
@@ -157,7 +169,7 @@ class SymmetryGraph:
 
     def _switches(self, index: int) -> bool:
         if self.elements[index].key[0] == BOTH_WAYS:
-            return True
+            return not self._floats(index)
         drain, source = self.elements[index].on("d"), self.elements[index].on("s")
         if not drain or source in self.supplies:
             return False
@@ -166,6 +178,12 @@ class SymmetryGraph:
             return stored or not self._conducts(source, index)
         beyond = any(other != index for other in self._leading(drain))
         return not self._conducts(source, index) or not (beyond or drain in self.ports or drain in self.supplies)
+
+    def _floats(self, index: int) -> bool:
+        """Whether PMOS transistors feed a current into one end of a transistor that NMOS ones take from the other."""
+        ends = self.elements[index].channel
+        kinds = [{self.elements[i].key[1] for i, role in self.on_net.get(net, ()) if role in "ds"} for net in ends]
+        return sorted(map(sorted, kinds)) == [["nmos"], ["pmos"]]
 
     def past_passives(self, net: str) -> set[str]:
         """Return the nets to which one resistor or capacitor leads from a net with few of these on it."""

@@ -219,6 +219,62 @@ CIRCUITS = {
             ("resistor_ratio", "R1 R2 RG"),
         },
     ),
+    "input pair of which two halves are one side, on one drain": (
+        """
+        M1 a inp t vss nch w=8u l=1u
+        M2 o inn t vss nch w=4u l=1u
+        M3 o bias t vss nch w=4u l=1u
+        M4 t ctl vss vss nch w=8u l=1u
+        M5 a a vdd vdd pch w=6u l=1u
+        M6 o a vdd vdd pch w=6u l=1u
+        """,
+        {("differential_pair", "M1 M2 M3"), ("current_mirror", "M5 M6", "M5", "simple")},
+    ),
+    "input pair of which two halves are one side, on one gate": (
+        """
+        M1 a inp t vss nch w=8u l=1u
+        M2 o inn t vss nch w=4u l=1u
+        M3 vdd inn t vss nch w=4u l=1u
+        M4 t ctl vss vss nch w=8u l=1u
+        M5 a a vdd vdd pch w=6u l=1u
+        M6 o a vdd vdd pch w=6u l=1u
+        """,
+        {("differential_pair", "M1 M2 M3"), ("current_mirror", "M5 M6", "M5", "simple")},
+    ),
+    "no input pair, since its sides have two widths": (
+        """
+        M1 a inp t vss nch w=8u l=1u
+        M2 o inn t vss nch w=4u l=1u
+        M3 o bias t vss nch w=2u l=1u
+        M4 t ctl vss vss nch w=8u l=1u
+        M5 a a vdd vdd pch w=6u l=1u
+        M6 o a vdd vdd pch w=2u l=1u
+        """,
+        {("current_mirror", "M5 M6", "M5", "simple")},
+    ),
+    "two crossed transconductors with a resistor between two tails each": (
+        """
+        M1 a inp s1 vss nch w=8u l=1u
+        M2 o bias s2 vss nch w=8u l=1u
+        M3 s1 ctl vss vss nch w=8u l=1u
+        M4 s2 ctl vss vss nch w=8u l=1u
+        R1 s1 s2 10k
+        M5 o inn s5 vss nch w=8u l=1u
+        M6 a bias s6 vss nch w=8u l=1u
+        M7 s5 ctl vss vss nch w=8u l=1u
+        M8 s6 ctl vss vss nch w=8u l=1u
+        R2 s5 s6 10k
+        M9 a a vdd vdd pch w=6u l=1u
+        M10 o a vdd vdd pch w=6u l=1u
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("differential_pair", "M5 M6"),
+            ("current_mirror", "M3 M4 M7 M8", None, "driven"),
+            ("resistor_ratio", "R1 R2"),
+            ("current_mirror", "M10 M9", "M9", "simple"),
+        },
+    ),
     "two channels of three transistors each on a bias port": (
         """
         M1 a bias vss vss nch w=2u l=1u
@@ -230,7 +286,7 @@ CIRCUITS = {
         M7 p p vdd vdd pch w=6u l=1u
         M8 o p vdd vdd pch w=6u l=1u
         """,
-        {("current_mirror", "M1 M4", None, "driven"), ("current_mirror", "M7 M8", "M7", "simple")},
+        {("current_mirror", "M1 M2 M3 M4 M5 M6", None, "driven"), ("current_mirror", "M7 M8", "M7", "simple")},
     ),
     "self-biased reference whose two branches a pair at the rail compares, and cascoded sources on ports": (
         """

@@ -395,8 +395,8 @@ Q4 vcc outn bn 0 npn13G2
 """
     circuit = read_netlist(NetlistText(text))
     assert find_roles(circuit).supplies.power == ("vcc",)
-    bipolars = [(m.type, m.devices) for m in circuit.modules if m.type.startswith("bipolar")]
-    assert bipolars == [("bipolar_pair", ("Q1", "Q2"))]  # the followers on their bases are no arrays with them
+    bipolars = [(m.type, m.devices) for m in circuit.modules if "Q1" in m.devices or m.type.startswith("bipolar")]
+    assert bipolars == [("cross_coupled_pair", ("Q1", "Q2"))]  # the followers on their bases are no arrays with them
 
 
 def test_with_wells_of_their_own_the_rail_is_the_port_that_feeds_most_nets_whatever_ends_on_a_resistor_s():
