@@ -19,8 +19,7 @@ from klayout import lay
 from layoutkit.layout.provenance import noted
 from layoutkit.technology import load
 from layoutkit.view.render import ViewOptions, render
-from skillpack import find_tools
-from skillpack.skills.skill_md import load_skill
+from skillpack import find_tools, load_skill
 from skillscript import call, load_tool
 
 SKILLS = Path(__file__).resolve().parent.parent / "skills"

@@ -81,7 +81,7 @@ def make_graph(path: Path, nodes: int, relations: int) -> None:
 
 
 def _write_graph(path: Path, nodes: int, relations: int) -> None:
-    from designgraph.service import KnowledgeGraph
+    from designgraph import KnowledgeGraph
 
     chance = random.Random(1)
     ends = {(chance.randrange(nodes), chance.randrange(nodes)) for _ in range(relations)}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from designgraph.service import KnowledgeGraph
+from designgraph import KnowledgeGraph
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "skills" / "design-knowledge-graph" / "scripts"
 

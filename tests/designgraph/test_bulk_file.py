@@ -5,10 +5,9 @@ import os
 
 import pytest
 
-from designgraph import exchange
+from designgraph import GraphError, answer, exchange
 from designgraph.exchange import as_text
-from designgraph.graph_errors import GraphError
-from designgraph.operations import answer, perform
+from designgraph.operations import perform
 
 NODES = [{"id": "clk", "type": "Signal", "properties": {"width": 1}}, {"id": "edge", "type": "SignalExample"}]
 RELATIONS = [{"from": "clk", "to": "edge", "type": "EXAMPLES"}]

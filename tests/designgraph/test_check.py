@@ -8,10 +8,10 @@ import sys
 import networkx as nx
 import pytest
 
+from designgraph import GraphError
 from designgraph.consistency import check_graph
 from designgraph.consistency.rule_kinds import rings, width_of
 from designgraph.consistency.state_machine import Condition, NotUnderstoodError, cases
-from designgraph.graph_errors import GraphError
 
 
 def signal(node, **properties):

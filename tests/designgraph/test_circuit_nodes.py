@@ -2,9 +2,9 @@
 
 import pytest
 
+from designgraph import GraphError
 from designgraph.bulk_import import AssignedIds, Import, ImportedNode, Name, import_nodes
 from designgraph.consistency import check_graph
-from designgraph.graph_errors import GraphError
 from designgraph.values import is_id
 from layoutkit.circuit import read_netlist
 from layoutkit.errors import LayoutkitError

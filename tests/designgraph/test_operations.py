@@ -8,10 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from designgraph import answer, open_graph
-from designgraph.graph_errors import GraphError
-from designgraph.paging import Page
-from designgraph.service import KnowledgeGraph
+from designgraph import GraphError, KnowledgeGraph, Page, answer, open_graph
 
 
 @pytest.fixture(autouse=True)

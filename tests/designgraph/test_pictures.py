@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from designgraph import GraphError
 from designgraph.exchange import write_text
-from designgraph.graph_errors import GraphError, NodeNotFoundError
-from designgraph.pictures import BOUNDS, escaped, picture
-from designgraph.pictures.excerpt import Selection
-from designgraph.pictures.svg import GAP_Y, arrange
+from designgraph.graph_errors import NodeNotFoundError
+from designgraph.pictures import BOUNDS, Selection, arrange, escaped, picture
+from designgraph.pictures.svg import GAP_Y
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = (

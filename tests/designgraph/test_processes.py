@@ -46,7 +46,7 @@ def all_ids(graph, graph_id="g"):
 
 
 def everything():
-    from designgraph.paging import Page
+    from designgraph import Page
 
     return Page(limit=10_000)
 

@@ -5,7 +5,8 @@ import os
 
 import pytest
 
-from designgraph.graph_errors import GraphError, GraphFileError
+from designgraph import GraphError
+from designgraph.graph_errors import GraphFileError
 
 
 def ids(graph, graph_id="g"):

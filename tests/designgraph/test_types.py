@@ -2,7 +2,8 @@
 
 import pytest
 
-from designgraph.graph_errors import GraphError, GraphFileError, InvalidTypeError
+from designgraph import GraphError
+from designgraph.graph_errors import GraphFileError, InvalidTypeError
 from designgraph.type_rule import TypeRule, known_types
 
 

@@ -15,12 +15,10 @@ import pytest
 
 from forked import programs, run_program
 from patience import WATCHDOG_S
-from skillpack import find_tools
-from skillpack.authoring.validation import validate
+from skillpack import find_tools, load_skill, validate
 from skillpack.copies.skill_copy import _own_files
 from skillpack.hosts.mcp.skill_files import served_files
 from skillpack.hosts.served_schemas import served_names
-from skillpack.skills.skill_md import load_skill
 from skillscript.envelope import EXIT_BAD_INPUT, EXIT_CODES
 
 ROOT = Path(__file__).parents[2]

@@ -16,10 +16,12 @@ from patience import WATCHDOG_S
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from model_service import model_service, says  # noqa: I001
 
-from skillpack import Runner, find_tools, scan
-from skillpack.execution.worker_pool import WorkerPool
-from skillpack.pipelines.pipeline import check_pipeline, load_pipeline, make_pipeline
-from skillpack.pipelines.pipeline_run import RunOptions, run_pipeline
+from pack_tools import pack_tools
+from skillpack import Runner
+from skillpack import WorkerPool
+from skillpack import check_pipeline, load_pipeline
+from skillpack.pipelines.pipeline import make_pipeline
+from skillpack import RunOptions, run_pipeline
 from skillpack.untrusted.strict_yaml import load_typed_mapping
 
 pytestmark = pytest.mark.usefixtures("forked_tools")
@@ -48,7 +50,7 @@ FILTER = (ROOT / "tests/skills/filter.spice").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def tools():
-    return find_tools(scan([ROOT / "skills"]).skills.values())
+    return pack_tools()
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +118,7 @@ def test_the_pipeline_of_the_page_has_no_problems(tools):
 
 
 def test_the_migration_of_the_page_is_one():
-    from skillpack.registry.migrations import Migration
+    from skillpack import Migration
 
     (text,) = blocks(PAGES[0], "yaml")
     (entry,) = load_typed_mapping(text)["migrations"]

@@ -174,7 +174,7 @@ def test_the_search_of_a_page_opened_from_disk_finds_the_skills_first(site, brow
 
 def validated_names(schema):
     """Return the parameters that a validator of JSON Schema knows: those that it does not refuse as unknown."""
-    from skillscript.schema import find_faults
+    from skillscript import find_faults
 
     words = set(re.findall(r'"(\w+)": *[{]', json.dumps(schema)))
     refused = {str(fault.path) for fault in find_faults(dict.fromkeys(words), schema) if "Unknown" in fault.message}

@@ -9,9 +9,9 @@ import pytest
 from layoutkit.technology import load
 from layoutkit.view.render import CHARACTER_WIDTH
 from skill_pictures import DIGEST, PICTURES, SKILLS, TECHNOLOGY, answer_of, digest_of, drawing_of, picture_of
+from skillpack import load_skill
 from skillpack.copies.skill_copy import _own_files
 from skillpack.hosts.mcp.skill_files import served_files
-from skillpack.skills.skill_md import load_skill
 
 EMBEDDED = re.compile(r"^!\[([^\]\n]+)\]\((\S+)\)$", re.MULTILINE)
 AREA = re.compile(r"(\d+) um2")

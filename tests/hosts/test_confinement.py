@@ -13,15 +13,15 @@ from urllib.parse import urlsplit
 import pytest
 
 from forked import run_server_command
+from pack_tools import pack_tools
 from patience import WATCHDOG_S
-from skillpack import Runner, SkillLoader, find_tools
+from skillpack import Runner, ToolDeclaration
 from skillpack.execution.limits import CallLimits, is_path, named_paths
-from skillpack.registry.declaration import ToolDeclaration
-from skillscript.envelope import SkillError
+from skillscript import SkillError
 
 ROOT = Path(__file__).parents[2]
 SECRET = "hunter2"  # noqa: S105 - what no answer may show
-TOOLS = find_tools(SkillLoader(ROOT / "skills").declaring).by_id
+TOOLS = pack_tools().by_id
 NO_PATHS = re.compile(
     r"graphId|(?:^|\.)type$|circuit$|^format$"
 )  # described with the word file or folder, yet no paths

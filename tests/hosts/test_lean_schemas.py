@@ -7,13 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from pack_tools import pack_tools as declared_tools
+from skillpack import Call
 from skillpack.execution import short_answers
-from skillpack.execution.runner import Call
 from skillpack.execution.short_answers import in_detail
 from skillpack.hosts.lean_schemas import MAX_REFERENCES, MAX_SCHEMAS, lean_input, rare_fields
-from skillpack.registry.declaration import find_tools
-from skillpack.skills.catalog import scan
-from skillscript.envelope import SkillResult
+from skillscript import SkillResult
 from skillscript.schema_references import child_schemas, described
 
 MAX_BYTES = 40_000  # of tools/list, as the server sends it by default
@@ -90,8 +89,8 @@ def test_a_rare_parameter_is_not_listed_but_taken():
 
 
 @pytest.fixture(scope="module")
-def pack_tools(tools_of_the_trade):
-    return find_tools(scan([tools_of_the_trade.ROOT / "skills"]).skills.values()).by_id
+def pack_tools():
+    return declared_tools().by_id
 
 
 def test_a_model_reads_the_names_types_bounds_and_units_of_all_parameters(pack_tools):

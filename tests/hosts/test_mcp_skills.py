@@ -241,8 +241,8 @@ def declared(skill):
 
 
 async def test_a_frontmatter_is_sent_as_json_whatever_yaml_makes_of_it(tmp_path):
+    from skillpack import load_skill
     from skillpack.hosts.mcp.skill_files import frontmatter
-    from skillpack.skills.skill_md import load_skill
 
     home = tmp_path / "dated"
     home.mkdir()

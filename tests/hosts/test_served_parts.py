@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from extras import Late
-from skillpack.execution.runner import Call
+from pack_tools import pack_tools
+from skillpack import Call, ToolDeclaration, Tools
 from skillpack.hosts.http.redaction import without_paths
 from skillpack.hosts.lean_schemas import lean_input
 from skillpack.hosts.mcp.work_resources import MAX_IMAGE_BYTES, images
@@ -25,9 +26,7 @@ from skillpack.hosts.served_schemas import (
     travelling,
 )
 from skillpack.hosts.work_files import WorkFiles
-from skillpack.registry.declaration import ToolDeclaration, Tools, find_tools
-from skillpack.skills.catalog import scan
-from skillscript.envelope import SkillError, SkillResult
+from skillscript import SkillError, SkillResult
 from skillscript.schema_references import resolve_pointer
 
 api, openapi = Late("skillpack.hosts.http.api"), Late("skillpack.hosts.http.openapi")
@@ -236,7 +235,7 @@ def references(schema):
 
 def test_every_schema_of_this_pack_is_served_self_contained(tools_of_the_trade):
     """Over MCP, in the OpenAPI document and as the registry answers it, although files share definitions."""
-    tools = find_tools(scan([tools_of_the_trade.ROOT / "skills"]).skills.values())
+    tools = pack_tools()
     assert any(".json#" in path.read_text() for path in tools_of_the_trade.ROOT.glob("skills/*/schemas/*.json"))
     served = [openapi.document(api.PackApi(None, None).app(), SimpleNamespace(tools=tools), 1, needs_token=False)]
     for declared in tools.by_id.values():
@@ -334,8 +333,8 @@ def test_a_tool_is_found_by_its_names_in_both_styles_and_by_its_id():
 
 
 def test_a_skill_without_a_name_is_served_under_its_folders(tmp_path):
+    from skillpack import load_skill
     from skillpack.hosts.mcp.skill_files import entry
-    from skillpack.skills.skill_md import load_skill
 
     home = tmp_path / "unnamed"
     home.mkdir()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from skillpack import scan
 from skillpack.authoring.validation import frontmatter_findings
-from skillpack.skills.catalog import scan
 from skillpack.skills.strict_frontmatter import MAX_FILE_BYTES
 
 GOOD = "---\nname: good\ndescription: Fine.\n---\nbody"

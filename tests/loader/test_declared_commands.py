@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from skillpack import Runner
 from skillpack.commands._declared import _Meanwhile, _tell, declared_commands
-from skillpack.execution.runner import Runner
 
 DECLARATION = """
     tools:

@@ -20,8 +20,8 @@ from skillpack.exceptions import RegistryError
 from skillpack.execution.in_process import call
 from skillpack.registry.schema_check import schema_problems
 from skillpack.registry.signature_schema import describe
-from skillscript.envelope import SkillError, SkillResult, to_json
-from skillscript.schema import find_faults
+from skillscript import SkillError, SkillResult, find_faults
+from skillscript.envelope import to_json
 
 
 class Orientation(enum.Enum):

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from skillpack import SkillLoader, find_tools, validate
+from skillpack import SkillLoader, SkillpackError, find_tools, validate
 from skillpack.__main__ import command as skillpack
 from skillpack.copies.skill_copy import copy_of
 from skillpack.copies.writing import archive_bytes, changes_of, export_skills
-from skillpack.exceptions import CopyError, SkillpackError
+from skillpack.exceptions import CopyError
 
 ROOT = Path(__file__).parents[2]
 SKILLS = sorted(path.parent.name for path in (ROOT / "skills").glob("*/SKILL.md"))

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from skillpack import Runner, SkillLoader, find_tools
+from skillpack import Runner, SkillLoader, find_tools, validate
 from skillpack.authoring.scaffold import Plan, write_skill
-from skillpack.authoring.validation import validate
 from skillscript import load_handler
 
 IN = {"type": "object", "properties": {"topic": {"type": "string"}}, "required": ["topic"]}

@@ -6,11 +6,11 @@ import shutil
 
 import pytest
 
+from skillpack import find_tools, scan
 from skillpack.execution.tool_process import files_of
 from skillpack.hosts import pack as known_tools
 from skillpack.hosts.pack import KnownTools
-from skillpack.registry.declaration import find_tools, read_tools
-from skillpack.skills.catalog import scan
+from skillpack.registry.declaration import read_tools
 
 
 @pytest.fixture

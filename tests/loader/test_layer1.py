@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from forked import skillpack
 from operations import lines_run
-from skillpack import Skill, SkillLoader
-from skillpack.skills.layer1 import BY_TOOL, Budget, estimate_tokens, layer1
+from skillpack import Budget, Skill, SkillLoader
+from skillpack.skills.layer1 import BY_TOOL, estimate_tokens, layer1
 
 
 def skill(name, description):

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from patience import WATCHDOG_S
-from skillpack import Runner, find_tools, scan
+from skillpack import Runner, RunOptions, check_pipeline, find_tools, load_pipeline, run_pipeline, scan
 from skillpack.exceptions import PipelineError
-from skillpack.pipelines.pipeline import check_pipeline, load_pipeline, make_pipeline
-from skillpack.pipelines.pipeline_run import RunOptions, run_pipeline
+from skillpack.pipelines.pipeline import make_pipeline
 from skillpack.pipelines.references import SchemaPlace, find_place, misfits
 from sturdy.bounded_run import Cancellation
 

@@ -4,10 +4,16 @@ import json
 
 import pytest
 
-from skillpack import find_tools, scan
-from skillpack.exceptions import SkillNotFoundError, SkillVersionNotFoundError, VersionError
-from skillpack.registry.definitions import SkillDefinition
-from skillpack.registry.skill_registry import SkillInfo, SkillRegistry
+from skillpack import (
+    SkillDefinition,
+    SkillInfo,
+    SkillNotFoundError,
+    SkillRegistry,
+    SkillVersionNotFoundError,
+    find_tools,
+    scan,
+)
+from skillpack.exceptions import VersionError
 
 
 def skill(name, version="1.0.0", **more):

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from skillpack import default_roots
 from skillpack.copies.installation import USER, host_folders
 from skillpack.exceptions import RootError
 from skillpack.hosts.http.redaction import _own_folders
-from skillpack.skills.roots import PATH_VARIABLE, bundled_root, default_roots, host_roots, project_roots
+from skillpack.skills.roots import PATH_VARIABLE, bundled_root, host_roots, project_roots
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 import forked
-from skillpack import SkillLoader, find_tools
+from skillpack import SkillLoader, find_tools, validate
 from skillpack.authoring.scaffold import Plan, default_tool, write_skill
-from skillpack.authoring.validation import validate
 from skillpack.exceptions import ScaffoldError
 
 

@@ -2,11 +2,10 @@
 
 import pytest
 
+from skillpack import Call, ToolDeclaration
 from skillpack.execution import short_answers
-from skillpack.execution.runner import Call
 from skillpack.execution.short_answers import in_detail, take_detail
-from skillpack.registry.declaration import ToolDeclaration
-from skillscript.envelope import SkillError, SkillResult
+from skillscript import SkillError, SkillResult
 
 SCHEMA = {
     "type": "object",

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from forked import skillpack
+from skillpack import validate
 from skillpack.authoring.skill_rules import HOSTS
-from skillpack.authoring.validation import validate
 from skillpack.exceptions import RootError
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skillpack import Migration, SkillVersionManager
 from skillpack.exceptions import MigrationError, VersionError
-from skillpack.registry.migrations import Migration, SkillVersionManager, latest, parse_version, satisfies
+from skillpack.registry.migrations import latest, parse_version, satisfies
 
 # The example chain of semver.org, clause 11, with neighbours.
 ASCENDING = [

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from patience import WATCHDOG_S, gone
-from skillpack import Runner, find_tools, scan
+from skillpack import Runner, WorkerPool, find_tools, scan
 from skillpack.execution.tool_process import tool_environment
-from skillpack.execution.worker_pool import WorkerPool
 from sturdy.bounded_run import Cancellation
 
 TOOL = "bench.run_mode"

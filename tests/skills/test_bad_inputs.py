@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from pack_tools import pack_tools
 from patience import WATCHDOG_S
-from skillpack import find_tools, scan
 from skillscript import Tool, call
 
 SKILLS = Path(__file__).resolve().parents[2] / "skills"
-TOOLS = find_tools(scan([SKILLS]).skills.values()).by_id
+TOOLS = pack_tools().by_id
 ROWS = json.loads((Path(__file__).parent / "bad_inputs.json").read_text(encoding="utf-8"))
 
 

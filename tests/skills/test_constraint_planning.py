@@ -8,7 +8,8 @@ import pytest
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from model_service import drips, fails, hangs, model_service, says
-from skillpack import Runner, find_tools, scan
+from pack_tools import pack_tools
+from skillpack import Runner
 from skillscript.install import install_command
 
 SKILLS = Path(__file__).parents[2] / "skills"
@@ -156,7 +157,7 @@ def test_the_plan_is_kept_in_the_workspace(run_script, tmp_path):
 
 @pytest.fixture
 def runner():
-    with Runner(find_tools(scan([SKILLS]).skills.values())) as runner:
+    with Runner(pack_tools()) as runner:
         yield runner
 
 

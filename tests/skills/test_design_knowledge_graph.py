@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from designgraph.graph_errors import GraphError
+from designgraph import GraphError
 from designgraph.operations import ERROR_CODES
+from pack_tools import pack_tools
 from patience import WATCHDOG_S
-from skillpack.execution.runner import Runner
-from skillpack.registry.declaration import find_tools
-from skillpack.skills.catalog import scan
+from skillpack import Runner
 
 ROOT = Path(__file__).resolve().parents[2]
 SKILL = ROOT / "skills" / "design-knowledge-graph"
@@ -103,7 +102,7 @@ def test_the_runner_and_python_answer_the_same_code_and_message(tmp_path, monkey
     monkeypatch.delenv("KG_FILE", raising=False)
     from designgraph.operations import perform
 
-    tools = find_tools(scan([ROOT / "skills"]).skills.values())
+    tools = pack_tools()
     assert [fault for fault in tools.faults if fault.skill == SKILL.name] == []
     programs = {Path(tool.script).stem: tool.id for tool in tools.of_skill(SKILL.name)}
     runner = Runner(tools.by_id)
@@ -256,7 +255,7 @@ def test_one_warm_process_answers_all_tools(tmp_path):
 
 
 def test_the_worker_serves_exactly_the_declared_tools():
-    declared = [tool.id for tool in find_tools(scan([ROOT / "skills"]).skills.values()).of_skill(SKILL.name)]
+    declared = [tool.id for tool in pack_tools().of_skill(SKILL.name)]
     text = (SKILL / "scripts" / "graph_worker.py").read_text()
     assert sorted(declared) == sorted(set(re.findall(r'"(kg\.\w+)"', text)))
 

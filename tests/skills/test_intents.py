@@ -1,16 +1,14 @@
 """A user's words, English or Chinese, reach the tool that serves them."""
 
-from pathlib import Path
-
 import pytest
 
-from skillpack import find_tools, scan
-from skillpack.registry.skill_registry import SkillRegistry
+from pack_tools import pack_tools
+from skillpack import SkillRegistry
 
 
 @pytest.fixture(scope="module")
 def registry():
-    return SkillRegistry.from_tools(find_tools(scan([Path(__file__).parents[2] / "skills"]).skills.values()))
+    return SkillRegistry.from_tools(pack_tools())
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.technology import load
-from skillpack import Runner, find_tools, scan
-from skillpack.execution.worker_pool import WorkerPool
+from pack_tools import pack_tools
+from skillpack import Runner, WorkerPool
 
 pytestmark = pytest.mark.usefixtures("forked_tools")
 SKILLS = Path(__file__).parents[2] / "skills"
@@ -24,7 +24,7 @@ SCRIPTS = "layout-edit/scripts"
 
 @pytest.fixture(scope="module")
 def runner():
-    with Runner(find_tools(scan([SKILLS]).skills.values()), pool=WorkerPool(max_workers=16)) as runner:
+    with Runner(pack_tools(), pool=WorkerPool(max_workers=16)) as runner:
         yield runner
 
 

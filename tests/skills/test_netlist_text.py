@@ -8,12 +8,13 @@ import pytest
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.readers.source import MAX_NETLIST_BYTES, NetlistText
 from layoutkit.errors import FileError, NetlistError
-from skillpack import Runner, find_tools, scan
+from pack_tools import pack_tools
+from skillpack import Runner
 from skillscript import find_faults
 
 pytestmark = pytest.mark.usefixtures("forked_tools")
 SKILLS = Path(__file__).parents[2] / "skills"
-TOOLS = find_tools(scan([SKILLS]).skills.values()).by_id
+TOOLS = pack_tools().by_id
 READERS = {name: tool for name, tool in TOOLS.items() if "netlist_path" in tool.input_schema["properties"]}
 # Without a netlist these take the circuit of the workspace.
 HAVE_A_CIRCUIT = (

@@ -18,11 +18,11 @@ from layoutkit.explore.objectives import figures_of
 from layoutkit.explore.scoreboard import row
 from layoutkit.flow.summary import summary
 from layoutkit.technology import load
-from skillpack import find_tools, scan
-from skillpack.execution.runner import Call
+from pack_tools import pack_tools
+from skillpack import Call
 from skillpack.execution.short_answers import in_detail
-from skillscript.envelope import SkillResult, to_json
-from skillscript.schema import find_faults
+from skillscript import SkillResult, find_faults
+from skillscript.envelope import to_json
 from thorough import THOROUGH, processes
 
 SCRIPT = "netlist-to-gds/scripts/build_layout.py"
@@ -118,7 +118,7 @@ def test_a_netlist_becomes_a_clean_layout(run_once, technology, netlist):
 @pytest.mark.parametrize(("netlist", "technology"), CASES)
 def test_the_short_answer_of_a_clean_build_has_two_kilobytes_and_the_rest_is_in_its_file(run_once, technology, netlist):
     _, envelope, workspace = run_once(SCRIPT, NETLISTS[netlist], "--technology", technology)
-    tool = find_tools(scan([OTA.parents[2]]).skills.values()).by_id["flow.build_layout"]
+    tool = pack_tools().by_id["flow.build_layout"]
     answer = in_detail(Call(SkillResult.from_dict(envelope), tool=tool), "short").envelope
     data, left_out = answer["data"], answer["left_out"]
     assert len(to_json(answer).encode()) <= 2048

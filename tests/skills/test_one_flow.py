@@ -9,7 +9,8 @@ import pytest
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.summary import faults
-from skillpack import Runner, find_tools, load_pipeline, run_pipeline, scan
+from pack_tools import pack_tools
+from skillpack import Runner, load_pipeline, run_pipeline
 
 pytestmark = pytest.mark.usefixtures("forked_tools")
 SKILLS = Path(__file__).parents[2] / "skills"
@@ -37,7 +38,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def runner():
-    with Runner(find_tools(scan([SKILLS]).skills.values())) as runner:
+    with Runner(pack_tools()) as runner:
         yield runner
 
 

@@ -12,7 +12,7 @@ from layoutkit.errors import FileError
 from layoutkit.simulate.post_layout import offsets_apart
 from layoutkit.tools.post_layout_requests import _groups as measured_groups
 from layoutkit.tools.post_layout_requests import compare
-from skillpack import find_tools, scan
+from pack_tools import pack_tools
 from skillpack.execution.tool_process import tool_environment
 
 SKILL = Path(__file__).parents[2] / "skills" / "post-layout-simulation"
@@ -36,7 +36,7 @@ def run(tmp_path, **params):
 def test_hosts_tell_a_tool_that_simulates_or_runs_magic_where_the_process_kit_is(tool):
     """Without it, a layout over MCP had no figures after layout on a machine with all models."""
     told = {"PDK_ROOT": "/kits", "PDK": "sky130A"}
-    tools = find_tools(scan([SKILL.parent]).skills.values()).by_id
+    tools = pack_tools().by_id
     assert tool_environment(tools[tool].environment, {**told, "OTHER": "1"}) == told
 
 

@@ -12,6 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry
 
+from pack_tools import pack_tools
 from patience import WATCHDOG_S
 from skillpack import find_tools, scan
 from skillscript import find_faults
@@ -20,7 +21,7 @@ from skillscript.schema_references import child_schemas, described
 SKILLS = Path(__file__).resolve().parents[2] / "skills"
 SHARED = SKILLS / "analog-layout.schema.json"
 FILES = sorted(SKILLS.glob("*/schemas/*.json"))
-TOOLS = find_tools(scan([SKILLS]).skills.values())
+TOOLS = pack_tools()
 SERVED = [
     pytest.param(schema, id=f"{tool.id}.{part}")
     for tool in TOOLS.by_id.values()

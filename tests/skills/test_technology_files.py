@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from layoutkit.technology import load, names
-from skillpack import find_tools, scan
-from skillpack.execution.runner import Call
+from pack_tools import pack_tools
+from skillpack import Call
 from skillpack.execution.short_answers import SHORT_BYTES, in_detail
-from skillscript.envelope import SkillResult, to_json
+from skillscript import SkillResult
+from skillscript.envelope import to_json
 
 VALIDATE = "technology-files/scripts/validate_technology.py"
 DESCRIBE = "technology-files/scripts/describe_technology.py"
@@ -26,7 +27,7 @@ def test_a_shipped_technology_is_valid_and_described(run_script, name):
     assert {device["name"] for device in told["transistors"]} == set(process.devices)
     assert {device["name"] for device in told["passives"]} == set(process.passives)
     assert told["shipped"] == names()
-    tool = find_tools(scan([Path(__file__).parents[2] / "skills"]).skills.values()).by_id["technology.describe"]
+    tool = pack_tools().by_id["technology.describe"]
     whole = Call(SkillResult.success(told, 300), tool=tool)
     short = in_detail(whole, "short").envelope
     listed = {device for found in short["data"]["device_names"].values() for device in found}

@@ -11,8 +11,7 @@ import pytest
 
 from layoutkit.technology import load
 from layoutkit.technology.technology_files import file_of
-from skillscript import load_tool
-from skillscript.runtime import call
+from skillscript import call, load_tool
 
 INVERTER = """.subckt inv a y vdd vss
 M1 y a vss vss nmos W=2u L=0.5u

@@ -22,10 +22,8 @@ from model_service import (
     says,
 )
 from patience import WATCHDOG_S
-from skillscript.envelope import SkillError
-from skillscript.faults import Fault
-from skillscript.model_call import Task, ask_model
-from skillscript.model_client import Endpoint, ModelFaultError, ModelSettings, complete, model_settings
+from skillscript import Fault, ModelSettings, SkillError, Task, ask_model, model_settings
+from skillscript.model_client import Endpoint, ModelFaultError, complete
 
 SCHEMA = {
     "type": "object",

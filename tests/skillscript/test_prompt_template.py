@@ -2,8 +2,8 @@
 
 import pytest
 
-from skillscript.envelope import SkillError
-from skillscript.prompt_template import prompt_variables, render, render_file
+from skillscript import SkillError, prompt_variables, render_file
+from skillscript.prompt_template import render
 
 
 def test_a_template_sees_parameters_and_context():

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from layoutkit.circuit import Circuit, Device
 from layoutkit.circuit.canonical import canonical_order
-from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.circuit.refinement import Cell, ColourClasses, links_of
 
 

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutkit.circuit import Circuit, Device, constraint_faults, read_netlist, recognise
+from layoutkit.circuit import Circuit, Device, constraint_faults, find_roles, read_netlist, recognise
 from layoutkit.circuit.constraint_faults import check_constraints, contradictions
 from layoutkit.circuit.constraints import Constraints, parse_data
 from layoutkit.circuit.readers.source import NetlistText
-from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError
 from thorough import examples

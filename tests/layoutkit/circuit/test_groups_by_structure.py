@@ -8,10 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from layoutkit.circuit import find_roles, read_netlist
+from layoutkit.circuit import find_roles, read_netlist, recognise
 from layoutkit.circuit.orientation import oriented
 from layoutkit.circuit.readers.source import NetlistText
-from layoutkit.circuit.recognise import recognise
 from layoutkit.circuit.supplies import find_supplies
 
 NMOS = "{} {} {} {} vss nch w=4u l=1u"

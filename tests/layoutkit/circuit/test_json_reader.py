@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from layoutkit.circuit.circuit import INTEGER_PARAMS, Circuit, Device
+from layoutkit.circuit import Circuit, Device
+from layoutkit.circuit.circuit import INTEGER_PARAMS
 from layoutkit.circuit.readers.json_cells import SCHEMA, _keywords, _Shapes
 from layoutkit.circuit.readers.json_reader import circuit_from_json, parse_json
 from layoutkit.errors import NetlistError

@@ -11,9 +11,8 @@ from dataclasses import replace
 import klayout.db as kdb
 import pytest
 
-from layoutkit.circuit import Circuit, Device, map_circuit, read_netlist, write_spice
+from layoutkit.circuit import Circuit, Device, ModelNames, map_circuit, read_netlist, write_spice
 from layoutkit.circuit.orientation import oriented
-from layoutkit.circuit.replaced_devices import ModelNames
 from layoutkit.errors import NetlistError
 from layoutkit.lvs.reference import reference_of
 from layoutkit.technology import load

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutkit.circuit import read_netlist, write_spice
+from layoutkit.circuit import find_roles, read_netlist, write_spice
 from layoutkit.circuit.orientation import carries_both_ways, oriented
 from layoutkit.circuit.readers.source import NetlistText
-from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import find_supplies
 from layoutkit.technology import load
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from layoutkit.circuit import map_circuit
-from layoutkit.circuit.circuit import Circuit, Device, ReplacedDevice
+from layoutkit.circuit import Circuit, Device, map_circuit
+from layoutkit.circuit.circuit import ReplacedDevice
 from layoutkit.draw.generators import GENERATORS
 from layoutkit.errors import NetlistError, UnsupportedOperationError
 from layoutkit.extract.passive_devices import RECIPES

@@ -3,9 +3,8 @@
 import klayout.db as kdb
 import pytest
 
-from layoutkit.circuit import map_circuit, read_netlist
+from layoutkit.circuit import map_circuit, read_netlist, write_spice
 from layoutkit.circuit.readers.source import NetlistText
-from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.draw.passive import resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
 from layoutkit.drc.check import check

@@ -5,9 +5,7 @@ import re
 import klayout.db as kdb
 import pytest
 
-from layoutkit.circuit import read_netlist
-from layoutkit.circuit.circuit import Circuit, Device
-from layoutkit.circuit.device_map import map_circuit
+from layoutkit.circuit import Circuit, Device, map_circuit, read_netlist
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.draw.bipolar import BipolarSpec, bipolar, draw_bipolars
 from layoutkit.drc.check import check

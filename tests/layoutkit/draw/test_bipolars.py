@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit import Circuit, Device
 from layoutkit.draw.bipolar import BipolarSpec, bipolar, draw_bipolars
 from layoutkit.draw.bipolar_array import as_text, common_centroid, drawn_as
 from layoutkit.drc.check import check

@@ -6,7 +6,7 @@ from itertools import combinations_with_replacement
 import klayout.db as kdb
 import pytest
 
-from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit import Circuit, Device
 from layoutkit.draw.array_pattern import array_pattern
 from layoutkit.draw.capacitor import CapacitorSpec
 from layoutkit.draw.capacitor_array import draw_capacitor_array, matched_capacitors

@@ -5,7 +5,7 @@ from itertools import pairwise
 import klayout.db as kdb
 import pytest
 
-from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit import Circuit, Device
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
 from layoutkit.draw.generators import draw_plates
 from layoutkit.draw.passive import capacitor, resistor

@@ -6,7 +6,7 @@ import klayout.db as kdb
 import pytest
 from drc_sketch import Sketch
 
-from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit import Circuit, Device
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.drc.check import Options, check, check_cell, judged_layers
 from layoutkit.errors import GeometryError, LayoutkitError

@@ -8,8 +8,7 @@ from dataclasses import replace
 import klayout.db as kdb
 import pytest
 
-from layoutkit.circuit import read_netlist, write_spice
-from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit import Circuit, Device, read_netlist, write_spice
 from layoutkit.circuit.passive_map import with_sides
 from layoutkit.draw.diode import diode, draw_diode
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor

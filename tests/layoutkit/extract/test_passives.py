@@ -7,8 +7,7 @@ from types import SimpleNamespace
 import klayout.db as kdb
 import pytest
 
-from layoutkit.circuit import read_netlist
-from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit import Circuit, Device, read_netlist
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.draw.passive import capacitor, resistor

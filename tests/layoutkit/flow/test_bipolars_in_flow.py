@@ -3,9 +3,7 @@
 import klayout.db as kdb
 import pytest
 
-from layoutkit.circuit import read_netlist
-from layoutkit.circuit.device_map import map_circuit
-from layoutkit.circuit.recognise import recognise
+from layoutkit.circuit import map_circuit, read_netlist, recognise
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import NetlistError, UnsupportedOperationError
 from layoutkit.flow.build import build_layout

@@ -11,7 +11,8 @@ from layoutkit.flow.room import NEXT_TRACKS, Room, more_room
 from layoutkit.flow.routing import Routes, find_routes, track_pitch
 from layoutkit.flow.routing_job import Endpoint, WantedNet
 from layoutkit.flow.shared_cells import place_design
-from layoutkit.route.routes import Blocker, RoutedNet, RoutingResult
+from layoutkit.route import RoutedNet, RoutingResult
+from layoutkit.route.routes import Blocker
 from layoutkit.technology import load
 
 TWO_INVERTERS = """* two equal inverters, and a switch between them

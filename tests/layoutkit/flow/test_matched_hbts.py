@@ -5,8 +5,7 @@ from collections import defaultdict
 import klayout.db as kdb
 import pytest
 
-from layoutkit.circuit import read_netlist
-from layoutkit.circuit.device_map import map_circuit
+from layoutkit.circuit import map_circuit, read_netlist
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest

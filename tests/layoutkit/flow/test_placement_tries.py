@@ -14,8 +14,8 @@ from layoutkit.flow.mirrored_nets import MirroredNets
 from layoutkit.flow.room import MOST_TRIES, Room, uncrowded
 from layoutkit.flow.routing_job import Endpoint, Routes, RoutingJob, WantedNet
 from layoutkit.flow.supply_feeds import SupplyFeeds
+from layoutkit.route import RoutedNet, RoutingResult
 from layoutkit.route.negotiation import NOT_TRIED
-from layoutkit.route.routes import RoutedNet, RoutingResult
 from layoutkit.technology import load
 
 

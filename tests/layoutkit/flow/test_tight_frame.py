@@ -19,8 +19,8 @@ from layoutkit.flow.port_frame import PortNet, draw_frame, erase_frame, plan_fra
 from layoutkit.flow.routing import draw_job, find_routes
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet, routing_conductors
 from layoutkit.flow.tight_frame import FREE, Kept, _Cell, _Squeeze, tighten
+from layoutkit.route import RoutingResult, Via
 from layoutkit.route.metal import pads as via_pads
-from layoutkit.route.routes import RoutingResult, Via
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.technology import load
 from thorough import examples

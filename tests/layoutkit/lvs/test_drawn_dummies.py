@@ -4,7 +4,7 @@ import klayout.db as kdb
 import pytest
 from transistor_sketch import Sketch
 
-from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit import Circuit, Device
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
 from layoutkit.technology import load

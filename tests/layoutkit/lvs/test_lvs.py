@@ -6,7 +6,7 @@ import klayout.db as kdb
 import pytest
 from transistor_sketch import Sketch
 
-from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit import Circuit, Device
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from transistor_sketch import Sketch
 
-from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit import Circuit, Device
 from layoutkit.circuit.refinement import Cell
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare

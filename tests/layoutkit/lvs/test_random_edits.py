@@ -14,7 +14,7 @@ import klayout.db as kdb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit import Circuit, Device
 from layoutkit.extract.extracted import DrawnFinger, ExtractedDevice, Extraction, Label, LayoutNet, Point
 from layoutkit.lvs.compare import compare
 from layoutkit.lvs.reference import reference_of

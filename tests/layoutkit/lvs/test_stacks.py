@@ -3,7 +3,7 @@
 import pytest
 from transistor_sketch import Sketch
 
-from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit import Circuit, Device
 from layoutkit.extract import folding
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare

@@ -6,7 +6,7 @@ from math import atan, pi
 import klayout.db as kdb
 import pytest
 
-from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit import Circuit, Device
 from layoutkit.draw.passive import resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
 from layoutkit.extract.extractor import extract

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from layoutkit.circuit.circuit import Circuit, Device
+from layoutkit.circuit import Circuit, Device
 from layoutkit.parasitics.net_parasitics import GROUND, Elements, NetParasitics, ParasiticCapacitor, ParasiticResistor
 from layoutkit.parasitics.parasitic_extraction import write_spef
 

@@ -5,8 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from layoutkit.place import Block, Island, Placement, PlacementOptions, Rectangle, place_blocks
-from layoutkit.place.blocks import Placed
+from layoutkit.place import Block, Island, Placed, Placement, PlacementOptions, Rectangle, place_blocks
 from layoutkit.place.sliding import slide_into_line
 from layoutkit.technology import load
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from layoutkit.circuit import read_netlist
+from layoutkit.circuit import find_roles, read_netlist
 from layoutkit.circuit.readers.source import NetlistText
-from layoutkit.circuit.roles import find_roles
 from layoutkit.review.currents import device_currents
 from layoutkit.technology import load
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import klayout.db as kdb
 import pytest
 
-from layoutkit.route import NetRequest, RouteOptions, Terminal, negotiation, route
+from layoutkit.route import NetRequest, RouteOptions, Terminal, Via, Wire, negotiation, route
 from layoutkit.route.connection import joins_all
 from layoutkit.route.metal import NetMetal
-from layoutkit.route.routes import EqualLengths, Via, Wire
+from layoutkit.route.routes import EqualLengths
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.technology import load
 

@@ -7,11 +7,11 @@ import pytest
 from route_fields import as_obstacles
 from route_oracle import faults
 
-from layoutkit.route import NetRequest, RouteOptions, Terminal, route
+from layoutkit.route import NetRequest, RouteOptions, Terminal, Via, Wire, route
 from layoutkit.route.lengthening import _BumpCheck
 from layoutkit.route.metal import Finisher, NetMetal
 from layoutkit.route.occupancy import Occupancy
-from layoutkit.route.routes import EqualLengths, Via, Wire
+from layoutkit.route.routes import EqualLengths
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.technology import load
 

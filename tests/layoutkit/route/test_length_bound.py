@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from layoutkit.route import NetRequest, Terminal
 from layoutkit.route.length_bound import length_bound, tree_bound
-from layoutkit.route.routes import NetRequest, Terminal
 
 
 def point(x, y):

@@ -2,9 +2,9 @@
 
 import klayout.db as kdb
 
+from layoutkit.route import NetRequest, Terminal, route
 from layoutkit.route.net_flows import Draw
-from layoutkit.route.router import route
-from layoutkit.route.routes import Gauge, NetRequest, Terminal
+from layoutkit.route.routes import Gauge
 from layoutkit.technology import load
 
 PROCESS = load("sky130A")

@@ -3,8 +3,7 @@
 import klayout.db as kdb
 import pytest
 
-from layoutkit.route.router import route
-from layoutkit.route.routes import NetRequest, Terminal
+from layoutkit.route import NetRequest, Terminal, route
 from layoutkit.technology import load
 
 PROCESS = load("sky130A")

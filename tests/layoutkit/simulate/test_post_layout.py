@@ -12,9 +12,8 @@ from time import sleep
 import pytest
 from tests.layoutkit.simulate.test_port_roles import CASCODE_MIRROR, CONTINUOUS, LATCH, OTA, RING, SIMPLE_MIRROR
 
-from layoutkit.circuit import map_circuit, read_netlist, recognise
+from layoutkit.circuit import map_circuit, read_netlist, recognise, write_spice
 from layoutkit.circuit.readers.source import NetlistText
-from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import LayoutkitError, MissingProgramError, NetlistError, TimeLimitError
 from layoutkit.simulate.bench_values import choose_values
 from layoutkit.simulate.comparator import measure_comparator

@@ -7,8 +7,7 @@ from contextlib import suppress
 import pytest
 import yaml
 
-from layoutkit.circuit import map_circuit, read_netlist, resized
-from layoutkit.circuit.readers.source import given_netlist
+from layoutkit.circuit import given_netlist, map_circuit, read_netlist, resized
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.errors import LayoutkitError
 from layoutkit.technology import load

@@ -6,8 +6,7 @@ import klayout.db as kdb
 
 from layoutkit.drc.check import check
 from layoutkit.drc.drc_report import nothing_to_check
-from layoutkit.technology import load
-from layoutkit.technology.technology import Rule
+from layoutkit.technology import Rule, load
 from layoutkit.tools.module_requests import checked
 from layoutkit.tools.route_in_layout import check_routes
 
