@@ -68,13 +68,18 @@ def compare(extraction: Extraction, circuit: Circuit, *, tolerance: float | None
     """
     reference = reference_of(circuit, extraction.technology)
     extraction, reference, not_compared = _without_unstated_bulks(extraction, reference)
-    comparison = _Comparison(extraction, reference, tolerance)
-    comparison.run()
-    result = comparison.result()
+    result = _compared(extraction, reference, tolerance)
     if not result.matched:
         result = _with_stacks_folded(result, tolerance) or _with_other_dummies(result, tolerance) or result
     matched = result.matched and not extraction.coverage.unchecked  # black boxes leave it incomplete, not unmatched
     return replace(result, matched=matched, warnings=(*result.warnings, *not_compared))
+
+
+def _compared(extraction: Extraction, reference: Reference, tolerance: float | None) -> LvsResult:
+    """Return whether both sides are the same as they are."""
+    comparison = _Comparison(extraction, reference, tolerance)
+    comparison.run()
+    return comparison.result()
 
 
 def _with_stacks_folded(result: LvsResult, tolerance: float | None) -> LvsResult | None:
@@ -85,9 +90,7 @@ def _with_stacks_folded(result: LvsResult, tolerance: float | None) -> LvsResult
     counts = (len(extraction.devices) - len(drawn), len(reference.devices) - len(expected))
     if not any(counts):
         return None
-    comparison = _Comparison(replace(extraction, devices=drawn), replace(reference, devices=expected), tolerance)
-    comparison.run()
-    folded = comparison.result()
+    folded = _compared(replace(extraction, devices=drawn), replace(reference, devices=expected), tolerance)
     if not folded.matched:
         return None
     note = (
@@ -100,15 +103,11 @@ def _with_stacks_folded(result: LvsResult, tolerance: float | None) -> LvsResult
 def _with_other_dummies(result: LvsResult, tolerance: float | None) -> LvsResult | None:
     """Return the match with other transistors that are always off taken for dummies, None where there is none."""
     for sides, shown in _other_readings(result.extraction, result.reference):
-        comparison = _Comparison(*sides, tolerance)
-        comparison.run()
-        found = comparison.result()
+        found = _compared(*sides, tolerance)
         if not found.matched:
             found = _with_stacks_folded(found, tolerance) or found
         if found.matched:
-            comparison = _Comparison(*shown, tolerance)
-            comparison.run()
-            reported = comparison.result()
+            reported = _compared(*shown, tolerance)
             return reported if reported.matched else found
     return None
 

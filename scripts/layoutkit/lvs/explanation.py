@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import listed
 from layoutkit.extract.folding import in_parallel
 from layoutkit.lvs.alignment import GROUP_LIMIT, NetAlignment, ParallelGroup, align, asked_groups, drawn_groups
-from layoutkit.lvs.lvs_result import LvsMismatch, at
+from layoutkit.lvs.lvs_result import LvsMismatch, at, wrong_parameter
 from layoutkit.lvs.matching import group_mismatches
 
 if TYPE_CHECKING:
@@ -94,13 +94,12 @@ class _Explanation:
         )
 
     def _other_type(self, drawn: ParallelGroup, expected: ParallelGroup) -> LvsMismatch:
-        return LvsMismatch(
-            "wrong_parameter",
+        return wrong_parameter(
             f"{listed(expected.ids)} is drawn as {drawn.device}{at(drawn.members[0].place)}, the netlist has "
             f"{expected.device}",
             "an implant or marker layer is missing or too many",
             expected.ids,
-            tuple((member.id, member.place) for member in drawn.members),
+            drawn.members,
         )
 
     def connections(self) -> list[LvsMismatch]:

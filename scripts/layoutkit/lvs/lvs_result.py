@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.circuit.circuit import BlackBox
     from layoutkit.extract.extracted import DrawnFinger, ExtractedDevice, Extraction, Point
@@ -66,6 +66,12 @@ class LvsMismatch:
     def rank(self) -> tuple[int, str]:
         """Sorts mismatches: by kind, then by text."""
         return KINDS.index(self.kind), self.message
+
+
+def wrong_parameter(message: str, cause: str, ids: Sequence[str], drawn: Iterable[ExtractedDevice]) -> LvsMismatch:
+    """Return the mismatch of devices that are there, but of another size or kind than those of the netlist."""
+    places = tuple((device.id, device.place) for device in drawn)
+    return LvsMismatch("wrong_parameter", message, cause, tuple(ids), places)
 
 
 def at(place: Point | None) -> str:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.circuit.refinement import Cell, ColourClasses, links_of
 from layoutkit.errors import listed
 from layoutkit.extract.folding import in_parallel
-from layoutkit.lvs.lvs_result import LvsMismatch, at, fingers_text, parts_text
+from layoutkit.lvs.lvs_result import LvsMismatch, at, fingers_text, parts_text, wrong_parameter
 from layoutkit.technology.device_kinds import SIZE_TOLERANCE
 
 if TYPE_CHECKING:
@@ -228,13 +228,12 @@ def _other_feeds(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) 
         return None
     ids = tuple(each.id for each in expected)
     drawn_um, wanted_um = (listed(f"{each:g}" if each else "unclear" for each in side) for side in (found, wanted))
-    return LvsMismatch(
-        "wrong_parameter",
+    return wrong_parameter(
         f"The feed of {listed(ids)} is {drawn_um} um wide in the layout{at(drawn[0].place)}, {wanted_um} um in the "
         "netlist",
         "a feed of another width, or the bottom plate is left on several sides",
         ids,
-        tuple((device.id, device.place) for device in drawn),
+        drawn,
     )
 
 
@@ -248,13 +247,12 @@ def _other_blocks(drawn: list[ExtractedDevice], expected: list[ReferenceDevice])
     drawn_um, wanted_um = (
         listed(" and ".join(f"{each:g}" for each in pair) for pair in sorted(side)) for side in (found, wanted)
     )
-    return LvsMismatch(
-        "wrong_parameter",
+    return wrong_parameter(
         f"The silicide of {listed(ids)} is blocked {drawn_um} um beside its gates at drain and source in the layout"
         f"{at(drawn[0].place)}, {wanted_um} um in the netlist",
         "the layer that blocks silicide is longer or shorter",
         ids,
-        tuple((device.id, device.place) for device in drawn),
+        drawn,
     )
 
 
@@ -275,12 +273,11 @@ def _outside_of_deep_wells(drawn: list[ExtractedDevice], expected: list[Referenc
         return None
     few = "fewer" if inside else "none"
     ids = tuple(each.id for each in wanted)
-    return LvsMismatch(
-        "wrong_parameter",
+    return wrong_parameter(
         f"the netlist puts {listed(ids)} in a deep well; the layout has {few} there{at(outside[0].place)}",
         "the deep well is missing or does not cover the device",
         ids,
-        tuple((device.id, device.place) for device in drawn),
+        drawn,
     )
 
 
@@ -308,14 +305,13 @@ def _rectangle_mismatches(
     units = sum(each.fingers for each in expected)
     ids = tuple(each.id for each in expected)
     return [
-        LvsMismatch(
-            "wrong_parameter",
+        wrong_parameter(
             f"{listed(ids)} has an area of {found['area']:g} um2 and a perimeter of {found['perimeter']:g} um in the "
             f"layout ({parts_text(len(parts))}{at(drawn[0].place)}), {stated['area']:g} um2 and "
             f"{stated['perimeter']:g} um in the netlist (m = {units})",
             "a wrong size" if len(parts) == units else "a wrong number of units in parallel, or a wrong size",
             ids,
-            tuple((device.id, device.place) for device in drawn),
+            drawn,
         )
     ]
 
@@ -326,13 +322,12 @@ def _wrong_width(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) 
     fingers = sum(len(device.fingers) for device in drawn)
     width, goal = sum(device.w_um for device in drawn), sum(member.w_um for member in expected)
     wanted = sum(member.fingers for member in expected)
-    return LvsMismatch(
-        "wrong_parameter",
+    return wrong_parameter(
         f"W of {listed(member.id for member in expected)} is {width:g} um in the layout "
         f"({fingers_text(fingers)}{at(drawn[0].place)}), {goal:g} um in the netlist ({fingers_text(wanted)})",
         "wrong finger width" if fingers == wanted else "a wrong number of fingers or units",
-        tuple(member.id for member in expected),
-        tuple((device.id, device.place) for device in drawn),
+        [member.id for member in expected],
+        drawn,
     )
 
 
@@ -340,13 +335,12 @@ def _wrong_length(drawn: ExtractedDevice, expected: list[ReferenceDevice]) -> Lv
     if not drawn.kind.is_mos:
         return _wrong_passive([drawn], expected)
     lengths = listed(f"{length:g}" for length in sorted({member.l_um for member in expected}))
-    return LvsMismatch(
-        "wrong_parameter",
+    return wrong_parameter(
         f"L of {listed(member.id for member in expected)} is {drawn.l_um:g} um in the layout "
         f"({fingers_text(len(drawn.fingers))}{at(drawn.place)}), {lengths} um in the netlist",
         "wrong gate length",
-        tuple(member.id for member in expected),
-        ((drawn.id, drawn.place),),
+        [member.id for member in expected],
+        [drawn],
     )
 
 
@@ -356,13 +350,12 @@ def _wrong_passive(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]
     width, goal = sum(device.w_um for device in drawn), sum(member.w_um for member in expected)
     length, goal_length = drawn[0].l_um, expected[0].l_um
     parts, units = sum(len(device.fingers) for device in drawn), sum(member.fingers for member in expected)
-    return LvsMismatch(
-        "wrong_parameter",
+    return wrong_parameter(
         f"{listed(ids)} is W {width:g} um, L {length:g} um in all in the layout ({parts_text(parts)}"
         f"{at(drawn[0].place)}), W {goal:g} um, L {goal_length:g} um in the netlist (m = {units})",
         _passive_cause(width / goal, length / goal_length, parts / units),
         ids,
-        tuple((device.id, device.place) for device in drawn),
+        drawn,
     )
 
 
