@@ -12,7 +12,7 @@ from layoutkit.drc.rule_files import kind_of
 from layoutkit.errors import listed
 from layoutkit.layout.drawn_layers import Coverage
 from layoutkit.layout.files import write_bytes
-from layoutkit.layout.provenance import report_bytes
+from layoutkit.layout.report_database import report_bytes
 
 if TYPE_CHECKING:
     import os

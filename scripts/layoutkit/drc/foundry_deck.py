@@ -10,7 +10,7 @@ import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
@@ -19,6 +19,7 @@ from layoutkit.drc.drc_report import DrcReport, Marks, Verdict
 from layoutkit.errors import FileError, RuleNotFoundError
 from layoutkit.layout.drawn_layers import drawn_layers
 from layoutkit.layout.files import layout_bytes, read_bytes
+from layoutkit.layout.report_database import places_of, shapes_of
 from layoutkit.other_programs import OtherProgram, ProgramRun, log_tail, run_program
 from layoutkit.technology.technology import Rule
 
@@ -42,7 +43,6 @@ _REPORTS = ("report", "report_file", "report_path", "output", "output_file", "ou
 _TOP_CELLS = ("topcell", "top_cell", "cell", "topcell_name", "top")
 _DEFAULTS = {"thr": "1", "threads": "1", "verbose": "false"}
 _MAX_LOG = 20_000
-_MAX_PLACES = 100_000  # of one cell; a violation in a cell below is one at each place of that cell
 _WAIVED = "waived"
 _MAX_REPORT_BYTES = 2 << 30
 # A deck that leaves by "exit" writes what it has so far and ends with status 0, as if it had checked everything. The
@@ -290,40 +290,11 @@ class _Reader:
 
     def _placed(self, cell_id: int) -> list[kdb.DCplxTrans]:
         if cell_id not in self._places:
-            self._places[cell_id] = self._places_of(self._database.cell_by_id(cell_id))
+            self._places[cell_id] = places_of(self._database.cell_by_id(cell_id), self._cell) or [kdb.DCplxTrans()]
         return self._places[cell_id]
 
-    def _places_of(self, reported: rdb.RdbCell) -> list[kdb.DCplxTrans]:
-        layout = self._cell.layout()
-        cell = layout.cell(reported.name())
-        if reported.name() == self._cell.name:
-            return [kdb.DCplxTrans()]
-        if cell is None:  # a variant that the application made: the report names one place of it at least
-            references = [reference.trans() for reference in reported.each_reference()]
-            return references or [kdb.DCplxTrans()]
-        places: list[kdb.DCplxTrans] = []
-        instances = self._cell.begin_instances_rec()
-        instances.targets = [cell.cell_index()]
-        while not instances.at_end() and len(places) < _MAX_PLACES:
-            places.append(instances.dtrans() * instances.inst_dtrans())
-            instances.next()
-        return places or [kdb.DCplxTrans()]
 
-
-def _shape_of(item: rdb.RdbItem) -> Any:
-    """Return the first polygon, edge or edge pair that ``item`` holds, None where it holds only words and numbers."""
-    for value in item.each_value():
-        if value.is_polygon():
-            return value.polygon()
-        if value.is_box():
-            return kdb.DPolygon(value.box())
-        if value.is_edge_pair():
-            return value.edge_pair()
-        if value.is_edge():
-            return value.edge()
-        if value.is_path():
-            return value.path().polygon()
-        if value.is_text():
-            place = value.text().trans.disp
-            return kdb.DEdge(place.x, place.y, place.x, place.y)
-    return None
+def _shape_of(item: rdb.RdbItem) -> kdb.DPolygon | kdb.DEdge | kdb.DEdgePair | None:
+    """Return the first shape of ``item``, else the place of a text, None where it holds only words and numbers."""
+    places = (value.text().trans.disp for value in item.each_value() if value.is_text())
+    return next(shapes_of(item), None) or next((kdb.DEdge(at.x, at.y, at.x, at.y) for at in places), None)

@@ -12,8 +12,6 @@ import hashlib
 import os
 import re
 import stat
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import FileError
@@ -21,8 +19,6 @@ from layoutkit.layout import files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from klayout import rdb
 
 LAYOUT = "layout_sha256"
 CIRCUIT = "circuit_sha256"
@@ -67,14 +63,6 @@ def noted(report: bytes, sources: Mapping[str, str]) -> bytes:
     sign = "#" if report.startswith((_LVSDB_MAGIC, _LEF_MAGIC)) else "//" if report.startswith(b"*SPEF") else "*"
     head, _, rest = report.partition(b"\n")
     return b"\n".join([head, *(f"{sign} {word}".encode() for word in words), rest])
-
-
-def report_bytes(database: rdb.ReportDatabase, sources: Mapping[str, str] | None = None) -> bytes:
-    """Return a KLayout report database as the bytes of a file, with the digests of its sources."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "report.lyrdb"
-        database.save(str(file))
-        return noted(file.read_bytes(), sources or {})
 
 
 def sources_of(path: str | os.PathLike[str]) -> dict[str, str] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from layoutkit.errors import listed
 from layoutkit.layout.files import write_bytes
-from layoutkit.layout.provenance import report_bytes
+from layoutkit.layout.report_database import report_bytes
 
 if TYPE_CHECKING:
     import os

@@ -12,6 +12,7 @@ from klayout import rdb
 
 from layoutkit.errors import FileError, LayoutkitError
 from layoutkit.layout import files
+from layoutkit.layout.report_database import places_of, shapes_of
 
 if TYPE_CHECKING:
     import os
@@ -48,15 +49,14 @@ def read_markers(path: str | os.PathLike[str], cell: kdb.Cell) -> list[Marker]:
     database = _loaded(data, path)
     found: list[Marker] = []
     for reported in database.each_cell():
-        transformations = _places(cell, reported.name())
+        places = places_of(reported, cell)
         for item in database.each_item_per_cell(reported.rdb_id()):
             rule_id = database.category_by_id(item.category_id()).name()
-            for transformation in transformations:
+            polygons = [_polygon(shape) for shape in shapes_of(item)]
+            for place in places if polygons else ():
                 if len(found) == MAX_MARKERS:
                     return found
-                polygons = [polygon.transformed(transformation) for polygon in _item_polygons(item)]
-                if polygons:
-                    found.append(_marker(rule_id, polygons))
+                found.append(_marker(rule_id, [polygon.transformed(place) for polygon in polygons]))
     return found
 
 
@@ -106,37 +106,8 @@ def _marker(rule_id: str, polygons: Sequence[kdb.DPolygon]) -> Marker:
     return Marker(rule_id, tuple(polygons), box)
 
 
-def _item_polygons(item: rdb.RdbItem) -> list[kdb.DPolygon]:
-    """Return the shapes of a report's item as polygons; edges become thin polygons."""
-    polygons = []
-    for value in item.each_value():
-        if value.is_polygon():
-            polygons.append(value.polygon())
-        elif value.is_box():
-            polygons.append(_polygon_of_box(value.box()))
-        elif value.is_edge():
-            polygons.append(_polygon_of_box(value.edge().bbox().enlarged(_LINE_UM / 2, _LINE_UM / 2)))
-        elif value.is_edge_pair():
-            polygons.append(value.edge_pair().normalized().polygon(_LINE_UM / 2))
-        elif value.is_path():
-            polygons.append(value.path().polygon())
-    return polygons
-
-
-def _polygon_of_box(box: kdb.DBox) -> kdb.DPolygon:
-    return kdb.DPolygon(box)
-
-
-def _places(top: kdb.Cell, name: str) -> list[kdb.DCplxTrans]:
-    """Return the transformations of the cell ``name`` in ``top``; a name that the layout lacks means ``top``."""
-    layout = top.layout()
-    cell = layout.cell(name)
-    if cell is None or cell.cell_index() == top.cell_index():
-        return [kdb.DCplxTrans()]
-    places: list[kdb.DCplxTrans] = []
-    instances = top.begin_instances_rec()
-    instances.targets = [cell.cell_index()]
-    while not instances.at_end() and len(places) < MAX_MARKERS:
-        places.append(instances.dtrans() * instances.inst_dtrans())
-        instances.next()
-    return places
+def _polygon(shape: kdb.DPolygon | kdb.DEdge | kdb.DEdgePair) -> kdb.DPolygon:
+    """Return a shape as a polygon; edges become thin ones."""
+    if isinstance(shape, kdb.DEdge):
+        return kdb.DPolygon(shape.bbox().enlarged(_LINE_UM / 2, _LINE_UM / 2))
+    return shape.normalized().polygon(_LINE_UM / 2) if isinstance(shape, kdb.DEdgePair) else shape
