@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError, MissingProgramError
 from layoutkit.explore.front_page import PARAMETERS, front_page
-from layoutkit.explore.jobs import DONE, NOT_RUN, Job, JobBudget, JobOutcome, Limits
+from layoutkit.explore.jobs import DONE, NOT_RUN, Job, JobOutcome, RunOptions
 from layoutkit.explore.layout_job import FUNCTION, MEASURES, technology_input
 from layoutkit.explore.objectives import CAPACITANCE, CHANGE, POST_LAYOUT, REVIEW, front_of
 from layoutkit.explore.run_jobs import refuse_earlier_run, run_jobs
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from layoutkit.explore.jobs import Where
     from layoutkit.explore.layout_job import NetlistInputs
     from layoutkit.explore.objectives import Objective
     from layoutkit.explore.run_jobs import RunProgress
@@ -61,11 +60,8 @@ class LayoutSearch:
         objectives: What is compared.
         folder: Receives everything.
         layouts: Most layouts to make.
-        seconds: Time after which no layout is begun; None for no limit. [s]
         seed: Of the order of the points.
-        where: Local processes by default.
-        limits: Of one layout.
-        resume: Whether to continue the search in ``folder``.
+        run: Where the layouts are made, and how long.
     """
 
     netlist: NetlistInputs
@@ -73,11 +69,8 @@ class LayoutSearch:
     objectives: tuple[Objective, ...]
     folder: Path
     layouts: int = 16
-    seconds: float | None = None
     seed: int = 1
-    where: Where | None = None
-    limits: Limits = field(default_factory=Limits)
-    resume: bool = False
+    run: RunOptions = field(default_factory=RunOptions)
 
 
 @dataclass
@@ -149,7 +142,7 @@ class _Running:
     def run(self) -> dict[str, Any]:
         """Make the layouts; return how far the run came."""
         search = self.search
-        if not search.resume:
+        if not search.run.resume:
             refuse_earlier_run(search.folder)
         search.netlist.save(search.folder)
         search.space.check_names(str(self.netlist), self._named(CAPACITANCE))
@@ -161,8 +154,7 @@ class _Running:
         self.unfinished = set(self.by_key)
         begun = time.monotonic()
         self._check_measurements(jobs)
-        left = None if search.seconds is None else max(0.0, search.seconds - (time.monotonic() - begun))
-        budget = JobBudget(seconds=left, each=search.limits)
+        left = None if search.run.seconds is None else max(0.0, search.run.seconds - (time.monotonic() - begun))
         found: dict[str, Any] = {}
 
         def on_result(outcome: JobOutcome, progress: RunProgress) -> None:
@@ -172,9 +164,7 @@ class _Running:
             if not outcome.resumed:
                 self._write_now_and_then()
 
-        for _ in run_jobs(
-            jobs, search.folder, where=search.where, budget=budget, resume=search.resume, on_result=on_result
-        ):
+        for _ in run_jobs(jobs, search.folder, replace(search.run, seconds=left), on_result):
             pass
         return found
 
@@ -188,18 +178,16 @@ class _Running:
         for number, point in enumerate(points, 1):
             try:
                 parameters = self.search.space.parameters(point, str(self.netlist))
-                technology = technology_input(parameters[TECHNOLOGY])
+                technology, texts = technology_input(parameters[TECHNOLOGY])
             except LayoutkitError as error:
                 self.candidates.append(Candidate(number, point, {}, status=REFUSED, reason=error.message))
                 continue
             if wanted["measurements"]:
                 parameters["post_layout"] = True
             reviewed = any(each.name in REVIEW for each in self.search.objectives)
-            build, inputs = {**parameters, "reviewed": reviewed}, dict(self.search.netlist.texts)
-            build["netlist_path"] = self.search.netlist.main
-            inputs |= technology[1]
-            build[TECHNOLOGY] = technology[0]
-            job = Job(FUNCTION, {"build": build, **wanted}, inputs)
+            named = {"netlist_path": self.search.netlist.main, TECHNOLOGY: technology}
+            build = {**parameters, "reviewed": reviewed, **named}
+            job = Job(FUNCTION, {"build": build, **wanted}, {**self.search.netlist.texts, **texts})
             job = replace(job, folder=f"layouts/{job.key[:12]}")
             candidate = Candidate(number, point, parameters, job.key, job.folder)
             self.candidates.append(candidate)
@@ -215,13 +203,14 @@ class _Running:
         """
         wanted = sorted({*self._named(POST_LAYOUT, CHANGE)})
         firsts = {self.by_key[job.key].parameters[TECHNOLOGY]: job for job in reversed(list(jobs))} if wanted else {}
-        names = {replace(job, function=MEASURES, folder="").key: name for name, job in sorted(firsts.items())}
-        checks = [replace(job, function=MEASURES, folder="") for _, job in sorted(firsts.items())]
+        checks = {name: replace(job, function=MEASURES, folder="") for name, job in sorted(firsts.items())}
         if not checks:
             return
+        names = {job.key: name for name, job in checks.items()}
         absent, unknown = [], []
+        options = replace(self.search.run, seconds=None, resume=False)
         with TemporaryDirectory(prefix="measurements-") as folder:
-            for outcome in run_jobs(checks, folder, where=self.search.where, budget=JobBudget(each=self.search.limits)):
+            for outcome in run_jobs(checks.values(), folder, options):
                 technology, fault = names[outcome.key], outcome.error or {}
                 if outcome.status == DONE:
                     other = [name for name in wanted if name not in outcome.answer]

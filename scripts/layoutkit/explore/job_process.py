@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.errors import LayoutkitError, UnsupportedOperationError
+from layoutkit.errors import UnsupportedOperationError
 from layoutkit.explore.jobs import CRASHED, NOT_RUN, TIME_LIMIT, Job, JobOutcome, Limits
 from layoutkit.flow.tries import free_memory_mb
 from sturdy.child_process import end
@@ -139,11 +139,6 @@ class LocalProcesses:
     """
 
     count: int | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse a number below 1."""
-        if self.count is not None and self.count < 1:
-            raise LayoutkitError(f"at least one job must run at a time; got {self.count}")
 
     def open(self, limits: Limits) -> LocalWorkplace:
         """Return the processes; the first job starts each."""

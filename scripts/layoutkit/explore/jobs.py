@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath
@@ -46,19 +46,10 @@ class Job:
     folder: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse names that are no function's, parameters that are no JSON data, and paths out of the folder."""
-        faults = []
-        module, _, name = self.function.partition(":")
-        if not all(part.isidentifier() for part in [*module.split("."), name]):
-            faults.append(f"function {self.function!r} is not MODULE:NAME")
-        paths = [*self.inputs, *([self.folder] if self.folder else [])]
-        faults += [f"path {path!r} is not a relative path within its folder" for path in paths if not is_inside(path)]
-        try:
-            json.dumps(self.params, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            faults.append(f"params are not JSON data: {error}")
-        if faults:
-            raise LayoutkitError(f"a job cannot be run: {'; '.join(faults)}")
+        """Refuse paths out of the folder."""
+        strange = [path for path in (*self.inputs, self.home) if not is_inside(path)]
+        if strange:
+            raise LayoutkitError(f"a job cannot be run: {', '.join(strange)} lies not within its folder")
 
     @cached_property
     def key(self) -> str:
@@ -90,29 +81,22 @@ class Limits:
     memory_mb: int = 1500
     output_mb: int = 100
 
-    def __post_init__(self) -> None:
-        """Refuse limits that are not above 0."""
-        wrong = [f"{each.name} {getattr(self, each.name)}" for each in fields(self) if not getattr(self, each.name) > 0]
-        if wrong:
-            raise LayoutkitError(f"limits of a job must be above 0; got {', '.join(wrong)}")
-
 
 @dataclass(frozen=True)
-class JobBudget:
-    """Limits of a whole run.
+class RunOptions:
+    """Where the jobs of a run are done, and how long.
 
     Attributes:
+        where: Local processes, one a core, by default.
         seconds: After this time no job is begun, and running jobs are ended; None for no limit. [s]
-        each: Limits of one job.
+        limits: Of each job.
+        resume: Whether to continue the run in the folder.
     """
 
+    where: Where | None = None
     seconds: float | None = None
-    each: Limits = field(default_factory=Limits)
-
-    def __post_init__(self) -> None:
-        """Refuse a negative time."""
-        if (self.seconds or 0) < 0:
-            raise LayoutkitError(f"a budget must not be negative; got seconds {self.seconds}")
+    limits: Limits = field(default_factory=Limits)
+    resume: bool = False
 
 
 @dataclass(frozen=True)

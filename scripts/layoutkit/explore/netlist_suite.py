@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
 from layoutkit.errors import FileError, LayoutkitError
-from layoutkit.explore.jobs import DONE, Job, JobBudget, JobOutcome, Limits
+from layoutkit.explore.jobs import DONE, Job, JobOutcome
 from layoutkit.explore.layout_job import FUNCTION, NetlistInputs, technology_input
 from layoutkit.explore.run_jobs import run_jobs
 from layoutkit.explore.scoreboard import FORMAT, heading, line, page
@@ -28,7 +28,7 @@ from sturdy.strict_json import load_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from layoutkit.explore.jobs import Where
+    from layoutkit.explore.jobs import RunOptions
     from layoutkit.explore.run_jobs import RunProgress
 
 SUFFIXES = frozenset({".sp", ".spi", ".spice", ".cdl", ".cir", ".ckt", ".net", ".scs"})
@@ -66,31 +66,6 @@ class SuiteEntry:
     def home(self) -> str:
         """Its workspace below the folder of the suite; unique also if a netlist and a folder have the same name."""
         return f"{self.label}/{self.name.replace('/', '--')}"
-
-
-@dataclass(frozen=True)
-class Suite:
-    """What to lay out, and how.
-
-    Attributes:
-        folders: Folders of netlists.
-        technologies: Names or files.
-        folder: Receives everything.
-        options: Options of ``flow.build_layout`` that all circuits have; those of NAME.options.json come after them.
-        seconds: Time after which no circuit is begun; None for no limit. [s]
-        where: Local processes by default.
-        limits: Of one circuit.
-        resume: Whether to continue the suite in ``folder``.
-    """
-
-    folders: Sequence[str]
-    technologies: Sequence[str]
-    folder: Path
-    options: Mapping[str, Any] = field(default_factory=dict)
-    seconds: float | None = None
-    where: Where | None = None
-    limits: Limits = field(default_factory=Limits)
-    resume: bool = False
 
 
 def suite_entries(folders: Sequence[str], technologies: Sequence[str], results: Path) -> list[SuiteEntry]:
@@ -144,23 +119,31 @@ def _only_in(netlist: Path, technology: str) -> Sequence[str]:
     return only if isinstance(only, list) and all(isinstance(each, str) for each in only) else [technology]
 
 
-def run_suite(suite: Suite, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+def run_suite(
+    entries: Sequence[SuiteEntry],
+    folder: Path,
+    options: Mapping[str, Any],
+    run: RunOptions,
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
     """Return the board of all circuits; it is written as a file after each of them.
 
     Args:
-        suite: What to lay out.
+        entries: What to lay out.
+        folder: Receives everything.
+        options: Options of ``flow.build_layout`` that all circuits have; those of NAME.options.json come after them.
+        run: Where the circuits are laid out, and how long.
         tell: Receives a line for each circuit as it is finished.
 
     Raises:
-        LayoutkitError: If there is no netlist, or ``suite.folder`` cannot be used.
+        LayoutkitError: If ``folder`` cannot be used.
     """
-    entries = suite_entries(suite.folders, suite.technologies, suite.folder)
-    make_folder(suite.folder)
+    make_folder(folder)
     board: dict[str, Any] = {"format": FORMAT, "reference_cpu_s": reference_cpu_s(), "rows": {}}
     wanted = [entry.key for entry in entries]
     jobs: list[Job] = []
     keys: dict[str, list[str]] = {}
-    for entry, job in _jobs(suite, entries, board["rows"]):
+    for entry, job in _jobs(entries, options, board["rows"]):
         jobs.append(job)
         keys.setdefault(job.key, []).append(entry.key)
     tell(heading(SHOWN))
@@ -170,23 +153,24 @@ def run_suite(suite: Suite, tell: Callable[[str], None] = lambda _: None) -> dic
             board["rows"][key] = _row(outcome)
             tell(line(key, board["rows"][key], SHOWN))
         tell(str(progress))
-        write_board(board, suite.folder, wanted)
+        write_board(board, folder, wanted)
 
     for key, row in board["rows"].items():
         tell(line(key, row, SHOWN))
-    budget = JobBudget(seconds=suite.seconds, each=suite.limits)
-    for _ in run_jobs(jobs, suite.folder, where=suite.where, budget=budget, resume=suite.resume, on_result=on_result):
+    for _ in run_jobs(jobs, folder, run, on_result):
         pass
-    write_board(board, suite.folder, wanted)
+    write_board(board, folder, wanted)
     return board
 
 
-def _jobs(suite: Suite, entries: Sequence[SuiteEntry], rows: dict[str, Any]) -> Iterator[tuple[SuiteEntry, Job]]:
+def _jobs(
+    entries: Sequence[SuiteEntry], common: Mapping[str, Any], rows: dict[str, Any]
+) -> Iterator[tuple[SuiteEntry, Job]]:
     """Yield the job of each entry; those whose files cannot be read get a row at once."""
     for entry in entries:
         try:
             netlist = NetlistInputs.of(str(entry.netlist))
-            options = {**suite.options, **_options_beside(entry.netlist)}
+            options = {**common, **_options_beside(entry.netlist)}
             technology, texts = technology_input(entry.technology)
         except LayoutkitError as error:
             rows[entry.key] = {"status": "failed", "error": error.message[:500]}

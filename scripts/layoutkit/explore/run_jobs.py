@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, LayoutConflictError, LayoutkitError
 from layoutkit.explore.job_process import LocalProcesses
-from layoutkit.explore.jobs import DONE, FINAL, NOT_RUN, JobBudget, JobOutcome, described, identity, with_files
+from layoutkit.explore.jobs import DONE, FINAL, NOT_RUN, JobOutcome, RunOptions, described, identity, with_files
 from layoutkit.layout.files import make_folder
 from layoutkit.layout.provenance import sha256_of
 from sturdy.atomic_files import lock
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import BinaryIO
 
-    from layoutkit.explore.jobs import Job, Where, Workplace
+    from layoutkit.explore.jobs import Job, Workplace
 
 _TURN_S = 0.25
 _PART = ".part"
@@ -38,10 +38,7 @@ _PART = ".part"
 def run_jobs(
     jobs: Iterable[Job],
     folder: Path | str,
-    *,
-    where: Where | None = None,
-    budget: JobBudget | None = None,
-    resume: bool = False,
+    options: RunOptions | None = None,
     on_result: Callable[[JobOutcome, RunProgress], None] = lambda _outcome, _progress: None,
 ) -> Iterator[JobOutcome]:
     """Yield one outcome for each key as it is finished; a job whose key has come before is left out.
@@ -53,15 +50,13 @@ def run_jobs(
     Args:
         jobs: What to do, read as jobs are begun.
         folder: Receives everything.
-        where: Local processes, one a core, by default.
-        budget: All jobs, with the default limits of each, by default.
-        resume: Whether to continue the run in ``folder``: what it did is yielded first as it is asked for.
+        options: Where and how long. What a continued run did before is yielded first, as it is asked for.
         on_result: Called with each outcome and the progress before it is yielded.
 
     Raises:
         LayoutkitError: If the folder cannot be used, or the workplace cannot be reached.
     """
-    run = _Run(Path(folder), budget or JobBudget(), where or LocalProcesses(), resume)
+    run = _Run(Path(folder), options or RunOptions())
     run.progress = RunProgress(len(jobs) if isinstance(jobs, Sized) else None)
     for outcome in run.outcomes(iter(jobs)):
         run.progress.add(outcome)
@@ -74,20 +69,18 @@ class _Run:
 
     progress: RunProgress
 
-    def __init__(self, folder: Path, budget: JobBudget, where: Where, resume: bool) -> None:
+    def __init__(self, folder: Path, options: RunOptions) -> None:
         self.folder = folder.resolve()
-        self.budget = budget
-        self.where = where
-        self.resume = resume
+        self.options = options
         self.seen: set[str] = set()
         self.homes: dict[str, str] = {}  # folder to the key that has it
         self.working: dict[str, Job] = {}
-        self.ends_at = time.monotonic() + budget.seconds if budget.seconds is not None else None
+        self.ends_at = time.monotonic() + options.seconds if options.seconds is not None else None
 
     def outcomes(self, jobs: Iterator[Job]) -> Iterator[JobOutcome]:
-        journal = RunJournal(self.folder, identity(), resume=self.resume)
+        journal = RunJournal(self.folder, identity(), resume=self.options.resume)
         try:
-            place = self.where.open(self.budget.each)
+            place = (self.options.where or LocalProcesses()).open(self.options.limits)
             try:
                 self.progress.dashboard = place.dashboard
                 yield from self._worked_off(jobs, place, journal)
@@ -108,7 +101,7 @@ class _Run:
                 yield self._kept(outcome, journal)
         for job in list(self.working.values()) if late else ():
             yield JobOutcome.unfinished(
-                job, NOT_RUN, f"it was still working after {self.budget.seconds:g} s", "TIMEOUT"
+                job, NOT_RUN, f"it was still working after {self.options.seconds:g} s", "TIMEOUT"
             )
         for left in jobs if self.progress.total is not None else ():
             if self._is_new(left):
@@ -155,7 +148,7 @@ class _Run:
         """Give the files of a job their place, then write its line."""
         job = self.working.pop(outcome.key)
         part, home = self._part(job), self.folder / job.home
-        outcome = with_files(outcome, part, self.budget.each)
+        outcome = with_files(outcome, part, self.options.limits)
         shutil.rmtree(home, ignore_errors=True)
         if outcome.status == DONE and part.is_dir():
             part.rename(home)

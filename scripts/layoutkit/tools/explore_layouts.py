@@ -11,9 +11,9 @@ from layoutkit.circuit.constraints import Constraints
 from layoutkit.errors import FileError, LayoutkitError, sentences
 from layoutkit.explore.exploration import FRONT, PAGE, RESULT, LayoutSearch, explore
 from layoutkit.explore.job_process import LocalProcesses
-from layoutkit.explore.jobs import Limits
+from layoutkit.explore.jobs import Limits, RunOptions
 from layoutkit.explore.layout_job import NetlistInputs
-from layoutkit.explore.netlist_suite import BOARD, Suite, run_suite
+from layoutkit.explore.netlist_suite import BOARD, run_suite, suite_entries
 from layoutkit.explore.netlist_suite import PAGE as BOARD_PAGE
 from layoutkit.explore.objectives import objectives_of
 from layoutkit.explore.scoreboard import slower, worse
@@ -64,8 +64,9 @@ def _where(params: Mapping[str, Any]) -> Where:
     return DaskCluster(params["scheduler"], **tls)
 
 
-def _limits(params: Mapping[str, Any]) -> Limits:
-    return Limits(**{name: params[key] for name, key in (("seconds", "seconds_each"),) if key in params})
+def _run_options(params: Mapping[str, Any]) -> RunOptions:
+    limits = Limits(params["seconds_each"]) if "seconds_each" in params else Limits()
+    return RunOptions(_where(params), params.get("seconds"), limits, params.get("resume", False))
 
 
 def _search(params: Mapping[str, Any], tell: Callable[[str], None]) -> Answer:
@@ -81,11 +82,8 @@ def _search(params: Mapping[str, Any], tell: Callable[[str], None]) -> Answer:
         objectives=objectives_of(params.get("objectives", OF_A_SEARCH["objectives"])),
         folder=Path(params["workspace"]),
         layouts=params.get("layouts", 16),
-        seconds=params.get("seconds"),
         seed=params.get("seed", 1),
-        where=_where(params),
-        limits=_limits(params),
-        resume=params.get("resume", False),
+        run=_run_options(params),
     )
     result = explore(search, tell)
     files = {"page": str(search.folder / PAGE), "result": str(search.folder / RESULT)}
@@ -119,19 +117,9 @@ def _suite(params: Mapping[str, Any], tell: Callable[[str], None]) -> Answer:
         raise LayoutkitError(sentences(faults), details={"param_name": "netlist_folders", "errors": faults})
     committed = _board(params["against"]) if "against" in params else None
     folder = Path(params["workspace"])
-    board = run_suite(
-        Suite(
-            folders=params["netlist_folders"],
-            technologies=params.get("technologies", ["generic"]),
-            folder=folder,
-            options=options,
-            seconds=params.get("seconds"),
-            where=_where(params),
-            limits=_limits(params),
-            resume=params.get("resume", False),
-        ),
-        tell,
-    )
+    run = _run_options(params)
+    entries = suite_entries(params["netlist_folders"], params.get("technologies", ["generic"]), folder)
+    board = run_suite(entries, folder, options, run, tell)
     rows = board["rows"]
     failed = [
         {"name": key, "status": "not clean" if row["status"] == "done" else row["status"], "reason": row["error"]}

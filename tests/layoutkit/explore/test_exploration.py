@@ -114,7 +114,7 @@ def test_a_search_is_the_same_whatever_ends_first_and_continues_where_it_was_sto
 
     pages = []
 
-    def backwards(jobs, folder, *, on_result, **_options):
+    def backwards(jobs, folder, _options, on_result):
         for job in reversed(list(jobs)):
             on_result(outcomes[job.key], Progress())
             pages.append((folder / "front.html").read_text())
