@@ -14,7 +14,7 @@ from layoutkit.drc.regions import LayerRegions, joined_fill
 from layoutkit.drc.rule_files import cases_of, fields_of, kind_of
 from layoutkit.errors import GeometryError, LayoutkitError, RuleNotFoundError
 from layoutkit.layout.drawn_layers import Coverage, coverage, drawn_layers, made_for_plates, waived_layers
-from layoutkit.technology.expressions import Numbered, Selection, names, parse, whole_layers
+from layoutkit.technology.expressions import Expression, Numbered, Selection, names, parse, whole_layers
 from sturdy.near_names import near_names
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.drc.kind_register import Case, Shapes
-    from layoutkit.technology.expressions import Expression
     from layoutkit.technology.technology import Rule, Technology
 
     Gds = tuple[int, int]

@@ -17,7 +17,7 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.drc.kind_register import Case
+from layoutkit.drc.kind_register import Case, Kind
 from layoutkit.drc.kinds import KINDS
 from layoutkit.errors import FileError, TechnologyError, did_you_mean, sentences
 from layoutkit.layout.files import read_bytes
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Mapping
 
-    from layoutkit.drc.kind_register import Kind
     from layoutkit.drc.regions import LayerRegions
     from layoutkit.technology.technology import Rule, Technology
 

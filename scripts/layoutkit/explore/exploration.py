@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import LayoutkitError, MissingProgramError
 from layoutkit.explore.front_page import PARAMETERS, front_page
 from layoutkit.explore.jobs import DONE, NOT_RUN, Job, JobOutcome, RunOptions
-from layoutkit.explore.layout_job import FUNCTION, MEASURES, technology_input
-from layoutkit.explore.objectives import CAPACITANCE, CHANGE, POST_LAYOUT, REVIEW, front_of
-from layoutkit.explore.run_jobs import refuse_earlier_run, run_jobs
-from layoutkit.explore.search_space import TECHNOLOGY, planned_points
+from layoutkit.explore.layout_job import FUNCTION, MEASURES, NetlistInputs, technology_input
+from layoutkit.explore.objectives import CAPACITANCE, CHANGE, POST_LAYOUT, REVIEW, Objective, front_of
+from layoutkit.explore.run_jobs import RunProgress, refuse_earlier_run, run_jobs
+from layoutkit.explore.search_space import TECHNOLOGY, Point, Space, planned_points
 from layoutkit.layout.files import make_folder, write_json, write_text
 
 if TYPE_CHECKING:
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from layoutkit.explore.layout_job import NetlistInputs
-    from layoutkit.explore.objectives import Objective
-    from layoutkit.explore.run_jobs import RunProgress
-    from layoutkit.explore.search_space import Point, Space
 
 RESULT, PAGE = "exploration.json", "front.html"
 PAGE_EVERY_S = 5.0

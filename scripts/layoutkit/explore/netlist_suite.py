@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.errors import FileError, LayoutkitError
-from layoutkit.explore.jobs import DONE, Job, JobOutcome
+from layoutkit.explore.jobs import DONE, Job, JobOutcome, RunOptions
 from layoutkit.explore.layout_job import FUNCTION, NetlistInputs, technology_input
-from layoutkit.explore.run_jobs import run_jobs
+from layoutkit.explore.run_jobs import RunProgress, run_jobs
 from layoutkit.explore.scoreboard import FORMAT, heading, line, page
 from layoutkit.explore.search_space import option_faults
 from layoutkit.layout.files import make_folder, read_bytes, write_text
@@ -28,8 +28,6 @@ from sturdy.strict_json import load_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from layoutkit.explore.jobs import RunOptions
-    from layoutkit.explore.run_jobs import RunProgress
 
 SUFFIXES = frozenset({".sp", ".spi", ".spice", ".cdl", ".cir", ".ckt", ".net", ".scs"})
 BOARD, PAGE = "board.json", "board.html"

@@ -13,23 +13,32 @@ import os
 import shutil
 import time
 from collections import Counter, deque
-from collections.abc import Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, LayoutConflictError, LayoutkitError
 from layoutkit.explore.job_process import LocalProcesses
-from layoutkit.explore.jobs import DONE, FINAL, NOT_RUN, JobOutcome, RunOptions, described, identity, with_files
+from layoutkit.explore.jobs import (
+    DONE,
+    FINAL,
+    NOT_RUN,
+    Job,
+    JobOutcome,
+    RunOptions,
+    Workplace,
+    described,
+    identity,
+    with_files,
+)
 from layoutkit.layout.files import make_folder
 from layoutkit.layout.provenance import sha256_of
 from sturdy.atomic_files import lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import BinaryIO
 
-    from layoutkit.explore.jobs import Job, Workplace
 
 _TURN_S = 0.25
 _PART = ".part"

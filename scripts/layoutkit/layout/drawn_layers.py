@@ -14,12 +14,10 @@ import klayout.db as kdb
 
 from layoutkit.errors import MAX_LISTED, LayoutkitError, TechnologyError
 from layoutkit.technology.expressions import Numbered, parse
-from layoutkit.technology.technology import PURPOSES
+from layoutkit.technology.technology import PURPOSES, Technology
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
-
-    from layoutkit.technology.technology import Technology
 
     Gds = tuple[int, int]
 

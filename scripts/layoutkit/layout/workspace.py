@@ -34,7 +34,7 @@ from layoutkit.layout.workspace_record import (
     fitting,
     read_record,
 )
-from layoutkit.technology import load
+from layoutkit.technology import Technology, load
 from sturdy.atomic_files import lock, remove_leftovers
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.technology import Technology
 
 ENVIRONMENT_VARIABLE = "ANALOG_LAYOUT_WORKSPACE"
 DEFAULT_DIRECTORY = "workspace"

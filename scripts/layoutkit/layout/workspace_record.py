@@ -16,7 +16,7 @@ from layoutkit.errors import FileError, TechnologyError
 from layoutkit.file_schema import FileSchema
 from layoutkit.layout import files
 from layoutkit.layout.provenance import sha256_of
-from layoutkit.technology import load, without_variants
+from layoutkit.technology import Technology, load, without_variants
 from layoutkit.technology.technology_files import SHIPPED, files_of, names
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.technology import Technology
 
 RECORD_FILE = "layout_workspace.json"
 LAYOUT_FILE = "layout.gds"

@@ -40,14 +40,13 @@ from layoutkit.lvs.labels import Labelling, is_bare_well, labelling, missing_por
 from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsMismatch, LvsResult, at, fingers_text
 from layoutkit.lvs.matching import Matcher, Pairing, nets_of_taps
 from layoutkit.lvs.reference import Reference, ReferenceDevice, reference_of
-from layoutkit.technology.device_kinds import SIZE_TOLERANCE
+from layoutkit.technology.device_kinds import SIZE_TOLERANCE, DeviceKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.extract.extracted import DrawnFinger, ExtractedDevice, Extraction
-    from layoutkit.technology.device_kinds import DeviceKind
 
     Sides = tuple[Extraction, Reference]
 

@@ -12,10 +12,16 @@ import klayout.db as kdb
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.errors import KlayoutError
 from layoutkit.extract.extractor import combined
-from layoutkit.extract.surroundings import WELL_RANGE_UM, ModelDistances, equivalent_distances, model_distances
+from layoutkit.extract.surroundings import (
+    WELL_RANGE_UM,
+    ChannelSurroundings,
+    ModelDistances,
+    equivalent_distances,
+    model_distances,
+)
 from layoutkit.layout.files import check_target, write_bytes
 from layoutkit.layout.provenance import noted
-from layoutkit.lvs.lvs_result import at
+from layoutkit.lvs.lvs_result import LvsResult, at
 from layoutkit.lvs.reference import klayout_netlist
 
 if TYPE_CHECKING:
@@ -23,9 +29,7 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.extract.extracted import ExtractedDevice, Extraction
-    from layoutkit.extract.surroundings import ChannelSurroundings
     from layoutkit.layout.files import PathLike
-    from layoutkit.lvs.lvs_result import LvsResult
 
 
 def write_report(result: LvsResult, path: PathLike, sources: Mapping[str, str] | None = None) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.refinement import Cell, ColourClasses, links_of
 from layoutkit.errors import listed
-from layoutkit.extract.folding import in_parallel
+from layoutkit.extract.folding import FoldKey, Net, in_parallel
 from layoutkit.lvs.lvs_result import LvsMismatch, at, fingers_text, parts_text, wrong_parameter
 from layoutkit.technology.device_kinds import SIZE_TOLERANCE
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from layoutkit.extract.extracted import ExtractedDevice, Extraction
-    from layoutkit.extract.folding import FoldKey, Net
     from layoutkit.lvs.reference import Reference, ReferenceDevice
 
 

@@ -14,21 +14,17 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.circuit.bipolar_map import of_size, sized, with_units
-from layoutkit.circuit.circuit import ReplacedDevice
+from layoutkit.circuit.circuit import BlackBox, Circuit, Device, ReplacedDevice
 from layoutkit.circuit.passive_map import bend_length, deep_well, stated_length, with_sides
 from layoutkit.circuit.replaced_devices import refuse_undrawn, replaced_data
 from layoutkit.errors import NetlistError, TechnologyError, UnsupportedOperationError, listed, sentences
 from layoutkit.extract.folding import FoldKey, dummies, dummy_strings, fold_key, fold_series, in_parallel
 from layoutkit.extract.passive_devices import RECIPES
-from layoutkit.technology import DeviceSpec
-from layoutkit.technology.device_kinds import KINDS
+from layoutkit.technology import DeviceSpec, PassiveSpec, Technology
+from layoutkit.technology.device_kinds import KINDS, DeviceKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-
-    from layoutkit.circuit.circuit import BlackBox, Circuit, Device
-    from layoutkit.technology import PassiveSpec, Technology
-    from layoutkit.technology.device_kinds import DeviceKind
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import klayout.db as kdb
 
 from layoutkit.errors import listed
-from layoutkit.extract.extracted import Point
-from layoutkit.lvs.lvs_result import LvsMismatch
+from layoutkit.extract.extracted import DrawnFinger, Extraction, Label, Point
+from layoutkit.lvs.lvs_result import LvsMismatch, LvsResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     import networkx as nx
-
-    from layoutkit.extract.extracted import DrawnFinger, Extraction, Label
-    from layoutkit.lvs.lvs_result import LvsResult
 
     Compared = Callable[[kdb.Layout], LvsResult]
 

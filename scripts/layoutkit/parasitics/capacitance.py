@@ -19,7 +19,7 @@ import klayout.db as kdb
 import numpy as np
 
 from layoutkit.parasitics.capacitance_pieces import Capacitances, PieceGroup, divided
-from layoutkit.parasitics.net_shapes import GROUND, WELL, level_names
+from layoutkit.parasitics.net_shapes import GROUND, WELL, NetShapes, level_names
 from layoutkit.parasitics.rectangles import (
     Rectangles,
     cut_across,
@@ -30,17 +30,15 @@ from layoutkit.parasitics.rectangles import (
     turned_back,
     vertical_edges,
 )
-from layoutkit.technology.parasitic_data import DIFFUSION, POLY, THICK_DIFFUSION
+from layoutkit.technology.parasitic_data import DIFFUSION, POLY, THICK_DIFFUSION, Overlap, Shielding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from layoutkit.parasitics.net_shapes import NetShapes
     from layoutkit.parasitics.rectangles import Edges, Integers
     from layoutkit.technology import Technology
-    from layoutkit.technology.parasitic_data import Overlap, Shielding
 
     Numbers = NDArray[np.floating]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from layoutkit.errors import LayoutkitError, listed
 from layoutkit.lvs.compare import compare
 from layoutkit.lvs.lvs_files import measured_circuit
-from layoutkit.parasitics.terminal_feeds import terminal_feeds
+from layoutkit.parasitics.terminal_feeds import Feeds, terminal_feeds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.extract.extracted import Extraction
     from layoutkit.lvs.lvs_result import LvsResult
-    from layoutkit.parasitics.terminal_feeds import Feeds
 
     FeedsOfNet = dict[tuple[str, str], Feeds]
 

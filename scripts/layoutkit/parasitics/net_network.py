@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.parasitics.net_parasitics import PairMismatch, TerminalResistance
-from layoutkit.parasitics.net_resistance import CONTACT, POLY, WireExtractor, resistances
-from layoutkit.parasitics.terminal_feeds import FeedPoint, channels_of
+from layoutkit.parasitics.net_parasitics import NetParasitics, PairMismatch, TerminalResistance
+from layoutkit.parasitics.net_resistance import CONTACT, POLY, WireExtractor, WireNetwork, resistances
+from layoutkit.parasitics.terminal_feeds import FeedPoint, Feeds, channels_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.extract.extracted import Extraction, LayoutNet
     from layoutkit.parasitics.layout_circuit import LayoutCircuit
-    from layoutkit.parasitics.net_parasitics import NetParasitics
-    from layoutkit.parasitics.net_resistance import WireNetwork
-    from layoutkit.parasitics.terminal_feeds import Feeds
 
     Terminal = tuple[str, str]
 

@@ -27,13 +27,13 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from layoutkit.circuit.circuit import Device
+from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.circuit.spice_writer import write_spice
 from layoutkit.extract.extractor import extract
 from layoutkit.layout.cells import choose_cell, to_unit
 from layoutkit.parasitics.capacitance import capacitances
-from layoutkit.parasitics.layout_circuit import layout_circuit
-from layoutkit.parasitics.net_network import layout_networks, pair_mismatches
+from layoutkit.parasitics.layout_circuit import LayoutCircuit, layout_circuit
+from layoutkit.parasitics.net_network import NetNetwork, layout_networks, pair_mismatches
 from layoutkit.parasitics.net_parasitics import (
     GROUND,
     Elements,
@@ -50,11 +50,8 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.circuit.circuit import Circuit
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.parasitics.capacitance_pieces import CapacitancePiece, Capacitances
-    from layoutkit.parasitics.layout_circuit import LayoutCircuit
-    from layoutkit.parasitics.net_network import NetNetwork
     from layoutkit.technology import Technology
 
 

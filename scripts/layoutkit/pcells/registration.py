@@ -20,16 +20,14 @@ import klayout.db as kdb
 
 from layoutkit.errors import GeometryError, LayoutkitError
 from layoutkit.layout.klayout_files import error_layer
-from layoutkit.pcells.fields import CELL, NOTES, checked_values, flavours
+from layoutkit.pcells.fields import CELL, NOTES, Generator, Value, checked_values, flavours
 from layoutkit.pcells.passive_pcells import PASSIVES
 from layoutkit.pcells.transistors import transistor_generators
-from layoutkit.technology import load
+from layoutkit.technology import Technology, load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from layoutkit.pcells.fields import Generator, Value
-    from layoutkit.technology import Technology
 
 _LINE = 60
 _MARKER_UM = (20.0, 2.0, 0.4)  # width of the marker, height of a line, width of its strokes

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, cast
 
 from layoutkit.draw.deep_well import DeepWellNets, deep_well_of, isolate
 from layoutkit.draw.group import MirrorSpec, PairSpec, draw_mirror, draw_pair
-from layoutkit.draw.mos import MosSize, MosSpec, compact_rows, draw_mos, transistor
-from layoutkit.draw.ring import RingStyle
+from layoutkit.draw.mos import MosSize, MosSpec, Transistor, compact_rows, draw_mos, transistor
+from layoutkit.draw.ring import RingKind, RingSide, RingStyle
 from layoutkit.errors import GeometryError
 from layoutkit.pcells.fields import CELL, Field, Generator, flavours, integer, named_nets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from layoutkit.draw.mos import Transistor
-    from layoutkit.draw.ring import RingKind, RingSide
     from layoutkit.pcells.fields import Drawing, Value
     from layoutkit.technology import Technology
 

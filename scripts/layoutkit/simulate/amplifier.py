@@ -28,17 +28,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutkit.simulate.fixture import Measurement, operating_point
-from layoutkit.simulate.ngspice import SimulationError, mean_over_time
-
-if TYPE_CHECKING:
-    from layoutkit.simulate.fixture import Fixture
-    from layoutkit.simulate.ngspice import Plot
-
+from layoutkit.simulate.fixture import Fixture, Measurement, operating_point
+from layoutkit.simulate.ngspice import Plot, SimulationError, mean_over_time
 
 SWEEP = ".ac dec 40 1m 100g"
 """The sweep begins at 1 mHz, below the pole of any integrated amplifier; the gain there is the DC gain."""

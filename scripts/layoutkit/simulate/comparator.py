@@ -23,14 +23,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutkit.simulate.amplifier import SPANS_S
-from layoutkit.simulate.fixture import Measurement
-from layoutkit.simulate.ngspice import SimulationError, mean_over_time
+from layoutkit.simulate.fixture import Fixture, Measurement
+from layoutkit.simulate.ngspice import Plot, SimulationError, mean_over_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from layoutkit.simulate.fixture import Fixture
-    from layoutkit.simulate.ngspice import Plot
 
 
 RANGES_V = (0.032, 0.256)

@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import FileError, LayoutkitError
 from layoutkit.simulate.ngspice import NGSPICE, loads_osdi
-from layoutkit.technology.simulation_models import TYPICAL
+from layoutkit.technology.simulation_models import TYPICAL, SimulationModels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from layoutkit.technology import Technology
-    from layoutkit.technology.simulation_models import SimulationModels
 
 
 MAX_FILE_BYTES = 256 << 20

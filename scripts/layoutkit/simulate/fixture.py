@@ -21,20 +21,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from layoutkit.circuit.circuit import Circuit
+from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.circuit.spice_writer import spelled_ports, write_spice
 from layoutkit.errors import NetlistError
-from layoutkit.simulate.bench_values import CASCODE_V
-from layoutkit.simulate.netlist_cards import IN_DECKS, IN_NETLISTS, check_is_netlist, harmless_cards, read_cards
-from layoutkit.simulate.ngspice import SimulationError, measure_log, simulate, trouble
+from layoutkit.simulate.bench_values import CASCODE_V, BenchValues
+from layoutkit.simulate.netlist_cards import (
+    IN_DECKS,
+    IN_NETLISTS,
+    CardNetlist,
+    check_is_netlist,
+    harmless_cards,
+    read_cards,
+)
+from layoutkit.simulate.ngspice import Plot, SimulationError, Start, measure_log, simulate, trouble
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from layoutkit.circuit.circuit import Device
-    from layoutkit.simulate.bench_values import BenchValues
-    from layoutkit.simulate.netlist_cards import CardNetlist
-    from layoutkit.simulate.ngspice import Plot, Start
     from layoutkit.simulate.port_roles import PortRoles
     from layoutkit.technology import Technology
 

@@ -8,8 +8,8 @@ import klayout.db as kdb
 
 from layoutkit.errors import GeometryError, LayoutConflictError, LayoutkitError
 from layoutkit.extract.connectivity import labelled_gates
-from layoutkit.flow.contents import Contents
-from layoutkit.flow.editing import delete_module, delete_wires, metal_of_nets, move_module
+from layoutkit.flow.contents import Contents, HeldModule, NamedPin
+from layoutkit.flow.editing import Edited, delete_module, delete_wires, metal_of_nets, move_module
 from layoutkit.layout.cells import choose_cell
 from layoutkit.layout.provenance import sha256_of
 from layoutkit.layout.workspace import Saved, Workspace
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
-    from layoutkit.flow.contents import HeldModule, NamedPin
-    from layoutkit.flow.editing import Edited
     from layoutkit.technology import Technology
 
 MAX_PINS = 40  # of one net, in a list

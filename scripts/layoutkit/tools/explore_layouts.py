@@ -11,7 +11,7 @@ from layoutkit.circuit.constraints import Constraints
 from layoutkit.errors import FileError, LayoutkitError, sentences
 from layoutkit.explore.exploration import FRONT, PAGE, RESULT, LayoutSearch, explore
 from layoutkit.explore.job_process import LocalProcesses
-from layoutkit.explore.jobs import Limits, RunOptions
+from layoutkit.explore.jobs import Limits, RunOptions, Where
 from layoutkit.explore.layout_job import NetlistInputs
 from layoutkit.explore.netlist_suite import BOARD, run_suite, suite_entries
 from layoutkit.explore.netlist_suite import PAGE as BOARD_PAGE
@@ -24,7 +24,6 @@ from layoutkit.layout.files import read_bytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from layoutkit.explore.jobs import Where
 
 SHOWN = 50
 """Layouts that are not in the front and that an answer lists; the file holds all."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.circuit import (
+    Circuit,
     MapOptions,
     ModelNames,
     given_netlist,
@@ -26,7 +27,7 @@ from layoutkit.circuit import (
 )
 from layoutkit.circuit.constraint_faults import check_constraints
 from layoutkit.circuit.readers.source import NetlistText
-from layoutkit.drc.check import Options, check_cell, select_rules
+from layoutkit.drc.check import DrcReport, Options, check_cell, select_rules
 from layoutkit.drc.foundry_deck import FoundryDeck, run_deck
 from layoutkit.drc.rule_files import is_deck, with_rules_of
 from layoutkit.errors import GeometryError, LayoutkitError, NetlistError
@@ -40,7 +41,7 @@ from layoutkit.lvs.lvs_files import write_extracted, write_report
 from layoutkit.lvs.reference import reference_of, with_defaults
 from layoutkit.lvs.shorts import with_shorts_located
 from layoutkit.review.design_review import review_layout
-from layoutkit.review.finding import Unjudged
+from layoutkit.review.finding import Review, Unjudged
 from layoutkit.review.review_limits import limits_with
 from layoutkit.view.markers import MAX_MARKERS, Marker, read_markers
 from layoutkit.view.render import ViewOptions, render, save
@@ -48,11 +49,8 @@ from layoutkit.view.render import ViewOptions, render, save
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from layoutkit.circuit import Circuit
     from layoutkit.circuit.constraints import Constraints
-    from layoutkit.drc.check import DrcReport
     from layoutkit.lvs.lvs_result import LvsResult
-    from layoutkit.review.finding import Review
     from layoutkit.tools.current_layout import CurrentLayout
 
 

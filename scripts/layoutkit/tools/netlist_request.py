@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import ModelNames, find_roles, given_netlist, narrow_warnings, read_netlist, recognised
-from layoutkit.circuit.circuit import stated_supplies
+from layoutkit.circuit import Circuit, ModelNames, find_roles, given_netlist, narrow_warnings, read_netlist, recognised
+from layoutkit.circuit.circuit import StatedSupplies, stated_supplies
 from layoutkit.circuit.constraint_faults import find_faults
 from layoutkit.circuit.constraints import ConstraintFault, Constraints, raise_faults
 from layoutkit.circuit.orientation import oriented
@@ -26,8 +26,6 @@ from layoutkit.technology import load
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from layoutkit.circuit import Circuit
-    from layoutkit.circuit.circuit import StatedSupplies
     from layoutkit.circuit.readers.source import NetlistText
 
 

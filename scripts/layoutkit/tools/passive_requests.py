@@ -7,13 +7,13 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.draw.bipolar import KIND, BipolarSpec, bipolar, draw_bipolars
-from layoutkit.draw.bipolar_array import as_text, rows_of
+from layoutkit.draw.bipolar_array import Bipolar, as_text, rows_of
 from layoutkit.draw.capacitor import CapacitorSpec
 from layoutkit.draw.capacitor_array import draw_capacitor_array, matched_capacitors
 from layoutkit.draw.diode import diode, draw_diode
 from layoutkit.draw.generators import draw_plates
 from layoutkit.draw.mos_capacitor import MosCapacitor, draw_mos_capacitor, mos_capacitor
-from layoutkit.draw.passive import Capacitor, capacitor, resistor
+from layoutkit.draw.passive import Capacitor, EqualRectangles, Resistor, capacitor, resistor
 from layoutkit.draw.resistor import draw_resistors
 from layoutkit.draw.resistor_bank import ResistorSpec
 from layoutkit.errors import GeometryError, LayoutkitError
@@ -26,18 +26,15 @@ from layoutkit.technology.passive_sizes import (
     rectangle_sides,
     resistor_size,
 )
-from layoutkit.tools.module_requests import deliver, known_nets
+from layoutkit.tools.module_requests import Delivered, deliver, known_nets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import klayout.db as kdb
 
-    from layoutkit.draw.bipolar_array import Bipolar
     from layoutkit.draw.module import Module
-    from layoutkit.draw.passive import EqualRectangles, Resistor
     from layoutkit.technology import PassiveSpec, Technology
-    from layoutkit.tools.module_requests import Delivered
 
     PassiveDevice = Resistor | EqualRectangles | Bipolar
 

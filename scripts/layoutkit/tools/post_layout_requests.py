@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit import ModelNames, given_netlist, map_circuit, recognised
+from layoutkit.circuit import Circuit, ModelNames, given_netlist, map_circuit, recognised
 from layoutkit.circuit.constraint_faults import check_constraints
 from layoutkit.circuit.replaced_devices import replaced_data
 from layoutkit.circuit.suggested_constraints import suggest_constraints
@@ -32,7 +32,6 @@ from sturdy.near_names import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from layoutkit.circuit import Circuit
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.parasitics.net_parasitics import Parasitics
     from layoutkit.technology import Technology

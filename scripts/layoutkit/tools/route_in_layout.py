@@ -15,7 +15,7 @@ from layoutkit.circuit.constraints import Constraints
 from layoutkit.drc.check import check, select_rules
 from layoutkit.drc.drc_report import nothing_to_check
 from layoutkit.errors import LayoutConflictError, LayoutkitError
-from layoutkit.flow.contents import Contents
+from layoutkit.flow.contents import Contents, NamedPin
 from layoutkit.flow.design import read_constraints, source_of
 from layoutkit.flow.editing import delete_wires
 from layoutkit.flow.keepouts import over_gates
@@ -26,16 +26,14 @@ from layoutkit.flow.summary import outcomes_data
 from layoutkit.layout.cells import check_flat_size, choose_cell, fresh_cell, store_cell
 from layoutkit.layout.workspace import Workspace
 from layoutkit.layout.workspace_record import check_fits
-from layoutkit.route.routes import Via
+from layoutkit.route.routes import RoutedNet, RoutingResult, Via
 from layoutkit.tools.current_layout import CurrentLayout
 from layoutkit.tools.routing_request import constraints_of, read_job, request_data, with_constraints
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from layoutkit.flow.contents import NamedPin
     from layoutkit.flow.routing_job import RoutingJob
-    from layoutkit.route.routes import RoutedNet, RoutingResult
     from layoutkit.technology import Technology
 
 

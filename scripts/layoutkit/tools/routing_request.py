@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
-from layoutkit.circuit.constraints import NetCurrent, NetLengths, NetShield, SymmetryGroup
+from layoutkit.circuit.constraints import Constraints, NetCurrent, NetLengths, NetShield, SymmetryGroup
 from layoutkit.errors import LayoutkitError, TechnologyError, sentences
 from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.net_wishes import equal_lengths, with_wishes
@@ -18,7 +18,6 @@ from layoutkit.tools.cell_placement import box_um, frame_data, read_frame
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from layoutkit.circuit.constraints import Constraints
     from layoutkit.flow.port_frame import Frame
     from layoutkit.technology import Technology
 

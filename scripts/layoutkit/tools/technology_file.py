@@ -17,13 +17,12 @@ from layoutkit.technology import Technology, load, names
 from layoutkit.technology.description import described
 from layoutkit.technology.expressions import require
 from layoutkit.technology.inspection import Fault, Inspection
-from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS, LayerSpec
+from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS, LayerSpec, Rule
 from layoutkit.technology.technology_files import file_of, read_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from layoutkit.technology.technology import Rule
 
 # A rule of the first kind contradicts one of the second on the same layer where its number is larger.
 _AT_MOST = (("width", "max_width"), ("min_length", "max_length"), ("area", "max_area"), ("width", "exact_size"))

@@ -16,11 +16,12 @@ from math import lcm
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.draw.group import MirrorSpec, PairSpec, check_ratios, draw_mirror, draw_pair, drawn_ratios
-from layoutkit.draw.mos import MosSize, MosSpec, compact_rows, draw_mos, transistor
+from layoutkit.draw.mos import MosSize, MosSpec, Transistor, compact_rows, draw_mos, transistor
 from layoutkit.errors import DeviceNotFoundError, GeometryError
 from layoutkit.extract.mirror_image import MirrorImage, mirror_image
 from layoutkit.technology.finger_widths import FingeredWidth, dividing_fingers, one_finger_width, widest_finger
 from layoutkit.tools.module_requests import (
+    Delivered,
     deliver,
     drawn_size,
     in_deep_well,
@@ -37,9 +38,7 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.draw.module import Module
-    from layoutkit.draw.mos import Transistor
     from layoutkit.technology import Technology
-    from layoutkit.tools.module_requests import Delivered
 
     Devices = list[dict[str, Any]]
 

@@ -16,11 +16,11 @@ from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit, technology_of
 from layoutkit.flow.measured_matching import modules_data
 from layoutkit.flow.modules import changed_fingers
-from layoutkit.flow.placing import matched_pairs, placement_data, shape_warnings
+from layoutkit.flow.placing import PlacedModules, matched_pairs, placement_data, shape_warnings
 from layoutkit.flow.shared_cells import hierarchy_data, place_design, placed_design
 from layoutkit.flow.summary import constraints_data, faults, summary
 from layoutkit.layout import files
-from layoutkit.layout.workspace import Workspace
+from layoutkit.layout.workspace import Saved, Workspace
 from layoutkit.tools.cell_placement import box_um
 from layoutkit.tools.routing_request import request_data
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from layoutkit.circuit.circuit import Circuit
-    from layoutkit.flow.placing import PlacedModules
-    from layoutkit.layout.workspace import Saved
 
 
 def build(params: Mapping[str, Any], progress: Callable[[str], None]) -> tuple[dict[str, Any], list[str]]:

@@ -10,13 +10,12 @@ import klayout.db as kdb
 from layoutkit.errors import listed
 from layoutkit.layout.cells import sorted_layers
 from layoutkit.view.markers import Marker
-from layoutkit.view.render import ViewOptions, beside, render
+from layoutkit.view.render import Picture, ViewOptions, beside, render
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.technology import Technology
-    from layoutkit.view.render import Picture
 
 MOST_MARKERS = 60
 MOST_MARKED = 0.25
