@@ -8,7 +8,6 @@ told in the answer, and a user's values replace it.
 from __future__ import annotations
 
 import re
-from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -205,17 +204,14 @@ class _Finder:
 
     def _depths(self, start: set[str]) -> dict[str, int]:
         """Return how many transistors a signal passes, from gate or source to drain, to each net."""
-        depth = dict.fromkeys(filter(None, start), 0)
-        waiting = deque(depth)
-        while waiting:
-            net = waiting.popleft()
-            for end in self.circuit.nets.get(net, ()):
-                device = self.circuit.device(end.device)
-                reached = device.terminals.get("d", "") if device.is_mos and end.terminal in "gs" else ""
-                if reached and reached not in self.supplies and reached not in depth:
-                    depth[reached] = depth[net] + 1
-                    waiting.append(reached)
-        return depth
+        import networkx as nx
+
+        passes: nx.DiGraph[str] = nx.DiGraph()
+        passes.add_nodes_from(start)
+        for device in self.circuit.devices:
+            if device.is_mos and device.terminals["d"] not in self.supplies:
+                passes.add_edges_from((device.terminals[end], device.terminals["d"]) for end in "gs")
+        return dict(nx.multi_source_dijkstra_path_length(passes, start))
 
     def _takes_current(self, port: str) -> Device | None:
         """Return the transistor that takes a bias current from a port: a diode, a cascoded one, or a pair's source.
@@ -314,17 +310,7 @@ class _Finder:
 
 def _shortest_way_back(drives: Mapping[_Node, list[_Node]], start: _Node) -> tuple[_Node, ...]:
     """Return the shortest path of a graph from ``start`` to itself, without its end; nothing where there is none."""
-    before: dict[_Node, _Node] = {}
-    waiting = deque([start])
-    while waiting:
-        net = waiting.popleft()
-        for following in drives.get(net, ()):
-            if following == start:
-                path = [net]
-                while path[-1] != start:
-                    path.append(before[path[-1]])
-                return tuple(reversed(path))
-            if following not in before:
-                before[following] = net
-                waiting.append(following)
-    return ()
+    import networkx as nx
+
+    paths = nx.single_source_shortest_path(nx.DiGraph(drives), start)  # the nearest nets first
+    return next((tuple(path) for net, path in paths.items() if start in drives.get(net, ())), ())
