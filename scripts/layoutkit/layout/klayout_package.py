@@ -13,9 +13,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError
 from layoutkit.layout import files
@@ -45,23 +44,10 @@ _MODULES = (
 )
 
 
-@dataclass(frozen=True)
-class KlayoutPackage:
-    """The written package.
+def write_package(names: Sequence[str], folder: str, *, version: str, pcells: bool = True) -> dict[str, Any]:
+    """Write the package for the technologies ``names`` into ``folder``; return its content as JSON data.
 
-    Attributes:
-        folder: The package's folder.
-        files: Paths below it, sorted, without the modules of the engine.
-        libraries: Names of the PCell libraries it registers.
-    """
-
-    folder: str
-    files: tuple[str, ...]
-    libraries: tuple[str, ...]
-
-
-def write_package(names: Sequence[str], folder: str, *, version: str, pcells: bool = True) -> KlayoutPackage:
-    """Write the package for the technologies ``names`` into ``folder`` and return its content.
+    ``files`` are sorted and without the modules of the engine; ``libraries`` names the PCell libraries it registers.
 
     Args:
         names: Shipped technologies or paths of technology files.
@@ -97,7 +83,13 @@ def write_package(names: Sequence[str], folder: str, *, version: str, pcells: bo
         target = Path(folder) / name
         files.make_folder(target.parent)
         files.write_bytes(target, data)
-    return KlayoutPackage(folder, tuple(shown), tuple(f"analog_{name}" for name in known) if pcells else ())
+    return {
+        "output_dir": folder,
+        "files": shown,
+        "libraries": [f"analog_{name}" for name in known] if pcells else [],
+        "layer_properties": [f"{folder}/{name}" for name in shown if name.endswith(".lyp")],
+        "technology_files": [f"{folder}/{name}" for name in shown if name.endswith(".lyt")],
+    }
 
 
 def _engine() -> dict[str, bytes]:

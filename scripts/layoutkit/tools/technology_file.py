@@ -98,15 +98,7 @@ def export_klayout(technologies: Sequence[str], output_dir: str, *, pcells: bool
         release = version("analog-layout-skills")
     except PackageNotFoundError:  # a checkout that is only on the path
         release = "0"
-    folder = str(Path(output_dir).resolve())
-    written = write_package(technologies, folder, version=release, pcells=pcells)
-    return {
-        "output_dir": written.folder,
-        "files": list(written.files),
-        "libraries": list(written.libraries),
-        "layer_properties": [f"{folder}/{name}" for name in written.files if name.endswith(".lyp")],
-        "technology_files": [f"{folder}/{name}" for name in written.files if name.endswith(".lyt")],
-    }
+    return write_package(technologies, str(Path(output_dir).resolve()), version=release, pcells=pcells)
 
 
 def validate(name_or_path: str) -> TechnologyCheck:

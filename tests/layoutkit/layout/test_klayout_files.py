@@ -80,8 +80,8 @@ def test_same_technology_same_bytes():
 
 def test_a_package_without_pcells_holds_no_code(tmp_path):
     written = write_package(["generic"], str(tmp_path / "p"), version="1", pcells=False)
-    assert written.files == ("grain.xml", "tech/generic/generic.lyp", "tech/generic/generic.lyt")
-    assert sorted(p.relative_to(tmp_path / "p").as_posix() for p in (tmp_path / "p").rglob("*.*")) == [*written.files]
+    assert written["files"] == ["grain.xml", "tech/generic/generic.lyp", "tech/generic/generic.lyt"]
+    assert sorted(p.relative_to(tmp_path / "p").as_posix() for p in (tmp_path / "p").rglob("*.*")) == written["files"]
 
 
 def test_two_files_of_one_technology_are_refused(tmp_path):
