@@ -230,9 +230,9 @@ def print_simulation(times: list[float], costs: Costs) -> None:
 
 def _size_of_a_layout(job: Job) -> int:
     with tempfile.TemporaryDirectory() as home:
-        process = JobProcess(Limits())
+        process = JobProcess()
         try:
-            process.run(job, Path(home, "files"), lambda: True)
+            process.run(job, Path(home, "files"), Limits(), lambda: True)
         finally:
             process.stop()
         return sum(path.stat().st_size for path in Path(home).rglob("*") if path.is_file())

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-import threading
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
-from layoutkit.explore.job_process import JobProcess
+from layoutkit.explore.job_process import WarmProcesses
 from layoutkit.explore.jobs import (
     LOST,
     Job,
@@ -283,8 +282,7 @@ def _write(contents: Mapping[str, bytes], folder: Path) -> None:
         ) from error
 
 
-_idle: list[JobProcess] = []  # this worker's warm processes; they end with it
-_lock = threading.Lock()
+_processes = WarmProcesses()  # of this worker; they end with it
 
 
 def call_there(name: str, *arguments: Any) -> tuple[Any, ...]:
@@ -320,22 +318,10 @@ def run_job(job: Mapping[str, Any], limits: Mapping[str, Any], expected: Mapping
     within = Limits(**limits)
     with tempfile.TemporaryDirectory(prefix="layout-job-") as home:
         folder = Path(home, "files")
-        process = _taken(within)
-        try:
-            outcome = process.run(Job(**job), folder, _still_wanted(worker))
-        finally:
-            with _lock:
-                _idle.append(process)
+        outcome = _processes.run(Job(**job), folder, within, _still_wanted(worker))
         outcome = with_files(outcome, folder, within)
         contents = {name: path.read_bytes() for name, path in regular_files(folder).items() if name in outcome.files}
     return {"worker": worker.address, "outcome": outcome.to_json(), "contents": contents}
-
-
-def _taken(limits: Limits) -> JobProcess:
-    with _lock:
-        process = _idle.pop() if _idle else JobProcess(limits)
-    process.limits = limits
-    return process
 
 
 def _still_wanted(worker: Any) -> Any:

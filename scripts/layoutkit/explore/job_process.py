@@ -11,8 +11,11 @@ import select
 import subprocess
 import sys
 import time
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from layoutkit.errors import UnsupportedOperationError
 from layoutkit.explore.jobs import CRASHED, NOT_RUN, TIME_LIMIT, Job, JobOutcome, Limits
@@ -32,23 +35,42 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 class JobProcess:
-    """A process that runs one job at a time; it is started when the first one comes, and again after it ended.
+    """A process that runs one job at a time; it is started when the first one comes, and again after it ended."""
 
-    Args:
-        limits: Of each job.
-    """
-
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self) -> None:
         if not hasattr(os, "fork"):
             raise UnsupportedOperationError("many layouts at once need a system with fork, such as Linux")
-        self.limits = limits
         self._process: subprocess.Popen[bytes] | None = None
-        self._job: Job | None = None
-        self._unread = b""
-        self._overdue_at = 0.0
 
-    def start(self, job: Job, folder: Path) -> None:
-        """Begin ``job`` in ``folder``, which does not exist yet."""
+    def run(self, job: Job, folder: Path, limits: Limits, is_wanted: Callable[[], bool]) -> JobOutcome:
+        """Return what came of ``job``; this waits for it, and ends it when it is no longer wanted.
+
+        Args:
+            job: What to do.
+            folder: Where, a folder that does not exist yet.
+            limits: Of this job.
+            is_wanted: Whether somebody still waits for it; asked twice a second.
+        """
+        told = self._begun(job, folder, limits)
+        unread, overdue_at = b"", time.monotonic() + limits.seconds + GRACE_S
+        while is_wanted():
+            if select.select([told], [], [], _POLL_S)[0]:
+                piece = os.read(told, 1 << 20)
+                unread += piece
+                if unread.endswith(b"\n"):
+                    return JobOutcome(job.key, folder=job.home, **json.loads(unread))
+                if not piece:
+                    self.stop()
+                    return JobOutcome.unfinished(job, CRASHED, "the process that runs the jobs was ended from outside")
+            if time.monotonic() > overdue_at:
+                self.stop()
+                text = f"no answer {GRACE_S:g} s after the limit of {limits.seconds:g} s"
+                return JobOutcome.unfinished(job, TIME_LIMIT, text, "TIMEOUT")
+        self.stop()
+        return JobOutcome.unfinished(job, NOT_RUN, "the client no longer waits for it")
+
+    def _begun(self, job: Job, folder: Path, limits: Limits) -> int:
+        """Begin ``job``, and return the descriptor that its answer comes from."""
         if self._process is None or self._process.poll() is not None:
             self.stop()
             self._process = subprocess.Popen(
@@ -59,75 +81,50 @@ class JobProcess:
                 env={**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
                 start_new_session=True,  # Ctrl-C is for the engine, which ends its jobs
             )
-        self._job, self._unread = job, b""
-        self._overdue_at = time.monotonic() + self.limits.seconds + GRACE_S
-        order = {"job": job.to_json(), "folder": str(folder), "limits": vars(self.limits)}
-        assert self._process.stdin is not None  # noqa: S101 - for the type checker
-        try:
-            self._process.stdin.write(json.dumps(order).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:  # it has just ended; the answer says so
-            return
-
-    def fileno(self) -> int:
-        """Return the descriptor that becomes readable when there is something to read."""
-        assert self._process is not None  # noqa: S101 - for the type checker
-        assert self._process.stdout is not None  # noqa: S101 - for the type checker
-        return self._process.stdout.fileno()
-
-    def outcome(self, *, readable: bool) -> JobOutcome | None:
-        """Return what came of the job; None while it works.
-
-        Args:
-            readable: Whether ``fileno()`` was ready to be read.
-        """
-        assert self._job is not None  # noqa: S101 - for the type checker
-        job = self._job
-        if readable:
-            piece = os.read(self.fileno(), 1 << 20)
-            if not piece:
-                self.stop()
-                return JobOutcome.unfinished(job, CRASHED, "the process that runs the jobs was ended from outside")
-            self._unread += piece
-            if self._unread.endswith(b"\n"):
-                self._job = None
-                return JobOutcome(job.key, folder=job.home, **json.loads(self._unread))
-        if time.monotonic() > self._overdue_at:
-            self.stop()
-            text = f"no answer {GRACE_S:g} s after the limit of {self.limits.seconds:g} s"
-            return JobOutcome.unfinished(job, TIME_LIMIT, text, "TIMEOUT")
-        return None
-
-    def run(self, job: Job, folder: Path, is_wanted: Callable[[], bool]) -> JobOutcome:
-        """Return what came of ``job``; this waits for it, and ends it when it is no longer wanted."""
-        self.start(job, folder)
-        while is_wanted():
-            ready, _, _ = select.select([self], [], [], _POLL_S)
-            found = self.outcome(readable=bool(ready))
-            if found is not None:
-                return found
-        self.stop()
-        return JobOutcome.unfinished(job, NOT_RUN, "the client no longer waits for it")
+        order = {"job": job.to_json(), "folder": str(folder), "limits": vars(limits)}
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None  # noqa: S101, PT018 - both are pipes
+        with suppress(BrokenPipeError):  # it has just ended; the answer says so
+            stdin.write(json.dumps(order).encode() + b"\n")
+            stdin.flush()
+        return stdout.fileno()
 
     def stop(self) -> None:
         """End the process and what it runs."""
-        process, self._process, self._job = self._process, None, None
+        process, self._process = self._process, None
         if process is None:
             return
         for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                _close(stream)
+            with suppress(BrokenPipeError):  # what was still to be written
+                if stream is not None:
+                    stream.close()
         try:
             process.wait(timeout=0.5)  # its input has closed: it ends its job and itself
         except subprocess.TimeoutExpired:
             end(process)
 
 
-def _close(stream: Any) -> None:
-    try:
-        stream.close()
-    except BrokenPipeError:  # what was still to be written
-        return
+class WarmProcesses:
+    """Processes that wait for jobs; a job takes one that is idle, or a new one. Threads may share them."""
+
+    def __init__(self) -> None:
+        self._idle: list[JobProcess] = []
+
+    def run(self, job: Job, folder: Path, limits: Limits, is_wanted: Callable[[], bool]) -> JobOutcome:
+        """Return what came of ``job``, as ``JobProcess.run``."""
+        try:
+            process = self._idle.pop()
+        except IndexError:
+            process = JobProcess()
+        try:
+            return process.run(job, folder, limits, is_wanted)
+        finally:
+            self._idle.append(process)
+
+    def stop(self) -> None:
+        """End those that are idle."""
+        for process in self._idle:
+            process.stop()
 
 
 @dataclass(frozen=True)
@@ -147,35 +144,30 @@ class LocalProcesses:
 
 
 class LocalWorkplace:
-    """Warm processes, each with at most one job."""
+    """Warm processes, each with at most one job and a thread that waits for it."""
 
     dashboard = ""
+    notes: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, slots: int, limits: Limits) -> None:
         self.slots = slots
-        self.notes: Mapping[str, str] = {}
-        self._idle = [JobProcess(limits) for _ in range(slots)]
-        self._working: list[JobProcess] = []
+        self._limits = limits
+        self._processes = WarmProcesses()
+        self._threads = ThreadPoolExecutor(slots)
+        self._working: set[Future[JobOutcome]] = set()
+        self._is_open = True
 
     def start(self, job: Job, folder: Path) -> None:
-        """Give ``job`` to an idle process."""
-        process = self._idle.pop()
-        self._working.append(process)
-        process.start(job, folder)
+        """Begin ``job`` in a process of its own."""
+        self._working.add(self._threads.submit(self._processes.run, job, folder, self._limits, lambda: self._is_open))
 
     def finished(self, seconds: float) -> list[JobOutcome]:
         """Return the outcomes of jobs that have ended, after at most ``seconds`` without one."""
-        ready, _, _ = select.select(self._working, [], [], seconds)
-        found = []
-        for process in list(self._working):
-            outcome = process.outcome(readable=process in ready)
-            if outcome is not None:
-                found.append(outcome)
-                self._working.remove(process)
-                self._idle.append(process)
-        return found
+        ended, self._working = wait(self._working, seconds, FIRST_COMPLETED)
+        return [each.result() for each in ended]
 
     def stop(self) -> None:
         """End all processes."""
-        for process in [*self._working, *self._idle]:
-            process.stop()
+        self._is_open = False
+        self._threads.shutdown()
+        self._processes.stop()
