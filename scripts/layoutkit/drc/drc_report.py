@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import klayout.db as kdb
+from klayout import rdb
 
 from layoutkit.drc.rule_files import kind_of
 from layoutkit.errors import listed
@@ -239,8 +240,6 @@ class DrcReport:
         Raises:
             FileError: If ``path`` cannot be written.
         """
-        from klayout import rdb
-
         database = rdb.ReportDatabase("DRC")
         database.description = f"Design rules of {self.technology}"
         database.generator = "analog-layout-skills drc.run_check"

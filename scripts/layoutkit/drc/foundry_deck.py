@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
+from klayout import rdb
 
 from layoutkit.drc.check import Options, touching
 from layoutkit.drc.drc_report import DrcReport, Marks, Verdict
@@ -26,7 +27,6 @@ from layoutkit.technology.technology import Rule
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from klayout import rdb
 
 PROGRAM_VARIABLE = "ANALOG_LAYOUT_KLAYOUT"
 DEFAULT_TIMEOUT_S = 600.0
@@ -231,8 +231,6 @@ def read_deck_report(path: Path, cell: kdb.Cell) -> tuple[Verdict, ...]:
     Raises:
         FileError: If it is not a report database.
     """
-    from klayout import rdb
-
     database = rdb.ReportDatabase("deck")
     try:
         database.load(str(path))

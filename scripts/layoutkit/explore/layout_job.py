@@ -24,8 +24,9 @@ from layoutkit.explore.scoreboard import row
 from layoutkit.flow.build import FILES, build_layout
 from layoutkit.flow.design import LayoutRequest, read_circuit
 from layoutkit.flow.summary import faults
-from layoutkit.layout.files import write_json
-from layoutkit.technology import load
+from layoutkit.layout.files import make_folder, read_bytes, write_bytes, write_json
+from layoutkit.layout.workspace import Workspace
+from layoutkit.technology import load, names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -162,7 +163,6 @@ def _of_report(after: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
 def _capacitances(folder: Path, params: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
     """Return the capacitance of each net of the layout, and what could not be extracted. [fF]"""
     from layoutkit.circuit import read_netlist
-    from layoutkit.layout.workspace import Workspace
     from layoutkit.parasitics.parasitic_extraction import PexOptions, extract_parasitics
 
     workspace = Workspace(str(folder))
@@ -225,8 +225,6 @@ class NetlistInputs:
 
     def save(self, folder: Path) -> Path:
         """Write the texts below ``folder`` and return the path of the netlist there."""
-        from layoutkit.layout.files import make_folder, write_bytes
-
         for name, text in self.texts.items():
             path = folder / name
             make_folder(path.parent)
@@ -240,9 +238,6 @@ def technology_input(technology: str) -> tuple[str, dict[str, str]]:
     Raises:
         LayoutkitError: If the file cannot be read.
     """
-    from layoutkit.layout.files import read_bytes
-    from layoutkit.technology import names
-
     if technology in names():
         return technology, {}
     name = f"technology/{Path(technology).name}"

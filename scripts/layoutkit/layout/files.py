@@ -10,7 +10,12 @@ Writing is deterministic (no timestamps, cells and layers in name order) and ato
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
+import subprocess
+import sys
+import zlib
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -226,8 +231,6 @@ def layout_bytes(
 
 def zipped_bytes(data: bytes) -> bytes:
     """Return ``data`` as a gzip file without a timestamp."""
-    import gzip
-
     return gzip.compress(data, mtime=0)
 
 
@@ -308,8 +311,6 @@ def write_text(path: PathLike, text: str) -> None:
 
 def write_json(path: PathLike, value: Any) -> None:
     """Write ``value`` as indented JSON with sorted keys to ``path``; see ``write_bytes``."""
-    import json
-
     write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n")
 
 
@@ -333,8 +334,6 @@ def _in_name_order(layout: kdb.Layout) -> kdb.Layout:
 
 def _unzipped(path: PathLike, data: bytes, max_bytes: int) -> bytes:
     """Return the content of the gzip member ``data``, at most ``max_bytes``."""
-    import zlib
-
     decoder = zlib.decompressobj(wbits=31)
     try:
         content = decoder.decompress(data, max_bytes + 1)
@@ -349,9 +348,6 @@ def _unzipped(path: PathLike, data: bytes, max_bytes: int) -> bytes:
 
 def _prove_readable(path: PathLike, data: bytes, timeout_s: float) -> None:
     """Check that a process can read ``data`` within ``timeout_s``, after which it is killed."""
-    import subprocess
-    import sys
-
     arguments = [str(int(timeout_s) + 2), str(PROBE_MEMORY_BYTES), *sys.path]
     try:
         outcome = subprocess.run(

@@ -12,6 +12,8 @@ import hashlib
 import os
 import re
 import stat
+import struct
+import zlib
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import FileError
@@ -79,8 +81,5 @@ def sources_of(path: str | os.PathLike[str]) -> dict[str, str] | None:
 
 
 def _png_text(name: str, value: str) -> bytes:
-    import struct
-    import zlib
-
     body = b"tEXt" + name.encode() + b"\0" + value.encode()
     return struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))

@@ -10,6 +10,7 @@ layout, such as KLayout, the next tool reports which files are out of date.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from contextlib import contextmanager, suppress
@@ -346,8 +347,6 @@ class Workspace:
         Raises:
             FileError: If it is missing or not JSON.
         """
-        import json
-
         data = files.read_bytes(self.path(name))
         try:
             return json.loads(data)
