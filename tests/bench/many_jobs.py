@@ -28,7 +28,7 @@ for folder in (HERE, HERE.parent):
         sys.path.insert(0, str(folder))
 
 from layoutkit.explore.job_process import JobProcess, LocalProcesses  # noqa: E402
-from layoutkit.explore.jobs import Job, JobOutcome, Limits, RunOptions  # noqa: E402
+from layoutkit.explore.jobs import Job, JobOutcome, JobRunOptions, Limits  # noqa: E402
 from layoutkit.explore.layout_job import FUNCTION  # noqa: E402
 from layoutkit.explore.run_jobs import run_jobs  # noqa: E402
 
@@ -79,7 +79,7 @@ def local(jobs: list[Job], workers: int) -> Local:
     """Run ``jobs`` with ``workers`` processes."""
     with tempfile.TemporaryDirectory() as folder:
         begun, before = time.monotonic(), _cpu_s()
-        outcomes = list(run_jobs(jobs, folder, RunOptions(LocalProcesses(workers), limits=Limits(900, 1000))))
+        outcomes = list(run_jobs(jobs, folder, JobRunOptions(LocalProcesses(workers), limits=Limits(900, 1000))))
         found = Local(outcomes, time.monotonic() - begun, _cpu_s() - before, workers)
     wrong = [each for each in outcomes if each.status != "done"]
     if wrong:
@@ -120,7 +120,7 @@ def cluster_costs(size: int, count: int = STAND_INS) -> Costs:
             for name, number in (("warm", 4), ("run", count)):
                 jobs = [Job("many_jobs:leave_files", {"bytes": size, "n": n, "run": name}) for n in range(number)]
                 client, scheduler = time.process_time(), _cpu_of(cluster.scheduler.pid)
-                done = list(run_jobs(jobs, Path(home, name), RunOptions(where)))
+                done = list(run_jobs(jobs, Path(home, name), JobRunOptions(where)))
             if wrong := [each for each in done if each.status != "done"]:
                 sys.exit(f"{len(wrong)} of {count} stand-ins on the cluster were not done, the first: {wrong[0].error}")
             client, scheduler = time.process_time() - client, _cpu_of(cluster.scheduler.pid) - scheduler

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError, MissingProgramError
 from layoutkit.explore.front_page import PARAMETERS, front_page
-from layoutkit.explore.jobs import DONE, NOT_RUN, Job, JobOutcome, RunOptions
+from layoutkit.explore.jobs import DONE, NOT_RUN, Job, JobOutcome, JobRunOptions
 from layoutkit.explore.layout_job import FUNCTION, MEASURES, NetlistInputs, technology_input
 from layoutkit.explore.objectives import CAPACITANCE, CHANGE, POST_LAYOUT, REVIEW, Objective, front_of
 from layoutkit.explore.run_jobs import RunProgress, refuse_earlier_run, run_jobs
@@ -66,7 +66,7 @@ class LayoutSearch:
     folder: Path
     layouts: int = 16
     seed: int = 1
-    run: RunOptions = field(default_factory=RunOptions)
+    run: JobRunOptions = field(default_factory=JobRunOptions)
 
 
 @dataclass

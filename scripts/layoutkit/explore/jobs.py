@@ -83,7 +83,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class JobRunOptions:
     """Where the jobs of a run are done, and how long.
 
     Attributes:

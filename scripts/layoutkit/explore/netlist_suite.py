@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.errors import FileError, LayoutkitError
-from layoutkit.explore.jobs import DONE, Job, JobOutcome, RunOptions
+from layoutkit.explore.jobs import DONE, Job, JobOutcome, JobRunOptions
 from layoutkit.explore.layout_job import FUNCTION, NetlistInputs, technology_input
 from layoutkit.explore.run_jobs import RunProgress, run_jobs
 from layoutkit.explore.scoreboard import FORMAT, heading, line, page
@@ -121,7 +121,7 @@ def run_suite(
     entries: Sequence[SuiteEntry],
     folder: Path,
     options: Mapping[str, Any],
-    run: RunOptions,
+    run: JobRunOptions,
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
     """Return the board of all circuits; it is written as a file after each of them.

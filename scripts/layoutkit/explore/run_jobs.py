@@ -26,7 +26,7 @@ from layoutkit.explore.jobs import (
     NOT_RUN,
     Job,
     JobOutcome,
-    RunOptions,
+    JobRunOptions,
     Workplace,
     described,
     identity,
@@ -47,7 +47,7 @@ _PART = ".part"
 def run_jobs(
     jobs: Iterable[Job],
     folder: Path | str,
-    options: RunOptions | None = None,
+    options: JobRunOptions | None = None,
     on_result: Callable[[JobOutcome, RunProgress], None] = lambda _outcome, _progress: None,
 ) -> Iterator[JobOutcome]:
     """Yield one outcome for each key as it is finished; a job whose key has come before is left out.
@@ -65,7 +65,7 @@ def run_jobs(
     Raises:
         LayoutkitError: If the folder cannot be used, or the workplace cannot be reached.
     """
-    run = _Run(Path(folder), options or RunOptions())
+    run = _Run(Path(folder), options or JobRunOptions())
     run.progress = RunProgress(len(jobs) if isinstance(jobs, Sized) else None)
     for outcome in run.outcomes(iter(jobs)):
         run.progress.add(outcome)
@@ -78,7 +78,7 @@ class _Run:
 
     progress: RunProgress
 
-    def __init__(self, folder: Path, options: RunOptions) -> None:
+    def __init__(self, folder: Path, options: JobRunOptions) -> None:
         self.folder = folder.resolve()
         self.options = options
         self.seen: set[str] = set()

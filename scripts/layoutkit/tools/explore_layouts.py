@@ -11,7 +11,7 @@ from layoutkit.circuit.constraints import Constraints
 from layoutkit.errors import FileError, LayoutkitError, sentences
 from layoutkit.explore.exploration import FRONT, PAGE, RESULT, LayoutSearch, explore
 from layoutkit.explore.job_process import LocalProcesses
-from layoutkit.explore.jobs import Limits, RunOptions, Where
+from layoutkit.explore.jobs import JobRunOptions, Limits, Where
 from layoutkit.explore.layout_job import NetlistInputs
 from layoutkit.explore.netlist_suite import BOARD, run_suite, suite_entries
 from layoutkit.explore.netlist_suite import PAGE as BOARD_PAGE
@@ -63,9 +63,9 @@ def _where(params: Mapping[str, Any]) -> Where:
     return DaskCluster(params["scheduler"], **tls)
 
 
-def _run_options(params: Mapping[str, Any]) -> RunOptions:
+def _run_options(params: Mapping[str, Any]) -> JobRunOptions:
     limits = Limits(params["seconds_each"]) if "seconds_each" in params else Limits()
-    return RunOptions(_where(params), params.get("seconds"), limits, params.get("resume", False))
+    return JobRunOptions(_where(params), params.get("seconds"), limits, params.get("resume", False))
 
 
 def _search(params: Mapping[str, Any], tell: Callable[[str], None]) -> Answer:

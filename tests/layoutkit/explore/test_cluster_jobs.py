@@ -16,7 +16,7 @@ from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore import dask_cluster, layout_job
 from layoutkit.explore.dask_cluster import DaskCluster
 from layoutkit.explore.job_process import LocalProcesses
-from layoutkit.explore.jobs import Job, Limits, RunOptions
+from layoutkit.explore.jobs import Job, JobRunOptions, Limits
 from layoutkit.explore.run_jobs import run_jobs
 from patience import WATCHDOG_S, eventually, gone
 
@@ -44,7 +44,7 @@ def do(name, /, **params):
 def run(jobs, folder, cluster, on_result=lambda *_: None, **options):
     wait = options.pop("worker_wait_s", WATCHDOG_S)
     return list(
-        run_jobs(jobs, folder, RunOptions(DaskCluster(cluster.address, worker_wait_s=wait), **options), on_result)
+        run_jobs(jobs, folder, JobRunOptions(DaskCluster(cluster.address, worker_wait_s=wait), **options), on_result)
     )
 
 
@@ -96,7 +96,7 @@ def test_a_worker_makes_the_same_layout_as_this_machine(cluster, tmp_path):
     params = {"build": {"netlist_path": "mirror.spice", "technology": "sky130A"}}
     job = Job(layout_job.FUNCTION, params, {"mirror.spice": netlist}, folder="mirror")
     (there,) = run([job], tmp_path / "there", cluster)
-    (here,) = run_jobs([job], tmp_path / "here", RunOptions(LocalProcesses(1)))
+    (here,) = run_jobs([job], tmp_path / "here", JobRunOptions(LocalProcesses(1)))
     assert (there.status, here.status) == ("done", "done")
     assert there.files["layout.gds"] == here.files["layout.gds"]
     assert (there.answer["faults"], there.answer["devices"]) == ([], 2)
@@ -152,7 +152,9 @@ def test_a_job_beyond_its_time_is_ended_on_its_worker(cluster, tmp_path):
 
 def test_a_run_that_stops_ends_its_jobs_on_the_workers(cluster, tmp_path):
     running = run_jobs(
-        [do("square", n=2), do("wait", pids=str(tmp_path / "pids"))], tmp_path, RunOptions(DaskCluster(cluster.address))
+        [do("square", n=2), do("wait", pids=str(tmp_path / "pids"))],
+        tmp_path,
+        JobRunOptions(DaskCluster(cluster.address)),
     )
     next(running)
     assert eventually((tmp_path / "pids").exists)
@@ -205,7 +207,7 @@ def test_without_a_worker_that_may_work_everything_missing_is_named(strange_pack
         running = run_jobs(
             [do("square", n=5), do("wait", pids=str(tmp_path / "pids"))],
             tmp_path / "gone",
-            RunOptions(DaskCluster(alone.address)),
+            JobRunOptions(DaskCluster(alone.address)),
         )
         next(running)
         alone.end(alone.scheduler)
@@ -227,11 +229,11 @@ def test_a_client_that_closed_with_its_scheduler_hides_no_error(cluster, tmp_pat
 
 PROGRAM = """
 import json, sys
-from layoutkit.explore.jobs import Job, RunOptions
+from layoutkit.explore.jobs import Job, JobRunOptions
 from layoutkit.explore.dask_cluster import DaskCluster
 from layoutkit.explore.run_jobs import run_jobs
 jobs = [Job(**each) for each in json.loads(sys.argv[2])]
-for outcome in run_jobs(jobs, sys.argv[1], RunOptions(DaskCluster(sys.argv[3]))):
+for outcome in run_jobs(jobs, sys.argv[1], JobRunOptions(DaskCluster(sys.argv[3]))):
     print(outcome.status, flush=True)
 """
 
@@ -261,12 +263,12 @@ def test_tls_is_passed_through(tmp_path):
     try:
         secured.worker()
         where = DaskCluster(secured.address, ca, cert, key)
-        (outcome,) = run_jobs([do("square", n=3)], tmp_path / "run", RunOptions(where))
+        (outcome,) = run_jobs([do("square", n=3)], tmp_path / "run", JobRunOptions(where))
         assert outcome.worker.startswith("tls://")
         (tmp_path / "other").mkdir()
         strangers = DaskCluster(secured.address, *_certificate(tmp_path / "other"))
         with pytest.raises(MissingProgramError, match="no scheduler answers"):
-            list(run_jobs([do("square", n=3)], tmp_path / "strangers", RunOptions(strangers)))
+            list(run_jobs([do("square", n=3)], tmp_path / "strangers", JobRunOptions(strangers)))
     finally:
         secured.close()
 

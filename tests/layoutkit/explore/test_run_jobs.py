@@ -13,7 +13,7 @@ import pytest
 
 from layoutkit.errors import FileError, LayoutConflictError, LayoutkitError
 from layoutkit.explore.job_process import LocalProcesses
-from layoutkit.explore.jobs import Job, JobOutcome, Limits, RunOptions
+from layoutkit.explore.jobs import Job, JobOutcome, JobRunOptions, Limits
 from layoutkit.explore.run_jobs import RunProgress, run_jobs
 from patience import WATCHDOG_S, eventually, gone
 
@@ -29,7 +29,7 @@ def do(name, /, **params):
 
 
 def run(jobs, folder, on_result=lambda *_: None, **options):
-    return list(run_jobs(jobs, folder, RunOptions(**{"where": LocalProcesses(2), **options}), on_result))
+    return list(run_jobs(jobs, folder, JobRunOptions(**{"where": LocalProcesses(2), **options}), on_result))
 
 
 def one(job, folder, **limits):
@@ -149,7 +149,7 @@ def test_a_folder_that_cannot_be_continued_is_refused(tmp_path):
     run(squares(1), tmp_path)
     with pytest.raises(FileError, match="holds a run already"):
         run(squares(1), tmp_path)
-    running = run_jobs(squares(2), tmp_path, RunOptions(resume=True))
+    running = run_jobs(squares(2), tmp_path, JobRunOptions(resume=True))
     next(running)
     with pytest.raises(LayoutConflictError, match="another program writes"):
         run(squares(1), tmp_path, resume=True)
@@ -202,10 +202,10 @@ def test_no_more_jobs_run_at_a_time_than_the_memory_allows(monkeypatch):
 
 PROGRAM = """
 import json, sys
-from layoutkit.explore.jobs import Job, RunOptions
+from layoutkit.explore.jobs import Job, JobRunOptions
 from layoutkit.explore.job_process import LocalProcesses
 from layoutkit.explore.run_jobs import run_jobs
-for outcome in run_jobs([Job(**each) for each in json.loads(sys.argv[2])], sys.argv[1], RunOptions(LocalProcesses(1))):
+for outcome in run_jobs([Job(**each) for each in json.loads(sys.argv[2])], sys.argv[1], JobRunOptions(LocalProcesses(1))):
     print(outcome.status, flush=True)
 """
 
