@@ -205,7 +205,8 @@ import json, sys
 from layoutkit.explore.jobs import Job, JobRunOptions
 from layoutkit.explore.job_process import LocalProcesses
 from layoutkit.explore.run_jobs import run_jobs
-for outcome in run_jobs([Job(**each) for each in json.loads(sys.argv[2])], sys.argv[1], JobRunOptions(LocalProcesses(1))):
+jobs = [Job(**each) for each in json.loads(sys.argv[2])]
+for outcome in run_jobs(jobs, sys.argv[1], JobRunOptions(LocalProcesses(1))):
     print(outcome.status, flush=True)
 """
 
