@@ -1,7 +1,4 @@
-"""Whether tests draw all combinations of their parameters and many random examples, as `make coverage` does.
-
-Otherwise they draw some combinations that cover each value, and fewer examples.
-"""
+"""Whether tests draw many combinations of their parameters and random examples, as `make coverage` does, or fewer."""
 
 import os
 from itertools import combinations, product
@@ -22,29 +19,34 @@ def examples(most):
 
 
 def covering(*choices):
-    """Return all combinations of one value of each of ``choices``, or else few with each pair of values in one of them.
+    """Return few combinations of one value of each of ``choices`` with each pair of values in one of them.
 
-    What goes wrong for one value, or for two values of different parameters together, goes wrong in one of the few.
+    What goes wrong for one value, or for two values of different parameters together, goes wrong in one of the few. In
+    a thorough run each three values are in one of them.
     """
+    number = 3 if THOROUGH else 2
     places = [range(len(values)) for values in choices]
-    if THOROUGH or len(choices) < 2:
+    if len(choices) <= number:
         return [*product(*choices)]
     missing = {
-        ((one, i), (other, k)): None
-        for one, other in combinations(range(len(choices)), 2)
-        for i, k in product(places[one], places[other])
+        (*zip(which, chosen, strict=True),): None
+        for which in combinations(range(len(choices)), number)
+        for chosen in product(*(places[choice] for choice in which))
     }
     found = []
     while missing:
         chosen = dict(next(iter(missing)))
         for which in range(len(choices)):
             if which not in chosen:
-                chosen[which] = max(places[which], key=lambda place: len(_pairs({**chosen, which: place}) & {*missing}))
-        for pair in _pairs(chosen):
-            missing.pop(pair, None)
+                chosen[which] = max(
+                    places[which],
+                    key=lambda place: sum(each in missing for each in _together({**chosen, which: place}, number)),
+                )
+        for each in _together(chosen, number):
+            missing.pop(each, None)
         found.append(tuple(values[chosen[which]] for which, values in enumerate(choices)))
     return found
 
 
-def _pairs(chosen):
-    return {*combinations(sorted(chosen.items()), 2)}
+def _together(chosen, number):
+    return combinations(sorted(chosen.items()), number)
