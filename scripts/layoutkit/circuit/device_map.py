@@ -364,6 +364,8 @@ class _Mapping:
             factor, gate = spec.min_l / gate, float(spec.min_l)
             reason = f"gate length below the minimum became {_um(minimum)} um and the width grew by the same factor"
             self._change(device, "l", (given, minimum), reason)
+            if self._exact(device) is not None:  # a device of the process of a length that the process does not have
+                self.replaced.append(ReplacedDevice(device.id, device.model, dict(device.params)))
         stack = int(device.params.get("stack", 1))
         length = self._snap(gate * stack)
         if stack > 1:

@@ -270,8 +270,9 @@ def _as(device: Device, target: DeviceSpec | PassiveSpec) -> Device:
 def replaced_data(circuit: Circuit, technology: Technology) -> list[dict[str, Any]]:
     """Return what each replaced device is in the netlist and in the layout, as JSON data; equal ones are one entry.
 
-    An entry has ``devices``, ``type``, ``reason`` (``device_map``, ``other_process`` or ``generic``), and ``before``
-    and ``after`` with model, size [um], value [ohm, F] and rating [V], as far as they are known.
+    An entry has ``devices``, ``type``, ``reason`` (``device_map``, ``other_process``, ``generic`` or ``size``: a device
+    of the process of a size that it does not have), and ``before`` and ``after`` with model, size [um], value [ohm, F]
+    and rating [V], as far as they are known.
     """
     found: dict[str, dict[str, Any]] = {}
     drawn = {device.id: device for device in circuit.devices}
@@ -286,8 +287,10 @@ def replaced_data(circuit: Circuit, technology: Technology) -> list[dict[str, An
         before = _figures(replace(device, model=each.model, params=each.params), origin)
         if is_foreign:
             before["technology"] = origin.technology.name
-        reason = "device_map" if each.asked else "other_process" if is_foreign else "generic"
-        after = _figures(device, _Origin(technology, technology.device_names.drawn(device.model)))
+        drawn_as = technology.device_names.drawn(device.model)
+        own = "size" if origin.spec is drawn_as else "generic"
+        reason = "device_map" if each.asked else "other_process" if is_foreign else own
+        after = _figures(device, _Origin(technology, drawn_as))
         data = {"type": device.type, "reason": reason, "before": before, "after": after}
         found.setdefault(repr(data), {"devices": [], **data})["devices"].append(device.id)
     return list(found.values())

@@ -420,14 +420,17 @@ class Finisher:
     def flaws(self, metal: NetMetal) -> list[tuple[str, str, Rect]]:
         """Return ``(what, layer, where)`` of every rule that the net's metal and cuts break on their own."""
         levels = sorted({level for level, _ in metal.rects(self.stack)})
-        found = [flaw for level in levels for flaw in self._flaws_on(level, self.region(metal, level))]
+        cuts = metal.cuts(self.stack)
+        found = [flaw for level in levels for flaw in self._flaws_on(level, self.region(metal, level), cuts)]
         return found + self._cut_flaws(metal)
 
     def flaws_of(self, level: int, drawn: Sequence[Rect]) -> Iterator[tuple[str, str, Rect]]:
         """Yield, one kind after the other, the flaws of a level on which the net draws these rectangles."""
         return self._flaws_on(level, merged_metal(self.stack, level, drawn, self.own))
 
-    def _flaws_on(self, level: int, region: kdb.Region) -> Iterator[tuple[str, str, Rect]]:
+    def _flaws_on(
+        self, level: int, region: kdb.Region, cuts: Sequence[tuple[int, Rect]] = ()
+    ) -> Iterator[tuple[str, str, Rect]]:
         import klayout.db as kdb
 
         conductor = self.stack.conductors[level]
@@ -438,7 +441,10 @@ class Finisher:
             ("minimum space of wide metal", lambda: kdb.EdgePairs(self._gaps_of_wide(region, level))),
             ("minimum area", lambda: region.with_area(0, least_area, False) if least_area else kdb.Region()),
             ("minimum area of holes", lambda: self._small_holes(region, level)),
-            ("enclosure at line ends", lambda: kdb.EdgePairs([pair for pair, _ in self._short_ends(region, level)])),
+            (
+                "enclosure at line ends",
+                lambda: kdb.EdgePairs([pair for pair, _ in self._short_ends(region, level, cuts)]),
+            ),
         )
         for what, shapes in kinds:
             boxes = sorted((shape.bbox() for shape in shapes().each()), key=str)
@@ -478,7 +484,7 @@ class Finisher:
             holes = self._small_holes(region, level).decompose_trapezoids_to_region()
             fills += [piece.bbox() for piece in holes.each()]
             rects = [(box.left, box.bottom, box.right, box.top) for box in fills if box.area() > 0]
-            rects = rects or self._corner_fills(region, level) or self._line_end_fills(region, level)
+            rects = rects or self._corner_fills(region, level) or self._line_end_fills(metal, region, level)
             if not rects:
                 return
             metal.patches += [Patch(conductor.name, rect) for rect in sorted(set(rects))]
@@ -550,17 +556,21 @@ class Finisher:
             fills.append(self._least_in_the_way(level, (left, bottom, right, top), grow_x, grow_y))
         return fills
 
-    def _line_end_fills(self, region: kdb.Region, level: int) -> list[Rect]:
-        """Return rectangles that lengthen narrow ends of lines which hardly reach beyond a cut of fixed metal."""
+    def _line_end_fills(self, metal: NetMetal, region: kdb.Region, level: int) -> list[Rect]:
+        """Return rectangles that lengthen narrow ends of lines which hardly reach beyond a cut."""
         import klayout.db as kdb
 
-        ends = ((kdb.Edges([pair.first]), beyond - pair.distance()) for pair, beyond in self._short_ends(region, level))
+        short = self._short_ends(region, level, metal.cuts(self.stack))
+        ends = ((kdb.Edges([pair.first]), beyond - pair.distance()) for pair, beyond in short)
         return sorted({self._on_grid(end.extended_out(lack).bbox()) for end, lack in ends})
 
-    def _short_ends(self, region: kdb.Region, level: int) -> Iterator[tuple[kdb.EdgePair, int]]:
+    def _short_ends(
+        self, region: kdb.Region, level: int, own: Sequence[tuple[int, Rect]]
+    ) -> Iterator[tuple[kdb.EdgePair, int]]:
         """Yield narrow ends of lines that reach too little beyond a cut of the net, and how far they should. [dbu]
 
-        A wire that ends just beyond the edge of a pin makes such an end beside the cuts of the pin.
+        A wire that ends just beyond the edge of a pin makes such an end beside the cuts of the pin, and a pin that ends
+        just beyond the pad of a via makes one beside those of the via.
         """
         import klayout.db as kdb
 
@@ -573,6 +583,8 @@ class Finisher:
                 for shape in self.occupancy.near(name, (box.left, box.bottom, box.right, box.top), beyond):
                     if shape.net == self.net:
                         cuts.insert(kdb.Box(*shape.rect))
+            for box in (kdb.Box(*rect) for index, rect in own if index == cut):
+                cuts.insert(box)
             if not cuts.is_empty():
                 pairs = ends.enclosing_check(cuts.merged().edges(), beyond, True, kdb.Region.Projection)
                 yield from ((pair, beyond) for pair in pairs.each())

@@ -423,7 +423,7 @@ _DECLARED = (
         lost="it was not drawn, its marker, implant or well does not cover its diffusion, or it is shorted",
         stray="a marker of diodes lies on other diffusion, or the netlist lacks it",
     ),
-    replace(_CELL, name="schottky", noun="Schottky diode", terminals=("p", "n", "s"), ends=("p", "n")),
+    replace(_CELL, name="schottky", noun="Schottky diode", terminals=("p", "n", "s"), ends=("p", "n"), substrate="s"),
     replace(
         _CELL,
         name="isolated_box",
@@ -442,6 +442,7 @@ _DECLARED = (
         noun="ESD diode",
         terminals=("vdd", "pad", "vss"),
         ends=("vss", "vdd"),
+        substrate="vss",
         model_names=r"i?diodev(?:dd|ss)_\dkv",
     ),
     replace(
@@ -450,6 +451,7 @@ _DECLARED = (
         noun="ESD clamp",
         terminals=("vdd", "vss"),
         ends=("vdd", "vss"),
+        substrate="vss",
         model_names=r"nmoscl_\d",
     ),
     DeviceKind(

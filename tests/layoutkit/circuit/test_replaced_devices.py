@@ -325,6 +325,13 @@ def test_generic_names_and_those_of_another_process_count_as_replaced():
     assert entries["R1"]["after"]["ohm"] == pytest.approx(32000, rel=0.01)
 
 
+def test_a_transistor_of_a_length_that_the_process_lacks_is_told_as_replaced():
+    text = cell("XM1 a b c vss nfet_06v0 w=1u l=0.6u", "XM2 a b c vss nfet_06v0 w=1u l=0.7u")  # the least is 0.7 um
+    (entry,) = replaced_data(drawn(text, "gf180mcuD"), load("gf180mcuD"))
+    assert (entry["devices"], entry["reason"]) == (["XM1"], "size")
+    assert (entry["before"]["l_um"], entry["after"]["l_um"]) == (0.6, 0.7)
+
+
 def test_capacitors_tell_their_values():
     text = cell("XC1 a b cap_mim_1f5fF c_width=10u c_length=20u m=3")
     circuit = drawn(text, "gf180mcuD", {"cap_mim_1f5fF": "cap_mim_2f0fF"})

@@ -201,3 +201,13 @@ def test_a_device_outside_of_a_deep_well_is_not_the_one_that_states_it(built):
     halves = "M2 a b vss vss nfet_03v3_dn W=1u L=0.6u\nM5 a b vss vss nfet_03v3 W=1u L=0.6u"
     (found,) = verdict(STATED.replace(plain, halves)).mismatches
     assert "the netlist puts M1, M2 in a deep well; the layout has fewer there" in found.message
+
+
+def test_pins_that_end_just_beyond_a_via_of_their_wire_are_made_longer(tmp_path):
+    """V2.3c of gf180mcuD: Metal2 narrower than 0.34 um reaches 0.06 um beyond Via2 at its ends."""
+    cards = ["R1 a b vss ppolyf_u_1k_dw w=1u l=1u", "R2 c d vss ppolyf_u_1k_dw w=1u l=1u m=2"]
+    text = "\n".join([".subckt device a b c d vdd vss", *cards, ".ends", ""])
+    request = LayoutRequest(technology="gf180mcuD", workspace=str(tmp_path), netlist_text=text, last_stage="lvs")
+    report = build_layout(request)
+    assert report["drc"]["violations"] == []
+    assert report["lvs"]["matched"]

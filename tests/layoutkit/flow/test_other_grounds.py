@@ -158,3 +158,12 @@ def test_the_substrate_is_the_ground_of_collectors_unless_it_joins_several(tmp_p
     assert report["lvs"]["verdict"] == "complete, grounds joined by the substrate"
     with pytest.raises(UnsupportedOperationError, match=r"Q1.*Q2.*substrate_nets"):
         build_layout(request)
+
+
+@pytest.mark.parametrize("card", ["D1 vdd pad {} diodevss_2kv", "X1 vdd {} nmoscl_2", "X1 a pad {} schottky_nbl1"])
+def test_a_finished_cell_whose_substrate_is_another_net_is_refused(card, tmp_path):
+    """Its cell has taps of the substrate: drawn, it would join the two nets."""
+    text = f".subckt cell vdd vss pad a b\nM1 a b vss vss sg13_lv_nmos w=2u l=0.13u\n{card.format('b')}\n.ends\n"
+    request = LayoutRequest(technology="sg13g2", workspace=str(tmp_path), netlist_text=text)
+    with pytest.raises(UnsupportedOperationError, match="nmos bodies are on 2 nets"):
+        build_layout(request)
