@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from layoutkit.drc.drc_report import DrcReport, Marks, Verdict
 from layoutkit.drc.kind_register import MeasuredNumber
@@ -59,17 +59,9 @@ class Options:
     chosen_rules: bool = False
 
 
-def check(
-    layout: kdb.Layout,
-    cell: kdb.Cell,
-    technology: Technology,
-    *,
-    rule_ids: Sequence[str] | None = None,
-    max_violations: int = 100,
-    region: kdb.DBox | None = None,
-) -> DrcReport:
+def check(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, **options: Any) -> DrcReport:
     """Return ``check_cell`` of ``cell`` in ``layout`` with ``Options`` of these fields."""
-    return check_cell(layout, cell, technology, Options(rule_ids, max_violations, region))
+    return check_cell(layout, cell, technology, Options(**options))
 
 
 def check_cell(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, options: Options) -> DrcReport:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.draw.bipolar_array import Bipolar
     from layoutkit.draw.module import Module
     from layoutkit.pcells.fields import Drawing, Value
     from layoutkit.technology import PassiveSpec, Technology
@@ -102,13 +103,8 @@ def _size(values: Mapping[str, Value], segments: int = 1) -> PassiveSize:
     return PassiveSize(width_m, length_m, integer(values, "m"), segments, feed_m=feed_m)
 
 
-def _at_least(width_um: float, length_um: float) -> Callable[[Technology, PassiveSpec], tuple[float, float]]:
-    """Return sides that are at least what the flavour requires."""
-
-    def sides(technology: Technology, spec: PassiveSpec) -> tuple[float, float]:
-        return max(width_um, technology.to_um(spec.min_w)), max(length_um, technology.to_um(spec.min_l))
-
-    return sides
+def _gate(technology: Technology, spec: PassiveSpec) -> tuple[float, float]:
+    return max(5.0, technology.to_um(spec.min_w)), max(2.0, technology.to_um(spec.min_l))
 
 
 def _square(side_um: float) -> Callable[[Technology, PassiveSpec], tuple[float, float]]:
@@ -187,7 +183,7 @@ _MOS_CAPACITOR = _Passive(
     "MOS capacitor (varactor) with tap ring and labelled pins",
     "MOS capacitor",
     ("Width of one gate", "Length of one gate"),
-    _at_least(5.0, 2.0),
+    _gate,
     "Gates in parallel",
     ("Nets of the gates and of the diffusion", "P N"),
     ("p", "n"),
@@ -292,27 +288,16 @@ def _prepared_bipolar(technology: Technology, values: Mapping[str, Value]) -> tu
     size = _size(values)
     sides = spec.only_size or spec.usual_size or (spec.min_w, spec.min_l)
     width_m, length_m = (round(side * technology.dbu_um * _MICROMETRE_M, 15) for side in sides)
-    if not (size.w_m or size.l_m):
-        size = PassiveSize(width_m, length_m, size.m)
-    elif spec.cell is not None:
-        size = PassiveSize(size.w_m or width_m, size.l_m or length_m, size.m)
-    devices = tuple(
-        bipolar(
-            technology,
-            f"Q{number}",
-            spec.name,
-            PassiveSize(size.w_m, size.l_m, count),
-            dict(
-                zip(
-                    (*spec.kind.terminals, spec.kind.bulk),
-                    (nets["c"], nets["b"], nets[f"e{number}"], nets.get("s", "")),
-                    strict=True,
-                )
-            ),
-        )
-        for number, count in enumerate([size.m, integer(values, "ratio")], 1)
-        if count or number == 1
-    )
+    if spec.cell is not None or not (size.w_m or size.l_m):
+        size = replace(size, w_m=size.w_m or width_m, l_m=size.l_m or length_m)
+
+    def device(number: int, units: int) -> Bipolar:
+        own = (nets["c"], nets["b"], nets[f"e{number}"], nets.get("s", ""))
+        terminals = dict(zip((*spec.kind.terminals, spec.kind.bulk), own, strict=True))
+        return bipolar(technology, f"Q{number}", spec.name, replace(size, m=units), terminals)
+
+    ratio = integer(values, "ratio")
+    devices = (device(1, size.m), device(2, ratio)) if ratio else (device(1, size.m),)
     drawn = BipolarSpec(CELL, devices, integer(values, "dummies"), labels=bool(values["labels"]))
     return lambda layout: draw_bipolars(layout, technology, drawn), devices[0].warnings
 

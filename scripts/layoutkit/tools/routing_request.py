@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
-from layoutkit.circuit.constraints import Constraints, NetCurrent, NetLengths, NetShield, SymmetryGroup
+from layoutkit.circuit.constraints import ConstraintFault, Constraints, NetCurrent, NetLengths, NetShield, SymmetryGroup
 from layoutkit.errors import LayoutkitError, TechnologyError, sentences
 from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.net_wishes import equal_lengths, with_wishes
@@ -25,13 +25,6 @@ DEFAULT_PRIORITY = 1
 MAX_SHOWN = 10  # names in a warning
 GRID_TOLERANCE = 1e-6
 """How far a coordinate in micrometres may be from a grid point, in grid steps: floating-point noise only."""
-
-
-@dataclass(frozen=True)
-class _Fault:
-    path: str
-    message: str
-    value: Any
 
 
 def request_data(job: RoutingJob) -> dict[str, Any]:
@@ -179,7 +172,7 @@ class _Reader:
     def __init__(self, technology: Technology, params: Mapping[str, Any]) -> None:
         self.technology, self.params = technology, params
         self.names = [conductor.name for conductor in technology.conductors]
-        self.faults: list[_Fault] = []
+        self.faults: list[ConstraintFault] = []
         self.warnings: list[str] = []
         self.spelled: dict[str, str] = {}
 
@@ -216,7 +209,7 @@ class _Reader:
         return entry["net_name"], Endpoint(self._conductor(f"labels[{number}].layer", entry["layer"]), x, y)
 
     def _fault(self, path: str, message: str, value: Any) -> None:
-        self.faults.append(_Fault(path, message, value))
+        self.faults.append(ConstraintFault(path, message, value))
 
     def _error(self) -> LayoutkitError:
         first = self.faults[0]
