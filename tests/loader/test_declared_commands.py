@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from forked import skillpack as forked_skillpack
 from skillpack import Runner
 from skillpack.commands._declared import _Meanwhile, _tell, declared_commands
 
@@ -150,7 +151,7 @@ def test_a_shell_completes_commands_options_tools_skills_and_files(tmp_path, typ
 
 def test_the_own_pack_builds_by_a_command(tmp_path):
     words = ["build", "missing.sp", "-t", "sky130", "--to", str(tmp_path / "out")]
-    done = subprocess.run([sys.executable, "-m", "skillpack", *words], capture_output=True, text=True, check=False)
+    done = subprocess.run([*forked_skillpack(), *words], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "missing.sp" in done.stderr
 
@@ -160,7 +161,7 @@ def test_the_own_pack_checks_a_built_folder_with_lvs_and_the_review(tmp_path):
     (tmp_path / "inverter.sp").write_text(f".subckt inverter in out vdd vss\n{devices}.ends\n")
 
     def run(*words):
-        command = [sys.executable, "-m", "skillpack", *words]
+        command = [*forked_skillpack(), *words]
         return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
 
     assert run("build", "inverter.sp", "-t", "sg13g2", "--to", "out").returncode == 0
