@@ -17,7 +17,6 @@ from importlib.util import cache_from_source
 import pytest
 
 from installed_wheel import DISTRIBUTION, ROOT, empty_environment, link_dependencies
-from thorough import THOROUGH
 
 SKILLS = sorted(path.parent.name for path in (ROOT / "skills").glob("*/SKILL.md"))
 HEADER = re.compile(r"^# /// script\n(?:#.*\n)*?# ///$", re.MULTILINE)
@@ -125,7 +124,7 @@ def one_of_each(files, exported):
         for script in files(exported[name][1]):
             lock = script.with_name(f"{script.name}.lock")
             header = HEADER.search(script.read_text(encoding="utf-8"))[0]
-            found.setdefault(script if THOROUGH else (header, lock.read_bytes()), (name, script))
+            found.setdefault((header, lock.read_bytes()), (name, script))
     return [*found.values()]
 
 

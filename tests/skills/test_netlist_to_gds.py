@@ -14,6 +14,7 @@ import klayout.db as kdb
 import pytest
 from klayout import rdb
 
+import forked
 from layoutkit.explore.objectives import figures_of
 from layoutkit.explore.scoreboard import row
 from layoutkit.flow.summary import summary
@@ -178,7 +179,7 @@ def test_commands_edit_and_check_what_was_built(tmp_path):
     """A size as in a netlist, one word for each job; a second change keeps the first."""
 
     def skillpack(*words, folder=tmp_path):
-        command = [sys.executable, "-m", "skillpack", *words]
+        command = [*forked.skillpack(), *words]
         return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
 
     (tmp_path / "pair.sp").write_text(
