@@ -42,7 +42,7 @@ ROOMS = {
     "skillpack/authoring": (498, 4),
     "skillpack/commands": (1241, 8),
     "skillpack/copies": (1257, 8),
-    "skillpack/execution": (987, 8),
+    "skillpack/execution": (946, 8),
     "skillpack/hosts": (2749, 20),
     "skillpack/pipelines": (616, 4),
     "skillpack/registry": (1215, 8),

@@ -74,7 +74,7 @@ def split(stdout: EnvelopeStream, tools: Mapping[str, Tool], call: RunningCall |
         call: The call that begins now, ``None`` for a worker that waits for requests.
         log: Call log of the calls that the supervisor answers.
     """
-    if not hasattr(os, "fork") or _has_threads():
+    if not hasattr(os, "fork") or has_threads():
         return
     if sys.stderr is not None:
         sys.stderr.flush()
@@ -102,7 +102,8 @@ def _lifeline() -> list[int]:
         return []
 
 
-def _has_threads() -> bool:
+def has_threads() -> bool:
+    """Return whether Python threads run beside the main one."""
     threading = sys.modules.get("threading")
     return threading is not None and threading.active_count() > 1
 

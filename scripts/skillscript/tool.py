@@ -49,6 +49,7 @@ class Tool:
         violates: Returns from ``data`` whether the design violates something (exit code 1); ``None`` if it never does.
         skill_dir: The skill's folder; ``None`` for a tool that lives in no skill.
         script: Its script, which distinguishes the versions of a tool that a skill declares.
+        shared_files: Paths of the files from which its schemas take definitions.
     """
 
     id: str
@@ -58,6 +59,7 @@ class Tool:
     violates: Verdict | None = None
     skill_dir: Path | None = None
     script: Path | None = None
+    shared_files: tuple[str, ...] = ()
 
     def version(self) -> str | None:
         """Return the version that the skill declares for this tool, ``None`` if it cannot be read."""
@@ -90,8 +92,9 @@ def load_tool(script_file: str, tool_id: str, execute: Handler, violates: Verdic
         declared = [entry.get(f"{part}_schema") for part in ("input", "output")]
         named = [skill_dir / place if isinstance(place, str) else place for place in declared]
         schemas = [path if place is None else place for place, path in zip(named, usual, strict=True)]
-    input_schema, output_schema = (_read_schema(schema, skill_dir) for schema in schemas)
-    return Tool(tool_id, execute, input_schema, output_schema, violates, skill_dir, script)
+    (input_schema, input_files), (output_schema, output_files) = (_read_schema(each, skill_dir) for each in schemas)
+    shared = (*input_files, *output_files)
+    return Tool(tool_id, execute, input_schema, output_schema, violates, skill_dir, script, shared)
 
 
 def declared_models(script_file: str, tool_id: str) -> dict[str, str]:
@@ -120,13 +123,13 @@ def _has_versions(skill_dir: Path, tool_id: str) -> bool:
     return False
 
 
-def _read_schema(source: Path | dict[str, Any], skill_dir: Path) -> dict[str, Any]:
-    """Return a schema, an object or the content of a file, with the definitions that it takes from other files."""
+def _read_schema(source: Path | dict[str, Any], skill_dir: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return a schema, an object or the content of a file, with the definitions that it takes from these files."""
     folder, name = (source.parent, f" {source.name}") if isinstance(source, Path) else (skill_dir, "")
     try:
         schema = parse_json(source.read_bytes()) if isinstance(source, Path) else source
         if isinstance(schema, dict):
-            return bundle(schema, folder, skill_dir.parent)[0]
+            return bundle(schema, folder, skill_dir.parent)
     except OSError as error:
         message = f"the tool's schema{name} cannot be read: {error.strerror}; reinstall the skill"
         raise SkillError(ErrorCode.INTERNAL_ERROR, message) from error

@@ -6,7 +6,7 @@ worker continues. It ends when its input ends, when its output is closed, or on 
 call that left threads or child processes, so that they do not affect the next call; that answer has ``"last": true``.
 Working folder, environment variables and ``sys.path`` are restored after each call.
 
-When the file of a loaded module was edited, it runs nothing more: it answers SERVICE_UNAVAILABLE with
+When a file of the skill or of a loaded module was edited, it runs nothing more: it answers SERVICE_UNAVAILABLE with
 ``"stale": true, "last": true`` and ends, so that a new worker can answer the same request.
 
 A call that takes longer than its ``timeout_s`` is answered with TIMEOUT shortly afterwards and ends the worker,
@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sturdy.atomic_files import file_state
@@ -31,7 +32,8 @@ from .faults import Fault, invalid_params
 from .runtime import Stopped, call
 from .schema import find_faults
 from .standard_streams import print_error, take_stdin
-from .supervisor import split
+from .supervisor import has_threads, split
+from .tool import DECLARATIONS, HANDLER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ _REQUEST_SCHEMA: dict[str, Any] = {
 }
 
 
+_FOLDERS = ("scripts", "schemas", "assets", "templates", "resources")  # of a skill, that its tools are made of
 _INSTALLED = (
     os.path.dirname(os.__file__) + os.sep,  # noqa: PTH120 - compared as text
     f"{os.sep}site-packages{os.sep}",
@@ -77,7 +80,7 @@ def serve(tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) ->
     split(stdout, tools, None, log)
     requests = take_stdin()
     surroundings = _Surroundings()
-    sources = _LoadedSources()
+    sources = _LoadedSources(tools)
     try:
         while True:
             line = _next_line(requests)
@@ -100,12 +103,14 @@ def serve(tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) ->
 
 
 class _LoadedSources:
-    """The files of the modules this process has loaded, except Python's own and installed packages.
+    """The files of the skill, and of the modules this process has loaded, except Python's own and installed packages.
 
     A warm worker must not answer with stale code.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tools: Mapping[str, Tool]) -> None:
+        self._tools = tuple(tools.values())
+        self._skill_files = self._files_of_skill()
         self._known: set[str] = set()  # installed ones too
         self._seen: dict[str, FileState | None] = {}
         self._modules: tuple[int, str] = (0, "")
@@ -132,8 +137,20 @@ class _LoadedSources:
             self._seen[file] = None if stamp is not None and since <= stamp[0] <= now else stamp
 
     def edited(self) -> bool:
-        """Return whether one of them has been edited or removed."""
+        """Return whether one of them has been edited or removed, or one was added to the skill."""
+        if self._skill_files != self._files_of_skill():
+            return True
         return any(stamp is None or stamp != _stamp(file) for file, stamp in self._seen.items())
+
+    def _files_of_skill(self) -> dict[str, FileState | None]:
+        """Return the state of the files that the tools are made of, by path."""
+        found = {file: _stamp(file) for tool in self._tools for file in tool.shared_files}
+        for home in {tool.skill_dir for tool in self._tools if tool.skill_dir}:
+            found.update((f"{home}/{name}", _stamp(f"{home}/{name}")) for name in (*DECLARATIONS, HANDLER))
+            for folder in _FOLDERS:
+                with suppress(OSError), os.scandir(home / folder) as entries:
+                    found.update((each.path, _stamp(each.path)) for each in entries if each.name != "__pycache__")
+        return found
 
 
 def _stamp(file: str) -> FileState | None:
@@ -163,19 +180,13 @@ class _Surroundings:
             os.chdir(self._folder)
         except OSError:
             return False
-        return not _has_threads() and not _has_children()
+        return not has_threads() and not _has_children()
 
 
 def _encoded_environment() -> Mapping[Any, Any]:
     """Return the environment variables in the form in which Python holds them, which is the quickest to compare."""
     held: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
     return held
-
-
-def _has_threads() -> bool:
-    """Return whether Python threads run beside the main one."""
-    threading = sys.modules.get("threading")
-    return threading is not None and threading.active_count() > 1
 
 
 def _has_children() -> bool:

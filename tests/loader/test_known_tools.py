@@ -7,7 +7,6 @@ import shutil
 import pytest
 
 from skillpack import find_tools, scan
-from skillpack.execution.tool_process import files_of
 from skillpack.hosts import pack as known_tools
 from skillpack.hosts.pack import KnownTools
 from skillpack.registry.declaration import read_tools
@@ -116,10 +115,8 @@ def test_definitions_beside_the_skill_are_looked_at_too(folder, change):
     (folder / "first" / "schemas" / "in.json").write_text(json.dumps(schema))
     known = KnownTools()
     before = found(known, folder)
-    of_process = files_of(before.by_id["first.do"])
     SHARED_CHANGES[change](shared)
     assert found(known, folder) != before
-    assert files_of(before.by_id["first.do"]) != of_process
 
 
 def test_a_faulty_declaration_and_files_that_have_just_changed_are_always_read(folder, reads, monkeypatch):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillpack.execution.limits import CallLimits
 from skillpack.execution.tool_choice import checked_context, checked_params, checked_timeout, choose
-from skillpack.execution.tool_process import Answer, ToolRequest, call_cold, call_warm, can_be_warm, files_of
+from skillpack.execution.tool_process import Answer, ToolRequest, call_cold, call_warm, can_be_warm
 from skillpack.execution.worker_pool import PoolClosedError, WorkerPool
 from skillpack.registry.declaration import Tools
 from skillscript.call_log import append_record, call_record, log_path
@@ -22,7 +22,7 @@ from sturdy.bounded_run import MAX_STDOUT_BYTES
 from sturdy.strict_json import MAX_DEPTH, NotJsonError, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Mapping
 
     from skillpack.execution.tool_process import Answer
     from skillpack.registry.declaration import ToolDeclaration
@@ -78,11 +78,9 @@ class Runner:
         pool: Where they are kept. Default: a pool of its own.
         log: File that gets a record of each call. Default: what ANALOG_LAYOUT_LOG names, if anything.
         limits: Which paths and programs a call may name. Default: any.
-        rescan: Whether to look at a tool's files before each call, so that an edit ends its warm processes; else once,
-            for a server that makes another runner when it looks at the skills again.
     """
 
-    def __init__(  # noqa: PLR0913 - each has a default
+    def __init__(
         self,
         tools: Mapping[str, ToolDeclaration] | Tools,
         *,
@@ -91,7 +89,6 @@ class Runner:
         pool: WorkerPool | None = None,
         log: str | None = None,
         limits: CallLimits | None = None,
-        rescan: bool = True,
     ) -> None:
         self.all_tools = tools if isinstance(tools, Tools) else Tools(tools)
         self.tools = self.all_tools.by_id
@@ -99,8 +96,6 @@ class Runner:
         self.log = log
         self.limits = limits or CallLimits()
         self._pool = (pool or WorkerPool()) if warm else None
-        self._rescan = rescan
-        self._programs: dict[tuple[str, str], tuple[bool, Hashable]] = {}
 
     def __enter__(self) -> Runner:  # noqa: PYI034 - typing.Self needs Python 3.11
         """Return the runner itself."""
@@ -165,14 +160,6 @@ class Runner:
         self._note(tool_id, params, context, call)
         return call
 
-    def _program(self, tool: ToolDeclaration) -> tuple[bool, Hashable]:
-        """Return whether a tool's program can stay warm, and the state of its files if so."""
-        key = tool.id, tool.version
-        if self._rescan or key not in self._programs:
-            warm = self._pool is not None and can_be_warm(tool)
-            self._programs[key] = warm, files_of(tool) if warm else None
-        return self._programs[key]
-
     def _note(self, tool_id: str, params: Any, context: Any, call: Call) -> None:
         """Write the record of a call, if there is a log."""
         path = log_path(self.log)
@@ -187,9 +174,8 @@ class Runner:
         if request.cancellation is not None and request.cancellation.cancelled:
             raise _cancelled(tool.id)
         try:
-            warm, files = self._program(tool)
-            if self._pool is not None and warm:
-                return call_warm(tool, request, self._pool, files)
+            if self._pool is not None and can_be_warm(tool):
+                return call_warm(tool, request, self._pool)
             return call_cold(tool, request)
         except PoolClosedError as error:
             raise SkillError(ErrorCode.UNSUPPORTED_OPERATION, str(error)) from error

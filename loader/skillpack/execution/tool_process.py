@@ -22,7 +22,7 @@ from sturdy.atomic_files import file_state
 from sturdy.bounded_run import Outcome, run_bounded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from skillpack.execution.worker_pool import WorkerPool
     from skillpack.registry.declaration import ToolDeclaration
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 MAX_ARGUMENT_BYTES = 1 << 16  # Linux takes 128 KiB an argument
 MAX_REQUEST_BYTES = 4 << 20  # what a worker reads on one line
 _USES_SKILLSCRIPT = re.compile(rb"^\s*(?:from|import)\s+skillscript\b", re.MULTILINE)
-_WATCHED = ("scripts", "schemas", "assets", "templates", "resources")
 _HANDLER_PROGRAM = skillscript.__path__[0] + "/handler.py"
 
 
@@ -84,22 +83,25 @@ def can_be_warm(tool: ToolDeclaration) -> bool:
     declared = tool.entry.get("warm")
     if os.name != "posix" or declared is False:
         return False
-    if declared is True or tool.worker or tool.is_handler:
-        return True
-    try:
-        status = Path(tool.script).stat()
-    except OSError:
-        return False
-    return _imports_skillscript(tool.script, file_state(status))
+    is_declared = declared is True or bool(tool.worker) or tool.is_handler
+    return is_declared or _imports_skillscript(tool.script, _state(tool.script))
 
 
 @lru_cache(maxsize=1024)
-def _imports_skillscript(script: str, _state: FileState) -> bool:
+def _imports_skillscript(script: str, _state: FileState | None) -> bool:
     try:
         with Path(script).open("rb") as file:
             return _USES_SKILLSCRIPT.search(file.read(1 << 18)) is not None
     except OSError:
         return False
+
+
+def _state(file: str) -> FileState | None:
+    """Return the state of a file; None for one that is not there."""
+    try:
+        return file_state(Path(file).stat())
+    except OSError:
+        return None
 
 
 def call_cold(tool: ToolDeclaration, request: ToolRequest) -> Answer:
@@ -122,23 +124,29 @@ def call_cold(tool: ToolDeclaration, request: ToolRequest) -> Answer:
     return Answer(outcome, warm=False)
 
 
-def call_warm(tool: ToolDeclaration, request: ToolRequest, pool: WorkerPool, files: Hashable) -> Answer:
+def call_warm(tool: ToolDeclaration, request: ToolRequest, pool: WorkerPool) -> Answer:
     """Return the answer of a worker of ``pool``; one that ended while it was idle, or is stale, is replaced.
 
     Args:
         tool: The tool to call.
         request: What to call it with.
         pool: Has the workers.
-        files: What ``files_of`` found; a worker that was started with other files is not used.
 
     Raises:
         OSError: If a process cannot be started.
     """
-    line = _request_line(tool, request)
+    fields = {
+        "id": 1,
+        "params": request.params,
+        "context": request.context,
+        "timeout_s": round(request.seconds_left, 3),
+        **({"tool": tool.id} if tool.worker else {}),  # that worker answers for several
+    }
+    line = json.dumps(fields, ensure_ascii=False).encode("utf-8", "backslashreplace")
     if len(line) > MAX_REQUEST_BYTES:
         return call_cold(tool, request)
-    environment = _environment(tool, request)
-    kind = _kind(tool, environment, files)
+    environment, program = _environment(tool, request), tool.worker or tool.script
+    kind = (program, _state(program), _folder(), tuple(sorted(environment.items())))  # of interchangeable workers
 
     def start() -> WarmWorker:
         return WarmWorker([*_program(tool, warm=True), "--serve"], environment)
@@ -149,7 +157,8 @@ def call_warm(tool: ToolDeclaration, request: ToolRequest, pool: WorkerPool, fil
             return Answer(None, warm=True)
         state = "unusable"
         try:
-            outcome = _called(worker, line, request)
+            with request.cancellation.calling(worker.interrupt) if request.cancellation else contextlib.nullcontext():
+                outcome = worker.call(line, request.deadline, request.on_stderr)
             state = "stale" if _had_ended(worker, outcome) else _state_after(outcome)
         finally:
             pool.release(kind, worker, reusable=state == "reusable")
@@ -167,27 +176,6 @@ def _program(tool: ToolDeclaration, *, warm: bool = False) -> list[str]:
 def _environment(tool: ToolDeclaration, request: ToolRequest) -> dict[str, str]:
     """Return the environment of the tool's process."""
     return {**tool_environment(tool.environment), **request.environment}
-
-
-def _called(worker: WarmWorker, line: bytes, request: ToolRequest) -> Outcome:
-    """Return how the request ended, which a cancellation ends at once."""
-    if request.cancellation is None:
-        return worker.call(line, request.deadline, request.on_stderr)
-    with request.cancellation.calling(worker.interrupt):
-        return worker.call(line, request.deadline, request.on_stderr)
-
-
-def _request_line(tool: ToolDeclaration, request: ToolRequest) -> bytes:
-    """Return the request as a worker reads it; for a worker of several tools it names the tool."""
-    fields: dict[str, Any] = {
-        "id": 1,
-        "params": request.params,
-        "context": request.context,
-        "timeout_s": round(request.seconds_left, 3),
-    }
-    if tool.worker:
-        fields["tool"] = tool.id
-    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def _had_ended(worker: WarmWorker, outcome: Outcome) -> bool:
@@ -218,47 +206,12 @@ def _state_after(outcome: Outcome) -> Literal["reusable", "stale", "unusable"]:
         return "unusable"
 
 
-def _kind(tool: ToolDeclaration, environment: Mapping[str, str], files: Hashable) -> Hashable:
-    """Return what interchangeable workers have in common: program, files, folder and environment."""
-    return (tool.worker or tool.script, files, _folder(), tuple(sorted(environment.items())))
-
-
-def files_of(tool: ToolDeclaration) -> Hashable:
-    """Return the state of the files that a tool is made of: name and state, so that an edit ends old workers."""
-    home = Path(tool.script).parent
-    seen = _files_seen(str(home), ("", *_WATCHED)) if tool.is_handler else _files_seen(str(home.parent))
-    return seen, _states(tool.shared_files)
-
-
-def _states(files: tuple[str, ...]) -> tuple[FileState | None, ...]:
-    """Return the state of files; None for one that is not there."""
-    found: list[FileState | None] = []
-    for file in files:
-        try:
-            found.append(file_state(Path(file).stat()))
-        except OSError:  # noqa: PERF203 - a few files
-            found.append(None)
-    return tuple(found)
-
-
 def _folder() -> str:
     """Return the working folder; relative paths in parameters start from it."""
     try:
         return os.getcwd()  # noqa: PTH109 - compared as text
     except OSError:
         return ""
-
-
-def _files_seen(skill_dir: str, folders: tuple[str, ...] = _WATCHED) -> tuple[tuple[str, FileState], ...]:
-    """Return name and state of the files in these folders of a skill."""
-    seen = []
-    for name in folders:
-        with contextlib.suppress(OSError), os.scandir(f"{skill_dir}/{name}") as entries:
-            for entry in entries:
-                if entry.name == "__pycache__":  # Python itself changes it when a program starts for the first time
-                    continue
-                seen.append((entry.path, file_state(entry.stat())))
-    return tuple(sorted(seen))
 
 
 @contextlib.contextmanager

@@ -115,7 +115,7 @@ class Pack:
                 else:
                     self._loader.reload()
                 tools = self._known_tools.find(self._loader.declaring)
-                runner = Runner(tools, timeout=self.timeout, pool=self._pool, limits=self.limits, rescan=False)
+                runner = Runner(tools, timeout=self.timeout, pool=self._pool, limits=self.limits)
                 self._view = View(self._loader, tools, runner, self.toolsets)
                 self._seen = time.monotonic()
             return self._view
