@@ -12,7 +12,7 @@ from skillpack.execution.short_answers import DETAILS, PARAMETER, can_be_short, 
 from skillpack.hosts.calls import Order, StderrLines
 from skillpack.hosts.lean_schemas import lean_input, rare_fields
 from skillpack.hosts.mcp import skill_files, skill_tools, work_resources
-from skillpack.hosts.mcp.skill_tools import SKILL_TOOLS
+from skillpack.hosts.mcp.skill_tools import ANSWERS
 from skillpack.hosts.mcp.work_resources import NotServedError
 from skillpack.hosts.served_schemas import ANSWER, NameStyle, served_names, structured_answer
 from skillscript.envelope import SkillError, SkillResult, to_json
@@ -52,7 +52,7 @@ class Toolbox:
     @cached_property
     def _all_names(self) -> dict[str, str]:
         callable_ids = [tool.id for tool in self.view.tools.by_id.values() if tool.script]
-        return served_names(callable_ids, self.style, taken=[*SKILL_TOOLS, work_resources.UPLOAD])
+        return served_names(callable_ids, self.style, taken=[*ANSWERS, work_resources.UPLOAD])
 
     def _is_listed(self, tool_id: str) -> bool:
         chosen = self.view.toolsets
@@ -76,7 +76,7 @@ class Toolbox:
         """Return the message for a name that ``find`` does not know: the toolset that has it, or what was meant."""
         tool = self._find_any(name)
         if tool is None:
-            return f"Unknown tool: {name}{did_you_mean(name, [*SKILL_TOOLS, work_resources.UPLOAD, *self.names])}"
+            return f"Unknown tool: {name}{did_you_mean(name, [*ANSWERS, work_resources.UPLOAD, *self.names])}"
         sets, chosen = " or ".join(tool.toolsets), ", ".join(self.view.toolsets)
         return f"Unknown tool: {name}. It is in the toolset {sets}; this server was started with --toolsets {chosen}"
 
@@ -219,7 +219,7 @@ class PackServer:
     def _call_tool(self, params: Mapping[str, Any], asking: Asking) -> dict[str, Any]:
         view = self.pack.view()
         called, arguments = params["name"], params.get("arguments") or {}
-        if called in skill_tools.SKILL_TOOLS:
+        if called in ANSWERS:
             return skill_tools.call(called, view, arguments)
         if called == work_resources.UPLOAD:
             return work_resources.upload(self.pack, arguments)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from skillpack.hosts.lean_schemas import lean_input
-from skillpack.hosts.served_schemas import ANSWER
-from skillpack.relevance import MAX_QUERY
+from skillpack.hosts.mcp.work_resources import listed, own_tool
 from skillpack.skills.layer1 import Budget
 from skillpack.skills.resources import Resource
 from skillscript.envelope import SkillError, to_json
@@ -21,34 +19,21 @@ if TYPE_CHECKING:
 
 MAX_ENUM = 200  # names in a schema; a larger catalogue is searched instead
 MAX_LISTING = 1600  # characters of names and summaries in a description; hosts cut descriptions at about 2000
-MAX_FOUND = 10
-_READ_ONLY = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 _PNG = ".png"
 
 
 def described(view: View) -> list[dict[str, Any]]:
     """Return the entries of the three in ``tools/list``."""
-    return [
-        {
-            "name": name,
-            "title": title,
-            "description": describe(view),
-            "inputSchema": lean_input(_input_schema(name, view)),
-            "outputSchema": ANSWER,
-            "annotations": _READ_ONLY,
-        }
-        for name, (title, describe, _) in SKILL_TOOLS.items()
-    ]
+    return [listed(name, f"{own_tool(name)['description']}{_more(name, view)}", _input(name, view)) for name in ANSWERS]
 
 
 def call(name: str, view: View, arguments: Any) -> dict[str, Any]:
     """Return the answer of one of the three. It reads files: call it from a thread."""
     try:
-        params = validate(plain(arguments), _input_schema(name, view, names=False))
+        params = validate(plain(arguments), own_tool(name)["input"])
     except (NotJsonError, SkillError) as error:
         return _result({"success": False, "message": str(error), "suggestions": []})
-    _, _, answer = SKILL_TOOLS[name]
-    return answer(view, params)
+    return ANSWERS[name](view, params)
 
 
 def _request(view: View, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,21 +78,13 @@ def _result(answer: dict[str, Any], text: str | None = None) -> dict[str, Any]:
     return {"content": [content], "structuredContent": answer, "isError": not answer["success"]}
 
 
-def _request_description(view: View) -> str:
-    """Describe skill_request, with as much of layer 1 as fits."""
-    return (
-        "Load the instructions of a skill: how to do a task with this server's tools, what goes wrong and the cures. "
-        f"Load the skill that matches the task before using its tools.{_toolsets(view)}{_listing(view)}"
-    )
-
-
-def _toolsets(view: View) -> str:
-    """Return which tools are served, where not all are: skills also name the others."""
-    if not view.toolsets:
+def _more(name: str, view: View) -> str:
+    """Return what depends on the skills in the description of skill_request: as much of layer 1 as fits."""
+    if name != "skill_request":
         return ""
-    return (
-        f" Only tools of {', '.join(view.toolsets)} are served here; a skill may name others, which cannot be called."
-    )
+    sets = ", ".join(view.toolsets)  # skills also name the tools that are not served
+    only = f" Only tools of {sets} are served here; a skill may name others, which cannot be called." if sets else ""
+    return only + _listing(view)
 
 
 def _listing(view: View) -> str:
@@ -118,39 +95,17 @@ def _listing(view: View) -> str:
     return f" Skills:\n{listing.text}" if listing.total else " There are no skills now."
 
 
-def _input_schema(name: str, view: View, *, names: bool = True) -> dict[str, Any]:
-    """Return the schema of one tool's arguments; skill_request's lists all skills, unless any name is to pass."""
-    skill: dict[str, Any] = {"type": "string", "minLength": 1, "description": "Skill"}
-    if names and name == "skill_request" and 0 < len(view.skills) <= MAX_ENUM:
-        skill["enum"] = list(view.skills)
-    section = {"type": "string", "minLength": 1, "description": "Heading. Default: all"}
-    path = {"type": "string", "minLength": 1, "description": "In the skill's folder"}
-    query = {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": MAX_QUERY,
-        "description": "The task in words",
-    }
-    limit = {"type": "integer", "minimum": 1, "maximum": 50, "default": MAX_FOUND}
-    properties, required = {
-        "skill_request": ({"name": skill, "section": section}, ["name"]),
-        "skill_read": ({"name": skill, "path": path}, ["name", "path"]),
-        "skill_search": ({"query": query, "limit": limit}, ["query"]),
-    }[name]
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "required": required,
-        "properties": properties,
-    }
+def _input(name: str, view: View) -> dict[str, Any]:
+    """Return the schema of one tool's arguments as it is listed: skill_request's has the names of all skills."""
+    schema: dict[str, Any] = own_tool(name)["input"]
+    if name == "skill_request" and 0 < len(view.skills) <= MAX_ENUM:
+        fields = schema["properties"]
+        schema = {**schema, "properties": {**fields, "name": {**fields["name"], "enum": list(view.skills)}}}
+    return schema
 
 
-SKILL_TOOLS: dict[str, tuple[str, Callable[[View], str], Callable[[View, Mapping[str, Any]], dict[str, Any]]]] = {
-    "skill_request": ("Load a skill", _request_description, _request),
-    "skill_read": (
-        "Read a file of a skill",
-        lambda _: "Read a file of a skill (script, reference, asset, or schema of a tool), as listed by skill_request.",
-        _read,
-    ),
-    "skill_search": ("Find skills", lambda _: "Find the skills that help with a task, best first.", _search),
+ANSWERS: dict[str, Callable[[View, Mapping[str, Any]], dict[str, Any]]] = {
+    "skill_request": _request,
+    "skill_read": _read,
+    "skill_search": _search,
 }

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
@@ -102,48 +105,38 @@ def contents_of(uri: str, path: str, content: bytes) -> dict[str, Any]:
 
 
 UPLOAD = "file_write"
-_UPLOAD_INPUT = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["path"],
-    "properties": {
-        "path": {"type": "string", "minLength": 1, "description": "In the server's folder"},
-        "text": {"type": "string", "description": "Content, or give base64"},
-        "base64": {"type": "string", "description": "Binary content"},
-        "overwrite": {"type": "boolean", "default": False, "description": "Replace a file"},
-    },
-}
+
+
+@cache
+def own_tool(name: str) -> dict[str, Any]:
+    """Return title, description, schema of the arguments and hints of one of this server's own tools."""
+    tools: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("own_tools.json").read_bytes())
+    return tools[name]
+
+
+def listed(name: str, description: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entry of one of this server's own tools in ``tools/list``."""
+    own = own_tool(name)
+    return {
+        "name": name,
+        "title": own["title"],
+        "description": description,
+        "inputSchema": lean_input(schema),
+        "outputSchema": ANSWER,
+        "annotations": own["annotations"],
+    }
 
 
 def upload_tool(pack: Pack) -> list[dict[str, Any]]:
     """Return the tool's entry in ``tools/list``; none if the server accepts no files."""
-    if not pack.files.takes_uploads:
-        return []
-    return [
-        {
-            "name": UPLOAD,
-            "title": "Upload a file",
-            "description": (
-                "Write a file on the server for its tools, which take its path: a netlist with its includes, a "
-                "technology, a layout to check, an asset of a skill as skill_read gives it. Results come back as "
-                "resource links."
-            ),
-            "inputSchema": lean_input(_UPLOAD_INPUT),
-            "outputSchema": ANSWER,
-            "annotations": {
-                "readOnlyHint": False,
-                "destructiveHint": True,
-                "idempotentHint": True,
-                "openWorldHint": False,
-            },
-        }
-    ]
+    own = own_tool(UPLOAD)
+    return [listed(UPLOAD, own["description"], own["input"])] if pack.files.takes_uploads else []
 
 
 def upload(pack: Pack, arguments: Any) -> dict[str, Any]:
     """Return the answer of the tool. It writes a file: upload it from a thread."""
     try:
-        params = validate(plain(arguments), _UPLOAD_INPUT)
+        params = validate(plain(arguments), own_tool(UPLOAD)["input"])
         content = _uploaded(params)
         if len(content) > pack.max_upload:
             return _failed(f"the file has {len(content)} bytes; at most {pack.max_upload} are accepted")
