@@ -9,6 +9,9 @@ answers ``{"success": true, "data"}`` or ``{"success": false, "error", "code"}``
 from __future__ import annotations
 
 import hashlib
+import json
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillscript.envelope import EXIT_CODES, own_codes
@@ -25,7 +28,6 @@ MAX_NAME = 64  # characters; the smallest limit of a widespread host
 _DIGITS = 8
 ANSWER = {"type": "object"}
 """The schema that is listed for every answer over MCP; its full schema is a file of its skill."""
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _OURS = (
     "x-error",
     "x-error-codes",
@@ -86,39 +88,16 @@ def structured_answer(tool: ToolDeclaration, call: Call) -> dict[str, Any]:
 
 def envelope_schema(data: dict[str, Any], codes: Sequence[str]) -> dict[str, Any]:
     """Return the schema of the envelope with these error codes and the ``data`` of a successful call."""
-    duration = {"type": "integer", "minimum": 0, "description": "Time the call took. [ms]"}
-    return {
-        "$schema": DIALECT,
-        "type": "object",
-        "required": ["ok", "error", "data", "duration_ms"],
-        "properties": {
-            "ok": {"type": "boolean"},
-            "error": _nullable_object(),
-            "data": _nullable_object(),
-            "duration_ms": duration,
-        },
-        "oneOf": [
-            {"properties": {"ok": {"const": True}, "error": {"type": "null"}, "data": data}},
-            {"properties": {"ok": {"const": False}, "error": error_schema(codes), "data": _nullable_object()}},
-        ],
-    }
+    envelope: dict[str, Any] = json.loads(_envelope())
+    done, failed = envelope["oneOf"]
+    done["properties"]["data"] = data
+    failed["properties"]["error"]["properties"]["code"]["enum"] = list(codes)
+    return envelope
 
 
-def error_schema(codes: Sequence[str]) -> dict[str, Any]:
-    """Return the schema of the envelope's ``error`` with one of these codes."""
-    return {
-        "type": "object",
-        "required": ["code", "message", "details"],
-        "properties": {
-            "code": {"enum": list(codes)},
-            "message": {"type": "string"},
-            "details": _nullable_object(),
-        },
-    }
-
-
-def _nullable_object() -> dict[str, Any]:
-    return {"anyOf": [{"type": "object"}, {"type": "null"}]}
+@cache
+def _envelope() -> bytes:
+    return (Path(__file__).parents[1] / "schemas" / "envelope.schema.json").read_bytes()
 
 
 def travelling(schema: Mapping[str, Any], place: str) -> dict[str, Any]:
