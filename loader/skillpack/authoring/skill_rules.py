@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 Level = Literal["error", "warning", "info"]
 LEVELS: tuple[Level, ...] = ("error", "warning", "info")
@@ -81,9 +81,7 @@ def field_findings(fields: Mapping[str, Any], folder: str) -> list[Finding]:
     found = [_unknown(key) for key in fields if key not in FIELDS]
     texts = {"name": UNNAMED, "description": "the frontmatter has no description"}
     found += [error(f"{key}-missing", text) for key, text in texts.items() if key not in fields]
-    for key, check in _CHECKS.items():
-        if key in fields:
-            found += check(fields[key])
+    found += [fault for key in FIELDS if key in fields for fault in _value_findings(key, fields[key])]
     name = fields.get("name")
     if isinstance(name, str) and name.strip() and name.strip() != folder:
         found.append(error("name-folder", f"the name {name.strip()!r} differs from the folder {folder!r}"))
@@ -109,75 +107,41 @@ def _unknown(key: str) -> Finding:
     return error("unknown-field", message)
 
 
-def _name(value: Any) -> Iterator[Finding]:
-    if _is_text("name", value):
-        problem = name_problem(value.strip())
-        if problem is not None:
-            yield error("name-form", problem)
+def _value_findings(key: str, value: Any) -> Iterator[Finding]:
+    """Yield what is wrong with the value of a field."""
+    if key == "metadata":
+        entries = {} if value == "" else value  # a field without a value is allowed
+        if not isinstance(entries, dict):
+            yield error("metadata-form", f"metadata must be a mapping of text to text, not {_kind(value)}")
+            return
+        for name, item in entries.items():
+            if not isinstance(item, str):
+                yield error("metadata-form", f"metadata {name!r} must be text, not {_kind(item)}")
+    elif key == "allowed-tools":
+        if not isinstance(value, str):
+            yield error("allowed-tools-form", f"allowed-tools must be one space-separated text, not {_kind(value)}")
+    elif not isinstance(value, str):
+        yield error(f"{key}-form", f"the {key} must be text, not {_kind(value)}")
+    elif not value.strip():
+        if key != "license":
+            yield error(f"{key}-missing", f"the field {key} is empty")
     else:
-        yield _not_text("name", value)
+        yield from _text_findings(key, value)
 
 
-def _description(value: Any) -> Iterator[Finding]:
-    if not _is_text("description", value):
-        yield _not_text("description", value)
-        return
-    if len(value.strip()) > MAX_DESCRIPTION:
-        text = f"the description has {len(value.strip())} characters, more than {MAX_DESCRIPTION}"
-        yield error("description-length", text)
-    if "<" in value or ">" in value:
-        yield error("description-brackets", "the description contains '<' or '>'")
-
-
-def _license(value: Any) -> Iterator[Finding]:
-    if not _is_text("license", value):
-        yield _not_text("license", value)
-
-
-def _compatibility(value: Any) -> Iterator[Finding]:
-    if not _is_text("compatibility", value):
-        yield _not_text("compatibility", value)
-    elif len(value.strip()) > MAX_COMPATIBILITY:
-        text = f"the field compatibility has {len(value.strip())} characters, more than {MAX_COMPATIBILITY}"
+def _text_findings(key: str, value: str) -> Iterator[Finding]:
+    """Yield what is wrong with the text of a field that is there."""
+    if key == "name" and (problem := name_problem(value.strip())) is not None:
+        yield error("name-form", problem)
+    length = len(value.strip())
+    if key == "compatibility" and length > MAX_COMPATIBILITY:
+        text = f"the field compatibility has {length} characters, more than {MAX_COMPATIBILITY}"
         yield error("compatibility-length", text)
-
-
-def _metadata(value: Any) -> Iterator[Finding]:
-    if value == "":  # a field without a value is allowed
-        return
-    if not isinstance(value, dict):
-        yield error("metadata-form", f"metadata must be a mapping of text to text, not {_kind(value)}")
-        return
-    for key, item in value.items():
-        if not isinstance(item, str):
-            yield error("metadata-form", f"metadata {key!r} must be text, not {_kind(item)}")
-
-
-def _allowed_tools(value: Any) -> Iterator[Finding]:
-    if not isinstance(value, str):
-        yield error("allowed-tools-form", f"allowed-tools must be one space-separated text, not {_kind(value)}")
-
-
-_CHECKS: dict[str, Callable[[Any], Iterator[Finding]]] = {
-    "name": _name,
-    "description": _description,
-    "license": _license,
-    "compatibility": _compatibility,
-    "metadata": _metadata,
-    "allowed-tools": _allowed_tools,
-}
-
-
-def _is_text(key: str, value: Any) -> bool:
-    """Return whether ``value`` is non-blank text; an empty ``license`` is allowed, too."""
-    return isinstance(value, str) and (bool(value.strip()) or key == "license")
-
-
-def _not_text(key: str, value: Any) -> Finding:
-    """Return the finding for a field that is empty or not text."""
-    if isinstance(value, str):
-        return error(f"{key}-missing", f"the field {key} is empty")
-    return error(f"{key}-form", f"the {key} must be text, not {_kind(value)}")
+    if key == "description" and length > MAX_DESCRIPTION:
+        text = f"the description has {length} characters, more than {MAX_DESCRIPTION}"
+        yield error("description-length", text)
+    if key == "description" and ("<" in value or ">" in value):
+        yield error("description-brackets", "the description contains '<' or '>'")
 
 
 def _kind(value: Any) -> str:

@@ -32,7 +32,7 @@ from skillpack.skills.strict_frontmatter import decode, parse, split
 from skillpack.untrusted.file_access import HIDING, written_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterator
 
     from skillpack.skills.catalog import Catalog, Skipped
     from skillpack.skills.skill_md import Skill
@@ -79,7 +79,7 @@ class Report(NamedTuple):
         }
 
 
-def validate(path: str | os.PathLike[str], strict: Iterable[str] = ()) -> Report:
+def validate(path: str | os.PathLike[str], strict: Collection[str] = ()) -> Report:
     """Return the findings on a skill, or on all skills below a folder.
 
     Args:
@@ -99,10 +99,12 @@ def validate(path: str | os.PathLike[str], strict: Iterable[str] = ()) -> Report
     found += [finding for entry in catalog.shadowed for finding in _file_findings(entry.path)]
     found += [finding for entry in catalog.skipped for finding in _skipped_findings(entry)]
     found += _set_findings(root, catalog)
-    hosts = frozenset(strict)
-    judged = [_judged(finding, hosts) for finding in found]
-    judged.sort(key=lambda finding: (finding.path, LEVELS.index(finding.level), finding.line or 0, finding.rule))
-    return Report(root, tuple(catalog.skills), tuple(judged))
+    hosts = {*HOSTS} if ALL_HOSTS in strict else {*strict}
+    for index, finding in enumerate(found):
+        if finding.level == "warning" and hosts & {*finding.hosts}:
+            found[index] = finding._replace(level="error")
+    found.sort(key=lambda finding: (finding.path, LEVELS.index(finding.level), finding.line or 0, finding.rule))
+    return Report(root, tuple(catalog.skills), tuple(found))
 
 
 def frontmatter_findings(skill: Skill) -> list[Finding]:
@@ -266,42 +268,24 @@ def _set_findings(root: str, catalog: Catalog) -> list[Finding]:
         if skill.dir != root and os.path.dirname(skill.dir) != root:
             text = "is not an immediate child of the folder with the skills, so these hosts do not find it"
             found.append(warning("nested", text, ("agent-plugins",))._replace(path=skill.path))
-    return found + [finding._replace(path=root) for finding in _listing_findings(usable)]
-
-
-def _listing_findings(skills: Sequence[Skill]) -> Iterator[Finding]:
-    """Yield what hosts refuse in a set of skills."""
-    length = sum(len(skill.description) for skill in skills)
+    length = sum(len(skill.description) for skill in usable)
     if length > CODEX_LISTING:
         text = f"the descriptions have {length} characters together; hosts cut a listing beyond {CODEX_LISTING}"
-        yield warning("listing-length", text, ("codex",))
-
-
-def _judged(finding: Finding, strict: frozenset[str]) -> Finding:
-    """Return a finding, as an error if it is a warning that concerns a strict host."""
-    counts = finding.level == "warning" and (ALL_HOSTS in strict or not strict.isdisjoint(finding.hosts))
-    return finding._replace(level="error") if counts else finding
+        found.append(warning("listing-length", text, ("codex",))._replace(path=root))
+    return found
 
 
 def report_text(report: Report, *, quiet: bool = False) -> str:
     """Return a report as text, one line per finding; ``quiet`` leaves out the infos."""
-    shown: Sequence[Finding] = [item for item in report.findings if not (quiet and item.level == "info")]
-    lines = [
-        f"{_place(finding, report.path)}: {finding.level} [{finding.rule}] {finding.message}{_hosts(finding)}"
-        for finding in shown
-    ]
+    lines = []
+    for item in report.findings:
+        if quiet and item.level == "info":
+            continue
+        place = os.path.relpath(item.path, report.path) if item.path != report.path else report.path
+        line = "" if item.line is None else f":{item.line}"
+        hosts = f" ({', '.join(item.hosts)})" if item.hosts and item.hosts != HOSTS else ""  # unless it concerns all
+        lines.append(f"{place}{line}: {item.level} [{item.rule}] {item.message}{hosts}")
     count = {level: sum(item.level == level for item in report.findings) for level in LEVELS}
     verdict = ", ".join(f"{number} {level}{'' if number == 1 else 's'}" for level, number in count.items() if number)
     skills = "1 skill" if len(report.skills) == 1 else f"{len(report.skills)} skills"
     return "\n".join([*map(written_out, lines), f"{skills}: {verdict or 'no findings'}"])
-
-
-def _place(finding: Finding, root: str) -> str:
-    """Return the place of a finding, relative to the path that was checked."""
-    path = os.path.relpath(finding.path, root) if finding.path != root else root
-    return path if finding.line is None else f"{path}:{finding.line}"
-
-
-def _hosts(finding: Finding) -> str:
-    """Return the hosts that a finding concerns, in brackets; "" if it concerns all."""
-    return f" ({', '.join(finding.hosts)})" if finding.hosts and finding.hosts != HOSTS else ""
