@@ -19,7 +19,7 @@ from skillpack.registry.schema_check import schema_problems
 from skillpack.skills.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE
 from skillpack.skills.strict_frontmatter import decode
 from skillpack.untrusted.file_access import inside, read_bounded
-from skillscript.faults import joined, sentences
+from skillscript.faults import sentences
 from skillscript.schema import find_faults
 from skillscript.schema_references import ReferenceFault, bundle
 from skillscript.tool import HANDLER, HANDLER_SCHEMAS
@@ -172,7 +172,11 @@ def find_tools(skills: Iterable[Skill], read: _Read | None = None) -> Tools:
     for skill in skills:
         tools, skill_faults = (read or read_tools)(skill)
         faults += skill_faults
-        for tool_id, versions in _by_version(tools).items():
+        grouped: dict[str, list[ToolDeclaration]] = {}
+        for tool in sorted(tools, key=lambda tool: parse_version(tool.version), reverse=True):
+            grouped.setdefault(tool.id, []).append(tool)
+        for tool_id in dict.fromkeys(tool.id for tool in tools):
+            versions = grouped[tool_id]
             first = found.setdefault(tool_id, versions[0])
             if first is not versions[0]:
                 reason = f"skill {first.skill!r} has a tool of the same id"
@@ -180,16 +184,6 @@ def find_tools(skills: Iterable[Skill], read: _Read | None = None) -> Tools:
             elif len(versions) > 1:
                 older[tool_id] = tuple(versions[1:])
     return Tools(found, tuple(faults), older)
-
-
-def _by_version(tools: list[ToolDeclaration]) -> dict[str, list[ToolDeclaration]]:
-    """Return the tools of one skill by id, the latest version first."""
-    grouped: dict[str, list[ToolDeclaration]] = {}
-    for tool in tools:
-        grouped.setdefault(tool.id, []).append(tool)
-    for versions in grouped.values():
-        versions.sort(key=lambda tool: parse_version(tool.version), reverse=True)
-    return grouped
 
 
 def read_tools(skill: Skill) -> tuple[list[ToolDeclaration], list[ToolFault]]:
@@ -206,11 +200,16 @@ def read_tools(skill: Skill) -> tuple[list[ToolDeclaration], list[ToolFault]]:
     faults = [ToolFault(skill.name, "", path, reason) for reason in _file_reasons(skill, path, declared, single)]
     tools: dict[tuple[str, str], ToolDeclaration] = {}
     for index, entry in enumerate(entries if isinstance(entries, list) else ()):
-        tool = _tool_or_reason(skill, entry, declared, needs_script=not single)
-        if isinstance(tool, ToolDeclaration) and (tool.id, tool.version) in tools:
-            tool = f"is declared twice in version {tool.version}"
-        if isinstance(tool, str):
-            faults.append(ToolFault(skill.name, _label(entry, index), path, tool))
+        try:
+            tool = _read_tool(skill, entry, declared, needs_script=not single)
+            is_second = (tool.id, tool.version) in tools
+            reason = f"is declared twice in version {tool.version}" if is_second else ""
+        except SkillFileError as error:
+            reason = str(error)
+        if reason:
+            label = entry.get("id") if isinstance(entry, dict) else None
+            label = label if isinstance(label, str) and label else f"tools[{index}]"
+            faults.append(ToolFault(skill.name, label, path, reason))
         else:
             tools[tool.id, tool.version] = tool
     return list(tools.values()), faults
@@ -240,22 +239,6 @@ def _file_reasons(skill: Skill, path: str, declared: dict[str, Any], single: boo
     return reasons
 
 
-def _label(entry: Any, index: int) -> str:
-    """Return how to name an entry: by its id, else by its place."""
-    label = entry.get("id") if isinstance(entry, dict) else None
-    return label if isinstance(label, str) and label else f"tools[{index}]"
-
-
-def _tool_or_reason(
-    skill: Skill, entry: Any, declared: Mapping[str, Any], *, needs_script: bool
-) -> ToolDeclaration | str:
-    """Return one tool, or why it cannot be used."""
-    try:
-        return _read_tool(skill, entry, declared, needs_script=needs_script)
-    except SkillFileError as error:
-        return str(error)
-
-
 def _declaration_path(skill: Skill) -> str:
     """Return where the skill's declaration is, or would be."""
     path = Path(skill.dir) / DECLARATION_FILE
@@ -270,20 +253,14 @@ def _read_declaration(skill: Skill, path: str) -> dict[str, Any]:
     from skillpack.untrusted.strict_yaml import load_typed_mapping
 
     content = read_bounded(path, MAX_DECLARATION_BYTES)
-    declared = _parsed_json(content) if path.endswith(".json") else load_typed_mapping(decode(content))
-    if declared.get("skill", skill.name) != skill.name:
-        raise SkillFileError(f"says skill {declared['skill']!r}, but the skill is called {skill.name!r}")
-    return declared
-
-
-def _parsed_json(content: bytes) -> dict[str, Any]:
-    """Return a JSON declaration."""
     try:
-        declared = parse_json(content)
+        declared = parse_json(content) if path.endswith(".json") else load_typed_mapping(decode(content))
     except NotJsonError as error:
         raise SkillFileError(str(error)) from error
     if not isinstance(declared, dict):
         raise SkillFileError("is not a JSON object")
+    if declared.get("skill", skill.name) != skill.name:
+        raise SkillFileError(f"says skill {declared['skill']!r}, but the skill is called {skill.name!r}")
     return declared
 
 
@@ -344,50 +321,33 @@ def _is_program(script: Path) -> bool:
 
 
 @cache
-def _shape() -> dict[str, Any]:
-    """Return the JSON Schema of skill.yaml."""
-    shape: dict[str, Any] = parse_json(_SHAPE.read_bytes())
-    return shape
-
-
-@cache
 def _definition(name: str) -> dict[str, Any]:
-    """Return one of its definitions as a schema of its own."""
-    definitions = _shape()["$defs"]
+    """Return one of the definitions in the JSON Schema of skill.yaml as a schema of its own."""
+    definitions = parse_json(_SHAPE.read_bytes())["$defs"]
     return {**definitions[name], "$defs": definitions}
 
 
 def _problems(value: Any, shape: dict[str, Any]) -> list[str]:
     """Return what is wrong with plain ``value`` in words."""
-    faults = find_faults(value, shape)
-    return [joined([fault]) for fault in faults]
+    return [fault.message for fault in find_faults(value, shape)]
 
 
 def _meaning_problems(entry: Mapping[str, Any]) -> list[str]:
     """Return the faults that the JSON Schema cannot express: in requirements and migrations."""
-    found = [_requirement_problem(item) for item in _listed(entry, "dependencies", str)]
-    found += [_migration_problem(item) for item in _listed(entry, "migrations", dict)]
-    return [problem for problem in found if problem]
-
-
-def _requirement_problem(dependency: str) -> str | None:
-    """Return what is wrong with the version requirement of a dependency."""
-    try:
-        check_requirement(dependency.partition("@")[2])
-    except VersionError as error:
-        return f"dependency {dependency!r}: {error}"
-    return None
-
-
-def _migration_problem(migration: dict[str, Any]) -> str | None:
-    """Return what is wrong with one migration, unless the JSON Schema reports it."""
-    try:
-        Migration(migration["version"], migration["changes"])
-    except (MigrationError, VersionError) as error:
-        return str(error)
-    except (KeyError, TypeError):
-        return None
-    return None
+    found = []
+    for dependency in _listed(entry, "dependencies", str):
+        try:
+            check_requirement(dependency.partition("@")[2])
+        except VersionError as error:  # noqa: PERF203 - all faults are reported at once
+            found.append(f"dependency {dependency!r}: {error}")
+    for migration in _listed(entry, "migrations", dict):
+        try:
+            Migration(migration["version"], migration["changes"])
+        except (MigrationError, VersionError) as error:  # noqa: PERF203
+            found.append(str(error))
+        except (KeyError, TypeError):  # the JSON Schema reports it
+            continue
+    return found
 
 
 def _listed(entry: Mapping[str, Any], name: str, kind: type) -> list[Any]:
@@ -416,12 +376,10 @@ def _read_schema(skill: Skill, key: str, source: str | Mapping[str, Any]) -> tup
 
     It is written in place, or lies in a file of the skill.
     """
-    label = key if not isinstance(source, str) else f"schema {source!r}"
-    schema: Any = source
-    home = Path(skill.dir).resolve()
+    label, schema, home = key, source, Path(skill.dir).resolve()
     folder = home
     if isinstance(source, str):
-        folder = (home / source).parent
+        label, folder = f"schema {source!r}", (home / source).parent
         try:
             schema = parse_json(read_bounded(str(home / source), MAX_SCHEMA_BYTES))
         except (FileNotFoundError, FileRefusedError, NotJsonError) as error:

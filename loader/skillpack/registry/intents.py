@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from skillpack.registry.definitions import DependencyProblem, SkillDefinition
-    from skillpack.relevance import Term
 
 _SIZES = {"small": 0, "medium": 1, "large": 2}
 _UNDECLARED = "medium"
@@ -100,14 +99,20 @@ def rank(
         problems_of: Answers what is wrong with the dependencies of a skill, by its name.
     """
     serving = _serving(skills, intent)
+    texts = [
+        Fields(folded(skill.name), folded(skill.description), declaration=folded(", ".join(skill.tags)))
+        for skill, _ in serving
+    ]
+    relevances = rank_texts(texts, terms_of(intent, MAX_TERMS)).scores
     scores = [
         _score(skill, tags, context, problems_of(skill.name), relevance)
-        for (skill, tags), relevance in zip(serving, _relevance(serving, intent), strict=True)
+        for (skill, tags), relevance in zip(serving, relevances, strict=True)
     ]
     scores.sort(key=lambda score: score.key)
     ranked = []
     for index, score in enumerate(scores):
-        decided = _decided_by(scores[index - 1].key, score.key) if index else ""
+        before = scores[index - 1].key if index else score.key
+        decided = next((name for name, a, b in zip(_CRITERIA, before, score.key, strict=True) if a != b), "")
         place = f"rank {index + 1} of {len(scores)} for {intent!r}: matches {', '.join(score.tags)}"
         behind = f"behind {scores[index - 1].skill.name} by {decided}" if decided else ""
         sentences = (place, *score.sentences, *([behind] if behind else []))
@@ -129,9 +134,13 @@ def _serving(skills: Iterable[SkillDefinition], intent: str) -> list[tuple[Skill
     words, terms = words_of(intent), set(terms_of(intent))
     if not words:
         return []
-    return _with_tags(candidates, lambda tag: words_of(tag) == words) or _with_tags(
-        candidates, lambda tag: _one_in_the_other(set(terms_of(tag)), terms)
-    )
+
+    def is_part(tag: str) -> bool:
+        """Return whether all terms of a tag are in the intent, or all terms of the intent in the tag."""
+        found = set(terms_of(tag))
+        return bool(found) and (found <= terms or terms <= found)
+
+    return _with_tags(candidates, lambda tag: words_of(tag) == words) or _with_tags(candidates, is_part)
 
 
 def _with_tags(
@@ -140,20 +149,6 @@ def _with_tags(
     """Return the skills that have tags that fit, with those tags."""
     found = [(skill, tuple(tag for tag in (*skill.tags, skill.name) if fits(tag))) for skill in skills]
     return [(skill, tags) for skill, tags in found if tags]
-
-
-def _one_in_the_other(tag: set[Term], intent: set[Term]) -> bool:
-    """Return whether all terms of a tag are in the intent, or all terms of the intent in the tag."""
-    return bool(tag) and (tag <= intent or intent <= tag)
-
-
-def _relevance(serving: Sequence[tuple[SkillDefinition, tuple[str, ...]]], intent: str) -> list[float]:
-    """Return how well each skill fits the words of the intent."""
-    texts = [
-        Fields(folded(skill.name), folded(skill.description), declaration=folded(", ".join(skill.tags)))
-        for skill, _ in serving
-    ]
-    return rank_texts(texts, terms_of(intent, MAX_TERMS)).scores
 
 
 def _score(
@@ -222,8 +217,3 @@ def _context_fit(skill: SkillDefinition, context: Mapping[str, Any]) -> tuple[fl
     if not shares:
         return 1.0, "it wants nothing of the context"
     return sum(share for share, _ in shares) / len(shares), ", ".join(text for _, text in shares)
-
-
-def _decided_by(better: tuple[Any, ...], worse: tuple[Any, ...]) -> str:
-    """Return the first criterion in which two keys differ."""
-    return next(name for name, a, b in zip(_CRITERIA, better, worse, strict=True) if a != b)

@@ -6,12 +6,12 @@ is an envelope.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import time
+from base64 import b64encode
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -195,7 +195,12 @@ class PackApi:
     async def list_skills(self, intent: _Optional = "") -> Response:
         """List all skills, or those that serve an intent."""
         view = await self._view()
-        return json_response(200, await anyio.to_thread.run_sync(_listed, view, intent))
+        if not intent:
+            return json_response(200, {"skills": [_definition(view, tool) for tool in view.tools.by_id.values()]})
+        registry = SkillRegistry.from_tools(view.tools)
+        ranked = await anyio.to_thread.run_sync(registry.get_skills_by_intent, intent)
+        skills = [{**_definition(view, view.tools.by_id[item.name]), **item.to_json()} for item in ranked]
+        return json_response(200, {"skills": skills})
 
     async def get_skill(
         self, tool_id: Annotated[str, Path(alias="id", description="Dotted id.")], version: _Optional = ""
@@ -271,14 +276,6 @@ class PackApi:
             await anyio.to_thread.run_sync(self.pack.close)
 
 
-def _listed(view: View, intent: str) -> dict[str, Any]:
-    """Return all skills, or those that serve an intent in the order of their rank."""
-    if not intent:
-        return {"skills": [_definition(view, tool) for tool in view.tools.by_id.values()]}
-    ranked = SkillRegistry.from_tools(view.tools).get_skills_by_intent(intent)
-    return {"skills": [{**_definition(view, view.tools.by_id[item.name]), **item.to_json()} for item in ranked]}
-
-
 def _definition(view: View, tool: ToolDeclaration) -> dict[str, Any]:
     """Return the registry entry of a tool (S4.1) with its available versions."""
     return {**tool.to_json(), "versions": [known.version for known in view.tools.versions(tool.id)]}
@@ -311,24 +308,16 @@ def _faults(tool: ToolDeclaration, body: Mapping[str, Any]) -> list[dict[str, An
 
 async def _docs() -> Response:
     """Return the page that shows the OpenAPI document; it runs only its own script."""
-    return _page()
-
-
-@cache
-def _page() -> Response:
     page = _PAGE.read_text(encoding="utf-8")
-    hashes = {tag: _hash(page.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]) for tag in ("script", "style")}
+    texts = {tag: page.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0] for tag in ("script", "style")}
+    hashes = {tag: b64encode(hashlib.sha256(text.encode()).digest()).decode() for tag, text in texts.items()}
     policy = (
-        f"default-src 'none'; connect-src 'self'; script-src {hashes['script']}; style-src {hashes['style']}; "
+        f"default-src 'none'; connect-src 'self'; script-src 'sha256-{hashes['script']}'; "
+        f"style-src 'sha256-{hashes['style']}'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
     headers = {"content-security-policy": policy, "referrer-policy": "no-referrer", "x-content-type-options": "nosniff"}
     return HTMLResponse(page, headers=headers)
-
-
-def _hash(text: str) -> str:
-    """Return the name of an inline script or style in a content security policy."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 async def _post_only() -> Response:
@@ -352,14 +341,10 @@ async def _refused(request: Request, error: Any) -> Response:
         text = "there is nothing here; /openapi.json lists what there is"
     headers = error.headers
     if error.status_code == 405 and request.url.path != _VALIDATE:
-        headers = {"allow": ", ".join(_methods(request))}  # Starlette names those of the first route alone
+        routes = (route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE)
+        methods = sorted({method for route in routes for method in route.methods})
+        headers = {"allow": ", ".join(methods)}  # Starlette names those of the first route alone
     return await _failed(request, error.status_code, failure(text), headers)
-
-
-def _methods(request: Request) -> list[str]:
-    """Return the methods of all routes to the path of a request."""
-    routes = (route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE)
-    return sorted({method for route in routes for method in route.methods})
 
 
 async def _failed(

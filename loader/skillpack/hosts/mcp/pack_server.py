@@ -98,25 +98,20 @@ class Toolbox:
 
 def _described(name: str, tool: ToolDeclaration, *, instructed: bool) -> dict[str, Any]:
     """Return MCP's description of one tool; its title contains the dotted id."""
+    shown = tool.entry.get("display_name")
+    if isinstance(shown, dict):  # in English, else in any language
+        shown = shown.get("en") or next(iter(shown.values()), "")
     listed = lean_input(tool.input_schema, rare=False)
     if can_be_short(tool):
         listed.setdefault("properties", {}).setdefault(PARAMETER, {"enum": [*DETAILS], "default": DETAILS[0]})
     return {
         "name": name,
-        "title": _display_name(tool),
+        "title": f"{shown} ({tool.id})" if shown else tool.id,
         "description": _description(tool, instructed=instructed),
         "inputSchema": listed,
         "outputSchema": ANSWER,
         "annotations": _annotations(tool),
     }
-
-
-def _display_name(tool: ToolDeclaration) -> str:
-    """Return the tool's name for people: in English, else in any language, else its id."""
-    declared = tool.entry.get("display_name")
-    if isinstance(declared, dict):
-        declared = declared.get("en") or next(iter(declared.values()), "")
-    return f"{declared} ({tool.id})" if declared else tool.id
 
 
 def _description(tool: ToolDeclaration, *, instructed: bool) -> str:

@@ -67,7 +67,9 @@ def run_stdio(pack: Pack, style: NameStyle) -> None:
 
     This ends the process: a thread may still wait for a line, or for a client that does not read.
     """
-    _serve_lines(sdk_server(PackServer(pack, Calls(pack.max_workers), style)), pack)
+    server = sdk_server(PackServer(pack, Calls(pack.max_workers), style))
+    with _standard_streams() as (lines, answers):
+        anyio.run(_serve_until_signal, server, Wire(lines, answers, MAX_ESCAPED * pack.max_upload + MORE_BYTES), pack)
 
 
 def run_http(pack: Pack, style: NameStyle, access: Access, port: int, max_body: int) -> None:
@@ -166,12 +168,6 @@ async def _reporting(context: ServerRequestContext[Any, Any], asking: Asking) ->
 MAX_ESCAPED = 6  # bytes of JSON for one byte of a text, as in \\u0000; a line can hold the longest uploaded file
 MORE_BYTES = 1 << 16  # of a line, besides such a file
 END_SECONDS = 2.0  # time for the last answers when the client's input ends
-
-
-def _serve_lines(server: Server[Any], pack: Pack) -> None:
-    """Serve one client until it disconnects or a signal comes, and end the process."""
-    with _standard_streams() as (lines, answers):
-        anyio.run(_serve_until_signal, server, Wire(lines, answers, MAX_ESCAPED * pack.max_upload + MORE_BYTES), pack)
 
 
 async def _serve_until_signal(server: Server[Any], wire: Wire, pack: Pack) -> None:

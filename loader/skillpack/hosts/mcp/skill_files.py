@@ -209,17 +209,18 @@ def list_resources(view: View, files: WorkFiles, cursor: str | None) -> dict[str
     """
     listed: list[Skill | WorkFile] = [*_served(view), *files.listing()[0]]
     page, following = _page(listed, cursor)
-    resources = [work_resources.resource(item) if isinstance(item, WorkFile) else _resource(item) for item in page]
+    resources = [
+        work_resources.resource(item)
+        if isinstance(item, WorkFile)
+        else {
+            "uri": file_uri(item.name, SKILL_FILE),
+            "name": item.name,
+            "description": item.summary,
+            "mimeType": "text/markdown",
+        }
+        for item in page
+    ]
     return {**_cacheable({"resources": resources}, following), "ttlMs": 0}
-
-
-def _resource(skill: Skill) -> dict[str, Any]:
-    return {
-        "uri": file_uri(skill.name, SKILL_FILE),
-        "name": skill.name,
-        "description": skill.summary,
-        "mimeType": "text/markdown",
-    }
 
 
 def list_templates() -> dict[str, Any]:
