@@ -40,16 +40,8 @@ _HOW = "write #/$defs/NAME for a definition of the same file, or PATH/FILE.json#
 SCHEMA_MAPS = ("$defs", "properties", "patternProperties", "dependentSchemas")
 SCHEMA_LISTS = ("allOf", "anyOf", "oneOf", "prefixItems")
 SCHEMA_SINGLES = (
-    "additionalProperties",
-    "propertyNames",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "items",
-    "contains",
-    "not",
-    "if",
-    "then",
-    "else",
+    *("additionalProperties", "propertyNames", "unevaluatedProperties", "unevaluatedItems", "items", "contains"),
+    *("not", "if", "then", "else"),
 )
 _ANNOTATIONS = ("$schema", "$id", "$comment", "$defs", "title", "description", "default", "examples", "deprecated")
 _CLOSING = frozenset({"additionalProperties", "unevaluatedProperties"})

@@ -7,6 +7,7 @@ import platform
 import shlex
 import shutil
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,12 +139,9 @@ def examine(catalog: Catalog, tools: Tools) -> dict[str, Any]:
             }
             for skill in catalog.skills.values()
         ],
-        "skipped": [{"path": entry.path, "reason": entry.reason, "level": entry.level} for entry in catalog.skipped],
-        "shadowed": [{"name": entry.name, "path": entry.path, "by": entry.by} for entry in catalog.shadowed],
-        "tool_faults": [
-            {"skill": fault.skill, "tool": fault.tool, "path": fault.path, "reason": fault.reason}
-            for fault in tools.faults
-        ],
+        "skipped": [entry._asdict() for entry in catalog.skipped],
+        "shadowed": [entry._asdict() for entry in catalog.shadowed],
+        "tool_faults": [asdict(fault) for fault in tools.faults],
         "dependency_problems": [
             {"tool": problem.skill, "needs": problem.needs, "kind": problem.kind, "message": problem.message}
             for problem in SkillRegistry.from_tools(tools).dependency_problems()

@@ -232,32 +232,10 @@ def _context_argument(context: Mapping[str, Any] | None) -> Iterator[list[str]]:
 
 # What a program needs to start, find its libraries and write its files, and the pack's own settings.
 BASIC = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LANG",
-    "LANGUAGE",
-    "LC_*",
-    "TZ",
-    "TERM",
-    "TMPDIR",
-    "TEMP",
-    "TMP",
-    "PYTHON*",
-    "VIRTUAL_ENV",
-    "LD_LIBRARY_PATH",
-    "DYLD_*",
-    "NUMBA_*",
-    "OMP_NUM_THREADS",
-    "XDG_*",
-    "SYSTEMROOT",
-    "COMSPEC",
-    "PATHEXT",
-    "APPDATA",
-    "LOCALAPPDATA",
-    "USERPROFILE",
-    "ANALOG_LAYOUT_*",
-    "SKILLPACK_*",
+    *("PATH", "HOME", "USER", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "TMPDIR", "TEMP", "TMP"),
+    *("PYTHON*", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "DYLD_*", "NUMBA_*", "OMP_NUM_THREADS", "XDG_*"),
+    *("SYSTEMROOT", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "USERPROFILE"),
+    *("ANALOG_LAYOUT_*", "SKILLPACK_*"),
 )
 _NEVER = frozenset({LOG_VARIABLE, "SKILLPACK_TOKEN"})  # the runner's own log; what opens the server
 _SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)

@@ -28,17 +28,8 @@ MAX_NAME = 64  # characters; the smallest limit of a widespread host
 _DIGITS = 8
 ANSWER = {"type": "object"}
 """The schema that is listed for every answer over MCP; its full schema is a file of its skill."""
-_OURS = (
-    "x-error",
-    "x-error-codes",
-    "x-env",
-    "x-from",
-    "x-path",
-    "x-programs",
-    "x-short",
-    "x-si",
-    "x-whole",
-)  # for this pack's programs, not for a caller
+# Keywords for this pack's programs, not for a caller.
+_OURS = ("x-error", "x-error-codes", "x-env", "x-from", "x-path", "x-programs", "x-short", "x-si", "x-whole")
 _ROOT_ONLY = ("$schema", "$id", "examples", "title")
 
 

@@ -18,9 +18,9 @@ from skillpack.pipelines.references import (
     SchemaPlace,
     StepReference,
     find_place,
+    follow,
     misfits,
     references,
-    resolve,
     with_stand_ins,
 )
 from skillpack.registry.schema_check import schema_problems
@@ -227,13 +227,16 @@ class _Checker:
         open_places: list[tuple[str | int, ...]] = []
         default_places: list[tuple[str | int, ...]] = []
 
-        def stand_in(path: tuple[str | int, ...], reference: StepReference | None) -> Any:
-            if reference is not None and reference.steps[0] == "inputs" and self._inputs is not None:
+        def stand_in(path: tuple[str | int, ...], reference: StepReference | ValueError) -> Any:
+            if isinstance(reference, ValueError):
+                open_places.append(path)
+                return None
+            if reference.steps[0] == "inputs" and self._inputs is not None:
                 try:
-                    return resolve(reference.written(), {"inputs": self._inputs})
+                    return follow(reference, {"inputs": self._inputs})
                 except LostReferenceError as error:
                     self.problems.append(f"{where}: {path_text(path) or 'params'}: {error}")
-            elif reference is not None and reference.has_default:
+            elif reference.has_default:
                 default_places.append(path)
                 return reference.default
             open_places.append(path)

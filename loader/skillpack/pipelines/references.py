@@ -19,7 +19,7 @@ from skillscript.schema_references import described
 from sturdy.near_names import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 FROM = "$from"
 _KEYS = {FROM, "default", "optional"}
@@ -49,11 +49,6 @@ class StepReference:
     has_default: bool = False
     default: Any = None
 
-    def written(self) -> dict[str, Any]:
-        """Return it as it is written in a pipeline."""
-        default = {"default": self.default} if self.has_default else {}
-        return {FROM: self.pointer, "optional": self.optional, **default}
-
 
 def as_reference(node: Any) -> StepReference | None:
     """Return the reference that a node of a pipeline's parameters is, or None for a literal.
@@ -78,37 +73,28 @@ def as_reference(node: Any) -> StepReference | None:
     return StepReference(pointer, steps, optional, "default" in node, node.get("default"))
 
 
-def references(node: Any, path: Path = ()) -> Iterator[tuple[Path, StepReference | ValueError]]:
+def references(node: Any) -> list[tuple[Path, StepReference | ValueError]]:
     """Return every reference below ``node`` with its place, a malformed one as the error it is."""
-    try:
-        reference = as_reference(node)
-    except ValueError as error:
-        yield path, error
-        return
-    if reference is not None:
-        yield path, reference
-    elif isinstance(node, dict):
-        for key, item in node.items():
-            yield from references(item, (*path, key))
-    elif isinstance(node, list):
-        for index, item in enumerate(node):
-            yield from references(item, (*path, index))
+    found: list[tuple[Path, StepReference | ValueError]] = []
+    with_stand_ins(node, lambda path, reference: found.append((path, reference)))
+    return found
 
 
-def with_stand_ins(node: Any, stand_in: Callable[[Path, StepReference | None], Any], path: Path = ()) -> Any:
+def with_stand_ins(node: Any, stand_in: Callable[[Path, StepReference | ValueError], Any], path: Path = ()) -> Any:
     """Return ``node`` with what ``stand_in`` answers in the place of each reference; LEFT_OUT leaves a field out.
 
     Args:
         node: Literals and references.
-        stand_in: Called with the place and the reference, None for a malformed one.
+        stand_in: Called with the place and the reference, a malformed one as the error it is.
         path: The place of ``node``.
     """
+    try:
+        reference = as_reference(node)
+    except ValueError as error:
+        return stand_in(path, error)
+    if reference is not None:
+        return stand_in(path, reference)
     if isinstance(node, dict):
-        if FROM in node:
-            try:
-                return stand_in(path, as_reference(node))
-            except ValueError:
-                return stand_in(path, None)
         filled = {key: with_stand_ins(item, stand_in, (*path, key)) for key, item in node.items()}
         return {key: item for key, item in filled.items() if item is not LEFT_OUT}
     if isinstance(node, list):
@@ -126,19 +112,15 @@ def resolve(node: Any, known: dict[str, Any]) -> Any:
 
     Raises:
         LostReferenceError: If a reference without default that is not optional leads to nothing.
+        ValueError: If one is malformed.
     """
-    reference = as_reference(node)
-    if reference is not None:
-        return _follow(reference, known)
-    if isinstance(node, dict):
-        resolved = {key: resolve(item, known) for key, item in node.items()}
-        return {key: item for key, item in resolved.items() if item is not LEFT_OUT}
-    if isinstance(node, list):
-        return [item for item in (resolve(entry, known) for entry in node) if item is not LEFT_OUT]
-    return node
+    return with_stand_ins(node, lambda _, reference: follow(reference, known))
 
 
-def _follow(reference: StepReference, known: dict[str, Any]) -> Any:
+def follow(reference: StepReference | ValueError, known: dict[str, Any]) -> Any:
+    """Return what a reference leads to in ``known``, or LEFT_OUT; see ``resolve``."""
+    if isinstance(reference, ValueError):
+        raise reference
     place: Any = known
     for step in reference.steps:
         if isinstance(place, dict) and step in place:

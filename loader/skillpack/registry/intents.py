@@ -32,14 +32,8 @@ if TYPE_CHECKING:
 _SIZES = {"small": 0, "medium": 1, "large": 2}
 _UNDECLARED = "medium"
 _CRITERIA = (
-    "dependencies",
-    "cost",
-    "preference",
-    "context fit",
-    "context size",
-    "expected rounds",
-    "relevance",
-    "name",
+    *("dependencies", "cost", "preference", "context fit"),
+    *("context size", "expected rounds", "relevance", "name"),
 )
 
 
