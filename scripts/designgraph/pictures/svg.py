@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
@@ -160,48 +162,42 @@ def _middle(box: Box) -> tuple[float, float]:
 MARGIN = 24.0
 LINE = 16.0
 _NARROW, _WIDE = 7.2, 12.5  # px per character of 12 px sans-serif, rounded up
-_STYLE = """
-    text { font-family: system-ui, "Noto Sans", "Noto Sans CJK SC", sans-serif; font-size: 12px; }
-    .id { font-weight: 600; fill: #ffffff; } .note { fill: #ffffff; }
-    .kind { font-size: 10px; fill: #444444; stroke: #ffffff; stroke-width: 3px; paint-order: stroke; }
-    path { fill: none; stroke: #777777; stroke-width: 1.2px; } .legend { fill: #222222; }
-"""
-_ARROWHEAD = """<defs>
-  <marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto">
-    <path d="M0 0 10 5 0 10z" style="fill:#777777;stroke:none"/>
-  </marker>
-</defs>"""
+_TEMPLATE = Path(__file__).with_name("picture.svg.jinja")
 
 
 def svg(picture: Excerpt) -> str:
     """Return the picture as the text of an SVG file."""
+    from jinja2 import Environment, StrictUndefined
+
     sizes = {node.id: box_size(node) for node in picture.nodes}
     between: dict[tuple[str, str], list[str]] = {}
     for source, target, kind in picture.relations:
         between.setdefault((source, target), []).append(kind)
     drawing = arrange(sizes, between)
-    head = _title(picture)
+    around = f" around {picture.focus}" if picture.focus else ""
+    head = f"{picture.graph_id}{around}: {len(picture.nodes)} nodes, {len(picture.relations)} relations"
     top = MARGIN + LINE * (2 if picture.left_out else 1) + MARGIN
     legend_y = top + drawing.height + MARGIN
     legend, legend_height, legend_width = _legend(picture, max(drawing.width, 480.0))
-    width = max(drawing.width, text_width(head) * 1.2, legend_width) + 2 * MARGIN
-    height = legend_y + legend_height + MARGIN
-    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
-        f"<title>{xml_text(head)}</title>",
-        f"<style>{_STYLE}</style>",
-        _ARROWHEAD,
-        '<rect width="100%" height="100%" fill="#ffffff"/>',
-        f'<text x="{MARGIN}" y="{MARGIN + 4}" class="legend" style="font-weight:600">{xml_text(head)}</text>',
-    ]
-    if picture.left_out:
-        parts.append(f'<text x="{MARGIN}" y="{MARGIN + 4 + LINE}" class="legend">{xml_text(picture.left_out)}</text>')
-    parts.append(f'<g transform="translate({MARGIN} {top})">')
-    parts += _arrows(drawing, between)
-    parts += [_box(node, drawing, picture) for node in picture.nodes]
-    parts.append(f'</g><g transform="translate({MARGIN} {legend_y})">{legend}</g></svg>')
-    return "\n".join(parts) + "\n"
+    engine = Environment(  # noqa: S701 - ids and types need no escapes; ``xml`` escapes notes
+        undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True
+    )
+    engine.filters["xml"] = xml_text
+    return engine.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
+        width=max(drawing.width, text_width(head) * 1.2, legend_width) + 2 * MARGIN,
+        height=legend_y + legend_height + MARGIN,
+        head=head,
+        left_out=picture.left_out,
+        top=top,
+        arrows=_arrows(drawing, between),
+        boxes=[(node, drawing.boxes[node.id]) for node in picture.nodes],
+        focus=picture.focus,
+        colors=picture.colors,
+        legend=legend,
+        legend_y=legend_y,
+        margin=MARGIN,
+        line=LINE,
+    )
 
 
 def text_width(text: str) -> float:
@@ -214,37 +210,15 @@ def box_size(node: Shown) -> tuple[float, float]:
     return max(60.0, text_width(node.id), text_width(node.note)) + 16, 2 * LINE + 8 if node.note else LINE + 10
 
 
-def _title(picture: Excerpt) -> str:
-    around = f" around {picture.focus}" if picture.focus else ""
-    return f"{picture.graph_id}{around}: {len(picture.nodes)} nodes, {len(picture.relations)} relations"
-
-
-def _box(node: Shown, drawing: Drawing, picture: Excerpt) -> str:
-    box = drawing.boxes[node.id]
-    middle = box.width / 2
-    stroke = ' stroke="#000000" stroke-width="2.5"' if node.id == picture.focus else ""
-    note = f'<text class="note" x="{middle:.1f}" y="36" text-anchor="middle">{xml_text(node.note)}</text>'
-    return (
-        f'<g transform="translate({box.x:.1f} {box.y:.1f})"><title>{xml_text(f"{node.type} {node.id}")}</title>'
-        f'<rect width="{box.width:.1f}" height="{box.height:.1f}" rx="6" fill="{picture.colors[node.type]}"{stroke}/>'
-        f'<text class="id" x="{middle:.1f}" y="18" text-anchor="middle">{xml_text(node.id)}</text>'
-        f"{note if node.note else ''}</g>"
-    )
-
-
-def _arrows(drawing: Drawing, between: dict[tuple[str, str], list[str]]) -> list[str]:
-    lines, labels = [], []
-    degree: dict[str, int] = {}
-    for ends in between:
-        for end in ends:
-            degree[end] = degree.get(end, 0) + 1
+def _arrows(drawing: Drawing, between: dict[tuple[str, str], list[str]]) -> list[tuple[str, float, float, str]]:
+    """Return each arrow's path, the position of its text, and the text."""
+    found = []
+    degree = Counter(end for ends in between for end in ends)
     for (source, target), kinds in between.items():
         points = _points(drawing, source, target)
-        lines.append(f'<path d="{_curve(points)}" marker-end="url(#arrow)"/>')
-        x, y = _label_place(points, degree[source] - degree[target])
-        text = xml_text(", ".join(kind.removeprefix("TERMINAL_") for kind in kinds))
-        labels.append(f'<text class="kind" x="{x:.1f}" y="{y - 4:.1f}" text-anchor="middle">{text}</text>')
-    return lines + labels
+        text = ", ".join(kind.removeprefix("TERMINAL_") for kind in kinds)
+        found.append((_curve(points), *_label_place(points, degree[source] - degree[target]), text))
+    return found
 
 
 def _points(drawing: Drawing, source: str, target: str) -> list[tuple[float, float]]:
@@ -277,16 +251,15 @@ def _label_place(points: list[tuple[float, float]], surplus: int) -> tuple[float
     return (1 - t) ** 3 * x0 + middle + t**3 * x1, y0 + (y1 - y0) * t * t * (3 - 2 * t)
 
 
-def _legend(picture: Excerpt, room: float) -> tuple[str, float, float]:
-    """Return the legend, its height and its width."""
-    parts = []
+def _legend(picture: Excerpt, room: float) -> tuple[list[tuple[str, float, float]], float, float]:
+    """Return the types of the legend with their positions, its height and its width."""
+    found = []
     x = y = width = 0.0
-    for kind, color in picture.colors.items():
+    for kind in picture.colors:
         needed = text_width(kind) + 36
         if x and x + needed > room:
             x, y = 0.0, y + LINE + 4
-        parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="12" height="12" rx="3" fill="{color}"/>')
-        parts.append(f'<text class="legend" x="{x + 17:.1f}" y="{y + 10:.1f}">{xml_text(kind)}</text>')
+        found.append((kind, x, y))
         x += needed
         width = max(width, x)
-    return "".join(parts), y + LINE, width
+    return found, y + LINE, width
