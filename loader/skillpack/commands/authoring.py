@@ -96,6 +96,7 @@ LIBRARIES = {"dask": "distributed", "scipy": "scipy"}
 # Without the working folder, which could contain an untrusted module klayout; tools do not search it, either.
 _IMPORT_KLAYOUT = "import sys; sys.path[:] = filter(None, sys.path); import klayout.db; print(klayout.db.__version__)"
 _IMPORT_TIMEOUT_S = 30.0
+_REPORT = Path(__file__).with_name("doctor.txt.jinja")
 
 
 @click.command("doctor")
@@ -170,42 +171,15 @@ def environment() -> dict[str, Any]:
 
 def report(findings: dict[str, Any]) -> str:
     """Return the findings of ``examine`` as text."""
-    lines = ["Skills directories, the first has precedence:", *(f"  {root}" for root in findings["roots"])]
-    lines += ["", f"{len(findings['skills'])} skills:"]
-    for skill in findings["skills"]:
-        lines.append(f"  {skill['name']}{': ' if skill['tools'] else ''}{', '.join(skill['tools'])}")
-        lines += [f"    {finding['level']}: {finding['message']}" for finding in skill["findings"]]
-    lines += _section("Skipped", [f"{entry['path']}: {entry['reason']}" for entry in findings["skipped"]])
-    lines += _section("Shadowed", [f"{entry['path']}: {entry['by']} comes first" for entry in findings["shadowed"]])
-    faults = [f"{fault['path']}: {fault['tool'] or 'the file'}: {fault['reason']}" for fault in findings["tool_faults"]]
-    lines += _section("Tools not offered", faults)
-    lines += _section("Dependencies not met", [problem["message"] for problem in findings["dependency_problems"]])
-    lines += ["", "Environment:", *_environment_lines(findings["environment"])]
+    from jinja2 import Environment, StrictUndefined
+
     from skillpack.untrusted.file_access import written_out
 
-    return "\n".join(map(written_out, lines))
+    def shown(value: Any) -> Any:
+        return written_out(value) if isinstance(value, str) else value
 
-
-def _section(title: str, entries: list[str]) -> list[str]:
-    """Return a titled list, or nothing when it is empty."""
-    return ["", f"{title}:", *(f"  {entry}" for entry in entries)] if entries else []
-
-
-def _environment_lines(found: dict[str, Any]) -> list[str]:
-    """Return the environment as lines."""
-    module = found["klayout_module"]
-    lines = [
-        f"  skillpack       {found['skillpack']}",
-        f"  python          {found['python']['version']} ({found['python']['executable']})",
-        f"  klayout module  {module['version'] or 'not importable: ' + module['error']}",
-    ]
-    lines += [f"  {name:<15} {path or 'not found (optional)'}" for name, path in found["programs"].items()]
-    for name, version in found["libraries"].items():
-        lines.append(f"  {name:<15} {version or 'not installed (optional, extra explore)'}")
-    kits = found["process_kits"]
-    missing = "not set (optional: models for ngspice and set-ups for magic)"
-    names = ", ".join(kits["names"]) or "no process kit, which has a folder libs.tech"
-    return [*lines, f"  PDK_ROOT        {missing if kits['folder'] is None else kits['folder'] + ': ' + names}"]
+    engine = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=shown)  # noqa: S701
+    return engine.from_string(_REPORT.read_text(encoding="utf-8")).render(findings).rstrip()
 
 
 def _process_kits() -> dict[str, Any]:
