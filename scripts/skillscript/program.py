@@ -15,7 +15,7 @@ from .tool import load_tool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from .arguments import CommandRequest
     from .standard_streams import EnvelopeStream
@@ -45,22 +45,9 @@ def main(
         violates: Returns from ``data`` whether the design violates something, which is exit code 1.
         argv: Arguments without the program's name, default ``sys.argv[1:]``.
     """
-    stdout = take_stdout()
     gc.set_threshold(*RARELY)
-    try:
-        stop_on_signals()
-        tool = load_tool(script_file, tool_id, execute, violates)
-        return _run(tool, sys.argv[1:] if argv is None else argv, stdout)
-    except (Exception, KeyboardInterrupt, SystemExit, Stopped) as problem:  # noqa: BLE001 - the outermost boundary
-        error, traceback = error_of(problem)
-        print_error(traceback)
-        result = SkillResult.failure(error)
-        try:
-            stdout.write_line(result.to_json())
-        except OSError as unwritable:
-            print_error(f"the answer cannot be written: {unwritable.strerror}")
-            return EXIT_CODES[ErrorCode.INTERNAL_ERROR]
-        return result.exit_code
+    given = sys.argv[1:] if argv is None else argv
+    return _answered(lambda stdout: _run(load_tool(script_file, tool_id, execute, violates), given, stdout))
 
 
 def serve_tools(
@@ -76,22 +63,36 @@ def serve_tools(
         handlers: ``execute`` and ``violates`` by tool id, as for ``main``.
         argv: Arguments without the program's name, default ``sys.argv[1:]``.
     """
-    stdout = take_stdout()
     given = list(sys.argv[1:] if argv is None else argv)
-    try:
-        stop_on_signals()
+
+    def work(stdout: EnvelopeStream) -> int:
         from .worker import serve
 
-        if given == ["--serve"]:
-            tools = {name: load_tool(script_file, name, *handler) for name, handler in handlers.items()}
-            return serve(tools, stdout, log_path(None))
-        error = SkillError(ErrorCode.INVALID_PARAM, f"this program takes --serve only, got {' '.join(given)!r}")
+        if given != ["--serve"]:
+            text = f"this program takes --serve only, got {' '.join(given)!r}"
+            raise SkillError(ErrorCode.INVALID_PARAM, text)
+        tools = {name: load_tool(script_file, name, *handler) for name, handler in handlers.items()}
+        return serve(tools, stdout, log_path(None))
+
+    return _answered(work)
+
+
+def _answered(work: Callable[[EnvelopeStream], int]) -> int:
+    """Return the exit code of ``work``, which writes to the stream it gets; answer in its place if it fails."""
+    stdout = take_stdout()
+    try:
+        stop_on_signals()
+        return work(stdout)
     except (Exception, KeyboardInterrupt, SystemExit, Stopped) as problem:  # noqa: BLE001 - the outermost boundary
         error, traceback = error_of(problem)
         print_error(traceback)
-    result = SkillResult.failure(error)
-    stdout.write_line(result.to_json())
-    return result.exit_code
+        result = SkillResult.failure(error)
+        try:
+            stdout.write_line(result.to_json())
+        except OSError as unwritable:
+            print_error(f"the answer cannot be written: {unwritable.strerror}")
+            return EXIT_CODES[ErrorCode.INTERNAL_ERROR]
+        return result.exit_code
 
 
 def _run(tool: Tool, argv: Sequence[str], stdout: EnvelopeStream) -> int:

@@ -22,7 +22,6 @@ import os
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 
 from sturdy.atomic_files import file_state
 from sturdy.strict_json import MAX_BYTES, NotJsonError, parse_json
@@ -88,7 +87,7 @@ def serve(tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None) ->
                 return 0
             begin = time.time_ns()
             stale = sources.edited()
-            request_id, result = _Request(tools, stdout, None if stale else log).answer(line, stale=stale)
+            request_id, result = _answer(tools, stdout, None if stale else log, line, stale=stale)
             answer = {"id": request_id, **result.to_dict(), "exit_code": result.exit_code}
             last = stale or not surroundings.restore()
             sources.take_note(begin)
@@ -211,42 +210,32 @@ def _next_line(requests: BinaryIO) -> bytes | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Request:
-    """Answers one request."""
-
-    tools: Mapping[str, Tool]
-    stdout: EnvelopeStream
-    log: str | None
-
-    def answer(self, line: bytes | None, *, stale: bool) -> tuple[Any, SkillResult]:
-        """Return the request's id and its result; a stale worker runs nothing."""
-        if line is None:
-            return None, _refused(Fault("", f"the request is longer than the {MAX_BYTES} bytes allowed on one line"))
-        try:
-            request = parse_json(line)
-        except NotJsonError as fault:
-            return None, _refused(Fault("", f"the request: {fault}"))
-        faults = find_faults(request, _REQUEST_SCHEMA)
-        request_id = request.get("id") if isinstance(request, dict) else None
-        if faults:
-            return request_id if isinstance(request_id, (str, int)) else None, _refused(*faults)
-        wanted = request.get("tool", next(iter(self.tools)) if len(self.tools) == 1 else "")
-        tool = self.tools.get(wanted)
-        if tool is None:
-            known = sorted(self.tools)
-            return request_id, _refused(Fault("tool", f"tool must be one of {', '.join(known)}", wanted, known))
-        if stale:
-            text = "the program has been edited since this process started; start a new process"
-            return request_id, SkillResult.failure(SkillError(ErrorCode.SERVICE_UNAVAILABLE, text))
-        return request_id, self._called(tool, request)
-
-    def _called(self, tool: Tool, request: dict[str, Any]) -> SkillResult:
-        params, context = request.get("params", {}), request.get("context")
-        logged = {"params": params, "context": context} if self.log is not None else {}
-        begun = {"tool": tool.id, "request_id": request.get("id"), "served": True, "seconds": request.get("timeout_s")}
-        self.stdout.announce({**begun, **logged})
-        return call(tool, params, context, log=self.log)
+def _answer(
+    tools: Mapping[str, Tool], stdout: EnvelopeStream, log: str | None, line: bytes | None, *, stale: bool
+) -> tuple[Any, SkillResult]:
+    """Return the id of the request in a line and its result; a stale worker runs nothing."""
+    if line is None:
+        return None, _refused(Fault("", f"the request is longer than the {MAX_BYTES} bytes allowed on one line"))
+    try:
+        request = parse_json(line)
+    except NotJsonError as fault:
+        return None, _refused(Fault("", f"the request: {fault}"))
+    faults = find_faults(request, _REQUEST_SCHEMA)
+    request_id = request.get("id") if isinstance(request, dict) else None
+    if faults:
+        return request_id if isinstance(request_id, (str, int)) else None, _refused(*faults)
+    wanted = request.get("tool", next(iter(tools)) if len(tools) == 1 else "")
+    if wanted not in tools:
+        known = sorted(tools)
+        return request_id, _refused(Fault("tool", f"tool must be one of {', '.join(known)}", wanted, known))
+    if stale:
+        text = "the program has been edited since this process started; start a new process"
+        return request_id, SkillResult.failure(SkillError(ErrorCode.SERVICE_UNAVAILABLE, text))
+    params, context = request.get("params", {}), request.get("context")
+    logged = {"params": params, "context": context} if log is not None else {}
+    begun = {"tool": wanted, "request_id": request_id, "served": True, "seconds": request.get("timeout_s")}
+    stdout.announce({**begun, **logged})
+    return request_id, call(tools[wanted], params, context, log=log)
 
 
 def _refused(*faults: Fault) -> SkillResult:
