@@ -18,7 +18,7 @@ from skillscript.call_log import append_record, call_record, log_path
 from skillscript.envelope import EXIT_DONE, EXIT_VIOLATES, ErrorCode, SkillError, SkillResult
 from skillscript.faults import fault_details, joined
 from skillscript.schema import find_faults
-from sturdy.bounded_run import MAX_STDOUT_BYTES
+from sturdy.bounded_run import MAX_STDOUT_BYTES, Cancellation
 from sturdy.strict_json import MAX_DEPTH, NotJsonError, plain
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from skillpack.execution.tool_process import Answer
     from skillpack.registry.declaration import ToolDeclaration
-    from sturdy.bounded_run import Cancellation, Outcome
+    from sturdy.bounded_run import Outcome
 
 DEFAULT_TIMEOUT_S = 300.0
 MAX_STDERR = 4000  # characters of a failed tool's stderr in the call log; they hold its traceback
@@ -132,7 +132,7 @@ class Runner:
             on_stderr: Called with each piece of the tool's stderr as it arrives, perhaps from another thread.
             cancellation: Kills the process and all its children when cancelled.
         """
-        start = time.monotonic()
+        start, stopping = time.monotonic(), cancellation or Cancellation()
         made: dict[str, Any] = {}
         try:
             choice = choose(self.all_tools, tool_id)
@@ -141,11 +141,11 @@ class Runner:
             values = checked_params(choice, params)
             self.limits.check(choice.tool, values)
             surroundings = checked_context(context)
-            request = ToolRequest(values, surroundings, start + limit, on_stderr, cancellation, self.limits.environment)
+            request = ToolRequest(values, surroundings, start + limit, stopping, on_stderr, self.limits.environment)
             answer = self._answer(choice.tool, request)
             if answer.outcome is not None:
                 made |= {"stderr": answer.outcome.stderr.decode("utf-8", "replace"), "warm": answer.warm}
-            if cancellation is not None and cancellation.cancelled:
+            if stopping.cancelled:
                 raise _cancelled(tool_id)
             result = judge(choice.tool, answer, limit)
         except SkillError as error:
@@ -171,7 +171,7 @@ class Runner:
         if not tool.script:
             text = f"tool {tool.id} is declared without a script: it can be listed and validated, not called"
             raise SkillError(ErrorCode.UNSUPPORTED_OPERATION, text)
-        if request.cancellation is not None and request.cancellation.cancelled:
+        if request.cancellation.cancelled:
             raise _cancelled(tool.id)
         try:
             if self._pool is not None and can_be_warm(tool):

@@ -44,16 +44,16 @@ class ToolRequest:
         params: Parameters, plain JSON that its input schema accepts.
         context: Context, plain JSON, or None.
         deadline: When to give up. [s, monotonic]
-        on_stderr: Called with each piece of the tool's stderr as it arrives.
         cancellation: Kills the tool when cancelled.
+        on_stderr: Called with each piece of the tool's stderr as it arrives.
         environment: Variables that its process gets beside those of the runner's environment.
     """
 
     params: dict[str, Any]
     context: Mapping[str, Any] | None
     deadline: float
+    cancellation: Cancellation
     on_stderr: Callable[[bytes], None] | None = None
-    cancellation: Cancellation | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -157,7 +157,7 @@ def call_warm(tool: ToolDeclaration, request: ToolRequest, pool: WorkerPool) -> 
             return Answer(None, warm=True)
         state = "unusable"
         try:
-            with request.cancellation.calling(worker.interrupt) if request.cancellation else contextlib.nullcontext():
+            with request.cancellation.calling(worker.interrupt):
                 outcome = worker.call(line, request.deadline, request.on_stderr)
             state = "stale" if _had_ended(worker, outcome) else _state_after(outcome)
         finally:

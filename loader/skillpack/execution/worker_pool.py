@@ -236,7 +236,7 @@ class WorkerPool:
         kind: Hashable,
         start: Callable[[], WarmWorker],
         deadline: float,
-        cancellation: Cancellation | None = None,
+        cancellation: Cancellation,
     ) -> WarmWorker | None:
         """Return a worker of ``kind`` for the caller alone, or None when none was free before the deadline.
 
@@ -252,11 +252,8 @@ class WorkerPool:
             OSError: If a process cannot be started.
             PoolClosedError: If the pool has been closed.
         """
-        if cancellation is None:
-            worker, room = self._claim(kind, deadline, lambda: False)
-        else:
-            with cancellation.calling(self._wake):
-                worker, room = self._claim(kind, deadline, lambda: cancellation.cancelled)
+        with cancellation.calling(self._wake):
+            worker, room = self._claim(kind, deadline, cancellation)
         if worker is not None or not room:
             return worker
         try:
@@ -288,7 +285,7 @@ class WorkerPool:
         for _, worker in idle:
             worker.kill()
 
-    def _claim(self, kind: Hashable, deadline: float, stop: Callable[[], bool]) -> tuple[WarmWorker | None, bool]:
+    def _claim(self, kind: Hashable, deadline: float, cancellation: Cancellation) -> tuple[WarmWorker | None, bool]:
         """Return an idle worker, or that there is room to start one."""
         unwanted: list[WarmWorker] = []
         try:
@@ -306,7 +303,7 @@ class WorkerPool:
                         self._live += 1
                         return None, True
                     left = deadline - time.monotonic()
-                    if left <= 0 or stop():
+                    if left <= 0 or cancellation.cancelled:
                         return None, False
                     self._changed.wait(left)
         finally:

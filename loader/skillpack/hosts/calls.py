@@ -91,19 +91,11 @@ class Calls:
 
     def _take_place(self, tool_id: str, limit: float, end: float, cancellation: Cancellation) -> SkillError | None:
         """Take a place, or return why there is none; a cancelled call takes one, as its tool is not started."""
-        with self._changed:
-            if self.running < self.max_running and not self.waiting:
-                self.running += 1
-                return None
-            if self.waiting >= self.max_waiting:
+        with cancellation.calling(self._wake), self._changed:
+            if self.running >= self.max_running and self.waiting >= self.max_waiting:
                 text = f"busy: {self.running} calls run and {self.waiting} wait; try again later"
                 return SkillError(ErrorCode.SERVICE_UNAVAILABLE, text)
             self.waiting += 1
-        with cancellation.calling(self._wake):
-            return self._wait_for_place(tool_id, limit, end, cancellation)
-
-    def _wait_for_place(self, tool_id: str, limit: float, end: float, cancellation: Cancellation) -> SkillError | None:
-        with self._changed:
             try:
                 while self.running >= self.max_running and not cancellation.cancelled:
                     left = end - time.monotonic() if limit > 0 and math.isfinite(limit) else None
