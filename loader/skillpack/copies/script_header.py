@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-_OPEN = re.compile(r"# /// script\s*")
-_CLOSE = re.compile(r"# ///\s*")
+# As PEP 723 has it: the last closing line in a run of comments counts.
+_HEADER = re.compile(r"^# /// script[ \t]*\r?\n((?:#(?: [^\n]*|\r)?\n)*)# ///[ \t]*(?=\r?$)", re.MULTILINE)
 _TABLE = re.compile(r"\s*\[")
-_ENCODING = re.compile(r"#.*coding[:=]")
+_FIRST_LINES = re.compile(r"(?:#![^\n]*\n)?(?:#[^\n]*coding[:=][^\n]*\n)?")
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -58,13 +58,12 @@ def read_header(source: str) -> ScriptHeader | None:
     Raises:
         CopyError: If it has several, or one that is not TOML of the specified form.
     """
-    places = _places(source)
-    if not places:
+    found = _HEADER.findall(source.removeprefix("\ufeff"))
+    if not found:
         return None
-    if len(places) > 1:
-        raise CopyError(f"has {len(places)} headers '# /// script'; a script has one")
-    first, last = places[0]
-    lines = [line[2:].rstrip("\r") for line in source.split("\n")[first + 1 : last]]
+    if len(found) > 1:
+        raise CopyError(f"has {len(found)} headers '# /// script'; a script has one")
+    lines = [line[2:].rstrip("\r") for line in found[0].split("\n")[:-1]]
     try:
         content = parse_toml("\n".join(lines))
     except ValueError as error:
@@ -102,12 +101,11 @@ def with_header(source: str, requires_python: str, dependencies: Sequence[str], 
         content[1:] = ["dependencies = []"]
     content += tables.split("\n") if tables else []
     header = ["# /// script", *(f"# {line}".rstrip() for line in content), "# ///"]
-    lines = source.removeprefix("\ufeff").split("\n")
-    places = _places(source)
-    first, last = places[0] if places else (_top(lines), _top(lines) - 1)
-    end = "\r" if lines[0].endswith("\r") else ""
-    lines[first : last + 1] = [line + end for line in header]
-    return "\n".join(lines)
+    text = source.removeprefix("\ufeff")
+    place = _HEADER.search(text)
+    start, end = place.span() if place else (_top(text), _top(text))
+    newline = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
+    return text[:start] + newline.join(header) + ("" if place else newline) + text[end:]
 
 
 def _quoted(text: str) -> str:
@@ -115,29 +113,10 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _top(lines: list[str]) -> int:
-    """Return the line at which a header may be inserted: below ``#!`` and the encoding."""
-    shebang = int(bool(lines) and lines[0].startswith("#!"))
-    return shebang + int(len(lines) > shebang and bool(_ENCODING.match(lines[shebang])))
-
-
-def _places(source: str) -> list[tuple[int, int]]:
-    """Return the first and the last line of each header; the last closing line in a run of comments counts."""
-    lines = [line.rstrip("\r") for line in source.removeprefix("\ufeff").split("\n")]
-    places = []
-    index = 0
-    while index < len(lines):
-        if not _OPEN.fullmatch(lines[index]):
-            index += 1
-            continue
-        end = index + 1
-        while end < len(lines) and (lines[end] == "#" or lines[end].startswith("# ")):
-            end += 1
-        closing = [number for number in range(index + 1, end) if _CLOSE.fullmatch(lines[number])]
-        if closing:
-            places.append((index, closing[-1]))
-        index = end
-    return places
+def _top(text: str) -> int:
+    """Return the place at which a header may be inserted: below ``#!`` and the encoding."""
+    found = _FIRST_LINES.match(text)
+    return found.end() if found else 0
 
 
 DEFAULT_PYTHON = ">=3.10"

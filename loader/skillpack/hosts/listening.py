@@ -101,18 +101,10 @@ def _listener(host: str, port: int) -> socket.socket:
     """Return a socket that listens on an address."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            if os.name == "posix":
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((host, port))
-            listener.listen(128)
-        except BaseException:
-            listener.close()
-            raise
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        return socket.create_server((host, port), family=family, backlog=128, dualstack_ipv6=both)
     except (OSError, OverflowError) as error:
         raise HostError(f"cannot listen on {host} port {port}: {error}") from error
-    return listener
 
 
 class PromptConnection(H11Protocol):

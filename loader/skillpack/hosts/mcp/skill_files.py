@@ -6,8 +6,6 @@ digests of the files.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import os
 from dataclasses import dataclass
@@ -320,13 +318,13 @@ def _page(items: Sequence[_Item], cursor: str | None) -> tuple[Sequence[_Item], 
     start = 0
     if cursor is not None:
         try:
-            start = int(base64.b64decode(cursor.encode(), validate=True))
-        except (ValueError, binascii.Error) as error:
+            start = int(cursor)
+        except ValueError as error:
             raise NotServedError("this cursor does not come from this server") from error
         if not 0 < start <= len(items):
             raise NotServedError("this cursor is no longer valid; list again from the start")
     end = start + PAGE
-    following = base64.b64encode(str(end).encode()).decode() if end < len(items) else None
+    following = str(end) if end < len(items) else None
     return items[start:end], following
 
 
