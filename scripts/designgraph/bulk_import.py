@@ -18,7 +18,7 @@ from designgraph.graph_errors import InvalidTypeError
 from designgraph.values import MAX_ID_LENGTH, is_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from designgraph.graph import Graph, Relation
     from designgraph.service import KnowledgeGraph
@@ -61,7 +61,7 @@ class ImportedNode(NamedTuple):
 
 @dataclass(frozen=True)
 class Import:
-    """What to bring into a graph.
+    """What to bring into a graph. Plain tuples may stand for ``Name`` and ``ImportedNode``.
 
     Attributes:
         root: The node that stands for the whole source.
@@ -73,24 +73,12 @@ class Import:
             deleted if the source no longer has them.
     """
 
-    root: Name
-    nodes: Sequence[ImportedNode]
-    relations: Sequence[tuple[Name, Name, str]]
+    root: _Triple
+    nodes: Sequence[tuple[_Triple, Mapping[str, Any], bool]]
+    relations: Sequence[tuple[_Triple, _Triple, str]]
     owner: str = "owner"
     owned_types: frozenset[str] = frozenset()
     owned_relations: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls, root: _Triple, nodes: Iterable[tuple[_Triple, Mapping[str, Any], bool]], relations: Any, **owned: Any
-    ) -> Import:
-        """Return the import of plain data: the fields above, with tuples in place of names and nodes."""
-        return cls(
-            Name(*root),
-            [ImportedNode(Name(*name), properties, is_numbered) for name, properties, is_numbered in nodes],
-            [(Name(*start), Name(*end), kind) for start, end, kind in relations],
-            **owned,
-        )
 
 
 def import_nodes(
@@ -155,8 +143,9 @@ class AssignedIds:
         self._by_name: dict[Name, str] = {}
         self._taken: set[str] = set()
 
-    def of(self, name: Name) -> str:
-        """Return the id of ``name``."""
+    def of(self, given: _Triple) -> str:
+        """Return the id of a name."""
+        name = Name(*given)
         if name not in self._by_name:
             self._by_name[name] = self._new(name)
             self._taken.add(self._by_name[name])
@@ -184,14 +173,15 @@ class _Resolved:
         self.ids = AssignedIds(prefix)
         self._source = source
         self._graph = graph
-        self._numbered: dict[Name, str] = {}
-        for node in source.nodes:
+        self._numbered: dict[_Triple, str] = {}
+        nodes = [ImportedNode(Name(*name), properties, is_numbered) for name, properties, is_numbered in source.nodes]
+        for node in nodes:
             if node.is_numbered:
                 self._numbered[node.name] = self._version(node)
             else:
                 self.ids.of(node.name)
         root = self.id_of(source.root)
-        self._nodes = {self.id_of(node.name): self._node(node, root) for node in source.nodes}
+        self._nodes = {self.id_of(node.name): self._node(node, root) for node in nodes}
         self._relations = dict.fromkeys(
             (self.id_of(start), self.id_of(end), kind) for start, end, kind in source.relations
         )
@@ -203,7 +193,7 @@ class _Resolved:
             and properties_of(graph, node_id).get(source.owner) == root
         ]
 
-    def id_of(self, name: Name) -> str:
+    def id_of(self, name: _Triple) -> str:
         """Return the id of a name."""
         return self._numbered.get(name) or self.ids.of(name)
 

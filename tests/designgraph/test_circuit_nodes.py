@@ -37,7 +37,7 @@ def read(tmp_path):
 
 def import_circuit(graph, graph_id, nodes, **options):
     """Join the two packages as the tool ``kg.import_circuit`` does."""
-    return import_nodes(graph, graph_id, Import.of(**nodes), **options)
+    return import_nodes(graph, graph_id, Import(**nodes), **options)
 
 
 def nodes_of(graph, kind):

@@ -161,10 +161,22 @@ class Runner:
         return call
 
     def _note(self, tool_id: str, params: Any, context: Any, call: Call) -> None:
-        """Write the record of a call, if there is a log."""
-        path = log_path(self.log)
-        if path is not None:
-            log_call(path, tool_id, params, context, call)
+        """Append the record of a call to the log, if there is one; a log that cannot be written fails no call."""
+        path, error = log_path(self.log), call.result.error
+        if path is None:
+            return
+        has_traceback = error is not None and error.code in _UNEXPECTED and call.stderr
+        record = call_record(
+            tool_id.partition("@")[0],
+            None if call.tool is None else call.tool.version,
+            params,
+            context,
+            call.result,
+            warm=call.warm,
+            migrated_from=call.migrated_from,
+            stderr=call.stderr[-MAX_STDERR:] if has_traceback else None,
+        )
+        append_record(path, record)
 
     def _answer(self, tool: ToolDeclaration, request: ToolRequest) -> Answer:
         """Return how the tool's process answered."""
@@ -188,31 +200,6 @@ class Runner:
 def _cancelled(tool_id: str) -> SkillError:
     """Return the error of a call that its caller gave up."""
     return SkillError(ErrorCode.TIMEOUT, f"the call of {tool_id} was cancelled", {"cancelled": True})
-
-
-def log_call(path: str, tool_id: str, params: Any, context: Any, call: Call) -> None:
-    """Append the record of ``call`` to the log at ``path``; a log that cannot be written fails no call.
-
-    Args:
-        path: The log file.
-        tool_id: The requested tool.
-        params: Parameters as given.
-        context: Context as given.
-        call: How it ended.
-    """
-    result = call.result
-    has_traceback = result.error is not None and result.error.code in _UNEXPECTED and call.stderr
-    record = call_record(
-        tool_id.partition("@")[0],
-        None if call.tool is None else call.tool.version,
-        params,
-        context,
-        result,
-        warm=call.warm,
-        migrated_from=call.migrated_from,
-        stderr=call.stderr[-MAX_STDERR:] if has_traceback else None,
-    )
-    append_record(path, record)
 
 
 def judge(tool: ToolDeclaration, answer: Answer, timeout: float) -> SkillResult:

@@ -20,7 +20,7 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
 
     nodes, warnings = design_nodes(params)
     replace = params["mode"] == "replace"
-    data = import_nodes(open_graph(), params["graphId"], Import.of(**nodes), prefix=params["prefix"], replace=replace)
+    data = import_nodes(open_graph(), params["graphId"], Import(**nodes), prefix=params["prefix"], replace=replace)
     circuit, found = data.pop("root"), data.pop("warnings", ())
     return {**data, "circuit": circuit, "warnings": [*found, *warnings]}
 
