@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skillpack.execution.limits import CallLimits
-from skillpack.execution.tool_choice import checked_context, checked_params, checked_timeout, choose
+from skillpack.execution.tool_choice import checked_params, checked_timeout, choose
 from skillpack.execution.tool_process import Answer, ToolRequest, call_cold, call_warm, can_be_warm
 from skillpack.execution.worker_pool import PoolClosedError, WorkerPool
 from skillpack.registry.declaration import Tools
@@ -140,7 +140,10 @@ class Runner:
             limit = checked_timeout(self.timeout if timeout is None else timeout)
             values = checked_params(choice, params)
             self.limits.check(choice.tool, values)
-            surroundings = checked_context(context)
+            try:
+                surroundings = plain(context)
+            except NotJsonError as error:
+                raise SkillError(ErrorCode.INVALID_PARAM, f"context: {error}") from error
             request = ToolRequest(values, surroundings, start + limit, stopping, on_stderr, self.limits.environment)
             answer = self._answer(choice.tool, request)
             if answer.outcome is not None:

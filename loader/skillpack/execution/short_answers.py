@@ -11,7 +11,7 @@ whole.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillscript.envelope import ErrorCode, SkillError
@@ -70,67 +70,62 @@ def in_detail(call: Call, detail: Detail) -> Call:
         whole = whole.get(name) if isinstance(whole, dict) else None
     where = f"detail: full, or {whole}" if isinstance(whole, str) else "detail: full"
     for share in _SHARES:
-        left_out = _LeftOut(share)
-        data = _short(call.result.data, schema, schema, (), left_out)
-        told = left_out.to_json() | {"whole_answer": where}
+        fields, in_part = (
+            dict[str, None](),
+            dict[str, None](),
+        )  # what the short answer lacks at its top, or has a part of
+        data = _Shortening(schema, share, fields, in_part).of(call.result.data, schema, ())
+        left_out = {"fields": list(fields), "in_part": list(in_part)}
+        told = {name: names for name, names in left_out.items() if names} | {"whole_answer": where}
         if _fits(data, told):
             break
-    return replace(call, result=replace(call.result, data=data), left_out=told if left_out else None)
+    return replace(call, result=replace(call.result, data=data), left_out=told if fields or in_part else None)
 
 
 def _fits(*parts: Any) -> bool:
     return sum(len(json.dumps(part, ensure_ascii=False).encode()) for part in parts) + _ENVELOPE_BYTES <= SHORT_BYTES
 
 
-class _LeftOut:
-    """What a short answer lacks: fields at the top of the answer, and those of which it has a part.
+@dataclass(frozen=True)
+class _Shortening:
+    """Shortens one answer.
 
     Attributes:
+        root: The whole output schema.
         share: Fraction of the first number of a mark that a list keeps, from 0 to 1.
+        fields: Gets the fields at the top of the answer that are left out.
+        in_part: Gets those of which a part is left out.
     """
 
-    def __init__(self, share: float) -> None:
-        self.share = share
-        self._fields: dict[str, None] = {}
-        self._in_part: dict[str, None] = {}
+    root: Mapping[str, Any]
+    share: float
+    fields: dict[str, None]
+    in_part: dict[str, None]
 
-    def __bool__(self) -> bool:
-        return bool(self._fields or self._in_part)
-
-    def add(self, place: tuple[str, ...], *, whole: bool) -> None:
-        """Add the place of a field that is missing, or of which the answer has a part."""
-        (self._fields if whole and len(place) == 1 else self._in_part)[place[0]] = None
-
-    def to_json(self) -> dict[str, Any]:
-        found = {"fields": list(self._fields), "in_part": list(self._in_part)}
-        return {name: names for name, names in found.items() if names}
-
-
-def _short(value: Any, schema: Any, root: Mapping[str, Any], place: tuple[str, ...], left_out: _LeftOut) -> Any:
-    """Return the part of ``value`` that a short answer has; add what it lacks to ``left_out``."""
-    rule = described(schema, root)
-    if not isinstance(rule, dict):
-        return value
-    if isinstance(value, (list, str)):
-        most = rule.get(MARK)
-        if isinstance(most, list):
-            most = max(most[1], int(most[0] * left_out.share))
-        if isinstance(most, int) and not isinstance(most, bool) and len(value) > most:
-            left_out.add(place, whole=False)
-            value = f"{value[:most]}..." if isinstance(value, str) else value[:most]
-        return (
-            value
-            if isinstance(value, str)
-            else [_short(item, part_of(rule, index), root, place, left_out) for index, item in enumerate(value)]
-        )
-    if not isinstance(value, dict):
-        return value
-    kept = {}
-    for name, part in value.items():
-        inner = described(part_of(rule, name), root)
-        mark = inner.get(MARK) if isinstance(inner, dict) and name not in rule.get("required", ()) else None
-        if mark is False and part:
-            left_out.add((*place, name), whole=True)
-        elif mark is None or part:
-            kept[name] = _short(part, inner, root, (*place, name), left_out)
-    return kept
+    def of(self, value: Any, schema: Any, place: tuple[str, ...]) -> Any:
+        """Return the part of ``value`` that a short answer has."""
+        rule = described(schema, self.root)
+        if not isinstance(rule, dict) or not isinstance(value, (list, str, dict)):
+            return value
+        if not isinstance(value, dict):
+            most = rule.get(MARK)
+            if isinstance(most, list):
+                most = max(most[1], int(most[0] * self.share))
+            if isinstance(most, int) and not isinstance(most, bool) and len(value) > most:
+                self.in_part[place[0]] = None
+                value = f"{value[:most]}..." if isinstance(value, str) else value[:most]
+            if isinstance(value, str):
+                return value
+            return [self.of(item, part_of(rule, index), place) for index, item in enumerate(value)]
+        kept = {}
+        for name, part in value.items():
+            inner = described(part_of(rule, name), self.root)
+            mark = inner.get(MARK) if isinstance(inner, dict) and name not in rule.get("required", ()) else None
+            if mark is False and part:
+                if place:
+                    self.in_part[place[0]] = None
+                else:
+                    self.fields[name] = None
+            elif mark is None or part:
+                kept[name] = self.of(part, inner, (*place, name))
+        return kept

@@ -14,8 +14,6 @@ from sturdy.near_names import did_you_mean
 from sturdy.strict_json import NotJsonError, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from skillpack.registry.declaration import ToolDeclaration, Tools
 
 
@@ -88,19 +86,6 @@ def checked_params(choice: Choice, params: Any) -> dict[str, Any]:
         raise invalid_params(faults)
     if not isinstance(value, dict):
         raise SkillError(ErrorCode.INVALID_PARAM, "params must be an object")
-    return value
-
-
-def checked_context(context: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the context as plain JSON; what is in it, the tool's own process checks.
-
-    Raises:
-        SkillError: INVALID_PARAM if JSON cannot hold it.
-    """
-    try:
-        value: Mapping[str, Any] | None = plain(context)
-    except NotJsonError as error:
-        raise SkillError(ErrorCode.INVALID_PARAM, f"context: {error}") from error
     return value
 
 

@@ -6,6 +6,7 @@ Dependencies are resolved to versions; missing, cyclic and conflicting ones are 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillpack.registry.migrations import parse_version, satisfies
@@ -182,24 +183,21 @@ def _unmet(
 def _ordered(
     root: SkillDefinition, chosen: Mapping[str, SkillDefinition]
 ) -> tuple[list[SkillDefinition], list[DependencyProblem]]:
-    """Return the chosen skills with dependencies first, and the cycles among them."""
-    order: list[SkillDefinition] = []
+    """Return the chosen skills that the root needs, dependencies first, and the cycles among them."""
+    needs: dict[str, list[str]] = {}
+    waiting = [root.name]
+    for name in waiting:  # it grows
+        if name not in needs:
+            needs[name] = [needed for needed, _ in map(split, chosen[name].dependencies) if needed in chosen]
+            waiting += needs[name]
     cycles: list[DependencyProblem] = []
-    finished: set[str] = set()
-    path: list[str] = [root.name]
-    pending = [_needed(root, chosen)]
-    while path:
-        following = pending[-1].pop(0) if pending[-1] else None
-        if following is None:
-            finished.add(path[-1])
-            order.append(chosen[path.pop()])
-            pending.pop()
-        elif following in path:
-            cycles.append(_cycle(path[path.index(following) :]))
-        elif following not in finished:
-            path.append(following)
-            pending.append(_needed(chosen[following], chosen))
-    return order, cycles
+    while True:
+        try:
+            return [chosen[name] for name in TopologicalSorter(needs).static_order()], cycles
+        except CycleError as error:  # noqa: PERF203 - each cycle is reported
+            circle = error.args[1][::-1]  # each needs the next; the first is also the last
+            cycles.append(_cycle(circle[:-1]))
+            needs[circle[0]].remove(circle[1])
 
 
 def _cycle(circle: list[str]) -> DependencyProblem:
@@ -208,8 +206,3 @@ def _cycle(circle: list[str]) -> DependencyProblem:
     turned = [*circle[start:], *circle[:start]]
     text = f"{' -> '.join([*turned, turned[0]])} is a cycle"
     return DependencyProblem("cycle", turned[0], turned[1 % len(turned)], text)
-
-
-def _needed(skill: SkillDefinition, chosen: Mapping[str, SkillDefinition]) -> list[str]:
-    """Return the names of the chosen skills that a skill needs."""
-    return [name for name, _ in map(split, skill.dependencies) if name in chosen]
