@@ -23,7 +23,7 @@ from sturdy.atomic_files import replace_file
 from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from designgraph.graph import Graph
 
@@ -123,12 +123,6 @@ def _refused(path: str, reason: str) -> GraphError:
 
 FORMATS = ("json", "node_link", "graphml")
 SUFFIXES = {".node-link.json": "node_link", ".json": "json", ".graphml": "graphml"}
-_GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
-<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
-  <key id="type" for="node" attr.name="type" attr.type="string"/>
-  <key id="properties" for="node" attr.name="properties" attr.type="string"/>
-  <key id="relation" for="edge" attr.name="type" attr.type="string"/>
-"""
 
 
 def as_text(graph: Graph, graph_id: str, form: str) -> str:
@@ -141,7 +135,8 @@ def as_text(graph: Graph, graph_id: str, form: str) -> str:
             networkx; ``graphml``: for yEd, Gephi and Cytoscape, with the properties as JSON text.
     """
     if form == "graphml":
-        return "".join(_graphml(graph, graph_id))
+        template = Path(__file__).with_name("graphml.xml.jinja")
+        return filled(template, graph_id=graph_id, nodes=sorted(graph.nodes.items()), relations=relations(graph))
     return _lines(to_json(graph) if form == "json" else to_node_link(graph, graph_id))
 
 
@@ -185,15 +180,13 @@ def _lines(document: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
-def _graphml(graph: Graph, graph_id: str) -> Iterator[str]:
-    yield _GRAPHML
-    yield f'  <graph id="{graph_id}" edgedefault="directed">\n'
-    for node_id, node in sorted(graph.nodes.items()):
-        yield f'    <node id="{node_id}"><data key="type">{node["type"]}</data>'
-        yield f'<data key="properties">{xml_text(node["text"])}</data></node>\n'
-    for source, target, kind in relations(graph):
-        yield f'    <edge source="{source}" target="{target}"><data key="relation">{kind}</data></edge>\n'
-    yield "  </graph>\n</graphml>\n"
+def filled(template: Path, **values: Any) -> str:
+    """Return the text of an XML file. Ids and types need no escapes; other texts get the filter ``xml``."""
+    from jinja2 import Environment, StrictUndefined
+
+    engine = Environment(undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True)  # noqa: S701
+    engine.filters["xml"] = xml_text
+    return engine.from_string(template.read_text(encoding="utf-8")).render(values)
 
 
 def xml_text(text: str) -> str:

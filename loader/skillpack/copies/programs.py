@@ -38,17 +38,7 @@ if TYPE_CHECKING:
 
 _IS_PROGRAM = re.compile(rb"^(# /// script\s*$|if __name__ == )", re.MULTILINE)
 _RUNS_HANDLERS = "skillscript.handler"
-_STARTER = '''\
-"""Run the tool {tool} of this skill, whose code is {handler}."""
-
-import sys
-from pathlib import Path
-
-from {module} import run_handler
-
-if __name__ == "__main__":
-    raise SystemExit(run_handler(str(Path(__file__).resolve().parents[{up}] / "{handler}"), "{tool}", sys.argv[1:]))
-'''
+_STARTER = Path(__file__).with_name("starter.py.txt")
 _LAST = 99  # a late patch release
 _PLACES = frozenset({"path", "workspace", "url", "index-url", "extra-index-url", "find-links"})
 
@@ -110,7 +100,9 @@ def _add_program(result: Programs, skill_dir: Path, program: str, path: str, too
         if tool:
             if place.header is not None:
                 result.files[path] = with_header(source, *needs).encode()
-            source = _STARTER.format(tool=tool, module=_RUNS_HANDLERS, handler=path, up=program.count("/"))
+            source = _STARTER.read_text(encoding="utf-8").format(
+                tool=tool, module=_RUNS_HANDLERS, handler=path, up=program.count("/")
+            )
         _add_header(result, skill_dir, program, source, needs, has_modules=bool(found.packages))
     except CopyError as error:
         result.faults.append(f"{path}: {error}")

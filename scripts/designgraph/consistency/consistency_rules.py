@@ -29,35 +29,7 @@ from designgraph.values import is_id
 
 FILE = "rules.yaml"
 MAX_RULES = 500
-_COMMON: dict[str, type | tuple[type, ...]] = {
-    "id": str,
-    "kind": str,
-    "severity": str,
-    "suggestion": str,
-    "graphs": list,
-    "types": list,
-    "when": dict,
-    "unless": dict,
-}
-_FIELDS: dict[str, dict[str, type | tuple[type, ...]]] = {
-    "known_types": {},
-    "orphan": {"except": list},
-    "reference": {"property": str, "to": list},
-    "equal": {"relations": list, "property": str, "as": str},
-    "clash": {"relations": list, "property": str, "pairs": list, "either_way": bool, "same": str},
-    "relates": {"relations": list, "other": list, "direction": str, "at_least": int, "at_most": int},
-    "acyclic": {"relations": list},
-    "property": {"property": str, "required": bool, "one_of": list, "pattern": str},
-    "state_machine": {},
-}
-_NEEDED = {
-    "reference": ("property",),
-    "equal": ("relations", "property"),
-    "clash": ("relations", "property", "pairs"),
-    "relates": ("relations",),
-    "property": ("property",),
-}
-_WORDS = {"direction": ("out", "in", "both"), "as": ("text", "width"), "severity": ("error", "warning", "info")}
+_TYPES = {"str": str, "list": list, "dict": dict, "bool": bool, "int": int}
 
 
 def rules_for(folder: str, graph_id: str) -> list[dict[str, Any]]:
@@ -88,18 +60,18 @@ def rule_faults(rule: Any) -> list[str]:
     """Return the faults of one rule."""
     if not isinstance(rule, dict):
         return ["must be a mapping"]
-    kind = rule.get("kind")
-    if kind not in _FIELDS:
-        return [f"kind must be one of {', '.join(_FIELDS)}, got {kind!r}"]
-    known = {**_COMMON, **_FIELDS[kind]}
+    kind, form = rule.get("kind"), _form()
+    if kind not in form["kinds"]:
+        return [f"kind must be one of {', '.join(form['kinds'])}, got {kind!r}"]
+    known, words = {**form["common"], **form["kinds"][kind]}, form["words"]
     faults = [f"{name} is unknown; a rule of kind {kind} has {', '.join(known)}" for name in rule if name not in known]
-    faults += [f"lacks {name}" for name in ("id", *_NEEDED.get(kind, ())) if name not in rule]
+    faults += [f"lacks {name}" for name in ("id", *form["needed"].get(kind, ())) if name not in rule]
     for name, value in rule.items():
         wanted = known.get(name)
-        if wanted is not None and (not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))):
-            faults.append(f"{name} must be a {getattr(wanted, '__name__', wanted)}")
-        elif name in _WORDS and value not in _WORDS[name]:
-            faults.append(f"{name} must be one of {', '.join(_WORDS[name])}, got {value!r}")
+        if wanted and (not isinstance(value, _TYPES[wanted]) or (wanted == "int" and isinstance(value, bool))):
+            faults.append(f"{name} must be a {wanted}")
+        elif name in words and value not in words[name]:
+            faults.append(f"{name} must be one of {', '.join(words[name])}, got {value!r}")
     if isinstance(rule.get("id"), str) and not is_id(rule["id"]):
         faults.append(f"id {rule['id']!r} is not a valid id")
     if kind == "clash" and not all(isinstance(p, list) and len(p) == 2 for p in rule.get("pairs") or ()):
@@ -113,6 +85,13 @@ def _pattern_faults(pattern: Any) -> list[str]:
     except (re.error, TypeError, RecursionError) as error:
         return [f"pattern is not a regular expression: {error}"]
     return []
+
+
+@cache
+def _form() -> dict[str, dict[str, Any]]:
+    """Return which fields a rule has: those of all kinds and of each, those that it needs, and the words of some."""
+    found: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("rule_fields.json").read_bytes())
+    return found
 
 
 @cache

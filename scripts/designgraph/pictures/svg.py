@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
-from designgraph.exchange import xml_text
+from designgraph.exchange import filled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -167,8 +167,6 @@ _TEMPLATE = Path(__file__).with_name("picture.svg.jinja")
 
 def svg(picture: Excerpt) -> str:
     """Return the picture as the text of an SVG file."""
-    from jinja2 import Environment, StrictUndefined
-
     sizes = {node.id: box_size(node) for node in picture.nodes}
     between: dict[tuple[str, str], list[str]] = {}
     for source, target, kind in picture.relations:
@@ -179,11 +177,8 @@ def svg(picture: Excerpt) -> str:
     top = MARGIN + LINE * (2 if picture.left_out else 1) + MARGIN
     legend_y = top + drawing.height + MARGIN
     legend, legend_height, legend_width = _legend(picture, max(drawing.width, 480.0))
-    engine = Environment(  # noqa: S701 - ids and types need no escapes; ``xml`` escapes notes
-        undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True
-    )
-    engine.filters["xml"] = xml_text
-    return engine.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
+    return filled(
+        _TEMPLATE,
         width=max(drawing.width, text_width(head) * 1.2, legend_width) + 2 * MARGIN,
         height=legend_y + legend_height + MARGIN,
         head=head,
