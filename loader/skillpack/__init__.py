@@ -25,45 +25,13 @@ if TYPE_CHECKING:
     from skillpack.skills.skill_md import Skill, load_skill
     from sturdy.bounded_run import Cancellation
 
-__all__ = [
-    "Budget",
-    "Call",
-    "Cancellation",
-    "Catalog",
-    "Finding",
-    "Layer1",
-    "Migration",
-    "Report",
-    "Resource",
-    "RunOptions",
-    "Runner",
-    "Shadowed",
-    "Skill",
-    "SkillDefinition",
-    "SkillInfo",
-    "SkillLoader",
-    "SkillNotFoundError",
-    "SkillRegistry",
-    "SkillVersionManager",
-    "SkillVersionNotFoundError",
-    "SkillpackError",
-    "Skipped",
-    "ToolDeclaration",
-    "ToolFault",
-    "Tools",
-    "WorkerPool",
-    "check_pipeline",
-    "default_roots",
-    "find_tools",
-    "global_registry",
-    "load_pipeline",
-    "load_skill",
-    "read_resource",
-    "run_pipeline",
-    "scan",
-    "skill",
-    "validate",
-]
+__all__ = ["Catalog", "Shadowed", "Skill", "SkillLoader", "Skipped", "default_roots", "load_skill", "scan"]
+__all__ += ["Budget", "Layer1", "Resource", "read_resource"]
+__all__ += ["Finding", "Report", "SkillNotFoundError", "SkillVersionNotFoundError", "SkillpackError", "validate"]
+__all__ += ["Migration", "SkillDefinition", "SkillInfo", "SkillRegistry", "SkillVersionManager"]
+__all__ += ["global_registry", "skill"]
+__all__ += ["Call", "Cancellation", "Runner", "ToolDeclaration", "ToolFault", "Tools", "WorkerPool", "find_tools"]
+__all__ += ["RunOptions", "check_pipeline", "load_pipeline", "run_pipeline"]
 
 _PUBLIC = {
     "authoring.skill_rules": ("Finding",),

@@ -50,34 +50,11 @@ _PUBLIC = {
 }
 _HOMES = {name: home for home, names in _PUBLIC.items() for name in names}
 
-__all__ = [
-    "ErrorCode",
-    "Fault",
-    "ModelAnswer",
-    "ModelSettings",
-    "SkillError",
-    "SkillResult",
-    "Task",
-    "Tool",
-    "append_record",
-    "ask_model",
-    "call",
-    "check_schema",
-    "declared_models",
-    "did_you_mean",
-    "fill_defaults",
-    "find_faults",
-    "invalid_params",
-    "load_handler",
-    "load_tool",
-    "main",
-    "model_settings",
-    "parse_json",
-    "prompt_variables",
-    "render_file",
-    "serve_tools",
-    "validate",
-]
+__all__ = ["ErrorCode", "Fault", "SkillError", "SkillResult", "Tool", "append_record", "call", "invalid_params"]
+__all__ += ["load_handler", "load_tool", "main", "serve_tools"]
+__all__ += ["check_schema", "did_you_mean", "fill_defaults", "find_faults", "parse_json", "validate"]
+__all__ += ["ModelAnswer", "ModelSettings", "Task", "ask_model", "declared_models", "model_settings"]
+__all__ += ["prompt_variables", "render_file"]
 
 
 def __getattr__(name: str) -> object:
