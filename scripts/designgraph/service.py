@@ -105,8 +105,7 @@ class KnowledgeGraph:
         Raises:
             GraphError: INVALID_ID, INVALID_TYPE, NODE_EXISTS.
         """
-        check_id(graph_id, "graphId")
-        check_id(node_id, "id")
+        _check(graphId=graph_id, id=node_id)
         node_type = self.types(graph_id).check_node(node_type)
         kept = checked_properties({} if properties is None else properties)
         self._change(graph_id, lambda graph: edit.add_node(graph, node_id, node_type, kept))
@@ -118,7 +117,7 @@ class KnowledgeGraph:
         Raises:
             GraphError: INVALID_ID, INVALID_TYPE, NODE_NOT_FOUND, RELATION_EXISTS.
         """
-        self._check_ends(graph_id, from_id, to_id)
+        _check(graphId=graph_id, fromId=from_id, toId=to_id)
         relation_type = self.types(graph_id).check_relation(relation_type)
         self._change(graph_id, lambda graph: edit.add_relation(graph, from_id, to_id, relation_type))
         return self.with_warnings({"graphId": graph_id, **relation_json((from_id, to_id, relation_type))})
@@ -129,8 +128,7 @@ class KnowledgeGraph:
         Raises:
             GraphError: INVALID_ID, NODE_NOT_FOUND, HAS_RELATIONS.
         """
-        check_id(graph_id, "graphId")
-        check_id(node_id, "id")
+        _check(graphId=graph_id, id=node_id)
         deleted: dict[str, Any] = {}
 
         def work(graph: Graph) -> None:
@@ -146,7 +144,7 @@ class KnowledgeGraph:
         Raises:
             GraphError: INVALID_ID, RELATION_NOT_FOUND.
         """
-        self._check_ends(graph_id, from_id, to_id)
+        _check(graphId=graph_id, fromId=from_id, toId=to_id)
         kinds: list[str] = []
         self._change(graph_id, lambda graph: kinds.append(edit.remove_relation(graph, from_id, to_id, relation_type)))
         return self.with_warnings({"graphId": graph_id, **relation_json((from_id, to_id, kinds[-1]))})
@@ -157,8 +155,7 @@ class KnowledgeGraph:
         Raises:
             GraphError: INVALID_ID, NODE_NOT_FOUND.
         """
-        check_id(graph_id, "graphId")
-        check_id(node_id, "id")
+        _check(graphId=graph_id, id=node_id)
         kept = checked_properties(properties)
         answer: dict[str, Any] = {}
 
@@ -193,8 +190,7 @@ class KnowledgeGraph:
         Raises:
             GraphError: INVALID_ID, INVALID_TYPE, NODE_NOT_FOUND, INVALID_PARAM.
         """
-        check_id(graph_id, "graphId")
-        check_id(node_id, "nodeId")
+        _check(graphId=graph_id, nodeId=node_id)
         if direction not in DIRECTIONS or type(depth) is not int or not 0 <= depth <= MAX_DEPTH:
             raise GraphError(f"direction must be one of {', '.join(DIRECTIONS)}, and depth 0 to {MAX_DEPTH}")
         rule = self.types(graph_id)
@@ -263,10 +259,6 @@ class KnowledgeGraph:
         """
         return type_rule(self._folder, graph_id)
 
-    def _check_ends(self, graph_id: str, from_id: str, to_id: str) -> None:
-        for value, what in ((graph_id, "graphId"), (from_id, "fromId"), (to_id, "toId")):
-            check_id(value, what)
-
     def _change(self, graph_id: str, work: Callable[[Graph], None]) -> None:
         """Change one graph, which is created if it does not exist."""
 
@@ -294,3 +286,9 @@ class KnowledgeGraph:
         """Return ``data``, with the messages about the files as ``warnings`` if there are any."""
         warnings = [*self.store.take_notices(), *notes]
         return {**data, "warnings": warnings} if warnings else data
+
+
+def _check(**ids: str) -> None:
+    """Raise InvalidIdError for the first argument that is no id."""
+    for what, value in ids.items():
+        check_id(value, what)

@@ -10,43 +10,28 @@
 It speaks the protocol of ``--serve`` (references/envelope.md of the pack); a request names its tool.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 try:
     from skillscript import serve_tools
 except ImportError as missing:
     raise SystemExit(f"{missing}: `pip install -e .` in a clone; `uv run {__file__!r}` in an exported copy") from None
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-OPERATIONS = (
-    "kg.init",
-    "kg.create_node",
-    "kg.create_relation",
-    "kg.delete_node",
-    "kg.delete_relation",
-    "kg.update_node",
-    "kg.query",
-    "kg.list",
-)
+# The tools, each with the program beside this one.
 PROGRAMS = {
+    "kg.init": "init_graph",
+    "kg.create_node": "create_node",
+    "kg.create_relation": "create_relation",
+    "kg.delete_node": "delete_node",
+    "kg.delete_relation": "delete_relation",
+    "kg.update_node": "update_node",
+    "kg.query": "query_graph",
+    "kg.list": "list_nodes",
     "kg.check": "check_graph",
     "kg.render": "render_graph",
     "kg.import_circuit": "import_circuit",
     "kg.export": "export_graph",
 }
-
-
-def operation(tool: str) -> "Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]":
-    """Return the function that carries out one of the eight operations."""
-
-    def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
-        from designgraph.operations import perform
-
-        return perform(tool, params)
-
-    return execute
 
 
 def program(name: str) -> tuple[Any, Any]:
@@ -58,6 +43,4 @@ def program(name: str) -> tuple[Any, Any]:
 
 
 if __name__ == "__main__":
-    handlers = {tool: (operation(tool), None) for tool in OPERATIONS}
-    handlers |= {tool: program(name) for tool, name in PROGRAMS.items()}
-    raise SystemExit(serve_tools(__file__, handlers))
+    raise SystemExit(serve_tools(__file__, {tool: program(name) for tool, name in PROGRAMS.items()}))

@@ -59,18 +59,7 @@ if TYPE_CHECKING:
     from skillpack.hosts.pack import Pack, View
     from skillpack.registry.declaration import ToolDeclaration
 
-STATUS = {
-    ErrorCode.INVALID_PARAM: 422,
-    ErrorCode.DEVICE_NOT_FOUND: 422,
-    ErrorCode.RULE_NOT_FOUND: 422,
-    ErrorCode.UNSUPPORTED_OPERATION: 422,
-    ErrorCode.DRC_VIOLATION: 409,
-    ErrorCode.LAYOUT_CONFLICT: 409,
-    ErrorCode.SERVICE_UNAVAILABLE: 503,
-    ErrorCode.TIMEOUT: 504,
-    ErrorCode.KLAYOUT_ERROR: 500,
-    ErrorCode.INTERNAL_ERROR: 500,
-}
+STATUS = {1: 409, 2: 422, 3: 503, 4: 500}  # by the exit code that the error would have; a timeout is 504
 DESCRIPTION = (
     "Skills of this pack: what they are, whether parameters suit them, and calling them. JSON is read strictly: no key "
     "twice, integers within 64 bits, no NUL in a text, at most 64 levels deep."
@@ -251,7 +240,8 @@ class PackApi:
             headers |= file_routes.link_header(made)
         if error is not None and error.code == ErrorCode.SERVICE_UNAVAILABLE:
             headers["retry-after"] = "1"
-        return json_response(200 if error is None else STATUS.get(error.code, 422), envelope, headers)
+        status = 200 if error is None else 504 if error.code == ErrorCode.TIMEOUT else STATUS[call.result.exit_code]
+        return json_response(status, envelope, headers)
 
     async def _while_connected(self, request: Request, view: View, order: Order) -> Call | None:
         """Return the finished call, or None if the client disconnected; the tool has been killed then."""
