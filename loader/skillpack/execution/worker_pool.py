@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 import uuid
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any
 
 from sturdy.bounded_run import MAX_STDOUT_BYTES, STDERR_TAIL_BYTES, Outcome, kill_marked, lifeline, marked
 from sturdy.child_process import end, kill_group
@@ -53,11 +53,9 @@ class WarmWorker:
             bufsize=0,
             **lifeline(),
         )
-        self._pipes = _Pipes(
-            cast("IO[bytes]", self._process.stdin),
-            cast("IO[bytes]", self._process.stdout),
-            cast("IO[bytes]", self._process.stderr),
-        )
+        self._pipes: list[Any] = [self._process.stdin, self._process.stdout, self._process.stderr]
+        for made in self._pipes:
+            os.set_blocking(made.fileno(), False)
 
     @property
     def alive(self) -> bool:
@@ -84,7 +82,7 @@ class WarmWorker:
             if not answered:
                 self._end()
                 exchange.take_rest()
-                self._pipes.close()
+                self._close_pipes()
             self.idle_since = time.monotonic()
         return Outcome(
             0 if answered else self._process.returncode,
@@ -101,32 +99,23 @@ class WarmWorker:
     def kill(self) -> None:
         """End the process and everything it started, and give its pipes back; more than once is fine."""
         self._end()
-        self._pipes.close()
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
+        for pipe in self._pipes:
+            with contextlib.suppress(OSError):
+                pipe.close()
 
     def _end(self) -> None:
         end(self._process)
         kill_marked(self._mark)
 
 
-class _Pipes:
-    """The three pipes of a worker, none of which blocks."""
-
-    def __init__(self, stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]) -> None:
-        self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
-        for pipe in (stdin, stdout, stderr):
-            os.set_blocking(pipe.fileno(), False)
-
-    def close(self) -> None:
-        for pipe in (self.stdin, self.stdout, self.stderr):
-            with contextlib.suppress(OSError):
-                pipe.close()
-
-
 class _Exchange:
     """One request and its answer."""
 
-    def __init__(self, pipes: _Pipes, request: bytes, on_stderr: Callable[[bytes], None] | None) -> None:
-        self._pipes = pipes
+    def __init__(self, pipes: list[IO[bytes]], request: bytes, on_stderr: Callable[[bytes], None] | None) -> None:
+        self._in, self._out, self._err = pipes
         self._unsent = memoryview(request)
         self._on_stderr = on_stderr
         self._whole = False
@@ -137,11 +126,10 @@ class _Exchange:
 
     def run(self, deadline: float) -> bool:
         """Return whether a line was answered before the deadline."""
-        pipes = self._pipes
         with _SELECTOR() as selector:
-            selector.register(pipes.stdin, selectors.EVENT_WRITE, self._send)
-            selector.register(pipes.stdout, selectors.EVENT_READ, self._read_stdout)
-            selector.register(pipes.stderr, selectors.EVENT_READ, self._read_stderr)
+            selector.register(self._in, selectors.EVENT_WRITE, self._send)
+            selector.register(self._out, selectors.EVENT_READ, self._read_stdout)
+            selector.register(self._err, selectors.EVENT_READ, self._read_stderr)
             while not self._whole and not self.flooded:
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -150,22 +138,22 @@ class _Exchange:
                 for key, _ in selector.select(left):
                     if not key.data():
                         selector.unregister(key.fileobj)
-                        if key.fileobj is pipes.stdout:
+                        if key.fileobj is self._out:
                             return self._whole
-        while _waiting(pipes.stderr) and self._read_stderr():
+        while _waiting(self._err) and self._read_stderr():
             pass
         return not self.flooded
 
     def take_rest(self) -> None:
         """Take what an ended process has left in its pipes."""
-        for pipe, read in ((self._pipes.stdout, self._read_stdout), (self._pipes.stderr, self._read_stderr)):
+        for pipe, read in ((self._out, self._read_stdout), (self._err, self._read_stderr)):
             while not self.flooded and _waiting(pipe) and read():
                 pass
 
     def _send(self) -> bool:
         """Send a part of the request; return whether more is to be sent and the process still reads."""
         try:
-            self._unsent = self._unsent[os.write(self._pipes.stdin.fileno(), self._unsent[:_CHUNK]) :]
+            self._unsent = self._unsent[os.write(self._in.fileno(), self._unsent[:_CHUNK]) :]
         except BlockingIOError:
             return True
         except OSError:  # it has closed its input: what it answers decides
@@ -174,7 +162,7 @@ class _Exchange:
 
     def _read_stdout(self) -> bool:
         """Take a piece of stdout; return whether its end is still to come."""
-        chunk = os.read(self._pipes.stdout.fileno(), _CHUNK)
+        chunk = os.read(self._out.fileno(), _CHUNK)
         self.stdout += chunk
         self._whole = self._whole or b"\n" in chunk
         self.flooded = len(self.stdout) > MAX_STDOUT_BYTES
@@ -182,7 +170,7 @@ class _Exchange:
 
     def _read_stderr(self) -> bool:
         """Take a piece of stderr, pass it on and keep the tail; return whether its end is still to come."""
-        chunk = os.read(self._pipes.stderr.fileno(), _CHUNK)
+        chunk = os.read(self._err.fileno(), _CHUNK)
         if chunk and self._on_stderr is not None:
             self._on_stderr(chunk)
         self.stderr += chunk
