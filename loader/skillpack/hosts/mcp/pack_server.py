@@ -61,33 +61,28 @@ class Toolbox:
     @property
     def renamed(self) -> dict[str, str]:
         """The ids, by served name, of the tools whose plain name is taken or too long."""
-        plain = {
-            name: tool_id if self.style == "dotted" else tool_id.replace(".", "_")
-            for name, tool_id in self.names.items()
-        }
-        return {name: self.names[name] for name in plain if plain[name] != name}
+        dot = "." if self.style == "dotted" else "_"
+        return {name: tool_id for name, tool_id in self.names.items() if name != tool_id.replace(".", dot)}
 
     def find(self, name: str) -> ToolDeclaration | None:
         """Return the listed tool whose served name, id, or name in the other style is ``name``, or None."""
-        tool = self._find_any(name)
-        return tool if tool is not None and self._is_listed(tool.id) else None
+        tool_id = self._known.get(name)
+        return self.view.tools.by_id[tool_id] if tool_id is not None and self._is_listed(tool_id) else None
 
     def unknown(self, name: str) -> str:
         """Return the message for a name that ``find`` does not know: the toolset that has it, or what was meant."""
-        tool = self._find_any(name)
-        if tool is None:
+        if name not in self._known:
             return f"Unknown tool: {name}{did_you_mean(name, [*ANSWERS, work_resources.UPLOAD, *self.names])}"
-        sets, chosen = " or ".join(tool.toolsets), ", ".join(self.view.toolsets)
+        toolsets = self.view.tools.by_id[self._known[name]].toolsets
+        sets, chosen = " or ".join(toolsets), ", ".join(self.view.toolsets)
         return f"Unknown tool: {name}. It is in the toolset {sets}; this server was started with --toolsets {chosen}"
 
-    def _find_any(self, name: str) -> ToolDeclaration | None:
-        known = self._all_names.get(name)
-        if known is None and name in self.view.tools.by_id:
-            known = name
-        if known is None:
-            known = next((tool_id for tool_id in self._all_names.values() if tool_id.replace(".", "_") == name), None)
-        tool = None if known is None else self.view.tools.by_id[known]
-        return tool if tool is not None and tool.script else None
+    @cached_property
+    def _known(self) -> dict[str, str]:
+        """The ids of all tools by what a call may name them: served name, id, or name in the other style."""
+        ids = list(self._all_names.values())
+        found = {tool_id.replace(".", "_"): tool_id for tool_id in reversed(ids)}  # of equal ones, the first's
+        return {**found, **{tool_id: tool_id for tool_id in ids}, **self._all_names}
 
     @cached_property
     def described(self) -> list[dict[str, Any]]:
