@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -76,7 +76,8 @@ def install(skills: Iterable[Skill], roots: Sequence[Path], *, force: bool = Fal
             return _installed([(root, copy) for root in roots for copy in copies], force)
     except BaseException:
         for folder in reversed(made):
-            _remove_if_empty(folder)
+            with suppress(OSError):  # it is not empty
+                folder.rmdir()
         raise
 
 
@@ -269,13 +270,6 @@ def _stage(root: Path, copy: SkillCopy, present: InstalledSkill | None) -> None:
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(root / copy.name / path, target, follow_symlinks=False)
-
-
-def _remove_if_empty(folder: Path) -> None:
-    try:
-        folder.rmdir()
-    except OSError:
-        return
 
 
 USER, PROJECT = "user", "project"
