@@ -8,7 +8,6 @@ from __future__ import annotations
 import glob
 import os
 import re
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.exceptions import FileRefusedError, SkillFileError
@@ -17,7 +16,7 @@ from skillpack.skills.skill_md import DECLARATION_FILE
 from skillpack.untrusted.file_access import read_bounded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from skillpack.relevance import Counter
     from skillpack.skills.skill_md import Skill
@@ -85,8 +84,9 @@ def _fields(skill: Skill) -> Fields:
     """Return the texts to search, without the part of the description that says what the skill is not for."""
     description = _NOT_FOR.sub("", folded(skill.description))
     opening, _, sections = folded(_body(skill)).partition("\n## ")
-    sections += folded("".join(_pages(skill)))
-    declared = folded(_declaration(skill))
+    pages = sorted(glob.glob(os.path.join(glob.escape(skill.dir), "references", "*.md")))[:_MAX_PAGES]  # noqa: PTH207
+    sections += folded("".join(_text(page, _MAX_PAGE_BYTES) for page in pages))  # read when they are needed
+    declared = folded(_text(os.path.join(skill.dir, DECLARATION_FILE), _MAX_DECLARATION_BYTES))
     asks = ".\n".join(line[2:] for block in _ASKS.findall(declared) for line in block.splitlines())
     declaration = _STRUCTURE.sub("", _ASKS.sub("", declared))
     name = folded(skill.name)
@@ -94,11 +94,10 @@ def _fields(skill: Skill) -> Fields:
     return Fields(name, description, sections, declaration, opening, asks)
 
 
-def _declaration(skill: Skill) -> str:
-    """Return the text of skill.yaml, unparsed; "" if it is missing or cannot be read."""
-    path = os.path.join(skill.dir, DECLARATION_FILE)
+def _text(path: str, most: int) -> str:
+    """Return the text of a file of at most so many bytes; "" if it is missing or cannot be read."""
     try:
-        return read_bounded(path, _MAX_DECLARATION_BYTES, follow=False).decode("utf-8", "replace")
+        return read_bounded(path, most, follow=False).decode("utf-8", "replace")
     except (FileNotFoundError, FileRefusedError):
         return ""
 
@@ -109,13 +108,6 @@ def _body(skill: Skill) -> str:
         return skill.body
     except (FileNotFoundError, SkillFileError):
         return ""
-
-
-def _pages(skill: Skill) -> Iterator[str]:
-    """Yield the pages of a skill's references: sections of its manual that are read when they are needed."""
-    for path in sorted(glob.glob(os.path.join(glob.escape(skill.dir), "references", "*.md")))[:_MAX_PAGES]:  # noqa: PTH207
-        with suppress(FileNotFoundError, FileRefusedError):
-            yield read_bounded(path, _MAX_PAGE_BYTES, follow=False).decode("utf-8", "replace")
 
 
 def _excerpt(skill: Skill, counters: Sequence[tuple[Counter, float]]) -> str:

@@ -210,16 +210,15 @@ def chosen_format(form: str | None, path: str | None, suffixes: Mapping[str, str
     """
     if path is None:
         return form or default
-    meant = next((suffixes[suffix] for suffix in suffixes if path.lower().endswith(suffix)), None)
-    if form is None and meant is None:
+    possible = [suffixes[suffix] for suffix in suffixes if path.lower().endswith(suffix)]
+    if form is None and not possible:
         known = ", ".join(suffixes)
         text = f"the name {Path(path).name!r} does not show the format; give format, or a name that ends in {known}"
         raise GraphError(text, {"param_name": "output_path", "provided_value": path, "allowed": list(suffixes)})
-    possible = {suffixes[suffix] for suffix in suffixes if path.lower().endswith(suffix)}
     if form is not None and possible and form not in possible:
-        text = f"{Path(path).name!r} is the name of a {meant} file, but format is {form}; change one of them"
+        text = f"{Path(path).name!r} is the name of a {possible[0]} file, but format is {form}; change one of them"
         raise GraphError(text, {"param_name": "format", "provided_value": form})
-    return form or str(meant)
+    return form or possible[0]
 
 
 def write_text(graph_file: Path, path: str, text: str) -> int:
