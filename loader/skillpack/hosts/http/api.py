@@ -164,7 +164,7 @@ class PackApi:
             ("GET", "/skills", self.list_skills, SkillList, (), _DONE),
             ("POST", _VALIDATE, self.validate, Validation, (404, 422), _DONE),
             ("GET", "/skills/{id}", self.get_skill, Skill, (404,), _DONE),
-            ("POST", "/skills/{id}/execute", self.execute, dict[str, Any], tuple(OUTCOMES), _DONE),
+            ("POST", "/skills/{id}/execute", self.execute, dict[str, Any], OUTCOMES, _DONE),
             ("GET", "/healthz", self.health, Health, (), _DONE),
             ("GET", "/openapi.json", openapi, dict[str, Any], (), _DONE),
             ("GET", file_routes.FOLDER, files.list_files, file_routes.FileList, (), {}),

@@ -6,7 +6,9 @@ itself are checked with the tool's own JSON Schema when it is called.
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi.openapi.utils import get_openapi
@@ -25,27 +27,10 @@ if TYPE_CHECKING:
 
 _JSON = "application/json"
 _EXECUTE = "/skills/{id}/execute"
-REFUSALS = {  # what any route may answer
-    400: "Malformed request.",
-    401: "The token is missing or wrong.",
-    403: "The request comes from a page of another site, or the server accepts no files.",
-    408: "The body did not arrive in time.",
-    413: "The body is too long.",
-    415: "The body is not declared as JSON, or is encoded.",
-    421: "The Host header names another server.",
-}
-UPLOADS = {
-    412: "There is a file of that name, or another than If-Match names.",
-    416: "The file has no such range.",
-}
-OUTCOMES = {
-    404: "There is no such skill or file, or not in that version.",
-    409: "DRC_VIOLATION, LAYOUT_CONFLICT: the design does not allow it.",
-    422: "INVALID_PARAM, DEVICE_NOT_FOUND, RULE_NOT_FOUND, UNSUPPORTED_OPERATION or a code of the skill's own.",
-    500: "INTERNAL_ERROR, KLAYOUT_ERROR.",
-    503: "SERVICE_UNAVAILABLE: too many calls, or a needed program is missing.",
-    504: "TIMEOUT: the tool was killed.",
-}
+_STATUSES: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("statuses.json").read_bytes())
+_MEANINGS = {int(status): text for group in _STATUSES.values() for status, text in group.items()}
+REFUSALS = tuple(map(int, _STATUSES["refusals"]))  # what any route may answer
+OUTCOMES = tuple(map(int, _STATUSES["outcomes"]))  # of a call
 
 
 def _checked_context(context: dict[str, Any]) -> dict[str, Any]:
@@ -169,7 +154,7 @@ class Health(BaseModel):
 
 def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the failures with these statuses as FastAPI declares the answers of a route."""
-    return {status: {"model": Failure, "description": (REFUSALS | OUTCOMES | UPLOADS)[status]} for status in statuses}
+    return {status: {"model": Failure, "description": _MEANINGS[status]} for status in statuses}
 
 
 def document(app: FastAPI, view: View, max_timeout: float, *, needs_token: bool) -> dict[str, Any]:
