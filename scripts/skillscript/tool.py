@@ -25,16 +25,7 @@ HANDLER = "handler.py"  # a module with execute, at the top of a skill's folder
 HANDLER_SCHEMAS = ("schemas/input.schema.json", "schemas/output.schema.json")  # unless the declaration says otherwise
 
 # The context that a handler gets beside its parameters, with types and defaults.
-CONTEXT_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "user_profile": {"type": "object", "default": {}, "description": "What is known about the user."},
-        "session_context": {"type": "object", "default": {}, "description": "What this session is about."},
-        "memory_summary": {"type": "string", "default": "", "description": "Summary of earlier sessions."},
-        "content_context": {"type": "array", "default": [], "description": "Contents retrieved for this call."},
-    },
-}
+CONTEXT_SCHEMA: dict[str, Any] = parse_json(Path(__file__).with_name("context.schema.json").read_bytes())
 
 
 @dataclass(frozen=True)

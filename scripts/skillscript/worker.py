@@ -22,6 +22,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 
 from sturdy.atomic_files import file_state
 from sturdy.strict_json import MAX_BYTES, NotJsonError, parse_json
@@ -44,19 +45,7 @@ if TYPE_CHECKING:
     from .standard_streams import EnvelopeStream
     from .tool import Tool
 
-_REQUEST_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "id": {"type": ["string", "integer", "null"]},
-        "tool": {"type": "string"},
-        "params": {"type": "object"},
-        "context": {"type": ["object", "null"]},
-        "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e6},
-    },
-}
-
-
+_REQUEST_SCHEMA: dict[str, Any] = parse_json(Path(__file__).with_name("request.schema.json").read_bytes())
 _FOLDERS = ("scripts", "schemas", "assets", "templates", "resources")  # of a skill, that its tools are made of
 _INSTALLED = (
     os.path.dirname(os.__file__) + os.sep,  # noqa: PTH120 - compared as text
