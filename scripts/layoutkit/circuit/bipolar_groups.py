@@ -57,11 +57,11 @@ def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
 
 def _bipolar_diodes(channels: Channels, devices: Iterable[Device], used: Collection[str]) -> list[list[Device]]:
     """Return the bipolar diodes of one model with emitters on one supply and bases on several nets."""
-    diodes: dict[tuple[str, ...], list[Device]] = defaultdict(list)
-    for device in devices:
-        net = device.terminals
-        if device.id not in used and net["b"] == net["c"] and net["e"] in channels.supplies:
-            diodes[device.type, device.model.lower(), net["e"]].append(device)
+    free = (d for d in devices if d.id not in used and d.terminals["e"] in channels.supplies)
+    diodes = grouped(
+        (device for device in free if device.terminals["b"] == device.terminals["c"]),
+        lambda device: (device.type, device.model.lower(), device.terminals["e"]),
+    )
     return [members for members in diodes.values() if len({device.terminals["b"] for device in members}) > 1]
 
 

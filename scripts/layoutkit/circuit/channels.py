@@ -86,6 +86,12 @@ class Channels:
         """Whether a transistor is off for good, or has both ends on one net."""
         return device.terminals["d"] == device.terminals["s"] or is_off(device, self.supplies)
 
+    def is_dummy_beside(self, device: Device) -> bool:
+        """Whether drain and source of a device are on one net, and it has gate, source and length of one beside it."""
+        net, unit = device.terminals, (device.model.lower(), gate_length(device))
+        beside = self.gates.get(net["g"], ()) if device.is_mos and net["d"] == net["s"] else ()
+        return any((d.model.lower(), gate_length(d)) == unit and d.terminals["s"] == net["s"] for d in beside)
+
     @cached_property
     def others(self) -> dict[str, list[Device]]:
         """Net to the devices other than transistors that carry direct current from it."""

@@ -33,7 +33,6 @@ MOST_ON_A_SOURCE = 8
 _POLARITY = str.maketrans({"n": "p", "m": "p", "-": "+", "2": "1", "b": "a", "r": "l"})
 _TRANSISTORS = ("nmos", "pmos")
 _BIPOLARS = ("npn", "pnp")
-_NO_DIRECT_CURRENT = frozenset({"capacitor", "mos_capacitor"})
 
 
 class Seed(NamedTuple):
@@ -119,11 +118,8 @@ class Candidates:
 
     def in_a_loop_of_mirrors(self) -> Iterator[Seed]:
         """Yield diode and output of a mirror whose currents another equal mirror of the other type returns."""
-        by_ends: dict[tuple[str, str, str], list[Element]] = defaultdict(list)
-        for element in self._graph.elements:
-            drain, gate = element.on("d"), element.on("g")
-            if drain and not {drain, gate} & self._rails:
-                by_ends[element.key[1], drain, gate].append(element)
+        inner = [e for e in self._graph.elements if e.on("d") and not {e.on("d"), e.on("g")} & self._rails]
+        by_ends = grouped(inner, lambda each: (each.key[1], each.on("d"), each.on("g")))
         for (kind, drain, gate), diodes in by_ends.items():
             if kind != "nmos" or drain != gate or len(diodes) != 1:
                 continue
@@ -150,7 +146,7 @@ class Candidates:
             element = self._graph.elements[index]
             if element.name in own or role == "g" or (role == "d" and element.on("g") in gates):
                 continue  # on the gate of one of two unlike transistors: it is in series with that one
-            if role in ("d", "e", "c") and self._kind(element) not in _NO_DIRECT_CURRENT:
+            if role in ("d", "e", "c") and not self._graph.is_capacitor(index):
                 return True
             if role.startswith("port ") or element.key[1] == "inductor":
                 return True
@@ -164,10 +160,6 @@ class Candidates:
         diodes = {each.key[1] for each, role in on_net if role == "d" and each.is_diode}
         self._biases[net] = any(role == "g" and each.key[1] in diodes and not each.is_diode for each, role in on_net)
         return self._biases[net]
-
-    @staticmethod
-    def _kind(element: Element) -> str:
-        return "capacitor" if element.key[0] == "capacitor" else str(element.key[1])
 
     def joined_at_sources(self) -> Iterator[Seed]:
         """Yield equal transistors whose sources an element joins, above branches that are equal but for their gates.
@@ -356,8 +348,7 @@ def _sides(members: Sequence[Element], role: str) -> list[list[Element]]:
 
 def _width(element: Element) -> float:
     """Return the width of all units of a transistor [m]."""
-    params = dict(element.key[3])
-    return float(params.get("w", 0) * params.get("m", 1) * element.key[-1])
+    return float(dict(element.key[3]).get("w", 0) * dict(element.key[3]).get("m", 1) * element.key[-1])
 
 
 def _alike(one: Element, other: Element) -> bool:

@@ -334,9 +334,9 @@ class Mirrors:
         """Whether the structure says that a transistor is a current source."""
         drain = device.terminals["d"]
         top = self._above(device, clean=False)
-        nets = [drain, *([top.terminals["d"]] if top is not None else [])]
         if tails:
-            return any((net, device.type) in tails for net in nets)
+            tops = [each.terminals["d"] for each in self._channels.sources.get(drain, ()) if each.type == device.type]
+            return any((net, device.type) in tails for net in (drain, *tops))
         if self._feeds_reference(device):
             return True
         if top is None or device.terminals["s"] != device.terminals["b"] or len(self._channels.circuit.nets[drain]) > 2:

@@ -265,8 +265,8 @@ class _Search:
         for devices in grouped((d for d in self._devices if d.is_mos), lambda device: device.type).values():
             cells = self._with_tied(devices)
             if len(cells) <= _MOST_NAMED:
-                lines = self._apart(6, cells, f"are {devices[0].type} transistors")
-                found += [line._replace(summary=True) for line in lines]
+                what = f"are {devices[0].type} transistors"
+                found += [line._replace(summary=True) for line in self._apart(6, cells, what)]
         return found
 
     def of_both_types(self) -> list[_Line]:

@@ -22,6 +22,7 @@ from layoutkit.circuit.bipolar_map import map_bipolar, sized, with_units
 from layoutkit.circuit.readers.model_names import width_in_name
 from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.supplies import structural_supplies
+from layoutkit.circuit.symmetry_graph import grouped
 from layoutkit.circuit.widths import nearest_width
 from layoutkit.errors import GeometryError, NetlistError, listed, sentences
 from layoutkit.technology.device_kinds import DEEP_WELL
@@ -284,10 +285,7 @@ def shared_nets(
     for device in devices:
         for net in {device.terminals[end] for end in device.kind.ends} - set(apart):
             joined.union(first.setdefault((key(device), net), device).id, device.id)
-    groups: dict[str, list[Device]] = {}
-    for device in devices:
-        groups.setdefault(joined[device.id], []).append(device)
-    return [group for group in groups.values() if len(group) > 1]
+    return [group for group in grouped(devices, lambda device: joined[device.id]).values() if len(group) > 1]
 
 
 def with_sides(device: Device) -> Device:

@@ -124,7 +124,7 @@ class ResistorRatios:
         for devices in (*self._on_mirrors(mirrors), *self._between_sources(pairs)):
             join(devices)
         for array in arrays:
-            join(self._below_emitters(array))
+            join(self._around_array(array))
         for equal in self._on_outputs():
             join(device for device in equal if joined.weights[joined[device.id]] > 1)
         groups = grouped(self._resistors, lambda device: (joined[device.id], device.model.lower()))
@@ -260,11 +260,17 @@ class ResistorRatios:
         sides = ([each for name, each in side.items() if name in alive] for side in (below, found))
         return next(sides), next(sides)
 
-    def _below_emitters(self, array: Group) -> list[Device]:
-        """Return the resistors between the emitters of NPN transistors on one base and ground."""
+    def _around_array(self, array: Group) -> list[Device]:
+        """Return the resistors below the emitters of NPN transistors on one base, and equal ones on their collectors.
+
+        These lead to one net.
+        """
         devices = [self._channels.circuit.device(name) for name in array.devices]
         emitters = sorted({device.terminals["e"] for device in devices if device.type == "npn"})
         found = {resistor.id: resistor for net in emitters for resistor in self._down_from(net, "pmos")}
+        loads = [(each, net) for net in sorted({d.terminals["c"] for d in devices}) for each in self._on.get(net, ())]
+        alike = grouped(loads, lambda load: (drawing(load[0]), self._far(*load)))
+        found |= {load.id: load for row in alike.values() if len({net for _, net in row}) > 1 for load, _ in row}
         return list(found.values()) if len(emitters) > 1 else []
 
     def _down_from(self, net: str, mos_type: str) -> list[Device]:

@@ -243,8 +243,6 @@ class _Recognition:
         """
         tied = [d for d in self._circuit.devices if d.is_mos and self._channels.is_dummy(d) and not is_capacitor(d)]
         guarded: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
-        if not tied:
-            return guarded
         wards: dict[tuple[Any, ...], dict[tuple[str, tuple[str, ...]], set[str]]] = defaultdict(dict)
         for name, module_type in MODULE_TYPES.items():
             for group in self._found[name] if module_type.matched else ():
@@ -302,9 +300,11 @@ class _Recognition:
 
     def _amplify(self, kind: str, one: str, other: str) -> bool:
         """Whether a pair is a differential one, or two source followers."""
-        drains = {self._circuit.device(name).terminals["d"] for name in (one, other) if kind == "symmetric_pair"}
+        pair = self._pair((one, other))
+        follow = kind == "symmetric_pair" and not is_capacitor(pair[0])
+        drains = self._drains_of(*pair) if follow else set()
         return kind == "differential_pair" or (
-            len(drains) == 1 and drains <= set(self._supplies.power + self._supplies.ground)
+            len(drains) == 1 and drains <= {*self._supplies.power, *self._supplies.ground}
         )
 
     def _images(self) -> Iterator[tuple[str, str, str]]:
@@ -333,9 +333,13 @@ class _Recognition:
         wiring = wiring_capacitors(self._channels)
         for kind, one, other in self._images():
             names = {one, other}
-            if names <= wiring or (kind == "cascode_pair" and names <= switched):
-                continue  # equal switches below a mirror
             first, second = self._pair((one, other))
+            if (
+                names <= wiring
+                or self._channels.is_dummy_beside(first)
+                or (kind == "cascode_pair" and names <= switched)
+            ):
+                continue  # equal switches below a mirror
             direct = kind == "cross_coupled_pair" and first.terminals["d"] == second.terminals["g"]
             if kind not in MODULE_TYPES or kind == "differential_pair" or direct or names <= inverting:
                 continue
@@ -360,17 +364,19 @@ class _Recognition:
             self._add_pair("load_pair" if loads else kind, first, second, properties)
 
     def _carry_one_current(self, *diodes: Device) -> bool:
-        """Whether current sources on one gate feed both diodes, or diodes in series with them: a bias, no signal."""
+        """Whether current sources on one gate feed both diodes, if need be through mirrors and diodes of their own."""
         fed: list[set[str]] = []
+        copied = self._image_of.keys() - {diode.terminals["g"] for diode in diodes}
         for diode in diodes:
             front, gates = [diode.terminals["d"], diode.terminals["s"]], set[str]()
             for net in front:  # which grows
                 for each in self._channels.channel_ends(net) if net not in self._supplies else ():
-                    far = self._channels.far(each, net)
-                    if each.terminals["g"] not in (net, far):
-                        gates.add(each.terminals["g"])
-                    elif far not in front:
-                        front.append(far)
+                    gate, far = each.terminals["g"], self._channels.far(each, net)
+                    beyond = far if gate in (net, far) else gate
+                    if beyond == far or (gate in copied and self._channels.has_diode(gate, each.type)):
+                        front += [beyond] if beyond not in front else []
+                    elif not self._channels.is_switch(each):
+                        gates.add(gate)
             fed.append(gates)
         return len(fed[0]) == 1 and fed[0] == fed[1]
 

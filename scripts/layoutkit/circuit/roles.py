@@ -197,8 +197,6 @@ def _restricted(group: RecognisedModule, kept: AbstractSet[str]) -> RecognisedMo
     properties["outputs"] = [name for name in properties["outputs"] if name in kept]
     properties["ratios"] = {name: ratio for name, ratio in properties["ratios"].items() if name in kept}
     cascodes = [name for name in properties.pop("cascodes", ()) if name in kept]
-    if len(cascodes) > 1:
-        properties["cascodes"] = cascodes
-    bottoms = [properties["reference"], *properties["outputs"]]
-    devices = (*bottoms, *(cascodes if len(cascodes) > 1 else ()))
+    properties |= {"cascodes": cascodes} if len(cascodes) > 1 else {}
+    devices = (properties["reference"], *properties["outputs"], *properties.get("cascodes", ()))
     return replace(group, devices=devices, properties=properties)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.circuit.passive_map import with_sides
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.supplies import find_supplies, substrate_net
+from layoutkit.circuit.symmetry_graph import grouped
 from layoutkit.errors import MAX_LISTED, NetlistError, listed, sentences
 from layoutkit.technology.finger_widths import MAX_SIDE_UM
 
@@ -116,9 +117,7 @@ def joined_names(circuit: Circuit, pairs: Sequence[tuple[str, str]], what: str) 
     joined = UnionFind(net for pair in pairs for net in pair)
     for pair in pairs:
         joined.union(*pair)
-    groups: dict[str, list[str]] = {}
-    for net in joined:
-        groups.setdefault(joined[net], []).append(net)
+    groups = grouped(joined, joined.__getitem__)
     supplies = find_supplies(circuit)
     order = {port: index for index, port in enumerate(circuit.ports)}
     power, ground = set(supplies.power), set(supplies.ground)

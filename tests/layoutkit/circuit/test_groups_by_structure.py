@@ -274,6 +274,81 @@ CIRCUITS = {
             ("current_mirror", "M10 M9", "M9", "simple"),
         },
     ),
+    "sources on a bias port under switches of two pairs, on a clock that is made inside": (
+        """
+        M1 o1 inp t1 vss nch w=2u l=0.2u
+        M2 o2 inn t1 vss nch w=2u l=0.2u
+        M3 o1 b0 t2 vss nch w=2u l=0.2u
+        M4 o2 b1 t2 vss nch w=2u l=0.2u
+        M5 t1 clk u1 vss nch w=1u l=0.15u
+        M6 t2 clk u2 vss nch w=1u l=0.15u
+        M7 u1 bias vss vss nch w=1u l=1u
+        M8 u2 bias vss vss nch w=1u l=1u
+        M9 clk en vdd vdd pch w=2u l=0.15u
+        M10 clk en vss vss nch w=1u l=0.15u
+        M11 o1 o1 vdd vdd pch w=2u l=1u
+        M12 o2 o1 vdd vdd pch w=2u l=1u
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("differential_pair", "M3 M4"),
+            ("current_mirror", "M7 M8", None, "driven"),
+            ("current_mirror", "M11 M12", "M11", "simple"),
+            ("inverter", "M10 M9"),
+        },
+    ),
+    "bias diodes beside two output stages, which a mirror in each feeds: images, but no loads": (
+        """
+        M1 a inp t vdd pch w=4u l=1u
+        M2 b inn t vdd pch w=4u l=1u
+        M3 t ctl vdd vdd pch w=4u l=1u
+        M4 a bias vss vss nch w=2u l=2u
+        M5 b bias vss vss nch w=2u l=2u
+        M6 bias bias vss vss nch w=2u l=2u
+        M7 p1 bias vss vss nch w=2u l=2u
+        M8 p2 bias vss vss nch w=2u l=2u
+        M9 p1 p1 vdd vdd pch w=3u l=2u
+        M10 p2 p2 vdd vdd pch w=3u l=2u
+        M11 n1 p1 vdd vdd pch w=3u l=2u
+        M12 n2 p2 vdd vdd pch w=3u l=2u
+        M13 n1 n1 vss vss nch w=1u l=2u
+        M14 n2 n2 vss vss nch w=1u l=2u
+        C1 a n1 1p
+        C2 b n2 1p
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("current_mirror", "M4 M5 M6 M7 M8", "M6", "simple"),
+            ("current_mirror", "M11 M9", "M9", "simple"),
+            ("current_mirror", "M10 M12", "M10", "simple"),
+            ("capacitor_pair", "C1 C2"),
+        },
+    ),
+    "tied transistors of the length of those beside them are dummies, longer ones are capacitors": (
+        """
+        M1 a inp t vss nch w=4u l=0.2u
+        M2 b inn t vss nch w=4u l=0.2u
+        M3 t ctl vss vss nch w=4u l=1u
+        M4 a a vdd vdd pch w=2u l=0.2u
+        M5 b b vdd vdd pch w=2u l=0.2u
+        M6 vdd a vdd vdd pch w=1u l=0.2u
+        M7 vdd b vdd vdd pch w=1u l=0.2u
+        M8 vdd a vdd vdd pch w=4u l=2u
+        M9 vdd b vdd vdd pch w=4u l=2u
+        """,
+        {("differential_pair", "M1 M2"), ("load_pair", "M4 M5"), ("symmetric_pair", "M8 M9")},
+    ),
+    "reference of two bipolar transistors with a resistor below one and equal ones to one net": (
+        """
+        Q1 a a vss npn
+        Q2 b a e npn m=8
+        Q3 o b vss npn
+        R1 a o 9k
+        R2 b o 9k
+        R3 e vss 1k
+        """,
+        {("bipolar_array", "Q1 Q2"), ("resistor_ratio", "R1 R2 R3")},
+    ),
     "two channels of three transistors each on a bias port": (
         """
         M1 a bias vss vss nch w=2u l=1u
