@@ -108,6 +108,14 @@ class Coupling:
     def _inputs(self) -> set[str]:
         return {port for port, use in self.subject.roles.ports.items() if use.direction == "input"}
 
+    @cached_property
+    def _biases(self) -> set[str]:
+        """The nets of nothing but gates of mirrors and cascodes, which are still."""
+        kinds = {"current_mirror", "cascode_pair"}
+        held = {name for each in self.subject.roles.groups if each.type in kinds for name in each.devices}
+        ends = {net: self.subject.circuit.nets[net] for net in self._inputs}
+        return {net for net, own in ends.items() if all(end.terminal == "g" and end.device in held for end in own)}
+
     def over_passive(self, placed: PlacedDevice) -> list[Finding]:
         """Return whether outputs, clocks or supplies run under a capacitor unshielded, or signals over a resistor.
 
@@ -137,13 +145,15 @@ class Coupling:
     def through_group(self, group: MatchedDevices) -> list[Finding]:
         """Return whether foreign signals cross matched transistors, also their drains and sources."""
         subject = self.subject
-        if not group.devices[0].device.is_mos or group.spread or not group.is_ordered:
+        clocked = {placed.device.terminals.get("g") for placed in group.devices} <= {*subject.roles.clocks, *self.loud}
+        if not group.devices[0].device.is_mos or group.spread or not group.is_ordered or clocked:
             return []
         own = {net for placed in group.relatives for net in placed.device.terminals.values()}
         body = subject.role("active").interacting(region_of(box for placed in group.devices for box in placed.boxes))
         names = [conductor.name for conductor in subject.technology.conductors]
         words = f"through {group.called}"
-        return self._crossed(kdb.Region(body.bbox()), (self.loud | self._inputs) - own, names, words, group.devices)
+        noisy = (self.loud | self._inputs) - own - self._biases
+        return self._crossed(kdb.Region(body.bbox()), noisy, names, words, group.devices)
 
     def _crossed(
         self,

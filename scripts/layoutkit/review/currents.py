@@ -34,6 +34,7 @@ SIGNS = {"nmos": {"d": -1, "s": 1}, "pmos": {"d": 1, "s": -1}, "npn": {"c": -1, 
 """Whether current flows from a terminal into its net (1) or the other way."""
 _JUNCTION_V = 0.65
 _THERMAL_V = 0.026
+_DEGENERATION_V = 0.1  # usual over the resistor at an emitter, four times the thermal voltage
 _SLOPE = 1.3  # of a transistor in weak inversion
 _ROUNDS = 50
 _NOTHING = 1e-15  # currents below this are numerical noise [A]
@@ -60,11 +61,13 @@ class DeviceCurrents:
         devices: Current of each device; those that are missing carry none that is known.
         supply_v: Voltage of the supply of each transistor. [V]
         drive: Current at full drive of switches and pass devices, also of those that carry charge alone. [A]
+        strength: Current of each transistor at full drive, whatever it is used for. [A]
     """
 
     devices: Mapping[str, Current]
     supply_v: Mapping[str, float]
     drive: Mapping[str, float]
+    strength: Mapping[str, float]
 
 
 def device_currents(
@@ -85,7 +88,7 @@ def device_currents(
     """
     search = _Estimate(circuit, roles, technology, stated, stated_nets or {})
     search.run()
-    return DeviceCurrents(search.found, search.supply_v, search.drive)
+    return DeviceCurrents(search.found, search.supply_v, search.drive, search.full)
 
 
 class _Estimate:
@@ -157,10 +160,10 @@ class _Estimate:
         self._follow()
         order = (
             self._resistor_fed, self._always_on, self._unequal_pairs, self._junctions,
-            self._port_references, self._cascode_biases, self._sources, self._references, self._rest,
+            self._port_references, self._cascode_biases, self._sources, self._emitters, self._references, self._rest,
         )  # fmt: skip
         for seeds in order:
-            self.assumed = seeds in (self._sources, self._rest)
+            self.assumed = seeds in (self._sources, self._emitters, self._rest)
             proposed = [each for each in seeds() if each[0] not in self.found]
             for name, ampere, how in proposed:  # all of one kind at once: the order of devices decides nothing
                 self._set(name, ampere, how)
@@ -266,7 +269,9 @@ class _Estimate:
         supplies, areas = self.roles.supplies, defaultdict[str, float](float)
         for device in self.circuit.devices:
             net = device.terminals
-            if device.type in {"npn", "pnp"} and (net["b"] in supplies or net["b"] == net["c"]):
+            if device.type == "npn" and net["b"] == net["c"]:  # one whose emitter is on no rail holds no level
+                areas |= {net["c"]: areas[net["c"]] + device.m} if net["e"] in supplies else {}
+            elif device.type in {"npn", "pnp"} and (net["b"] in supplies or net["b"] == net["c"]):
                 areas[net["e"]] += device.m
         levels = set(areas)
         for emitter in sorted(areas):
@@ -310,6 +315,14 @@ class _Estimate:
             net = self.circuit.device(name).terminals
             if name not in self.off and net["s"] in self.roles.supplies and net["g"] in self.circuit.ports:
                 yield name, self._usual(name), f"{self._taken(name)}current source at {OVERDRIVE_V:g} V overdrive"
+
+    def _emitters(self) -> Iterator[tuple[str, float, str]]:
+        """Yield the resistors between a rail and the emitter of a bipolar transistor."""
+        for device in self.circuit.devices:
+            if device.type in {"npn", "pnp"}:
+                for far, ohm, name in self.resistors[device.terminals["e"]]:
+                    if far in self.roles.supplies:
+                        yield name, _DEGENERATION_V / ohm, f"{_DEGENERATION_V:g} V over the resistor at an emitter"
 
     def _taken(self, name: str) -> str:
         return "its gate is driven from outside of the circuit, assumed to be a " if name in self.unsure else ""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Finding]], ...] = (
     floorplan.rail_side, floorplan.rails, floorplan.ports,
     stage_order.flow_order, stage_order.output_beside_input, stage_order.far_bias, stage_order.far_loads,
+    stage_order.bipolar_pairs, stage_order.parts_apart,
     room_and_wells.room, room_and_wells.shape, room_and_wells.wide_channels, room_and_wells.empty_rings,
     room_and_wells.rings, room_and_wells.lone_dummies, room_and_wells.well_tap, room_and_wells.domains,
     wire_quality.wires,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from layoutkit.parasitics.net_network import NetNetwork
 
 _NO_WIRE_OHM = 1e6  # above this, no metal joins two terminals [ohm]
+_STRONG_OHM = 1000  # transistors of less on-resistance are worth wide wires [ohm]
 _WITHIN = 2  # factor within which estimated currents are right
 _SURELY = 10  # times over a limit from which on also a current that was assumed is too large
 _NANO = 1_000_000  # flows are counted in whole nanoamperes; per milliampere
@@ -51,9 +52,11 @@ class Electrical:
         self._weakest: dict[str, Weakest | None] = {}
         self._flows: dict[tuple[int, ...], dict[str, Weakest | None]] = defaultdict(dict)
         self._drawn = cache(self._drawn_and_fed)
-        switched = {net for placed in subject.placed if subject.drive(placed) for _, net, _ in self._ends(placed)}
+        strong = [p for p in subject.placed if subject.drive(p) or self._on_ohm(p) < _STRONG_OHM]
+        switched = {net for placed in strong for _, net, _ in self._ends(placed)}
         supplies = {net for net in subject.supplies.power + subject.supplies.ground if net in subject.number}
-        wanted = {subject.number[net] for net in supplies | switched if net in subject.number}
+        outside = {net for net in switched if net in subject.circuit.ports}
+        wanted = {subject.number[net] for net in supplies | outside if net in subject.number}
         networks, unchecked = layout_networks(subject.found, wanted)
         self.networks: dict[str, NetNetwork] = {subject.found.nets[number]: each for number, each in networks.items()}
         self.supplies = sorted(supplies)
@@ -82,6 +85,7 @@ class Electrical:
         for placed in self.subject.placed:
             if self.subject.drive(placed):
                 yield from self.wire_resistance(placed)
+        yield from self.thin_ways()
         for net in self.subject.nets:
             yield from self.electromigration(net)
 
@@ -215,19 +219,42 @@ class Electrical:
         voltages = dict(zip(kept, np.linalg.solve(matrix[np.ix_(kept, kept)], vector[kept]), strict=True))
         return {placed: float(voltages[number[node]]) for placed, node in nodes.items()}
 
+    def _on_ohm(self, placed: PlacedDevice) -> float:
+        """Return the on-resistance of a transistor at full drive; infinite where nothing tells it. [ohm]"""
+        drive = sum(self.subject.currents.strength.get(name, 0.0) for name in placed.names)
+        idle = not drive or self.subject.is_idle(placed)
+        return inf if idle else (1 - THRESHOLD) * self._supply_v(placed) / (2 * drive)
+
+    def thin_ways(self) -> list[Finding]:
+        """Return the transistors, no switches, whose way to their ports costs much beside their on-resistance."""
+        subject, limit = self.subject, self.subject.limits["wire-resistance.any"]
+        ways = {p: self._way(p) for p in subject.placed if p.device.is_mos and not subject.drive(p)}
+        shares = {placed: ohm / self._on_ohm(placed) for placed, (ohm, _) in ways.items() if ohm}
+        thin = sorted((p for p, share in shares.items() if limit.beyond(share)), key=lambda p: (-shares[p], p.index))
+        if not thin:
+            return []
+        ohm, nets = ways[thin[0]]
+        why = f"the wires from the ports to {thin[0].id} have {ohm:.3g} ohm, its channel about "
+        why += f"{self._on_ohm(thin[0]):.3g} ohm" + f"; likewise {names_of(thin[1:])}" * (len(thin) > 1)
+        return subject.finding("wire-resistance.any", shares[thin[0]], why, devices=thin, nets=nets)
+
     def wire_resistance(self, placed: PlacedDevice) -> list[Finding]:
         """Return whether the wires of a pass device or switch cost too much beside its on-resistance."""
-        on_ohm = (1 - THRESHOLD) * self._supply_v(placed) / (2 * self.subject.drive(placed))
-        ohm, nets = 0.0, []
+        (ohm, nets), on_ohm = self._way(placed), self._on_ohm(placed)
+        why = f"the wires of {placed.id} have {ohm:.3g} ohm, its channel about {on_ohm:.3g} ohm"
+        return self.subject.finding("wire-resistance", ohm / on_ohm, why, devices=[placed], nets=nets)
+
+    def _way(self, placed: PlacedDevice) -> tuple[float, list[str]]:
+        """Return the resistance from the ports to both ends of a transistor, and these nets. [ohm]"""
+        ohm, nets = 0.0, list[str]()
         for terminal, net, _ in self._ends(placed):
             network = self.networks.get(net)
             if network is None or network.start != "port":
                 continue
-            known = {(each.device, each.terminal): each.ohm for each in network.terminals}
-            ohm += known.get((placed.key, terminal)) or 0.0
+            found = next((t.ohm for t in network.terminals if (t.device, t.terminal) == (placed.key, terminal)), None)
+            ohm += found if found and found < _NO_WIRE_OHM else 0.0
             nets.append(net)
-        why = f"the wires of {placed.id} have {ohm:.3g} ohm, its channel about {on_ohm:.3g} ohm"
-        return self.subject.finding("wire-resistance", ohm / on_ohm, why, devices=[placed], nets=nets)
+        return ohm, nets
 
     def weakest(self, net: str) -> Weakest | None:
         """Return the weakest place of a net's metal for its current; None where all of it is strong enough."""

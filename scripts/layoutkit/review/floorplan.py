@@ -73,7 +73,7 @@ def _side_within(subject: Subject, area: kdb.Box, *, upright: bool = False) -> i
 def rail_side(subject: Subject) -> Iterator[Finding]:
     """Yield the stages that lie upside down between their rails, and power devices at the wrong rail."""
     supplies = subject.supplies
-    up = _side_of_power(subject)
+    up = 0 if _outer_rails(subject)[1] else _side_of_power(subject)
     if not up:
         if supplies.power and supplies.ground:
             reason = "power and ground are not at opposite sides of the layout"
@@ -92,11 +92,10 @@ def rail_side(subject: Subject) -> Iterator[Finding]:
         found = list(wrong.values())
         if found:
             yield from subject.finding(
-                "rail-side",
+                "rail-side" if any(subject.is_full(placed) for placed in found) else "rail-side.order",
                 subject.um(most),
                 f"{names_of(found)}: upside down; devices that belong nearer to ground lie nearer to the power rail",
                 devices=found,
-                must=any(subject.is_full(placed) for placed in found),
                 cause="upside down",
             )
     yield from _wrong_rails(subject, up)

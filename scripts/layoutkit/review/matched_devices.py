@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 from math import dist
 from typing import TYPE_CHECKING
@@ -93,7 +93,8 @@ class Matching:
     def __init__(self, subject: Subject, groups: Sequence[MatchedDevices], cells: Mapping[int, int]) -> None:
         self.subject, self.cells = subject, cells
         self._kept: dict[str, list[kdb.Box]] = {}
-        self.transistors = [each for each in groups if each.devices[0].device.is_mos]
+        self.transistors = [g for g in groups if g.devices[0].device.is_mos and not self._is_clocked(g)]
+        self._bare = cache(self._bare_ends)
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
@@ -102,10 +103,16 @@ class Matching:
             yield from self.halves(group)
             yield from self.unlike(group)
             yield from self.covered(group)
-            if not group.spread and group.is_ordered:
+            if group.is_ordered:
                 yield from self.bare_ends(group)
         for group in self._switched():
             yield from self.apart(group)
+
+    def _is_clocked(self, group: MatchedDevices) -> bool:
+        """Return whether clocks or what they drive turn all devices of a group on and off: they match nothing."""
+        gates, roles = {placed.device.terminals["g"] for placed in group.devices}, self.subject.roles
+        driven = [str(each.properties["output"]) for each in roles.groups if each.type == "inverter"]
+        return not group.strict and gates <= {*roles.clocks, *(driven if roles.clocks else ())}
 
     def _switched(self) -> Iterator[MatchedDevices]:
         """Yield the sources of one length at one rail whose gates nothing but switches part: they mirror in turn."""
@@ -134,6 +141,8 @@ class Matching:
         """Return whether foreign devices lie among the devices of a group, or too much room."""
         subject = self.subject
         cells = {self.cells.get(placed.index) for placed in group.devices}
+        if not group.strict and len({self.subject.instance_of.get(placed.id) for placed in group.devices}) > 1:
+            return []  # halves of a circuit, each with its own cell
         if group.spread or (not group.strict and None not in cells and len(cells) > 1):
             return []  # a group over several cells of an array is judged by comparing the cells
         cause = "" if None in cells else group.words
@@ -188,34 +197,25 @@ class Matching:
 
     def halves(self, group: MatchedDevices) -> list[Finding]:
         """Return whether devices of a pair or mirror, at least one of several channels, have different centres."""
-        several = group.strict and not group.spread and max(len(placed.boxes) for placed in group.devices) > 1
-        apart = max(dist(one.centre, other.centre) for one, other in combinations(group.devices, 2))
+        several = group.strict and not group.spread
+        pairs = [(a, b) for a, b in combinations(group.devices, 2) if several and not _is_between(a, b)]
+        apart = self.subject.um(max((dist(one.centre, other.centre) for one, other in pairs), default=0.0))
+        bare = bool(apart and self._bare(group))
+        why = f"the devices of {group.called} are not interleaved: their centres lie {apart:.3g} um apart"
         return self.subject.finding(
             "group-apart.centres",
-            self.subject.um(apart) if several else 0.0,
-            f"the devices of {group.called} are not interleaved: their centres lie "
-            f"{self.subject.um(apart):.3g} um apart",
+            apart,
+            why + ", and no dummies guard them" * bare,
             devices=group.devices,
             cause="not interleaved",
+            must=bare,
         )
 
     def _widest_gap(self, group: MatchedDevices) -> float:
         """Return the widest gap that has to be crossed from device to device; dummies are bridges. [dbu]"""
         hull = box_around(placed.box for placed in group.devices)
         dummies = [[box] for box in self.subject.idle_boxes if box.touches(hull)]
-        nodes = [self._islands(placed) for placed in group.devices] + dummies
-        own = len(group.devices)
-        links = sorted(
-            (min(gap_between(one, other) for one in nodes[a] for other in nodes[b]), a, b)
-            for a, b in combinations(range(len(nodes)), 2)
-        )
-        joined = list(range(len(nodes)))  # the smallest node of each part; those of the group come first
-        for gap, a, b in links:
-            one, other = sorted((joined[a], joined[b]))
-            joined = [one if root == other else root for root in joined]
-            if not any(joined[:own]):
-                return gap
-        return 0.0
+        return widest_gap([self._islands(placed) for placed in group.devices] + dummies, len(group.devices))
 
     def _islands(self, placed: PlacedDevice) -> list[kdb.Box]:
         """Return the boxes of the diffusions of a device, near its own channels. [dbu]"""
@@ -250,16 +250,20 @@ class Matching:
     def _surround(self, group: MatchedDevices) -> list[Finding]:
         """Return how much the surroundings of the devices differ: distances to diffusion ends, well edges."""
         figures: dict[str, list[float]] = defaultdict(list)
+        ends, bare = "ends of the diffusion", self._bare(group)
         for placed in group.devices:
             around = [(finger.around, finger.l_um) for finger in placed.fingers if finger.around is not None]
-            figures["ends of the diffusion"].append(sum(each.stress(length) for each, length in around) / len(around))
+            figures[ends].append(sum(each.stress(length) for each, length in around) / len(around))
             wells = [min(each.well_um or _WELL_REACH_UM, _WELL_REACH_UM) for each, _ in around]
             figures["well edge"].append(sum(wells) / len(wells))
             figures["neighbouring poly"].append(self._neighbours(placed))
         spread = {name: (max(each) - min(each)) / max(each) if max(each) else 0.0 for name, each in figures.items()}
+        if not bare:
+            del spread[ends]  # dummies are between
         worst = max(spread, key=lambda name: spread[name])
         why = f"{group.called}: distances to the {worst} differ by {100 * spread[worst]:.3g} %"
-        return self.subject.finding("group-unlike.surround", spread[worst], why, devices=group.devices)
+        limit, must = f"group-unlike.{'surround' if bare else 'guarded'}", group.strict and worst == ends
+        return self.subject.finding(limit, spread[worst], why, devices=group.devices, must=must)
 
     @cached_property
     def _wires(self) -> kdb.Shapes:
@@ -300,10 +304,13 @@ class Matching:
 
     def bare_ends(self, group: MatchedDevices) -> list[Finding]:
         """Return whether channels at the ends of the rows of a group have no other gate beside them."""
-        reach = self.subject.technology.to_dbu(_GUARD_UM)
-        bare = sum(gap >= reach for placed in group.devices for gap in self._gaps(placed, reach))
+        bare = self._bare(group)
         why = f"{bare} end{'s' * (bare > 1)} of the rows of {group.called} {'have' if bare > 1 else 'has'} no dummy"
         return self.subject.finding("group-unlike.ends", bare, why, devices=group.devices, cause="bare ends")
+
+    def _bare_ends(self, group: MatchedDevices) -> int:
+        reach = self.subject.technology.to_dbu(_GUARD_UM)
+        return sum(gap >= reach for placed in group.devices for gap in self._gaps(placed, reach))
 
     def covered(self, group: MatchedDevices) -> list[Finding]:
         """Return whether foreign wires, or supply wires above the straps, cover some devices more than others."""
@@ -349,6 +356,27 @@ class Matching:
 def _nets_of(group: MatchedDevices) -> set[str]:
     """Return the nets of a group at the gates, drains and sources of all of its role."""
     return {net for placed in group.relatives for end, net in placed.device.terminals.items() if end != "b"}
+
+
+def _is_between(one: PlacedDevice, other: PlacedDevice) -> bool:
+    """Return whether no better place is left for two devices: both are one channel, or one lies within the other."""
+    small, large = sorted((one, other), key=lambda each: len(each.boxes))
+    return len(small.boxes) == 1 and (len(large.boxes) == 1 or small.box.inside(large.box))
+
+
+def widest_gap(nodes: Sequence[Sequence[kdb.Box]], own: int) -> float:
+    """Return the widest gap to cross between the first nodes, of which the rest are bridges. [dbu]"""
+    links = sorted(
+        (min(gap_between(one, other) for one in nodes[a] for other in nodes[b]), a, b)
+        for a, b in combinations(range(len(nodes)), 2)
+    )
+    joined = list(range(len(nodes)))  # the smallest node of each part; those of the group come first
+    for gap, a, b in links:
+        one, other = sorted((joined[a], joined[b]))
+        joined = [one if root == other else root for root in joined]
+        if not any(joined[:own]):
+            return gap
+    return 0.0
 
 
 def _is_tail(placed: PlacedDevice, group: MatchedDevices) -> bool:

@@ -102,11 +102,21 @@ class Switches:
     def carries_charge(self, device: Device) -> bool:
         """Return whether a switch leads to capacitors or gates alone, or is bootstrapped."""
         ends = _channel(device)
-        if device.id in self.analog or device.terminals["b"] in ends or any(end in self.roles.supplies for end in ends):
+        if device.id in self.analog:
             return False
+        if device.terminals["b"] in ends or any(end in self.roles.supplies for end in ends):
+            return any(self._is_reset(device, end) for end in ends if end not in self.roles.supplies)
         return self._is_bootstrapped(device) or (
             self._is_switched(device) and any(self._is_held(device, end) for end in ends)
         )
+
+    def _is_reset(self, device: Device, net: str) -> bool:
+        """Return whether a transistor at a rail only discharges capacitors that do not all lead to rails."""
+        found = [self.circuit.device(end.device) for end in self.circuit.nets[net] if end.device != device.id]
+        plates = [other for other in found if other.type == "capacitor"]
+        held = all(other.type == "capacitor" or (other.is_mos and other.terminals["g"] == net) for other in found)
+        far = {end for other in plates for end in other.terminals.values()} - {net, *self.roles.supplies.power}
+        return held and bool(far - set(self.roles.supplies.ground)) and not self.is_large(device)
 
     def is_large(self, device: Device) -> bool:
         """Return whether a transistor is as large as no amplifier makes it."""

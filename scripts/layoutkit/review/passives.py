@@ -60,6 +60,9 @@ class Passives:
         subject, kind = self.subject, group.devices[0].device.type
         hull = box_around(placed.box for placed in group.devices)
         foreign = [placed for placed in subject.among(hull, group.relatives) if placed.device.type == kind]
+        own = {(box.width(), box.height()) for placed in group.devices for box in placed.boxes}
+        if kind == "capacitor":  # an equal one is as good as a dummy
+            foreign = [each for each in foreign if not {(b.width(), b.height()) for b in each.boxes} <= own]
         why = f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.called}"
         return subject.finding(
             "group-apart", len(foreign), why, where=hull, devices=[*group.devices, *foreign], must=group.strict
@@ -155,9 +158,12 @@ class Passives:
         boxes = [box for placed in group.devices for box in placed.boxes]
         if group.devices[0].device.type != "resistor":
             return []
-        reach = subject.technology.to_dbu(_END_UM)
+        bank = subject.technology.to_dbu(_BANK_UM)
         bars = subject.role("poly") - region_of(boxes)
         flat = sum(box.height() for box in boxes) < sum(box.width() for box in boxes)
+        across = sorted({(turned(box, upright=flat).left, turned(box, upright=flat).right) for box in boxes})
+        steps = [after[0] - before[1] for before, after in pairwise(across)]  # a dummy is as near as the others
+        reach = max(subject.technology.to_dbu(_END_UM), *(step for step in (0, *steps) if step <= bank))
         hulls = [turned(hull, upright=flat) for hull in self._banks(boxes)]
         ends = [(start, hull.center().y) for hull in hulls for start in (hull.left - reach, hull.right)]
         sides = [turned(kdb.Box(x, y, x + reach, y + 1), upright=flat) for x, y in ends]

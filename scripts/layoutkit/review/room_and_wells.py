@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.drc.check import Options, check_cell
+from layoutkit.errors import listed
 from layoutkit.review.finding import Unjudged
-from layoutkit.review.subject import box_around, gap_between, longer_side, names_of, turned
+from layoutkit.review.subject import box_around, gap_between, longer_side, names_of, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 _CLOSE_UM = 0.5  # gaps up to this within what is used are used [um]
 _LEAST_DEVICES = 8  # fewest for which room is judged; a device of several channels counts as two
-_BUNDLE = 3  # wires on fewer tracks than this cross a place without filling it
+_MOST_GAPS = 4  # places without a device that are looked for
 _BESIDE_UM = 2.0  # from a transistor to its dummies [um]
 _DEEPEST = 3  # dummies side by side that guard one end; the hand layouts have up to so many
 _FITS_UM = 2.0  # sides of a place inside a ring that a device would fit into [um]
@@ -37,19 +38,38 @@ def room(subject: Subject) -> Iterator[Finding]:
     if any(each.width or each.height for each in asked) or not subject.placed:
         return
     few = _are_few(subject)
+    used, core = _used(subject)
     if not few:
-        yield from _fullness(subject)
-    for crossed in (False, True):  # by a few wires: hand layouts have such places, too
-        empty = _largest_empty(subject, crossed=crossed)
-        share = empty.area() / subject.box.area()
-        why = (
-            f"an empty rectangle of {subject.um(empty.width()):.3g} x {subject.um(empty.height()):.3g} um, "
-            f"{100 * share:.3g} % of the layout{', crossed by a few wires only' * crossed}"
-        )
-        found = subject.finding("room.few" if few else "room.empty", share, why, where=empty, must=not crossed)
-        if found and (crossed or found[0].severity == "must"):
-            yield from found
-            return
+        yield from _fullness(subject, used, core)
+    empty = _largest_empty(subject)
+    share = empty.area() / subject.box.area()
+    why = (
+        f"an empty rectangle of {subject.um(empty.width()):.3g} x {subject.um(empty.height()):.3g} um, "
+        f"{100 * share:.3g} % of the layout"
+    )
+    found = subject.finding("room.few" if few else "room.empty", share, why, where=empty)
+    if found and found[0].severity == "must":
+        yield from found
+        return
+    yield from _gaps(subject, used) or found
+
+
+def _gaps(subject: Subject, used: kdb.Region) -> list[Finding]:
+    """Return the largest places that no device takes, whatever wires cross them."""
+    taken, least, places = used.dup(), subject.technology.to_dbu(_FITS_UM), list[kdb.Box]()
+    for _ in range(_MOST_GAPS):
+        place = largest_empty(subject.box, taken, steps=96)
+        taken.insert(place)
+        places += [place] if min(place.width(), place.height()) >= least else []
+    shares = [place.area() / subject.box.area() for place in places]
+    first = max(shares, default=0.0)
+    others = [p for p, share in zip(places, shares, strict=True) if 3 * share >= first > share]
+    sizes = [f"{subject.um(p.width()):.3g} x {subject.um(p.height()):.3g} um" for p in places[:1] + others]
+    why = f"{100 * first:.3g} % of the layout is one place without a device, of {'; others of '.join(sizes[:1])}"
+    places_too = [f"{size} at ({subject.um(p.left):.3g}, {subject.um(p.bottom):.3g})"
+                  for size, p in zip(sizes[1:], others, strict=True)]  # fmt: skip
+    why += f"; others: {listed(places_too)}" if places_too else ""
+    return subject.finding("room.gap", first, why, where=places[0] if places else subject.box)
 
 
 def _are_few(subject: Subject) -> bool:
@@ -57,11 +77,11 @@ def _are_few(subject: Subject) -> bool:
     return sum(min(2, len(placed.boxes)) for placed in subject.placed) < _LEAST_DEVICES
 
 
-def _fullness(subject: Subject) -> list[Finding]:
+def _fullness(subject: Subject, used: kdb.Region, core: kdb.Box) -> list[Finding]:
     """Return whether devices and wells use too little of the core or, if not, of the layout."""
-    used, core = _used(subject)
-    share = (used & kdb.Region(core)).area() / core.area()
-    packed = subject.finding("room.used", share, f"devices and wells use {100 * share:.3g} % of the core", where=core)
+    share, mos = (used & kdb.Region(core)).area() / core.area(), any(p.device.is_mos for p in subject.placed)
+    why = f"devices and wells use {100 * share:.3g} % of the core"
+    packed = subject.finding("room.used", share, why, where=core, must=mos)  # dummies between resistors are no well
     whole = used.area() / subject.box.area()
     return packed or subject.finding(
         "room.box", whole, f"devices and wells use {100 * whole:.3g} % of the layout, wires the rest", where=subject.box
@@ -107,16 +127,12 @@ def _used(subject: Subject) -> tuple[kdb.Region, kdb.Box]:
     return closed.hulls().merged(), every.bbox()
 
 
-def _largest_empty(subject: Subject, *, crossed: bool) -> kdb.Box:
-    """Return the largest rectangle without any shape on a mask, or without any but a few wires. [dbu]"""
-    drawn, pitches = kdb.Region(), {each.layer: each.width + each.space for each in subject.technology.conductors}
+def _largest_empty(subject: Subject) -> kdb.Box:
+    """Return the largest rectangle without any shape on a mask. [dbu]"""
+    drawn = kdb.Region()
     for spec in subject.technology.layers.values():
         if spec.on_a_mask:
-            shapes, pitch = subject.layer(spec.name), pitches.get(spec.name)
-            if crossed and pitch is not None:
-                bundles = shapes.sized(pitch // 2).merged()
-                shapes = bundles.sized(-_BUNDLE * pitch // 2).merged().sized((_BUNDLE - 1) * pitch // 2)
-            drawn += shapes
+            drawn += subject.layer(spec.name)
     return largest_empty(subject.box, drawn)
 
 
@@ -126,10 +142,10 @@ def long_rows(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Fi
     Those that all lie in larger groups, which are blocks, are no row: the middle of two such blocks is none.
     """
     grouped = {placed.index for group in groups for placed in group.devices}
-    boxes = {group.devices: box_around(placed.box for placed in group.devices) for group in groups}
+    boxes = {group.devices: box_around(p.box for p in group.devices) for group in groups if not group.spread}
     boxes |= {(p,): p.box for p in subject.placed if p.index not in grouped}
     aspects = {devices: longer_side(box) / min(box.width(), box.height()) for devices, box in boxes.items()}
-    limit = subject.limits["room.row"]
+    limit, reach = subject.limits["room.row"], subject.technology.to_dbu(_BESIDE_UM)
     folded = {p.index for devices, aspect in aspects.items() if not limit.beyond(aspect) for p in devices}
     for devices, aspect in aspects.items():
         box, parts = boxes[devices], [each for placed in devices for each in placed.boxes]
@@ -137,6 +153,8 @@ def long_rows(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Fi
             continue
         if 2 * max(map(longer_side, parts)) > longer_side(box):  # one part is that long, and cannot be folded
             continue
+        if region_of(part.enlarged(reach) for part in parts).merged().count() > 1:
+            continue  # other things lie between
         why = (
             f"{names_of(devices)} fill{'s' * (len(devices) == 1)} a row of {subject.um(longer_side(box)):.3g} um, "
             f"{aspect:.3g} times as long as wide"
@@ -158,10 +176,15 @@ def empty_rings(subject: Subject) -> list[Finding]:
     """Return the rings that have empty room for a device inside."""
     limit, found = subject.limits["room.ring"], list[tuple[float, kdb.Box]]()
     half = subject.technology.to_dbu(_CLOSE_UM) // 2
+    bipolar = [placed.box for placed in subject.placed if placed.device.type in {"npn", "pnp"}]  # cells with a ring
     drawn = subject.role("active") + subject.role("tap") + subject.role("poly")
     for hole in (hole for net in subject.nets for _, hole in _rings(subject, net)):
         inside = (drawn & kdb.Region(hole)).sized(half).merged().sized(-half)
-        if inside.is_empty() or limit.beyond(1 - inside.area() / hole.area()) is None:
+        if (
+            inside.is_empty()
+            or any(box.inside(hole.bbox()) for box in bipolar)
+            or limit.beyond(1 - inside.area() / hole.area()) is None
+        ):
             continue  # quickly decided for most rings
         taken = inside + (kdb.Region(hole.bbox()) - kdb.Region(hole))
         empty = largest_empty(hole.bbox(), taken, steps=48)
@@ -186,7 +209,8 @@ def rings(subject: Subject) -> Iterator[Finding]:
         beside = [
             (box, inside[0])
             for box, inside in found
-            if len(inside) == 1 and any(_joins(box, inside, other, its, near) for other, its in found)
+            if len(inside) == 1 and inside[0].device.type not in {"npn", "pnp"}  # whose ring is part of the cell
+            if any(_joins(box, inside, other, its, near) for other, its in found)
         ]
         devices, where = [placed for _, placed in beside], box_around(box for box, _ in beside)
         own = "has a ring of its own" if len(devices) == 1 else "have rings of their own"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.review.finding import Unjudged
+from layoutkit.review.matched_devices import widest_gap
 from layoutkit.review.subject import box_around, centre_of, gap_between, longer_side, names_of
 
 if TYPE_CHECKING:
@@ -96,6 +97,48 @@ def far_bias(subject: Subject) -> Iterator[Finding]:
         yield from subject.finding(
             "flow-order.bias", gap / longer_side(subject.box), why, devices=[placed, *biased], nets=[net["g"]]
         )
+
+
+def bipolar_pairs(subject: Subject) -> Iterator[Finding]:
+    """Yield the bipolar input pairs, and the transistors on the base of a diode, that lie apart."""
+    found: dict[tuple[str, ...], list[PlacedDevice]] = defaultdict(list)
+    for placed in subject.placed:
+        net = placed.device.terminals
+        if placed.device.type in {"npn", "pnp"} and net["b"] not in subject.supplies:
+            bases = {net["b"], *(image.device.terminals["b"] for image in subject.images(placed))}
+            is_input = len(bases) > 1 and bases <= {*subject.circuit.ports}
+            found[tuple(sorted(bases)) if is_input else (placed.device.model, net["b"])].append(placed)
+    for key, devices in found.items():
+        pair = not any(placed.device.model == key[0] for placed in devices)
+        mirrored = any(placed.device.terminals["b"] == placed.device.terminals["c"] for placed in devices)
+        if len(devices) > 1 and (pair or mirrored):
+            gap = subject.um(widest_gap([placed.boxes for placed in devices], len(devices)))
+            why = f"{names_of(devices)}, bipolar transistors that must match, have {gap:.3g} um between them"
+            yield from subject.finding("group-apart.bipolar", gap, why, devices=devices, must=pair)
+
+
+def parts_apart(subject: Subject) -> list[Finding]:
+    """Return the two transistors of an inverter, of a gate's input or between the same two nets that lie apart."""
+    alike: dict[tuple[str, ...], list[PlacedDevice]] = defaultdict(list)
+    own = {*subject.supplies.power, *subject.supplies.ground}
+    for placed in subject.placed:
+        net = placed.device.terminals
+        if placed.device.is_mos and not subject.is_idle(placed):
+            ends = sorted(placed.ends - own)
+            gate = () if len(ends) == 2 else (net["g"],)
+            if len(ends) == 2 or (net["g"] not in own and net["g"] != net["d"]):
+                key = (*ends, *gate)
+                alike[key].append(placed)
+    limit = subject.limits["flow-order.parts"]
+    far: list[tuple[float, list[PlacedDevice]]] = []
+    for devices in alike.values():
+        gap = subject.um(widest_gap([placed.boxes for placed in devices], len(devices))) if len(devices) > 1 else 0.0
+        far += [(gap, devices)] if limit.beyond(gap) else []
+    far.sort(key=lambda each: (-each[0], each[1][0].index))
+    every = subject.devices(name for _, devices in far for placed in devices for name in placed.names)
+    most = far[0][0] if far else 0.0
+    why = f"parts of one function lie up to {most:.3g} um apart: " + "; ".join(names_of(each) for _, each in far[:4])
+    return subject.finding("flow-order.parts", most, why, devices=every)
 
 
 def _levels(subject: Subject) -> dict[int, list[PlacedDevice]]:

@@ -207,6 +207,11 @@ class Subject:
         return frozenset[str]().union(*(path for path in paths if not path & analog))
 
     @cached_property
+    def instance_of(self) -> dict[str, str]:
+        """The instance of a subcircuit that each device is in."""
+        return {name: each.path for each in self.circuit.subcircuits for name in each.devices}
+
+    @cached_property
     def idle_boxes(self) -> list[kdb.Box]:
         """The channels of dummies: those that extraction leaves out, and those that are off for good."""
         boxes = [finger.around.box for finger in self.extraction.dummies if finger.around is not None]

@@ -63,17 +63,26 @@ class Symmetry:
                 if pair[0] is not pair[1] and len(cells) == 1:
                     members[cells.pop()][0].append(pair)
             alone = [by_name[name] for name in structure.self_symmetric if name in by_name]
+            alone = [placed for placed in alone if placed.device.is_mos and placed.id not in self._banked]
             members[None][1].extend(placed for placed in alone if placed.index not in self._cell)
             for pairs, alone in members.values():
                 yield from self.axis(pairs, alone) if pairs else ()
         yield from self.net_pairs()
 
+    @cached_property
+    def _banked(self) -> set[str]:
+        """The transistors that are centred in the bank of their mirror, not on an axis."""
+        groups = [each.devices for each in self.subject.roles.groups if each.type in _BANKS]
+        return {name for names in groups if len(self.subject.devices(names)) > 1 for name in names}
+
     def axis(self, pairs: Sequence[Pair], alone: Sequence[PlacedDevice]) -> list[Finding]:
         """Return whether devices of a symmetric structure are off their common axis."""
         best = min((_axis(pairs, alone, upright=upright) for upright in (True, False)), key=self._badness)
-        strict = [each for each in best.errors if self._is_strict(each[1])]
-        others = [each for each in best.errors if each not in strict]
-        return [*self._off_axis("axis", best, strict), *self._off_axis("axis.tail", best, others)]
+        by_limit: dict[str, list[tuple[float, tuple[PlacedDevice, ...]]]] = defaultdict(list)
+        for error, devices in best.errors:
+            limit = "axis" if self._is_severe(devices) else "axis.modules"
+            by_limit[limit if self._is_strict(devices) else "axis.tail"].append((error, devices))
+        return [each for limit in sorted(by_limit) for each in self._off_axis(limit, best, by_limit[limit])]
 
     def _badness(self, axis: Axis) -> tuple[int, int, float]:
         """Return how many pairs, then how many pairs and single devices, are far off; and the sum of all errors."""
@@ -106,6 +115,18 @@ class Symmetry:
             devices=every,
             must=not subject.is_logic(placed.id for placed in every),
         )
+
+    def _is_severe(self, devices: Sequence[PlacedDevice]) -> bool:
+        """Return whether two devices are no image of each other about any axis, or regenerate.
+
+        Pairs that each have an axis of their own unbalance no more than the wires between them, which are compared.
+        """
+        latches = [set(each.devices) for each in self.subject.roles.groups if each.type == "cross_coupled_pair"]
+        if any(placed.id in latch for placed in devices for latch in latches):
+            return True
+        one, other = devices[0], devices[-1]
+        off = min(abs(a - b) for a, b in zip(one.centre, other.centre, strict=True))
+        return self.subject.limits["axis"].beyond(self.subject.um(max(off, _unlike(one, other)))) is not None
 
     def _switches(self, devices: Sequence[PlacedDevice]) -> bool:
         """Tell switches: both ways, or at a supply with a port, supply or inverter at the gate."""
@@ -276,7 +297,9 @@ def _axis(pairs: Sequence[Pair], alone: Sequence[PlacedDevice], *, upright: bool
     errors: list[tuple[float, tuple[PlacedDevice, ...]]] = []
     for (a, b), middle in zip(pairs, middles, strict=True):
         sideways, along_it = abs(middle - place), abs(a.centre[along] - b.centre[along])
-        errors.append((max(sideways, along_it, _unlike(a, b)), (a, b)))
+        mixed = min(len(a.boxes), len(b.boxes)) > 1 and a.box.overlaps(b.box)  # about one centre, not an axis
+        error = sideways * (sideways > _APART) if mixed else max(sideways, along_it, _unlike(a, b))
+        errors.append((error, (a, b)))
     errors += [(abs(placed.centre[across] - place), (placed,)) for placed in alone]
     return Axis(upright, place, errors)
 
@@ -289,6 +312,8 @@ def _unlike(one: PlacedDevice, other: PlacedDevice) -> int:
     return int(max(abs(a - b) for ends in zip(*sizes, strict=True) for a, b in zip(*ends, strict=True)))
 
 
+_BANKS = frozenset({"current_mirror", "cascode_pair"})
 _DEPTH = 2  # levels up and down whose capacitance counts
 _REACH_UM = 8.0  # of the fields of wires, where the technology does not say [um]
+_APART = 3000  # pairs about one centre that lie so much nearer to an axis are where they should be [dbu]
 _FAR = 1000  # an axis that more devices miss by this much is not theirs [dbu]

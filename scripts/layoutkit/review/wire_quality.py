@@ -35,8 +35,12 @@ def wires(subject: Subject) -> Iterator[Finding]:
 def _points(subject: Subject, net: str) -> dict[PlacedDevice, list[tuple[int, int]]]:
     """Return where each device meets a net: the centres of its contacts. [dbu]"""
     found: dict[PlacedDevice, list[tuple[int, int]]] = defaultdict(list)
+    far = subject.technology.to_dbu(HEADS_UM)
     for (placed, _), feed in subject.feeds(net).items():
-        found[placed] += [(place.x, place.y) for place in feed.points]
+        points, near = [(place.x, place.y) for place in feed.points], placed.box.enlarged(far)
+        if placed.device.type in {"npn", "pnp"} and not all(near.contains(kdb.Point(*point)) for point in points):
+            points = [(box.center().x, box.center().y) for box in placed.boxes]  # no contact of its own
+        found[placed] += points
         if feed.channels:
             found[placed] += _gate_contacts(subject, net, placed)
     return {placed: points for placed, points in found.items() if points}

@@ -133,6 +133,27 @@ def test_wire_resistance(figure, expected):
 ELECTRICAL = ("electromigration", "narrow-port", "supply-drop", "single-cut")
 
 
+def amplifying(length):
+    """Return a transistor whose gate is an input, with a wire of this length to its source."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 0.28, "out in vss vss")
+    for net, track, left in (("out", 8, None), ("in", 6.5, None), ("vss", -3, -2 - length)):
+        planted.comb(net, track, left=left)
+    return planted
+
+
+@both("wire-resistance.any", "must", "should")
+def test_the_wires_of_an_amplifying_transistor(figure, expected):
+    """Vias and columns, which a short wire has as well, count with the length of the wire."""
+    spec, words = GF.device("nmos"), "the wires from the ports"
+    on_ohm = 0.75 * spec.supply_v / (2 * spec.saturation_ma_um * 1e-3 * 4)
+    every = amplifying(10).review(limits={"wire-resistance.any": {"should": 1e-6}}).findings
+    (short,) = (each for each in every if words in each.why)
+    length = 10 + (figure - short.measured) * on_ohm * WIRE / METAL3.sheet_ohm
+    review = amplifying(length).review(constraints=stated("M1", 1e-9))
+    assert severities(review, "wire-resistance", words) == expected
+
+
 @pytest.mark.parametrize(("gate", "expected"), [("gate", set()), ("enb", {"electromigration", "narrow-port"})])
 def test_an_output_stage_is_no_pass_device(gate, expected):
     """40 um of PMOS, 0.5 um long: full drive is far more than its wires may carry, the current of a stage less."""
@@ -366,7 +387,7 @@ def test_distance_to_a_well(figure, expected):
     assert severities(planted.review(), "group-unlike", "well edge") == expected
 
 
-@both("group-unlike.surround", "should")
+@both("group-unlike.guarded", "should")
 def test_poly_beside_one_gate(figure, expected):
     """At both sides of the second gate poly lies 1 um away; at the first one nearer by the share."""
     planted = wired(pair(gap=3))
@@ -396,6 +417,23 @@ def test_halves_that_are_not_interleaved(figure, expected):
         planted.mos(name, "nmos", x, 10, 4, 0.3, nets)
     planted.mos("M3", "nmos", 3, 0, 4, 1, "tail bias vss vss")
     assert severities(wired(planted).review(), "group-apart", "interleaved") == expected
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+@both("group-apart.centres", "must")
+def test_halves_that_are_neither_interleaved_nor_guarded(figure, expected, guarded):
+    """As above; poly beside every end of a row guards it, so that the distance of the centres is no must."""
+    planted = Planted()
+    for name, x, nets in (
+        ("M1", 0, "outp inp tail vss"), ("M2", 2, "outn inn tail vss"), ("M4", 4, "outn inn tail vss"),
+        ("M5", 6 + 2 * figure, "outp inp tail vss"),
+    ):  # fmt: skip
+        planted.mos(name, "nmos", x, 10, 4, 0.3, nets)
+        for left in (x - 0.4, x + 1.6) if guarded else ():
+            planted.box("Poly2", left, 9.7, left + 0.3, 14.3)
+    planted.mos("M3", "nmos", 3, 0, 4, 1, "tail bias vss vss")
+    found = severities(wired(planted).review(), "group-apart", "interleaved")
+    assert found == ({"should"} if guarded else expected)
 
 
 @both("foreign-over-gates.supply", "should")
@@ -513,6 +551,16 @@ def test_pair_off_its_axis(figure, expected):
     assert severities(wired(pair(dy=figure)).review(), "axis") == expected
 
 
+@both("axis.modules", "must")
+def test_loads_beside_their_pair(figure, expected):
+    """Pair and loads have an axis each, as far apart as the figure says."""
+    planted = pair()
+    for name, x, nets in (("M4", figure, "outp outp vdd vdd"), ("M5", figure + 3.2, "outn outp vdd vdd")):
+        planted.mos(name, "pmos", x, 30, 4, 1, nets)
+    review = wired(planted, outp=42.0, outn=43.0, vdd=46.0).review()
+    assert severities(review, "axis", "M4/M5 miss") == expected
+
+
 def test_halves_that_are_unlike():
     """Two fingers of half the width, about the same axis, are not the image of one finger."""
     review = wired(pair(w=2, fingers=2, dx=0.0)).review()
@@ -624,7 +672,16 @@ def stage(nmos_y, pmos_y, low=-6.0, high=20.0):
 
 
 @pytest.mark.parametrize(
-    ("places", "expected"), [((0, 11), set()), ((11, 0), {"should"}), ((0, 0.5), set()), ((11, 0, 20.0, -6.0), set())]
+    ("places", "expected"),
+    [
+        ((0, 11), set()),
+        ((5.8, 0), set()),  # by 1.8 um
+        ((6.2, 0), {"should"}),  # by 2.2 um
+        ((23.8, 0), {"should"}),
+        ((24.2, 0), {"must"}),
+        ((0, 0.5), set()),
+        ((11, 0, 20.0, -6.0), set()),
+    ],
 )
 def test_a_stage_upside_down(places, expected):
     assert severities(stage(*places).review(), "rail-side", "upside down") == expected
@@ -651,7 +708,7 @@ def test_a_power_device_at_the_wrong_rail(y, expected):
     assert severities(planted.review(), "rail-side") == expected
 
 
-@pytest.mark.parametrize(("wrong", "expected"), [(1, set()), (2, {"should"}), (3, {"must"})])
+@pytest.mark.parametrize(("wrong", "expected"), [(1, set()), (2, {"should"}), (3, {"should"})])
 def test_transistors_at_the_other_rail(wrong, expected):
     """One of six is 17 %, two are 33 %, three 50 %."""
     planted = Planted()
@@ -667,7 +724,7 @@ def test_transistors_at_the_other_rail(wrong, expected):
 
 
 @pytest.mark.parametrize("ground", ["vss", "vss2"])
-@pytest.mark.parametrize(("turned", "expected"), [(False, set()), (True, {"must"})])
+@pytest.mark.parametrize(("turned", "expected"), [(False, set()), (True, {"should"})])
 def test_transistors_of_two_powers_are_judged_within_their_own_stages(turned, expected, ground):
     """Three inverters on each of two powers: those of one lie wholly in the lower half of the cell."""
     planted = Planted()
@@ -683,6 +740,13 @@ def test_transistors_of_two_powers_are_judged_within_their_own_stages(turned, ex
     assert severities(planted.review(), "rail-side", "of 12 transistors") == expected
 
 
+@both("flow-order.parts", "should")
+def test_the_parts_of_an_inverter(figure, expected):
+    """The channels of both transistors, on one gate and one drain, are so far apart, 3.5 um of it across."""
+    review = stage(0, 2 + math.sqrt(figure**2 - 3.5**2), high=30.0).review()
+    assert severities(review, "flow-order", "parts of one function") == expected
+
+
 @pytest.mark.parametrize(("order", "expected"), [((0, 1, 2), set()), ((1, 2, 0), {"should"}), ((1, 0, 2), {"should"})])
 def test_the_order_of_stages(order, expected):
     planted, nets = Planted(), ["in", "a", "b", "out"]
@@ -692,7 +756,7 @@ def test_the_order_of_stages(order, expected):
         planted.mos(f"MP{number}", "pmos", x + 4, 11, 4, 0.5, f"{nets[number + 1]} {nets[number]} vdd vdd")
     for net, track in (("vss", -6.0), ("vdd", 20.0), ("in", 5.0), ("a", 6.0), ("b", 7.0), ("out", 8.0)):
         planted.comb(net, track, width=1 if net[0] == "v" else WIRE, port=net not in {"a", "b"})
-    assert severities(planted.review(), "flow-order") == expected
+    assert severities(planted.review(), "flow-order", "out of order") == expected
 
 
 @pytest.mark.parametrize(("inside", "expected"), [(0.45, set()), (0.55, {"should"})])
@@ -732,13 +796,14 @@ def test_room_is_judged_from_eight_devices_on(count, fingers, expected):
     assert severities(planted.review(), "room", "as long as") == expected
 
 
-@both("room.few", "must", "should")
+@both("room.few", "must")
 def test_empty_room_beside_few_devices(figure, expected):
     """A field of 100 x 100 um around four transistors, covered but for a strip as high as the figure says."""
     planted = crowd(4)
     planted.box("Metal5", -5, -15, 95, 85 - 100 * figure)
     planted.box("PR_bndry", -5, -15, 95, 85)
-    assert severities(planted.review(), "room", "empty rectangle") == expected
+    review = planted.review(limits={"room.gap": {"should": None}})
+    assert severities(review, "room", "empty rectangle") == expected
 
 
 @both("room.used", "must", "should")
@@ -832,20 +897,21 @@ def test_empty_room(figure, expected):
     planted.box("Metal5", -5, -15, 95, bottom - 0.5)
     planted.box("Metal5", -5, 84.5, 95, 85)
     planted.box("Metal5", -5, bottom - 1, 95, 84.5 - 100 * figure)
-    assert severities(planted.review(), "room", "empty rectangle") == expected
+    review = planted.review(limits={"room.gap": {"should": None}})
+    assert severities(review, "room", "empty rectangle") == expected
 
 
-@pytest.mark.parametrize(("tracks", "expected"), [(0, {"must"}), (1, {"should"}), (2, {"should"}), (4, set())])
-def test_a_place_that_wires_cross(tracks, expected):
-    """A place of 15 % of the layout: one or two wires do not fill it, a bundle divides it."""
+@both("room.gap", "should")
+@pytest.mark.parametrize("wires", [0, 40])
+def test_a_place_without_a_device(figure, expected, wires):
+    """Wells fill 400 x 100 um but for a place 40 um wide and as high as the figure says, whatever crosses it."""
     planted = crowd()
-    planted.box("Metal5", -5, -15, 95, 69.5)
-    planted.box("Metal5", -5, 84.5, 95, 85)
-    for number in range(tracks):
-        planted.box("Metal3", -5, 76.5 + 0.56 * number, 95, 76.78 + 0.56 * number)
-    expected_words = "crossed by a few wires" if expected == {"should"} else "empty rectangle"
-    found = severities(planted.review(limits={"room.empty": {"must": 0.12, "should": 0.09}}), "room", expected_words)
-    assert found == expected
+    planted.box("Nwell", 40, -15, 395, 85)
+    planted.box("Nwell", -5, 12, 41, 85)
+    planted.erase("Nwell", 355, 10, 396, 10 + 1000 * figure)
+    for number in range(wires):
+        planted.box("Metal3", 345, 10 + 0.6 * number, 395, 10.28 + 0.6 * number)
+    assert severities(planted.review(), "room", "without a device") == expected
 
 
 @both("room.aspect", "must", "should")
@@ -1004,9 +1070,9 @@ def test_a_port_far_from_what_it_leads_to(figure, expected):
     assert severities(asked, "wire-length", "port g lies") == set()
 
 
-@pytest.mark.parametrize(("apart", "expected"), [(7.5, {"should"}), (9.2, {"must"})])
+@pytest.mark.parametrize(("apart", "expected"), [(13.5, {"should"}), (16.5, {"must"})])
 def test_a_way_between_near_terminals(apart, expected):
-    """Four times the length is severe from 25 um more on; these are 22.5 and 27.6 um."""
+    """Four times the length is severe from 45 um more on; these are 40.5 and 49.5 um."""
     planted = Planted()
     planted.mos("M1", "nmos", 0, 0, 2, 0.5, "a g vss vss")
     planted.mos("M2", "nmos", apart, 0, 2, 0.5, "b g vss vss")
@@ -1359,7 +1425,7 @@ def test_limits_in_their_order_are_taken():
     assert (taken["room.used"].must, taken["room.used"].should, taken["rings"].should) == (0.5, 0.8, None)
     assert limits_with({"net-pair.capacitance": {"must": 0.1}})["net-pair.difference"].must == 0
     stated = limits_with({"wire-length": {"must": 2}, "wire-length.detour": {"should": 3}})["wire-length.detour"]
-    assert (stated.must, stated.should) == (25, 3)
+    assert (stated.must, stated.should) == (45, 3)
 
 
 def test_what_lvs_does_not_compare_keeps_everyone_from_signing():
