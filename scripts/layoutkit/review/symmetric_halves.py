@@ -126,7 +126,7 @@ class Symmetry:
             return True
         one, other = devices[0], devices[-1]
         off = min(abs(a - b) for a, b in zip(one.centre, other.centre, strict=True))
-        return self.subject.limits["axis"].beyond(self.subject.um(max(off, _unlike(one, other)))) is not None
+        return max(off, _unlike(one, other)) > _FAR
 
     def _switches(self, devices: Sequence[PlacedDevice]) -> bool:
         """Tell switches: both ways, or at a supply with a port, supply or inverter at the gate."""
