@@ -215,8 +215,12 @@ def _within(seconds: float, work: Callable[[], str]) -> str:
         except BaseException as error:  # noqa: BLE001 - raised again for the caller
             answer.set_exception(error)
 
-    threading.Thread(target=run, daemon=True).start()
-    return answer.result(seconds)
+    thread = threading.Thread(target=run, name="model request", daemon=True)
+    thread.start()
+    futures.wait([answer], seconds)
+    if answer.done():
+        thread.join()  # a process that has a thread after a call is not used again
+    return answer.result(0)
 
 
 def _request(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seconds: float) -> str:

@@ -322,6 +322,13 @@ def test_a_caller_with_an_event_loop_of_its_own_is_served(service):
     assert asyncio.run(inside()) == "big"
 
 
+def test_an_answered_request_leaves_no_thread(service):
+    """A warm process that has a thread after a call is not used for another."""
+    before = {thread for thread in threading.enumerate() if thread.name == "model request"}  # of services that hang
+    ask(service, says(GOOD))
+    assert {thread for thread in threading.enumerate() if thread.name == "model request"} <= before
+
+
 def test_without_httpx_the_answer_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(SkillError, match=r"run: .* install .*\[models\]") as caught:
