@@ -80,7 +80,7 @@ class Symmetry:
         best = min((_axis(pairs, alone, upright=upright) for upright in (True, False)), key=self._badness)
         by_limit: dict[str, list[tuple[float, tuple[PlacedDevice, ...]]]] = defaultdict(list)
         for error, devices in best.errors:
-            limit = "axis" if self._is_severe(devices) else "axis.modules"
+            limit = "axis" if self._is_severe(devices, error) else "axis.modules"
             by_limit[limit if self._is_strict(devices) else "axis.tail"].append((error, devices))
         return [each for limit in sorted(by_limit) for each in self._off_axis(limit, best, by_limit[limit])]
 
@@ -116,8 +116,8 @@ class Symmetry:
             must=not subject.is_logic(placed.id for placed in every),
         )
 
-    def _is_severe(self, devices: Sequence[PlacedDevice]) -> bool:
-        """Return whether two devices are no image of each other about any axis, or regenerate.
+    def _is_severe(self, devices: Sequence[PlacedDevice], error: float) -> bool:
+        """Return whether two devices regenerate, or are unlike by themselves by half of what they miss the axis by.
 
         Pairs that each have an axis of their own unbalance no more than the wires between them, which are compared.
         """
@@ -126,7 +126,7 @@ class Symmetry:
             return True
         one, other = devices[0], devices[-1]
         off = min(abs(a - b) for a, b in zip(one.centre, other.centre, strict=True))
-        return max(off, _unlike(one, other)) > _FAR
+        return 2 * max(off, _unlike(one, other)) >= error
 
     def _switches(self, devices: Sequence[PlacedDevice]) -> bool:
         """Tell switches: both ways, or at a supply with a port, supply or inverter at the gate."""
