@@ -533,3 +533,12 @@ def test_a_vector_in_a_json_netlist_is_refused():
 def test_a_passive_card_is_no_transistor(card):
     with pytest.raises(NetlistError, match="Undefined subcircuits"):
         read_netlist(NetlistText(f".subckt x a w b sub\n{card}\n.ends\n"))
+
+
+@pytest.mark.parametrize("comment", ["*W=2u L=0.9u m=1", "*w=11u", "*L=1u"])
+def test_sizes_behind_a_star_are_a_comment_and_products_are_none(comment):
+    text = f".param n=2\n.subckt t a b s\nM1 a b s s nmos W=3u L='0.5u *n' m=1 {comment}\n.ends\n"
+    (device,) = read(text).devices
+    assert (device.w, device.l, device.m) == (3e-6, 1e-6, 1)
+    (product,) = read(text.replace(f"m=1 {comment}", "m=2 * n")).devices
+    assert product.m == 4

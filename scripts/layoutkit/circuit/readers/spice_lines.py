@@ -20,7 +20,8 @@ _PATH_DIRECTIVE = re.compile(
     r"(?:\.(?:include|incl?|lib)|include)\s+(?P<path>'[^']+'|\"[^\"]+\"|\S+)(?P<rest>.*)", re.IGNORECASE
 )
 _SPACED_OPERATOR = re.compile(r"\s+([-+*/])\s+(?=[\w.('\"{])")
-_FLOATING = re.compile(r"\s\*\*FLOATING\b.*")  # what Magic writes behind a capacitance of a net without devices
+# What Magic writes behind a capacitance of a net without devices, and sizes kept as a comment: "m=1 *W=2u L=1u".
+_BEHIND = re.compile(r"\s\*(?:\*FLOATING\b.*|[A-Za-z]\w*=[^'\"{]*$)")
 _WORD = re.compile(r"[^\s,()='\"{}]+(?:\(\d+\)[^\s,()='\"{}]*)?")
 _ESCAPE = re.compile(r"\\(.)")
 # Quotes, brackets, escapes, commas, CDL's "$" and operators with blanks around them take the full reader.
@@ -101,10 +102,10 @@ def _joined(start: int, parts: list[str], commented: bool) -> Iterator[LogicalLi
 
 
 def _without_comment(line: str) -> str:
-    """Return the line up to its comment: ``*`` or ``//`` in front, `` $``, `` //`` or ``;`` behind."""
+    """Return the line up to its comment: ``*`` or ``//`` in front; `` $``, `` //``, ``;`` or `` *w=`` behind."""
     if line.startswith(("*", "//")):
         return ""
-    line = _FLOATING.sub("", line)
+    line = _BEHIND.sub("", line)
     if not any(mark in line for mark in ";$/"):
         return line
     quote = ""
