@@ -387,6 +387,24 @@ def test_distance_to_a_well(figure, expected):
     assert severities(planted.review(), "group-unlike", "well edge") == expected
 
 
+@pytest.mark.parametrize(
+    ("times", "guarded", "expected"), [(0.9, False, {"should"}), (1.1, False, {"must"}), (1.1, True, set())]
+)
+def test_the_ends_of_the_diffusion_of_a_pair(times, guarded, expected):
+    """The diffusion of one half is 1 um longer: a must without dummies from the limit on, nothing behind them."""
+    planted = pair()
+    planted.box("COMP", -1, 10, 0.1, 14)
+    planted.box("Nplus", -1.2, 9.8, 0.1, 14.2)
+    for left in (-1.4, 2.5, 5.6) if guarded else ():
+        planted.box("Poly2", left, 9.7, left + 0.3, 14.3)
+    wired(planted)
+    tiny = {"group-unlike.surround": {"must": 1.0, "should": 1e-6}}
+    found = [each for each in planted.review(limits=tiny).findings if "ends of the diffusion" in each.why]
+    assert len(found) == (not guarded)
+    limits = {"group-unlike.surround": {"must": found[0].measured / times if found else 1e-6, "should": 1e-6}}
+    assert severities(planted.review(limits=limits), "group-unlike", "ends of the diffusion") == expected
+
+
 @both("group-unlike.guarded", "should")
 def test_poly_beside_one_gate(figure, expected):
     """At both sides of the second gate poly lies 1 um away; at the first one nearer by the share."""
