@@ -33,7 +33,7 @@ def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
             turned = replace(device, terminals={**net, "c": net["e"], "e": net["c"]})
             alike[device.type, device.model.lower(), net["b"]].append(turned)
         elif device.type in {"npn", "pnp"} and net["e"] not in (net["b"], net["c"]):
-            alike[device.type, device.model.lower(), net["b"]].append(device)
+            alike[device.type, device.model.lower(), _base(channels, net["b"])].append(device)
     found, used = [], set[str]()
     for (_, _, base), every in alike.items():
         followers = [device for device in every if device.terminals["c"] in channels.supplies.power]
@@ -53,6 +53,16 @@ def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
         found.append(_bipolars(devices, order))
     pairs = [device for devices in alike.values() for device in devices if device.id not in used]
     return found + _bipolar_pairs(channels, pairs, order)
+
+
+def _base(channels: Channels, net: str) -> str:
+    """Return a net of bases, or that of a diode from which these get but their base current, through a resistor."""
+    beside = [channels.circuit.device(end.device) for end in channels.circuit.nets[net] if end.terminal != "b"]
+    if len(beside) != 1 or beside[0].type != "resistor":
+        return net
+    (far,) = {beside[0].terminals[end] for end in beside[0].kind.ends} - {net} or {net}
+    on_far = [channels.circuit.device(end.device).terminals for end in channels.circuit.nets[far]]
+    return far if any(far == nets.get("b") == nets.get("c") for nets in on_far) else net
 
 
 def _bipolar_diodes(channels: Channels, devices: Iterable[Device], used: Collection[str]) -> list[list[Device]]:

@@ -104,10 +104,11 @@ class Candidates:
             alike[source, key[:2], dict(key[3]).get("l"), body] += members
         for (source, *_), members in alike.items():
             one_form = len({each.key[2] for each in members}) == 1 or len({each.key[3:] for each in members}) == 1
+            follows = len(members) == 2 and {each.on("d") for each in members} & self._rails  # and biases the other
             if not 2 <= len(members) <= MOST_ON_A_SOURCE or not one_form or not self._has_tail(source, members):
                 continue
             one, other = _sides(members, "d") or _sides(members, "g") or ((), ())
-            if one:
+            if one and not (follows and one[0].key != other[0].key):
                 yield tuple(each for row in zip_longest(one, other) for each in row if each is not None)
 
     def unequal(self) -> Iterator[Seed]:

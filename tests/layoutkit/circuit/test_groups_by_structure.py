@@ -1489,6 +1489,26 @@ CIRCUITS = {
         """,
         {("current_mirror", "M1 M2", "M1", "switched")},
     ),
+    "bandgap whose wide transistors get their base current through a resistor": (
+        "M1 a b vdd vdd pch w=8u l=2u\nM2 b b vdd vdd pch w=8u l=2u\nQ1 a a e npn13G2\nR3 a o 5k\n"
+        + "".join(f"Q2{i} b o f npn13G2\n" for i in range(8))
+        + "R1 f e 1k\nR2 e vss 3k\n",
+        {
+            ("current_mirror", "M1 M2", "M2", "simple"),
+            ("bipolar_array", " ".join(["Q1", *(f"Q2{i}" for i in range(8))])),
+            ("resistor_ratio", "R1 R2"),
+        },
+    ),
+    "narrow follower beside the wide diode of a cascode, above one source": (
+        """
+        M1 p p vdd vdd pch w=10u l=2u
+        M2 h p vdd vdd pch w=20u l=2u
+        M3 vss i h vdd pch w=1u l=1u
+        M4 o o h vdd pch w=5u l=1u
+        M5 p i i vdd pch w=10u l=1u
+        """,
+        {("current_mirror", "M1 M2", "M1", "simple")},
+    ),
 }
 
 
