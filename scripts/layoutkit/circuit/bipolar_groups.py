@@ -57,7 +57,8 @@ def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
 
 def _base(channels: Channels, net: str) -> str:
     """Return a net of bases, or that of a diode from which these get but their base current, through a resistor."""
-    beside = [channels.circuit.device(end.device) for end in channels.circuit.nets[net] if end.terminal != "b"]
+    ends = () if net in channels.supplies else channels.circuit.nets[net]
+    beside = [channels.circuit.device(end.device) for end in ends if end.terminal != "b"]
     if len(beside) != 1 or beside[0].type != "resistor":
         return net
     (far,) = {beside[0].terminals[end] for end in beside[0].kind.ends} - {net} or {net}

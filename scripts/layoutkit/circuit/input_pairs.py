@@ -108,7 +108,7 @@ class Candidates:
             if not 2 <= len(members) <= MOST_ON_A_SOURCE or not one_form or not self._has_tail(source, members):
                 continue
             one, other = _sides(members, "d") or _sides(members, "g") or ((), ())
-            if one and not (follows and one[0].key != other[0].key):
+            if one and not (follows and len({each.key for each in members}) > 1):
                 yield tuple(each for row in zip_longest(one, other) for each in row if each is not None)
 
     def unequal(self) -> Iterator[Seed]:
