@@ -32,7 +32,7 @@ ROOMS = {
     "layoutkit/parasitics": (1936, 13),
     "layoutkit/pcells": (648, 6),
     "layoutkit/place": (2200, 13),
-    "layoutkit/review": (3715, 20),
+    "layoutkit/review": (3706, 20),
     "layoutkit/route": (4167, 25),
     "layoutkit/simulate": (1783, 10),
     "layoutkit/technology": (3034, 19),

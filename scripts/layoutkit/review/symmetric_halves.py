@@ -78,11 +78,9 @@ class Symmetry:
     def axis(self, pairs: Sequence[Pair], alone: Sequence[PlacedDevice]) -> list[Finding]:
         """Return whether devices of a symmetric structure are off their common axis."""
         best = min((_axis(pairs, alone, upright=upright) for upright in (True, False)), key=self._badness)
-        by_limit: dict[str, list[tuple[float, tuple[PlacedDevice, ...]]]] = defaultdict(list)
-        for error, devices in best.errors:
-            limit = "axis" if self._is_severe(devices, error) else "axis.modules"
-            by_limit[limit if self._is_strict(devices) else "axis.tail"].append((error, devices))
-        return [each for limit in sorted(by_limit) for each in self._off_axis(limit, best, by_limit[limit])]
+        strict = [each for each in best.errors if self._is_strict(each[1])]
+        others = [each for each in best.errors if each not in strict]
+        return [*self._off_axis("axis", best, strict), *self._off_axis("axis.tail", best, others)]
 
     def _badness(self, axis: Axis) -> tuple[int, int, float]:
         """Return how many pairs, then how many pairs and single devices, are far off; and the sum of all errors."""
@@ -115,18 +113,6 @@ class Symmetry:
             devices=every,
             must=not subject.is_logic(placed.id for placed in every),
         )
-
-    def _is_severe(self, devices: Sequence[PlacedDevice], error: float) -> bool:
-        """Return whether two devices regenerate, or are unlike by themselves by half of what they miss the axis by.
-
-        Pairs that each have an axis of their own unbalance no more than the wires between them, which are compared.
-        """
-        latches = [set(each.devices) for each in self.subject.roles.groups if each.type == "cross_coupled_pair"]
-        if any(placed.id in latch for placed in devices for latch in latches):
-            return True
-        one, other = devices[0], devices[-1]
-        off = min(abs(a - b) for a, b in zip(one.centre, other.centre, strict=True))
-        return 2 * max(off, _unlike(one, other)) >= error
 
     def _switches(self, devices: Sequence[PlacedDevice]) -> bool:
         """Tell switches: both ways, or at a supply with a port, supply or inverter at the gate."""
