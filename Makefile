@@ -59,7 +59,7 @@ demo: $(VENV)/.installed ## Turn a 5T OTA netlist into a DRC- and LVS-clean sky1
 	  --netlist-path skills/netlist-to-gds/assets/ota_5t.spice \
 	  --technology sky130A --workspace $(DEMO) > $(DEMO)/envelope.json
 
-test: $(VENV)/.installed-dev ## Run the tests (about 5 minutes on two idle cores): all but those of copies, packages and other programs
+test: $(VENV)/.installed-dev ## Run the tests (about 6 minutes on two cores): all but those of copies, packages and other programs
 	@$(PYTEST) --inner
 
 test-quick: $(VENV)/.installed-dev ## Run the quick tests (1 to 2 minutes): no servers, no foreign programs, few whole layouts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +28,14 @@ def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
     collectors are a pair, or a cross-coupled one.
     """
     alike: dict[tuple[str, ...], list[Device]] = defaultdict(list)
+    base_of = cache(lambda net: _base(channels, net))
     for device in channels.circuit.devices:
         net = device.terminals
         if device.type == "pnp" and net["c"] != net["b"] == net["e"] in channels.supplies.ground:  # a diode, turned
             turned = replace(device, terminals={**net, "c": net["e"], "e": net["c"]})
             alike[device.type, device.model.lower(), net["b"]].append(turned)
         elif device.type in {"npn", "pnp"} and net["e"] not in (net["b"], net["c"]):
-            alike[device.type, device.model.lower(), _base(channels, net["b"])].append(device)
+            alike[device.type, device.model.lower(), base_of(net["b"])].append(device)
     found, used = [], set[str]()
     for (_, _, base), every in alike.items():
         followers = [device for device in every if device.terminals["c"] in channels.supplies.power]
@@ -93,8 +95,8 @@ def _bipolar_pairs(channels: Channels, devices: Iterable[Device], order: Mapping
 def _drives(channels: Channels, one: Device, other: Device) -> bool:
     """Whether the collector of one transistor is on the base of another one, or a passive device joins them."""
     nets = {one.terminals["c"], other.terminals["b"]}
-    places = channels.circuit.nets[other.terminals["b"]][:_MOST_ON_A_NET]
-    beside = [channels.circuit.device(place.device) for place in places]
+    places = channels.circuit.nets[other.terminals["b"]]
+    beside = [channels.circuit.device(place.device) for place in places] if len(places) <= _MOST_ON_A_NET else []
     passives = [device for device in beside if device.type in ("resistor", "capacitor")]
     return len(nets) == 1 or any(nets == {device.terminals[end] for end in device.kind.ends} for device in passives)
 

@@ -133,8 +133,11 @@ class _Search:
         keys: tuple[Callable[[Device], Hashable], ...] = (lambda d: d.params.get("w"), lambda d: d.terminals["s"])
         parts = [devices]
         for key in keys:
-            whole = [part for part in parts if len(self._cells(part)) <= _MOST_NAMED]
-            parts = [*whole, *(less for part in parts if part not in whole for less in grouped(part, key).values())]
+            parts = [
+                less
+                for part in parts
+                for less in (grouped(part, key).values() if len(self._cells(part)) > _MOST_NAMED else [part])
+            ]
         return parts
 
     def _alike(self, devices: Sequence[Device]) -> list[_Line]:

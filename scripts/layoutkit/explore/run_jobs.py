@@ -59,7 +59,7 @@ def run_jobs(
     Args:
         jobs: What to do, read as jobs are begun.
         folder: Receives everything.
-        options: Where and how long. What a continued run did before is yielded first, as it is asked for.
+        options: Where and how long. Results of an earlier run that is continued are yielded first.
         on_result: Called with each outcome and the progress before it is yielded.
 
     Raises:

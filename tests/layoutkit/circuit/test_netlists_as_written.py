@@ -542,3 +542,8 @@ def test_sizes_behind_a_star_are_a_comment_and_products_are_none(comment):
     assert (device.w, device.l, device.m) == (3e-6, 1e-6, 1)
     (product,) = read(text.replace(f"m=1 {comment}", "m=2 * n")).devices
     assert product.m == 4
+
+
+def test_what_looks_like_a_comment_before_a_quoted_value_is_read_as_it_is_and_quickly():
+    with pytest.raises(NetlistError):  # each of the words would be searched to the end of the line
+        read(".subckt t a b s\nM1 a b s s nmos W=3u" + " *w=" * 100_000 + " L='1u'\n.ends\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from layoutkit.circuit.readers.findings import MAX_NAME, repeated, shown_words
@@ -254,8 +255,7 @@ class DeckBuilder:
         first = next((i for i, port in enumerate(definition.ports) if port.startswith("*")), None)
         behind = {port.lower() for port in definition.ports[first:]}
         if first is not None and behind.isdisjoint(word.lower() for card in definition.cards for word in card.words):
-            ends = [sum(definition.widths[: index + 1]) for index in range(len(definition.widths))]
-            definition.widths = definition.widths[: bisect_right(ends, first)]
+            definition.widths = definition.widths[: bisect_right([*accumulate(definition.widths)], first)]
             definition.ports = definition.ports[:first]
 
     def _skipped_include(self, statement: Statement) -> None:

@@ -21,7 +21,7 @@ _PATH_DIRECTIVE = re.compile(
 )
 _SPACED_OPERATOR = re.compile(r"\s+([-+*/])\s+(?=[\w.('\"{])")
 # What Magic writes behind a capacitance of a net without devices, and sizes kept as a comment: "m=1 *W=2u L=1u".
-_BEHIND = re.compile(r"\s\*(?:\*FLOATING\b.*|[A-Za-z]\w*=[^'\"{]*$)")
+_BEHIND = re.compile(r"\s\*(?:\*FLOATING\b|[A-Za-z]\w*=)")
 _WORD = re.compile(r"[^\s,()='\"{}]+(?:\(\d+\)[^\s,()='\"{}]*)?")
 _ESCAPE = re.compile(r"\\(.)")
 # Quotes, brackets, escapes, commas, CDL's "$" and operators with blanks around them take the full reader.
@@ -105,7 +105,8 @@ def _without_comment(line: str) -> str:
     """Return the line up to its comment: ``*`` or ``//`` in front; `` $``, `` //``, ``;`` or `` *w=`` behind."""
     if line.startswith(("*", "//")):
         return ""
-    line = _BEHIND.sub("", line)
+    behind = _BEHIND.search(line, max(map(line.rfind, "'\"{")) + 1)  # what is quoted is no comment
+    line = line if behind is None else line[: behind.start()]
     if not any(mark in line for mark in ";$/"):
         return line
     quote = ""
