@@ -70,10 +70,7 @@ def in_detail(call: Call, detail: Detail) -> Call:
         whole = whole.get(name) if isinstance(whole, dict) else None
     where = f"detail: full, or {whole}" if isinstance(whole, str) else "detail: full"
     for share in _SHARES:
-        fields, in_part = (
-            dict[str, None](),
-            dict[str, None](),
-        )  # what the short answer lacks at its top, or has a part of
+        fields, in_part = dict[str, None](), dict[str, None]()  # left out at the top, left out in part
         data = _Shortening(schema, share, fields, in_part).of(call.result.data, schema, ())
         left_out = {"fields": list(fields), "in_part": list(in_part)}
         told = {name: names for name, names in left_out.items() if names} | {"whole_answer": where}
