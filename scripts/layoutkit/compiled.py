@@ -10,6 +10,8 @@ import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from sturdy.atomic_files import lock
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -54,11 +56,9 @@ class CompiledByOne:
 def _alone(folder: str | None) -> Iterator[None]:
     """Hold an exclusive lock on a folder, if one is given and the system has locks; it also ends with the process."""
     descriptor = None
-    with suppress(ImportError, OSError, TypeError):
-        import fcntl
-
+    with suppress(OSError, TypeError):
         descriptor = os.open(folder, os.O_RDONLY)  # type: ignore[arg-type]
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock(descriptor)
     try:
         yield
     finally:

@@ -174,11 +174,11 @@ def check(
     Raises:
         LayoutkitError: If the layout or the netlist cannot be read.
     """
-    from layoutkit.drc.check import Options, check_cell
+    from layoutkit.drc.check import Options, check
 
     judged = layout if isinstance(layout, Layout) else _read_layout(layout, technology)
     waived = tuple(waived_layers)
-    drc = check_cell(judged.layout, judged.cell, judged.technology, Options(waived_layers=waived))
+    drc = check(judged.layout, judged.cell, judged.technology, Options(waived_layers=waived))
     lvs = None if circuit is None else _compared(judged, _netlist(circuit), waived).to_json()
     return Check(judged, drc.summary(), lvs)
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
+
+from sturdy.atomic_files import lock
 
 from .envelope import to_json
 from .standard_streams import print_error
@@ -72,21 +75,10 @@ def _append(path: str, line: bytes) -> None:
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
     descriptor = os.open(path, flags, 0o644)
     try:
-        _lock(descriptor)
+        with suppress(OSError):  # a file system without locks, or a pipe: appended without one
+            lock(descriptor)  # so that a line too long for one write stays whole
         left = memoryview(line)
         while left:
             left = left[os.write(descriptor, left) :]
     finally:
         os.close(descriptor)
-
-
-def _lock(descriptor: int) -> None:
-    """Lock the log until it is closed, so that a line too long for one write stays whole."""
-    try:
-        import fcntl
-    except ImportError:  # Windows has no such lock; one write of a line is whole there
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except OSError:  # a file system without locks, or a pipe: appended without one
-        return

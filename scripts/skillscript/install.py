@@ -43,15 +43,16 @@ def copied_requirements() -> list[str]:
     In a copied skill this package lies beside the script. The script's header (PEP 723) lists the libraries to install.
     """
     import json
-    import re
+    from itertools import dropwhile, islice, takewhile
     from pathlib import Path
 
     script = _running_script()
     if not script or Path(script).resolve().parent != Path(__file__).resolve().parents[1]:
         return []
     text = Path(script).read_text(encoding="utf-8", errors="replace")
-    header = re.search(r"^# /// script$.*?^# dependencies = \[\n(.*?)^# \]$", text, re.MULTILINE | re.DOTALL)
-    return [str(json.loads(line[1:].strip(" ,"))) for line in header[1].splitlines()] if header else []
+    header = dropwhile(lambda line: line != "# /// script", text.splitlines())
+    listed = islice(dropwhile(lambda line: line != "# dependencies = [", header), 1, None)
+    return [str(json.loads(line[1:].strip(" ,"))) for line in takewhile(lambda line: line.startswith('#   "'), listed)]
 
 
 def _running_script() -> str:

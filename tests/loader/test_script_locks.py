@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from skillpack.copies.packages import parse_requirement, required_by
-from skillpack.copies.script_header import LOCK_FILE, parse_toml, read_lock
+from skillpack.copies.script_header import LOCK_FILE, parse_toml, read_header, read_lock
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "skills" / LOCK_FILE).read_text(encoding="utf-8")
@@ -97,3 +97,7 @@ def test_what_a_distribution_requires_is_read_with_its_markers(extras, more, mon
     found = list(map(str, required_by("own-pack", extras)))
     required_by.cache_clear()
     assert found == ["pyyaml>=6", 'two>=2; python_version >= "3.11"', 'two<2; python_version < "3.11"', *more]
+
+
+def test_lines_that_begin_a_header_and_never_end_it_are_passed_over_at_once():
+    assert read_header("# /// script\n" * 50_000) is None

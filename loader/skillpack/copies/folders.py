@@ -123,9 +123,8 @@ def locked(root: Path) -> Iterator[None]:
     """
     descriptor = os.open(root, os.O_RDONLY) if sys.platform != "win32" else -1
     try:
-        if sys.platform != "win32":
-            with suppress(OSError):  # a file system without locks
-                lock(descriptor)
+        with suppress(OSError):  # a file system without locks
+            lock(descriptor)
         _finish_interrupted(root)
         yield
     finally:

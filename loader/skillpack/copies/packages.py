@@ -85,15 +85,13 @@ def required_by(name: str, extras: tuple[str, ...] = ()) -> tuple[Requirement, .
 
 def everything_required(name: str) -> set[str]:
     """Return the names of all distributions that an installed one requires, directly or not."""
-    return set(_walked(name, set()))
-
-
-def _walked(name: str, seen: set[str]) -> Iterator[str]:
-    for needed in required_by(name):
-        if needed.name not in seen:
-            seen.add(needed.name)
-            yield needed.name
-            yield from _walked(needed.name, seen)
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        new = {needed.name for needed in required_by(waiting.pop())} - found
+        found |= new
+        waiting += new
+    return found
 
 
 @cache

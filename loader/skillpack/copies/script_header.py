@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.copies.packages import own_distribution, parse_requirement, required_by
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-# As PEP 723 has it: the last closing line in a run of comments counts.
-_HEADER = re.compile(r"^# /// script[ \t]*\r?\n((?:#(?: [^\n]*|\r)?\n)*)# ///[ \t]*(?=\r?$)", re.MULTILINE)
+_COMMENTS = r"(?:#(?: [^\n]*|\r)?\n)*"
+# As PEP 723 has it: the last closing line in a run of comments counts. A run without one is passed over at once.
+_HEADER = re.compile(rf"^# /// script[ \t]*\r?\n(?:({_COMMENTS})# ///[ \t]*(?=\r?$)|{_COMMENTS})", re.MULTILINE)
+_toml_text = partial(json.dumps, ensure_ascii=False)  # a text in JSON is one in TOML, too
 _TABLE = re.compile(r"\s*\[")
 _FIRST_LINES = re.compile(r"(?:#![^\n]*\n)?(?:#[^\n]*coding[:=][^\n]*\n)?")
 
@@ -58,12 +61,12 @@ def read_header(source: str) -> ScriptHeader | None:
     Raises:
         CopyError: If it has several, or one that is not TOML of the specified form.
     """
-    found = _HEADER.findall(source.removeprefix("\ufeff"))
+    found = _headers(source.removeprefix("\ufeff"))
     if not found:
         return None
     if len(found) > 1:
         raise CopyError(f"has {len(found)} headers '# /// script'; a script has one")
-    lines = [line[2:].rstrip("\r") for line in found[0].split("\n")[:-1]]
+    lines = [line[2:].rstrip("\r") for line in found[0][1].split("\n")[:-1]]
     try:
         content = parse_toml("\n".join(lines))
     except ValueError as error:
@@ -78,6 +81,11 @@ def read_header(source: str) -> ScriptHeader | None:
     if tool and parse_toml(tables) != {"tool": tool}:
         raise CopyError("its header has settings of tool above its first table; write them as [tool.NAME] at its end")
     return ScriptHeader(python, tuple(needed), tool, tables)
+
+
+def _headers(text: str) -> list[re.Match[str]]:
+    """Return the headers in the text of a script; group 1 of each is what it says, as comments."""
+    return [found for found in _HEADER.finditer(text) if found[1] is not None]
 
 
 def _is_tool(tool: object) -> bool:
@@ -95,22 +103,17 @@ def with_header(source: str, requires_python: str, dependencies: Sequence[str], 
         dependencies: PEP 508 requirements.
         tables: Text of further tables.
     """
-    content = [f"requires-python = {_quoted(requires_python)}"]
-    content += ["dependencies = [", *(f"  {_quoted(item)}," for item in dependencies), "]"]
+    content = [f"requires-python = {_toml_text(requires_python)}"]
+    content += ["dependencies = [", *(f"  {_toml_text(item)}," for item in dependencies), "]"]
     if not dependencies:
         content[1:] = ["dependencies = []"]
     content += tables.split("\n") if tables else []
     header = ["# /// script", *(f"# {line}".rstrip() for line in content), "# ///"]
     text = source.removeprefix("\ufeff")
-    place = _HEADER.search(text)
+    place = next(iter(_headers(text)), None)
     start, end = place.span() if place else (_top(text), _top(text))
     newline = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
     return text[:start] + newline.join(header) + ("" if place else newline) + text[end:]
-
-
-def _quoted(text: str) -> str:
-    """Return a TOML string."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _top(text: str) -> int:

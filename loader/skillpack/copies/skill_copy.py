@@ -200,13 +200,15 @@ def _schema_files(tool: ToolDeclaration) -> list[str]:
 
 def _origin(skill: Skill, programs: Programs) -> dict[str, Any]:
     """Return what a copy is made of: the distribution with its version, or else the version that the skill declares."""
+    from skillpack.registry.declaration import declared_version
+
     own = own_distribution()
     names = sorted(programs.distributions) or ([own] if own and _is_part_of(skill, own) else [])
     name = own if own in names else next(iter(names), None)
     found = distribution(name) if name else None
     if name is not None and found is not None:
         return {"distribution": name, "version": found.version}
-    return {"distribution": None, "version": _declared_version(skill)}
+    return {"distribution": None, "version": declared_version(skill)}
 
 
 def _is_part_of(skill: Skill, name: str) -> bool:
@@ -216,12 +218,6 @@ def _is_part_of(skill: Skill, name: str) -> bool:
     return any(
         Path(skill.dir).resolve().is_relative_to(Path(place).resolve()) for place in (bundled_root(), project) if place
     )
-
-
-def _declared_version(skill: Skill) -> str | None:
-    from skillpack.registry.declaration import declared_version
-
-    return declared_version(skill)
 
 
 def _manifest(name: str, origin: dict[str, Any], tools: tuple[str, ...], files: dict[str, bytes]) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from layoutkit.drc.drc_report import DrcReport, Marks, Verdict
 from layoutkit.drc.kind_register import MeasuredNumber
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Gds = tuple[int, int]
 
-__all__ = ["DrcReport", "Options", "check", "check_cell", "select_rules"]
+__all__ = ["DrcReport", "Options", "check", "select_rules"]
 
 Mode = Literal["auto", "flat", "hierarchical"]
 HIERARCHICAL_FROM = 20_000  # shapes; a smaller cell is checked flat in less time than a hierarchy is set up
@@ -59,12 +59,7 @@ class Options:
     chosen_rules: bool = False
 
 
-def check(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, **options: Any) -> DrcReport:
-    """Return ``check_cell`` of ``cell`` in ``layout`` with ``Options`` of these fields."""
-    return check_cell(layout, cell, technology, Options(**options))
-
-
-def check_cell(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, options: Options) -> DrcReport:
+def check(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, options: Options | None = None) -> DrcReport:
     """Return the verdict of every rule of ``technology`` on ``cell`` and all below it.
 
     A rule that concerns no shapes is passed with ``shapes`` 0. A rule that cannot be run (an unknown kind or layer, a
@@ -75,7 +70,7 @@ def check_cell(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, optio
         layout: Layout that owns ``cell``; it is left as it is.
         cell: What to check.
         technology: Layers and rules; ``dataclasses.replace(technology, rules=...)`` checks others.
-        options: Which rules, where, how.
+        options: Which rules, where, how; all rules of a cell everywhere if not given.
 
     Raises:
         RuleNotFoundError: If ``options`` names a rule that the technology does not have.
@@ -84,6 +79,7 @@ def check_cell(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, optio
         LayoutkitError: If a waived layer is neither a name of the technology nor a number.
     """
     start = perf_counter()
+    options = options or Options()
     technology = made_for_plates(cell, technology)
     region = options.region
     if region is not None and region.empty():

@@ -503,10 +503,10 @@ class _Job:
         return ["lef"]
 
     def _drc(self) -> dict[str, Any]:
-        from layoutkit.drc.check import Options, check_cell
+        from layoutkit.drc.check import Options, check
 
         options = Options(waived_layers=self.request.waived_layers)
-        report = check_cell(self.cell.layout(), self.cell, self.technology, options)
+        report = check(self.cell.layout(), self.cell, self.technology, options)
         report.write_lyrdb(self.workspace.path(FILES["drc_report"]), self._sources("layout"))
         return {"drc": report.summary(), "files": ["drc_report"]}
 

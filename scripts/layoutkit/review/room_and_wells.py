@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.drc.check import Options, check_cell
+from layoutkit.drc.check import Options, check
 from layoutkit.errors import listed
 from layoutkit.review.finding import Unjudged
 from layoutkit.review.subject import box_around, gap_between, longer_side, names_of, region_of, turned
@@ -296,7 +296,7 @@ def well_tap(subject: Subject) -> Iterator[Finding]:
         )
         return
     options = Options(rule_ids=rules, chosen_rules=True, max_violations=20)
-    report = check_cell(subject.cell.layout(), subject.cell, subject.technology, options).summary()
+    report = check(subject.cell.layout(), subject.cell, subject.technology, options).summary()
     for rule in report["violations"]:
         place = rule["locations"][0]
         dbu = subject.technology.dbu_um

@@ -169,7 +169,8 @@ def read_frame(technology: Technology, entry: Mapping[str, Any], wiring: kdb.Box
     from layoutkit.flow.port_frame import Frame, Port, label_place
 
     def box(data: Mapping[str, float]) -> kdb.Box:
-        return _box(technology, data)
+        left, bottom, width, height = (round(data[side] / technology.dbu_um) for side in ("x", "y", "width", "height"))
+        return kdb.Box(left, bottom, left + width, bottom + height)
 
     ports = []
     for each in entry["ports"]:
@@ -179,8 +180,3 @@ def read_frame(technology: Technology, entry: Mapping[str, Any], wiring: kdb.Box
     cuts = tuple((technology.resolve(each["layer"]), box(each["box"])) for each in entry["cuts"])
     found = Frame(box(entry["boundary"]), box(entry["core"]), wiring, tuple(ports), cuts)
     return replace(found, max_aspect=entry.get("max_aspect"))
-
-
-def _box(technology: Technology, data: Mapping[str, float]) -> kdb.Box:
-    left, bottom, width, height = (round(data[side] / technology.dbu_um) for side in ("x", "y", "width", "height"))
-    return kdb.Box(left, bottom, left + width, bottom + height)

@@ -27,7 +27,7 @@ from layoutkit.circuit import (
 )
 from layoutkit.circuit.constraint_faults import check_constraints
 from layoutkit.circuit.readers.source import NetlistText
-from layoutkit.drc.check import DrcReport, Options, check_cell, select_rules
+from layoutkit.drc.check import DrcReport, Options, check, select_rules
 from layoutkit.drc.foundry_deck import FoundryDeck, run_deck
 from layoutkit.drc.rule_files import is_deck, with_rules_of
 from layoutkit.errors import GeometryError, LayoutkitError, NetlistError
@@ -274,7 +274,7 @@ class DesignRuleCheck:
             chosen_rules="drc_rules_path" in params,
         )
         if self.deck is None:
-            return check_cell(layout, self.cell, self.technology, options)
+            return check(layout, self.cell, self.technology, options)
         deck = FoundryDeck(Path(self.deck), params.get("deck_variables", {}), params["timeout_s"])
         return run_deck(layout, self.cell, deck, options)
 
@@ -317,7 +317,7 @@ def present_markers(kind: str, layout: kdb.Layout, cell: kdb.Cell, current: Curr
     if report.is_file() and not current.doubts_of(str(report)):
         return read_markers(report, cell)
     if kind == "drc":
-        return _drc_markers(check_cell(layout, cell, current.technology(), Options()))
+        return _drc_markers(check(layout, cell, current.technology(), Options()))
     review = LayoutReview.read({**DEFAULTS, "cell_name": cell.name, "workspace": current.path.parent}, current).run()
     boxes = [(f"{each.id} ({each.severity})", each.box.to_dtype(review.dbu_um)) for each in review.findings]
     return [Marker(name, (kdb.DPolygon(box),), box) for name, box in boxes]

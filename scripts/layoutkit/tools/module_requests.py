@@ -176,9 +176,9 @@ def checked(module: Module, tech: Technology) -> dict[str, Any]:
     Raises:
         DrcViolationError: If a rule is violated; the details hold the report.
     """
-    from layoutkit.drc.check import check
+    from layoutkit.drc.check import Options, check
 
-    report = check(module.layout, module.cell, tech, max_violations=20)
+    report = check(module.layout, module.cell, tech, Options(max_violations=20))
     if report.violated:
         rules = listed(verdict.rule.id for verdict in report.violated)
         raise DrcViolationError(f"{module.name} as drawn violates {rules}", details=report.summary())

@@ -12,7 +12,7 @@ import klayout.db as kdb
 
 from layoutkit.circuit.constraint_faults import check_constraints
 from layoutkit.circuit.constraints import Constraints
-from layoutkit.drc.check import check, select_rules
+from layoutkit.drc.check import Options, check, select_rules
 from layoutkit.drc.drc_report import nothing_to_check
 from layoutkit.errors import LayoutConflictError, LayoutkitError
 from layoutkit.flow.contents import Contents, NamedPin
@@ -185,7 +185,8 @@ def check_routes(layout: kdb.Layout, cell: kdb.Cell, technology: Technology, res
         for rule in select_rules(technology, None)
         if {rule.options[name] for name in operands if name in rule.options} <= layers
     ]
-    return check(layout, cell, technology, rule_ids=rules, region=drawn.to_dtype(layout.dbu)).summary()
+    options = Options(rule_ids=rules, region=drawn.to_dtype(layout.dbu))
+    return check(layout, cell, technology, options).summary()
 
 
 def _net_data(job: RoutingJob, net: RoutedNet) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from layoutkit.draw.ring import RingStyle
 from layoutkit.draw.row import Finger, Row
 from layoutkit.draw.row_metal import Metal
 from layoutkit.draw.stack import RowStack, draw_row_module
-from layoutkit.drc.check import check
+from layoutkit.drc.check import Options, check
 from layoutkit.technology import load
 from thorough import processes
 
@@ -280,4 +280,4 @@ def test_straps_of_one_net_side_by_side_hold_no_array_of_cuts(device, length):
         fingers = tuple(Finger("A", "g", "s", "s", width, length, f"A{number}") for number in range(8))
         module = drawn(tech, Row(fingers), device=device)
         arrays = [rule.id for rule in tech.rules if rule.kind == "array_space"]
-        assert check(module.layout, module.cell, tech, rule_ids=arrays).total_violations == 0
+        assert check(module.layout, module.cell, tech, Options(rule_ids=arrays)).total_violations == 0

@@ -8,7 +8,7 @@ from drc_sketch import Sketch
 
 from layoutkit.circuit import Circuit, Device
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
-from layoutkit.drc.check import Options, check, check_cell, judged_layers
+from layoutkit.drc.check import Options, check, judged_layers
 from layoutkit.errors import GeometryError, LayoutkitError
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
@@ -118,7 +118,7 @@ def assert_incomplete(layout, cell, technology, circuit, layers, waiver):
     result = compare(extract(layout, cell, technology), circuit)
     assert {layer.gds for layer in result.extraction.coverage.unchecked} == layers
     assert (result.mismatches, result.complete, result.matched) == ((), False, False)
-    waived = check_cell(layout, cell, technology, Options(waived_layers=[waiver]))
+    waived = check(layout, cell, technology, Options(waived_layers=[waiver]))
     assert (waived.complete, waived.passed) == (True, True)
     assert waived.to_data()["layers_waived"] == [f"{layer}/{datatype}" for layer, datatype in layers]
     matched = compare(extract(layout, cell, technology, waived_layers=[waiver]), circuit)
@@ -212,7 +212,7 @@ def test_a_standard_cell_may_have_contacts_nearer_to_its_gates(rule, gap, violat
     sketch.box("licon1", 830 - gap, 400, 1000 - gap, 570)
     if rule == "licon.11a":
         sketch.box("areaid.sc", -500, -500, 2500, 1500)
-    report = check(*sketch.layout(), technology, rule_ids=["licon.11", "licon.11a"])
+    report = check(*sketch.layout(), technology, Options(rule_ids=["licon.11", "licon.11a"]))
     assert [(verdict.rule.id, verdict.count) for verdict in report.violated] == ([(rule, 1)] if violated else [])
 
 
@@ -226,7 +226,7 @@ def test_the_wells_of_a_cell_without_taps_are_its_ports_and_those_of_a_cell_belo
     for pin, y in (("nwell.pin", 1900), ("pwell.pin", -1900)):
         place = kdb.Box(0, y - 50, 100, y + 50)
         (cell if level == "own" else below).shapes(technology.layer(layout, pin)).insert(place)
-    report = check(layout, cell, technology, rule_ids=["nwell.4", "nwell.4.port", "LU.2", "LU.3", "LU.2.port"])
+    report = check(layout, cell, technology, Options(rule_ids=["nwell.4", "nwell.4.port", "LU.2", "LU.3", "LU.2.port"]))
     warned = ["nwell.4.port", "LU.2.port"] if level == "own" else []
     assert {verdict.rule.id for verdict in report.violated} == {*violated, *warned}
     assert report.passed == (not violated)
@@ -243,7 +243,7 @@ def test_wells_that_a_wire_joins_may_be_nearer_to_each_other(gap, wired, violate
         sketch.box("Cont", left + 1400, 1400, left + 1560, 1560)
     if wired:
         sketch.box("Metal1", 1000, 1300, 5000 + gap, 1700)
-    report = check(*sketch.layout(), technology, rule_ids=["NW.b", "NW.b1"])
+    report = check(*sketch.layout(), technology, Options(rule_ids=["NW.b", "NW.b1"]))
     assert [verdict.rule.id for verdict in report.violated] == violated
 
 
@@ -251,14 +251,16 @@ def test_wells_that_a_wire_joins_may_be_nearer_to_each_other(gap, wired, violate
 def test_a_contact_is_a_square_or_a_bar_of_the_least_length(long, violated):
     technology = load("sg13g2")
     sketch = Sketch(technology).box("Cont", 0, 0, 160, long)
-    report = check(*sketch.layout(), technology, rule_ids=["Cnt.a", "CntB.a", "CntB.a.max", "CntB.a1"])
+    report = check(*sketch.layout(), technology, Options(rule_ids=["Cnt.a", "CntB.a", "CntB.a.max", "CntB.a1"]))
     assert [verdict.rule.id for verdict in report.violated] == violated
 
 
 def test_what_is_drawn_beside_texts_need_not_lie_on_the_grid():
     technology = load("sky130A")
     for layer, violated in (("text", []), ("prBndry.boundary", ["x.1b"])):
-        report = check(*Sketch(technology).box(layer, 1, 0, 1000, 1000).layout(), technology, rule_ids=["x.1b", "x.3a"])
+        report = check(
+            *Sketch(technology).box(layer, 1, 0, 1000, 1000).layout(), technology, Options(rule_ids=["x.1b", "x.3a"])
+        )
         assert [verdict.rule.id for verdict in report.violated] == violated
 
 
@@ -268,18 +270,18 @@ def test_via_and_poly_of_another_name_count_as_those_they_are():
         sketch = (
             Sketch(technology).box("TopVia1", 10000, 10000, 10420, 10420).box("Vmim", left, 10000, left + 420, 10420)
         )
-        report = check(*sketch.layout(), technology, rule_ids=["TV1.a", "TV1.b"])
+        report = check(*sketch.layout(), technology, Options(rule_ids=["TV1.a", "TV1.b"]))
         assert [verdict.rule.id for verdict in report.violated] == violated
     bar = Sketch(technology).box("GatPoly", 0, 0, 600, 1000).box("PolyRes", 600, 0, 3000, 1000)
     bar.box("GatPoly", 3000, 0, 3600, 1000).box("SalBlock", 600, -300, 3000, 1300)
-    report = check(*bar.layout(), technology, rule_ids=["Sal.d", "PolyRes.a", "Gat.b"])
+    report = check(*bar.layout(), technology, Options(rule_ids=["Sal.d", "PolyRes.a", "Gat.b"]))
     assert not report.violated
 
 
 def test_a_waiver_of_no_layer_is_refused_with_all_such_names():
     layout, cell = with_boxes([(4, 0)])
     for refuse in (
-        lambda: check_cell(layout, cell, load("generic"), Options(waived_layers=["metal1", "metal17", "a/b"])),
+        lambda: check(layout, cell, load("generic"), Options(waived_layers=["metal1", "metal17", "a/b"])),
         lambda: extract(layout, cell, load("generic"), waived_layers=["metal1", "metal17", "a/b"]),
     ):
         with pytest.raises(LayoutkitError, match="'metal17', 'a/b'") as caught:
@@ -296,7 +298,9 @@ def test_fill_of_a_conductor_counts_in_its_spacing(name):
             for gap, violated in ((rule.value, 0), (rule.value - technology.grid, 1)):
                 sketch = Sketch(technology).box(conductor.layer, 0, 0, 9000, 9000)
                 sketch.box(fill, 9000 + gap, 0, 18000, 9000)
-                assert check(*sketch.layout(), technology, rule_ids=[rule.id]).total_violations == violated, fill
+                assert check(*sketch.layout(), technology, Options(rule_ids=[rule.id])).total_violations == violated, (
+                    fill
+                )
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -338,8 +342,8 @@ def test_crossing_fill_is_no_transistor_and_poly_across_fill_is_one_unknown(name
 def test_chosen_rules_need_not_judge_every_layer():
     layout, cell = with_boxes([(4, 0), (250, 3)])
     technology = load("generic")
-    assert check(layout, cell, technology, rule_ids=["M1_MIN_WIDTH"]).passed
-    assert check_cell(layout, cell, technology, Options(chosen_rules=True)).passed
+    assert check(layout, cell, technology, Options(rule_ids=["M1_MIN_WIDTH"])).passed
+    assert check(layout, cell, technology, Options(chosen_rules=True)).passed
     assert not check(layout, cell, technology).passed
 
 
@@ -357,5 +361,5 @@ def test_a_cell_that_needs_more_than_32_bits_in_working_units_is_refused(dbu_um,
         with pytest.raises(GeometryError, match=r"FAR reaches to .* um"):
             check(layout, cell, load("generic"))
         return
-    report = check(layout, cell, load("generic"), rule_ids=["M1_MIN_SPACE"])
+    report = check(layout, cell, load("generic"), Options(rule_ids=["M1_MIN_SPACE"]))
     assert report.total_violations == 1

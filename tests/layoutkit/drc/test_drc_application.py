@@ -8,7 +8,7 @@ import klayout.db as kdb
 import pytest
 from deck_writer import deck_of, writable
 
-from layoutkit.drc.check import Options, check_cell, repeats
+from layoutkit.drc.check import Options, check, repeats
 from layoutkit.drc.foundry_deck import FoundryDeck, run_deck
 from layoutkit.technology import load
 from thorough import THOROUGH, processes
@@ -70,7 +70,7 @@ def found_by_both(layout, cell, tech, rules, folder):
     """Return the boxes that the application finds, and those that the checker finds."""
     (folder / "own.drc").write_text(deck_of(tech, rules))
     theirs = boxes(run_deck(layout, cell, FoundryDeck(folder / "own.drc", timeout_s=120)))
-    ours = boxes(check_cell(layout, cell, tech, Options([rule.id for rule in rules], mode="flat")))
+    ours = boxes(check(layout, cell, tech, Options([rule.id for rule in rules], mode="flat")))
     assert set(theirs) == set(ours)
     return theirs, ours
 
@@ -108,7 +108,7 @@ def test_the_application_finds_the_same_items_at_45_degrees(tmp_path):
 def test_a_hierarchy_is_judged_as_the_same_layout_flat(name):
     tech = load(name)
     layout, cell = random_layout(tech, 1, hierarchical=True)
-    flat, deep = (check_cell(layout, cell, tech, Options(mode=mode)) for mode in ("flat", "hierarchical"))
+    flat, deep = (check(layout, cell, tech, Options(mode=mode)) for mode in ("flat", "hierarchical"))
     assert deep.hierarchical
     for one, other in zip(flat.verdicts, deep.verdicts, strict=True):
         assert (one.rule.id, one.status, one.count) == (other.rule.id, other.status, other.count)
@@ -124,10 +124,10 @@ def test_what_repeats_is_checked_hierarchically_and_what_does_not_flat():
         cell.shapes(tech.layer(layout, "metal1")).insert(kdb.Box(0, number * 1000, 2000, number * 1000 + 500))
     for number in range(300):
         top.insert(kdb.CellInstArray(cell.cell_index(), kdb.Trans(0, False, number * 3000, 0)))
-    assert check_cell(layout, top, tech, Options()).hierarchical
-    assert not check_cell(layout, cell, tech, Options()).hierarchical
+    assert check(layout, top, tech).hierarchical
+    assert not check(layout, cell, tech).hierarchical
     top.flatten(True)
-    assert not check_cell(layout, top, tech, Options()).hierarchical
+    assert not check(layout, top, tech).hierarchical
 
 
 @pytest.mark.parametrize(("copies", "often"), [(7, False), (100, True)])

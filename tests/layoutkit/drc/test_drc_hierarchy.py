@@ -13,7 +13,7 @@ import klayout.db as kdb
 import pytest
 from drc_sketch import cases, pairs
 
-from layoutkit.drc.check import Options, check_cell
+from layoutkit.drc.check import Options, check
 from layoutkit.technology import load
 from thorough import processes
 
@@ -113,7 +113,7 @@ def test_both_modes_give_the_same_verdict_on_generated_layouts(name):
     for number, (rules, sketches) in enumerate(drawings(tech, rng)):
         layout, top = hierarchical(tech, sketches, rng)
         ids = [rule.id for rule in rules]
-        flat, deep = (check_cell(layout, top, tech, Options(ids, mode=mode)) for mode in ("flat", "hierarchical"))
+        flat, deep = (check(layout, top, tech, Options(ids, mode=mode)) for mode in ("flat", "hierarchical"))
         assert deep.hierarchical
         for one, other in zip(flat.verdicts, deep.verdicts, strict=True):
             told = (number, ids[0], one.rule.id)
@@ -133,4 +133,4 @@ def test_an_edge_beside_an_abutment_of_two_cells_is_found_in_both_modes():
         below.shapes(tech.layer(layout, "diff")).insert(box)
     top.insert(kdb.CellInstArray(below.cell_index(), kdb.Trans()))
     for mode in ("flat", "hierarchical"):
-        assert check_cell(layout, top, tech, Options(["difftap.7"], mode=mode)).total_violations == 2
+        assert check(layout, top, tech, Options(["difftap.7"], mode=mode)).total_violations == 2

@@ -14,7 +14,7 @@ from drc_oracle import Judge
 
 from layoutkit.draw.group import MirrorSpec, PairSpec, draw_mirror, draw_pair
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
-from layoutkit.drc.check import check
+from layoutkit.drc.check import Options, check
 from layoutkit.technology import load
 from thorough import processes
 
@@ -147,7 +147,7 @@ def layout_of(drawn, dbu_um):
 
 def found_by_check(drawn, tech, rule_ids):
     layout, cell = layout_of(drawn, tech.dbu_um)
-    report = check(layout, cell, tech, rule_ids=rule_ids)
+    report = check(layout, cell, tech, Options(rule_ids=rule_ids))
     assert not report.unchecked, [(v.rule.id, v.reason) for v in report.unchecked]
     return {verdict.rule.id for verdict in report.violated}
 

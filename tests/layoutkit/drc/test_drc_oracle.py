@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from klayout import rdb
 
-from layoutkit.drc.check import check
+from layoutkit.drc.check import Options, check
 from layoutkit.technology import load
 from patience import WATCHDOG_S
 
@@ -43,7 +43,7 @@ def gap(a, b):
 def violated(sketch, **rule):
     technology, own = with_rule(GENERIC, **rule)
     layout, cell = sketch.layout()
-    verdict = check(layout, cell, technology, rule_ids=[own.id]).verdicts[0]
+    verdict = check(layout, cell, technology, Options(rule_ids=[own.id])).verdicts[0]
     assert verdict.status != "unchecked", verdict.reason
     return verdict.status == "failed"
 
@@ -183,7 +183,7 @@ def test_moving_a_layout_moves_its_violations(boxes, dx, dy):
     def places_of(shift_x, shift_y):
         moved = [(x1 + shift_x, y1 + shift_y, x2 + shift_x, y2 + shift_y) for x1, y1, x2, y2 in boxes]
         layout, cell = drawn(metal1=moved).layout()
-        report = check(layout, cell, GENERIC, rule_ids=["M1_MIN_WIDTH", "M1_MIN_SPACE", "M1_MIN_AREA"])
+        report = check(layout, cell, GENERIC, Options(rule_ids=["M1_MIN_WIDTH", "M1_MIN_SPACE", "M1_MIN_AREA"]))
         return [
             (entry["rule_id"], entry["count"], sorted((place["x"], place["y"]) for place in entry["locations"]))
             for entry in report.to_data()["violations"]
@@ -369,7 +369,7 @@ def test_the_klayout_application_finds_the_same_items(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rules = ["m1.1", "m1.2", "m1.6", "m1.7", "via.4a", "npc.4", "via.2"]
-    report = check(layout, cell, sky, rule_ids=rules)
+    report = check(layout, cell, sky, Options(rule_ids=rules))
     report.write_lyrdb(tmp_path / "own.lyrdb")
     theirs, ours = items(tmp_path / "deck.lyrdb"), items(tmp_path / "own.lyrdb")
     for rule in rules:

@@ -7,7 +7,7 @@ import pytest
 from drc_sketch import Sketch, with_rule
 from klayout import rdb
 
-from layoutkit.drc.check import Options, check, check_cell
+from layoutkit.drc.check import Options, check
 from layoutkit.drc.kind_register import KINDS, rule_kind
 from layoutkit.errors import FileError, GeometryError, RuleNotFoundError
 from layoutkit.technology import load
@@ -26,7 +26,7 @@ def narrow_lines(count, layer="metal1"):
 
 def report_on(sketch, technology=GENERIC, **options):
     layout, cell = sketch.layout()
-    return check(layout, cell, technology, **options)
+    return check(layout, cell, technology, Options(**options))
 
 
 def test_a_violation_is_told_with_its_place_layer_and_distance():
@@ -221,14 +221,14 @@ def test_the_hierarchy_is_checked_as_if_it_were_flat():
     for place in ((0, 0), (0, 5000), (5000, 0)):
         top.insert(kdb.CellInstArray(cell.cell_index(), kdb.Trans(*place)))
     top.insert(kdb.CellInstArray(cell.cell_index(), kdb.Trans(1, False, 20000, 0)))
-    assert check(layout, top, GENERIC, rule_ids=["M1_MIN_WIDTH"]).total_violations == 4
+    assert check(layout, top, GENERIC, Options(rule_ids=["M1_MIN_WIDTH"])).total_violations == 4
 
 
 def test_a_layer_that_only_a_flat_kind_looks_at_is_ruled_in_both_modes():
     technology, _ = with_rule(GENERIC, kind="density", layer="metal1", value=0.1)
     layout, cell = Sketch(GENERIC).box("metal1", 0, 0, 2000, 2000).layout()
     for mode in ("flat", "hierarchical"):
-        report = check_cell(layout, cell, technology, Options(mode=mode))
+        report = check(layout, cell, technology, Options(mode=mode))
         assert (report.coverage.unchecked, report.passed) == ((), True)
         assert report.to_data(list_passed_rules=True)["rules_passed"] == [
             {"rule_id": "OWN", "shapes": 1, "measured": 1.0}

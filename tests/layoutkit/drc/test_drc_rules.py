@@ -4,7 +4,7 @@ import klayout.db as kdb
 import pytest
 from drc_sketch import BIG, SKETCHES, Sketch, cases, pairs, with_rule
 
-from layoutkit.drc.check import check
+from layoutkit.drc.check import Options, check
 from layoutkit.drc.kinds import KINDS
 from layoutkit.drc.rule_files import kind_of
 from layoutkit.technology import load, names
@@ -75,7 +75,7 @@ OWN_RULES = [
 
 def verdict_on(sketch, technology, rule_id):
     layout, cell = sketch.layout()
-    report = check(layout, cell, technology, rule_ids=[rule_id])
+    report = check(layout, cell, technology, Options(rule_ids=[rule_id]))
     return report.verdicts[0]
 
 
@@ -172,5 +172,5 @@ def test_rules_of_deep_wells_and_salicide_blocks_of_gf180mcu_find_what_the_found
     for name, box in drawn.items():
         for layer in layers.get(name, (name,)):
             cell.shapes(technology.layer(layout, layer)).insert(kdb.DBox(*box).to_itype(layout.dbu))
-    verdict = check(layout, cell, technology, rule_ids=[rule_id]).verdicts[0]
+    verdict = check(layout, cell, technology, Options(rule_ids=[rule_id])).verdicts[0]
     assert (verdict.count > 0) == broken

@@ -5,7 +5,7 @@ import random
 import klayout.db as kdb
 import pytest
 
-from layoutkit.drc.check import check
+from layoutkit.drc.check import Options, check
 from layoutkit.flow.instances import Well
 from layoutkit.flow.joined_wells import join_covers, join_wells, joined
 from layoutkit.place import Block, Placed, Rectangle
@@ -66,7 +66,7 @@ def test_the_layer_made_of_a_wide_well_keeps_its_space_across_a_notch():
     cell.shapes(well).insert(kdb.Region([kdb.Box(*box) for box in NOTCH]))
     join_wells(technology, cell, [(block, placed[block.name]) for block in blocks])
     rules = [rule.id for rule in technology.rules if rule.id.startswith(("NBL.", "NW."))]
-    assert check(layout, cell, technology, rule_ids=rules).summary()["total_violations"] == 0
+    assert check(layout, cell, technology, Options(rule_ids=rules)).summary()["total_violations"] == 0
     assert (kdb.Region(cell.shapes(well)) - kdb.Region(kdb.Box(-13770, 105495, 13770, 115845))).is_empty()
 
 
@@ -84,7 +84,7 @@ def joined_beside_a_channel(wells, channel):
     rules = [rule.id for rule in technology.rules if rule.id.startswith(("NBL.", "NW."))]
 
     def violated():
-        violations = check(layout, cell, technology, rule_ids=rules).summary()["violations"]
+        violations = check(layout, cell, technology, Options(rule_ids=rules)).summary()["violations"]
         return {each["rule_id"] for each in violations}
 
     before = violated()
@@ -156,7 +156,7 @@ def test_wells_that_only_a_narrow_bridge_could_join_stay_apart():
     well = technology.layer(layout, "nwell")
     cell.shapes(well).insert(kdb.Region(boxes))
     join_wells(technology, cell, [], [Well("nwell", "vdd", (), kdb.Region(box)) for box in boxes])
-    found = check(layout, cell, technology, rule_ids=["nwell.1", "nwell.2a"]).summary()
+    found = check(layout, cell, technology, Options(rule_ids=["nwell.1", "nwell.2a"])).summary()
     assert found["violations"] == []
 
 
@@ -171,7 +171,7 @@ def test_a_gap_that_can_be_filled_only_up_to_a_foreign_corner_is_filled_so_far()
     cell.shapes(tap).insert(kdb.Box(-12805, 18855, 12805, 42665))
     cell.shapes(technology.layer(layout, "nwell")).insert(kdb.Region(boxes))
     join_wells(technology, cell, [], [Well("nwell", "vdd", (), kdb.Region(box)) for box in boxes])
-    found = check(layout, cell, technology, rule_ids=["nwell.1", "nwell.2a"]).summary()
+    found = check(layout, cell, technology, Options(rule_ids=["nwell.1", "nwell.2a"])).summary()
     assert found["violations"] == []
 
 
@@ -194,7 +194,9 @@ def test_wells_that_nearly_meet_at_a_corner_are_joined_around_what_lies_beside_i
     cell.shapes(comp).insert(kdb.Region([kdb.Box(*box) for box in channels]))
     cell.shapes(technology.layer(layout, "Nplus")).insert(kdb.Region([kdb.Box(*box) for box in channels]))
     join_wells(technology, cell, [(block, Placed(block.name, 0, 0)) for block in blocks])
-    found = check(layout, cell, technology, rule_ids=["NW.1a", "NW.2a_3.3V", "NW.2b_3.3V"]).summary()["violations"]
+    found = check(layout, cell, technology, Options(rule_ids=["NW.1a", "NW.2a_3.3V", "NW.2b_3.3V"])).summary()[
+        "violations"
+    ]
     drawn = kdb.Region(cell.shapes(well))
     assert not off_grid(drawn.merged(), technology.grid)
     assert (drawn & kdb.Region(cell.shapes(comp)).sized(600)).is_empty()
@@ -221,7 +223,7 @@ def test_thick_oxide_over_a_filling_is_joined_with_that_of_others_beside_it(thin
         where.shapes(technology.layer(layout, layer)).insert(kdb.Region(boxes))
     if thin:
         below.shapes(technology.layer(layout, "Activ")).insert(kdb.Box(-5620, 8000, -5460, 8160))
-    assert check(layout, cell, technology, rule_ids=["TGO.e"]).total_violations
+    assert check(layout, cell, technology, Options(rule_ids=["TGO.e"])).total_violations
     join_covers(technology, cell)
-    report = check(layout, cell, technology, rule_ids=["TGO.e", "TGO.f", "Grid"])
+    report = check(layout, cell, technology, Options(rule_ids=["TGO.e", "TGO.f", "Grid"]))
     assert bool(report.total_violations) == thin

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from layoutkit.drc.check import Options, check_cell
+from layoutkit.drc.check import check
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.placing import find_placement, place_modules
@@ -122,7 +122,7 @@ def test_a_frame_keeps_the_rules_for_all_sides_orders_and_supplies(technology, s
     layout.dbu = process.dbu_um
     cell = layout.create_cell("frame")
     draw_frame(layout, cell, process, frame)
-    violations = check_cell(layout, cell, process, Options()).summary()["violations"]
+    violations = check(layout, cell, process).summary()["violations"]
     assert [v["rule_id"] for v in violations] == []
     assert {port.name for port in frame.ports} == {net.name for net in nets}
     metal = {}
@@ -177,7 +177,7 @@ def test_rails_lie_over_modules_as_far_as_their_metal_leaves_room(technology, ba
     nets += [PortNet("vdd", middle, "power"), PortNet("vss", middle, "ground")]
     frame = plan_frame(process, core, nets, 1000, "rails", metal_in)
     draw_frame(layout, cell, process, frame)
-    assert check_cell(layout, cell, process, Options()).summary()["violations"] == []
+    assert check(layout, cell, process).summary()["violations"] == []
     for port in frame.ports:
         assert port.box.inside(frame.boundary)
         around = kdb.Region(port.box)
@@ -203,7 +203,7 @@ def test_rails_keep_the_spaces_that_the_plates_of_capacitors_ask(technology, sid
     design, _ = make_design(request, process, read_circuit(request, process)[0])
     framed, _ = with_ports(place_modules(design, PlacementOptions()), design, Room(0, {}))
     assert {(port.name, port.side) for port in framed.frame.ports} == set(zip(("vss", "vdd"), sides, strict=True))
-    violations = check_cell(framed.layout, framed.cell, process, Options()).summary()["violations"]
+    violations = check(framed.layout, framed.cell, process).summary()["violations"]
     assert [violation["rule_id"] for violation in violations] == []
     keepouts = [
         (keepout.layer, framed.place_of(m, keepout.box)) for m in framed.modules.values() for keepout in m.keepouts

@@ -1,6 +1,6 @@
 """Wells of one net that nearly meet at a corner keep their space where nothing can join them."""
 
-from layoutkit.drc.check import check
+from layoutkit.drc.check import Options, check
 from layoutkit.flow import placing
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
 from layoutkit.flow.joined_wells import room_for_wells
@@ -37,7 +37,7 @@ def checkered():
     design, _ = make_design(request, technology, circuit)
     placed = placing.place_modules(design, PlacementOptions(moves=5000))
     rules = [rule.id for rule in technology.rules if rule.id.startswith("NW.")]
-    found = check(placed.layout, placed.cell, technology, rule_ids=rules).summary()["violations"]
+    found = check(placed.layout, placed.cell, technology, Options(rule_ids=rules)).summary()["violations"]
     return placed, {each["rule_id"] for each in found}
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutkit.drc.check import Options, check_cell
+from layoutkit.drc.check import check
 from layoutkit.errors import LayoutkitError
 from layoutkit.extract.connectivity import Nets, wiring
 from layoutkit.flow import routing
@@ -87,7 +87,7 @@ def test_what_no_wire_needs_is_taken_out_of_the_frame(technology):
     (port,) = tight.of("n1")
     assert port.pin.right == tight.boundary.right < frame.boundary.right - CHANNEL // 2
     assert sum(net.wire_length for net in routes.result.nets) < 2 * CHANNEL
-    assert check_cell(layout, layout.top_cell(), process, Options()).summary()["violations"] == []
+    assert check(layout, layout.top_cell(), process).summary()["violations"] == []
 
 
 @pytest.mark.parametrize("axis", [None, 3500])
@@ -101,7 +101,7 @@ def test_the_longer_sides_of_a_frame_stay_where_the_cell_would_get_too_long(size
 
     def sides(**options):
         layout, routes, _ = routed(process, pins, ports, core, image_of=images, axis_x=axis, **options)
-        assert check_cell(layout, layout.top_cell(), process, Options()).summary()["violations"] == []
+        assert check(layout, layout.top_cell(), process).summary()["violations"] == []
         assert core.inside(routes.frame.boundary)
         return sorted((routes.frame.boundary.width(), routes.frame.boundary.height()))
 
@@ -144,7 +144,7 @@ def test_nets_that_should_be_mirror_images_are_equally_long_after_the_frame_has_
     assert max(lengths) - min(lengths) <= 0.005 * max(lengths)
     (measured,) = routes.mirrored
     assert abs(measured.capacitances[0] - measured.capacitances[1]) <= 0.005 * max(measured.capacitances)
-    assert check_cell(layout, layout.top_cell(), process, Options()).summary()["violations"] == []
+    assert check(layout, layout.top_cell(), process).summary()["violations"] == []
 
 
 @pytest.mark.parametrize("technology", ["sky130A", "gf180mcuD", "sg13g2"])
@@ -162,7 +162,7 @@ def test_a_rail_touches_the_strap_of_a_tap_ring_of_its_net_or_keeps_its_distance
     assert rail.box.bottom == routes.frame.boundary.bottom
     assert gap == below - 1000 if below != 1100 else space <= gap < 2 * space  # 100 would be too near
     assert (not routes.result.net("n0").vias) == (below <= 1000)
-    assert check_cell(layout, layout.top_cell(), process, Options()).summary()["violations"] == []
+    assert check(layout, layout.top_cell(), process).summary()["violations"] == []
     metal = wiring(layout.top_cell(), process)
     nets = Nets(metal.regions, metal.joins, layout.dbu)
     places = rail.label, kdb.Point(6000, 200)
@@ -245,7 +245,7 @@ def test_a_tight_frame_keeps_the_rules_and_every_net_in_one_piece(technology, si
     assert tight.boundary.inside(frame.boundary)
     assert core.inside(tight.boundary)
     assert tight.boundary.area() < frame.boundary.area()
-    violations = check_cell(layout, layout.top_cell(), process, Options()).summary()["violations"]
+    violations = check(layout, layout.top_cell(), process).summary()["violations"]
     assert [v["rule_id"] for v in violations] == []
     metal = wiring(layout.top_cell(), process)
     nets = Nets(metal.regions, metal.joins, layout.dbu)

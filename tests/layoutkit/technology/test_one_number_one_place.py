@@ -6,7 +6,7 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
-from layoutkit.drc.check import check
+from layoutkit.drc.check import Options, check
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.technology import load
 
@@ -47,7 +47,7 @@ def drawn(tech):
 
 
 def violations(layout, cell, tech, rule):
-    return check(layout, cell, tech, rule_ids=[rule]).verdicts[0].count
+    return check(layout, cell, tech, Options(rule_ids=[rule])).verdicts[0].count
 
 
 @pytest.mark.parametrize(("name", "rule", "old", "new"), CHANGES, ids=[f"{c[0]}-{c[1]}" for c in CHANGES])
