@@ -57,7 +57,7 @@ _RELATION = re.compile(r'"from": "([^"]+)", "to": "([^"]+)", "type": "([^"]+)"')
 
 
 @dataclass(frozen=True)
-class State:
+class SnapshotState:
     """The ``state`` line of a snapshot.
 
     Attributes:
@@ -82,7 +82,7 @@ class Snapshot:
     """
 
     graphs: dict[str, Graph] = field(default_factory=dict)
-    state: State = field(default_factory=State)
+    state: SnapshotState = field(default_factory=SnapshotState)
     edited: bool = False
 
 
@@ -91,10 +91,10 @@ def digest(content: bytes) -> str:
     return blake2b(content, digest_size=8).hexdigest()
 
 
-def as_bytes(graphs: dict[str, Graph], before: State) -> tuple[bytes, State]:
+def as_bytes(graphs: dict[str, Graph], before: SnapshotState) -> tuple[bytes, SnapshotState]:
     """Return the content of the file that holds ``graphs`` as the next version after ``before``, and its state."""
     body = _body(graphs)
-    state = State(before.sequence + 1, before.digest, digest(body))
+    state = SnapshotState(before.sequence + 1, before.digest, digest(body))
     tail = f'{{"sequence": {state.sequence}, "last": "{state.last}", "digest": "{state.digest}"}}\n}}\n'
     return body + _STATE + tail.encode(), state
 
@@ -123,13 +123,13 @@ def _lines(items: Iterable[str]) -> str:
     return f"\n        {text}" if text else ""
 
 
-def split_state(content: bytes) -> tuple[State, bool]:
+def split_state(content: bytes) -> tuple[SnapshotState, bool]:
     """Return the state at the end of ``content``, and whether its digest matches the content."""
     place = content.rfind(_STATE)
     found = _STATE_LINE.fullmatch(content, place + len(_STATE)) if place >= 0 else None
     if found is None:
-        return State(), False
-    state = State(int(found["sequence"]), found["last"].decode(), found["digest"].decode())
+        return SnapshotState(), False
+    state = SnapshotState(int(found["sequence"]), found["last"].decode(), found["digest"].decode())
     return state, digest(content[:place]) == state.digest
 
 
@@ -186,7 +186,7 @@ def read_changed(content: bytes, path: Path) -> Snapshot:
             "restore it from version control",
             faults=faults,
         )
-    known = State(**{name: state[name] for name in _STATE_FIELDS})
+    known = SnapshotState(**{name: state[name] for name in _STATE_FIELDS})
     return Snapshot(graphs, known, edited=content_digest(graphs) != known.digest)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from .model_client import Endpoint, ModelSettings
+    from .model_client import ModelEndpoint, ModelSettings
 
 MAX_REPORTED = 20  # faults reported to a model; more are usually the same mistake
 MAX_ECHOED = 20_000  # characters of its own answer that are sent back to a model
@@ -96,7 +96,7 @@ class _Usable:
 class _Conversation:
     """The requests to one model."""
 
-    def __init__(self, task: Task, endpoint: Endpoint, attempts: list[dict[str, Any]]) -> None:
+    def __init__(self, task: Task, endpoint: ModelEndpoint, attempts: list[dict[str, Any]]) -> None:
         self._task = task
         self._endpoint = endpoint
         self._attempts = attempts

@@ -42,7 +42,7 @@ MIN_SECRET = 8  # characters
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class ModelEndpoint:
     """One model at one service.
 
     Attributes:
@@ -69,7 +69,7 @@ class ModelSettings:
         deadline_s: Maximum time for all attempts together. [s]
     """
 
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[ModelEndpoint, ...]
     deadline_s: float = DEFAULT_DEADLINE_S
 
 
@@ -92,14 +92,14 @@ def model_settings(declared: Mapping[str, str], environment: Mapping[str, str] |
     if not primary:
         raise _unusable("SKILL_MODEL_URL is set, but no model is named; set SKILL_MODEL_PRIMARY")
     endpoints = [
-        Endpoint(_checked_name(primary), _checked_url("SKILL_MODEL_URL", url), _key("SKILL_MODEL_KEY", values))
+        ModelEndpoint(_checked_name(primary), _checked_url("SKILL_MODEL_URL", url), _key("SKILL_MODEL_KEY", values))
     ]
     if fallback:
         other = values.get("SKILL_MODEL_FALLBACK_URL", "").strip()
         key = _key("SKILL_MODEL_FALLBACK_KEY", values)
         same = not other
         endpoints.append(
-            Endpoint(
+            ModelEndpoint(
                 _checked_name(fallback),
                 _checked_url("SKILL_MODEL_FALLBACK_URL", other or url),
                 key or (endpoints[0].key if same else ""),
@@ -174,7 +174,7 @@ class ModelFaultError(Exception):
         self.wait_s = wait_s
 
 
-def complete(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seconds: float) -> str:
+def complete(endpoint: ModelEndpoint, messages: Sequence[Mapping[str, str]], seconds: float) -> str:
     """Return a model's answer to ``messages``.
 
     Args:
@@ -223,7 +223,7 @@ def _within(seconds: float, work: Callable[[], str]) -> str:
     return answer.result(0)
 
 
-def _request(endpoint: Endpoint, messages: Sequence[Mapping[str, str]], seconds: float) -> str:
+def _request(endpoint: ModelEndpoint, messages: Sequence[Mapping[str, str]], seconds: float) -> str:
     """Send the request and return the answer's text."""
     import httpx
 
@@ -264,7 +264,7 @@ def _content(response: httpx.Response) -> bytes:
     return content
 
 
-def _check_status(endpoint: Endpoint, response: httpx.Response, content: bytes) -> None:
+def _check_status(endpoint: ModelEndpoint, response: httpx.Response, content: bytes) -> None:
     """Raise the fault that an HTTP status other than success means."""
     status = response.status_code
     if 200 <= status < 300:
@@ -279,13 +279,13 @@ def _check_status(endpoint: Endpoint, response: httpx.Response, content: bytes) 
     )
 
 
-def _quoted(endpoint: Endpoint, said: object) -> str:
+def _quoted(endpoint: ModelEndpoint, said: object) -> str:
     """Return a service's text as the end of a message; empty if it is not text."""
     text = " ".join(said.split()) if isinstance(said, str) else ""
     return f": {endpoint.without_key(text)[:MAX_QUOTED]}" if text else ""
 
 
-def _answer_text(endpoint: Endpoint, content: bytes) -> str:
+def _answer_text(endpoint: ModelEndpoint, content: bytes) -> str:
     """Return the text of the first choice of a chat completion."""
     try:
         answer = parse_json(content, limit=MAX_ANSWER_BYTES)

@@ -27,7 +27,7 @@ _BLANK_SCANS = 2  # a process that is about to start a program shows no environm
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """How a program ended.
 
     Attributes:
@@ -90,7 +90,7 @@ def run_bounded(
     environment: Mapping[str, str] | None = None,
     on_stderr: Callable[[bytes], None] | None = None,
     cancellation: Cancellation | None = None,
-) -> Outcome:
+) -> RunOutcome:
     """Return how ``command`` ended; nothing it started outlives this call.
 
     The program leads a process group of its own, which is killed (SIGKILL) when the time is over, when the
@@ -130,7 +130,7 @@ def run_bounded(
         except subprocess.TimeoutExpired:
             timed_out = True
     pipes.drained(_DRAIN_SECONDS)
-    return Outcome(process.returncode, bytes(pipes.stdout), bytes(pipes.stderr), timed_out, pipes.flooded)
+    return RunOutcome(process.returncode, bytes(pipes.stdout), bytes(pipes.stderr), timed_out, pipes.flooded)
 
 
 @lru_cache(maxsize=1)

@@ -32,10 +32,10 @@ READ = {"uri": "skill://bench/SKILL.md"}
 
 async def answers_of(mcp_server, messages):
     """Return what a server answers to these lines, read until their end."""
-    from skillpack.hosts.mcp.sdk_server import Wire
+    from skillpack.hosts.mcp.sdk_server import Pipe
 
     answers = io.BytesIO()
-    await Wire(io.BytesIO(messages), answers, LONGEST).carry(mcp_server)
+    await Pipe(io.BytesIO(messages), answers, LONGEST).carry(mcp_server)
     return [json.loads(line) for line in answers.getvalue().splitlines()]
 
 
@@ -129,11 +129,11 @@ async def test_an_odd_id_is_repeated_in_the_answer(mcp_server, number):
 
 
 async def test_a_client_that_is_gone_stops_nothing(mcp_server):
-    from skillpack.hosts.mcp.sdk_server import Wire
+    from skillpack.hosts.mcp.sdk_server import Pipe
 
     class Gone(io.BytesIO):
         def write(self, _):
             raise BrokenPipeError
 
-    await Wire(io.BytesIO(written(OPENING)), Gone(), LONGEST).carry(mcp_server)
+    await Pipe(io.BytesIO(written(OPENING)), Gone(), LONGEST).carry(mcp_server)
     assert threading.main_thread().is_alive()

@@ -23,7 +23,7 @@ from model_service import (
 )
 from patience import WATCHDOG_S
 from skillscript import Fault, ModelSettings, SkillError, Task, ask_model, model_settings
-from skillscript.model_client import Endpoint, ModelFaultError, complete
+from skillscript.model_client import ModelEndpoint, ModelFaultError, complete
 
 SCHEMA = {
     "type": "object",
@@ -52,7 +52,7 @@ def no_pauses(monkeypatch):
 
 def ask(service, *script, deadline=WATCHDOG_S, fallback=True, check=None):
     service.script[:] = script
-    endpoints = [Endpoint("big", service.url, KEY), Endpoint("small", service.url, KEY)]
+    endpoints = [ModelEndpoint("big", service.url, KEY), ModelEndpoint("small", service.url, KEY)]
     settings = ModelSettings(tuple(endpoints if fallback else endpoints[:1]), deadline)
     return ask_model(Task("Which pairs?", SCHEMA, check, system="Answer JSON."), settings)
 
@@ -203,7 +203,7 @@ def test_a_fault_that_passes_does_not_change_the_model(service):
 def test_a_service_that_never_ends_its_answer_is_left(service, act):
     service.script[:] = [act]
     with pytest.raises(ModelFaultError) as caught:
-        complete(Endpoint("big", service.url, KEY), [{"role": "user", "content": "?"}], 0.3)
+        complete(ModelEndpoint("big", service.url, KEY), [{"role": "user", "content": "?"}], 0.3)
     assert (caught.value.kind, str(caught.value)) == ("timeout", "no answer within 0.3 s")
 
 
@@ -220,7 +220,7 @@ def test_a_slow_service_costs_half_of_the_time_and_then_the_fallback_is_requeste
 
     monkeypatch.setattr("skillscript.model_call.complete", complete)
     monkeypatch.setattr("skillscript.model_call.time", types.SimpleNamespace(monotonic=lambda: clock.now))
-    endpoints = (Endpoint("big", "http://x", KEY), Endpoint("small", "http://x", KEY))
+    endpoints = (ModelEndpoint("big", "http://x", KEY), ModelEndpoint("small", "http://x", KEY))
     answer = ask_model(Task("?", SCHEMA), ModelSettings(endpoints, 2.4))
     assert outcomes(answer) == [("big", "timeout"), ("small", "accepted")]
     assert given == [("big", pytest.approx(1.2)), ("small", pytest.approx(1.2))]
@@ -234,7 +234,7 @@ def test_when_the_time_is_over_that_is_the_error(service, act):
 
 
 def test_a_service_that_is_not_there_is_reported_without_its_path():
-    settings = ModelSettings((Endpoint("big", "http://127.0.0.1:9/secret/v1", KEY),), 5)
+    settings = ModelSettings((ModelEndpoint("big", "http://127.0.0.1:9/secret/v1", KEY),), 5)
     with pytest.raises(SkillError) as caught:
         ask_model(Task("x", SCHEMA), settings)
     assert caught.value.code == "SERVICE_UNAVAILABLE"
@@ -274,7 +274,7 @@ def test_a_service_that_repeats_the_key_does_not_have_it_reported(service, capsy
 
 
 def test_a_placeholder_for_a_key_is_no_secret():
-    assert Endpoint("m", "http://x", "x").without_key("next") == "next"
+    assert ModelEndpoint("m", "http://x", "x").without_key("next") == "next"
 
 
 def test_a_model_that_goes_on_with_empty_lines_costs_no_time(service):
@@ -294,7 +294,7 @@ def test_a_look_up_that_hangs_costs_no_more_than_the_time_there_is(monkeypatch):
     """The look-up would take for ever."""
     monkeypatch.setattr("socket.getaddrinfo", lambda *_args, **_options: threading.Event().wait())
     with pytest.raises(SkillError) as caught:
-        ask_model(Task("x", SCHEMA), ModelSettings((Endpoint("m", "http://slow.example/v1"),), 0.5))
+        ask_model(Task("x", SCHEMA), ModelSettings((ModelEndpoint("m", "http://slow.example/v1"),), 0.5))
     assert caught.value.code == "TIMEOUT"
 
 
@@ -310,7 +310,7 @@ def test_a_proxy_or_certificates_that_cannot_be_used_are_reported(service, monke
 
 
 def test_a_name_that_is_no_host_cannot_be_reached():
-    settings = ModelSettings((Endpoint("m", "http://xn--a/v1"),), 5)
+    settings = ModelSettings((ModelEndpoint("m", "http://xn--a/v1"),), 5)
     with pytest.raises(SkillError, match="http://xn--a cannot be reached"):
         ask_model(Task("x", SCHEMA), settings)
 
@@ -332,7 +332,7 @@ def test_an_answered_request_leaves_no_thread(service):
 def test_without_httpx_the_answer_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(SkillError, match=r"run: .* install .*\[models\]") as caught:
-        ask_model(Task("x", SCHEMA), ModelSettings((Endpoint("m", "http://127.0.0.1:9"),)))
+        ask_model(Task("x", SCHEMA), ModelSettings((ModelEndpoint("m", "http://127.0.0.1:9"),)))
     assert caught.value.code == "SERVICE_UNAVAILABLE"
 
 
@@ -390,4 +390,4 @@ def test_a_url_without_any_models_name_is_reported():
 
 
 def test_a_key_is_not_shown():
-    assert KEY not in repr(ModelSettings((Endpoint("m", "http://x", KEY),)))
+    assert KEY not in repr(ModelSettings((ModelEndpoint("m", "http://x", KEY),)))

@@ -11,7 +11,7 @@ import click
 from skillpack.commands import JSON, SKILLS_DIR, chosen_skills, complete_skills, open_loader, print_json
 
 if TYPE_CHECKING:
-    from skillpack.copies.installation import HostFolder, Outcome
+    from skillpack.copies.installation import Copied, HostFolder
     from skillpack.copies.skill_copy import SkillCopy
 
 
@@ -145,7 +145,7 @@ def _act(
     roots: list[Path],
     skills_dirs: tuple[str, ...],
     flags: dict[str, bool],
-) -> list[Outcome]:
+) -> list[Copied]:
     """Install, update or remove, and return what was done."""
     from skillpack.copies.installation import install, uninstall, update
 
@@ -158,7 +158,7 @@ def _act(
     return install(chosen_skills(skills, wanted), roots, force=force)
 
 
-def _report(outcomes: list[Outcome]) -> None:
+def _report(outcomes: list[Copied]) -> None:
     """Print what was done, one line per skill and folder."""
     from skillpack.untrusted.file_access import written_out
 
@@ -214,6 +214,6 @@ def _list(folders: list[HostFolder], names: tuple[str, ...], *, as_json: bool) -
         click.echo(written_out(f"{what} in {', '.join(map(str, folders))}"), err=True)
 
 
-def _described(outcome: Outcome) -> dict[str, Any]:
+def _described(outcome: Copied) -> dict[str, Any]:
     """Return what was done as ``--json`` prints it."""
     return {**outcome._asdict(), "folder": str(outcome.folder), "notes": list(outcome.notes)}

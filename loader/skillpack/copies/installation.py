@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _MAX_NAMED = 3  # files that a message names
 
 
-class Outcome(NamedTuple):
+class Copied(NamedTuple):
     """What was done with one skill in one folder.
 
     Attributes:
@@ -54,7 +54,7 @@ class Outcome(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def install(skills: Iterable[Skill], roots: Sequence[Path], *, force: bool = False) -> list[Outcome]:
+def install(skills: Iterable[Skill], roots: Sequence[Path], *, force: bool = False) -> list[Copied]:
     """Install skills into folders and return what was done; if one has a fault, nothing is changed.
 
     Args:
@@ -81,7 +81,7 @@ def install(skills: Iterable[Skill], roots: Sequence[Path], *, force: bool = Fal
         raise
 
 
-def update(skills: Mapping[str, Skill], roots: Sequence[Path], names: Sequence[str], *, force: bool) -> list[Outcome]:
+def update(skills: Mapping[str, Skill], roots: Sequence[Path], names: Sequence[str], *, force: bool) -> list[Copied]:
     """Install the skills in folders anew and return what was done; if one has a fault, nothing is changed.
 
     Args:
@@ -102,12 +102,12 @@ def update(skills: Mapping[str, Skill], roots: Sequence[Path], names: Sequence[s
         copies, more = _copies(skills[name] for name in sorted({one.name for one in found} & skills.keys()))
         _refuse(faults + more)
         by_name = {copy.name: copy for copy in copies}
-        kept = [Outcome("kept", one.name, one.version, one.folder) for one in found if one.name not in by_name]
+        kept = [Copied("kept", one.name, one.version, one.folder) for one in found if one.name not in by_name]
         jobs = [(one.folder.parent, by_name[one.name]) for one in found if one.name in by_name]
         return [*_installed(jobs, force), *kept]
 
 
-def uninstall(roots: Sequence[Path], names: Sequence[str], *, force: bool) -> list[Outcome]:
+def uninstall(roots: Sequence[Path], names: Sequence[str], *, force: bool) -> list[Copied]:
     """Remove installed skills from folders and return what was done; if one has a fault, nothing is changed.
 
     Args:
@@ -128,11 +128,11 @@ def uninstall(roots: Sequence[Path], names: Sequence[str], *, force: bool) -> li
             kept = [_not_as_installed(one, files) for one, files in edited if files]
             faults += [f"{fault}; --force removes it anyway" for fault in kept]
         _refuse(faults)
-        outcomes: list[Outcome] = []
+        outcomes: list[Copied] = []
         try:
             for one in found:
                 remove(one.folder.parent, one.name)
-                outcomes.append(Outcome("removed", one.name, one.version, one.folder))
+                outcomes.append(Copied("removed", one.name, one.version, one.folder))
         except OSError as error:
             raise InstallError([_failure(error.filename, "removed", error, outcomes)]) from error
         return outcomes
@@ -197,14 +197,14 @@ def _chosen(roots: Iterable[Path], names: Sequence[str]) -> tuple[list[Installed
     return [one for one in everything if not names or one.name in names], lost
 
 
-def _installed(jobs: Sequence[tuple[Path, SkillCopy]], force: bool) -> list[Outcome]:
+def _installed(jobs: Sequence[tuple[Path, SkillCopy]], force: bool) -> list[Copied]:
     """Write copies into folders: all of them are staged before the first one is put in place."""
     present = [installed_skill(root / copy.name) for root, copy in jobs]
     faults = [_fault(root, copy, one, force) for (root, copy), one in zip(jobs, present, strict=True)]
     _refuse([fault for fault in faults if fault])
     planned = [_outcome(root, copy, one) for (root, copy), one in zip(jobs, present, strict=True)]
     writing = [job for job, outcome in zip(jobs, planned, strict=True) if outcome.action != "unchanged"]
-    done: list[Outcome] = []
+    done: list[Copied] = []
     try:
         for root, copy in writing:
             _stage(root, copy, installed_skill(root / copy.name))
@@ -219,7 +219,7 @@ def _installed(jobs: Sequence[tuple[Path, SkillCopy]], force: bool) -> list[Outc
     return planned
 
 
-def _failure(place: object, what: str, error: OSError, done: Sequence[Outcome]) -> str:
+def _failure(place: object, what: str, error: OSError, done: Sequence[Copied]) -> str:
     """Return what failed in the middle, and what was done before it."""
     before = "; ".join(f"{one.action} {one.folder}" for one in done) or "nothing"
     return f"{place} cannot be {what}: {error.strerror or error} (done before: {before})"
@@ -252,14 +252,14 @@ def _some(files: Sequence[str]) -> str:
     return ", ".join(files[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _outcome(root: Path, copy: SkillCopy, present: InstalledSkill | None) -> Outcome:
+def _outcome(root: Path, copy: SkillCopy, present: InstalledSkill | None) -> Copied:
     """Return the outcome that writing a copy into a folder will have."""
     place = root / copy.name
     if present is None:
-        return Outcome("installed", copy.name, copy.version, place, "", copy.notes)
+        return Copied("installed", copy.name, copy.version, place, "", copy.notes)
     same = not present.changed and (place / MANIFEST).read_bytes() == copy.files[MANIFEST]
     action = "unchanged" if same else "updated"
-    return Outcome(action, copy.name, copy.version, place, present.version, copy.notes)
+    return Copied(action, copy.name, copy.version, place, present.version, copy.notes)
 
 
 def _stage(root: Path, copy: SkillCopy, present: InstalledSkill | None) -> None:

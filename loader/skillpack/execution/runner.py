@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from skillpack.execution.tool_process import Answer
     from skillpack.registry.declaration import ToolDeclaration
-    from sturdy.bounded_run import Outcome
+    from sturdy.bounded_run import RunOutcome
 
 DEFAULT_TIMEOUT_S = 300.0
 MAX_STDERR = 4000  # characters of a failed tool's stderr in the call log; they hold its traceback
@@ -244,7 +244,7 @@ def judge(tool: ToolDeclaration, answer: Answer, timeout: float) -> SkillResult:
     return SkillResult.success(result.data or {}, result.duration_ms, violated=exit_code == EXIT_VIOLATES)
 
 
-def _program_answer(outcome: Outcome) -> tuple[SkillResult | str, int]:
+def _program_answer(outcome: RunOutcome) -> tuple[SkillResult | str, int]:
     """Return the envelope in stdout, all of it or else its last line, or why it is none, and the exit code."""
     text = outcome.stdout.strip()
     if not text:
@@ -254,7 +254,7 @@ def _program_answer(outcome: Outcome) -> tuple[SkillResult | str, int]:
     return _result(value), outcome.returncode
 
 
-def _worker_answer(outcome: Outcome) -> tuple[SkillResult | str, int]:
+def _worker_answer(outcome: RunOutcome) -> tuple[SkillResult | str, int]:
     """Return the one line a worker answered with, or why it is not an answer, and the exit code in it."""
     if outcome.returncode != 0 or not outcome.stdout:
         return "it ended before it answered", outcome.returncode

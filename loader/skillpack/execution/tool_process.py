@@ -19,7 +19,7 @@ import skillscript
 from skillpack.execution.worker_pool import WarmWorker
 from skillscript.call_log import LOG_VARIABLE
 from sturdy.atomic_files import file_state
-from sturdy.bounded_run import Outcome, run_bounded
+from sturdy.bounded_run import RunOutcome, run_bounded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -71,7 +71,7 @@ class Answer:
         warm: Whether a worker answered; its answer is one line with an ``exit_code``.
     """
 
-    outcome: Outcome | None
+    outcome: RunOutcome | None
     warm: bool
 
 
@@ -178,7 +178,7 @@ def _environment(tool: ToolDeclaration, request: ToolRequest) -> dict[str, str]:
     return {**tool_environment(tool.environment), **request.environment}
 
 
-def _had_ended(worker: WarmWorker, outcome: Outcome) -> bool:
+def _had_ended(worker: WarmWorker, outcome: RunOutcome) -> bool:
     """Return whether a worker that answered before had ended when the request came, so that nothing was done.
 
     A worker that ends during a call is answered for by its supervisor; one that ends while it is idle is not, and its
@@ -187,7 +187,7 @@ def _had_ended(worker: WarmWorker, outcome: Outcome) -> bool:
     return worker.calls > 1 and outcome.returncode >= 0 and not outcome.stdout and not outcome.timed_out
 
 
-def _state_after(outcome: Outcome) -> Literal["reusable", "stale", "unusable"]:
+def _state_after(outcome: RunOutcome) -> Literal["reusable", "stale", "unusable"]:
     """Return what a worker is good for after a call.
 
     It can be used again if it answered, did not end itself, and nothing unexpected happened. A stale one did nothing,

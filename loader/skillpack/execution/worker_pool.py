@@ -14,7 +14,7 @@ import time
 import uuid
 from typing import IO, TYPE_CHECKING, Any
 
-from sturdy.bounded_run import MAX_STDOUT_BYTES, STDERR_TAIL_BYTES, Outcome, kill_marked, lifeline, marked
+from sturdy.bounded_run import MAX_STDOUT_BYTES, STDERR_TAIL_BYTES, RunOutcome, kill_marked, lifeline, marked
 from sturdy.child_process import end, kill_group
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class WarmWorker:
         """Whether its process runs."""
         return self._process.poll() is None
 
-    def call(self, request: bytes, deadline: float, on_stderr: Callable[[bytes], None] | None = None) -> Outcome:
+    def call(self, request: bytes, deadline: float, on_stderr: Callable[[bytes], None] | None = None) -> RunOutcome:
         """Return how one request ended: ``stdout`` is the answer's line, or the part that arrived.
 
         A worker that did not answer is killed with everything it started; so it is when the caller is interrupted.
@@ -84,7 +84,7 @@ class WarmWorker:
                 exchange.take_rest()
                 self._close_pipes()
             self.idle_since = time.monotonic()
-        return Outcome(
+        return RunOutcome(
             0 if answered else self._process.returncode,
             bytes(exchange.stdout),
             bytes(exchange.stderr),

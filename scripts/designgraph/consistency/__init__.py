@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from designgraph.consistency.consistency_rules import Finding, Findings, rules_for
-from designgraph.consistency.rule_kinds import KINDS, Subject
+from designgraph.consistency.consistency_rules import Breach, Breaches, rules_for
+from designgraph.consistency.rule_kinds import KINDS, CheckedGraph
 from designgraph.graph_errors import MAX_LISTED, GraphFileError
 from designgraph.values import check_id
 
@@ -30,12 +30,12 @@ def check_graph(knowledge: KnowledgeGraph, graph_id: str, limit: int = MAX_LISTE
     check_id(graph_id, "graphId")
     rules = rules_for(str(knowledge.store.path.parent), graph_id)
     types = knowledge.types(graph_id)
-    findings = Findings()
+    findings = Breaches()
     size = {"nodes": 0, "relations": 0}
     try:
         with knowledge.reading(graph_id) as graph:
             size = {"nodes": len(graph), "relations": graph.number_of_edges()}
-            subject = Subject(graph, types)
+            subject = CheckedGraph(graph, types)
             for rule in rules:
                 KINDS[rule["kind"]](subject, rule, findings)
     except GraphFileError as error:
@@ -63,11 +63,11 @@ def check_graph(knowledge: KnowledgeGraph, graph_id: str, limit: int = MAX_LISTE
     }
 
 
-def _file_findings(error: GraphFileError) -> list[Finding]:
+def _file_findings(error: GraphFileError) -> list[Breach]:
     """Return the faults of a graph file as findings."""
     faults = (error.details or {})["faults"]
     return [
-        Finding(
+        Breach(
             fault["kind"],
             "error",
             f"{fault['path']}: {fault['message']}",

@@ -101,7 +101,7 @@ def _built_in_rules() -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Breach:
     """A violation of a rule.
 
     Attributes:
@@ -154,21 +154,21 @@ def _ids(ids: tuple[str, ...]) -> dict[str, Any]:
 
 
 @dataclass
-class Findings:
+class Breaches:
     """Collects the results of a check.
 
     Attributes:
-        found: Violations.
+        found: Breaches.
         unchecked: What could not be checked.
     """
 
-    found: list[Finding] = field(default_factory=list)
+    found: list[Breach] = field(default_factory=list)
     unchecked: list[Unchecked] = field(default_factory=list)
 
     def add(self, rule: dict[str, Any], message: str, ids: tuple[str, ...], **instead: str) -> None:
         """Add a violation of ``rule``, with the rule's id, severity and suggestion or those given ``instead``."""
         told = {**rule, **instead}
-        self.found.append(Finding(told["id"], told.get("severity", "error"), message, ids, told.get("suggestion", "")))
+        self.found.append(Breach(told["id"], told.get("severity", "error"), message, ids, told.get("suggestion", "")))
 
     def skip(self, rule: dict[str, Any], reason: str, ids: tuple[str, ...] = ()) -> None:
         """Add something that ``rule`` could not check."""

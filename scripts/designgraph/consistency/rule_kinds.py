@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import networkx as nx
 
-    from designgraph.consistency.consistency_rules import Findings
+    from designgraph.consistency.consistency_rules import Breaches
     from designgraph.graph import Graph, Relation
     from designgraph.type_rule import TypeRule
 
@@ -22,7 +22,7 @@ _WIDTH = re.compile(r"([0-9]{1,9})(?:\s*(?:bits?|位))?")
 _RANGE = re.compile(r"\[\s*([0-9]{1,9})\s*:\s*([0-9]{1,9})\s*\]")
 
 
-class Subject:
+class CheckedGraph:
     """The graph to check.
 
     Attributes:
@@ -66,7 +66,7 @@ def is_listed(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def known_types(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
+def known_types(subject: CheckedGraph, rule: dict[str, Any], findings: Breaches) -> None:
     """Find types that the graph does not know."""
     for node_id in subject.nodes(rule):
         if subject.type[node_id] not in subject.types.node_types and not subject.types.is_open:
@@ -78,14 +78,14 @@ def known_types(subject: Subject, rule: dict[str, Any], findings: Findings) -> N
                 findings.add(rule, text, (source, target))
 
 
-def orphan(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
+def orphan(subject: CheckedGraph, rule: dict[str, Any], findings: Breaches) -> None:
     """Find nodes without any relation."""
     for node_id in subject.nodes(rule):
         if not subject.graph.degree(node_id) and subject.type[node_id] not in rule.get("except", ()):
             findings.add(rule, f"{subject.type[node_id]} '{node_id}' has no relation to anything", (node_id,))
 
 
-def reference(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
+def reference(subject: CheckedGraph, rule: dict[str, Any], findings: Breaches) -> None:
     """Find properties that name a node that does not exist, or has another type."""
     for node_id in subject.nodes(rule):
         named = subject.properties[node_id].get(rule["property"])
@@ -97,7 +97,7 @@ def reference(subject: Subject, rule: dict[str, Any], findings: Findings) -> Non
                 findings.add(rule, text, (node_id, name))
 
 
-def equal(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
+def equal(subject: CheckedGraph, rule: dict[str, Any], findings: Breaches) -> None:
     """Find related nodes whose property differs."""
     name = rule["property"]
     for source, target, kind in subject.pairs(rule):
@@ -127,7 +127,7 @@ def width_of(value: Any) -> int | None:
     return None
 
 
-def clash(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
+def clash(subject: CheckedGraph, rule: dict[str, Any], findings: Breaches) -> None:
     """Find related nodes whose property has a pair of values that contradict each other."""
     name, same = rule["property"], rule.get("same")
     for source, target, kind in subject.pairs(rule):
@@ -146,7 +146,7 @@ def _fits(values: list[Any], pair: list[Any]) -> bool:
     return all(wanted in ("*", value) for value, wanted in zip(values, pair, strict=True))
 
 
-def relates(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
+def relates(subject: CheckedGraph, rule: dict[str, Any], findings: Breaches) -> None:
     """Find nodes with too few or too many relations of a kind."""
     direction = rule.get("direction", "both")
     for node_id in subject.nodes(rule):
@@ -166,7 +166,7 @@ def relates(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
             findings.add(rule, text, (node_id, *others))
 
 
-def prop(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
+def prop(subject: CheckedGraph, rule: dict[str, Any], findings: Breaches) -> None:
     """Find nodes whose property is missing or has a value that is not allowed."""
     name = rule["property"]
     for node_id in subject.nodes(rule):
@@ -181,7 +181,7 @@ def prop(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
             findings.add(rule, f"{name} {given[name]!r} of '{node_id}' does not match {rule['pattern']}", (node_id,))
 
 
-def acyclic(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
+def acyclic(subject: CheckedGraph, rule: dict[str, Any], findings: Breaches) -> None:
     """Find cycles of relations that must not form one."""
     import networkx as nx
 
@@ -212,12 +212,12 @@ def rings(after: nx.DiGraph[str]) -> list[list[str]]:
     return sorted(found)
 
 
-def state_machine(subject: Subject, rule: dict[str, Any], findings: Findings) -> None:
+def state_machine(subject: CheckedGraph, rule: dict[str, Any], findings: Breaches) -> None:
     """Find unreachable states, and cases that no transition covers."""
     check_machines(subject.graph, subject.properties, rule, findings)
 
 
-KINDS: dict[str, Callable[[Subject, dict[str, Any], Findings], None]] = {
+KINDS: dict[str, Callable[[CheckedGraph, dict[str, Any], Breaches], None]] = {
     "known_types": known_types,
     "orphan": orphan,
     "reference": reference,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from designgraph.graph import incoming, outgoing, type_of
 
 if TYPE_CHECKING:
-    from designgraph.consistency.consistency_rules import Findings
+    from designgraph.consistency.consistency_rules import Breaches
     from designgraph.graph import Graph
 
 MAX_CASES = 4096
@@ -217,7 +217,7 @@ class Machine:
         return tuple(dict.fromkeys([*named, *steps]))
 
 
-def check_machines(graph: Graph, properties: Properties, rule: dict[str, Any], findings: Findings) -> None:
+def check_machines(graph: Graph, properties: Properties, rule: dict[str, Any], findings: Breaches) -> None:
     """Check every state machine of a graph."""
     for machine in find_machines(graph, properties, rule, findings):
         _check_reachable(machine, rule, findings)
@@ -226,7 +226,7 @@ def check_machines(graph: Graph, properties: Properties, rule: dict[str, Any], f
             _check_conditions(machine, state, rule, findings)
 
 
-def find_machines(graph: Graph, properties: Properties, rule: dict[str, Any], findings: Findings) -> list[Machine]:
+def find_machines(graph: Graph, properties: Properties, rule: dict[str, Any], findings: Breaches) -> list[Machine]:
     """Return the state machines of a graph, sorted by name."""
     machines: dict[str, Machine] = {}
     for node_id, given in properties.items():
@@ -280,7 +280,7 @@ def _add_register(machine: Machine, given: dict[str, Any], register: str) -> Non
                 add(state)
 
 
-def _check_reachable(machine: Machine, rule: dict[str, Any], findings: Findings) -> None:
+def _check_reachable(machine: Machine, rule: dict[str, Any], findings: Breaches) -> None:
     import networkx as nx
 
     states = machine.states()
@@ -306,7 +306,7 @@ def _check_reachable(machine: Machine, rule: dict[str, Any], findings: Findings)
         findings.add(rule, text, machine.ids(state), id="unreachable_state", suggestion=cure)
 
 
-def _check_dead_ends(machine: Machine, rule: dict[str, Any], findings: Findings) -> None:
+def _check_dead_ends(machine: Machine, rule: dict[str, Any], findings: Breaches) -> None:
     leaving = {step.source for step in machine.transitions}
     for state in sorted(machine.states() - leaving - machine.final):
         text = f"{_called(machine)}no transition leaves state '{state}'"
@@ -314,7 +314,7 @@ def _check_dead_ends(machine: Machine, rule: dict[str, Any], findings: Findings)
         findings.add(rule, text, machine.ids(state), id="missing_transition", suggestion=cure)
 
 
-def _check_conditions(machine: Machine, state: str, rule: dict[str, Any], findings: Findings) -> None:
+def _check_conditions(machine: Machine, state: str, rule: dict[str, Any], findings: Breaches) -> None:
     """Check that the transitions that leave a state cover every case, and each case only once."""
     steps = [step for step in machine.transitions if step.source == state]
     ids = tuple(dict.fromkeys(step.node_id for step in steps))

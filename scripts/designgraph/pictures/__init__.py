@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from designgraph.exchange import xml_text
 from designgraph.graph_errors import GraphError
-from designgraph.pictures.excerpt import Excerpt, Selection, excerpt
+from designgraph.pictures.excerpt import Excerpt, GraphSelection, excerpt
 from designgraph.pictures.svg import arrange, box_size, svg
 from designgraph.values import check_id
 
@@ -26,7 +26,7 @@ _PLAIN = frozenset(" _-.,:=+*/()!?%@'")
 _FOLDER = Path(__file__).parent
 
 
-def picture(knowledge: KnowledgeGraph, graph_id: str, form: str, selection: Selection) -> tuple[str, Excerpt]:
+def picture(knowledge: KnowledgeGraph, graph_id: str, form: str, selection: GraphSelection) -> tuple[str, Excerpt]:
     """Return the text of a picture and the excerpt that it shows.
 
     Args:

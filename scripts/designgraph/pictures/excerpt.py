@@ -68,7 +68,7 @@ class Excerpt:
 
 
 @dataclass(frozen=True)
-class Selection:
+class GraphSelection:
     """What to show of a graph.
 
     Attributes:
@@ -86,7 +86,7 @@ class Selection:
     max_relations: int = 500
 
 
-def excerpt(graph: Graph, graph_id: str, rule: TypeRule, selection: Selection) -> Excerpt:
+def excerpt(graph: Graph, graph_id: str, rule: TypeRule, selection: GraphSelection) -> Excerpt:
     """Return the part of ``graph`` that ``selection`` describes.
 
     Raises:

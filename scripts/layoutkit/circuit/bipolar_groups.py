@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.bipolar_map import with_units
-from layoutkit.circuit.mirrors import Group
+from layoutkit.circuit.mirrors import Found
 from layoutkit.circuit.symmetry_graph import drawing, grouped
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MOST_ON_A_NET = 16
 
 
-def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Group]:
+def bipolar_arrays(channels: Channels, order: Mapping[str, int]) -> list[Found]:
     """Return bipolar transistors of one model on one base: those on one collector too, or with separate collectors.
 
     Diodes of one model are an array, too, whose emitters are on one supply. Two on one emitter with separate bases and
@@ -78,7 +78,7 @@ def _bipolar_diodes(channels: Channels, devices: Iterable[Device], used: Collect
     return [members for members in diodes.values() if len({device.terminals["b"] for device in members}) > 1]
 
 
-def _bipolar_pairs(channels: Channels, devices: Iterable[Device], order: Mapping[str, int]) -> list[Group]:
+def _bipolar_pairs(channels: Channels, devices: Iterable[Device], order: Mapping[str, int]) -> list[Found]:
     """Return each two equal transistors that are cross-coupled, and the only two on one emitter that is no supply."""
     found, listed = [], sorted(devices, key=lambda device: order[device.id])
     for (_, emitter), members in grouped(listed, lambda device: (drawing(device), device.terminals["e"])).items():
@@ -88,7 +88,7 @@ def _bipolar_pairs(channels: Channels, devices: Iterable[Device], order: Mapping
         alone = pairs if len(pairs) == 1 and emitter not in channels.supplies else []
         for one, other in crossed or alone:
             if one.terminals["c"] != other.terminals["c"]:
-                found.append(Group(kind, (one.id, other.id), {"matched": True, "common_emitter": emitter}))
+                found.append(Found(kind, (one.id, other.id), {"matched": True, "common_emitter": emitter}))
     return found
 
 
@@ -101,7 +101,7 @@ def _drives(channels: Channels, one: Device, other: Device) -> bool:
     return len(nets) == 1 or any(nets == {device.terminals[end] for end in device.kind.ends} for device in passives)
 
 
-def _bipolars(devices: Sequence[Device], order: Mapping[str, int]) -> Group:
+def _bipolars(devices: Sequence[Device], order: Mapping[str, int]) -> Found:
     members = sorted(devices, key=lambda device: order[device.id])
     units = {device.id: with_units(device).m for device in members}
     least = min(units.values())
@@ -115,4 +115,4 @@ def _bipolars(devices: Sequence[Device], order: Mapping[str, int]) -> Group:
         nets = {device.terminals[terminal] for device in members}
         if len(nets) == 1:
             properties[name] = nets.pop()
-    return Group("bipolar_array", tuple(units), properties)
+    return Found("bipolar_array", tuple(units), properties)

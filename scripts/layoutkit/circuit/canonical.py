@@ -18,7 +18,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from layoutkit.circuit.refinement import Cell, ColourClasses, links_of
+from layoutkit.circuit.refinement import ColourClasses, ComparedDevice, links_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -105,8 +105,8 @@ def classes_alike(circuit: Circuit) -> tuple[dict[str, int], dict[str, int]]:
 def _graph(circuit: Circuit) -> tuple[list[str], Links, list[tuple[str, ...]]]:
     """Return the nets, devices and black boxes of a circuit: names, links, and what each is, whatever its name."""
     nets = list(circuit.nets)
-    cells = [Cell("", _ends(device)) for device in circuit.devices]
-    cells += [Cell("", tuple(box.nets.items())) for box in circuit.black_boxes]
+    cells = [ComparedDevice("", _ends(device)) for device in circuit.devices]
+    cells += [ComparedDevice("", tuple(box.nets.items())) for box in circuit.black_boxes]
     kinds = {"port": frozenset(circuit.ports)}
     if circuit.supplies is not None:
         kinds |= {kind: frozenset(getattr(circuit.supplies, kind) or ()) for kind in ("power", "ground")}

@@ -39,7 +39,7 @@ _MOST_CASCODES = 256
 _MOST_ON_A_DRAIN = 16  # channel ends on the net between a current source and its cascode
 
 
-class Group(NamedTuple):
+class Found(NamedTuple):
     """A group of devices that was found.
 
     Attributes:
@@ -71,9 +71,9 @@ class Mirrors:
         self._closing: dict[str, dict[str, list[Device]]] = {}
         self._apart: list[tuple[str, str]] = []
 
-    def with_reference(self) -> list[Group]:
+    def with_reference(self) -> list[Found]:
         """Return the mirrors with a reference: a member whose drain is on the gate, if need be through others."""
-        found: list[Group] = []
+        found: list[Found] = []
         for key, families in self._by_gate.items():
             for family in families:
                 found += self._mirrors_of(key, family)
@@ -83,7 +83,7 @@ class Mirrors:
                     found += self._behind_switches(key, family)
         return found
 
-    def _mirrors_of(self, key: tuple[str, str, str], family: Family) -> list[Group]:
+    def _mirrors_of(self, key: tuple[str, str, str], family: Family) -> list[Found]:
         reference, closer = self._reference(family)
         if reference is None:
             return []
@@ -125,7 +125,7 @@ class Mirrors:
         topology = topology if other or foot.kinds else "simple"
         return [self._mirror(reference, outputs, topology, extra, closer), *apart]
 
-    def _of_another_length(self, names: Iterable[str]) -> list[Group]:
+    def _of_another_length(self, names: Iterable[str]) -> list[Found]:
         """Return the equal current sources on the gate of a mirror that have a length of their own, as in a ring."""
         devices = [d for d in map(self._channels.mos.__getitem__, names) if d.terminals["d"] not in self._supplies]
         alike = grouped(devices, lambda device: (drawing(device), device.terminals["s"]))
@@ -180,7 +180,7 @@ class Mirrors:
             self._closing[gate] = found
         return self._closing[gate]
 
-    def _behind_switches(self, key: tuple[str, str, str], family: Family) -> list[Group]:
+    def _behind_switches(self, key: tuple[str, str, str], family: Family) -> list[Found]:
         """Return the mirror of members whose gate net only channels, or a resistor, join to that of a reference.
 
         Through these no current flows, whether they switch or filter.
@@ -224,7 +224,7 @@ class Mirrors:
         least: int,
         taken: Collection[str] = (),
         folded: Collection[tuple[str, str]] = (),
-    ) -> list[Group]:
+    ) -> list[Found]:
         """Return current sources at a supply whose gates have no reference: an amplifier or a port drives them.
 
         An amplifier inside the circuit drives at least ``least`` of them, or the structure says that one is a current
@@ -396,7 +396,7 @@ class Mirrors:
             return []  # such as a bias transistor and a follower on it
         return tops if least <= len(tops) == len({each.id for each in tops}) else []
 
-    def cascode_pairs(self, mirror: Group, taken: Collection[str]) -> list[tuple[Device, Device]]:
+    def cascode_pairs(self, mirror: Found, taken: Collection[str]) -> list[tuple[Device, Device]]:
         """Return each two equal transistors with one gate above the members of a mirror that are in no group."""
         rows: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
         for name in (mirror.properties["reference"], *mirror.properties["outputs"]):
@@ -412,7 +412,7 @@ class Mirrors:
         topology: str,
         extra: Mapping[str, Any],
         closer: Device | None,
-    ) -> Group:
+    ) -> Found:
         """Return the group of a mirror with the cascodes on top of it."""
         ratios = {output.id: ratio(output, reference) for output in outputs}
         bottoms = [reference, *outputs]
@@ -455,7 +455,7 @@ class Mirrors:
         if tops:
             properties["cascodes"] = [device.id for device in tops]
             properties["cascoded_reference"] = tops[0].terminals["s"] == reference.terminals["d"]
-        return Group("current_mirror", tuple(device.id for device in (*bottoms, *tops)), properties)
+        return Found("current_mirror", tuple(device.id for device in (*bottoms, *tops)), properties)
 
     def left_out(self) -> list[tuple[str, str]]:
         """Return what has the gate of a mirror and is not in it, each with the reason in words."""

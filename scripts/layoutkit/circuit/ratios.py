@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.mirrors import Group
+from layoutkit.circuit.mirrors import Found
 from layoutkit.circuit.symmetry_graph import drawing, grouped
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ class ResistorRatios:
         return not others and not self._channels.channel_ends(net) and net not in self._channels.circuit.black_box_nets
 
     def found(
-        self, mirrors: Iterable[Group], arrays: Iterable[Group], pairs: Sequence[tuple[Device, Device]]
-    ) -> list[Group]:
+        self, mirrors: Iterable[Found], arrays: Iterable[Found], pairs: Sequence[tuple[Device, Device]]
+    ) -> list[Found]:
         """Return the ratios, each of resistors of one model.
 
         Args:
@@ -141,7 +141,7 @@ class ResistorRatios:
                 found[frozenset(drains)] += between
         return [devices for devices in found.values() if devices]
 
-    def _on_mirrors(self, mirrors: Iterable[Group]) -> Iterator[list[Device]]:
+    def _on_mirrors(self, mirrors: Iterable[Found]) -> Iterator[list[Device]]:
         """Yield the resistors on the currents of each mirror, and of two that feed each other.
 
         What is below one of these makes the current; a resistor that the other one feeds makes a voltage of it.
@@ -199,7 +199,7 @@ class ResistorRatios:
         beyond = () if far in self._channels.supplies else self._channels.channel_ends(far)
         return all(self._channels.is_switch(each, by_port=True) for each in (device, *beyond))
 
-    def _outputs_of(self, mirror: Group) -> dict[str, str]:
+    def _outputs_of(self, mirror: Found) -> dict[str, str]:
         """Return source of a mirror to the net of its output, which may be above a cascode that others are drawn as."""
         alike = {drawing(self._channels.mos[name]) for name in mirror.properties.get("cascodes", ())}
         found = {}
@@ -248,7 +248,7 @@ class ResistorRatios:
         equal = len(devices) <= _MOST_IN_SERIES and len({drawing(device) for device in devices}) == 1
         return equal or len(ends) != 2 or any(number > 1 and self._is_sensed(net) for net, number in count.items())
 
-    def _fed_by(self, mirror: Group) -> tuple[list[Device], list[Device]]:
+    def _fed_by(self, mirror: Found) -> tuple[list[Device], list[Device]]:
         """Return the resistors below the sources of a mirror, and those from its branches to a supply."""
         feet = [name for names in mirror.properties.get("feet", {}).values() for name in names]
         below = {name: self._channels.circuit.device(name) for name in feet}
@@ -260,7 +260,7 @@ class ResistorRatios:
         sides = ([each for name, each in side.items() if name in alive] for side in (below, found))
         return next(sides), next(sides)
 
-    def _around_array(self, array: Group) -> list[Device]:
+    def _around_array(self, array: Found) -> list[Device]:
         """Return the resistors below the emitters of NPN transistors on one base, and equal ones on their collectors.
 
         These lead to one net.
@@ -322,7 +322,7 @@ class ResistorRatios:
             net not in rails and (net in self._channels.ports or self._channels.ends_in_junction(net)) for net in ends
         )
 
-    def _group(self, devices: Sequence[Device]) -> Group:
+    def _group(self, devices: Sequence[Device]) -> Found:
         members = sorted(devices, key=lambda device: self._order[device.id])
         widths = {device.params.get("w") for device in members}
         values = {device.id: _squares(device) for device in members}
@@ -331,7 +331,7 @@ class ResistorRatios:
         properties: dict[str, Any] = {"matched": len(widths) == 1}
         if least and len(known) == len(members) and not any(device.unknown for device in members):
             properties["resistance_ratios"] = {name: round((value or 0) / least, 4) for name, value in values.items()}
-        return Group("resistor_ratio", tuple(device.id for device in members), properties)
+        return Found("resistor_ratio", tuple(device.id for device in members), properties)
 
 
 def _squares(device: Device) -> float | None:
@@ -342,7 +342,7 @@ def _squares(device: Device) -> float | None:
     return float(params["r"]) / units if "r" in params else None
 
 
-def capacitor_ratios(channels: Channels, order: Mapping[str, int], images: Iterable[Sequence[str]] = ()) -> list[Group]:
+def capacitor_ratios(channels: Channels, order: Mapping[str, int], images: Iterable[Sequence[str]] = ()) -> list[Found]:
     """Return the groups of capacitors whose ratio counts.
 
     They consist of equal plates, share a net that is no supply and differ in the other one; or two between the same two
@@ -462,9 +462,9 @@ def _farads(device: Device) -> float:
     return float(one) * device.m
 
 
-def _capacitors(devices: Sequence[Device], order: Mapping[str, int]) -> Group:
+def _capacitors(devices: Sequence[Device], order: Mapping[str, int]) -> Found:
     """Return a ratio of capacitors; it is matched where all consist of equal plates."""
     members = sorted(devices, key=lambda device: order[device.id])
     units = {device.id: device.m for device in members}
     plates = {tuple(device.params.get(name) for name in ("w", "l", "c")) for device in members}
-    return Group("capacitor_ratio", tuple(units), {"matched": len(plates) == 1, "units": units})
+    return Found("capacitor_ratio", tuple(units), {"matched": len(plates) == 1, "units": units})

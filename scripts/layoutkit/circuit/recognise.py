@@ -27,7 +27,7 @@ from layoutkit.circuit.channels import Channels, gate_length
 from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
 from layoutkit.circuit.families import OTHER_TYPE
 from layoutkit.circuit.input_pairs import mesh_mirrors
-from layoutkit.circuit.mirrors import FEWEST_SOURCES, Group, Mirrors
+from layoutkit.circuit.mirrors import FEWEST_SOURCES, Found, Mirrors
 from layoutkit.circuit.near_misses import near_misses
 from layoutkit.circuit.parallel_devices import fingers_of, folded, unfolded
 from layoutkit.circuit.ratios import ResistorRatios, capacitor_ratios, wiring_capacitors
@@ -78,7 +78,7 @@ MODULE_TYPES = {
 """Every type of module that recognition finds, in the order in which the modules are listed."""
 
 
-class Findings(NamedTuple):
+class Recognised(NamedTuple):
     """What recognition found.
 
     Attributes:
@@ -102,7 +102,7 @@ def recognise(circuit: Circuit) -> tuple[RecognisedModule, ...]:
     return find_groups(circuit).groups
 
 
-def find_groups(circuit: Circuit) -> Findings:
+def find_groups(circuit: Circuit) -> Recognised:
     """Return the groups of an oriented circuit, its symmetry and what is in none."""
     return _Recognition(circuit).found()
 
@@ -119,9 +119,9 @@ class _Recognition:
         self._channels = Channels(circuit, self._supplies)
         self._order = {device.id: index for index, device in enumerate(circuit.devices)}
         self._taken: set[str] = set()
-        self._found: dict[str, list[Group]] = {name: [] for name in MODULE_TYPES}
+        self._found: dict[str, list[Found]] = {name: [] for name in MODULE_TYPES}
 
-    def found(self) -> Findings:
+    def found(self) -> Recognised:
         """Return all groups."""
         if is_passive(self._whole):
             self._drop_accidental_images()
@@ -176,7 +176,7 @@ class _Recognition:
         modules = self._modules()
         told = near_misses(self._channels, modules, mirrors.left_out())
         modules = unfolded(modules, self._whole, self._fingers)
-        return Findings(modules, told, self._symmetry.structures)
+        return Recognised(modules, told, self._symmetry.structures)
 
     def _drop_accidental_images(self) -> None:
         """Drop the structures within one ratio: equal units of a divider or ladder alone are no pairs."""
@@ -198,7 +198,7 @@ class _Recognition:
             for names in self._rows(mirror):
                 gate = self._circuit.device(names[0]).terminals["g"]
                 properties = {"matched": True, "common_gate": gate, "of": mirror.properties["reference"]}
-                self._found["cascode_pair"].append(Group("cascode_pair", names, properties))
+                self._found["cascode_pair"].append(Found("cascode_pair", names, properties))
         modules = []
         for name, module_type in MODULE_TYPES.items():
             groups = sorted(self._found[name], key=lambda group: [self._order[d] for d in group.devices])
@@ -210,7 +210,7 @@ class _Recognition:
                 modules.append(RecognisedModule(f"{module_type.stem}_{number}", name, devices, properties))
         return tuple(modules)
 
-    def _rows(self, mirror: Group) -> list[tuple[str, ...]]:
+    def _rows(self, mirror: Found) -> list[tuple[str, ...]]:
         """Return the cascodes of a mirror by their gates.
 
         On the gate of the mirror, those of its model and length are parts of its branches: of one long channel.
@@ -227,13 +227,13 @@ class _Recognition:
     def _pair(self, names: Sequence[str]) -> tuple[Device, Device]:
         return self._circuit.device(names[0]), self._circuit.device(names[1])
 
-    def _add(self, group: Group) -> None:
+    def _add(self, group: Found) -> None:
         if MODULE_TYPES[group.type].matched or group.type == "inverter":
             self._taken.update(group.devices)
         self._found[group.type].append(group)
 
     def _add_pair(self, kind: str, first: Device, second: Device, properties: dict[str, Any]) -> None:
-        self._add(Group(kind, (first.id, second.id), properties))
+        self._add(Found(kind, (first.id, second.id), properties))
 
     def _dummies(self) -> dict[tuple[str, tuple[str, ...]], list[str]]:
         """Return the user's dummies by the group that they guard: the first matched one with their unit and body.
@@ -290,7 +290,7 @@ class _Recognition:
                 mine = [name for name in devices if ends & {self._circuit.device(name).terminals[end] for end in "dg"}]
                 properties["halves"] = [mine, [name for name in devices if name not in mine]]
             followers = first.terminals["d"] == second.terminals["d"]
-            self._add(Group("symmetric_pair" if followers else "differential_pair", devices, properties))
+            self._add(Found("symmetric_pair" if followers else "differential_pair", devices, properties))
 
     def _inverts(self, device: Device) -> bool:
         """Whether a transistor is half of an inverter whose output is a logic signal."""

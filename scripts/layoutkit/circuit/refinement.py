@@ -21,14 +21,14 @@ Links = list[list[tuple[int, int]]]
 
 
 @dataclass(frozen=True)
-class Cell(Generic[Net]):
+class ComparedDevice(Generic[Net]):
     """One device: what it is, and its nets; terminals of one role are interchangeable."""
 
     label: Hashable
     ends: tuple[tuple[str, Net], ...]
 
 
-def links_of(cells: Sequence[Cell[Any]], nets: Iterable[int | str]) -> Links:
+def links_of(cells: Sequence[ComparedDevice[Any]], nets: Iterable[int | str]) -> Links:
     """Return the links of a graph whose first vertices are ``nets`` and whose further ones are ``cells``."""
     number = {net: index for index, net in enumerate(nets)}
     roles = {role: index for index, role in enumerate(sorted({role for cell in cells for role, _ in cell.ends}))}

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from layoutkit.circuit.mirrors import Group
+from layoutkit.circuit.mirrors import Found
 from layoutkit.circuit.symmetry_graph import drawing, grouped, same_size
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class _Stage(NamedTuple):
     outputs: frozenset[str]
 
 
-def inverters(channels: Channels, taken: Collection[str], current_sources: Collection[str]) -> list[Group]:
+def inverters(channels: Channels, taken: Collection[str], current_sources: Collection[str]) -> list[Found]:
     """Return the inverters, the PMOS transistor first; the properties name the nets of input and output.
 
     Args:
@@ -65,7 +65,7 @@ def inverters(channels: Channels, taken: Collection[str], current_sources: Colle
         on_rails = [device.terminals["s"] in channels.supplies for device in core]
         ends = [_ends_as_stage(channels, device, current_sources) for device in core]
         if all(on_rails) or (all(ends) and not _is_gate_of_logic(channels, drain, core)):
-            found.append(Group("inverter", tuple(device.id for device in core), {"input": gate, "output": drain}))
+            found.append(Found("inverter", tuple(device.id for device in core), {"input": gate, "output": drain}))
     return found
 
 
@@ -100,9 +100,9 @@ def _is_gate_of_logic(channels: Channels, output: str, core: Sequence[Device]) -
     )
 
 
-def ring_stages(channels: Channels, pairs: Iterable[tuple[Device, Device]]) -> list[Group]:
+def ring_stages(channels: Channels, pairs: Iterable[tuple[Device, Device]]) -> list[Found]:
     """Return each array of equal stages that drive each other, as one group; ``stages`` lists them in order."""
-    found: list[Group] = []
+    found: list[Found] = []
     taken: set[str] = set()
     for stages in (_pulling_stages(channels), [_pair_stage(channels, *pair) for pair in pairs]):
         for chain, is_ring in _chains(stages):
@@ -117,7 +117,7 @@ def ring_stages(channels: Channels, pairs: Iterable[tuple[Device, Device]]) -> l
                 "stages": [list(cell) for cell in cells],
                 "outputs": [sorted(stage.outputs) for stage in chain],
             }
-            found.append(Group("ring_stage", devices, properties))
+            found.append(Found("ring_stage", devices, properties))
     return found
 
 
@@ -289,11 +289,11 @@ def _is_load(device: Device) -> bool:
     return device.type in {"resistor", "capacitor", "mos_capacitor"}
 
 
-def capacitors_of_stages(channels: Channels, ring: Group) -> Group | None:
+def capacitors_of_stages(channels: Channels, ring: Found) -> Found | None:
     """Return the equal capacitors of the stages of a ring or line, one in each: their ratio sets equal delays."""
     stages = [[channels.circuit.device(name) for name in stage] for stage in ring.properties["stages"]]
     loads = [[device for device in stage if device.type == "capacitor"] for stage in stages]
     if any(len(each) != 1 for each in loads) or not all(same_size(each[0], loads[0][0]) for each in loads):
         return None
     units = {each[0].id: each[0].m for each in loads}
-    return Group("capacitor_ratio", tuple(units), {"matched": True, "units": units})
+    return Found("capacitor_ratio", tuple(units), {"matched": True, "units": units})

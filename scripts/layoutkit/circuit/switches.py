@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.mirrors import Group
+from layoutkit.circuit.mirrors import Found
 from layoutkit.circuit.symmetry_graph import drawing
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ _MOST_ON_A_NET = 64  # channel ends
 
 def switch_groups(
     channels: Channels,
-    mirrors: Iterable[Group],
-    inverters: Iterable[Group],
+    mirrors: Iterable[Found],
+    inverters: Iterable[Found],
     taken: Collection[str],
-    pairs: Iterable[Group],
-) -> Iterator[Group]:
+    pairs: Iterable[Found],
+) -> Iterator[Found]:
     """Yield the groups of equal switches.
 
     Args:
@@ -51,7 +51,7 @@ def switch_groups(
     yield from _steering(channels, inverters, {*taken, *(name for ladder in ladders for name in ladder.devices)})
 
 
-def _below_mirrors(channels: Channels, mirrors: Iterable[Group]) -> Iterator[Group]:
+def _below_mirrors(channels: Channels, mirrors: Iterable[Found]) -> Iterator[Found]:
     """Yield the equal switches below equal members of one mirror, among them those that are always on.
 
     Below unequal ones they drop unequal voltages, and have nothing to match.
@@ -65,7 +65,7 @@ def _below_mirrors(channels: Channels, mirrors: Iterable[Group]) -> Iterator[Gro
             yield _group(switches, {"of": mirror.properties["reference"]})
 
 
-def _steering(channels: Channels, inverters: Iterable[Group], taken: Collection[str]) -> Iterator[Group]:
+def _steering(channels: Channels, inverters: Iterable[Found], taken: Collection[str]) -> Iterator[Found]:
     """Yield the two equal transistors on one net that steer its current: a signal and its complement switch them.
 
     Inverters tell complements, or several nets each lead to the same two others, each by a port of its own: these are
@@ -98,7 +98,7 @@ def _steering(channels: Channels, inverters: Iterable[Group], taken: Collection[
                 yield _group(devices, {"common_net": net})
 
 
-def _mixers(channels: Channels, pairs: Iterable[Group]) -> Iterator[Group]:
+def _mixers(channels: Channels, pairs: Iterable[Found]) -> Iterator[Found]:
     """Yield the equal transistors of pairs on one net each that are joined by nets on which no other channels end."""
 
     def ends(name: str) -> set[str]:
@@ -127,7 +127,7 @@ def _mixers(channels: Channels, pairs: Iterable[Group]) -> Iterator[Group]:
             yield _group(found, {})
 
 
-def _ladders(channels: Channels, taken: Collection[str]) -> Iterator[Group]:
+def _ladders(channels: Channels, taken: Collection[str]) -> Iterator[Found]:
     """Yield the equal transistors on one gate whose channels form one network, as a divider of currents."""
     alike: dict[Any, list[Device]] = defaultdict(list)
     for device in channels.mos.values():
@@ -151,5 +151,5 @@ def _ladders(channels: Channels, taken: Collection[str]) -> Iterator[Group]:
                 yield _group([device for device in devices if device.id in names], {})
 
 
-def _group(devices: Iterable[Device], properties: dict[str, Any]) -> Group:
-    return Group("switch_pair", tuple(device.id for device in devices), {"matched": True, **properties})
+def _group(devices: Iterable[Device], properties: dict[str, Any]) -> Found:
+    return Found("switch_pair", tuple(device.id for device in devices), {"matched": True, **properties})

@@ -17,7 +17,7 @@ _BREAK = 1000  # a broken diffusion costs more than any number of drains at the 
 
 
 @dataclass(frozen=True)
-class Unit:
+class FingerUnit:
     """Adjacent fingers of one transistor.
 
     Attributes:
@@ -31,7 +31,7 @@ class Unit:
     fingers: int
 
 
-def arranged_row(units: Sequence[Unit], *, gap: int = 0, separate: bool = False) -> Row:
+def arranged_row(units: Sequence[FingerUnit], *, gap: int = 0, separate: bool = False) -> Row:
     """Return ``units`` as one row.
 
     Fingers are oriented so that as few diffusions as possible are broken; if several orientations are equal, those
@@ -65,7 +65,7 @@ def arranged_row(units: Sequence[Unit], *, gap: int = 0, separate: bool = False)
     return Row(fingers, frozenset(breaks), gap)
 
 
-def in_one_direction(units: Sequence[Unit]) -> Row:
+def in_one_direction(units: Sequence[FingerUnit]) -> Row:
     """Return ``units`` as one row in which every unit starts with its source on the left."""
     fingers = [
         replace(unit.transistor.finger(mirrored=bool(i % 2)), unit=unit.id)
@@ -76,7 +76,7 @@ def in_one_direction(units: Sequence[Unit]) -> Row:
     return replace(row, breaks=row.broken())
 
 
-def mirrored_row(row: Row, units: Sequence[Unit]) -> Row:
+def mirrored_row(row: Row, units: Sequence[FingerUnit]) -> Row:
     """Return the mirror image of ``row``, with its units named as in ``units``, from left to right."""
     names = [unit.id for unit in units for _ in range(unit.fingers)]
     fingers = tuple(
@@ -142,7 +142,7 @@ def _facing(both: Sequence[tuple[Finger, Finger]], forced: frozenset[int], *, op
     return min(costs)[1]
 
 
-def _orientations(units: Sequence[Unit], facing: Sequence[bool], *, palindrome: bool) -> dict[str, str]:
+def _orientations(units: Sequence[FingerUnit], facing: Sequence[bool], *, palindrome: bool) -> dict[str, str]:
     """Return unit id -> orientation relative to the first unit of the same device: R0, or MY if mirrored."""
     first: dict[str, tuple[bool, ...]] = {}
     result: dict[str, str] = {}

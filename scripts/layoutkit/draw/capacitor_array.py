@@ -43,7 +43,7 @@ _TRACK, _STUB = 1, 2  # conductors of tracks, and of stubs and risers below bott
 
 
 @dataclass(frozen=True)
-class Unit:
+class PlateUnit:
     """One plate of an array: its device, empty for a dummy, and the nets of its top and bottom plate."""
 
     device: str
@@ -71,7 +71,7 @@ class ArraySpec:
     flavour: PassiveSpec
     width: int
     length: int
-    rows: tuple[tuple[Unit, ...], ...]
+    rows: tuple[tuple[PlateUnit, ...], ...]
     devices: tuple[str, ...]
     labels: bool = True
     warnings: tuple[str, ...] = ()
@@ -103,12 +103,12 @@ def matched_capacitors(
             details={"devices": odd},
         )
     by_id = {each.id: each for each in capacitors}
-    alone = ArraySpec(name, first.spec, first.width, first.length, ((Unit("", first.n, first.n),),), ())
+    alone = ArraySpec(name, first.spec, first.width, first.length, ((PlateUnit("", first.n, first.n),),), ())
     pitch_x, pitch_y = _Array(tech, alone).pitches(len({net for each in capacitors for net in (each.p, each.n)}) + 1)
     pattern = array_pattern({each.id: each.m for each in capacitors}, pitch_x, pitch_y)
-    spare = Unit("", dummy_net or first.n, dummy_net or first.n)
+    spare = PlateUnit("", dummy_net or first.n, dummy_net or first.n)
     rows = [
-        [Unit(by_id[device].id, by_id[device].p, by_id[device].n) if device else spare for device in row]
+        [PlateUnit(by_id[device].id, by_id[device].p, by_id[device].n) if device else spare for device in row]
         for row in pattern.rows
     ]
     if dummy_net:
@@ -143,7 +143,7 @@ def _plate_of(capacitor: Capacitor) -> tuple[str, int, int]:
 def series_plates(name: str, capacitor: Capacitor, *, labels: bool = True) -> ArraySpec:
     """Return the array of a capacitor whose plates are in series: one column for each, ``m`` plates in parallel."""
     nets = [capacitor.p, *(f"{capacitor.id}#{i}" for i in range(1, capacitor.series)), capacitor.n]
-    row = tuple(Unit(capacitor.id, top, bottom) for top, bottom in pairwise(nets))
+    row = tuple(PlateUnit(capacitor.id, top, bottom) for top, bottom in pairwise(nets))
     return ArraySpec(
         name,
         capacitor.spec,
@@ -244,7 +244,7 @@ class _Array:
     # ---- drawing
 
     def module(self, layout: kdb.Layout) -> Module:
-        plates: list[tuple[Unit, Area]] = []
+        plates: list[tuple[PlateUnit, Area]] = []
         for row, units in enumerate(self.spec.rows):
             for column, unit in enumerate(units):
                 plates.append((unit, self._draw_unit(unit, row, column)))
@@ -294,7 +294,7 @@ class _Array:
         edge = self.lefts[-1] + max(self.place.sides(self.column, level)[1] for level in self._levels())
         return self.tech.snap_up(edge + self.rules.clearance() + self.stub // 2)
 
-    def _draw_unit(self, unit: Unit, row: int, column: int) -> Area:
+    def _draw_unit(self, unit: PlateUnit, row: int, column: int) -> Area:
         sketch, rules = self.sketch, self.rules
         x, y = self.lefts[column], self.lows[row]
         place = self.place
@@ -318,7 +318,7 @@ class _Array:
             self._join(x + centre, self._track_low(row, self.nets.index(net)) + self.track // 2)
         return moved(place.plate)
 
-    def _draw_texts(self, plates: Sequence[tuple[Unit, Area]], pins: Sequence[tuple[str, Area]]) -> None:
+    def _draw_texts(self, plates: Sequence[tuple[PlateUnit, Area]], pins: Sequence[tuple[str, Area]]) -> None:
         rail, layer = self.tech.conductors[_TRACK], self.tech.role("device_text")
         for net, area in pins:
             if rail.pin_layer:
@@ -331,7 +331,7 @@ class _Array:
                 self.sketch.text(str(layer), unit.device, x, y)
 
     def _described(
-        self, layout: kdb.Layout, plates: Sequence[tuple[Unit, Area]], pins: Sequence[tuple[str, Area]]
+        self, layout: kdb.Layout, plates: Sequence[tuple[PlateUnit, Area]], pins: Sequence[tuple[str, Area]]
     ) -> Module:
         spec, extent = self.spec, self.sketch.extent()
         cell = fresh_cell(layout, spec.name)
@@ -365,7 +365,7 @@ class _Array:
             dummies=self._dummies(plates),
         )
 
-    def _dummies(self, plates: Sequence[tuple[Unit, Area]]) -> tuple[DrawnDummy, ...]:
+    def _dummies(self, plates: Sequence[tuple[PlateUnit, Area]]) -> tuple[DrawnDummy, ...]:
         """Return the dummies, those of one net together."""
         spec, found = self.spec, Counter(unit.p for unit, _ in plates if not unit.device)
         return tuple(

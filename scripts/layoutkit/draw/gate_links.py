@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LEVEL = 2
 
 
-class Link(NamedTuple):
+class GateLink(NamedTuple):
     """A wire on level ``LEVEL`` over the rails of one net. [dbu]"""
 
     net: str
@@ -29,7 +29,7 @@ class Link(NamedTuple):
 
 def gate_links(
     lower: Sequence[tuple[str, Area]], upper: Sequence[tuple[str, Area]], half_width: int, metal: Metal
-) -> list[Link]:
+) -> list[GateLink]:
     """Return two links for each net that has a rail in both rows, or none if they find no room.
 
     Args:
@@ -51,11 +51,11 @@ def gate_links(
             return []
         for side in (-1, 1):
             left = side * (2 * slot + 1) * pitch // 2 - width // 2
-            found.append(Link(net, Area(left, span.bottom, left + width, span.top), (one, other)))
+            found.append(GateLink(net, Area(left, span.bottom, left + width, span.top), (one, other)))
     return found
 
 
-def link_shapes(links: Sequence[Link], metal: Metal) -> Iterator[tuple[str, Area]]:
+def link_shapes(links: Sequence[GateLink], metal: Metal) -> Iterator[tuple[str, Area]]:
     """Yield the links and their cuts, as (layer, area)."""
     for link in links:
         yield metal.layer(LEVEL), link.area

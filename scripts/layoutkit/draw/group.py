@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.draw.module import Module
-    from layoutkit.draw.mos import Guard, Transistor
+    from layoutkit.draw.mos import GuardDummy, Transistor
     from layoutkit.technology import Technology
 
 
@@ -61,7 +61,7 @@ class GroupSpec:
     ring: RingStyle = FULL_RING
     twins: tuple[tuple[str, str], ...] = ()
     most_rows: int = MOST_ROWS
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[GuardDummy, ...] = ()
 
     def in_fewer_rows(self, plan: GroupPlan) -> GroupSpec | None:
         """Return the group in fewer rows than a plan has; None where its rows are stated or one."""
@@ -262,7 +262,7 @@ class MirrorSpec:
     ring: RingStyle = FULL_RING
     twins: tuple[tuple[str, str], ...] = ()
     most_rows: int = MOST_ROWS
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[GuardDummy, ...] = ()
 
 
 def draw_mirror(layout: kdb.Layout, tech: Technology, spec: MirrorSpec) -> Module:

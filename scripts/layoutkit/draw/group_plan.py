@@ -21,7 +21,7 @@ from itertools import pairwise
 from math import gcd, lcm, log
 from typing import TYPE_CHECKING, NamedTuple
 
-from layoutkit.draw.arrange import Unit, arranged_row, in_one_direction, isolated, mirrored_row, upside_down
+from layoutkit.draw.arrange import FingerUnit, arranged_row, in_one_direction, isolated, mirrored_row, upside_down
 from layoutkit.draw.figures import Figures, figures
 from layoutkit.draw.mos import dummy_length, with_dummies, with_guards
 from layoutkit.draw.pattern import (
@@ -44,7 +44,7 @@ from layoutkit.errors import GeometryError, listed
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from layoutkit.draw.mos import Guard, Transistor
+    from layoutkit.draw.mos import GuardDummy, Transistor
     from layoutkit.draw.row import Row
     from layoutkit.draw.sizes import RowSizes
     from layoutkit.technology import Technology
@@ -103,7 +103,7 @@ class GroupWish:
     split: bool = True
     storeys: int = 1
     most_rows: int = MOST_ROWS
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[GuardDummy, ...] = ()
 
 
 class GroupPlan(NamedTuple):
@@ -522,7 +522,7 @@ def _in_largest_units(fingers: Mapping[str, int]) -> UnitRow:
     return min(rows, key=lambda row: centroid_error(row) / len(row))
 
 
-def _units(pattern: Pattern, transistors: Sequence[Transistor], tags: Mapping[str, str]) -> list[list[Unit]]:
+def _units(pattern: Pattern, transistors: Sequence[Transistor], tags: Mapping[str, str]) -> list[list[FingerUnit]]:
     """Return ``pattern`` as units named ``<device>_<tag><number>``."""
     by_id = {transistor.id: transistor for transistor in transistors}
     counts = Counter(device for row in pattern for device in row)
@@ -533,7 +533,7 @@ def _units(pattern: Pattern, transistors: Sequence[Transistor], tags: Mapping[st
         for device in row:
             numbers[device] += 1
             size = by_id[device].fingers // counts[device]
-            units.append(Unit(f"{device}_{tags.get(device, '')}{numbers[device]}", by_id[device], size))
+            units.append(FingerUnit(f"{device}_{tags.get(device, '')}{numbers[device]}", by_id[device], size))
         rows.append(units)
     return rows
 

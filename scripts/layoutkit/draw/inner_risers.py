@@ -57,7 +57,7 @@ class Channel(NamedTuple):
     area: Area
 
 
-class Surroundings(NamedTuple):
+class RiserSurroundings(NamedTuple):
     """What inner risers have to go around.
 
     Attributes:
@@ -98,7 +98,7 @@ class InnerRisers:
     """
 
     def __init__(
-        self, metal: Metal, pairs: Iterable[tuple[str, str]], rails: Sequence[NetRail], around: Surroundings
+        self, metal: Metal, pairs: Iterable[tuple[str, str]], rails: Sequence[NetRail], around: RiserSurroundings
     ) -> None:
         self.metal = metal
         self.around = around

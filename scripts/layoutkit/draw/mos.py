@@ -85,7 +85,7 @@ class Transistor:
 
 
 @dataclass(frozen=True)
-class Guard:
+class GuardDummy:
     """A dummy of the netlist, with its gate and at least one end on the bulk net, that is drawn at the ends of rows.
 
     Attributes:
@@ -255,7 +255,7 @@ class MosSpec:
     labels: bool = True
     ring: RingStyle = FULL_RING
     parts: tuple[tuple[str, int], ...] = ()
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[GuardDummy, ...] = ()
 
 
 def draw_mos(layout: kdb.Layout, tech: Technology, spec: MosSpec) -> Module:
@@ -379,7 +379,7 @@ def with_dummies(row: Row, count: int, bulk_net: str, length: int | None = None)
     return replace(row, fingers=left + row.fingers + right, breaks=breaks)
 
 
-def with_guards(rows: Sequence[Row], guards: Sequence[Guard], bulk_net: str) -> tuple[Row, ...]:
+def with_guards(rows: Sequence[Row], guards: Sequence[GuardDummy], bulk_net: str) -> tuple[Row, ...]:
     """Return ``rows`` with dummies of the netlist at their ends, outside of all others.
 
     All ends get as many of each gate length, so that rows that are mirror images stay mirror images; where the netlist

@@ -22,7 +22,7 @@ from layoutkit.draw.end_ties import TiedRow, ends_in_dummies, tie_shapes
 from layoutkit.draw.extended_drain import bevelled, extended_drains
 from layoutkit.draw.facing import share_gate_rails, shared_distance
 from layoutkit.draw.gate_links import LEVEL, gate_links, link_shapes
-from layoutkit.draw.inner_risers import Channel, InnerRisers, NetRail, Surroundings, parts_beside
+from layoutkit.draw.inner_risers import Channel, InnerRisers, NetRail, RiserSurroundings, parts_beside
 from layoutkit.draw.module import Gate, Instance, Keepout, Module, Pin, channel_centre
 from layoutkit.draw.ring import (
     FULL_RING,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.draw.gate_links import Link
+    from layoutkit.draw.gate_links import GateLink
     from layoutkit.draw.risers import DrawnRail
     from layoutkit.technology import DeviceSpec, Technology
 
@@ -399,7 +399,7 @@ class _Drawing:
         if self.risers.nets and self.inner_risers.reach > self._half_width(beyond=False) + self.risers.free:
             self.links = self._plan_risers_within(planned, self._half_width(beyond=False))
 
-    def _plan_risers_within(self, planned: list[Link], half_width: int) -> list[Link]:
+    def _plan_risers_within(self, planned: list[GateLink], half_width: int) -> list[GateLink]:
         """Plan inner risers, as far as ``half_width`` from x = 0, and those at the ends; return the links that stay.
 
         Which links stay is known once both are planned. Inner risers that were planned without one are planned again.
@@ -443,7 +443,7 @@ class _Drawing:
         space = metal.space(metal.riser, self._widest(metal.riser))
         taken = [link.area.enlarged(space, space) for link in self.links if link.net in staying]
         columns = [{column.left + self.sizes.contact // 2 for column in row.plan.columns} for row in self.wired]
-        around = Surroundings(self._channels(), set.intersection(*columns), half_width, taken)
+        around = RiserSurroundings(self._channels(), set.intersection(*columns), half_width, taken)
         return InnerRisers(metal, pairs, self._net_rails() if pairs else [], around)
 
     def _net_rails(self) -> list[NetRail]:
@@ -643,12 +643,12 @@ class _Drawing:
             sides = {side: distance + grow for side, distance in sides.items()}
         return Area(self.left - sides["left"], bottom.bottom - below, self.right + sides["right"], top.top + above)
 
-    def _gate_links(self) -> list[Link]:
+    def _gate_links(self) -> list[GateLink]:
         """Return the wires that join the gate rails of two rows that face each other without sharing them.
 
         There are none where trunks need the room. Risers at the ends join the rails then.
         """
-        found: list[Link] = []
+        found: list[GateLink] = []
         if self.trunk_nets and self.metal.riser == LEVEL:
             return found
         for shared, (lower, upper) in zip(self.shared, pairwise(self.rows), strict=True):

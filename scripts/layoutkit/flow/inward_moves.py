@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     IntArray = npt.NDArray[np.int64]
 
 
-class Piece(NamedTuple):
+class MetalBox(NamedTuple):
     """A rectangle of metal or cuts: its layer, its sides, and its distance to others. [dbu]"""
 
     layer: str
@@ -51,7 +51,7 @@ class Way:
     sign: int
     origin: int = 0
 
-    def span(self, piece: Piece) -> Span:
+    def span(self, piece: MetalBox) -> Span:
         """Return a rectangle as it lies in this direction."""
         layer, rect, space = piece
         axis, sign, origin = self.axis, self.sign, self.origin
@@ -63,7 +63,7 @@ class Way:
         """Return the distance of the outer edge of each of many rectangles, one a row. [dbu]"""
         return self.sign * (rects[:, self.axis + (2 if self.sign > 0 else 0)] - self.origin)
 
-    def stub(self, piece: Piece) -> Iterator[Piece]:
+    def stub(self, piece: MetalBox) -> Iterator[MetalBox]:
         """Yield the square at the outer end of a stub, which is its pin, and its inner edge."""
         span = self.span(piece)
         width = span.end - span.start
@@ -74,7 +74,7 @@ class Way:
 
     def of(self, box: kdb.Box) -> int:
         """Return the distance of a box's outer edge."""
-        return self.span(Piece("", (box.left, box.bottom, box.right, box.top))).high
+        return self.span(MetalBox("", (box.left, box.bottom, box.right, box.top))).high
 
 
 class RigidBlock(NamedTuple):
@@ -141,7 +141,7 @@ def shrunk(polygon: kdb.Polygon, net: str, move: Move, least: tuple[int, int]) -
     for ring, area in rings:
         moved = kdb.Polygon([kdb.Point(*move.point(net, (p.x, p.y))) for p in ring.each_point_hull()], True)
         if moved.area() < min(area, ring.area()):
-            spans = [way.span(Piece("", rect_of(ring.bbox()))) for way in move.ways]
+            spans = [way.span(MetalBox("", rect_of(ring.bbox()))) for way in move.ways]
             yield from ((span.low, span.high) for span in spans if move(net, span.high) != span.high)
 
 

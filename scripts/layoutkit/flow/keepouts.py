@@ -24,7 +24,7 @@ MANY_FAILED, FEW = 0.25, 8
 """If more than this part of all nets and more than this number fail, the placement is the cause, not the keepouts."""
 
 
-class Search(NamedTuple):
+class RoutingFrame(NamedTuple):
     """Where and how nets are routed: process, area [dbu], conductors, axis of mirrored nets [dbu], equal lengths.
 
     If one of the ``essential`` nets has no way around all keepouts, no net is routed. Without ``patient``, no net is
@@ -90,12 +90,12 @@ def over_gates(found: Iterable[UnequalMetal]) -> list[str]:
 
 
 def route_around(
-    areas: Sequence[Obstacle], requests: Sequence[NetRequest], obstacles: Obstacles, search: Search
+    areas: Sequence[Obstacle], requests: Sequence[NetRequest], obstacles: Obstacles, search: RoutingFrame
 ) -> RoutingResult:
     """Return the routes around all keepouts; nets that find no way may enter those for matching.
 
     The nets that failed are routed again beside the others first; if that does not help, all nets are routed again.
-    ``Search`` says when neither is tried.
+    ``RoutingFrame`` says when neither is tried.
 
     Args:
         areas: Areas to keep clear; those of kind ``metal`` are among the obstacles.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
 
-class Piece(NamedTuple):
+class NetPiece(NamedTuple):
     """Connected metal of a net.
 
     Attributes:
@@ -27,14 +27,14 @@ class Piece(NamedTuple):
     height: int
 
 
-def heavy_pieces(net: NetRequest, usual: float) -> list[Piece]:
+def heavy_pieces(net: NetRequest, usual: float) -> list[NetPiece]:
     """Return the pieces of metal that draw more than ``usual``, the current that wires of usual width carry. [mA]"""
     groups: dict[Any, list[Terminal]] = {}
     for number, terminal in enumerate(net.terminals):
         if terminal.draw and terminal.draw.most > 0:
             groups.setdefault(terminal.group or number, []).append(terminal)
     pieces = (
-        Piece(sum((each.draw or Draw() for each in its), Draw()).most, max(each.box.height() for each in its))
+        NetPiece(sum((each.draw or Draw() for each in its), Draw()).most, max(each.box.height() for each in its))
         for its in groups.values()
     )
     return [piece for piece in pieces if piece.draw > usual]

@@ -15,7 +15,7 @@ from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.symmetry import is_tied, off_end
 from layoutkit.draw.deep_well import isolate
 from layoutkit.draw.group import GroupSpec, MirrorSpec, draw_mirror, drawn_plan, group_plans, mirror_plan
-from layoutkit.draw.mos import Guard, MosSpec, Transistor, draw_mos, row_choices
+from layoutkit.draw.mos import GuardDummy, MosSpec, Transistor, draw_mos, row_choices
 from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.errors import FarFromTapsError, GeometryError, listed
 from layoutkit.flow.current_loads import device_currents
@@ -438,16 +438,16 @@ def _drawn_as_named(
     return _in_rows(layout, design, group, matched)
 
 
-def _guards(technology: Technology, group: Group) -> tuple[Guard, ...]:
+def _guards(technology: Technology, group: Group) -> tuple[GuardDummy, ...]:
     """Return the dummies of the netlist that a group gets, as they are to be drawn."""
     return tuple(
-        Guard(each.id, sizing.finger_width * sizing.fingers, sizing.length, off_end(each) or group.bulk_net)
+        GuardDummy(each.id, sizing.finger_width * sizing.fingers, sizing.length, off_end(each) or group.bulk_net)
         for each in group.guards
         for sizing in [size(each, technology, 1)]
     )
 
 
-def _with_guards(module: Module, guards: Sequence[Guard]) -> Module:
+def _with_guards(module: Module, guards: Sequence[GuardDummy]) -> Module:
     """Return a module in which the dummies of the netlist are devices."""
     if not guards:
         return module

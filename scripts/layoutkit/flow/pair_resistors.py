@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     NamedShares = tuple[tuple[str, float], ...]
 
 
-class Bar(NamedTuple):
+class ResistorBody(NamedTuple):
     """The body of a resistor between two connected pieces of metal, by their numbers in ``Nets``."""
 
     body: kdb.Polygon
@@ -90,7 +90,7 @@ def placed_resistors(drawn: DrawnLayers, metal: Obstacles, passives: PassiveLaye
     return PlacedResistors(_owned(metal, nets, names), {names[each]: named[each] for each in names}, bodies, cores)
 
 
-def _bars(cores: kdb.Region, heads: kdb.Region, nets: Nets) -> list[Bar]:
+def _bars(cores: kdb.Region, heads: kdb.Region, nets: Nets) -> list[ResistorBody]:
     """Return the bodies that lie between two heads."""
     shapes, found = kdb.Shapes(), []
     shapes.insert(heads.merged())
@@ -103,7 +103,7 @@ def _bars(cores: kdb.Region, heads: kdb.Region, nets: Nets) -> list[Bar]:
                 ends.append((net.cluster_id, width))
         if len(ends) == 2:
             (first, width), (second, _) = ends
-            found.append(Bar(body, first, second, width * width / body.area()))
+            found.append(ResistorBody(body, first, second, width * width / body.area()))
     return found
 
 
@@ -126,7 +126,7 @@ def _owners(nets: Nets, contacts: kdb.Region, metal: Obstacles, conductor: str) 
     return found
 
 
-def _strings(bars: Sequence[Bar], owners: Mapping[int, str]) -> list[list[Bar]]:
+def _strings(bars: Sequence[ResistorBody], owners: Mapping[int, str]) -> list[list[ResistorBody]]:
     """Return the bars that metal without an owner joins, together."""
     meeting: dict[int, list[int]] = {}
     for index, bar in enumerate(bars):

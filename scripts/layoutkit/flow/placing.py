@@ -25,7 +25,7 @@ from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, with_relations
 from layoutkit.flow.ports import ports_data, with_port_places, with_ports
 from layoutkit.flow.rings import draw_rings, transformation
-from layoutkit.flow.room import MOST_TRIES, Room, Try, first_room, held_inside, more_room, uncrowded
+from layoutkit.flow.room import MOST_TRIES, PlacementTry, Room, first_room, held_inside, more_room, uncrowded
 from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job
 from layoutkit.flow.supply_feeds import is_resistive
 from layoutkit.flow.symmetric_modules import (
@@ -161,7 +161,7 @@ class TriedPlacement:
     routes: Routes | None
     room: Room
     warnings: tuple[str, ...]
-    tries: tuple[Try, ...] = ()
+    tries: tuple[PlacementTry, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
     flattened: str = ""
     kept: KeptPlaces | None = None
@@ -189,7 +189,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
     room = first = first_room(technology, request.row_gap)
     drawings = ModuleDrawings(design)
     found: list[tuple[tuple[int, ...], TriedPlacement, Routes]] = []
-    tries: list[Try] = []
+    tries: list[PlacementTry] = []
     while len(tries) < MOST_TRIES:
         placement = _placement(design, request, room, drawings)
         if not tries and request.row_gap is None and request.outline is None:
@@ -203,7 +203,7 @@ def find_placement(design: Design, request: LayoutRequest) -> TriedPlacement:
         better = all(lacks[:-1] < earlier[:-1] for earlier, *_ in found)
         found.append((lacks, tried, routes))
         failed = tuple(net.name for net in routes.result.failed if net.reason != NOT_TRIED)
-        tries.append(Try(room, failed, tuple(sorted({wire.net for wire in routes.unequal}))))
+        tries.append(PlacementTry(room, failed, tuple(sorted({wire.net for wire in routes.unequal}))))
         sound = sum(not any(each[:-2]) for each, *_ in found)  # placements in which at most pairs are unequal
         short = bool(failed) or (request.row_gap is None and (better or lacks[1] > 0))
         if not any(lacks[:-1]) or sound > 1 or not short:
@@ -238,7 +238,7 @@ def _kept_placement(design: Design, earlier: EarlierPlaces, request: LayoutReque
         tried, routes = _routed_placement(placement, metal)
         tried, routes = _with_pairs_apart(tried, _balanced(tried, routes, metal), metal)
         failed = tuple(net.name for net in routes.result.failed)
-        tried = replace(tried, routes=routes, tries=(Try(tried.room, failed, ()),))
+        tried = replace(tried, routes=routes, tries=(PlacementTry(tried.room, failed, ()),))
         reason = f"no way was found for {', '.join(failed)} with the earlier places" if failed else ""
     except NoRoomError:
         reason = "the modules that changed do not fit beside the others"

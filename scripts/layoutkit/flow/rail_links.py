@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from layoutkit.route.routing_stack import Stack
 
 
-class Link(NamedTuple):
+class RailLink(NamedTuple):
     """A wire from a via on a strap to a via on a rail; ``points`` are those of the wire, that at the rail last."""
 
     wire: Wire
@@ -33,7 +33,7 @@ class Link(NamedTuple):
     at_rail: Via
 
 
-def rail_links(stack: Stack, net: RoutedNet, rail: Port, straps: kdb.Region) -> list[Link]:
+def rail_links(stack: Stack, net: RoutedNet, rail: Port, straps: kdb.Region) -> list[RailLink]:
     """Return the wires that end at ``rail`` and come from a strap in a straight line, with as many cuts there.
 
     Args:
@@ -66,11 +66,11 @@ def rail_links(stack: Stack, net: RoutedNet, rail: Port, straps: kdb.Region) -> 
         ]
         if fit:
             nearest = min(fit, key=lambda via: abs((via.x, via.y)[along] - place[along]))
-            found.append(Link(wires[0], points, nearest, at_rail))
+            found.append(RailLink(wires[0], points, nearest, at_rail))
     return found
 
 
-def without_links(stack: Stack, net: RoutedNet, links: Sequence[Link]) -> RoutedNet:
+def without_links(stack: Stack, net: RoutedNet, links: Sequence[RailLink]) -> RoutedNet:
     """Return the net without the vias at the rail; wires end at the strap, and what only led there is left out."""
     gone: list[Via] = [link.at_rail for link in links]
     shorter: dict[Wire, Wire | None] = {}

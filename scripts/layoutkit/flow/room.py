@@ -55,7 +55,7 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Try:
+class PlacementTry:
     """One placement that was tried.
 
     Attributes:

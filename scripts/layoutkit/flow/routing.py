@@ -10,7 +10,7 @@ from layoutkit.flow.antenna_lengths import antenna_lengths, with_antenna_wishes
 from layoutkit.flow.blocking_modules import with_modules
 from layoutkit.flow.current_loads import stated_currents, terminal_draws
 from layoutkit.flow.existing_metal import MetalInCell
-from layoutkit.flow.keepouts import Obstacle, Search, route_around, unequal_metal
+from layoutkit.flow.keepouts import Obstacle, RoutingFrame, route_around, unequal_metal
 from layoutkit.flow.landing_places import heavy_pieces, landed
 from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.flow.net_wishes import equal_lengths, net_loads, with_wishes
@@ -184,7 +184,7 @@ def find_routes(
         job: What to route.
         essential: Where one of these nets has no way, no net is routed and the result has no iterations.
         metal: The metal of the cell, if it is known already.
-        patient: Whether to route as many nets as possible if one has no way; see ``keepouts.Search``.
+        patient: Whether to route as many nets as possible if one has no way; see ``keepouts.RoutingFrame``.
 
     Raises:
         LayoutkitError: If the layout's database unit is not the technology's, a pin reaches beyond its metal, a
@@ -218,7 +218,7 @@ def find_routes(
         reason = "the terminals of the two nets are not mirror images about any vertical axis"
         apart = [Mirrored((n.mirror_of, n.name), exact=False, reason=reason) for n in requests if n.mirror_of]
         requests = [replace(net, mirror_of=None, symmetric=False) for net in requests]
-    search = Search(technology, area, job.layers, axis_x, equal_lengths(job.nets), essential, patient)
+    search = RoutingFrame(technology, area, job.layers, axis_x, equal_lengths(job.nets), essential, patient)
     result = with_modules(cell, technology, route_around(job.obstacles, requests, obstacles, search), job.modules)
     result = replace(result, mirrored=(*apart, *result.mirrored))
     state = _Settled(job.frame, result, tuple(requests), obstacles)
@@ -255,7 +255,7 @@ class _Settled:
     mirrored: tuple[MirroredNets, ...] = ()
 
 
-def _settled(job: RoutingJob, state: _Settled, search: Search) -> _Settled:
+def _settled(job: RoutingJob, state: _Settled, search: RoutingFrame) -> _Settled:
     """Return routes with the frame moved inwards, and with equal loads on pairs that are no mirror images there.
 
     Args:
@@ -276,7 +276,7 @@ def _settled(job: RoutingJob, state: _Settled, search: Search) -> _Settled:
     return min(first, second, key=lambda each: sum(pair.lacks for pair in each.mirrored))
 
 
-def _tightened(job: RoutingJob, state: _Settled, search: Search, *, keep_lengths: bool) -> _Settled:
+def _tightened(job: RoutingJob, state: _Settled, search: RoutingFrame, *, keep_lengths: bool) -> _Settled:
     """Return routes with the frame moved inwards; see ``_settled``.
 
     Args:
@@ -295,7 +295,7 @@ def _tightened(job: RoutingJob, state: _Settled, search: Search, *, keep_lengths
     return _Settled(frame, moved, requests, with_frame(state.obstacles, state.frame, frame))
 
 
-def _equally_loaded(job: RoutingJob, state: _Settled, search: Search) -> _Settled:
+def _equally_loaded(job: RoutingJob, state: _Settled, search: RoutingFrame) -> _Settled:
     """Return routes with equal loads on pairs that are no mirror images, and what their pairs have in common."""
     result = _with_equal_loads(job, state, state.frame.wiring if state.frame else search.area)
     return replace(

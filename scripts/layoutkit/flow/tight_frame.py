@@ -25,8 +25,8 @@ import klayout.db as kdb
 import numpy as np
 
 from layoutkit.flow.inward_moves import (
+    MetalBox,
     Move,
-    Piece,
     RigidBlock,
     Span,
     Way,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from layoutkit.flow.keepouts import Obstacle, Obstacles
     from layoutkit.flow.port_frame import Frame, Port
-    from layoutkit.flow.rail_links import Link
+    from layoutkit.flow.rail_links import RailLink
     from layoutkit.place.port_places import Side
     from layoutkit.route.routes import Rect, RoutedNet, RoutingResult
     from layoutkit.technology import Conductor, Technology
@@ -143,7 +143,7 @@ class _Fixed:
     """
 
     def __init__(
-        self, metal: Sequence[tuple[str, Piece]], areas: Sequence[tuple[str, Piece]], lowest: Collection[str]
+        self, metal: Sequence[tuple[str, MetalBox]], areas: Sequence[tuple[str, MetalBox]], lowest: Collection[str]
     ) -> None:
         self.metal = metal
         self._all = [*metal, *areas]
@@ -156,7 +156,7 @@ class _Fixed:
         """Return how far the metal above the lowest layers reaches to one side. [dbu]"""
         return int(np.max(way.highs(self._above), initial=-FREE))
 
-    def beyond(self, way: Way, distance: int) -> Iterator[tuple[str, Piece]]:
+    def beyond(self, way: Way, distance: int) -> Iterator[tuple[str, MetalBox]]:
         """Yield net and rectangle of what reaches further to one side than a distance. [dbu]"""
         for number in np.flatnonzero(way.highs(self._rects) > distance).tolist():
             yield self._all[number]
@@ -181,10 +181,10 @@ class _Cell:
         self.technology, self.frame, self.result, (self.axis_x, self.keep_lengths) = technology, frame, result, kept
         self.least = 0, 0
         self.stack = make_stack(technology, [conductor.name for conductor in technology.conductors], [])
-        self.keepouts = [Piece(each.layer, rect_of(each.box), KEEPOUT) for each in keepouts if each.kind != "metal"]
+        self.keepouts = [MetalBox(each.layer, rect_of(each.box), KEEPOUT) for each in keepouts if each.kind != "metal"]
         known = {*(c.name for c in technology.conductors), *(cut.name for cut in technology.cuts)}
         drawn = _drawn(frame)
-        fixed: list[tuple[str, Piece]] = []
+        fixed: list[tuple[str, MetalBox]] = []
         self.own: dict[tuple[str, str], kdb.Region] = {}
         for layer, shapes in obstacles.items():
             for shape, net in shapes:
@@ -235,7 +235,7 @@ class _Cell:
                 return over
         return beside
 
-    def links(self, ways: tuple[Way, ...]) -> dict[int, list[Link]]:
+    def links(self, ways: tuple[Way, ...]) -> dict[int, list[RailLink]]:
         """Return what joins each rail at the sides in question to straps of its net, by the number of the rail."""
         sides = {side for side, way in WAYS.items() if way in {(each.axis, each.sign) for each in ways}}
         routed = {net.name: net for net in self.result.nets if net.success}
@@ -245,7 +245,7 @@ class _Cell:
             if port.rail and port.side in sides and port.name in routed
         }
 
-    def without(self, links: Mapping[int, Sequence[Link]]) -> _Cell:
+    def without(self, links: Mapping[int, Sequence[RailLink]]) -> _Cell:
         """Return the cell without these links."""
         other, nets = copy(self), {net.name: net for net in self.result.nets}
         for number, found in links.items():
@@ -254,7 +254,7 @@ class _Cell:
         other.result = replace(self.result, nets=tuple(nets[net.name] for net in self.result.nets))
         return other
 
-    def joins(self, links: Mapping[int, Sequence[Link]]) -> bool:
+    def joins(self, links: Mapping[int, Sequence[RailLink]]) -> bool:
         """Return whether the rails touch the straps that were linked to them."""
         rails = [(self.frame.ports[number], link.at_strap) for number, found in links.items() for link in found]
         return all(touches_strap(self.stack, rail, via, self._straps(rail)) for rail, via in rails)
@@ -332,7 +332,7 @@ class _Cell:
                 for span in _ends(way.span(self._piece(layer, rect))):
                     yield each.name, span
 
-    def _rigid(self, way: Way) -> Iterator[tuple[str, Piece]]:
+    def _rigid(self, way: Way) -> Iterator[tuple[str, MetalBox]]:
         """Yield net and rectangle of all that keeps its shape; of wires it is the ends only."""
         for net in self.result.nets:
             for via in net.vias:
@@ -352,14 +352,14 @@ class _Cell:
                 for part in [piece] if port.rail else way.stub(piece):
                     yield port.name, part
 
-    def _piece(self, layer: str, rect: Rect) -> Piece:
+    def _piece(self, layer: str, rect: Rect) -> MetalBox:
         """Return a rectangle with the distance that other metal or other cuts keep to it."""
         for cut in self.stack.cuts:
             if cut.name == layer:
                 reach = cut.array_reach + self.technology.grid if cut.array_reach > cut.array_space else 0
-                return Piece(layer, rect, max(cut.space, cut.array_space, reach))
+                return MetalBox(layer, rect, max(cut.space, cut.array_space, reach))
         level = self.stack.index(layer)
-        return Piece(layer, rect, self.stack.space(level, wide=self.stack.is_wide(level, rect)))
+        return MetalBox(layer, rect, self.stack.space(level, wide=self.stack.is_wide(level, rect)))
 
     def _mobile_metal(self, net: str, conductor: Conductor) -> kdb.Region:
         """Return the wires, ports and rails of a net on one conductor."""
@@ -395,7 +395,7 @@ class _Squeeze:
         pairs = [pair.nets for pair in cell.result.mirrored if len(pair.nets) == 2]
         along_axis = cell.axis_x is not None and all(way.axis == 1 for way in ways)
         self.images = {other: one for one, other in pairs} if along_axis or len(ways) > 1 else {}
-        whole = [way.span(Piece("", rect_of(frame.boundary))) for way in ways]
+        whole = [way.span(MetalBox("", rect_of(frame.boundary))) for way in ways]
         self.across = [(span.start, span.end) for span in whole]
         self.near: list[dict[str, list[_Entry]]] = [{} for _ in ways]
         found: dict[str, list[_Entry]] = {}

@@ -20,7 +20,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.circuit.refinement import Cell, ColourClasses, links_of
+from layoutkit.circuit.refinement import ColourClasses, ComparedDevice, links_of
 from layoutkit.errors import listed
 from layoutkit.extract.folding import FoldKey, Net, in_parallel
 from layoutkit.lvs.lvs_result import LvsMismatch, at, fingers_text, parts_text, wrong_parameter
@@ -162,9 +162,9 @@ def _reference_size(expected: Sequence[ReferenceDevice]) -> Size:
     return tuple(sorted((device.drawn_w_um, device.drawn_l_um) for device in expected))
 
 
-def _cell(key: FoldKey[Net], size: Size | None) -> Cell[Net]:
+def _cell(key: FoldKey[Net], size: Size | None) -> ComparedDevice[Net]:
     device, ends = key
-    return Cell((device, size), ends)
+    return ComparedDevice((device, size), ends)
 
 
 def _looks(sizes: Mapping[FoldKey[Net], Size]) -> dict[Net, Hashable]:
@@ -403,8 +403,8 @@ class GaveUpError(Exception):
 
 
 def renaming(
-    ours: Sequence[Cell[int]],
-    theirs: Sequence[Cell[str]],
+    ours: Sequence[ComparedDevice[int]],
+    theirs: Sequence[ComparedDevice[str]],
     pins: Mapping[int, str],
     hints: Mapping[Any, Hashable] | None = None,
 ) -> dict[int, str] | None:

@@ -30,7 +30,7 @@ from layoutkit.parasitics.rectangles import (
     turned_back,
     vertical_edges,
 )
-from layoutkit.technology.parasitic_data import DIFFUSION, POLY, THICK_DIFFUSION, Overlap, Shielding
+from layoutkit.technology.parasitic_data import DIFFUSION, POLY, THICK_DIFFUSION, FringeShielding, Overlap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -309,7 +309,7 @@ class _Extractor:
             value,
         )
 
-    def _fringes(self, level: _Level, zones: _Zones, shielding: Shielding) -> None:
+    def _fringes(self, level: _Level, zones: _Zones, shielding: FringeShielding) -> None:
         length, depth = zones.lengths * self.dbu, zones.depths * self.dbu
         area, fringe = level.area_af or 0.0, level.fringe_af or 0.0
         rest = length * np.where(zones.open, 1.0, field_share(depth, area, shielding))
@@ -384,12 +384,12 @@ class _Parts:
     length: Numbers
     places: Integers
 
-    def share(self, shielding: Shielding, area_af_um2: float) -> Numbers:
+    def share(self, shielding: FringeShielding, area_af_um2: float) -> Numbers:
         """Return the part of each edge's fringe field that ends on them, 0 to 1."""
         return field_share(self.far, area_af_um2, shielding) - field_share(self.near, area_af_um2, shielding)
 
 
-def field_share(distance_um: Numbers, area_af_um2: float, shielding: Shielding) -> Numbers:
+def field_share(distance_um: Numbers, area_af_um2: float, shielding: FringeShielding) -> Numbers:
     """Return the part of an edge's fringe field that lies within a distance of it, 0 to 1.
 
     Magic's ExtCouple.c has this formula; the field of a thin edge over a plane has the same form.

@@ -18,7 +18,7 @@ from layoutkit.review.ports_and_cuts import PortsAndCuts
 from layoutkit.review.repeated_cells import arrays_of, cell_numbers, repeated
 from layoutkit.review.review_limits import limits_with
 from layoutkit.review.subject import Subject
-from layoutkit.review.symmetric_halves import Symmetry
+from layoutkit.review.symmetric_halves import SymmetryReview
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -89,7 +89,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         PortsAndCuts(electrical).findings(),
         Matching(subject, groups, cells).findings(),
         Passives(subject, groups).findings(),
-        Symmetry(subject, cells).findings(),
+        SymmetryReview(subject, cells).findings(),
         *(kind(subject) for kind in _OF_THE_SUBJECT),
         repeated(subject, arrays),
         room_and_wells.long_rows(subject, groups),

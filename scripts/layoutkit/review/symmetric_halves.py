@@ -41,7 +41,7 @@ class Axis(NamedTuple):
     errors: list[tuple[float, tuple[PlacedDevice, ...]]]
 
 
-class Symmetry:
+class SymmetryReview:
     """The findings on symmetry of one layout.
 
     Args:

@@ -50,7 +50,7 @@ HARD = -1
 
 
 @dataclass(frozen=True)
-class Access:
+class TerminalAccess:
     """Where one terminal can be entered: a level, and columns and rows of the track graph."""
 
     level: int
@@ -219,14 +219,14 @@ class Board(Sheet):
         via[:-1] = via_cost
         return EdgeCosts(right, up, via)
 
-    def access(self, net: NetRequest) -> list[Access]:
+    def access(self, net: NetRequest) -> list[TerminalAccess]:
         """Return where each terminal of a net can be entered, in the order of its terminals."""
         found = []
         for terminal in net.terminals:
             level, box = self.stack.index(terminal.layer), terminal.box
             half = self.stack.wire_width(level, net.gauge) // 2
             found.append(
-                Access(
+                TerminalAccess(
                     level,
                     self._entries(self.tracks.xs, box.left, box.right, half),
                     self._entries(self.tracks.ys, box.bottom, box.top, half),

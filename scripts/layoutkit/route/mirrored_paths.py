@@ -20,7 +20,7 @@ from layoutkit.route.occupancy import Shape, too_close
 from layoutkit.route.path_search import EdgeCosts
 from layoutkit.route.routes import Gauge
 from layoutkit.route.tracks import EdgeCounts
-from layoutkit.route.tree import Part, box_of, distance_to, grow, joined, keep_cuts_apart, nodes_of
+from layoutkit.route.tree import Linked, box_of, distance_to, grow, joined, keep_cuts_apart, nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -268,7 +268,7 @@ class _Forest:
             metal = metal_of_paths(self.board.stack, self.board.tracks, added[1], self.net.width)
             close_near(self.board, self.costs, self.net.width, metal)
 
-    def parts(self, number: int) -> list[Part]:
+    def parts(self, number: int) -> list[Linked]:
         """Return what is joined of the first (0) or second (1) net."""
         found = []
         for tree, drawn in self.trees:
@@ -276,7 +276,7 @@ class _Forest:
                 group for fold in tree for group in (self.folds[fold].second if number else self.folds[fold].first)
             }
             nodes = {self.mirror.image_of(node) for node in drawn} if number else drawn
-            found.append(Part(frozenset(groups), frozenset(nodes)))
+            found.append(Linked(frozenset(groups), frozenset(nodes)))
         return found
 
 
@@ -311,7 +311,7 @@ def grow_own_image(board: Board, mirror: Mirror, net: NetRequest, weight: int) -
         across = any(len(folds[fold].first) == 1 for fold in tree)
         if across or _cross(board, mirror, forest, tree, drawn):
             nodes = drawn | {mirror.image_of(node) for node in drawn}
-            parts.append(Part(frozenset().union(*(folds[fold].first for fold in tree)), frozenset(nodes)))
+            parts.append(Linked(frozenset().union(*(folds[fold].first for fold in tree)), frozenset(nodes)))
     mirrored = with_images(mirror, forest.paths[0])
     rest = _own_rest_with_images(board, mirror, net, (costs, mirrored), parts)
     if rest is not None:
@@ -325,7 +325,7 @@ def grow_own_image(board: Board, mirror: Mirror, net: NetRequest, weight: int) -
 
 
 def _own_rest_with_images(
-    board: Board, mirror: Mirror, net: NetRequest, drawn: tuple[EdgeCosts, Paths], parts: Sequence[Part]
+    board: Board, mirror: Mirror, net: NetRequest, drawn: tuple[EdgeCosts, Paths], parts: Sequence[Linked]
 ) -> Paths | None:
     """Return the ways to terminals without an image, where there is room for the images of these ways as well.
 

@@ -59,7 +59,7 @@ def reflected(net: NetRequest, axis_x: int | None = None) -> list[tuple[str, Rec
 
 
 @dataclass(frozen=True)
-class Unit:
+class RoutedUnit:
     """Nets that are routed together: one, or one and the twin that is to be its mirror image.
 
     ``own_image`` is True for a net that is to be its own mirror image.
@@ -94,22 +94,22 @@ class Mirror:
         wanted = bool(self.twins or self.own_images)
         self.columns = [at.get(2 * self.axis - x, -1) for x in board.tracks.xs] if wanted else []
 
-    def units(self, order: Sequence[NetRequest]) -> list[Unit]:
+    def units(self, order: Sequence[NetRequest]) -> list[RoutedUnit]:
         """Return the nets in their order, a net and its twin together."""
         second = {twin.name for twin in self.twins.values()}
         return [
-            Unit((net, self.twins[net.name]) if net.name in self.twins else (net,), net.name in self.own_images)
+            RoutedUnit((net, self.twins[net.name]) if net.name in self.twins else (net,), net.name in self.own_images)
             for net in order
             if net.name not in second
         ]
 
-    def dissolve(self, unit: Unit, reason: str) -> list[Unit]:
+    def dissolve(self, unit: RoutedUnit, reason: str) -> list[RoutedUnit]:
         """Let the nets of ``unit`` be routed one by one from now on, and return them as units."""
         for net in unit.nets:
             self.reasons.setdefault(net.name, reason)
         self.twins.pop(unit.nets[0].name, None)
         self.own_images.discard(unit.nets[0].name)
-        return [Unit((net,)) for net in unit.nets]
+        return [RoutedUnit((net,)) for net in unit.nets]
 
     def image_of(self, node: int) -> int:
         """Return the mirror image of a node; -1 where there is no track."""

@@ -15,7 +15,7 @@ from layoutkit.route.connection import blockers, joins_all
 from layoutkit.route.lengthening import lengthen
 from layoutkit.route.metal import Finisher, NetMetal, Share, metal_of_paths, metal_of_shares
 from layoutkit.route.mirrored_paths import grow_own_image, grow_pair
-from layoutkit.route.mirroring import Mirror, Unit
+from layoutkit.route.mirroring import Mirror, RoutedUnit
 from layoutkit.route.routes import Blocker, NetRequest, RoutedNet, RoutingResult
 from layoutkit.route.second_cuts import SecondCuts, WiredNet, is_inside
 from layoutkit.route.shared_current import grow_shared
@@ -104,7 +104,7 @@ class Negotiation:
             self._take_out_open(net)
         return self._result()
 
-    def _units_of(self, names: Container[str]) -> list[Unit]:
+    def _units_of(self, names: Container[str]) -> list[RoutedUnit]:
         """Return the units that some of the nets belong to, in the order of routing."""
         return [unit for unit in self.mirror.units(self.order) if any(net.name in names for net in unit.nets)]
 
@@ -192,7 +192,7 @@ class Negotiation:
         metal = {name: state.metal for name, state in self.state.items() if state.entered}
         return {each.nets for each in self.mirror.outcomes(metal) if each.exact}
 
-    def route_again(self, unit: Unit, weight: int) -> None:
+    def route_again(self, unit: RoutedUnit, weight: int) -> None:
         """Route the nets of a unit that have no reason to fail, instead of the way that they have now."""
         if any(self.state[net.name].reason is not None for net in unit.nets):
             return
@@ -223,7 +223,7 @@ class Negotiation:
         self._finisher(net).finish(metal, net.width, net.current_ma)
         self._enter(net, metal)
 
-    def _try_mirrored(self, unit: Unit, weight: int) -> bool:
+    def _try_mirrored(self, unit: RoutedUnit, weight: int) -> bool:
         """Route a unit as mirror images as far as possible and enter its nets; return whether there was a way."""
         board, nets = self.board, unit.nets
         if unit.own_image:
@@ -368,7 +368,7 @@ class Negotiation:
             if entered and by is not None and metal is not None and its is not None:
                 self.state[net.name].shielded = Shielding(self.board).shield(metal, by, its)
 
-    def add_second_cuts(self, units: Sequence[Unit], windows: Sequence[Rect] | None = None) -> None:
+    def add_second_cuts(self, units: Sequence[RoutedUnit], windows: Sequence[Rect] | None = None) -> None:
         """Give vias a second cut where there is room: all of them, or those in some windows. [dbu]
 
         A via and its mirror image get one together, or neither does, as long as the rest of the metal is mirrored.

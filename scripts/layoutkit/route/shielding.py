@@ -18,7 +18,7 @@ from layoutkit.route.board import HARD
 from layoutkit.route.metal import Finisher, metal_of_paths
 from layoutkit.route.occupancy import FixedMetal
 from layoutkit.route.routes import NetRequest, Patch, Terminal
-from layoutkit.route.tree import Part, grow, joined
+from layoutkit.route.tree import Linked, grow, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from layoutkit.route.routes import Rect, Wire
 
 
-class Piece(NamedTuple):
+class ShieldPiece(NamedTuple):
     """One wire of a shield: level, rectangle, the side of the net it lies at, and the stretch that it covers. [dbu]"""
 
     level: int
@@ -54,7 +54,7 @@ class Shielding:
         drawn = [piece for piece in self._pieces(metal, by) if self._join(by, its, piece)]
         return _covered_twice(drawn)
 
-    def _pieces(self, metal: NetMetal, by: NetRequest) -> Iterator[Piece]:
+    def _pieces(self, metal: NetMetal, by: NetRequest) -> Iterator[ShieldPiece]:
         """Yield the free stretches beside the wires of a net, longest wires first."""
         segments = [
             (wire, number, a, b) for number, wire in enumerate(metal.wires) for a, b in pairwise(wire.points) if a != b
@@ -69,7 +69,7 @@ class Shielding:
                 if track is not None:
                     for first, last in self._free(level, by, track, (low, high), upright=upright):
                         rect = self._rect(level, track, first, last, upright=upright)
-                        yield Piece(level, rect, (index, level, sign), (first, last))
+                        yield ShieldPiece(level, rect, (index, level, sign), (first, last))
 
     def _track(self, level: int, wire: Wire, centre: int, sign: int, *, upright: bool) -> int | None:
         """Return the nearest track on which a shield keeps its distance to a wire."""
@@ -110,7 +110,7 @@ class Shielding:
             at = end
         return found
 
-    def _join(self, by: NetRequest, its: NetMetal, piece: Piece) -> bool:
+    def _join(self, by: NetRequest, its: NetMetal, piece: ShieldPiece) -> bool:
         """Draw a piece and join it to its net; return whether that was possible."""
         board, name = self.board, self.stack.conductors[piece.level].name
         terminal = Terminal(name, kdb.Box(*piece.rect))
@@ -148,7 +148,7 @@ class Shielding:
         if len(groups[here]) > 1:
             return metal_of_paths(self.stack, board.tracks, [], by.width)  # it touches a terminal of the net
         nodes = frozenset(node for path in its.paths for node in path)
-        parts: Sequence[Part] = [Part(frozenset(number for number in range(len(groups)) if number != here), nodes)]
+        parts: Sequence[Linked] = [Linked(frozenset(number for number in range(len(groups)) if number != here), nodes)]
         growth = grow(board, wanted, board.costs(by, HARD), parts)
         if growth.reason is not None:
             return None
@@ -157,7 +157,7 @@ class Shielding:
         return metal
 
 
-def _covered_twice(pieces: Sequence[Piece]) -> int:
+def _covered_twice(pieces: Sequence[ShieldPiece]) -> int:
     """Return the length of the stretches with pieces at both sides."""
     total = 0
     for piece in pieces:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from layoutkit.route.board import Access, Board
+    from layoutkit.route.board import Board, TerminalAccess
     from layoutkit.route.path_search import EdgeCosts
     from layoutkit.route.routes import NetRequest, Rect, Terminal
 
@@ -28,7 +28,7 @@ STALE = 0.9
 
 
 @dataclass(frozen=True)
-class Growth:
+class GrownTree:
     """The paths of a net's tree, or the group that could not be reached and why."""
 
     paths: list[list[int]]
@@ -56,14 +56,14 @@ def joined(terminals: Sequence[Terminal], layer_of: Sequence[int]) -> list[list[
     return list(groups.values())
 
 
-class Part(NamedTuple):
+class Linked(NamedTuple):
     """Groups of terminals that are joined already, and the nodes of the wires that join them."""
 
     groups: frozenset[int]
     nodes: frozenset[int]
 
 
-def grow(board: Board, net: NetRequest, costs: EdgeCosts, parts: Sequence[Part] = ()) -> Growth:
+def grow(board: Board, net: NetRequest, costs: EdgeCosts, parts: Sequence[Linked] = ()) -> GrownTree:
     """Return paths that join all groups of a net's terminals, each grown to the nearest group not yet joined.
 
     The paths of a net that carries a stated current begin at wires and at terminals that are as wide as these. They
@@ -81,9 +81,9 @@ def grow(board: Board, net: NetRequest, costs: EdgeCosts, parts: Sequence[Part] 
     held = {group for part in parts for group in part.groups}
     reason = _unreachable(board, net, groups, entries, costs, held)
     if reason is not None:
-        return Growth([], reason)
-    alone = [Part(frozenset({group}), frozenset()) for group in range(len(groups)) if group not in held]
-    thin = {Part(frozenset({number}), frozenset()) for number, group in enumerate(groups) if _is_thin(net, group)}
+        return GrownTree([], reason)
+    alone = [Linked(frozenset({group}), frozenset()) for group in range(len(groups)) if group not in held]
+    thin = {Linked(frozenset({number}), frozenset()) for number, group in enumerate(groups) if _is_thin(net, group)}
     clusters = sorted((*parts, *alone), key=lambda part: (part in thin, min(part.groups)))
     pieces = [
         [part.nodes, *(set(entry.nodes(board.tracks)) for group in sorted(part.groups) for entry in entries[group])]
@@ -107,7 +107,7 @@ def grow(board: Board, net: NetRequest, costs: EdgeCosts, parts: Sequence[Part] 
             path = board.search.shortest_path(costs, guess, list(tree | beside), list(targets))
         if not path:
             joined_now = [g for number, part in enumerate(clusters) if number not in waiting for g in part.groups]
-            return Growth(paths, _no_path(board, net, groups, joined_now, min(clusters[min(waiting)].groups)))
+            return GrownTree(paths, _no_path(board, net, groups, joined_now, min(clusters[min(waiting)].groups)))
         reached = targets[path[-1]]
         waiting.discard(reached)
         tree.update(path)
@@ -115,7 +115,7 @@ def grow(board: Board, net: NetRequest, costs: EdgeCosts, parts: Sequence[Part] 
         if len(path) > 1:
             paths.append(path)
         keep_cuts_apart(board, costs, path)
-    return Growth(paths)
+    return GrownTree(paths)
 
 
 def _is_thin(net: NetRequest, group: Sequence[int]) -> bool:
@@ -124,7 +124,7 @@ def _is_thin(net: NetRequest, group: Sequence[int]) -> bool:
     return net.current_ma is not None and max(min(box.width(), box.height()) for box in boxes) < (net.width or 0)
 
 
-def nodes_of(board: Board, entries: Sequence[Access]) -> set[int]:
+def nodes_of(board: Board, entries: Sequence[TerminalAccess]) -> set[int]:
     """Return the nodes at which some terminals can be entered."""
     return {node for entry in entries for node in entry.nodes(board.tracks)}
 
@@ -185,7 +185,7 @@ def _unreachable(
     board: Board,
     net: NetRequest,
     groups: Sequence[Sequence[int]],
-    entries: Sequence[Sequence[Access]],
+    entries: Sequence[Sequence[TerminalAccess]],
     costs: EdgeCosts,
     held: Container[int],
 ) -> str | None:

@@ -40,7 +40,7 @@ PASSIVE = (
 
 
 @dataclass(frozen=True)
-class Fault:
+class Flaw:
     """What is wrong and where: ``place`` is the path in the file, such as ``devices.nfet.min_l``."""
 
     place: str
@@ -65,7 +65,7 @@ class Inspection:
         found = SCHEMA.faults(data)
         self.raw = data
         self.data: dict[str, Any] = without(data, found)
-        self.faults = [Fault(fault.place, fault.message) for fault in found]
+        self.faults = [Flaw(fault.place, fault.message) for fault in found]
         wrong = {fault.path[1] for fault in found if fault.path[:1] == ("rules",) and len(fault.path) > 1}
         listed = data.get("rules")
         entries = list(enumerate(listed)) if isinstance(listed, list) else []
@@ -78,7 +78,7 @@ class Inspection:
         self.roles = self._section("roles")
         self.aliases = self._section("aliases")
 
-    def run(self) -> list[Fault]:
+    def run(self) -> list[Flaw]:
         """Return the faults of every section but ``rules`` and ``derived``, beyond those of the schema."""
         if "grid_um" in self.data:
             self.grid_um = self._length("grid_um", self.data["grid_um"]) or self.grid_um
@@ -111,7 +111,7 @@ class Inspection:
 
     def add(self, place: str, message: str) -> None:
         """Collect one fault."""
-        self.faults.append(Fault(place, message))
+        self.faults.append(Flaw(place, message))
 
     # ---- sections
 

@@ -58,7 +58,7 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class Shielding:
+class FringeShielding:
     """How much of the fringe field of an edge lies within a distance of it.
 
     Of the field, ``2 / pi * atan(steepness_um_af * area_af_um2 * distance_um)`` lies within a distance, where
@@ -89,7 +89,7 @@ class ParasiticData:
 
     profiles: Mapping[str, WireProfile] = field(default_factory=dict)
     pairs: Mapping[tuple[str, str], Overlap] = field(default_factory=dict)
-    shielding: Shielding | None = None
+    shielding: FringeShielding | None = None
     well_af_um2: float | None = None
     modelled_heads_um: Mapping[str, float] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -101,7 +101,7 @@ def read_parasitics(section: Mapping[str, Any]) -> ParasiticData:
     return ParasiticData(
         profiles={name: WireProfile(**_numbers(entry)) for name, entry in section.get("conductors", {}).items()},
         pairs={(entry["upper"], entry["lower"]): Overlap(**_numbers(entry)) for entry in section.get("pairs", ())},
-        shielding=None if shielding is None else Shielding(**shielding),
+        shielding=None if shielding is None else FringeShielding(**shielding),
         well_af_um2=section.get("wells", {}).get("area_af_um2"),
         modelled_heads_um={name: float(length) for name, length in section.get("modelled_heads_um", {}).items()},
         sources=dict(section.get("sources", {})),

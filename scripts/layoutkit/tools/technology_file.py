@@ -16,7 +16,7 @@ from layoutkit.layout.klayout_package import write_package
 from layoutkit.technology import Technology, load, names
 from layoutkit.technology.description import described
 from layoutkit.technology.expressions import require
-from layoutkit.technology.inspection import Fault, Inspection
+from layoutkit.technology.inspection import Flaw, Inspection
 from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS, LayerSpec, Rule
 from layoutkit.technology.technology_files import file_of, read_document
 
@@ -44,8 +44,8 @@ class TechnologyCheck:
 
     path: str
     name: str
-    faults: tuple[Fault, ...]
-    warnings: tuple[Fault, ...]
+    faults: tuple[Flaw, ...]
+    warnings: tuple[Flaw, ...]
     technology: Technology | None
 
     @property
@@ -125,7 +125,7 @@ def validate(name_or_path: str) -> TechnologyCheck:
         try:
             technology = load(str(path))
         except TechnologyError as error:
-            faults.append(Fault("file", str(error)))
+            faults.append(Flaw("file", str(error)))
     return TechnologyCheck(
         path=str(path),
         name=str(data.get("technology", "")),
@@ -170,17 +170,17 @@ def _mapping(data: Mapping[str, Any], name: str) -> Mapping[Any, Any]:
     return section if isinstance(section, dict) else {}
 
 
-def _derived_faults(surroundings: Technology) -> Iterator[Fault]:
+def _derived_faults(surroundings: Technology) -> Iterator[Flaw]:
     for name, text in surroundings.derived.items():
         if name in surroundings.layers or name in surroundings.other_layers:
-            yield Fault(f"derived.{name}", "is the name of a drawn layer")
+            yield Flaw(f"derived.{name}", "is the name of a drawn layer")
         try:
             require(text, surroundings, (name,))
         except TechnologyError as error:
-            yield Fault(f"derived.{name}", str(error))
+            yield Flaw(f"derived.{name}", str(error))
 
 
-def _rule_faults(inspection: Inspection, surroundings: Technology, rules: list[Rule]) -> Iterator[Fault]:
+def _rule_faults(inspection: Inspection, surroundings: Technology, rules: list[Rule]) -> Iterator[Flaw]:
     """Yield the faults of the rules beyond those of the schema, and collect the readable ones in ``rules``."""
     sources, seen = inspection.data.get("sources", {}), set()
     for entry in inspection.rules:
@@ -190,21 +190,21 @@ def _rule_faults(inspection: Inspection, surroundings: Technology, rules: list[R
                 try:
                     require(str(entry["layer"]), surroundings, ())
                 except TechnologyError as error:
-                    yield Fault(place, f"'layer': {error}")
+                    yield Flaw(place, f"'layer': {error}")
             continue
         rule, found = rule_with_faults(entry, surroundings)
-        yield from (Fault(place, fault) for fault in found)
+        yield from (Flaw(place, fault) for fault in found)
         if rule is None:
             continue
         if rule.id in seen:
-            yield Fault(place, "there is another rule of this id")
+            yield Flaw(place, "there is another rule of this id")
         seen.add(rule.id)
         rules.append(rule)
         if rule.source and rule.source not in sources:
-            yield Fault(place, f"source '{rule.source}' is none of 'sources': {', '.join(map(str, sources))}")
+            yield Flaw(place, f"source '{rule.source}' is none of 'sources': {', '.join(map(str, sources))}")
 
 
-def _contradictions(rules: list[Rule]) -> Iterator[Fault]:
+def _contradictions(rules: list[Rule]) -> Iterator[Flaw]:
     stated: dict[tuple[str, str], Rule] = {}
     for rule in rules:
         layer = rule.options.get("layer")
@@ -213,24 +213,24 @@ def _contradictions(rules: list[Rule]) -> Iterator[Fault]:
         plain = not set(rule.options) - {"layer"}
         other = stated.setdefault((rule.kind, layer), rule) if plain else rule
         if other.value != rule.value:
-            yield Fault(
+            yield Flaw(
                 f"rules.{rule.id}", f"contradicts {other.id}: {rule.kind} of {layer} is stated as another number"
             )
     for least, most in _AT_MOST:
         for (kind, layer), rule in stated.items():
             limit = stated.get((most, layer)) if kind == least else None
             if limit is not None and (rule.value or 0) > (limit.value or 0):
-                yield Fault(f"rules.{rule.id}", f"contradicts {limit.id}: no {layer} can keep both")
+                yield Flaw(f"rules.{rule.id}", f"contradicts {limit.id}: no {layer} can keep both")
 
 
-def _warnings(data: Mapping[str, Any], rules: list[Rule], technology: Technology | None) -> Iterator[Fault]:
+def _warnings(data: Mapping[str, Any], rules: list[Rule], technology: Technology | None) -> Iterator[Flaw]:
     grid = data.get("grid_um")
     for rule in rules:
         if not rule.description or not rule.source:
-            yield Fault(f"rules.{rule.id}", "says not what it is or where its number comes from")
+            yield Flaw(f"rules.{rule.id}", "says not what it is or where its number comes from")
         length = rule.kind not in AREA_KINDS | DIMENSIONLESS_KINDS and rule.value_um is not None
         if length and isinstance(grid, float) and abs(rule.value_um / grid - round(rule.value_um / grid)) > 1e-6:  # type: ignore[operator]
-            yield Fault(
+            yield Flaw(
                 f"rules.{rule.id}", f"{rule.value_um:g} um is off the {grid:g} um grid; it is met by the next step"
             )
     if technology is None:
@@ -241,6 +241,6 @@ def _warnings(data: Mapping[str, Any], rules: list[Rule], technology: Technology
             if kind not in ruled and not value:
                 continue
             if kind not in ruled:
-                yield Fault(f"stack.conductors.{conductor.name}", f"no rule of kind {kind} checks it")
+                yield Flaw(f"stack.conductors.{conductor.name}", f"no rule of kind {kind} checks it")
             elif ruled[kind].value != value:
-                yield Fault(f"stack.conductors.{conductor.name}", f"its {kind} is not that of rule {ruled[kind].id}")
+                yield Flaw(f"stack.conductors.{conductor.name}", f"its {kind} is not that of rule {ruled[kind].id}")

@@ -17,12 +17,12 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     from designgraph import open_graph
     from designgraph.exchange import chosen_format, write_text
     from designgraph.pictures import SUFFIXES, picture
-    from designgraph.pictures.excerpt import Selection
+    from designgraph.pictures.excerpt import GraphSelection
 
     graph, path = open_graph(), params.get("output_path")
     form = chosen_format(params.get("format"), path, SUFFIXES, "mermaid")
     types = params.get("types")
-    selection = Selection(
+    selection = GraphSelection(
         focus=params.get("nodeId", ""),
         depth=params["depth"],
         types=None if types is None else frozenset(types),

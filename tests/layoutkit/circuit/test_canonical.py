@@ -9,7 +9,7 @@ import pytest
 
 from layoutkit.circuit import Circuit, Device
 from layoutkit.circuit.canonical import canonical_order
-from layoutkit.circuit.refinement import Cell, ColourClasses, links_of
+from layoutkit.circuit.refinement import ColourClasses, ComparedDevice, links_of
 
 
 def mos(name, d, g, s, w=1e-6):
@@ -138,8 +138,8 @@ def visits(cells):
 def test_the_work_grows_no_faster_than_the_power_1_2_of_the_devices(shape):
     def cells(size):
         if shape == "chain":
-            return [Cell("n", (("d", i + 1), ("g", i), ("s", -1))) for i in range(size)]
-        rows = [Cell("n", (("d", i), ("g", -2), ("s", -1))) for i in range(size)]
-        return [*rows, *(Cell("n", (("d", size + i), ("g", -3), ("s", i))) for i in range(size))]
+            return [ComparedDevice("n", (("d", i + 1), ("g", i), ("s", -1))) for i in range(size)]
+        rows = [ComparedDevice("n", (("d", i), ("g", -2), ("s", -1))) for i in range(size)]
+        return [*rows, *(ComparedDevice("n", (("d", size + i), ("g", -3), ("s", i))) for i in range(size))]
 
     assert visits(cells(4000)) < 10**1.2 * visits(cells(400))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutkit.draw.arrange import Unit, arranged_row
+from layoutkit.draw.arrange import FingerUnit, arranged_row
 from layoutkit.draw.mos import MosSize, transistor
 from layoutkit.draw.pattern import (
     centroid_error,
@@ -109,7 +109,7 @@ def test_no_other_way_to_face_the_fingers_breaks_fewer_diffusions(shape, common_
     for name in "ABC":
         nets = {"d": f"d{name}", "g": name, "s": "s" if common_source else f"s{name}", "b": "b"}
         made[name] = transistor(tech, name, "nmos", MosSize(1e-6, 1e-6), nets)
-    units = [Unit(f"u{i}", made[name], count) for i, (name, count) in enumerate(shape)]
+    units = [FingerUnit(f"u{i}", made[name], count) for i, (name, count) in enumerate(shape)]
     row = arranged_row(units)
     ends = [{(f.left, f.right), (f.right, f.left)} for f in row.fingers]
     best = dict.fromkeys(ends[0], 0)

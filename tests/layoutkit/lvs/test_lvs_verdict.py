@@ -8,7 +8,7 @@ import pytest
 from transistor_sketch import Sketch
 
 from layoutkit.circuit import Circuit, Device
-from layoutkit.circuit.refinement import Cell
+from layoutkit.circuit.refinement import ComparedDevice
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
 from layoutkit.lvs.matching import renaming
@@ -107,14 +107,14 @@ def rings(*sizes):
     """Return cells in rings of these sizes; every net of every ring looks like every other."""
     cells, start = [], 0
     for size in sizes:
-        cells += [Cell("t", (("g", start + i), ("e", start + (i + 1) % size))) for i in range(size)]
+        cells += [ComparedDevice("t", (("g", start + i), ("e", start + (i + 1) % size))) for i in range(size)]
         start += size
     return cells
 
 
 def test_symmetric_circuits_are_told_apart_where_colours_alone_cannot():
     def named(cells):
-        return [Cell(cell.label, tuple((role, f"n{net}") for role, net in cell.ends)) for cell in cells]
+        return [ComparedDevice(cell.label, tuple((role, f"n{net}") for role, net in cell.ends)) for cell in cells]
 
     assert renaming(rings(6), named(rings(3, 3)), {}) is None
     assert renaming(rings(3, 3), named(rings(3, 3)), {}) is not None

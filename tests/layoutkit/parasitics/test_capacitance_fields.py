@@ -16,7 +16,7 @@ from field_solver import VACUUM, capacitance_matrix
 from layoutkit.parasitics.capacitance import capacitances
 from layoutkit.parasitics.net_shapes import NetShapes
 from layoutkit.technology import load
-from layoutkit.technology.parasitic_data import Overlap, ParasiticData, Shielding, WireProfile
+from layoutkit.technology.parasitic_data import FringeShielding, Overlap, ParasiticData, WireProfile
 
 PERMITTIVITY = 4.0
 LOWER, UPPER = (1.0, 0.4), (2.0, 0.5)  # bottom and thickness [um]
@@ -61,7 +61,7 @@ def stack():
     over = solved(wire(0, WIDTH, UPPER), wire(-20, 40, LOWER))[1][0, 1]
     under = solved(wire(0, WIDTH, LOWER), wire(-20, 40, UPPER))[1][0, 1]
     pair = Overlap(area, (over - area * WIDTH) / 2, (under - area * WIDTH) / 2)
-    data = ParasiticData(profiles, {(NAMES[1], NAMES[0]): pair}, Shielding(8.0, sum(steepness) / 2))
+    data = ParasiticData(profiles, {(NAMES[1], NAMES[0]): pair}, FringeShielding(8.0, sum(steepness) / 2))
     return replace(technology, conductors=(*conductors, *technology.conductors[2:]), parasitics=data)
 
 
@@ -144,7 +144,7 @@ def test_a_comb_over_a_plate_is_within_a_fifth_of_its_field():
     """With magic's shielding. The plate weakens the coupling of neighbours, which no coefficient states (0018)."""
     conductors = [*comb(3, 3, UPPER), wire(-4, 10, LOWER)]
     data = stack().parasitics
-    magic = replace(stack(), parasitics=replace(data, shielding=Shielding(8.0, 0.02)))
+    magic = replace(stack(), parasitics=replace(data, shielding=FringeShielding(8.0, 0.02)))
     field, ours = solved(*conductors), extracted(conductors, magic)
     assert totals(ours)[:3] == pytest.approx(totals(field)[:3], rel=0.2)
     assert ours[1][1, 3] == pytest.approx(field[1][1, 3], rel=0.15)

@@ -34,7 +34,7 @@ from skillpack.hosts.http.openapi import (
     REFUSALS,
     ExecuteBody,
     Health,
-    Skill,
+    RegisteredTool,
     SkillList,
     ValidateBody,
     Validation,
@@ -163,7 +163,7 @@ class PackApi:
         for method, path, endpoint, model, statuses, more in (
             ("GET", "/skills", self.list_skills, SkillList, (), _DONE),
             ("POST", _VALIDATE, self.validate, Validation, (404, 422), _DONE),
-            ("GET", "/skills/{id}", self.get_skill, Skill, (404,), _DONE),
+            ("GET", "/skills/{id}", self.get_skill, RegisteredTool, (404,), _DONE),
             ("POST", "/skills/{id}/execute", self.execute, dict[str, Any], OUTCOMES, _DONE),
             ("GET", "/healthz", self.health, Health, (), _DONE),
             ("GET", "/openapi.json", openapi, dict[str, Any], (), _DONE),

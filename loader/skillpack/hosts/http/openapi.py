@@ -100,7 +100,7 @@ class Failure(BaseModel):
     duration_ms: Annotated[int, Field(ge=0)]
 
 
-class Skill(BaseModel):
+class RegisteredTool(BaseModel):
     """The registry entry of one tool (S4.1)."""
 
     id: str
@@ -126,7 +126,7 @@ class Skill(BaseModel):
 class SkillList(BaseModel):
     """Several registry entries."""
 
-    skills: list[Skill]
+    skills: list[RegisteredTool]
 
 
 class PartFault(BaseModel):

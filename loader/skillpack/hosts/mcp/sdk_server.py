@@ -69,7 +69,7 @@ def run_stdio(pack: Pack, style: NameStyle) -> None:
     """
     server = sdk_server(PackServer(pack, Calls(pack.max_workers), style))
     with _standard_streams() as (lines, answers):
-        anyio.run(_serve_until_signal, server, Wire(lines, answers, MAX_ESCAPED * pack.max_upload + MORE_BYTES), pack)
+        anyio.run(_serve_until_signal, server, Pipe(lines, answers, MAX_ESCAPED * pack.max_upload + MORE_BYTES), pack)
 
 
 def run_http(pack: Pack, style: NameStyle, access: Access, port: int, max_body: int) -> None:
@@ -170,7 +170,7 @@ MORE_BYTES = 1 << 16  # of a line, besides such a file
 END_SECONDS = 2.0  # time for the last answers when the client's input ends
 
 
-async def _serve_until_signal(server: Server[Any], wire: Wire, pack: Pack) -> None:
+async def _serve_until_signal(server: Server[Any], wire: Pipe, pack: Pack) -> None:
     numbers = [signal.SIGTERM, signal.SIGINT]
     if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup wants it ignored
         numbers.append(signal.SIGHUP)
@@ -188,7 +188,7 @@ async def _serve_until_signal(server: Server[Any], wire: Wire, pack: Pack) -> No
         os._exit(0)  # a thread may wait for a line, or for a client that does not read
 
 
-class Wire:
+class Pipe:
     """Carries the messages of one client to a server and back.
 
     Args:

@@ -46,7 +46,7 @@ _TYPES = {other: name for name, kind in KINDS.items() for other in (name, *kind.
 
 
 @dataclass(frozen=True)
-class Instance:
+class CellUse:
     """One use of a cell in another; ``field`` is its place in the document."""
 
     id: str
@@ -62,7 +62,7 @@ class Cell:
     name: str
     ports: tuple[str, ...] = ()
     devices: tuple[Device, ...] = ()
-    instances: tuple[Instance, ...] = ()
+    instances: tuple[CellUse, ...] = ()
     modules: tuple[RecognisedModule, ...] = ()
     replaced: tuple[ReplacedDevice, ...] = ()
     supplies: StatedSupplies | None = None
@@ -241,7 +241,7 @@ class CellReader:
                 for twice in repeated(aliases.get(name.lower(), name.lower()) for name in names):
                     self.faults.append((json_place((*place, key)), f"{noun} '{twice[:MAX_NAME]}' is given twice"))
 
-    def _instance(self, data: Any, place: Place) -> Instance | None:
+    def _instance(self, data: Any, place: Place) -> CellUse | None:
         if not self.fits("instance", data, place):
             return None
         self.note_unknown(data, "instance", place)
@@ -250,7 +250,7 @@ class CellReader:
             self.check_printable((*place, key), data[key])
         for port, net in nets.items():
             self.check_printable((*place, "terminals", port), net)
-        return Instance(data["id"], data["cell"], dict(nets), json_place(place))
+        return CellUse(data["id"], data["cell"], dict(nets), json_place(place))
 
     def _module(self, data: Any, place: Place) -> RecognisedModule | None:
         if not self.fits("module", data, place):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.circuit import BlackBox, Circuit, SubcircuitInstance
 from layoutkit.circuit.readers.findings import repeated
-from layoutkit.circuit.readers.json_cells import MAX_FAULTS, Cell, CellReader, Instance
+from layoutkit.circuit.readers.json_cells import MAX_FAULTS, Cell, CellReader, CellUse
 from layoutkit.circuit.readers.source import BLACK_BOX_HINT, check_listed, read_text
 from layoutkit.circuit.supplies import supply_faults
 from layoutkit.errors import NetlistError, listed
@@ -183,7 +183,7 @@ class _Expansion:
         for instance in cell.instances:
             self._instance(instance, path, nets, ancestors)
 
-    def _instance(self, instance: Instance, path: str, nets: dict[str, str], ancestors: tuple[str, ...]) -> None:
+    def _instance(self, instance: CellUse, path: str, nets: dict[str, str], ancestors: tuple[str, ...]) -> None:
         cell = self._cells.get(instance.cell)
         if cell is None or not (cell.devices or cell.instances):
             self._keep(instance, path, nets, "no cell is named" if cell is None else "no device is in the cell")
@@ -205,7 +205,7 @@ class _Expansion:
         self.instances.append(SubcircuitInstance(path + instance.id, parent, cell.name, instance.terminals, own))
         self.expand(cell, f"{path}{instance.id}{SEPARATOR}", inner, (*ancestors, cell.name))
 
-    def _keep(self, instance: Instance, path: str, nets: dict[str, str], reason: str) -> None:
+    def _keep(self, instance: CellUse, path: str, nets: dict[str, str], reason: str) -> None:
         """Keep an instance whose content is unknown, if the caller listed its cell or wants all kept."""
         if not self._keep_unknown and instance.cell.lower() not in self._listed:
             self._faults.append((f"{instance.field}.cell", f"{reason} '{instance.cell}'; {BLACK_BOX_HINT}"))
