@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from designgraph import GraphError
 from designgraph.exchange import write_text
 from designgraph.graph_errors import NodeNotFoundError
-from designgraph.pictures import BOUNDS, Selection, arrange, escaped, picture
+from designgraph.pictures import BOUNDS, GraphSelection, arrange, escaped, picture
 from designgraph.pictures.svg import GAP_Y
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -66,7 +66,7 @@ def hostile(graph):
 
 
 def drawn(graph, graph_id, form, **selection):
-    return picture(graph, graph_id, form, Selection(**{"max_nodes": 0, **selection}))
+    return picture(graph, graph_id, form, GraphSelection(**{"max_nodes": 0, **selection}))
 
 
 def test_mermaid_has_every_node_and_relation(uart):

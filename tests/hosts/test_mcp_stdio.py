@@ -77,7 +77,7 @@ async def test_a_client_that_reads_nothing_does_not_keep_the_server_from_ending(
             reads.wait(WATCHDOG_S)
 
     requests = written([*OPENING, *(request(number, "resources/read", READ) for number in range(200))])
-    await sdk_server.Wire(io.BytesIO(requests), Full(), LONGEST).carry(mcp_server)
+    await sdk_server.Pipe(io.BytesIO(requests), Full(), LONGEST).carry(mcp_server)
     reads.set()
 
 
