@@ -26,7 +26,7 @@ ROOMS = {
     "layoutkit/drc": (1703, 12),
     "layoutkit/explore": (2026, 13),
     "layoutkit/extract": (3766, 19),
-    "layoutkit/flow": (9518, 55),
+    "layoutkit/flow": (9550, 55),
     "layoutkit/layout": (1771, 14),
     "layoutkit/lvs": (1993, 10),
     "layoutkit/parasitics": (1936, 13),

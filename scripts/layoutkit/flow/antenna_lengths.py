@@ -9,6 +9,10 @@ While a layer is etched, its metal collects charge, and a gate without diffusion
                                .= met4 =.        with a hop, the long wire is not connected to the gate while it is
     port ============= met2 ===|        |        etched, and met4 is short
                                       gate
+
+                      .= met5 =.          so does a hop above the plates of capacitors, whose metal is more than the
+    plates ==== met4 =|        |= met4 =. gate may have
+                                      gate
 """
 
 from __future__ import annotations
@@ -76,11 +80,39 @@ def _same_layer(technology: Technology, name: str, conductor: Conductor) -> bool
         return False  # poly, or a cut
 
 
+def hops_over_plates(technology: Technology, circuit: Circuit) -> dict[str, str]:
+    """Return the conductor above the plates of capacitors, for each net whose plates alone charge its gates too much.
+
+    Either plate may be on the net, as a layout may exchange them. A net is left out if it has plates on the uppermost
+    conductor: nothing can connect these later.
+    """
+    levels = {conductor.name: level for level, conductor in enumerate(technology.conductors)}
+    plates: dict[tuple[str, str], int] = {}
+    for device in circuit.devices:
+        spec = technology.passives.get(device.model)
+        if spec is None or not {"bottom", "top"} <= spec.parts.keys():
+            continue
+        sides = round((device.w + device.l) * 1e6 / technology.dbu_um * device.m)  # half of the circumference
+        for net in {*device.terminals.values()}:
+            for part in ("bottom", "top"):
+                key = net, technology.conductor(spec.parts[part]).name
+                plates[key] = plates.get(key, 0) + sides
+    found: dict[str, int] = {}
+    for net, lengths in antenna_lengths(technology, circuit, technology.conductors).items():
+        charged = [
+            levels[name] for name, longest in lengths.items() if plates.get((net, name), 0) > WITHOUT_DETOUR * longest
+        ]
+        if charged:
+            found[net] = max(charged) + 1
+    return {net: technology.conductors[level].name for net, level in found.items() if level < len(levels)}
+
+
 def with_antenna_wishes(
     nets: Sequence[WantedNet],
     lengths: Mapping[str, Mapping[str, int]],
     layers: Sequence[str],
     driven: Mapping[str, Mapping[str, int]] | None = None,
+    over_plates: Mapping[str, str] | None = None,
 ) -> tuple[WantedNet, ...]:
     """Return nets that avoid the conductors on which their wires would be longer than ``antenna_lengths`` allow.
 
@@ -92,10 +124,14 @@ def with_antenna_wishes(
         lengths: ``antenna_lengths``.
         layers: Conductors for the wires.
         driven: The same of nets with diffusion, which may be connected to a gate only after a long wire.
+        over_plates: ``hops_over_plates``.
     """
-    driven = driven or {}
+    driven, over_plates = driven or {}, over_plates or {}
     found = []
     for net in nets:
+        if net.name in over_plates:
+            found.append(replace(net, hop_layer=over_plates[net.name]))
+            continue
         allowed = lengths.get(net.name, driven.get(net.name, {}))
         boxes = [point.box for point in net.endpoints]
         across = max(box.right for box in boxes) - min(box.left for box in boxes)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.errors import LayoutkitError, listed
+from layoutkit.flow.antenna_lengths import hops_over_plates
 from layoutkit.flow.existing_metal import MetalInCell
 from layoutkit.flow.groups import Group
 from layoutkit.flow.hierarchy import InstanceGroup
@@ -546,7 +547,9 @@ def _placed(
     below = [block for block in blocks if block.name not in above]
     if not found or not below:
         return place(blocks), ()
+    hops = hops_over_plates(technology, design.circuit)  # from gates up to above the plates
     critical = critical_devices(design.constraints)
+    critical |= {each.id for each in design.circuit.devices if each.is_mos and each.terminals["g"] in hops}
     closed = {
         item.module.name
         for item in drawn

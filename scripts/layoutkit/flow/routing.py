@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import LayoutkitError
-from layoutkit.flow.antenna_lengths import antenna_lengths, with_antenna_wishes
+from layoutkit.flow.antenna_lengths import antenna_lengths, hops_over_plates, with_antenna_wishes
 from layoutkit.flow.blocking_modules import with_modules
 from layoutkit.flow.current_loads import stated_currents, terminal_draws
 from layoutkit.flow.existing_metal import MetalInCell
@@ -100,12 +100,12 @@ def placed_job(placed: PlacedModules, design: Design) -> RoutingJob:
         for net in sorted(wired)
     )
     nets = with_wishes(nets, constraints, design)
-    layers = tuple(conductor.name for conductor in wiring_conductors(technology, currents))
+    over_plates = hops_over_plates(technology, design.circuit)
+    layers = tuple(conductor.name for conductor in wiring_conductors(technology, currents, over_plates.values()))
     conductors = routing_conductors(technology)
     lengths = antenna_lengths(technology, design.circuit, conductors)
-    nets = with_antenna_wishes(
-        nets, lengths, layers, antenna_lengths(technology, design.circuit, conductors, driven=True)
-    )
+    driven = antenna_lengths(technology, design.circuit, conductors, driven=True)
+    nets = with_antenna_wishes(nets, lengths, layers, driven, over_plates)
     margin = (CELL_MARGIN_TRACKS if design.is_cell else MARGIN_TRACKS) * track_pitch(technology)
     axis_x = placed.placement.axis_x
     return RoutingJob(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import klayout.db as kdb
 
@@ -148,16 +148,22 @@ def routing_conductors(technology: Technology) -> tuple[Conductor, ...]:
     return technology.conductors[1:5]
 
 
-def wiring_conductors(technology: Technology, currents: Mapping[str, float]) -> tuple[Conductor, ...]:
-    """Return ``routing_conductors``, and the next one if a current needs very wide wires on all of them.
+def wiring_conductors(
+    technology: Technology, currents: Mapping[str, float], hops: Iterable[str] = ()
+) -> tuple[Conductor, ...]:
+    """Return ``routing_conductors``, those up to a hop, and the next one if a current needs very wide wires on all.
 
     The next one is used only if the wires are at most half as wide there, as on a thick upper conductor.
 
     Args:
         technology: The process.
         currents: Net to its current. [A]
+        hops: Conductors that nets need above the plates of capacitors.
     """
     usual, most = routing_conductors(technology), max(currents.values(), default=0.0) * 1e3
+    highest = max((technology.conductors.index(technology.conductor(name)) for name in hops), default=0)
+    if highest > len(usual):
+        return technology.conductors[1 : highest + 1]
     above = technology.conductors[len(usual) + 1 : len(usual) + 2]
     least = min(each.width_um(most) for each in usual)
     thick = [each for each in above if each.current_ma_um and each.width_um(most) <= least / 2]

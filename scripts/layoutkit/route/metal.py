@@ -438,7 +438,7 @@ class Finisher:
         kinds: tuple[tuple[str, Callable[[], kdb.Region | kdb.EdgePairs]], ...] = (
             ("minimum width", lambda: region.width_check(conductor.width, False, euclidean)),
             ("minimum space", lambda: region.space_check(conductor.space, False, euclidean)),
-            ("minimum space of wide metal", lambda: kdb.EdgePairs(self._gaps_of_wide(region, level))),
+            ("minimum space of wide metal", lambda: kdb.EdgePairs(self.gaps_of_wide(region, level))),
             ("minimum area", lambda: region.with_area(0, least_area, False) if least_area else kdb.Region()),
             ("minimum area of holes", lambda: self._small_holes(region, level)),
             (
@@ -480,7 +480,7 @@ class Finisher:
         for _ in range(FILL_ROUNDS):
             region = self.region(metal, level)
             gaps = region.space_check(conductor.space, False, kdb.Region.Projection)
-            fills = [pair.polygon(0).bbox() for pair in [*gaps.each(), *self._gaps_of_wide(region, level)]]
+            fills = [pair.polygon(0).bbox() for pair in [*gaps.each(), *self.gaps_of_wide(region, level)]]
             holes = self._small_holes(region, level).decompose_trapezoids_to_region()
             fills += [piece.bbox() for piece in holes.each()]
             rects = [(box.left, box.bottom, box.right, box.top) for box in fills if box.area() > 0]
@@ -496,7 +496,7 @@ class Finisher:
         least = self.stack.least_hole[level]
         return region.holes().with_area(0, least, False) if least else kdb.Region()
 
-    def _gaps_of_wide(self, region: kdb.Region, level: int) -> list[kdb.EdgePair]:
+    def gaps_of_wide(self, region: kdb.Region, level: int) -> list[kdb.EdgePair]:
         """Return the gaps beside wide parts of a region that are narrower than the space of wide metal."""
         import klayout.db as kdb
 

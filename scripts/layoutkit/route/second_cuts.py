@@ -224,7 +224,7 @@ class SecondCuts:
             after = (before + _region(drawn)).merged()
             if self._near_line_end(after, level, via):
                 return f"{via.cut} would come too close to the end of a line of {names[level].name}"
-            if self._spoils_own_metal(before, after, level):
+            if self._spoils_own_metal(before, after, level) or finisher.gaps_of_wide(after, level):
                 return f"{names[level].name} would come too close to {OWN_METAL}"
         return ""
 

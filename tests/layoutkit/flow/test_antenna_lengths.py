@@ -6,8 +6,8 @@ from dataclasses import replace
 import klayout.db as kdb
 import pytest
 
-from layoutkit.circuit import read_netlist
-from layoutkit.flow.antenna_lengths import antenna_lengths, with_antenna_wishes
+from layoutkit.circuit import map_circuit, read_netlist
+from layoutkit.flow.antenna_lengths import antenna_lengths, hops_over_plates, with_antenna_wishes
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.port_frame import PortNet, plan_frame
@@ -174,3 +174,33 @@ def test_a_build_keeps_the_wires_of_small_gates_off_thick_metal(tmp_path):
     nets = {net["name"]["at"][0]: net for net in json.loads((tmp_path / "w/placement.json").read_text())["job"]["nets"]}
     assert nets["en"]["avoid_layers"] == ["met3", "met4"]
     assert not nets["out"].get("avoid_layers")
+
+
+HELD = """* the plates of a capacitor and two small gates, without diffusion
+.subckt held out bottom vdd vss
+C1 {ends} {model} w=30u l={length}u
+M1 out top vss vss sky130_fd_pr__nfet_01v8 w=0.84u l=0.15u
+M2 out top vdd vdd sky130_fd_pr__pfet_01v8 w=0.84u l=0.15u
+.ends
+"""
+
+
+@pytest.mark.parametrize("ends", ["top bottom", "bottom top"])
+def test_plates_that_charge_a_gate_too_much_are_joined_to_it_above_them(tmp_path, ends):
+    technology = load("sky130A")
+
+    def hops(length, model="sky130_fd_pr__cap_mim_m3_1"):
+        text = HELD.format(ends=ends, model=model, length=length)
+        return hops_over_plates(technology, map_circuit(circuit(tmp_path, text)[1], technology).circuit)
+
+    # 400 um2 of sidewall, 0.845 um high, for each um2 of 2 * 0.84 * 0.15 um2: 0.8 of it are 95.4 um of circumference
+    assert hops(17.6) == {}
+    assert hops(17.8) == {"top": "met5"}
+    assert hops(100, "sky130_fd_pr__cap_mim_m3_2") == {}  # its plates are met5, above which nothing is
+
+
+def test_a_build_joins_large_plates_to_small_gates_through_a_hop(tmp_path):
+    path, _ = circuit(tmp_path, HELD.format(ends="top bottom", model="sky130_fd_pr__cap_mim_m3_1", length=35))
+    report = build_layout(LayoutRequest(str(path), "sky130A", str(tmp_path / "w"), last_stage="lvs"))
+    assert report["drc"]["total_violations"] == 0
+    assert report["lvs"]["matched"]
