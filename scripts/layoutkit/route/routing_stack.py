@@ -106,6 +106,16 @@ class Stack:
         return tuple(found.values())
 
     @cached_property
+    def least_beside(self) -> tuple[int, ...]:
+        """How far metal must run beside wide metal before it keeps the space of that. [dbu]"""
+        found = {conductor.layer: [0] for conductor in self.conductors}
+        for rule in self.technology.rules:
+            if rule.kind == "wide_space" and rule.options.get("layer") in found:
+                least = float(rule.options.get("min_projection_um", 0.0)) / self.technology.dbu_um
+                found[rule.options["layer"]].append(self.technology.snap_up(least))
+        return tuple(min(each[1:], default=0) for each in found.values())
+
+    @cached_property
     def line_ends(self) -> dict[tuple[int, int], tuple[int, int]]:
         """Per cut and level: the width below which a line's end reaches further beyond the cut, and how far. [dbu]"""
         found = {}

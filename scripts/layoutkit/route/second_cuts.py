@@ -224,7 +224,8 @@ class SecondCuts:
             after = (before + _region(drawn)).merged()
             if self._near_line_end(after, level, via):
                 return f"{via.cut} would come too close to the end of a line of {names[level].name}"
-            if self._spoils_own_metal(before, after, level) or finisher.gaps_of_wide(after, level):
+            gaps = (pair.first.length() for pair in finisher.gaps_of_wide(after, level))
+            if max(gaps, default=-1) >= self.stack.least_beside[level] or self._spoils_own_metal(before, after, level):
                 return f"{names[level].name} would come too close to {OWN_METAL}"
         return ""
 

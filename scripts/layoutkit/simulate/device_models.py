@@ -33,6 +33,9 @@ MAX_DEPTH = 20
 _NAME = re.compile(r"[a-z_][\w]*(?:\.\d+)?", re.IGNORECASE)
 _ASSIGNED = re.compile(r"([a-z_]\w*)\s*(?:\([^()]*\))?\s*=(?!=)", re.IGNORECASE)
 _BIN = re.compile(r"\.\d+$")
+_RESISTOR = re.compile(r"\.model\s+\S+\s+r\b", re.IGNORECASE)
+_AS_SUBCIRCUIT = ".subckt {name} p n b w=1 l=1\nr1 p n {name} w={{w}} l={{l}}\n.ends"
+"""A resistor whose kit calls it as a subcircuit with its body, but publishes only the model card."""
 _FILE = re.compile(r"""^\.\w+\s+(?:"([^"]+)"|'([^']+)'|(\S+))\s*(\S+)?""")
 
 
@@ -86,7 +89,9 @@ def library_part(
             f"{', '.join(sorted(set(found.absent))[:5])}"
         )
     kept = _reached(found, [name for name in wanted if name not in missing])
-    return "\n".join(_with_overrides(found.texts[index], changed) for index in kept) + "\n", missing
+    bare = [name for name in wanted if all(_RESISTOR.match(found.texts[index]) for index in found.of_name[name])]
+    subcircuits = [_AS_SUBCIRCUIT.format(name=name) for name in bare if name not in missing]
+    return "\n".join([*(_with_overrides(found.texts[index], changed) for index in kept), *subcircuits, ""]), missing
 
 
 def _reached(found: _Definitions, names: list[str]) -> list[int]:

@@ -104,7 +104,7 @@ SETTINGS = ("set ngbehavior=hsa", "set ng_nomodcheck", "set no_auto_gnd", "set n
 _MAX_LOG = 200_000
 _TROUBLE = re.compile(
     r"error|unknown|can't find|could not find|cannot find|undefined|singular matrix|too small|no convergence|"
-    r"not converge|failed|aborted|no such",
+    r"not converge|failed|aborted|no such|too many|too few",
     re.IGNORECASE,
 )
 _HARMLESS = re.compile(
@@ -190,7 +190,7 @@ def measure_log(deck: str, start: Start) -> str:
 
 def trouble(log: str) -> str:
     """Return the lines of a log that say what went wrong, at most five."""
-    lines = [line.strip() for line in log.splitlines()]
+    lines = [line.strip() for line in re.sub(r"(Error on line:)\s+", r"\1 ", log).splitlines()]
     said = [line for line in lines if line and _TROUBLE.search(line) and not _HARMLESS.match(line)]
     return "; ".join(dict.fromkeys(line[:200] for line in said[:5])) or "it gave no reason"
 

@@ -6,6 +6,7 @@ import pytest
 
 from layoutkit.errors import FileError
 from layoutkit.simulate.device_models import DeviceModels, library_part
+from layoutkit.simulate.ngspice import trouble
 from layoutkit.technology.simulation_models import read_simulation_models
 
 LIBRARY = """* a library
@@ -125,3 +126,23 @@ def test_an_optional_library_is_read_only_where_the_others_lack_a_model(library)
     (folder / "more.spice").write_text(".model npn npn is=1e-18\n.model nfet_core.0 nmos level=99\n")
     assert "is=1e-18" in models.cards(["npn"]).text
     assert "level=99" not in models.cards(["nfet"]).text
+
+
+def test_a_resistor_of_which_the_kit_has_the_model_alone_can_be_called_with_its_body(tmp_path):
+    (tmp_path / "models.lib").write_text(
+        ".model ndiff r rsh=114\n.model clamp d is=1f\n.subckt poly p n b w=1 l=1\nr1 p n ndiff w={w} l={l}\n.ends\n"
+    )
+    text, _ = library_part([(tmp_path / "models.lib", "")], ["ndiff", "clamp", "poly"])
+    assert ".subckt ndiff p n b w=1 l=1\nr1 p n ndiff w={w} l={l}\n.ends\n" in text
+    assert [line.split()[1] for line in text.splitlines() if line.startswith(".subckt")] == ["poly", "ndiff"]
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("Error on line:\n  m1 d g s b nvt l=2u\ncould not find", "Error on line: m1 d g s b nvt l=2u; could not find"),
+        ("Too many parameters for subcircuit type", "Too many parameters for subcircuit type"),
+    ],
+)
+def test_what_ngspice_says_of_a_card_is_quoted_with_the_card(log, said):
+    assert trouble(log) == said
