@@ -131,16 +131,16 @@ OUTER_BY_FOLDER = {
     "designgraph": "processes",
     "docs": "documents registry_pages site tutorials",
     "evals": "evals",
-    "hosts": "http_fuzz mcp_inspector mcp_transports options plugin raw_copies remote uvx",
+    "hosts": "confinement hosts_page http http_fuzz mcp_inspector mcp_transports options plugin raw_copies remote uvx",
     "layoutkit/drc": "drc_application drc_deck drc_mutants drc_oracle",
-    "layoutkit/explore": "cluster_jobs exploration",
+    "layoutkit/explore": "cluster_jobs exploration netlist_suite run_jobs",
     "layoutkit/pcells": "pcells",
     "layoutkit/simulate": "post_layout",
     "loader": "export exported_skills",
 }
 OUTER = {f"{folder}/test_{name}.py" for folder, names in OUTER_BY_FOLDER.items() for name in names.split()}
 OUTER |= {"test_packaging.py", "test_release.py"}
-DRAWN = 12
+ALIKE = 8
 TECHNOLOGIES = {path.stem for path in (TESTS.parent / "scripts/layoutkit/technology").glob("*.yaml")}
 
 
@@ -163,16 +163,15 @@ def pytest_collection_modifyitems(config, items):
     """Leave out some of several tests that are alike, unless all tests run, as by ``make check``.
 
     With ``--quick`` or ``--inner``, a test of a slow file runs in one of the technologies that it is written for, and
-    one that draws flavours and sizes of devices draws ``DRAWN`` of them. With ``--versions``, any test runs with one of
-    its parameters, as the same code runs with each, and one test of each slow file: of these, only those of tools are
-    collected.
+    with ``ALIKE`` of its parameters at most. With ``--versions``, any test runs with one of its parameters, as the same
+    code runs with each, and one test of each slow file: of these, only those of tools are collected.
     """
     slow = {item for item in items if item.path.relative_to(TESTS).as_posix() in SLOW}
     if config.getoption("--versions"):
         left_out = beyond(1, items, lambda item: item.path if item in slow else name_of(item))
     elif config.getoption("--quick") or config.getoption("--inner"):
         left_out = beyond(1, slow, name_in_any_technology)
-        left_out |= beyond(DRAWN, {item for item in slow - left_out if item.path.parent.name == "draw"}, name_of)
+        left_out |= beyond(ALIKE, slow - left_out, name_of)
     else:
         return
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])

@@ -8,7 +8,7 @@ from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.errors import LayoutkitError
 from layoutkit.technology import load
 
-MANY = range(2000)
+MANY = range(1000)
 NFET = "sky130_fd_pr__nfet_01v8"
 PNP = "sky130_fd_pr__pnp_05v5_W3p40L3p40"
 CARDS = {

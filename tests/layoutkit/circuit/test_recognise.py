@@ -573,7 +573,7 @@ def cost(count):
 
 
 def test_the_cost_grows_with_the_devices_and_not_with_their_pairs():
-    assert cost(4000) < 8 * cost(500) * 1.5
+    assert cost(2000) < 8 * cost(250) * 1.5
 
 
 TWO_PARTNERS = """* the source of M6 shares equal resistors with that of M7 and with that of M8

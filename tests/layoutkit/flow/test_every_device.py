@@ -1,8 +1,8 @@
 """Every device of every technology in the flow, at its least, its largest and three random sizes, m 1 and 2.
 
 DRC finds nothing, LVS matches and the verdict is complete. A device or technology that appears is tested the day it
-appears. `EVERY_DEVICE=1` draws all sizes (4 minutes), `make check` each device once and each size of its kind, other
-runs one of each kind.
+appears. `EVERY_DEVICE=1` draws all sizes (4 minutes), `make check` each device once, and each size once of each type,
+other runs one of each type and technology.
 """
 
 import os
@@ -111,14 +111,18 @@ HARD |= {("sg13cmos5l", "res_metal3", 1), ("sg13cmos5l", "res_metal4", 3)}
 
 
 def each_device_and_size(cases):
-    """Return few cases with each device in one of them, and each size of its kind, and those in ``HARD``."""
-    chosen = {*HARD}
-    for devices in of_each_kind(cases).values():
-        sizes = [*devices.values()]
-        for place in range(max(len(sizes), *map(len, sizes))):
-            of_one = sizes[place % len(sizes)]
-            name, spec, size = of_one[place % len(of_one)]
+    """Return few cases with each device in one of them, and each size of each type, and those in ``HARD``."""
+    chosen, sizes = {*HARD}, set()
+    for (_, kind), devices in of_each_kind(cases).items():
+        for place, of_one in enumerate(devices.values()):
+            new = [case for case in of_one if (kind, case[2]) not in sizes]
+            name, spec, size = (new or of_one)[place % len(new or of_one)]
             chosen.add((name, spec.name, size))
+            sizes.add((kind, size))
+    for name, spec, size in cases:  # of types with fewer devices than sizes
+        if (spec.type, size) not in sizes:
+            chosen.add((name, spec.name, size))
+            sizes.add((spec.type, size))
     return [case for case in cases if (case[0], case[1].name, case[2]) in chosen]
 
 
