@@ -32,7 +32,7 @@ ROOMS = {
     "layoutkit/parasitics": (1936, 13),
     "layoutkit/pcells": (648, 6),
     "layoutkit/place": (2199, 13),
-    "layoutkit/review": (3706, 20),
+    "layoutkit/review": (3845, 20),
     "layoutkit/route": (4176, 25),
     "layoutkit/simulate": (1788, 10),
     "layoutkit/technology": (3034, 19),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
-from layoutkit.review.subject import box_around, longer_side, region_of, wire_length
+from layoutkit.review.subject import box_around, longer_side, names_of, region_of, wire_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,8 +43,10 @@ class Coupling:
     def __init__(self, subject: Subject, groups: Sequence[MatchedDevices]) -> None:
         self.subject, self.groups = subject, groups
         own = {*subject.supplies.power, *subject.supplies.ground}
-        self.loud = {net for net in self._loud() - own if net in subject.number}
-        self.quiet = {net for net in self._quiet() - own - self.loud if net in subject.number}
+        loud = self._loud()
+        steered = {net for net in subject.circuit.nets if self._is_steered(net, loud)}
+        self.loud = {net for net in loud - own - steered if net in subject.number}
+        self.quiet = {net for net in (self._quiet() | steered) - own - self.loud if net in subject.number}
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
@@ -55,6 +57,10 @@ class Coupling:
             yield from self.over_passive(placed)
         for group in self.groups:
             yield from self.through_group(group)
+        for module in self.subject.roles.groups:
+            stages = [module.devices] if module.type == "inverter" else module.properties.get("stages", ())
+            for stage in stages:
+                yield from self.over_logic(self.subject.devices(stage))
 
     def coupling(self, quiet: str, loud: str) -> list[Finding]:
         """Return whether a quiet net runs beside a loud one."""
@@ -155,6 +161,17 @@ class Coupling:
         noisy = (self.loud | self._inputs) - own - self._biases
         return self._crossed(kdb.Region(body.bbox()), noisy, names, words, group.devices)
 
+    def over_logic(self, stage: Sequence[PlacedDevice]) -> list[Finding]:
+        """Return whether quiet wires cross an inverter or the stage of a ring, which disturb what is above them."""
+        own = {net for placed in stage for net in placed.device.terminals.values()}
+        if not stage or not own & self.loud:
+            return []
+        body = self.subject.role("active").interacting(region_of(box for placed in stage for box in placed.boxes))
+        names = [conductor.name for conductor in self.subject.technology.conductors]
+        nets, words = self.quiet - own, f"over {names_of(stage)}"
+        found = (self._crossed(kdb.Region(part.bbox()), nets, names, words, stage) for part in body.each())
+        return [each for part in found for each in part]
+
     def _crossed(
         self,
         body: kdb.Region,
@@ -196,6 +213,8 @@ class Coupling:
         for module in subject.roles.groups:
             if module.type == "inverter":
                 found.update(str(module.properties[each]) for each in ("input", "output"))
+            elif module.type == "ring_stage":
+                found.update(net for nets in module.properties["outputs"] for net in nets)
         return found | (self._gates_of_switches() & {*circuit.ports})
 
     def _gates_of_switches(self) -> set[str]:
@@ -240,11 +259,24 @@ class Coupling:
         """Return whether a net drives a transistor that draws its current from a diode of the other type."""
         return any(end == "g" and self._diodes(d.terminals["d"]) - {d.type} for d, end in self._ends(net))
 
+    def _is_steered(self, net: str, loud: AbstractSet[str]) -> bool:
+        """Return whether switches that pass on the currents of mirrors hold a net, as the output of a charge pump."""
+        groups = self.subject.roles.groups
+        mirrored = {name for each in groups if each.type == "current_mirror" for name in each.devices}
+        pulls = [device for device, end in self._ends(net) if end == "d"]
+        stacks = [(one, [d for d, end in self._ends(one.terminals["s"]) if end == "d"]) for one in pulls]
+        passed = [one for one, fed in stacks for other in fed if (one.id in mirrored) != (other.id in mirrored)]
+        switches = {(d if d.id not in mirrored else other).terminals["g"] for d, fed in stacks for other in fed}
+        return len(switches) > 1 < len({d.type for d in pulls}) and passed == pulls and not loud.isdisjoint(switches)
+
     def _is_high_impedance(self, net: str) -> bool:
-        """Return whether a net drives a gate and only drains, open switches and capacitors hold it."""
-        circuit, both_ways, gates = self.subject.circuit, self.subject.both_ways, 0
+        """Return whether only drains, open switches and capacitors hold a net, which drives a gate or keeps a charge.
+
+        Capacitors that do not lead to supplies keep one where transistors of one type hold them, as in a DAC.
+        """
+        circuit, both_ways, gates, plates = self.subject.circuit, self.subject.both_ways, 0, 0
         pulls: dict[str, set[str]] = {"nmos": set(), "pmos": set()}
-        if net in circuit.black_box_nets or net in circuit.ports:
+        if net in circuit.black_box_nets:
             return False
         for end in circuit.nets[net]:
             device = circuit.device(end.device)
@@ -256,7 +288,12 @@ class Coupling:
                     return False  # as a diode
                 if not switch:
                     pulls[device.type].add(device.terminals["g"])
-            elif device.type != "capacitor" and end.terminal != "b":
+            elif device.type == "capacitor":
+                far = (other for other in device.terminals.values() if other != net)
+                plates += any(other not in self.subject.supplies for other in far)
+            elif end.terminal != "b":
                 return False
         held = any(pulls.values()) or any(e.device in both_ways for e in circuit.nets[net])
-        return bool(gates) and held and not pulls["nmos"] & pulls["pmos"]  # one gate on both types is a logic gate
+        charged = plates > 1 and not all(pulls.values())
+        drives = gates and net not in circuit.ports
+        return held and bool(charged or drives) and not pulls["nmos"] & pulls["pmos"]  # one gate on both: logic

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _EQUAL = 0.05  # stubs whose lengths differ by at most this much balance each other, as half of the hand layouts do [1]
 _OWN_UM = 1.0  # so near to its own devices, metal of a net is a mesh over them [um]
 _SHORT_UM = 5.0  # dead pieces up to this length are one finding, as an engineer says it once [um]
+_EDGE_UM = 0.5  # metal this near to the edge of the layout is at the edge [um]
 _LOOP_UM = 5.0  # ways up to this length may join two straps of one device twice [um]
 
 
@@ -129,6 +130,7 @@ class DeadMetal:
             pieces.hold(conductor, kdb.Region(end.enlarged(1, 1)))
         for conductor, point, _ in subject.labels.get(net, ()):
             pieces.hold_port(conductor, point, technology.conductor(conductor).width // 2)
+            pieces.hold(conductor, subject.shapes(net, conductor) & kdb.Region(self._way_out(conductor, point)))
         found = []
         for name, dead in pieces.dead().items():
             whole = subject.shapes(net, name)
@@ -140,6 +142,21 @@ class DeadMetal:
                     size = (around.width(), around.height())
                     found.append(Stub(name, polygon.bbox(), length, int(polygon.area()), size, "lead nowhere"))
         return found + self._needless(net, pieces, least)
+
+    def _way_out(self, conductor: str, label: kdb.Point) -> kdb.Box:
+        """Return the end of the straight way from a label that is not at the edge to the nearest side. [dbu]"""
+        technology, box = self.subject.technology, self.subject.metal_box
+        spec, edge = technology.conductor(conductor), technology.to_dbu(_EDGE_UM)
+        if not box.enlarged(-edge, -edge).contains(label):
+            return kdb.Box()
+        near = kdb.Box(label, label).enlarged(spec.width + spec.space)
+        ends = {
+            "left": kdb.Box(box.left, near.bottom, box.left + edge, near.top),
+            "bottom": kdb.Box(near.left, box.bottom, near.right, box.bottom + edge),
+            "right": kdb.Box(box.right - edge, near.bottom, box.right, near.top),
+            "top": kdb.Box(near.left, box.top - edge, near.right, box.top),
+        }
+        return ends[self.subject.sides_of(kdb.Box(label, label))[0]]
 
     def _needless(self, net: str, pieces: _Rectangles, least: int) -> list[Stub]:
         """Return the loops and meanders of a net, apart from the meshes over its own devices."""

@@ -86,6 +86,7 @@ class Electrical:
             if self.subject.drive(placed):
                 yield from self.wire_resistance(placed)
         yield from self.thin_ways()
+        yield from self.sensed()
         for net in self.subject.nets:
             yield from self.electromigration(net)
 
@@ -194,11 +195,18 @@ class Electrical:
             return ""
         return f" ({1000 * known.ampere:.3g} mA, {'' if known.stated else 'estimated: '}{known.how})"
 
-    def _drops(self, net: str, network: NetNetwork) -> dict[PlacedDevice, float]:
-        """Return the voltage between the port of a net and each device, with the currents of all. [V]"""
+    def _drops(
+        self, net: str, network: NetNetwork, others: Sequence[tuple[PlacedDevice, str]] = ()
+    ) -> dict[PlacedDevice, float]:
+        """Return the voltage between the port of a net and each device, with the currents of all. [V]
+
+        Other devices, at these terminals, are asked for as well although they carry little.
+        """
         fed: dict[str, float] = defaultdict(float)
         nodes: dict[PlacedDevice, str] = {}
-        for placed, terminal, _, current in self.currents_of(net):
+        drawing = [(placed, terminal, 0.0) for placed, terminal in others]
+        drawing += [(placed, terminal, current) for placed, terminal, _, current in self.currents_of(net)]
+        for placed, terminal, current in drawing:
             node = network.nodes.get((placed.key, terminal))
             if node is not None and node != network.own:
                 fed[node] += current
@@ -218,6 +226,21 @@ class Electrical:
         kept = [place for name, place in number.items() if name != network.own]
         voltages = dict(zip(kept, np.linalg.solve(matrix[np.ix_(kept, kept)], vector[kept]), strict=True))
         return {placed: float(voltages[number[node]]) for placed, node in nodes.items()}
+
+    def sensed(self) -> Iterator[Finding]:
+        """Yield the outputs of pass devices that a divider takes at another voltage than that of their port."""
+        for net in sorted(self.networks.keys() - self.supplies, key=self.subject.number.__getitem__):
+            if not any(self.subject.is_full(placed) for placed, *_ in self.currents_of(net)):
+                continue
+            drawing = [(p, end) for p, end in self.subject.feeds(net) if p.device.type == "resistor"]
+            drops = self._drops(net, self.networks[net], drawing) if self.networks[net].start == "port" else {}
+            taps = {placed: drops[placed] for placed, _ in drawing if placed in drops}
+            worst = max(taps, key=lambda each: (taps[each], -each.index), default=None)
+            if worst is not None:
+                why = f"{worst.id} takes {net} where it is {1000 * taps[worst]:.3g} mV off the voltage at its port"
+                yield from self.subject.finding(
+                    "supply-drop.sense", taps[worst] / self._supply_v(worst), why, devices=[worst], nets=[net]
+                )
 
     def _on_ohm(self, placed: PlacedDevice) -> float:
         """Return the on-resistance of a transistor at full drive; infinite where nothing tells it. [ohm]"""

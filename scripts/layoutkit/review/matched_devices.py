@@ -111,8 +111,8 @@ class Matching:
     def _is_clocked(self, group: MatchedDevices) -> bool:
         """Return whether clocks or what they drive turn all devices of a group on and off: they match nothing."""
         gates, roles = {placed.device.terminals["g"] for placed in group.devices}, self.subject.roles
-        driven = [str(each.properties["output"]) for each in roles.groups if each.type == "inverter"]
-        return not group.strict and gates <= {*roles.clocks, *(driven if roles.clocks else ())}
+        inverters = [each.properties for each in roles.groups if each.type == "inverter" and roles.clocks]
+        return gates <= {*roles.clocks, *(str(each[end]) for each in inverters for end in ("input", "output"))}
 
     def _switched(self) -> Iterator[MatchedDevices]:
         """Yield the sources of one length at one rail whose gates nothing but switches part: they mirror in turn."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from fractions import Fraction
 from itertools import pairwise
+from math import dist, sqrt
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -12,7 +13,7 @@ import klayout.db as kdb
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.review.matched_devices import MOST_PARTS, MatchedDevices
 from layoutkit.review.repeated_cells import off_pitch
-from layoutkit.review.subject import box_around, names_of, region_of, turned
+from layoutkit.review.subject import box_around, centre_of, names_of, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,6 +50,8 @@ class Passives:
             yield from self.banks(group)
             yield from self.bare_ends(group)
             yield from self.spare_units(group)
+            yield from self.covered(group)
+            yield from self.off_centre(group)
         for chain in self._strings():
             yield from self.banks(chain)
             if self._sets_current(chain):
@@ -177,6 +180,35 @@ class Passives:
             must=False,
             cause="bare bars",
         )
+
+    def covered(self, group: MatchedDevices) -> list[Finding]:
+        """Return whether metal, of whatever net, covers some bars of a ratio more than others."""
+        subject, bars = self.subject, [box for placed in group.devices for box in placed.boxes]
+        if group.devices[0].device.type != "resistor":
+            return []
+        near, metal = region_of([box_around(bars)]), kdb.Region()
+        for conductor in subject.technology.conductors:
+            metal += subject.layer(conductor.layer) & near
+        metal.merge()
+        parts = [(metal & kdb.Region(bar)).area() / bar.area() for bar in bars]
+        why = f"metal covers from {100 * min(parts):.3g} to {100 * max(parts):.3g} % of each bar of {group.called}"
+        return subject.finding(
+            "passives.covered", max(parts) - min(parts), why, devices=group.devices, cause="covered bars"
+        )
+
+    def off_centre(self, group: MatchedDevices) -> list[Finding]:
+        """Return whether a capacitor of several units in a ratio is not spread about the middle of all."""
+        units = [box for placed in group.devices for box in placed.boxes]
+        if group.devices[0].device.type != "capacitor" or len({box.area() for box in units}) > 1:
+            return []
+        several = [placed for placed in group.devices if len(placed.boxes) > 1]
+        side, middle = sqrt(units[0].area()), centre_of(group.devices)
+        off = {placed: dist(placed.centre, middle) / side for placed in several if len(group.devices) > 1}
+        limit = self.subject.limits["passives.centre"]
+        wrong = [placed for placed, away in off.items() if limit.beyond(away)]
+        most = max((off[placed] for placed in wrong), default=0.0)
+        why = f"the units of {names_of(wrong)} lie up to {most:.3g} of their sides off the middle of {group.called}"
+        return self.subject.finding("passives.centre", most, why, devices=wrong, cause="off centre")
 
     def spare_units(self, group: MatchedDevices) -> list[Finding]:
         """Return whether more dummies than units lie in and around a bank."""

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from layoutkit.circuit.canonical import classes_alike
 from layoutkit.circuit.orientation import is_off
 from layoutkit.circuit.recognise import MODULE_TYPES
+from layoutkit.errors import listed
 from layoutkit.review.stage_order import stages_of
 from layoutkit.review.subject import centre_of, names_of
+from layoutkit.review.symmetric_halves import wire_capacitances
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -97,6 +99,28 @@ def order(subject: Subject, cells: Sequence[Cell]) -> list[Finding]:
         cells,
         f"{jumps} of them {'does' if jumps == 1 else 'do'} not lie beside the one that drives them",
     )
+
+
+def loads(subject: Subject) -> Iterator[Finding]:
+    """Yield the rings of stages whose wires have unlike capacitances."""
+    for group in subject.roles.groups:
+        stages = group.properties["outputs"] if group.type == "ring_stage" else []
+        numbers = [[subject.number[net] for net in nets if net in subject.number] for nets in stages]
+        if not numbers or not all(numbers):
+            continue
+        found = wire_capacitances(subject, {each for own in numbers for each in own})
+        coupled: dict[int, float] = defaultdict(float)
+        for pair, value in found.coupling_fF.items():
+            for each in pair:
+                coupled[each] += value
+        loads = [sum(found.ground_fF.get(each, 0.0) + coupled[each] for each in own) for own in numbers]
+        most, least = max(loads), min(loads)
+        nets = [net for own in stages for net in own]
+        why = f"the wires of the stages of a ring, {listed(nets)}, have from {least:.3g} to {most:.3g} fF"
+        yield from subject.finding(
+            "repeated.load", (most - least) / mean(loads), why, devices=subject.devices(group.devices), nets=nets,
+            difference=most - least,
+        )  # fmt: skip
 
 
 def _found(

@@ -11,7 +11,7 @@ import klayout.db as kdb
 
 from layoutkit.review.finding import Unjudged
 from layoutkit.review.matched_devices import widest_gap
-from layoutkit.review.subject import box_around, centre_of, gap_between, longer_side, names_of
+from layoutkit.review.subject import box_around, centre_of, gap_between, longer_side, names_of, region_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from layoutkit.review.finding import Finding
     from layoutkit.review.subject import PlacedDevice, Subject
 
+_HOT = 3  # times the current of a pair from which on an output device beside it heats it
 _SIDE_BY_SIDE = 0.1  # stages nearer to each other than this share of the whole way lie side by side
 
 
@@ -134,11 +135,40 @@ def parts_apart(subject: Subject) -> list[Finding]:
     for devices in alike.values():
         gap = subject.um(widest_gap([placed.boxes for placed in devices], len(devices))) if len(devices) > 1 else 0.0
         far += [(gap, devices)] if limit.beyond(gap) else []
+    far += [(gap, [placed]) for placed in subject.placed if limit.beyond(gap := _gap_inside(subject, placed))]
     far.sort(key=lambda each: (-each[0], each[1][0].index))
     every = subject.devices(name for _, devices in far for placed in devices for name in placed.names)
     most = far[0][0] if far else 0.0
     why = f"parts of one function lie up to {most:.3g} um apart: " + "; ".join(names_of(each) for _, each in far[:4])
     return subject.finding("flow-order.parts", most, why, devices=every)
+
+
+def _gap_inside(subject: Subject, placed: PlacedDevice) -> float:
+    """Return the widest gap between the parts of a transistor, bridged by dummies and by others of its kind. [um]"""
+    half = subject.technology.to_dbu(subject.limits["flow-order.parts"].should or 0.0) // 2
+    if len(placed.islands) < 2 or region_of(box.enlarged(half, half) for box in placed.boxes).merged().count() < 2:
+        return 0.0
+    kind = (placed.device.model, placed.device.params.get("l"))
+    others = [o for o in subject.placed if o is not placed and (o.device.model, o.device.params.get("l")) == kind]
+    bridges = [[box] for box in subject.idle_boxes] + [[box] for other in others for box in other.boxes]
+    return subject.um(widest_gap([[box] for box in placed.boxes] + bridges, len(placed.boxes)))
+
+
+def power_beside_input(subject: Subject) -> Iterator[Finding]:
+    """Yield the differential pairs beside which an output or pass device of many times their current lies."""
+    outside = {*subject.circuit.ports} - {*subject.supplies.power, *subject.supplies.ground}
+    currents = {placed: subject.current(placed) or 0.0 for placed in subject.placed}
+    for group in subject.roles.groups:
+        pair = subject.devices(group.devices) if group.type == "differential_pair" else []
+        own, box = sum(currents.get(placed, 0.0) for placed in pair), box_around(placed.box for placed in pair)
+        hot = [p for p, current in currents.items() if own and p not in pair and current >= _HOT * own]
+        gaps = [(gap_between(box, p.box), p) for p in hot if p.device.is_mos and p.ends & outside]
+        if gaps:
+            gap, placed = min(gaps, key=lambda each: (each[0], each[1].index))
+            many = currents[placed] / own
+            why = f"{placed.id}, which carries {many:.3g} times the current of {names_of(pair)}, lies "
+            why += f"{subject.um(gap):.3g} um beside them"
+            yield from subject.finding("flow-order.power", subject.um(gap), why, devices=[*pair, placed])
 
 
 def _levels(subject: Subject) -> dict[int, list[PlacedDevice]]:

@@ -20,7 +20,7 @@ from layoutkit.review.subject import box_around
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from layoutkit.parasitics.net_shapes import NetShapes
+    from layoutkit.parasitics.capacitance_pieces import Capacitances
     from layoutkit.review.finding import Finding
     from layoutkit.review.subject import PlacedDevice, Subject
 
@@ -138,7 +138,7 @@ class SymmetryReview:
         unlike = {subject.number[net] for pair in wanted if not self._drawn_as_images(*pair) for net in pair}
         starts = {number: first for number in unlike if (first := self._first_terminal(number)) is not None}
         networks, unchecked = layout_networks(subject.found, unlike, starts)
-        capacitance = capacitances(self._near(numbers), subject.technology, _DEPTH)
+        capacitance = wire_capacitances(subject, numbers)
         subject.unjudged += [Unjudged("net-pair", reason) for reason in sorted({*unchecked, *capacitance.unchecked})]
         coupling: dict[int, dict[str, float]] = {number: {} for number in numbers}
         for (one, other), value in capacitance.coupling_fF.items():
@@ -217,24 +217,6 @@ class SymmetryReview:
                 return False
         return True
 
-    def _near(self, numbers: Collection[int]) -> NetShapes:
-        """Return the shapes of nets, and of all others as far as the fields of these reach."""
-        shapes, shielding = net_shapes(self.subject.extraction), self.subject.technology.parasitics.shielding
-        if 2 * len(numbers) > len(self.subject.nets):  # looking for what is near would cost more than it saves
-            return shapes
-        reach = self.subject.technology.to_dbu(_REACH_UM if shielding is None else shielding.reach_um)
-        near = kdb.Region()
-        for nets in shapes.levels.values():
-            for number, region in nets.items():
-                if number in numbers:
-                    near += region.sized(reach)
-        near.merge()
-        levels = {
-            name: {net: part for net, region in nets.items() if not (part := region & near).is_empty()}
-            for name, nets in shapes.levels.items()
-        }
-        return replace(shapes, levels=levels)
-
     def _are_images(self, one: str, other: str) -> bool:
         """Return whether two nets join the same terminals on both sides, so that they can be equal."""
         circuit, images = self.subject.circuit, self.subject.images_by_name
@@ -272,6 +254,25 @@ class SymmetryReview:
             cause=figure,
             difference=difference,
         )
+
+
+def wire_capacitances(subject: Subject, numbers: Collection[int]) -> Capacitances:
+    """Return the capacitances of nets, from their shapes and those of others as far as the fields of these reach."""
+    shapes, shielding = net_shapes(subject.extraction), subject.technology.parasitics.shielding
+    if 2 * len(numbers) > len(subject.nets):  # looking for what is near would cost more than it saves
+        return capacitances(shapes, subject.technology, _DEPTH)
+    reach = subject.technology.to_dbu(_REACH_UM if shielding is None else shielding.reach_um)
+    near = kdb.Region()
+    for nets in shapes.levels.values():
+        for number, region in nets.items():
+            if number in numbers:
+                near += region.sized(reach)
+    near.merge()
+    levels = {
+        name: {net: part for net, region in nets.items() if not (part := region & near).is_empty()}
+        for name, nets in shapes.levels.items()
+    }
+    return capacitances(replace(shapes, levels=levels), subject.technology, _DEPTH)
 
 
 def _axis(pairs: Sequence[Pair], alone: Sequence[PlacedDevice], *, upright: bool) -> Axis:

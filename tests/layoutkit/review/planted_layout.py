@@ -174,10 +174,13 @@ class Planted:
 
     def move_label(self, net, conductor, x, y):
         """Take the label of a port to another place of its wire."""
+        self.erase_label(net, conductor)
+        self.label(net, conductor, x, y)
+
+    def erase_label(self, net, conductor):
         shapes = self.cell.shapes(GF.layer(self.layout, GF.conductor(conductor).label_layer))
         for shape in [each for each in shapes.each() if each.text.string == net]:
             shapes.erase(shape)
-        self.label(net, conductor, x, y)
 
     def area_of_signals(self, supplies=("vss", "vdd")):
         """Return the area of the metal of all nets but the supplies. [um2]"""

@@ -130,6 +130,31 @@ def test_wire_resistance(figure, expected):
     assert severities(planted.review(), "wire-resistance") == expected
 
 
+@both("supply-drop.sense", "should")
+def test_a_divider_that_takes_an_output_before_its_port(figure, expected):
+    """The wire from the pass device to the port is so long beyond the resistor; the shorter, the less is lost."""
+
+    def review(length, limits=None):
+        planted = Planted()
+        planted.mos("M1", "pmos", 0, 0, 2, 0.28, "vout enb vdd vdd")
+        planted.mos("M2", "nmos", 8, 0, 2, 0.28, "enb en vss vss")
+        planted.mos("M3", "pmos", 12, 0, 2, 0.28, "enb en vdd vdd")
+        planted.bar("R1", 20, 10, 1, 20, "vout fb")
+        for net, track in (("vdd", 50), ("enb", 5), ("en", 6), ("vss", -5), ("fb", 45)):
+            planted.comb(net, track, port=net != "enb")
+        planted.comb("vout", 8, right=21 + length, port=False)
+        planted.label("vout", "Metal3", 21 + length - 0.1, 8)
+        return planted.review(limits=limits)
+
+    at_once = {"supply-drop.sense": {"should": 0}}
+    short, long = (
+        next(each.measured for each in review(length, at_once).findings if "at its port" in each.why)
+        for length in (10, 110)
+    )
+    length = 10 + 100 * (figure - short) / (long - short)
+    assert severities(review(length), "supply-drop", "at its port") == expected
+
+
 ELECTRICAL = ("electromigration", "narrow-port", "supply-drop", "single-cut")
 
 
@@ -755,6 +780,27 @@ def test_the_parts_of_an_inverter(figure, expected):
     assert severities(review, "flow-order", "parts of one function") == expected
 
 
+@both("flow-order.parts", "should")
+def test_the_parts_of_one_transistor(figure, expected):
+    """LVS makes one of two transistors with the same nets."""
+    planted = Planted()
+    for name, x in (("M1", 0), ("M2", 1 + SIDE + figure)):
+        planted.mos(name, "nmos", x, 0, 4, 1, "out in vss vss")
+    for net, track in (("out", 8.0), ("in", 7.0), ("vss", -3.0)):
+        planted.comb(net, track)
+    assert severities(planted.review(), "flow-order", "parts of one function") == expected
+
+
+@both("flow-order.power", "should")
+def test_an_output_stage_beside_the_input_pair(figure, expected):
+    """What carries ten times the current of the pair lies so far from the last channel of it."""
+    planted = pair()
+    planted.mos("M4", "nmos", 2.2 + 1 + SIDE + 1 + figure - SIDE, 10, 4, 1, "out outn vss vss")
+    carried = [{"device": name, "current": ma * 1e-6} for name, ma in (("M1", 1), ("M2", 1), ("M4", 20))]
+    review = wired(planted, out=27.0).review(constraints={"device_currents": carried})
+    assert severities(review, "flow-order", "times the current of") == expected
+
+
 @pytest.mark.parametrize(("order", "expected"), [((0, 1, 2), set()), ((1, 2, 0), {"should"}), ((1, 0, 2), {"should"})])
 def test_the_order_of_stages(order, expected):
     planted, nets = Planted(), ["in", "a", "b", "out"]
@@ -1126,6 +1172,21 @@ def test_a_port_may_stand_anywhere_on_the_end_of_its_wire(label, expected):
     assert severities(found, "dead-metal", "lead nowhere") == expected
 
 
+@pytest.mark.parametrize(("short", "expected"), [(0.4, set()), (0.6, {"should"})])
+def test_the_wire_of_a_port_may_lead_on_to_the_edge(short, expected):
+    """The label is inside; the wire leads on with a jog and ends within half a micrometre of the edge, or not."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "out in vss vss")
+    planted.comb("vss", -30, left=-20, right=20, width=1)
+    planted.comb("out", 6.5, port=False)
+    (x, _), *_ = planted.ends["out"]
+    planted.box("Metal3", x, 6.5 - WIRE / 2, 16, 6.5 + WIRE / 2, "out")
+    planted.box("Metal3", 15.5, 6.6 - WIRE / 2, 20 - short, 6.6 + WIRE / 2, "out")
+    planted.label("out", "Metal3", 15, 6.5)
+    planted.comb("in", 30)
+    assert severities(planted.review(), "dead-metal", "of out lead nowhere") == expected
+
+
 @pytest.mark.parametrize(("short", "expected"), [(0.0, set()), (2.0, {"should"})])
 def test_a_wire_across_the_whole_layout_is_joined_by_its_neighbours(short, expected):
     """The gate's wire leads from edge to edge of the metal, or ends before the right one."""
@@ -1303,6 +1364,23 @@ def test_a_repeated_cell(figure, count, expected):
     text = f".subckt TOP {' '.join(planted.ports)}\n" + "\n".join(cards) + "\n.ends\n"
     text += ".subckt cell i o vss\nMA m i vss vss nfet_03v3 W=2u L=0.5u\nMB o m vss vss nfet_03v3 W=2u L=0.5u\n.ends\n"
     assert severities(planted.review(text), "repeated") == expected
+
+
+@pytest.mark.parametrize(("times", "expected"), [(0.9, {"should"}), (1.1, set())])
+def test_the_wires_of_a_ring(times, expected):
+    """The wire of one stage is longer; so is the difference to the other stages."""
+
+    def review(longer, limits=None):
+        planted = starved(("ref",) * 3)
+        x, y = planted.ends["n2"][0][0], 8.0 + list(planted.ends).index("n2")
+        planted.box("Metal3", x, y - WIRE / 2, x + 40 + longer, y + WIRE / 2, "n2")
+        return planted.review(limits=limits)
+
+    every = (review(longer, {"repeated.load": {"should": 0}}).findings for longer in (0, 50))
+    short, long = (next(each.measured for each in found if "stages of a ring" in each.why) for found in every)
+    assert short < long
+    found = review(50, {"repeated.load": {"should": long * times}})
+    assert severities(found, "repeated", "stages of a ring") == expected
 
 
 @pytest.mark.parametrize(("off", "expected"), [(0.004, set()), (0.006, {"should"})])

@@ -128,6 +128,17 @@ def test_the_order_of_cards_decides_nothing_about_bars_in_series(turned):
     assert [set(each.devices) for each in found] == [{"R1", "R2", "R3"}]
 
 
+@both("passives.covered", "should")
+@pytest.mark.parametrize("both_bars", [False, True])
+def test_metal_over_one_bar_of_a_ratio(figure, expected, both_bars):
+    """Metal that nothing is on counts as well; over both bars alike it does no harm."""
+    planted = divider(EVEN, ENDS)
+    planted.box("Metal5", 5, 0, 6, 10 * figure)
+    if both_bars:
+        planted.box("Metal5", 2, 5, 3, 5 + 10 * figure)
+    assert severities(planted.review(), "passives", "metal covers") == (set() if both_bars else expected)
+
+
 @pytest.mark.parametrize(("x", "expected"), [(8, set()), (3.5, {"must"})])
 def test_another_resistor_in_a_ratio(x, expected):
     planted = Planted()
@@ -200,6 +211,23 @@ def test_strewn_capacitors(places, expected):
     """Capacitors to ground that load one stage each: at one pitch, or in one bank, else strewn."""
     ground = StatedSupplies(ground=("vss",))  # no transistor tells it
     assert severities(bank(places, shared="vss").review(supplies=ground), "passives", "scattered") == expected
+
+
+@both("passives.centre", "should")
+def test_the_middle_of_a_capacitor_of_several_units(figure, expected):
+    """Two capacitors of two units each, one after the other: at one pitch, both miss the middle by half of it."""
+    planted = bank([(10 * figure * number, 0) for number in range(4)])
+    for number in (2, 3):
+        planted.cards[number] = planted.cards[number].replace(f"b{number}", f"b{number - 2}")
+        low = -4 - number
+        for each in (number - 2, number):
+            planted.box("Metal4", 10 * figure * each + 2, low, 10 * figure * each + 2.5, 1, f"b{number - 2}")
+        planted.box("Metal3", 10 * figure * (number - 2) + 2, low, 10 * figure * number + 2.5, low + 0.5)
+        for each in (number - 2, number):
+            planted.square("Via3", 10 * figure * each + 2.25, low + 0.25, 0.26)
+        planted.ports.remove(f"b{number}")
+        planted.erase_label(f"b{number}", "Metal4")
+    assert severities(planted.review(), "passives", "off the middle") == expected
 
 
 @both("passives.noise", "should")
@@ -283,6 +311,52 @@ def test_a_quiet_net_beside_the_output(figure, expected, quiet, y):
     planted.box("Metal4", 57.8, 42.0, 90.0, 42.0 + WIRE, "out")
     planted.box("Metal4", 90.0, 40 + WIRE + space, 90 + figure, 42 + WIRE, "out")
     assert severities(planted.review(), "coupling", f"{quiet} runs") == expected
+
+
+@pytest.mark.parametrize("plates", [1, 2])
+@both("coupling", "must", "should")
+def test_a_net_that_keeps_a_charge_beside_a_logic_net(figure, expected, plates):
+    """Two capacitors between signals and a transistor that resets them: one capacitor alone may be a filter's."""
+    planted = bank([(8.0 * number, 40) for number in range(plates)])
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "x rst vss vss")
+    planted.mos("M2", "nmos", 30, 0, 2, 0.5, "q in vss vss")
+    planted.mos("M3", "pmos", 34, 0, 2, 0.5, "q in vdd vdd")
+    for net, track, port in (("rst", 5.0, True), ("q", 7.0, True), ("in", 6.0, True), ("vdd", 12.0, True)):
+        planted.comb(net, track, port=port)
+    for end in planted.ends["vss"][1:]:
+        planted.column("vss", *end, -8)
+    planted.box("Metal3", -2, -8 - WIRE / 2, 36, -8 + WIRE / 2, "vss")
+    planted.comb("x", 20.0, right=60, port=False)
+    planted.via3("x", 2.3, 20.0)
+    planted.square("Via4", 2.3, 20.0, 0.26)
+    planted.box("Metal5", 2.0, 19.8, 2.6, 43, "x")
+    space = 1.5 * GF.conductor("Metal3").space * 1e-3
+    planted.box("Metal3", planted.ends["in"][0][0], 6 - WIRE / 2, 80, 6 + WIRE / 2, "in")
+    planted.box("Metal3", 79.7, 6, 80, 20 - WIRE / 2 - space, "in")
+    planted.box("Metal3", 60 - figure, 20 - 1.5 * WIRE - space, 80, 20 - WIRE / 2 - space, "in")
+    found = severities(planted.review(limits={"coupling.share": {"must": None}}), "coupling", "x runs")
+    assert found == (expected if plates > 1 else set())
+
+
+@pytest.mark.parametrize(("gates", "expected"), [(("un", "dn"), {"should"}), (("vcp", "vcn"), set())])
+def test_the_output_of_a_charge_pump_over_an_inverter(gates, expected):
+    """Switches pass on the currents of two mirrors; where biases hold their gates, it is the output of an amplifier."""
+    planted, (up, down) = Planted(), gates
+    planted.mos("M1", "nmos", 0, 0, 2, 1, "bn bn vss vss")
+    planted.mos("M2", "nmos", 5, 0, 2, 1, "n1 bn vss vss")
+    planted.mos("M3", "nmos", 10, 0, 2, 0.5, f"ctl {down} n1 vss")
+    planted.mos("M4", "pmos", 0, 30, 2, 1, "bp bp vdd vdd")
+    planted.mos("M5", "pmos", 8, 30, 2, 1, "p1 bp vdd vdd")
+    planted.mos("M6", "pmos", 16, 30, 2, 0.5, f"ctl {up} p1 vdd")
+    planted.mos("M7", "nmos", 30, 0, 2, 0.5, "un u vss vss")
+    planted.mos("M8", "pmos", 34, 30, 2, 0.5, "un u vdd vdd")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 8.0 + track, port=net not in {"n1", "p1"})
+    planted.box("Metal3", 10, 1, 33, 1 + WIRE, "ctl")
+    x, y = planted.ends["ctl"][0]
+    planted.square("Via2", x, 1 + WIRE / 2, 0.26)
+    planted.box("Metal2", x - WIRE / 2, 1, x + WIRE / 2, y, "ctl")
+    assert severities(planted.review(), "coupling", "run 1") == expected
 
 
 def test_what_a_diode_holds_is_not_quiet():
