@@ -10,11 +10,13 @@ import pytest
 from layoutkit.circuit import read_netlist
 from layoutkit.circuit.constraints import Constraints
 from layoutkit.circuit.readers.source import NetlistText
+from layoutkit.draw.bipolar import BipolarSpec, bipolar, draw_bipolars
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
 from layoutkit.review.design_review import review_layout
 from layoutkit.review.review_limits import shipped_limits
 from layoutkit.technology import load
+from layoutkit.technology.passive_sizes import PassiveSize
 
 GF = load("gf180mcuD")
 SIDE = 0.6  # of a source or drain
@@ -135,6 +137,29 @@ class Planted:
         for layer in ("CAP_MK", "MIM_L_MK"):
             self.box(layer, x - 1, y - 1, x + side + 1, y + side + 1)
         self.cards.append(f"{name} {top} {bottom} cap_mim_2f0_m4m5_noshield W={side}u L={side}u")
+
+    def npn(self, name, x, y, nets):
+        """Draw a bipolar transistor, its body at the ground, whose wires of Metal3 become columns of Metal4.
+
+        Its contacts have to be those of the foundry's cell, which the generator draws; 23 um to the next one.
+        """
+        terminals = {"c": "c", "b": "b", "e": "e", "s": "s"}  # apart even where nets are the same
+        device = bipolar(GF, name, "npn_05p00x05p00", PassiveSize(5e-6, 5e-6, 1), terminals)
+        drawn = draw_bipolars(self.layout, GF, BipolarSpec(name, (device,))).cell
+        for layer in self.layout.layer_indexes():
+            for shape in [each for each in drawn.shapes(layer).each() if each.is_text()]:
+                drawn.shapes(layer).erase(shape)
+        self.cell.insert(kdb.DCellInstArray(drawn, kdb.DVector(x, y)))
+        for net, dx in zip((*nets.split(), "vss"), (9.3, 13.78, 18.26, 4.82), strict=True):
+            self.via3(net, x + dx, y + 1)
+            self.box("Metal4", x + dx - 0.2, y - 3, x + dx + 0.2, y + 1, net)
+            self.via3(net, x + dx, y - 3)
+            self.square("Metal3", x + dx, y - 3, 0.4, net)
+            self.square("Via2", x + dx, y - 3, 0.26)
+            self.square("Metal2", x + dx, y - 3, 0.4, net)
+            self.square("Via1", x + dx, y - 3, 0.26)
+            self.ends.setdefault(net, []).append((x + dx, y - 3))
+        self.cards.append(f"{name} {nets} vss npn_05p00x05p00")
 
     def tap(self, kind, net, x, y, size=0.5):
         self.square("COMP", x, y, size)

@@ -780,6 +780,23 @@ def test_the_parts_of_an_inverter(figure, expected):
     assert severities(review, "flow-order", "parts of one function") == expected
 
 
+@pytest.mark.parametrize(("figure", "pair", "expected"), [(0.9, True, {"should"}), (1.1, True, {"must"}),
+                                                          (0.9, False, set()), (1.1, False, {"should"})])  # fmt: skip
+def test_bipolar_transistors_that_must_match(figure, pair, expected):
+    """The emitters, 5 um wide, of a pair on one tail, or of a diode and what it biases, which is never severe.
+
+    The cell is so wide that a mirror is judged at the limit of a pair.
+    """
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "tail bias vss vss")
+    planted.npn("Q1", 0, 30, "outn inp tail" if pair else "ref ref tail")
+    planted.npn("Q2", 5 + figure * limit("group-apart.bipolar", "must"), 30, f"outp {'inn' if pair else 'ref'} tail")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 10.0 + track, port=net != "tail")
+    limits = {} if pair else {"group-apart.bipolar": {"should": limit("group-apart.bipolar", "must")}}
+    assert severities(planted.review(limits=limits), "group-apart", "bipolar transistors") == expected
+
+
 @both("flow-order.parts", "should")
 def test_the_parts_of_one_transistor(figure, expected):
     """LVS makes one of two transistors with the same nets."""
