@@ -134,7 +134,7 @@ def _suspects(layout: kdb.Layout, extraction: Extraction, short: LvsMismatch) ->
         for one, other in pairwise(way)
         if one.layer == other.layer
         and not nx.has_path(nx.restricted_view(graph, [], [(one, other)]), "a", "b")
-        and not (overlap := _region(one) & _region(other)).is_empty()
+        and not (overlap := kdb.Region(one.shape) & kdb.Region(other.shape)).is_empty()
     ]
     yield from _spread(shapes, MOST_TRIED - 4)
     yield from _spread(joints, 4)
@@ -220,10 +220,6 @@ def _labels(extraction: Extraction, name: str) -> list[tuple[int, Label]]:
         for label in net.labels
         if label.text.lower() == name.lower()
     ]
-
-
-def _region(piece: _Piece) -> kdb.Region:
-    return kdb.Region(piece.shape)
 
 
 class _Place(NamedTuple):

@@ -15,9 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import klayout.db as kdb
 import numpy as np
 
+from layoutkit.extract.resistor_devices import union
 from layoutkit.parasitics.capacitance_pieces import Capacitances, PieceGroup, divided
 from layoutkit.parasitics.net_shapes import GROUND, WELL, NetShapes, level_names
 from layoutkit.parasitics.rectangles import (
@@ -35,6 +35,7 @@ from layoutkit.technology.parasitic_data import DIFFUSION, POLY, THICK_DIFFUSION
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import klayout.db as kdb
     from numpy.typing import NDArray
 
     from layoutkit.parasitics.rectangles import Edges, Integers
@@ -162,9 +163,7 @@ class _Extractor:
             own = rectangles_of({net: region - self.shapes.devices for net, region in regions.items()})[0]
         plates = self.shapes.plates.get(name)
         if plates:
-            covered = kdb.Region()
-            for region in plates.values():
-                covered += region
+            covered = union(plates.values())
             top = rectangles_of({net: region - covered for net, region in regions.items()})[0]
             top = top.joined(rectangles_of(plates)[0])
             self.unchecked.add(f"plates of capacitors are seen from above at the height of {name}")
@@ -181,7 +180,7 @@ class _Extractor:
         What a level covers is hidden from all levels behind it. Only wires look; poly looks at wells only.
         """
         views: dict[tuple[str, str], Rectangles] = {}
-        covers = [_region(level) for level in self.levels]
+        covers = [union(level.regions.values()) for level in self.levels]
         for number, level in enumerate(self.levels):
             seen = covers[number].dup() if level.top is level.all else level.top.region()
             seers = slice(number + 1, number + 1 + self.depth)
@@ -405,14 +404,6 @@ def field_share(distance_um: Numbers, area_af_um2: float, shielding: FringeShiel
 def _along(boxes: Integers, directions: Integers) -> Integers:
     """Return the size of boxes along edges that look in a direction, a number of ``DIRECTIONS``. [dbu]"""
     return np.where(directions < 2, boxes[:, 3] - boxes[:, 1], boxes[:, 2] - boxes[:, 0])
-
-
-def _region(level: _Level) -> kdb.Region:
-    """Return all shapes of a level. [dbu]"""
-    found = kdb.Region()
-    for region in level.regions.values():
-        found += region
-    return found.merged()
 
 
 def _visible(rectangles: Rectangles, seen: kdb.Region, cell: int) -> Rectangles:

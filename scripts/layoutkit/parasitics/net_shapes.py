@@ -9,7 +9,7 @@ import klayout.db as kdb
 
 from layoutkit.extract.cell_devices import SUBSTRATE
 from layoutkit.extract.connectivity import DrawnLayers
-from layoutkit.extract.resistor_devices import plate_layer
+from layoutkit.extract.resistor_devices import plate_layer, union
 from layoutkit.parasitics.resistor_bodies import inner_nets, resistor_bodies
 from layoutkit.technology.parasitic_data import DIFFUSION, POLY, THICK_DIFFUSION
 
@@ -61,11 +61,8 @@ def net_shapes(extraction: Extraction) -> NetShapes:
     inner = inner_nets(extraction)
     reader = _Reader(extraction, {*extraction.nets, *inner})
     drawn = DrawnLayers(extraction.layout.cell(extraction.cell_name), technology)
-    thick = kdb.Region()
-    for name, layer in technology.layers.items():
-        if layer.purpose == "oxide":
-            thick += drawn.layer(name)
-    thin, below_thick = _divided(reader.on("n_sd", "p_sd", "n_tap", "p_tap"), thick.merged())
+    thick = union(drawn.layer(name) for name, layer in technology.layers.items() if layer.purpose == "oxide")
+    thin, below_thick = _divided(reader.on("n_sd", "p_sd", "n_tap", "p_tap"), thick)
     n_wells = reader.on("nwell", "deep_nwell")
     p_wells = {net: shapes for net, shapes in reader.on("p_body").items() if not reader.is_substrate(net)}
     wells = reader.on("nwell") | p_wells

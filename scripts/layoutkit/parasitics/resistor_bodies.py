@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 import numpy as np
 
+from layoutkit.extract.resistor_devices import union
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
@@ -108,10 +110,7 @@ def resistor_bodies(
         first_number: A number above those of all nets.
     """
     technology, found = extraction.technology, ResistorBodies()
-    poly = kdb.Region()
-    for net, region in sorted(poly_of_nets.items()):
-        if net in extraction.nets:
-            poly += region
+    poly = union(region for net, region in sorted(poly_of_nets.items()) if net in extraction.nets)
     fingers: dict[str, list[DrawnFinger]] = defaultdict(list)
     for finger in extraction.fingers:
         fingers[finger.device].append(finger)

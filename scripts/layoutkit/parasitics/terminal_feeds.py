@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
-from layoutkit.extract.resistor_devices import plate_cut_layer, plate_layer
+from layoutkit.extract.resistor_devices import plate_cut_layer, plate_layer, union
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,12 +72,9 @@ def terminal_feeds(extraction: Extraction) -> dict[tuple[int, str], Feeds]:
 
 def channels_of(extraction: Extraction) -> kdb.Region:
     """Return all channels of a layout, those of MOS capacitors and dummies as well."""
-    found = kdb.Region()
     names = [f"gate.{name}" for name in extraction.technology.devices]
     names += [f"core.{name}" for name, spec in extraction.technology.passives.items() if spec.type == "mos_capacitor"]
-    for name in names:
-        found += _layer(extraction, name)
-    return found.merged()
+    return union(_layer(extraction, name) for name in names)
 
 
 def _layer(extraction: Extraction, name: str) -> kdb.Region:

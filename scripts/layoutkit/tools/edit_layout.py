@@ -8,13 +8,13 @@ import klayout.db as kdb
 
 from layoutkit.errors import GeometryError, LayoutConflictError, LayoutkitError
 from layoutkit.extract.connectivity import labelled_gates
-from layoutkit.flow.contents import Contents, HeldModule, NamedPin
+from layoutkit.flow.contents import Contents, HeldModule
 from layoutkit.flow.editing import Edited, delete_module, delete_wires, metal_of_nets, move_module
 from layoutkit.layout.cells import choose_cell
 from layoutkit.layout.provenance import sha256_of
 from layoutkit.layout.workspace import Saved, Workspace
 from layoutkit.tools.cell_placement import CellPlace, box_um, place_of, transformation
-from layoutkit.tools.module_requests import lost_ends_texts
+from layoutkit.tools.module_requests import lost_ends_texts, pin_data
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,10 +110,7 @@ def _module(module: HeldModule, tech: Technology) -> dict[str, Any]:
 
 def _gates(boxes: list[kdb.Box], tech: Technology) -> dict[str, Any]:
     """Return how many channels a device has and the box around them."""
-    whole = kdb.Box()
-    for box in boxes:
-        whole += box
-    return {"gates": len(boxes), **({"box": box_um(whole, tech)} if boxes else {})}
+    return {"gates": len(boxes), **({"box": box_um(sum(boxes, kdb.Box()), tech)} if boxes else {})}
 
 
 def _net(contents: Contents, name: str) -> dict[str, Any]:
@@ -130,7 +127,7 @@ def _net(contents: Contents, name: str) -> dict[str, Any]:
     return {
         "net_name": name,
         "pieces": len(pieces),
-        "pins": [_pin(pin, tech) for pin in pins[:MAX_PINS]],
+        "pins": [{**pin_data(tech, pin.net, pin.layer, pin.box), "module": pin.module} for pin in pins[:MAX_PINS]],
         "pin_count": len(pins),
         "labels": [
             {"layer": label.layer, "x": tech.to_um(label.point.x), "y": tech.to_um(label.point.y)}
@@ -139,18 +136,6 @@ def _net(contents: Contents, name: str) -> dict[str, Any]:
         ],
         "wires": wires,
         **({} if box.empty() else {"wires_box": box_um(box, tech)}),
-    }
-
-
-def _pin(pin: NamedPin, tech: Technology) -> dict[str, Any]:
-    """Return a pin in the form of the drawing tools."""
-    return {
-        "net": pin.net,
-        "module": pin.module,
-        "layer": tech.spec(tech.conductor(pin.layer).layer).gds[0],
-        "layer_name": pin.layer,
-        "center": [tech.to_um((pin.box.left + pin.box.right) / 2), tech.to_um((pin.box.bottom + pin.box.top) / 2)],
-        "box": box_um(pin.box, tech),
     }
 
 

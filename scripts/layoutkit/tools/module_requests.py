@@ -79,13 +79,7 @@ class Delivered:
 
     def pin(self, pin: Pin) -> dict[str, Any]:
         """Return one pin as placed: its net, layer and metal. [um]"""
-        return {
-            "net": pin.net,
-            "layer": self.tech.spec(self.tech.conductor(pin.layer).layer).gds[0],
-            "layer_name": pin.layer,
-            "center": self.point((pin.box.left + pin.box.right) / 2, (pin.box.bottom + pin.box.top) / 2),
-            "box": box_um(pin.box.transformed(self.trans), self.tech),
-        }
+        return pin_data(self.tech, pin.net, pin.layer, pin.box.transformed(self.trans))
 
     def net_pins(self) -> list[dict[str, Any]]:
         """Return all pins as placed, from below in the unplaced cell."""
@@ -124,6 +118,17 @@ class Delivered:
                 ("rail_metal", self.tech.conductors[1].layer),
             )
         }
+
+
+def pin_data(tech: Technology, net: str, layer: str, box: kdb.Box) -> dict[str, Any]:
+    """Return a pin as all tools describe it: its net, conductor and metal. [um]"""
+    return {
+        "net": net,
+        "layer": tech.spec(tech.conductor(layer).layer).gds[0],
+        "layer_name": layer,
+        "center": [tech.to_um((box.left + box.right) / 2), tech.to_um((box.bottom + box.top) / 2)],
+        "box": box_um(box, tech),
+    }
 
 
 def deliver(

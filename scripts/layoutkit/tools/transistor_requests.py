@@ -135,10 +135,7 @@ def create_common_centroid_pair(params: Mapping[str, Any]) -> dict[str, Any]:
         LayoutkitError: If the parameters, the workspace or the drawn cell are at fault.
     """
     sizes = [params["device_a"], params["device_b"], *params["more_devices"]]
-    types = [device["type"] for device in sizes]
-    if len(set(types)) > 1:
-        raise GeometryError("Devices must be same type for matching", details={"types": types})
-    tech = technology_of(params, params.get("device") or types[0])
+    tech = _technology_of_matched(params, sizes)
     devices = _devices(params, tech, sizes)
     first, second, *others = devices
     spacing, ring = tech.to_dbu(params["spacing"]), ring_style(params)
@@ -173,6 +170,14 @@ def create_common_centroid_pair(params: Mapping[str, Any]) -> dict[str, Any]:
         **delivered.centroids(),
         "drawn": {device.id: drawn_size(device, delivered) for device in devices},
     }
+
+
+def _technology_of_matched(params: Mapping[str, Any], devices: Sequence[Mapping[str, Any]]) -> Technology:
+    """Return the technology of a request; raise if the devices are of several types."""
+    types = [device["type"] for device in devices]
+    if len(set(types)) > 1:
+        raise GeometryError("Devices must be same type for matching", details={"types": types})
+    return technology_of(params, params.get("device") or types[0])
 
 
 def _devices(params: Mapping[str, Any], tech: Technology, sizes: Sequence[Mapping[str, Any]]) -> list[Transistor]:
@@ -228,10 +233,7 @@ def create_current_mirror(params: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         LayoutkitError: If the parameters, the workspace or the drawn cell are at fault.
     """
-    types = sorted({device["type"] for device in params["devices"]})
-    if len(types) > 1:
-        raise GeometryError("Devices must be same type for matching", details={"types": types})
-    tech = technology_of(params, params.get("device") or types[0])
+    tech = _technology_of_matched(params, params["devices"])
     lower, upper = _roles(params)
     mirror, cascodes = _transistors(params, tech, lower, upper)
     check_ratios(mirror, {name: r for name, r in params.get("matching_ratio", {}).items() if name not in _ids(upper)})
@@ -290,10 +292,7 @@ def _roles(params: Mapping[str, Any]) -> tuple[Devices, Devices]:
     if reference in standing:
         raise GeometryError(f"reference_device {reference} is a cascode; name the mirror device {standing[reference]}")
     lower = sorted((d for d in devices if d["device_id"] not in standing), key=lambda d: d["device_id"] != reference)
-    order = {name: place for place, name in enumerate(_ids(lower))}
-    upper = [device for device in devices if device["device_id"] in standing]
-    by_below = {standing[d["device_id"]]: d for d in upper}
-    upper = sorted(upper, key=lambda device: order.get(standing[device["device_id"]], 0))
+    by_below = {standing[d["device_id"]]: d for d in devices if d["device_id"] in standing}
     ms = {d["device_id"]: d.get("m", 1) for d in lower}
     return lower, [{"m": ms[name], **by_below[name]} for name in _ids(lower) if name in by_below]
 

@@ -34,11 +34,14 @@ from layoutkit.tools.current_layout import CurrentLayout
 from layoutkit.view.drawing_data import drawing_data
 from layoutkit.view.markers import read_markers
 from layoutkit.view.report_page import MOST, findings_of
+from sturdy.atomic_files import file_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fastapi import FastAPI
+
+    from sturdy.atomic_files import FileState
 
 
 REPORTS = {"drc.lyrdb": "DRC", "review.lyrdb": "design review"}
@@ -229,13 +232,12 @@ def _text(name: str) -> str:
     return (_VIEW / name).read_text(encoding="utf-8")
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _stamp(path: Path) -> FileState | None:
     """Return what changes when the file does; None if it is not there."""
     try:
-        found = path.stat()
+        return file_state(path.stat())
     except (OSError, ValueError):
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 HOST = "127.0.0.1"

@@ -100,10 +100,7 @@ def markers_at(violations: Sequence[Mapping[str, Any]]) -> list[Marker]:
 
 
 def _marker(rule_id: str, polygons: Sequence[kdb.DPolygon]) -> Marker:
-    box = polygons[0].bbox()
-    for polygon in polygons[1:]:
-        box = box + polygon.bbox()
-    return Marker(rule_id, tuple(polygons), box)
+    return Marker(rule_id, tuple(polygons), sum((polygon.bbox() for polygon in polygons), kdb.DBox()))
 
 
 def _polygon(shape: kdb.DPolygon | kdb.DEdge | kdb.DEdgePair) -> kdb.DPolygon:

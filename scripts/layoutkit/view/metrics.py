@@ -137,7 +137,7 @@ def _pair(gates: Gates, dbu_um: float, first: str, second: str, wanted: float | 
     ours, theirs = gates[first], gates[second]
     (x1, y1), (x2, y2) = _centroid(ours), _centroid(theirs)
     distance = hypot(x1 - x2, y1 - y2)
-    extent = _bounding_box([*ours, *theirs])
+    extent = sum([*ours, *theirs], kdb.Box())
     ratio = sum(box.area() for box in ours) / sum(box.area() for box in theirs)
     of_wanted = ratio / (wanted or 1)
     nearness = 1 - distance / hypot(extent.width(), extent.height())
@@ -152,21 +152,11 @@ def _pair(gates: Gates, dbu_um: float, first: str, second: str, wanted: float | 
 
 
 def _symmetry_error(boxes: Sequence[kdb.Box]) -> float:
-    extent = _bounding_box(boxes)
-    whole = kdb.Region()
-    for box in boxes:
-        whole.insert(box)
-    whole.merge()
+    extent = sum(boxes, kdb.Box())
+    whole = kdb.Region([kdb.Polygon(box) for box in boxes]).merged()
     across = kdb.Trans(2, True, extent.left + extent.right, 0)  # x -> left + right - x
     along = kdb.Trans(0, True, 0, extent.bottom + extent.top)
     return min(float((whole - whole.transformed(mirror)).area()) / whole.area() for mirror in (across, along))
-
-
-def _bounding_box(boxes: Sequence[kdb.Box]) -> kdb.Box:
-    extent = boxes[0]
-    for box in boxes[1:]:
-        extent = extent + box
-    return extent
 
 
 def _named_areas(cell: kdb.Cell, gates: Gates) -> dict[str, float]:
