@@ -253,7 +253,7 @@ class Channels:
         if len(drivers) <= _MOST_IN_A_GATE and drivers and all(self.passes(device) for device in drivers):
             fars = {end for device in drivers for end in self._ends_of(device)} - {net}
             return not self.others.get(net) and all(self.is_logic(far) for far in fars)
-        down, up = (_gates_of(self._pulled_by(net, kind)) for kind in ("nmos", "pmos"))
+        down, up = (_gates_of(self._pulled_by(net, kind)) - self._on[kind] for kind in ("nmos", "pmos"))
         if down and up and ((down == up and net not in down) or self._is_switched_inverter(net, down ^ up)):
             return True
         if down and up and self._is_latched(net) and not any(self.has_diode(gate) for gate in (*down, *up)):

@@ -59,11 +59,13 @@ class Mirrors:
     Args:
         channels: Its channels.
         crossed: Transistors of cross-coupled pairs: what closes a loop around one of these is no diode.
+        images: Device to its image.
     """
 
-    def __init__(self, channels: Channels, crossed: AbstractSet[str]) -> None:
+    def __init__(self, channels: Channels, crossed: AbstractSet[str], images: Mapping[str, str]) -> None:
         self._channels = channels
         self._crossed = crossed
+        self._images = images
         self._supplies = channels.supplies
         self._by_gate = families_of(channels)
         self._references: dict[tuple[str, str, str], list[Device]] = defaultdict(list)  # type, model, gate
@@ -106,9 +108,11 @@ class Mirrors:
             extra["closed_by"] = closer.id
         members = (*alike, *other)
         if not any(gate_length(each) == gate_length(reference) for each in members):
-            if members and (other or self._biases_cascodes(family)):
+            inputs = any(map(self._is_input, members))
+            if members and (other or inputs or self._biases_cascodes(family)):
                 names = ", ".join(each.id for each in members)
                 why = "and something else below its source" if other else "and the reference biases cascodes"
+                why = "and it matches a transistor on another gate" if inputs else why
                 self._apart.append((names, f"has the gate of {reference.id}, but another length {why}"))
                 return []
         else:
@@ -124,6 +128,11 @@ class Mirrors:
         topology = "self_biased" if other and kinds & {"resistor", "junction"} else "degenerated"
         topology = topology if other or foot.kinds else "simple"
         return [self._mirror(reference, outputs, topology, extra, closer), *apart]
+
+    def _is_input(self, device: Device) -> bool:
+        """Whether the image of a transistor is on a gate without a diode: two inputs, of which one is biased."""
+        image = self._channels.mos.get(self._images.get(device.id, ""))
+        return image is not None and not self._channels.has_diode(image.terminals["g"], device.type)
 
     def _of_another_length(self, names: Iterable[str]) -> list[Found]:
         """Return the equal current sources on the gate of a mirror that have a length of their own, as in a ring."""
@@ -269,7 +278,8 @@ class Mirrors:
                     ends = (self._channels.channel_ends(each.terminals["d"]) for each in tops)
                     enough = enough or all(any(each.type != key[0] for each in devices) for devices in ends)
                 below_pair = not driven and all(self._is_folded(each, folded) for each in alike)
-                enough = enough or (len(alike) >= FEWEST_SOURCES and any(map(self._feeds_reference, alike)))
+                if len(alike) >= FEWEST_SOURCES:
+                    enough = enough or any(map(self._feeds_reference, alike)) or self._are_switched(alike)
                 if enough or below_pair or any(self._is_tail(each, alike, tails) for each in alike):
                     self._with_reference.add(key)
                     reference = min(alike, key=lambda each: (len(self._channels.foot(each).kinds),))
@@ -329,6 +339,19 @@ class Mirrors:
         other, top = OTHER_TYPE[device.type], self._above(device, clean=False)
         nets = [each.terminals["d"] for each in (device, top) if each is not None]
         return any(self._channels.has_diode(net, other) or self._channels.has_junction(net, other) for net in nets)
+
+    def _are_switched(self, members: Sequence[Device]) -> bool:
+        """Whether switches alone lead the currents of equal transistors on to the same nets, as in a DAC."""
+        ends = set()
+        for each in members:
+            drain = each.terminals["d"]
+            above = self._channels.sources.get(drain, ())
+            if not above or len(self._channels.circuit.nets[drain]) > 1 + len(above):
+                return False
+            if not all(top.type == each.type and self._channels.is_switch(top, by_port=True) for top in above):
+                return False
+            ends.add(frozenset(top.terminals["d"] for top in above))
+        return len(ends) == len({*map(drawing, members)}) == 1
 
     def _is_tail(self, device: Device, members: Sequence[Device], tails: Collection[tuple[str, str]]) -> bool:
         """Whether the structure says that a transistor is a current source."""

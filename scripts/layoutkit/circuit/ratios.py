@@ -119,8 +119,8 @@ class ResistorRatios:
             if self._is_tap(one) and self._is_tap(other) and {*map(drawing, first)} & {*map(drawing, second)}:
                 join([*first, *second])
             for device in first:  # the amplifier holds its inputs equal, and so the voltages on these
-                far = self._far(device, one)
-                join([device, *(each for each in second if far != other and self._far(each, other) == far)])
+                far = self._far(device, one) or one
+                join([device, *(each for each in second if far != other and self._compare(device, each, far, other))])
         for devices in (*self._on_mirrors(mirrors), *self._between_sources(pairs)):
             join(devices)
         for array in arrays:
@@ -130,6 +130,12 @@ class ResistorRatios:
         groups = grouped(self._resistors, lambda device: (joined[device.id], device.model.lower()))
         parts = map(self._without_loads, groups.values())
         return [self._group(devices) for devices in parts if self._has_ratio(devices)]
+
+    def _compare(self, one: Device, other: Device, far: str, net: str) -> bool:
+        """Whether two resistors, ``other`` on ``net``, end on one net (``far``), or are equal and end on supplies."""
+        beyond = self._far(other, net)
+        on_rails = far in self._channels.supplies and beyond in self._channels.supplies
+        return beyond == far or (on_rails and drawing(one) == drawing(other))
 
     def _between_sources(self, pairs: Iterable[tuple[Device, Device]]) -> list[list[Device]]:
         """Return the resistors that join the sources of pairs, by the drain nets of these."""

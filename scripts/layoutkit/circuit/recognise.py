@@ -118,6 +118,7 @@ class _Recognition:
         self._circuit = circuit = folded(circuit, self._fingers)
         self._channels = Channels(circuit, self._supplies)
         self._order = {device.id: index for index, device in enumerate(circuit.devices)}
+        self._image = {name: other for _, *pair in self._images() for name, other in (pair, pair[::-1])}
         self._taken: set[str] = set()
         self._found: dict[str, list[Found]] = {name: [] for name in MODULE_TYPES}
 
@@ -126,7 +127,7 @@ class _Recognition:
         if is_passive(self._whole):
             self._drop_accidental_images()
         self._cross_coupled_pairs()
-        mirrors = Mirrors(self._channels, set(self._taken))
+        mirrors = Mirrors(self._channels, set(self._taken), self._image)
         for mirror in mirrors.with_reference():
             self._add(mirror)
         self._input_pairs()
@@ -261,11 +262,10 @@ class _Recognition:
         return guarded
 
     def _cross_coupled_pairs(self) -> None:
-        image = {name: other for _, *pair in self._images() for name, other in (pair, pair[::-1])}
         for names in self._symmetry.crossed:
             first, second = self._pair(sorted(names, key=self._order.__getitem__))
             around = [self._around(net) for net in self._drains_of(first, second)]
-            if {image.get(first.id, second.id), image.get(second.id, first.id)}.isdisjoint(names) and (
+            if {self._image.get(first.id, second.id), self._image.get(second.id, first.id)}.isdisjoint(names) and (
                 around[0] != around[-1]
             ):
                 continue  # a loop on each side of an axis: each matches its image

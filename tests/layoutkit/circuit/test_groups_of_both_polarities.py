@@ -1,0 +1,140 @@
+"""Groups of a circuit and of its complement: NMOS for PMOS, NPN for PNP, power for ground.
+
+All groups of a circuit are stated. Neither the order of cards nor that of drain and source changes them.
+"""
+
+import random
+import re
+
+import pytest
+
+from layoutkit.circuit import find_roles, read_netlist
+from layoutkit.circuit.readers.source import NetlistText
+
+PORTS = r"vdd|vss|in[pn]?|bias|out|dump|vb|ck|en|row|[ef]\d"
+COMPLEMENT = {"nch": "pch", "pch": "nch", "npn": "pnp", "pnp": "npn", "vdd": "vss", "vss": "vdd"}
+
+COMPARATOR = """
+M9 a mid vss vss nch w=2u l=1u
+M12 b in vss vss nch w=2u l=1u
+M8 c ck a vss nch w=2u l=0.2u
+M11 d ck b vss nch w=2u l=0.2u
+M7 on op c vss nch w=2u l=0.2u
+M10 op on d vss nch w=2u l=0.2u
+M2 on op vdd vdd pch w=4u l=0.2u
+M3 op on vdd vdd pch w=4u l=0.2u
+M1 on ck vdd vdd pch w=4u l=0.2u
+M6 op ck vdd vdd pch w=4u l=0.2u
+"""
+OF_COMPARATOR = {
+    "symmetric_pair M12 M9",
+    "switch_pair M11 M8",
+    "cross_coupled_pair M10 M7",
+    "cross_coupled_pair M2 M3",
+    "load_pair M1 M6",
+}
+CELL = "M{0} s{0} vb vss vss nch w=1u l=0.5u\nMS{0} out {1} s{0} vss nch w=1u l=0.5u\n"
+STEERED = CELL + "MT{0} dump {2} s{0} vss nch w=1u l=0.5u\n"
+GATE = """
+MP{0} g{0} e{0} vdd vdd pch w=1u l=0.2u
+MQ{0} g{0} row vdd vdd pch w=1u l=0.2u
+MN{0} g{0} e{0} h{0} vss nch w=1u l=0.2u
+MO{0} h{0} row vss vss nch w=1u l=0.2u
+"""
+SOURCES = "current_mirror M0 M1 M2 M3"
+
+CASES = {
+    "an input on the net of a diode of another length": (
+        COMPARATOR + "MD mid mid vss vss nch w=2.5u l=1.5u\nMP mid mid vdd vdd pch w=10u l=1.5u\n",
+        OF_COMPARATOR,
+    ),
+    "an input on the net of a diode of its own length, but another width": (
+        COMPARATOR.replace("l=0.2u", "l=0.3u") + "MD mid mid vss vss nch w=2u l=3u\nR1 vdd mid 90k\n",
+        OF_COMPARATOR,
+    ),
+    "outputs of two mirrors, of another length than their diodes": (
+        """
+        M1 a inp t vss nch w=8u l=1u
+        M2 b inn t vss nch w=8u l=1u
+        M0 t bias vss vss nch w=4u l=1u
+        M3 a a vdd vdd pch w=4u l=1u
+        M4 b b vdd vdd pch w=4u l=1u
+        M5 c a vdd vdd pch w=4u l=0.5u
+        M6 d b vdd vdd pch w=4u l=0.5u
+        M7 c c vss vss nch w=4u l=1u
+        M8 d c vss vss nch w=4u l=1u
+        """,
+        {
+            "differential_pair M1 M2",
+            "load_pair M3 M4",
+            "current_mirror M3 M5",
+            "current_mirror M4 M6",
+            "current_mirror M7 M8",
+        },
+    ),
+    "sources under switches with gates of their own": ("".join(CELL.format(i, f"e{i}") for i in range(4)), {SOURCES}),
+    "sources under switches on the gates of logic": (
+        "".join(CELL.format(i, f"g{i}") + GATE.format(i) for i in range(4)),
+        {SOURCES},
+    ),
+    "sources under one signal that an inverter drives": (
+        "MP0 g en vdd vdd pch w=1u l=0.2u\nMN0 g en vss vss nch w=1u l=0.2u\n"
+        + "".join(CELL.format(i, "g") for i in range(4)),
+        {SOURCES, "inverter MN0 MP0"},
+    ),
+    "sources whose currents ports steer into one of two nets": (
+        "".join(STEERED.format(i, f"e{i}", f"f{i}") for i in range(4)),
+        {SOURCES, *(f"differential_pair MS{i} MT{i}" for i in range(4))},
+    ),
+    "stacks to outputs of their own": (
+        "".join(CELL.format(i, f"e{i}").replace("out", f"out{i}") for i in range(4)),
+        set(),
+    ),
+    "equal resistors on both inputs of an amplifier, to the one rail and to the other": (
+        """
+        M1 a ref t vss nch w=8u l=1u
+        M2 g fb t vss nch w=8u l=1u
+        M0 t bias vss vss nch w=4u l=1u
+        M3 a a vdd vdd pch w=4u l=1u
+        M4 g a vdd vdd pch w=4u l=1u
+        M5 fb g vdd vdd pch w=9u l=1u
+        R1 vdd ref rpoly w=1u l=90u
+        R2 fb vss rpoly w=1u l=90u
+        R3 bias vss rpoly w=1u l=90u
+        M6 bias bias2 vdd vdd pch w=4u l=1u
+        M7 ref ref vss vss nch w=4u l=1u
+        """,
+        {"differential_pair M1 M2", "current_mirror M3 M4", "resistor_ratio R1 R2"},
+    ),
+}
+
+
+def complement(text):
+    return " ".join(COMPLEMENT.get(word, word) for word in text.replace("\n", " \n ").split(" "))
+
+
+def found(text):
+    ports = " ".join(sorted(word for word in set(text.split()) if re.fullmatch(PORTS, word)))
+    circuit = read_netlist(NetlistText(f".subckt c {ports}\n{text}\n.ends\n"))
+    return {" ".join((group.type, *sorted(group.devices))) for group in find_roles(circuit).groups}
+
+
+def exchanged(card):
+    """Return the card of a transistor with drain and source exchanged."""
+    words = card.split()
+    return " ".join((words[0], words[3], words[2], words[1], *words[4:])) if "ch" in card else card
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_circuit_and_its_complement_have_the_same_groups(name, turned):
+    text, expected = CASES[name]
+    assert found(complement(text) if turned else text) == expected
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_order_of_cards_and_ends_changes_no_group(name):
+    text, expected = CASES[name]
+    cards = [exchanged(card) for card in text.strip().splitlines()]
+    random.Random(len(text)).shuffle(cards)
+    assert found("\n".join(cards)) == expected
