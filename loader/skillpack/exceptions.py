@@ -1,6 +1,6 @@
 """The exceptions of this package."""
 
-from skillscript.faults import sentences
+from sturdy.near_names import sentences
 
 
 class SkillpackError(Exception):

@@ -7,18 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sturdy.near_names import sentences
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
-
-
-MAX_LISTED = 20  # faults in a message
-
-
-def sentences(faults: Sequence[str], most: int = MAX_LISTED) -> str:
-    """Return faults for a message: the first ones, and how many more there are."""
-    more = len(faults) - most
-    return "; ".join([*faults[:most], *([f"and {more} more"] if more > 0 else [])])
 
 
 class GraphError(Exception):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from designgraph.graph_errors import GraphError, NodeNotFoundError, RelationNotFoundError, sentences
+from designgraph.graph_errors import GraphError, NodeNotFoundError, RelationNotFoundError
 from designgraph.paging import Page
 from designgraph.service import KnowledgeGraph, open_graph
+from sturdy.near_names import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from designgraph.graph_errors import GraphFileError, InvalidTypeError, sentences
+from designgraph.graph_errors import GraphFileError, InvalidTypeError
 from designgraph.values import is_id
-from sturdy.near_names import near_names
+from sturdy.near_names import near_names, sentences
 from sturdy.strict_json import RepeatedKeyError, refusing_repeated_keys
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sturdy.near_names import near_names
+from sturdy.near_names import sentences as sentences  # noqa: PLC0414 - its users find it here
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -125,13 +126,6 @@ def listed(names: Iterable[object], most: int = MAX_LISTED) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number and its noun, such as ``1 device`` or ``2 devices``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def sentences(faults: Iterable[object], most: int = MAX_LISTED) -> str:
-    """Return faults for a message: the first ones, and how many more there are."""
-    known = [*map(str, faults)]
-    more = [f"and {len(known) - most} more"] if len(known) > most else []
-    return "; ".join([*known[:most], *more])
 
 
 def did_you_mean(name: object, known: Iterable[object], cutoff: float = 0.6) -> str:

@@ -10,7 +10,7 @@ import os
 import time
 from contextlib import suppress
 
-from sturdy.atomic_files import lock
+from sturdy.atomic_files import lock, write_all
 
 from .envelope import to_json
 from .standard_streams import print_error
@@ -77,8 +77,6 @@ def _append(path: str, line: bytes) -> None:
     try:
         with suppress(OSError):  # a file system without locks, or a pipe: appended without one
             lock(descriptor)  # so that a line too long for one write stays whole
-        left = memoryview(line)
-        while left:
-            left = left[os.write(descriptor, left) :]
+        write_all(descriptor, line)
     finally:
         os.close(descriptor)

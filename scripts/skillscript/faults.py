@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from sturdy.near_names import sentences
+
 from .envelope import ErrorCode, SkillError
 
 TYPE_CHECKING = False
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
 
 MAX_REPORTED = 50  # faults listed in one answer; a thousand wrong items are usually one mistake
 MAX_JOINED = 10  # faults spelled out in the one-line message
-MAX_SENTENCES = 20
 MAX_SHOWN = 80  # characters of a received value in a message
 MAX_ECHOED = 400  # characters of a received value in the details
 
@@ -67,12 +68,6 @@ def invalid_params(faults: Sequence[Fault]) -> SkillError:
 def joined(faults: Sequence[Fault]) -> str:
     """Return the messages of ``faults`` in one line."""
     return sentences([fault.message for fault in faults], MAX_JOINED)
-
-
-def sentences(faults: Sequence[str], most: int = MAX_SENTENCES) -> str:
-    """Return faults for a message: the first ones, and how many more there are."""
-    more = len(faults) - most
-    return "; ".join([*faults[:most], *([f"and {more} more"] if more > 0 else [])])
 
 
 def fault_details(faults: Sequence[Fault]) -> dict[str, Any]:

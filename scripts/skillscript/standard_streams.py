@@ -12,6 +12,8 @@ import os
 import sys
 from contextlib import suppress
 
+from sturdy.atomic_files import write_all
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,9 +39,7 @@ class EnvelopeStream:
     def announce(self, call: Mapping[str, Any] | None) -> None:
         """Report to the supervisor that ``call`` (a ``RunningCall`` as fields) begins; ``None``: it is answered."""
         if self._supervisor is not None:
-            left = memoryview((json.dumps(call) + "\n").encode())
-            while left:
-                left = left[os.write(self._supervisor, left) :]
+            write_all(self._supervisor, (json.dumps(call) + "\n").encode())
 
     def write_line(self, text: str) -> bool:
         """Write ``text`` and a newline as UTF-8; return whether standard output is still open.

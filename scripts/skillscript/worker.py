@@ -24,7 +24,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from sturdy.atomic_files import file_state
+from sturdy.atomic_files import state_of
 from sturdy.strict_json import MAX_BYTES, NotJsonError, parse_json
 
 from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, to_json
@@ -121,32 +121,24 @@ class _LoadedSources:
             self._known.add(file)
             if any(part in file for part in _INSTALLED):
                 continue
-            stamp = _stamp(file)
+            stamp = state_of(file)
             self._seen[file] = None if stamp is not None and since <= stamp[0] <= now else stamp
 
     def edited(self) -> bool:
         """Return whether one of them has been edited or removed, or one was added to the skill."""
         if self._skill_files != self._files_of_skill():
             return True
-        return any(stamp is None or stamp != _stamp(file) for file, stamp in self._seen.items())
+        return any(stamp is None or stamp != state_of(file) for file, stamp in self._seen.items())
 
     def _files_of_skill(self) -> dict[str, FileState | None]:
         """Return the state of the files that the tools are made of, by path."""
-        found = {file: _stamp(file) for tool in self._tools for file in tool.shared_files}
+        found = {file: state_of(file) for tool in self._tools for file in tool.shared_files}
         for home in {tool.skill_dir for tool in self._tools if tool.skill_dir}:
-            found.update((f"{home}/{name}", _stamp(f"{home}/{name}")) for name in (*DECLARATIONS, HANDLER))
+            found.update((f"{home}/{name}", state_of(f"{home}/{name}")) for name in (*DECLARATIONS, HANDLER))
             for folder in _FOLDERS:
                 with suppress(OSError), os.scandir(home / folder) as entries:
-                    found.update((each.path, _stamp(each.path)) for each in entries if each.name != "__pycache__")
+                    found.update((each.path, state_of(each.path)) for each in entries if each.name != "__pycache__")
         return found
-
-
-def _stamp(file: str) -> FileState | None:
-    """Return the state of a file, None if it is not there."""
-    try:
-        return file_state(os.stat(file))  # noqa: PTH116 - hundreds of files before each call
-    except OSError:
-        return None
 
 
 class _Surroundings:

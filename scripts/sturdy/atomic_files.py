@@ -258,6 +258,14 @@ def _tried(descriptor: int, *, wait: bool) -> bool:
     return True
 
 
+def state_of(path: str | os.PathLike[str]) -> FileState | None:
+    """Return the state of a file; None for one that is not there."""
+    try:
+        return file_state(os.stat(path))  # noqa: PTH116 - hundreds of files before each call
+    except (OSError, ValueError):
+        return None
+
+
 def file_state(status: os.stat_result) -> FileState:
     """Return when a file was changed [ns since 1970], its size [bytes] and its number.
 

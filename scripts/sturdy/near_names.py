@@ -1,4 +1,4 @@
-"""Find the name that was probably meant by an unknown one."""
+"""Words for messages: the name that was probably meant by an unknown one, and the first of many faults."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_LENGTH = 400  # characters of an unknown name that are compared
+MAX_FAULTS = 20  # in a message
 MIN_PART = 3  # characters of a part by which a longer name is found
 
 
@@ -50,6 +51,13 @@ def suggestion(names: Iterable[str]) -> str:
     """Return ``"; did you mean 'x' or 'y'?"``, or "" without names."""
     shown = " or ".join(map(repr, names))
     return f"; did you mean {shown}?" if shown else ""
+
+
+def sentences(faults: Iterable[object], most: int = MAX_FAULTS) -> str:
+    """Return faults for a message: the first ones, and how many more there are."""
+    known = [*map(str, faults)]
+    more = [f"and {len(known) - most} more"] if len(known) > most else []
+    return "; ".join([*known[:most], *more])
 
 
 def _folded(name: str) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from skillpack.authoring.skill_rules import MAX_DESCRIPTION, name_problem
 from skillpack.exceptions import ScaffoldError
 from skillpack.skills.strict_frontmatter import write
-from skillscript.faults import sentences
+from sturdy.near_names import sentences
 
 TOOL_ID = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+")
 _EXAMPLE = Path(__file__).with_name("new_skill")

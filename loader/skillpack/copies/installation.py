@@ -20,8 +20,7 @@ from skillpack.copies.folders import (
 from skillpack.copies.skill_copy import MANIFEST, copy_of, manifest_in
 from skillpack.copies.writing import write_folder
 from skillpack.exceptions import CopyError, InstallError, RootError
-from skillscript.faults import sentences
-from sturdy.near_names import did_you_mean
+from sturdy.near_names import did_you_mean, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import skillscript
 from skillpack.execution.worker_pool import WarmWorker
 from skillscript.call_log import LOG_VARIABLE
-from sturdy.atomic_files import file_state
+from sturdy.atomic_files import state_of
 from sturdy.bounded_run import RunOutcome, run_bounded
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def can_be_warm(tool: ToolDeclaration) -> bool:
     if os.name != "posix" or declared is False:
         return False
     is_declared = declared is True or bool(tool.worker) or tool.is_handler
-    return is_declared or _imports_skillscript(tool.script, _state(tool.script))
+    return is_declared or _imports_skillscript(tool.script, state_of(tool.script))
 
 
 @lru_cache(maxsize=1024)
@@ -94,14 +94,6 @@ def _imports_skillscript(script: str, _state: FileState | None) -> bool:
             return _USES_SKILLSCRIPT.search(file.read(1 << 18)) is not None
     except OSError:
         return False
-
-
-def _state(file: str) -> FileState | None:
-    """Return the state of a file; None for one that is not there."""
-    try:
-        return file_state(Path(file).stat())
-    except OSError:
-        return None
 
 
 def call_cold(tool: ToolDeclaration, request: ToolRequest) -> Answer:
@@ -146,7 +138,7 @@ def call_warm(tool: ToolDeclaration, request: ToolRequest, pool: WorkerPool) -> 
     if len(line) > MAX_REQUEST_BYTES:
         return call_cold(tool, request)
     environment, program = _environment(tool, request), tool.worker or tool.script
-    kind = (program, _state(program), _folder(), tuple(sorted(environment.items())))  # of interchangeable workers
+    kind = (program, state_of(program), _folder(), tuple(sorted(environment.items())))  # of interchangeable workers
 
     def start() -> WarmWorker:
         return WarmWorker([*_program(tool, warm=True), "--serve"], environment)

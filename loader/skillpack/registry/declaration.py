@@ -19,10 +19,10 @@ from skillpack.registry.schema_check import schema_problems
 from skillpack.skills.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE
 from skillpack.skills.strict_frontmatter import decode
 from skillpack.untrusted.file_access import inside, read_bounded
-from skillscript.faults import sentences
 from skillscript.schema import find_faults
 from skillscript.schema_references import ReferenceFault, bundle
 from skillscript.tool import HANDLER, HANDLER_SCHEMAS
+from sturdy.near_names import sentences
 from sturdy.strict_json import NotJsonError, parse_json, plain
 
 if TYPE_CHECKING:

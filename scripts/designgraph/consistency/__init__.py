@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from designgraph.consistency.consistency_rules import Breach, Breaches, rules_for
+from designgraph.consistency.consistency_rules import MAX_LISTED, Breach, Breaches, rules_for
 from designgraph.consistency.rule_kinds import KINDS, CheckedGraph
-from designgraph.graph_errors import MAX_LISTED, GraphFileError
+from designgraph.graph_errors import GraphFileError
 from designgraph.values import check_id
 
 if TYPE_CHECKING:

@@ -23,11 +23,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from designgraph.graph_errors import MAX_LISTED, GraphFileError, sentences
+from designgraph.graph_errors import GraphFileError
 from designgraph.type_rule import read_yaml
 from designgraph.values import is_id
+from sturdy.near_names import sentences
 
 FILE = "rules.yaml"
+MAX_LISTED = 20  # findings, and nodes of each
 MAX_RULES = 500
 _TYPES = {"str": str, "list": list, "dict": dict, "bool": bool, "int": int}
 

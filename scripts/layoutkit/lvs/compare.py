@@ -30,14 +30,14 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from layoutkit.errors import listed
+from layoutkit.errors import counted, listed
 from layoutkit.extract.cell_devices import SUBSTRATE
 from layoutkit.extract.extractor import combined
 from layoutkit.extract.folding import fold_series, off_transistors
 from layoutkit.extract.passive_devices import RECIPES
 from layoutkit.lvs.explanation import explain, unexplained
 from layoutkit.lvs.labels import Labelling, is_bare_well, labelling, missing_ports
-from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsMismatch, LvsResult, at, fingers_text
+from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsMismatch, LvsResult, at
 from layoutkit.lvs.matching import Matcher, Pairing, nets_of_taps
 from layoutkit.lvs.reference import Reference, ReferenceDevice, reference_of
 from layoutkit.technology.device_kinds import SIZE_TOLERANCE, DeviceKind
@@ -399,7 +399,8 @@ class _Comparison:
     def _finger_warnings(self, pairs: Mapping[str, tuple[str, ...]]) -> list[str]:
         wanted = {device.id: device.fingers for device in self.reference.devices}
         return [
-            f"{listed(pairs[device.id])} has {fingers_text(len(device.fingers))} in the layout, {count} in the netlist"
+            f"{listed(pairs[device.id])} has {counted(len(device.fingers), 'finger')} in the layout, "
+            f"{count} in the netlist"
             for device in self.extraction.devices
             if device.id in pairs
             and device.kind.fingers

@@ -79,16 +79,6 @@ def at(place: Point | None) -> str:
     return "" if place is None else f" at ({place.x:g}, {place.y:g}) um"
 
 
-def fingers_text(count: int) -> str:
-    """Return a number of fingers for a sentence."""
-    return "1 finger" if count == 1 else f"{count} fingers"
-
-
-def parts_text(count: int) -> str:
-    """Return a number of bars or plates for a sentence."""
-    return "1 part" if count == 1 else f"{count} parts"
-
-
 MAX_MISMATCHES = 50
 
 

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.refinement import ColourClasses, ComparedDevice, links_of
-from layoutkit.errors import listed
+from layoutkit.errors import counted, listed
 from layoutkit.extract.folding import FoldKey, Net, in_parallel
-from layoutkit.lvs.lvs_result import LvsMismatch, at, fingers_text, parts_text, wrong_parameter
+from layoutkit.lvs.lvs_result import LvsMismatch, at, wrong_parameter
 from layoutkit.technology.device_kinds import SIZE_TOLERANCE
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ def _rectangle_mismatches(
     return [
         wrong_parameter(
             f"{listed(ids)} has an area of {found['area']:g} um2 and a perimeter of {found['perimeter']:g} um in the "
-            f"layout ({parts_text(len(parts))}{at(drawn[0].place)}), {stated['area']:g} um2 and "
+            f"layout ({counted(len(parts), 'part')}{at(drawn[0].place)}), {stated['area']:g} um2 and "
             f"{stated['perimeter']:g} um in the netlist (m = {units})",
             "a wrong size" if len(parts) == units else "a wrong number of units in parallel, or a wrong size",
             ids,
@@ -323,7 +323,7 @@ def _wrong_width(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]) 
     wanted = sum(member.fingers for member in expected)
     return wrong_parameter(
         f"W of {listed(member.id for member in expected)} is {width:g} um in the layout "
-        f"({fingers_text(fingers)}{at(drawn[0].place)}), {goal:g} um in the netlist ({fingers_text(wanted)})",
+        f"({counted(fingers, 'finger')}{at(drawn[0].place)}), {goal:g} um in the netlist ({counted(wanted, 'finger')})",
         "wrong finger width" if fingers == wanted else "a wrong number of fingers or units",
         [member.id for member in expected],
         drawn,
@@ -336,7 +336,7 @@ def _wrong_length(drawn: ExtractedDevice, expected: list[ReferenceDevice]) -> Lv
     lengths = listed(f"{length:g}" for length in sorted({member.l_um for member in expected}))
     return wrong_parameter(
         f"L of {listed(member.id for member in expected)} is {drawn.l_um:g} um in the layout "
-        f"({fingers_text(len(drawn.fingers))}{at(drawn.place)}), {lengths} um in the netlist",
+        f"({counted(len(drawn.fingers), 'finger')}{at(drawn.place)}), {lengths} um in the netlist",
         "wrong gate length",
         [member.id for member in expected],
         [drawn],
@@ -350,7 +350,7 @@ def _wrong_passive(drawn: list[ExtractedDevice], expected: list[ReferenceDevice]
     length, goal_length = drawn[0].l_um, expected[0].l_um
     parts, units = sum(len(device.fingers) for device in drawn), sum(member.fingers for member in expected)
     return wrong_parameter(
-        f"{listed(ids)} is W {width:g} um, L {length:g} um in all in the layout ({parts_text(parts)}"
+        f"{listed(ids)} is W {width:g} um, L {length:g} um in all in the layout ({counted(parts, 'part')}"
         f"{at(drawn[0].place)}), W {goal:g} um, L {goal_length:g} um in the netlist (m = {units})",
         _passive_cause(width / goal, length / goal_length, parts / units),
         ids,

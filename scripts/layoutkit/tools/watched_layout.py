@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import klayout.db as kdb
 
-from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
+from layoutkit.errors import FileError, LayoutkitError, MissingProgramError, counted
 from layoutkit.layout.cells import choose_cell
 from layoutkit.layout.workspace import ENVIRONMENT_VARIABLE
 from layoutkit.templates import digest, rendered, safe_json
@@ -34,14 +34,12 @@ from layoutkit.tools.current_layout import CurrentLayout
 from layoutkit.view.drawing_data import drawing_data
 from layoutkit.view.markers import read_markers
 from layoutkit.view.report_page import MOST, findings_of
-from sturdy.atomic_files import file_state
+from sturdy.atomic_files import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fastapi import FastAPI
-
-    from sturdy.atomic_files import FileState
 
 
 REPORTS = {"drc.lyrdb": "DRC", "review.lyrdb": "design review"}
@@ -114,7 +112,7 @@ class WatchedLayout:
     def _look(self) -> None:
         """Read the files again if one has changed since the last time."""
         with self._lock:
-            seen = [_stamp(path) for path in (self.path, *(self.path.parent / name for name in (*REPORTS, SUMMARY)))]
+            seen = [state_of(path) for path in (self.path, *(self.path.parent / name for name in (*REPORTS, SUMMARY)))]
             if seen == self._seen:
                 return
             try:
@@ -203,7 +201,7 @@ class WatchedLayout:
             findings=shown.findings,
             faults=faults,
             unchecked=bool(self._problem or shown.notes),
-            counted=lambda number, word: f"{number} {word}{'' if number == 1 else 's'}",
+            counted=counted,
             notes=shown.notes,
             source=str(self.path),
             size=size,
@@ -230,14 +228,6 @@ def _labels(cell: kdb.Cell) -> list[list[Any]]:
 
 def _text(name: str) -> str:
     return (_VIEW / name).read_text(encoding="utf-8")
-
-
-def _stamp(path: Path) -> FileState | None:
-    """Return what changes when the file does; None if it is not there."""
-    try:
-        return file_state(path.stat())
-    except (OSError, ValueError):
-        return None
 
 
 HOST = "127.0.0.1"
