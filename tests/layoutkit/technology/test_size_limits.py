@@ -138,7 +138,7 @@ def test_generators_refuse_sides_longer_than_a_millimetre():
 @functools.cache
 def text_with_a_place(which):
     """Return a technology file in which one number is the word HERE."""
-    data = yaml.safe_load((SHIPPED / "sky130A.yaml").read_text())
+    data = yaml.safe_load((SHIPPED / "generic.yaml").read_text())
     if which == "rule":
         next(rule for rule in data["rules"] if isinstance(rule.get("value"), float))["value"] = "HERE"
     elif which == "nmos":
@@ -167,7 +167,7 @@ def test_numbers_of_technology_files_are_finite_and_within_a_range(tmp_path, whi
 
 
 def test_a_length_that_klayout_cannot_hold_is_a_fault(tmp_path):
-    data = yaml.safe_load((SHIPPED / "sky130A.yaml").read_text())
+    data = yaml.safe_load((SHIPPED / "generic.yaml").read_text())
     next(rule for rule in data["rules"] if rule["kind"] == "width")["value"] = 3e9
     path = tmp_path / "own.yaml"
     path.write_text(yaml.safe_dump(data))
