@@ -72,7 +72,8 @@ def differential_inputs(circuit: Circuit, supplies: Supplies, groups: Sequence[R
     """
     signals = {port for port in circuit.ports if port not in supplies}
     for module in (group for group in groups if group.type == "differential_pair"):
-        nets = {circuit.device(name).terminals["g"] for name in module.devices}
+        devices = [circuit.device(name) for name in module.devices]
+        nets = {device.terminals["g" if device.is_mos else "b"] for device in devices}
         if len(nets) == 2 and all(net in signals and not _is_driven(circuit, net) for net in nets):
             return tuple(sorted(nets, key=circuit.ports.index))
     return _pair_on_two_currents(circuit, supplies, (group for group in groups if group.type == "current_mirror"))

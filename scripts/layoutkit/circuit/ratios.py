@@ -267,13 +267,14 @@ class ResistorRatios:
         return next(sides), next(sides)
 
     def _around_array(self, array: Found) -> list[Device]:
-        """Return the resistors below the emitters of NPN transistors on one base, and equal ones on their collectors.
+        """Return the resistors from the emitters of transistors on one base, and equal ones on their collectors.
 
         These lead to one net.
         """
         devices = [self._channels.circuit.device(name) for name in array.devices]
-        emitters = sorted({device.terminals["e"] for device in devices if device.type == "npn"})
-        found = {resistor.id: resistor for net in emitters for resistor in self._down_from(net, "pmos")}
+        emitters = sorted({device.terminals["e"] for device in devices})
+        kind = "pmos" if devices[0].type == "npn" else "nmos"
+        found = {resistor.id: resistor for net in emitters for resistor in self._down_from(net, kind)}
         loads = [(each, net) for net in sorted({d.terminals["c"] for d in devices}) for each in self._on.get(net, ())]
         alike = grouped(loads, lambda load: (drawing(load[0]), self._far(*load)))
         found |= {load.id: load for row in alike.values() if len({net for _, net in row}) > 1 for load, _ in row}

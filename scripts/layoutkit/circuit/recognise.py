@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from layoutkit.circuit.bipolar_groups import bipolar_arrays
+from layoutkit.circuit.bipolar_groups import bipolar_groups
 from layoutkit.circuit.channels import Channels, gate_length
 from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
 from layoutkit.circuit.families import OTHER_TYPE
@@ -73,7 +73,7 @@ MODULE_TYPES = {
     "inverter": ModuleType("inverter", "inverter", matched=False),
     "ring_stage": ModuleType("ring_stage", "equal stages that drive each other", matched=False),
     "bipolar_array": ModuleType("bipolar_array", "bipolar transistors on one base and collector"),
-    "bipolar_pair": ModuleType("bipolar_pair", "bipolar transistors on one emitter", matched=False),
+    "bipolar_pair": ModuleType("bipolar_pair", "pair of bipolar transistors", matched=False),
 }
 """Every type of module that recognition finds, in the order in which the modules are listed."""
 
@@ -160,19 +160,17 @@ class _Recognition:
         for group in switch_groups(self._channels, mirrors_found, self._found["inverter"], taken, pairs_apart):
             self._add(group)
         pairs = [self._pair(pair.devices) for pair in self._found["differential_pair"]]
-        arrays = bipolar_arrays(self._channels, self._order)
+        images = [names for _, *names in self._images()]
+        bipolar_pairs, arrays = bipolar_groups(self._channels, self._order, pairs, images)
         ratios = [
             *ResistorRatios(self._channels, self._order).found(self._found["current_mirror"], arrays, pairs),
-            *capacitor_ratios(self._channels, self._order, [names for _, *names in self._images()]),
+            *capacitor_ratios(self._channels, self._order, images),
         ]
         known = {frozenset(g.devices) for kind in ("resistor_pair", "capacitor_pair") for g in self._found[kind]}
         rings = ring_stages(self._channels, pairs)
-        for group in (
-            *rings,
-            *arrays,
-            *filter(None, (capacitors_of_stages(self._channels, ring) for ring in rings)),
-            *(ratio for ratio in ratios if frozenset(ratio.devices) not in known),
-        ):
+        loads = filter(None, (capacitors_of_stages(self._channels, ring) for ring in rings))
+        ratios = [ratio for ratio in ratios if frozenset(ratio.devices) not in known]
+        for group in (*rings, *bipolar_pairs, *arrays, *loads, *ratios):
             self._add(group)
         modules = self._modules()
         told = near_misses(self._channels, modules, mirrors.left_out())

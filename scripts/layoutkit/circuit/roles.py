@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from layoutkit.circuit.parallel_devices import halves
 from layoutkit.circuit.port_uses import clock_ports, differential_inputs, port_uses, ports_on_gates
 from layoutkit.circuit.ranked_names import is_ranked, plain, ranked
-from layoutkit.circuit.recognise import find_groups
+from layoutkit.circuit.recognise import MODULE_TYPES, find_groups
 from layoutkit.circuit.supplies import find_supplies
 
 if TYPE_CHECKING:
@@ -148,8 +148,9 @@ class _Cut:
             self._words.append(f"{group.id} ({' '.join(group.devices)}) is drawn as parts of {' and '.join(owners)}")
         elif "halves" in group.properties:
             self._in_pairs(group)
-        else:  # no generator draws a latch of bipolar transistors
-            self._keep(replace(group, type="bipolar_pair") if "common_emitter" in group.properties else group)
+        else:  # no generator draws a pair of bipolar transistors as one of channels
+            bipolar = MODULE_TYPES[group.type].symmetric and "units" in group.properties
+            self._keep(replace(group, type="bipolar_pair") if bipolar else group)
 
     def _in_pairs(self, group: RecognisedModule) -> None:
         """Keep the pairs of a group whose halves are several devices in parallel."""

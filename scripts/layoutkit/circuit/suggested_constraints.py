@@ -223,24 +223,23 @@ def _bipolar_arrays(circuit: Circuit) -> list[MatchedGroup]:
 
     A quad is two pairs on the same two emitters and collectors, crossed: each base has a transistor of both emitters.
     """
-    found: list[MatchedGroup] = []
-    crossed: dict[tuple[object, ...], list[list[Device]]] = {}
+    crossed: dict[tuple[object, ...], list[tuple[str, ...]]] = {}
+    pairs: list[MatchedGroup] = []
     for module in find_roles(circuit).groups:
-        devices = [circuit.device(name) for name in module.devices]
-        if "common_emitter" in module.properties and devices[0].m == devices[1].m > 1:
-            words = f"{MODULE_TYPES[module.type].words}, {devices[0].m}:{devices[1].m} units"
-            found.append(MatchedGroup(module.devices, "interdigitated", words))
-        elif module.type == "bipolar_array" and len(devices) == 2:
-            form = {(each.model, tuple(sorted(each.params.items()))) for each in devices}
-            ends = frozenset((end, each.terminals[end]) for each in devices for end in "ce")
-            if len(form) == 1 and len(ends) == 4:
-                crossed.setdefault((form.pop(), ends), []).append(devices)
-    matched = {name for group in found for name in group.devices}
-    for pairs in crossed.values():
-        names = tuple(each.id for pair in pairs for each in pair)
-        if len(pairs) == 2 and len({*names} - matched) == 4:
-            found.append(MatchedGroup(names, "interdigitated", "quad of bipolar transistors on two emitters"))
-    return found
+        one, *others = [circuit.device(name) for name in module.devices]
+        if not MODULE_TYPES[module.type].symmetric or one.type not in {"npn", "pnp"}:
+            continue
+        if "common_emitter" in module.properties:
+            ends = frozenset((end, each.terminals[end]) for each in (one, *others) for end in "cb")
+            crossed.setdefault((one.model, *sorted(one.params.items()), ends), []).append(module.devices)
+        if one.m > 1:
+            words = f"{MODULE_TYPES[module.type].words}, {one.m}:{others[0].m} units"
+            pairs.append(MatchedGroup(module.devices, "interdigitated", words))
+    quads = [(*rows[0], *rows[1]) for rows in crossed.values() if len(rows) == 2]
+    matched = {name for names in quads for name in names}
+    words = "quad of bipolar transistors on two emitters"
+    alone = [pair for pair in pairs if matched.isdisjoint(pair.devices)]
+    return [*alone, *(MatchedGroup(names, "interdigitated", words) for names in quads)]
 
 
 def _capacitor_arrays(circuit: Circuit) -> list[MatchedGroup]:

@@ -11,7 +11,7 @@ import pytest
 from layoutkit.circuit import find_roles, read_netlist
 from layoutkit.circuit.readers.source import NetlistText
 
-PORTS = r"vdd|vss|in[pn]?|bias|out|dump|vb|ck|en|row|[ef]\d"
+PORTS = r"sub|vcas|tail|lo[pn]|o[pn]|ina|inb|vdd|vss|in[pn]?|bias|out|dump|vb|ck|en|row|[ef]\d"
 COMPLEMENT = {"nch": "pch", "pch": "nch", "npn": "pnp", "pnp": "npn", "vdd": "vss", "vss": "vdd"}
 
 COMPARATOR = """
@@ -43,7 +43,64 @@ MO{0} h{0} row vss vss nch w=1u l=0.2u
 """
 SOURCES = "current_mirror M0 M1 M2 M3"
 
+HALVES = """
+Q1 c1 inp e1 npn m=3
+Q2 c2 inn e2 npn m=3
+"""
+LOADS = "R8 vdd op rpoly w=1u l=9u\nR9 vdd on rpoly w=1u l=9u\n"
+CASCODES = "Q3 op vcas c1 npn m=3\nQ4 on vcas c2 npn m=3\n" + LOADS
+DEGENERATED = "R1 e1 t rpoly w=5u l=1u\nR2 e2 t rpoly w=5u l=1u\nM0 t bias vss vss nch w=8u l=1u\n"
+OF_CASCODED = {"differential_pair Q1 Q2", "cascode_pair Q3 Q4", "resistor_pair R8 R9"}
+
 CASES = {
+    "a bipolar pair with cascodes over a channel": (
+        HALVES.replace("e1", "t").replace("e2", "t") + CASCODES + "M0 t bias vss vss nch w=8u l=1u\n",
+        OF_CASCODED,
+    ),
+    "a bipolar pair with a resistor in each emitter": (
+        HALVES + CASCODES + DEGENERATED,
+        {*OF_CASCODED, "resistor_pair R1 R2"},
+    ),
+    "a bipolar pair with a resistor between the emitters": (
+        HALVES
+        + CASCODES
+        + "R1 e1 e2 rpoly w=5u l=1u\nQ5 e1 bias vss npn m=2\nQ6 e2 bias vss npn m=2\nQ7 bias bias vss npn m=2\n",
+        {*OF_CASCODED, "bipolar_array Q5 Q6 Q7"},
+    ),
+    "two bipolar pairs on the same two inputs": (
+        (HALVES + CASCODES + DEGENERATED)
+        + "Q5 d1 inp f1 npn m=3\nQ6 d2 inn f2 npn m=3\nQ7 op vcas d1 npn m=3\nQ8 on vcas d2 npn m=3\n"
+        + "R3 f1 u rpoly w=5u l=1u\nR4 f2 u rpoly w=5u l=1u\nM1 u bias2 vss vss nch w=4u l=1u\n",
+        {
+            *OF_CASCODED,
+            "differential_pair Q5 Q6",
+            "cascode_pair Q7 Q8",
+            "resistor_pair R1 R2",
+            "resistor_pair R3 R4",
+        },
+    ),
+    "bipolar cascodes on a pair of channels": (
+        CASCODES
+        + "M1 c1 inp t vss nch w=8u l=0.2u\nM2 c2 inn t vss nch w=8u l=0.2u\nM0 t bias vss vss nch w=8u l=1u\n",
+        {"differential_pair M1 M2", "cascode_pair Q3 Q4", "resistor_pair R8 R9"},
+    ),
+    "two crossed bipolar pairs on the outputs of one": (
+        HALVES.replace("e1", "tail").replace("e2", "tail")
+        + LOADS
+        + "Q3 op lop c1 npn m=2\nQ4 on lon c1 npn m=2\nQ5 op lon c2 npn m=2\nQ6 on lop c2 npn m=2\n",
+        {"differential_pair Q1 Q2", "differential_pair Q3 Q4", "differential_pair Q5 Q6", "resistor_pair R8 R9"},
+    ),
+    "emitter followers behind a pair": (
+        HALVES.replace("e1", "tail").replace("e2", "tail").replace("c1", "x").replace("c2", "y")
+        + LOADS.replace("op", "x").replace("on", "y")
+        + "Q3 vdd x op npn m=2\nQ4 vdd y on npn m=2\nM1 op bias vss vss nch w=4u l=1u\n"
+        + "M2 on bias vss vss nch w=4u l=1u\nM3 bias bias vss vss nch w=4u l=1u\n",
+        {"differential_pair Q1 Q2", "symmetric_pair Q3 Q4", "resistor_pair R8 R9", "current_mirror M1 M2 M3"},
+    ),
+    "a bipolar mirror with a resistor in each emitter": (
+        "Q1 bias bias e1 npn m=1\nQ2 out bias e2 npn m=4\nR1 e1 vss rpoly w=5u l=4u\nR2 e2 vss rpoly w=5u l=1u\n",
+        {"bipolar_array Q1 Q2", "resistor_ratio R1 R2"},
+    ),
     "an input on the net of a diode of another length": (
         COMPARATOR + "MD mid mid vss vss nch w=2.5u l=1.5u\nMP mid mid vdd vdd pch w=10u l=1.5u\n",
         OF_COMPARATOR,
