@@ -124,7 +124,7 @@ locks: $(VENV)/.installed-dev ## Update skills/scripts.lock, from which exported
 evals: $(VENV)/.installed-dev ## Measure how often the words of users find the right skill, by search and by a configured model
 	@$(BIN)/python tests/evals/skill_evals.py --out build/evals.json
 
-manifests: $(VENV)/.installed-dev ## Write the manifests of plugins and extensions from pyproject.toml
+manifests: $(VENV)/.installed-dev ## Write the manifests of plugins and extensions, and the JSON Schema of netlists that a skill shows
 	@$(BIN)/python tests/manifests.py
 
 pictures: $(VENV)/.installed-dev ## Draw the pictures in the skills' assets by the skills' own tools

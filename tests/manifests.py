@@ -97,5 +97,14 @@ def read_project():
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
+def write_netlist_schema(folder):
+    """Write the JSON Schema of netlists, completed with the kinds of devices, where a skill shows it."""
+    from layoutkit.circuit.readers.json_cells import SCHEMA
+
+    shown = folder / "skills/netlist-parse/assets/netlist.schema.json"
+    shown.write_text(json.dumps(SCHEMA.content, indent=2) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
     write(ROOT, read_project())
+    write_netlist_schema(ROOT)

@@ -256,7 +256,7 @@ def test_the_schema_uses_only_keywords_that_depend_on_the_shape():
 
 def test_the_skill_shows_the_schema_that_the_engine_reads():
     shown = ROOT / "skills/netlist-parse/assets/netlist.schema.json"
-    assert shown.read_bytes() == SCHEMA.file.read_bytes()
+    assert shown.read_text("utf-8") == json.dumps(SCHEMA.content, indent=2) + "\n", "make manifests writes it"
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
@@ -296,7 +296,6 @@ def listed_kinds(node):
 def test_each_answer_that_lists_kinds_of_devices_allows_all_of_them():
     schemas = sorted(ROOT.glob("skills/*/schemas/*.output.json"))
     listed = [(path.name, kinds) for path in schemas for kinds in listed_kinds(json.loads(path.read_text()))]
-    assert ("netlist.parse.output.json", set(KINDS)) in listed
     assert {name: set(KINDS) - kinds for name, kinds in listed if set(KINDS) - kinds} == {}
 
 

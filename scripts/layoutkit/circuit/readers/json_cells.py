@@ -9,10 +9,11 @@ without the others; otherwise the combinations of parameters would make too many
 
 from __future__ import annotations
 
+import json
 import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,14 +35,56 @@ from layoutkit.technology.device_kinds import KINDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
 
+    from layoutkit.technology.device_kinds import DeviceKind
+
 Faults = list[tuple[str, str]]
 Place = tuple[Any, ...]
 
-SCHEMA = JsonSchema(Path(__file__).with_name("netlist.schema.json"))
+
+class _NetlistSchema(JsonSchema):
+    """``netlist.schema.json`` with the kinds of devices, which ``device_kinds`` declares."""
+
+    @cached_property
+    def content(self) -> dict[str, Any]:
+        """The schema as JSON data."""
+        data: dict[str, Any] = json.loads(self.file.read_text(encoding="utf-8"))
+        device = data["$defs"]["device"]
+        device["properties"]["type"]["enum"] = list(KINDS)
+        listed = (f"{name}: {' '.join(kind.terminals)}" + _optional(kind) for name, kind in KINDS.items())
+        device["properties"]["terminals"]["description"] = f"{'; '.join(listed)}. {FULL_NAMES}"
+        areas = [name for name, kind in KINDS.items() if "area" in kind.compared and not kind.area_counts]
+        area = {"params": {"properties": {"area": {"$ref": "#/$defs/area"}}}}
+        device["allOf"] = [*map(_terminals_of, KINDS.values()), _of_types(areas, area)]
+        return data
+
+
+def _terminals_of(kind: DeviceKind) -> dict[str, Any]:
+    """Return the part of the schema about the terminals of one kind."""
+    which = f"{kind.noun} ({kind.name}) has"
+    has = f"it has {', '.join(kind.terminals)}{_optional(kind)}"
+    names = {"enum": list(kind.all_terminals), "x-error": {"enum": f"{which} no such terminal; {has}"}}
+    missing = {"required": f"terminal '{{name}}' is missing; {which} {', '.join(kind.terminals)}"}
+    terminals = {"required": list(kind.terminals), "propertyNames": names, "x-error": missing}
+    return _of_types([kind.name], {"terminals": terminals})
+
+
+def _optional(kind: DeviceKind) -> str:
+    return f", optionally {', '.join(kind.optional)}" if kind.optional else ""
+
+
+def _of_types(names: list[str], properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "if": {"required": ["type"], "properties": {"type": {"enum": names}}},
+        "then": {"properties": properties},
+    }
+
+
+SCHEMA = _NetlistSchema(Path(__file__).with_name("netlist.schema.json"))
 MAX_FAULTS = 1000
 MAX_NAME = 200  # characters of a name in a message
 LIKELY_UM = (0.01, 1e6)  # sizes between these numbers are probably in micrometres
 
+FULL_NAMES = "Full names such as drain and anode are read too, in any case."
 _TYPES = {other: name for name, kind in KINDS.items() for other in (name, *kind.other_names)}
 
 
