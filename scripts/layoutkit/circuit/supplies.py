@@ -264,10 +264,11 @@ def substrate_net(circuit: Circuit) -> str:
     Bulks inside isolated boxes are none; these state it. Of several bulks it is a ground net: the one of the collectors
     that the substrate makes, else the one of most transistors; where none is, it is ground itself.
     """
-    inside = {device.terminals["p"] for device in circuit.devices if device.type == "isolated_box"}
+    boxes = [device for device in circuit.devices if device.kind.well_inside]
+    inside = {box.terminals[ends[0]] for box in boxes if (ends := box.kind.well_inside)}
     bodies = Counter(device.terminals["b"] for device in circuit.devices if device.type == "nmos")
     bodies = Counter({net: count for net, count in bodies.items() if net not in inside})
-    others = [device for device in circuit.devices if device.type in ("npn", "isolated_box")]
+    others = [*boxes, *(device for device in circuit.devices if device.type == "npn")]
     bodies = bodies or Counter(device.terminals["s"] for device in others if "s" in device.terminals)
     ground = find_supplies(circuit).ground
     candidates = (set(bodies) & set(ground)) or ground or bodies if len(bodies) > 1 else bodies or ground

@@ -85,7 +85,9 @@ def isolated_bodies(
                 notes.append(f"{listed(inside)} {verb} {kind}: the body {net} is not the substrate {substrate}")
     wells = {name: DeepWellNets(in_substrate[name][1], substrate) for name, kind in kinds.items() if kind == ABOVE}
     wells |= {name: DeepWellNets(_body_net(technology, each), substrate) for name, each in in_n_wells.items()}
-    boxes = {box.terminals["p"]: box.terminals["n"] for box in circuit.devices if box.type == "isolated_box"}
+    boxes = {
+        box.terminals[ends[0]]: box.terminals[ends[1]] for box in circuit.devices if (ends := box.kind.well_inside)
+    }
     deep = {name: in_substrate[name][1] for name, kind in kinds.items() if kind == DEEP and name not in in_n_wells}
     if free := sorted(name for name, body in deep.items() if body not in boxes):
         well = wanted or _highest_supply(circuit, technology, free)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.draw.bipolar import KIND, NPN, BipolarSpec, bipolar, draw_bipolars
 from layoutkit.draw.capacitor import CapacitorSpec
 from layoutkit.draw.diode import diode, draw_diode
 from layoutkit.draw.fixed_cell import draw_fixed_cell, fixed_cell
-from layoutkit.draw.generators import draw_plates
-from layoutkit.draw.isolated_box import draw_isolated_box, isolated_box
+from layoutkit.draw.generators import GENERATORS, BlockSpec, draw_block, draw_plates
 from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
@@ -220,20 +219,33 @@ _TAP = _Passive(
     _alone(draw_tap),
     "{device} {w:g} x {l:g} m={m}",
 )
-_BOX = _Passive(
-    "isolated_box",
-    "Isolated p well with taps and labelled pins",
-    "Isolated box",
-    ("Width of the box with its n well", "Length of it"),
-    _square(6.0),
-    "Boxes side by side",
-    ("Nets of p well, n well and substrate", "P N S"),
-    ("p", "n", "s"),
-    isolated_box,
-    "D1",
-    _alone(draw_isolated_box),
-    "{device} {w:g} x {l:g} m={m}",
-)
+
+
+def _of_block(technology: Technology, device_id: str, flavour: str, size: PassiveSize, nets: Mapping[str, str]) -> Any:
+    """Return a device as the flow has it drawn, for a kind without an entry of its own here."""
+    import klayout.db as kdb
+
+    block = BlockSpec(CELL, technology.passive(flavour), ((device_id, size, nets),))
+    scratch = kdb.Layout()
+    scratch.dbu = technology.dbu_um
+    return _Block(block, draw_block(scratch, technology, block).warnings)
+
+
+class _Block(NamedTuple):
+    spec: BlockSpec
+    warnings: tuple[str, ...]
+
+
+def _draw_block(layout: kdb.Layout, technology: Technology, device: _Block, values: Mapping[str, Value]) -> Module:
+    import klayout.db as kdb
+
+    module = draw_block(layout, technology, device.spec)
+    for pin in module.pins if values["labels"] else ():
+        layer = technology.layer(layout, technology.conductor(pin.layer).label_layer)
+        module.cell.shapes(layer).insert(kdb.Text(pin.net, kdb.Trans(pin.box.center() - kdb.Point())))
+    return module
+
+
 _FIXED = [
     _Passive(
         name,
@@ -315,8 +327,27 @@ _ARRAYS = (
         _cell_fields("varactor", "columns (lengths of gates)", "first gate, well, both second gates", "G1 W G2 G3 BN"),
     ),
 )
+_STATED = (_RESISTOR, _CAPACITOR, _MOS_CAPACITOR, _DIODE, _TAP, *_FIXED)
+_OTHERS = [
+    _Passive(
+        name,
+        f"{kind.noun.capitalize()} with labelled pins",
+        kind.noun.capitalize(),
+        ("One side of a rectangle", "Other side of a rectangle"),
+        _square(0.0),
+        "Rectangles in parallel",
+        (f"Nets of {', '.join(kind.terminals)}", " ".join(kind.terminals).upper()),
+        kind.terminals,
+        _of_block,
+        f"{kind.letter}1",
+        _draw_block,
+        "{device} {w:g} x {l:g} m={m}",
+    )
+    for name, kind in KINDS.items()
+    if name in GENERATORS.keys() - {each.kind for each in _STATED} - {name for name, *_ in _ARRAYS}
+]
 PASSIVES = (
-    *(each.generator() for each in (_RESISTOR, _CAPACITOR, _MOS_CAPACITOR, _DIODE, _TAP, _BOX, *_FIXED)),
+    *(each.generator() for each in (*_STATED, *_OTHERS)),
     *(
         Generator(
             name,

@@ -94,6 +94,7 @@ class DeviceKind:
             the layout has as many.
         together: How many equal devices are drawn in one block about a common centroid.
         substrate: The terminal that is the substrate in every device of the kind; empty where none is.
+        well_inside: The terminal that is a p well in which other devices may lie, and the one of the n well around it.
         area_counts: Whether an area far larger than any emitter's is a number of units, as SPICE's area factor is.
         file: What a technology file states about it; None where technologies have no such device.
         instead: What to use in a process that has no such device, for a message.
@@ -124,6 +125,7 @@ class DeviceKind:
     always_tied: bool = False
     together: int = 1
     substrate: str = ""
+    well_inside: tuple[str, str] | None = None
     area_counts: bool = False
     file: FileFields | None = None
     instead: str = ""
@@ -433,6 +435,7 @@ _DECLARED = (
         model_names="isolbox",
         parameters=_RECTANGLE,
         substrate="s",
+        well_inside=("p", "n"),
         file=FileFields(layers=("body",), well=True, text=True),
         lost="it was not drawn, its text is missing, or its ring of n well is not closed",
     ),
