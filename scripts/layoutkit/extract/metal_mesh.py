@@ -122,6 +122,7 @@ class _Slabs:
         self.heights: list[int] = []
         self.rows: list[list[tuple[int, int, int]]] = []  # of each slab: left, right and number of its cells
         self.lefts: list[list[int]] = []  # of each slab: the left edges of its cells
+        self.wires: list[list[int]] = []  # of each slab: how wide the metal is that each of its cells is a part of
         self._runs: dict[int, tuple[int, int]] = {}  # x to first and last slab of the metal found there
         edges = [(edge.p1, edge.p2) for polygon in region.each() for edge in polygon.each_edge()]
         heights = {point.y for edge in edges for point in edge}
@@ -133,14 +134,14 @@ class _Slabs:
         self.heights = sorted(heights)
         spans = self._spans(edges)
         self._cut(mesh, name, spans, marks)
-        self._link(mesh, name, spans)
+        self._link(mesh, name)
 
     def cell(self, x: float, y: float) -> int | None:
         row = bisect_right(self.heights, y) - 1
         if not 0 <= row < len(self.rows):
             return None
         cells = self.rows[row]
-        place = bisect_right(cells, x, key=_left) - 1
+        place = bisect_right(self.lefts[row], x) - 1
         return cells[place][2] if place >= 0 and x < cells[place][1] else None
 
     def across(self, x: float, y: float) -> list[int]:
@@ -152,15 +153,15 @@ class _Slabs:
         found = []
         for near, cells in enumerate(self.rows):
             if self.heights[near] < y + half and self.heights[near + 1] > y - half:
-                first = max(0, bisect_right(cells, x - half, key=_left) - 1)
-                last = bisect_right(cells, x + half, key=_left)
+                first = max(0, bisect_right(self.lefts[near], x - half) - 1)
+                last = bisect_right(self.lefts[near], x + half)
                 found += [number for left, right, number in cells[first:last] if left < x + half and right > x - half]
         return found
 
     def _length(self, row: int, x: float) -> int:
         """Return the width of the metal at ``x`` in a slab, through the cells on the left and right."""
         cells = self.rows[row]
-        first = last = bisect_right(cells, x, key=_left) - 1
+        first = last = bisect_right(self.lefts[row], x) - 1
         while first > 0 and cells[first - 1][1] == cells[first][0]:
             first -= 1
         while last + 1 < len(cells) and cells[last][1] == cells[last + 1][0]:
@@ -202,16 +203,18 @@ class _Slabs:
             if self.longest:
                 for left, right in own:
                     splits[row].update(range(left // self.longest * self.longest + self.longest, right, self.longest))
-            xs, cells = sorted(splits[row]), []
+            xs, cells, wires = sorted(splits[row]), [], list[int]()
             low, high = self.heights[row], self.heights[row + 1]
             for left, right in own:
                 for a, b in pairwise(xs[bisect_left(xs, left) : bisect_right(xs, right)]):
                     cells.append((a, b, len(mesh.cells)))
                     mesh.cells.append((name, (a, low, b, high)))
+                    wires.append(right - left)
             self.rows.append(cells)
+            self.wires.append(wires)
             self.lefts.append([left for left, _, _ in cells])
 
-    def _link(self, mesh: Mesh, name: str, spans: Sequence[Sequence[tuple[int, int]]]) -> None:
+    def _link(self, mesh: Mesh, name: str) -> None:
         for row, cells in enumerate(self.rows):
             low, high = self.heights[row], self.heights[row + 1]
             for (a, b, one), (c, d, other) in pairwise(cells):
@@ -220,20 +223,21 @@ class _Slabs:
                     wire = min(self._thickness(row, b - 1), self._thickness(row, b + 1)) if self.longest else 0
                     mesh.links.append(MeshLink(one, other, name, (b, low, b, high), high - low, squares, wire))
             if row + 1 < len(self.rows):
-                self._link_upwards(mesh, name, row, spans)
+                self._link_upwards(mesh, name, row)
 
-    def _link_upwards(self, mesh: Mesh, name: str, row: int, spans: Sequence[Sequence[tuple[int, int]]]) -> None:
+    def _link_upwards(self, mesh: Mesh, name: str, row: int) -> None:
         y, distance = self.heights[row + 1], (self.heights[row + 2] - self.heights[row]) / 2
-        above = self.rows[row + 1]
+        above, wide = self.rows[row + 1], self.wires[row + 1]
         start = 0
-        for a, b, one in self.rows[row]:
+        for (a, b, one), its in zip(self.rows[row], self.wires[row], strict=True):
             while start < len(above) and above[start][1] <= a:
                 start += 1
-            for c, d, other in above[start:]:
+            for place in range(start, len(above)):
+                c, d, other = above[place]
                 if c >= b:
                     break
                 left, right = max(a, c), min(b, d)
-                wire = min(_span_at(spans[row], left), _span_at(spans[row + 1], left)) if self.longest else 0
+                wire = min(its, wide[place]) if self.longest else 0
                 mesh.links.append(
                     MeshLink(one, other, name, (left, y, right, y), right - left, distance / (right - left), wire)
                 )
@@ -263,15 +267,6 @@ def _is_near(corners: Sequence[int], edge: int, side: int) -> bool:
     """
     place = bisect_right(corners, edge) - 1
     return place >= 0 and edge - corners[place] <= side // 2
-
-
-def _left(interval: tuple[int, ...]) -> int:
-    return interval[0]
-
-
-def _span_at(spans: Sequence[tuple[int, int]], x: int) -> int:
-    place = bisect_right(spans, x, key=_left) - 1
-    return spans[place][1] - spans[place][0] if place >= 0 and x < spans[place][1] else 0
 
 
 def capacities(technology: Technology, mesh: Mesh) -> tuple[list[float | None], set[str]]:

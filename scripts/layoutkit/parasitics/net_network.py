@@ -6,7 +6,7 @@ each other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -188,7 +188,10 @@ class _Reduction:
 
 
 def layout_networks(
-    found: LayoutCircuit, only: Collection[int] | None = None, starts: Mapping[int, Terminal] | None = None
+    found: LayoutCircuit,
+    only: Collection[int] | None = None,
+    starts: Mapping[int, Terminal] | None = None,
+    most_contacts: int | None = None,
 ) -> tuple[dict[int, NetNetwork], set[str]]:
     """Return the network of each net, by its number, and what could not be computed.
 
@@ -196,6 +199,8 @@ def layout_networks(
         found: The layout.
         only: Numbers of the nets; None for all.
         starts: Terminal that a net without a port is measured from, by its number: only from there all is exact.
+        most_contacts: Of a terminal with twice as many contacts or more, every so many-th stands for those beside it,
+            which costs less and changes resistances by little; None for all.
     """
     extraction = found.extraction
     wires = WireExtractor(extraction.technology)
@@ -213,16 +218,27 @@ def layout_networks(
             terminals = (TerminalResistance(*terminal, None) for terminal in sorted(feeds[number]))
             networks[number] = NetNetwork(terminals=tuple(terminals))
             continue
-        port = _port(net, extraction)
-        places = [place for each in feeds[number].values() for place in each.points] + ([] if port is None else [port])
+        port, fed = _port(net, extraction), feeds[number]
+        if most_contacts is not None:
+            fed = {terminal: thinned(each, most_contacts) for terminal, each in fed.items()}
+        places = [place for each in fed.values() for place in each.points] + ([] if port is None else [port])
         drawn = wires.extract(regions, _without_channels(regions, channels), places)
-        network = net_network(found.nets[number], drawn, feeds[number], port, (starts or {}).get(number))
+        network = net_network(found.nets[number], drawn, fed, port, (starts or {}).get(number))
         unchecked |= {
             f"resistance to {terminal}: only diffusion, a well or the substrate joins it to net {found.nets[number]}"
             for terminal in network.cut_off
         }
         networks[number] = network
     return networks, unchecked
+
+
+def thinned(feeds: Feeds, most: int) -> Feeds:
+    """Return what feeds a terminal with about this many of its contacts, each with the share of those beside it."""
+    step = len(feeds.points) // most
+    if step < 2:
+        return feeds
+    kept = sorted(feeds.points)[step // 2 :: step]
+    return replace(feeds, points=dict.fromkeys(kept, sum(feeds.points.values()) / len(kept)))
 
 
 def _without_channels(regions: dict[str, kdb.Region], channels: kdb.Shapes) -> list[kdb.Polygon]:

@@ -314,11 +314,10 @@ class WireExtractor:
             numbers[identity] = number = wires.new_node(place)
             if port >= 0:
                 wires.at[ports[layer][port]] = number
-        elements = [
-            (*sorted((numbers[each.a().object_id()], numbers[each.b().object_id()])), each.resistance())
-            for each in found.each_element()
-        ]
-        for one, other, ohm in sorted(elements):
+        ends = ((numbers[e.a().object_id()], numbers[e.b().object_id()], e.resistance()) for e in found.each_element())
+        for one, other, ohm in sorted(
+            (one, other, ohm) if one < other else (other, one, ohm) for one, other, ohm in ends
+        ):
             wires.network.add(one, other, 1 / max(ohm, _LEAST_OHM))
 
     def _channel(self, wires: WireNetwork, sides: list[FeedPoint], squares: float) -> int:

@@ -91,6 +91,7 @@ class _Search:
         self.channels = _shapes(channels_of(extraction))
         self.cores = {name: _shapes(_layer(extraction, f"core.{name}")) for name in extraction.technology.passives}
         self._on_net: dict[tuple[int, str], kdb.Shapes] = {}
+        self._pieces: dict[tuple[int, kdb.Polygon], list[tuple[int, int]]] = {}
 
     def feeds(self, device: ExtractedDevice, terminal: str, net: int) -> Feeds:
         """Return what feeds one terminal."""
@@ -135,13 +136,16 @@ class _Search:
 
     def _on(self, pieces: Iterable[kdb.Polygon], net: int) -> list[kdb.Point]:
         """Return the centres of the contacts on pieces of silicon."""
-        found = {
-            (point.x, point.y)
-            for piece in pieces
-            for each in self.on_net(net, "contact").each_touching(piece.bbox())
-            if piece.inside(point := each.bbox().center())
-        }
+        found = {point for piece in pieces for point in self._on_piece(piece, net)}
         return [kdb.Point(x, y) for x, y in sorted(found)]
+
+    def _on_piece(self, piece: kdb.Polygon, net: int) -> list[tuple[int, int]]:
+        """Return the centres of the contacts on a piece of silicon, which the channels at both sides share."""
+        key = (net, piece)
+        if key not in self._pieces:
+            near = (each.bbox().center() for each in self.on_net(net, "contact").each_touching(piece.bbox()))
+            self._pieces[key] = [(point.x, point.y) for point in near if piece.inside(point)]
+        return self._pieces[key]
 
     def _plates(self, found: Feeds, device: ExtractedDevice, terminal: str) -> None:
         spec = self.technology.passives[device.device]

@@ -94,6 +94,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         repeated(subject, arrays),
         loads(subject),
         room_and_wells.long_rows(subject, groups),
+        room_and_wells.unguarded(subject, groups),
         DeadMetal(subject, groups).findings(),
         Coupling(subject, groups).findings(),
     )

@@ -16,7 +16,7 @@ from layoutkit.extract.metal_mesh import capacities, mesh_of
 from layoutkit.parasitics.net_network import layout_networks
 from layoutkit.review.currents import SIGNS, THRESHOLD
 from layoutkit.review.finding import Finding, Unjudged
-from layoutkit.review.subject import PlacedDevice, Subject, box_around, names_of
+from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, Subject, box_around, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ class Electrical:
         supplies = {net for net in subject.supplies.power + subject.supplies.ground if net in subject.number}
         outside = {net for net in switched if net in subject.circuit.ports}
         wanted = {subject.number[net] for net in supplies | outside if net in subject.number}
-        networks, unchecked = layout_networks(subject.found, wanted)
+        networks, unchecked = layout_networks(subject.found, wanted, most_contacts=MOST_CONTACTS)
         self.networks: dict[str, NetNetwork] = {subject.found.nets[number]: each for number, each in networks.items()}
         self.supplies = sorted(supplies)
         self.subject.unjudged += [Unjudged("supply-drop", reason, matters=True) for reason in sorted(unchecked)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cache, partial
 from itertools import pairwise
 from math import inf
@@ -45,6 +45,7 @@ class PortsAndCuts:
         self.technology = electrical.technology
         self.cuts_ma = {cut.name: cut.current_ma or inf for cut in self.technology.cuts}
         self._pieces = cache(partial(Pieces, self.subject, whole=True))
+        self._fed = cache(self._shares)
 
     def findings(self) -> Iterator[Finding]:
         """Yield all findings."""
@@ -79,10 +80,10 @@ class PortsAndCuts:
         if not {pieces.pieces[piece][0] for piece in rail} - {first}:
             return  # no rail, or one of the straps' own metal
         fed: dict[int | None, dict[int, PlacedDevice]] = defaultdict(dict)
-        for (placed, terminal), feed in subject.feeds(net).items():
+        for (placed, terminal), parts in self._fed(net).items():
             if placed.device.is_mos and terminal in placed.device.kind.ends and not subject.is_idle(placed):
-                for place in feed.points:
-                    fed[pieces.at_point(first, kdb.Point(place.x, place.y))][placed.index] = placed
+                for piece in parts:
+                    fed[piece][placed.index] = placed
         left = set(range(len(pieces.pieces))) - rail
         while left:
             left -= (part := pieces.reached(min(left), left))
@@ -90,6 +91,17 @@ class PortsAndCuts:
             cuts = sum(link.other in rail for piece in part for link in pieces.links[piece])
             if devices and cuts:
                 yield cuts, list(devices.values())
+
+    def _shares(self, net: str) -> dict[tuple[PlacedDevice, str], dict[int | None, float]]:
+        """Return what part of the current of each terminal enters which piece of a net."""
+        pieces = self._pieces(net)
+        found: dict[tuple[PlacedDevice, str], dict[int | None, float]] = defaultdict(dict)
+        for terminal, feed in self.subject.feeds(net).items():
+            parts = found[terminal]
+            for place, part in feed.points.items():
+                piece = pieces.at_point(place.conductor, kdb.Point(place.x, place.y))
+                parts[piece] = parts.get(piece, 0.0) + part
+        return found
 
     def narrow_port(self, net: str, straps: Sequence[tuple[float, PlacedDevice]]) -> list[Finding]:
         """Return whether ports are too narrow for the current of their net, or the straps of a device at full drive.
@@ -209,12 +221,10 @@ class PortsAndCuts:
         if 1000 * self.electrical.total(net) <= min((self.cuts_ma[each.cut] for each in places), default=inf):
             return {}
         subject, pieces = self.subject, self._pieces(net)
-        feeds = subject.feeds(net)
         currents: dict[int | None, float] = defaultdict(float)  # from devices into each piece [mA]
         for placed, terminal, side, current in self.electrical.sides(net):
-            for place, part in feeds[placed, terminal].points.items():
-                fed = pieces.at_point(place.conductor, kdb.Point(place.x, place.y))
-                currents[fed] += 1000 * side * current * part
+            for piece, part in self._fed(net)[placed, terminal].items():
+                currents[piece] += 1000 * side * current * part
         ways_out = {pieces.at_point(conductor, point) for conductor, point, _ in subject.labels.get(net, ())}
         return _in_only_ways(pieces, currents, ways_out)
 
@@ -235,9 +245,10 @@ def _in_only_ways(
 
     joints = [(piece, link) for piece, links in pieces.links.items() for link in links if piece < link.other]
     cuts = {(piece, link.other): link for piece, link in joints}
-    net = nx.MultiGraph([(piece, link.other) for piece, link in joints])
+    ways = Counter((piece, link.other) for piece, link in joints)
+    net = nx.Graph(list(ways))
     net.add_nodes_from(range(len(pieces.pieces)))
-    bridges = list(nx.bridges(net))
+    bridges = [(a, b) for a, b in nx.bridges(net) if ways[min(a, b), max(a, b)] == 1]
     net.remove_edges_from(bridges)
     parts = list(nx.connected_components(net))
     part_of = {piece: number for number, part in enumerate(parts) for piece in part}

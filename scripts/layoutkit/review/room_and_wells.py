@@ -241,13 +241,26 @@ def domains(subject: Subject) -> Iterator[Finding]:
             domains[placed.device.type][str(bulk)].append(placed)
     for wells in domains.values():
         for net, devices in wells.items() if len(wells) > 1 else ():
-            holes = [hole for _, hole in _rings(subject, net)]
-            bare = [placed for placed in devices if not any(hole.inside(placed.box.center()) for hole in holes)]
+            bare = _outside(devices, [hole for _, hole in _rings(subject, net)])
             why = (
                 f"no ring of {net} encloses {names_of(bare)}, which {'lies' if len(bare) == 1 else 'lie'} "
                 "beside another supply domain"
             )
             yield from subject.finding("well-tap.domain", len(bare), why, devices=bare, nets=[net])
+
+
+def _outside(devices: Sequence[PlacedDevice], holes: Sequence[kdb.Polygon]) -> list[PlacedDevice]:
+    return [placed for placed in devices if not any(hole.inside(placed.box.center()) for hole in holes)]
+
+
+def unguarded(subject: Subject, groups: Sequence[MatchedDevices]) -> list[Finding]:
+    """Return the transistors of pairs and mirrors that no ring of taps encloses."""
+    holes = [hole for net in subject.nets for _, hole in _rings(subject, net)]
+    strict = {p.index: p for g in groups if g.strict for p in g.devices if p.device.is_mos}
+    bare = _outside(list(strict.values()), holes)
+    lie = "lies" if len(bare) == 1 else "lie"
+    why = f"{names_of(bare)}, which must match, {lie} in no ring of taps"
+    return subject.finding("well-tap.ring", len(bare), why, devices=bare)
 
 
 def lone_dummies(subject: Subject) -> list[Finding]:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from layoutkit.review.finding import Finding
     from layoutkit.review.subject import PlacedDevice, Subject
 
-_HOT = 3  # times the current of a pair from which on an output device beside it heats it
+_HOT = 10  # times the current of a pair from which on an output device beside it heats it
+_HOT_A = 2e-4  # less heats nothing [A]
 _SIDE_BY_SIDE = 0.1  # stages nearer to each other than this share of the whole way lie side by side
 
 
@@ -161,7 +162,7 @@ def power_beside_input(subject: Subject) -> Iterator[Finding]:
     for group in subject.roles.groups:
         pair = subject.devices(group.devices) if group.type == "differential_pair" else []
         own, box = sum(currents.get(placed, 0.0) for placed in pair), box_around(placed.box for placed in pair)
-        hot = [p for p, current in currents.items() if own and p not in pair and current >= _HOT * own]
+        hot = [p for p, current in currents.items() if own and p not in pair and current >= max(_HOT * own, _HOT_A)]
         gaps = [(gap_between(box, p.box), p) for p in hot if p.device.is_mos and p.ends & outside]
         if gaps:
             gap, placed = min(gaps, key=lambda each: (each[0], each[1].index))

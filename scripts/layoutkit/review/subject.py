@@ -14,6 +14,7 @@ from layoutkit.circuit.roles import find_roles
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.extract.resistor_devices import plate_layer
 from layoutkit.parasitics.layout_circuit import layout_circuit
+from layoutkit.parasitics.net_network import thinned
 from layoutkit.review.currents import device_currents
 from layoutkit.review.finding import Finding
 
@@ -37,6 +38,10 @@ _CROSSING_UM = 0.5
 
 HEADS_UM = 5.0
 """From the bars, plates or emitters of a device to the straps at their heads. [um]"""
+
+
+MOST_CONTACTS = 1500
+"""Contacts of a terminal that are looked at; those with more are of pass devices of hundreds of fingers."""
 
 
 _OF_LOGIC = frozenset({"inverter", "load_pair", "symmetric_pair"})
@@ -127,6 +132,7 @@ class Subject:
         self.core = box_around(placed.box for placed in self.placed if placed.device.is_mos)
         self.unjudged: list[Unjudged] = []
         self._shapes: dict[tuple[str, str], kdb.Region] = {}
+        self._feeds: dict[str, dict[tuple[PlacedDevice, str], Feeds]] = {}
 
     def _placed(self, result: LvsResult) -> tuple[PlacedDevice, ...]:
         shapes = self._bodies
@@ -223,9 +229,17 @@ class Subject:
         return found + [box for p in self.placed if p.device.type == kind and self.is_idle(p) for box in p.boxes]
 
     def feeds(self, net: str) -> dict[tuple[PlacedDevice, str], Feeds]:
-        """Return where the terminals of devices meet the wires of a net, by device and terminal of the netlist."""
-        found = self.found.feeds.get(self.number[net], {})
-        return {(self.by_key[key], terminal): each for (key, terminal), each in found.items() if key in self.by_key}
+        """Return where the terminals of devices meet the wires of a net, by device and terminal of the netlist.
+
+        Of many contacts, some stand for those beside them.
+        """
+        if net not in self._feeds:
+            self._feeds[net] = {
+                (self.by_key[key], terminal): thinned(each, MOST_CONTACTS)
+                for (key, terminal), each in self.found.feeds.get(self.number[net], {}).items()
+                if key in self.by_key
+            }
+        return self._feeds[net]
 
     def shapes(self, net: str, layer: str) -> kdb.Region:
         """Return the merged shapes of a net on a layer of the extraction; shared, not to be changed."""

@@ -690,6 +690,21 @@ def test_a_net_without_a_port_is_measured_from_the_terminal_that_is_asked_for():
         assert (network.start, network.nodes[device, "d"]) == (f"{device}.d", network.own)
 
 
+def test_some_contacts_of_many_stand_for_the_others():
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 40, 0.5, "out in vss vss", 8)
+    for net, track in (("out", 46.0), ("in", 44.0), ("vss", -3.0)):
+        planted.comb(net, track, left=-20)
+    text = "\n".join([f"* planted\n.subckt TOP {' '.join(planted.ports)}", *planted.cards, ".ends", ""])
+    circuit = read_netlist(NetlistText(text), identify_modules=False)
+    found = layout_circuit(extract(planted.layout, planted.cell, GF), circuit)
+    number = next(number for number, name in found.nets.items() if name == "vss")
+    assert len(found.feeds[number]["M1", "s"].points) == 5 * 79
+    whole, thinned = (layout_networks(found, {number}, most_contacts=most)[0][number] for most in (None, 80))
+    ohm = [next(each.ohm for each in network.terminals if each.terminal == "s") for network in (whole, thinned)]
+    assert ohm[0] != ohm[1] == pytest.approx(ohm[0], rel=0.05)
+
+
 # ---- floorplan
 
 
@@ -813,7 +828,7 @@ def test_an_output_stage_beside_the_input_pair(figure, expected):
     """What carries ten times the current of the pair lies so far from the last channel of it."""
     planted = pair()
     planted.mos("M4", "nmos", 2.2 + 1 + SIDE + 1 + figure - SIDE, 10, 4, 1, "out outn vss vss")
-    carried = [{"device": name, "current": ma * 1e-6} for name, ma in (("M1", 1), ("M2", 1), ("M4", 20))]
+    carried = [{"device": name, "current": ma * 1e-3} for name, ma in (("M1", 0.02), ("M2", 0.02), ("M4", 0.41))]
     review = wired(planted, out=27.0).review(constraints={"device_currents": carried})
     assert severities(review, "flow-order", "times the current of") == expected
 
@@ -1075,6 +1090,12 @@ PAIR_RING, TAIL_RING = (-1, 9, 11.4, 15.5), (3, -1, 7.4, 5.2)
 )
 def test_rings_of_their_own(places, alone):
     """A transistor alone in a ring beside another one's, or beside a larger ring that it would fit in."""
+    found = [each for each in ringed(places).review().findings if each.id == "rings"]
+    assert {name for each in found for name in each.devices} == alone
+    assert {each.severity for each in found} <= {"should"}
+
+
+def ringed(places):
     planted = wired(pair(gap=6), bias=7.6)
     for left, low, right, high in places:
         for box in (
@@ -1085,8 +1106,15 @@ def test_rings_of_their_own(places, alone):
         ):
             planted.box("COMP", *box)
             planted.box("Pplus", *box)
-    found = [each for each in planted.review().findings if each.id == "rings"]
-    assert {name for each in found for name in each.devices} == alone
+    return planted
+
+
+@pytest.mark.parametrize(
+    ("places", "outside"), [([PAIR_RING], set()), ([(-1, 9, 3.2, 15.5)], {"M2"}), ([TAIL_RING], {"M1", "M2"})]
+)
+def test_a_pair_in_no_ring_of_taps(places, outside):
+    found = [each for each in ringed(places).review().findings if "in no ring of taps" in each.why]
+    assert {name for each in found for name in each.devices} == outside
     assert {each.severity for each in found} <= {"should"}
 
 
