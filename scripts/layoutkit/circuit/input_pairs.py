@@ -1,4 +1,4 @@
-r"""Candidates for symmetric pairs: input pairs, cross-coupled pairs, and other elements that look alike.
+r"""Candidates for symmetric pairs: input pairs, cross-coupled pairs.
 
         d1   d2            d1       d2             d1    d2
     g1-| M1  M2 |-g2    g1-| M1    M2 |-g2          |\  /|
@@ -61,12 +61,10 @@ def seeds_of(graph: SymmetryGraph) -> Iterator[Seed]:
     yield from search.with_one_source()
     yield from search.joined_at_sources()
     yield from search.cross_coupled()
-    yield from search.crossed_through_passives()
     yield from search.on_one_emitter()
     yield from search.in_a_loop_of_mirrors()
     yield from search.unequal()
     yield from search.on_equal_legs()
-    yield from search.alike()
 
 
 class Candidates:
@@ -143,8 +141,11 @@ class Candidates:
         gates = {member.on("g") for member in members if len(members) == 2 and members[0].key != members[1].key}
         if self._is_bias(source):
             return False  # the transistors pass a current on to the reference of a mirror
+        phases = all(self._graph.is_switch(member.name) for member in members)
         for index, role in self._graph.on_net[source]:
             element = self._graph.elements[index]
+            if phases and self._rails.isdisjoint(element.channel):
+                continue  # no source of current for switches of several phases
             if element.name in own or role == "g" or (role == "d" and element.on("g") in gates):
                 continue  # on the gate of one of two unlike transistors: it is in series with that one
             if role in ("d", "e", "c") and not self._graph.is_capacitor(index):
@@ -237,11 +238,6 @@ class Candidates:
             if alike and beside == self._driven_beside(gate, drain):
                 yield Seed(one.name, other.name, sure=True, last=beside and self._in_gates(drain, gate))
 
-    def crossed_through_passives(self) -> Iterator[Seed]:
-        """Yield transistors of which a passive device joins the gate or base of each to the drain of the other."""
-        for one, other, *_ in self._crossed(lambda each: self._graph.past_passives(each.on("g") or each.on("b"))):
-            yield Seed(one.name, other.name, sure=True, last=True)
-
     def _crossed(self, nets: Callable[[Element], set[str]]) -> Iterator[tuple[Element, Element, str, str]]:
         """Yield each two equal transistors each of whose drains is one of the ``nets`` of the other, and these."""
         by_nets: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
@@ -318,13 +314,6 @@ class Candidates:
         """Whether another transistor, with its gate on the source of this one, drives its gate: a regulated cascode."""
         drivers = (self._graph.elements[index] for index, role in self._graph.on_net[element.on("g")] if role == "d")
         return any(driver.on("g") == element.on("s") for driver in drivers)
-
-    def alike(self) -> Iterator[Seed]:
-        """Yield the only two elements that look alike from everywhere."""
-        colours = self._graph.colours[-1]
-        for members in grouped(self._graph.elements, lambda each: colours[self._graph.number[each.name]]).values():
-            if len(members) == 2:
-                yield Seed(members[0].name, members[1].name, sure=False)
 
 
 def _faces(one: Element, other: Element) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from layoutkit.circuit.symmetry_graph import Element, SymmetryGraph
+    from layoutkit.circuit.symmetry_graph import Element, Exchange, SymmetryGraph
 
 _MOST_CHOICES = 6  # alike elements on one net; among more, only those that share another net are compared
 MOST_GATES = 3
@@ -46,14 +46,15 @@ class Growth:
         amplifying: The input pairs, by numbers: over how many gates it is followed counts from each of them.
         taken: Numbers of the elements of other structures.
         known: Images of nets in other structures.
-        exact: Whether to give up as soon as two nets that are images do not have the same elements on them.
 
     Attributes:
         pairs: Numbers of elements that are images, in the order found; the left one first.
         centred: Numbers of the elements that are images of themselves.
         images: Net to its image; a net on the axis to itself.
         net_pairs: Nets that are images of each other, left first, in the order found.
-        work: How many elements were looked at.
+        partner: Number of each element to that of its image; of one on the axis to itself.
+        shared: Nets of gates on both sides.
+        axis: Nets of other terminals on both sides.
     """
 
     def __init__(
@@ -62,27 +63,23 @@ class Growth:
         amplifying: AbstractSet[frozenset[int]],
         taken: Mapping[int, int] | None = None,
         known: Mapping[str, str] | None = None,
-        exact: bool = False,
     ) -> None:
         self._graph = graph
-        self._exact = exact
         self._amplifying = amplifying
-        self._failed = False
         self._taken = taken or {}
         self.pairs: list[tuple[int, int]] = []
         self.centred: list[int] = []
         self.images: dict[str, str] = {}
         self.net_pairs: list[tuple[str, str]] = []
         self._known = known or {}
-        self._partner: dict[int, int] = {}
-        self._shared: set[str] = set()  # gate nets that elements on both sides are on
-        self._axis: list[str] = []
+        self.partner: dict[int, int] = {}
+        self.shared: set[str] = set()  # gate nets that elements on both sides are on
+        self.axis: list[str] = []
         self._queue: list[tuple[int, int, str, str]] = []
         self._late: list[tuple[str, str]] = []
         self._depth: dict[str, int] = {}  # over how many gates a net was reached
         self._open: set[tuple[str, str]] = set()  # nets that offered a choice
         self._pushed = 0
-        self.work = 0
 
     def grow(self, one: str, other: str) -> bool:
         """Take two elements for images and add all that follows; return whether they can be images."""
@@ -92,10 +89,8 @@ class Growth:
         found = self._facing(a, b, first=True)
         if found is None:
             return False
-        now = [each for each in found.nets if each[0] not in CONTROLS or each[1] == each[2]]
-        self._late += [(x, y) for role, x, y in found.nets if role in CONTROLS and x != y]
-        self._commit(a, b, found._replace(nets=tuple(now)))
-        while (self._queue or self._late) and not self._failed:
+        self._begin(a, b, found)
+        while self._queue or self._late:
             if self._queue:
                 level, _, left, right = heapq.heappop(self._queue)
                 self._visit(level, left, right)
@@ -103,19 +98,44 @@ class Growth:
             left, right = self._late.pop(0)
             if self._agree(left, right, gates=True) == 0 and left != right:
                 self._mirror(left, right, 0)
-        return not self._failed
+        return True
+
+    def follow(self, exchange: Exchange, one: int) -> None:
+        """Take the elements that an exchange moves for images, from one of them on; those over gates last."""
+        self._take_images(exchange, one)
+        while self._queue or self._late:
+            if not self._queue:
+                self._mirror(*self._late.pop(0), 0)
+                continue
+            *_, left, _ = heapq.heappop(self._queue)
+            for index, _ in self._graph.on_net[left]:
+                if self._free(index):
+                    self._take_images(exchange, index)
+
+    def _take_images(self, exchange: Exchange, index: int) -> None:
+        nets = [(role, net, exchange.nets.get(net, net)) for role, net in self._graph.elements[index].ends]
+        self._begin(index, exchange.elements.get(index, index), _Facing(tuple(nets), 0, guessed_gate=False))
+
+    def leave(self, taken: Mapping[int, int], known: Mapping[str, str]) -> None:
+        """Leave to other structures the elements and nets that are in these already, with the diodes that bias them."""
+        biases = {self._graph.elements[index].on("g") for index in taken}
+        diodes = {i for i, each in enumerate(self._graph.elements) if each.is_diode and each.on("g") in biases}
+        self.pairs = [pair for pair in self.pairs if not {*pair} & (taken.keys() | diodes)]
+        self.centred = [index for index in self.centred if index not in taken]
+        ends = {net for pair in self.pairs for index in pair for _, net in self._graph.elements[index].ends}
+        self.net_pairs = [pair for pair in self.net_pairs if known.keys().isdisjoint(pair) and {*pair} <= ends]
 
     @property
     def unmatched(self) -> int:
         """How many elements on nets that are images have no image."""
         nets = {net for pair in self.net_pairs for net in pair}
         places = {index for net in nets for index, _ in self._graph.on_net[net]}
-        return len(places - self._partner.keys())
+        return len(places - self.partner.keys())
 
     @property
     def halves(self) -> tuple[set[int], set[int]] | None:
         """The elements on both sides, if nothing is on the axis between them; else None."""
-        if self.centred or self._axis:
+        if self.centred or self.axis:
             return None
         return {a for a, _ in self.pairs}, {b for _, b in self.pairs}
 
@@ -140,53 +160,11 @@ class Growth:
         first = [pair for pair in self.net_pairs if set(pair) == {one, other}]
         return (*first, *(pair for pair in self.net_pairs if pair not in first))
 
-    @property
-    def closed(self) -> bool:
-        """Whether all around the pair agrees: no element lacks an image, and the two sides are joined but not parallel.
-
-        An element across them joins them, or a net of both that nothing else is on: two of many current sources on one
-        bias net are no images. Where the sides are most of the circuit, other elements may be on the net, too, unless
-        they are like those of the sides. Sides are parallel that differ in inner nets only, as the two stacks of one
-        gate. Two equal passive devices on nets of their own are one if the circuit has no others.
-        """
-        passive = not any(element.on("g") for element in (self._graph.elements[a] for a, _ in self.pairs))
-        alone = passive and len(self._graph.elements) == 2 and not self._axis
-        joined = len(self.pairs) + len(self.centred) > 1
-        if self.unmatched or not (joined or alone) or not self.net_pairs:
-            return False
-        if not (self.centred or passive or self._joined_across or any(map(self._is_own, (*self._shared, *self._axis)))):
-            return False
-        gates = any(
-            self.images.get(self._graph.elements[a].on("g")) not in (None, self._graph.elements[a].on("g"))
-            for a, _ in self.pairs
-        )
-        return gates or any(left in self._graph.ports and right in self._graph.ports for left, right in self.net_pairs)
-
-    @property
-    def _joined_across(self) -> bool:
-        """Whether the two sides are most of the circuit, and a net is on both that tells them from all else there.
-
-        Nothing of their type has the same terminal on it; or it has an image, as each input of a class-AB pair has.
-        """
-        if 2 * len(self._partner) <= len(self._graph.elements):
-            return False
-        left, right = ({net for pair in self.pairs for _, net in self._graph.elements[pair[n]].ends} for n in (0, 1))
-        return any(self.images.get(net, net) != net or self._is_apart(net) for net in left & right)
-
-    def _is_apart(self, net: str) -> bool:
-        """Whether no element without image has the type and the terminal on a net of one that has an image."""
-        places = [((role, self._graph.elements[i].key[1]), i in self._partner) for i, role in self._graph.on_net[net]]
-        kinds = [{kind for kind, paired in places if paired is having} for having in (True, False)]
-        return bool(kinds[0]) and kinds[0].isdisjoint(kinds[1])
-
-    def _is_own(self, net: str) -> bool:
-        return all(index in self._partner for index, _ in self._graph.on_net[net])
-
     def _free(self, index: int) -> bool:
-        return index not in self._partner and index not in self._taken
+        return index not in self.partner and index not in self._taken
 
     def _commit(self, a: int, b: int, found: _Facing, depth: int = 0) -> None:
-        self._partner[a], self._partner[b] = b, a
+        self.partner[a], self.partner[b] = b, a
         if frozenset((a, b)) in self._amplifying:
             depth = 0
         if a == b:
@@ -198,10 +176,16 @@ class Growth:
                 self._mirror(left, right, depth + (role in CONTROLS))
             elif left not in self._graph.supplies and left not in self.images:
                 if role in CONTROLS:
-                    self._shared.add(left)
+                    self.shared.add(left)
                 else:
                     self.images[left] = left
-                    self._axis.append(left)
+                    self.axis.append(left)
+
+    def _begin(self, a: int, b: int, found: _Facing) -> None:
+        """Take two elements for images; the nets of their gates only when all else is known."""
+        now = [each for each in found.nets if each[0] not in CONTROLS or each[1] == each[2]]
+        self._late += [(x, y) for role, x, y in found.nets if role in CONTROLS and x != y]
+        self._commit(a, b, found._replace(nets=tuple(now)))
 
     def _mirror(self, left: str, right: str, depth: int) -> None:
         """Take two nets for images, unless one is known, and look at what is on them."""
@@ -216,7 +200,6 @@ class Growth:
         self.images[left], self.images[right] = right, left
         self._depth[left] = depth
         self.net_pairs.append((left, right))
-        self._failed = self._failed or (self._exact and self._graph.around(left) != self._graph.around(right))
         self._push(_ATTACHED, left, right)
 
     def _push(self, level: int, left: str, right: str) -> None:
@@ -237,7 +220,7 @@ class Growth:
             return _KNOWN if self.images.get(x) == y else None
         if x in self._known or y in self._known:
             return 0 if self._known.get(x) == y else None
-        return None if gates and (x in self._shared or y in self._shared) else 0
+        return None if gates and (x in self.shared or y in self.shared) else 0
 
     def _facing(self, a: int, b: int, *, first: bool = False) -> _Facing | None:
         """Return how two elements face each other; None if they cannot be images.
@@ -305,7 +288,7 @@ class Growth:
         for key, group in ours.items():
             if key in theirs:
                 self._match(level, key[0] in CONTROLS, group, theirs[key], (left, right))
-        deep = self._depth[left] >= MOST_GATES and not self._exact
+        deep = self._depth[left] >= MOST_GATES
         if level < _INPUTS - 1 and not deep:
             self._push(level + 1, left, right)
 
@@ -353,7 +336,6 @@ class Growth:
         self, level: int, gates: bool, ours: Sequence[int], theirs: Sequence[int], depth: int
     ) -> dict[tuple[int, int], tuple[int, int, int]]:
         """Return what may be images, with the score, how far it looks alike, and how many nets both lead to."""
-        self.work += len(ours) + len(theirs)
         choices = {}
         for a, near in self._near(ours, theirs):
             for b in near:
@@ -417,7 +399,7 @@ class Growth:
         """Whether two gates are on diodes that are images of each other."""
         gates = [(left, right) for role, left, right in found.nets if role in CONTROLS and left != right]
         diodes = (i for left, _ in gates for i, role in self._graph.on_net[left] if role == "d")
-        pairs = ((i, self._partner.get(i, i)) for i in diodes if self._graph.elements[i].is_diode)
+        pairs = ((i, self.partner.get(i, i)) for i in diodes if self._graph.elements[i].is_diode)
         return any(one != other and self._graph.elements[other].is_diode for one, other in pairs)
 
     def _kinds_on(self, net: str, but: tuple[int, int]) -> set[Any]:
@@ -452,21 +434,21 @@ class Growth:
         Args:
             taken: Numbers of the elements of all structures.
         """
-        front, seen = list(self._axis), set(self._axis)
+        front, seen = list(self.axis), set(self.axis)
         while front:
             for index, role in self._graph.on_net[front.pop()]:
                 element = self._graph.elements[index]
-                if role not in ("d", "e", "c") or index in taken or index in self._partner:
+                if role not in ("d", "e", "c") or index in taken or index in self.partner:
                     continue
                 if any(self.images.get(each, each) != each for each in element.channel):
                     continue
-                self._partner[index] = index
+                self.partner[index] = index
                 self.centred.append(index)
                 new = [net for net in element.channel if net not in self._graph.supplies and net not in seen]
                 front += new
                 seen.update(new)
-        own = self._shared | set(self._axis) | set(self._graph.supplies.power) | set(self._graph.supplies.ground)
-        for net in sorted(self._shared | seen):
+        own = self.shared | set(self.axis) | set(self._graph.supplies.power) | set(self._graph.supplies.ground)
+        for net in sorted(self.shared | seen):
             self._add_on_axis(net, own, taken)
 
     def _add_on_axis(self, net: str, own: AbstractSet[str], taken: Mapping[int, int]) -> None:
@@ -479,13 +461,13 @@ class Growth:
         """
         for index, role in self._graph.on_net[net]:
             element = self._graph.elements[index]
-            if index in taken or index in self._partner or not all(each in own for _, each in element.ends):
+            if index in taken or index in self.partner or not all(each in own for _, each in element.ends):
                 continue
             if len(self._graph.members.get(element.name, ())) > 1:
-                self._partner[index] = index
+                self.partner[index] = index
                 self.centred.append(index)
             elif role == "d" and element.on("g") == net:
                 others = [other for other, end in self._graph.on_net[net] if end == "g" and other != index]
-                if others and all(self._partner.get(other, other) != other for other in others):
-                    self._partner[index] = index
+                if others and all(self.partner.get(other, other) != other for other in others):
+                    self.partner[index] = index
                     self.centred.append(index)

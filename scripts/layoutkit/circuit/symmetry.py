@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from layoutkit.circuit.canonical import canonical_order
 from layoutkit.circuit.input_pairs import Candidates, seeds_of
 from layoutkit.circuit.symmetric_growth import Growth
-from layoutkit.circuit.symmetry_graph import SymmetryGraph, drawing
+from layoutkit.circuit.symmetry_graph import CONTROLS, SymmetryGraph, drawing, exchanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from layoutkit.circuit.input_pairs import Seed
     from layoutkit.circuit.supplies import Supplies
 
+_ANALOG = frozenset({"resistor", "capacitor", "mos_capacitor", "inductor", "npn", "pnp"})
 DUMMY_PAIR = "dummy_pair"
 """Kind of two equal transistors that are off for good, on two nets that are images: they lie with what they guard."""
-MOST_WORK = 50
-"""How often each element is looked at before mere candidates are left out: a circuit of many equal parts has many."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,19 @@ def find_symmetry(circuit: Circuit, supplies: Supplies) -> Symmetry:
     return Symmetry(search.structures(), tuple(inputs), crossed, search.graph.members)
 
 
+class _Candidate(NamedTuple):
+    """A structure, the pair that it holds, if any, and whether two halves are exchanged."""
+
+    growth: Growth
+    seed: Seed | None
+    exchanged: bool = False
+
+    @property
+    def last(self) -> bool:
+        """Whether other structures go first."""
+        return self.seed is not None and self.seed.last
+
+
 class _Search:
     def __init__(self, circuit: Circuit, supplies: Supplies) -> None:
         self.graph = SymmetryGraph(circuit, supplies)
@@ -90,59 +102,92 @@ class _Search:
         self._amplifying: set[frozenset[int]] = set()
 
     def add(self, seeds: Sequence[Seed]) -> None:
-        """Add the structures of the pairs: those of sure pairs before candidates, the one that explains most first."""
+        """Add the structures of the pairs, and of halves that can be exchanged; the one that explains most first."""
         self._amplify = {frozenset((seed.one, seed.other)) for seed in seeds if seed.amplifies}
-        sure = [seed for seed in seeds if seed.amplifies and seed.sure and seed.alone]
-        self._amplifying = {frozenset(self.graph.number[name] for name in (s.one, s.other)) for s in sure}
-        tried: list[tuple[Seed, Growth]] = []
-        rivals: dict[str, list[tuple[Seed, Growth]]] = defaultdict(list)
-        seen: set[tuple[int, int]] = set()
-        left = MOST_WORK * len(self.graph.elements)
-        for seed in seeds:
-            if left < 0 and not seed.sure:
-                break
-            numbers = [self.graph.number.get(name, -1) for name in (seed.one, seed.other)]
-            if (min(numbers), max(numbers)) in seen or not (seed.sure or self._alike(*numbers)):
+        pairs = [seed for seed in seeds if seed.sure]
+        inputs = [seed for seed in pairs if seed.amplifies and seed.alone]
+        self._amplifying = {frozenset(self._numbers(seed)) for seed in inputs}
+        tried: list[_Candidate] = []
+        rivals: dict[str, list[_Candidate]] = defaultdict(list)
+        seen: set[frozenset[int]] = set()
+        for seed in pairs:
+            if frozenset(self._numbers(seed)) in seen:
                 continue
-            growth = Growth(self.graph, self._amplifying, exact=not seed.sure)
+            growth = Growth(self.graph, self._amplifying)
             if growth.grow(seed.one, seed.other):
-                if _holds(seed, growth):
-                    tried.append((seed, growth))
-                elif seed.sure:
-                    rivals[self.graph.elements[numbers[0]].on("s")].append((seed, growth))
-            left -= growth.work
-            seen.update((min(pair), max(pair)) for pair in growth.pairs)
-        tried += self._clear_ones(rivals, {self.graph.elements[growth.pairs[0][0]].on("s") for _, growth in tried})
+                place = tried if _holds(seed, growth) else rivals[self.graph.elements[growth.pairs[0][0]].on("s")]
+                place.append(_Candidate(growth, seed))
+            seen.update(map(frozenset, growth.pairs))
+        tried += self._clear_ones(rivals, {self.graph.elements[each.growth.pairs[0][0]].on("s") for each in tried})
+        tried += self._exchanged(pairs)
         whole = self._wholes(tried)
-        tried.sort(key=lambda each: (not each[0].sure and each[1] not in whole, each[0].last, -each[1].score))
-        for seed, growth in tried:
-            if self._clashes(growth):
-                self._add_beside(seed)
-            else:
+        tried.sort(key=lambda each: (each.seed is None and each.growth not in whole, each.last, -each.growth.score))
+        for growth, pair, exchanged in tried:
+            if not self._clashes(growth):
                 self._accept(growth)
-        for seed in sure:  # those in structures that were cut, which another one of equal cells may have
-            if not {self.graph.number[name] for name in (seed.one, seed.other)} & self._taken.keys():
+            elif not self._add_around(growth) and pair is not None and not exchanged:
+                self._add_beside(pair)
+        for seed in inputs:  # those in structures that were cut, which another one of equal cells may have
+            if not {*self._numbers(seed)} & self._taken.keys():
                 self._add_beside(seed)
         for growth in self._accepted:
             growth.centre(self._taken)
             self._take(growth)
 
+    def _numbers(self, seed: Seed) -> tuple[int, int]:
+        return self.graph.number.get(seed.one, -1), self.graph.number.get(seed.other, -1)
+
+    def _exchanged(self, seeds: Sequence[Seed]) -> Iterator[_Candidate]:
+        """Yield the halves that can be exchanged, and that a pair has on both sides or that lie about an axis."""
+        for exchange in exchanges(self.graph):
+            images = exchange.elements
+            paired = [s for s in seeds if not s.last and images.get(self._numbers(s)[0]) == self._numbers(s)[1]]
+            growth = Growth(self.graph, self._amplifying)
+            growth.follow(exchange, self._numbers(paired[0])[0] if paired else min(images))
+            if paired or _is_axis(self.graph, growth):
+                yield _Candidate(growth, paired[0] if paired else None, exchanged=True)
+
+    def _add_around(self, growth: Growth) -> bool:
+        """Add what two halves have beside structures each of which lies within one of them, if they are joined across.
+
+        Return whether they have anything.
+
+        A net of both halves, such as a reference voltage, is no image of one that has an image in the other half.
+        """
+        side = {index: side for pair in growth.pairs for side, index in enumerate(pair)}
+        inner = [each for each in self._accepted if any(index in side for pair in each.pairs for index in pair)]
+        nested = all(side.get(one) == side.get(other) is not None for each in inner for one, other in each.pairs)
+        if growth.unmatched or not nested or not _are_joined_across(self.graph, growth):
+            return False
+        for each in inner:
+            each.centre(self._taken)
+            self._take(each)
+            for pair in list(each.net_pairs):
+                moves = [growth.images.get(net, net) != net for net in pair]
+                if moves[0] != moves[1]:
+                    each.net_pairs.remove(pair)
+                    self._images = {net: image for net, image in self._images.items() if net not in pair}
+        growth.leave(self._taken, self._images)
+        if growth.pairs:
+            self._accept(growth)
+        return bool(growth.pairs)
+
     def _add_beside(self, seed: Seed) -> None:
         """Add what follows from a pair beside the structures that are known."""
-        found = Growth(self.graph, self._amplifying, self._taken, self._images, exact=not seed.sure)
+        found = Growth(self.graph, self._amplifying, self._taken, self._images)
         if found.grow(seed.one, seed.other) and _holds(seed, found):
             self._accept(found)
 
-    def _wholes(self, tried: Sequence[tuple[Seed, Growth]]) -> list[Growth]:
-        """Return the structures of mere candidates each half of which holds several sure ones, each with its own axis.
+    def _wholes(self, tried: Sequence[_Candidate]) -> list[Growth]:
+        """Return the halves without a pair on both sides each of which holds several pairs, each with its own axis.
 
         Those have no axis in common, while the halves have one: two equal channels of several amplifiers each.
         """
-        sure = [{index for pair in growth.pairs for index in pair} for seed, growth in tried if seed.sure]
+        sure = [{index for pair in each.growth.pairs for index in pair} for each in tried if each.seed is not None]
         of = {index: number for number, indices in enumerate(sure) for index in indices}
         found = []
-        for seed, growth in tried:
-            halves = None if seed.sure else growth.halves
+        for growth, seed, _ in tried:
+            halves = None if seed is not None else growth.halves
             if halves is not None:
                 numbers = {of[index] for half in halves for index in half if index in of}
                 inside = [sum(sure[number] <= half for number in numbers) for half in halves]
@@ -150,25 +195,19 @@ class _Search:
                     found.append(growth)
         return found
 
-    def _clear_ones(
-        self, rivals: Mapping[str, list[tuple[Seed, Growth]]], known: AbstractSet[str]
-    ) -> Iterator[tuple[Seed, Growth]]:
+    def _clear_ones(self, rivals: Mapping[str, list[_Candidate]], known: AbstractSet[str]) -> Iterator[_Candidate]:
         """Yield of the ways to pair more than two above one tail the one that pairs all and explains clearly more.
 
         Feedback or a capacitor on one side leaves none without elements that lack an image.
         """
         for source, ways in rivals.items():
-            ways.sort(key=lambda each: -each[1].score)
-            best = ways[0][1]
+            ways.sort(key=lambda each: -each.growth.score)
+            best = ways[0].growth
             paired = {index for pair in best.pairs for index in pair}
             above = {index for index, role in self.graph.on_net[source] if role == "s"}
-            clear = len(ways) > 1 and best.score >= ways[1][1].score + 1
+            clear = len(ways) > 1 and best.score >= ways[1].growth.score + 1
             if clear and above <= paired and source not in known:
                 yield ways[0]
-
-    def _alike(self, one: int, other: int) -> bool:
-        colours = self.graph.colours[-1]
-        return min(one, other) >= 0 and colours[one] == colours[other]
 
     def _clashes(self, growth: Growth) -> bool:
         used = {index for pair in growth.pairs for index in pair} | set(growth.centred)
@@ -288,7 +327,66 @@ def _turned(pair: tuple[str, str], turn: bool) -> tuple[str, str]:
 
 def _holds(seed: Seed, growth: Growth) -> bool:
     """Whether what follows from a pair says that it is one."""
-    return (seed.alone or not growth.unmatched) if seed.sure else growth.closed
+    return seed.alone or not growth.unmatched
+
+
+def _is_axis(graph: SymmetryGraph, halves: Growth) -> bool:
+    """Whether two halves that are exchanged lie on both sides of an axis: they work together, and not as logic.
+
+    Both lead on to two ports, and a net on which their currents or gates meet joins them: two of many current sources
+    on one bias are no images. What is across them joins them in any case.
+    """
+    moved = [graph.elements[index] for pair in halves.pairs for index in pair]
+    passive = not any(element.on("g") for element in moved)
+    if len(halves.pairs) + len(halves.centred) == 1 or not halves.net_pairs:
+        return False
+    driven = any(halves.images.get(gate, gate) != gate for gate in (element.on("g") for element in moved))
+    ports = [pair for pair in halves.net_pairs if graph.ports.issuperset(pair)]
+    if _are_joined_across(graph, halves):
+        return (driven and _is_analog(graph, halves)) or (bool(ports) and not driven)
+    through = any(role not in CONTROLS for left, _ in ports for _, role in graph.on_net[left])
+    if not through or not _is_analog(graph, halves):
+        return False
+    meet = any(_meet(graph, halves, net) for net in (*halves.shared, *halves.axis))
+    return meet or (passive and len(halves.partner) == len(graph.elements))
+
+
+def _are_joined_across(graph: SymmetryGraph, halves: Growth) -> bool:
+    """Whether an element is across two halves, or elements of both are on one of two nets that are images."""
+    sides = {index: side for pair in halves.pairs for side, index in enumerate(pair)}
+    crossing = (len({sides.get(index) for index, _ in graph.on_net[left]}) > 1 for left, _ in halves.net_pairs)
+    return bool(halves.centred) or any(crossing)
+
+
+def _is_analog(graph: SymmetryGraph, halves: Growth) -> bool:
+    """Whether something in two halves is no logic: a passive device, a bipolar transistor, a diode, or a source."""
+    for index in halves.partner:
+        element = graph.elements[index]
+        gate = element.on("g")
+        if (not gate and element.key[1] in _ANALOG) or element.is_diode:
+            return True
+        types = {graph.elements[other].key[1] for other, role in graph.on_net.get(gate, ()) if role == "g"}
+        biased = gate and halves.images.get(gate, gate) == gate and len(types) == 1
+        if biased and not graph.is_switch(element.name) and any(net in graph.supplies for net in element.channel):
+            return True
+    return False
+
+
+def _meet(graph: SymmetryGraph, halves: Growth, net: str) -> bool:
+    """Whether nothing without image on a net of both halves is like what has one.
+
+    What only senses a voltage and the reference of a mirror may be. Where only gates of a small part of the circuit
+    meet, nothing else is on their net.
+    """
+    currents = net in halves.axis
+    ours, rest = set(), set()
+    for index, role in graph.on_net[net]:
+        element = graph.elements[index]
+        if index in halves.partner:
+            ours.add((role, element.key[1]))
+        elif not (role in CONTROLS if currents else element.is_diode):
+            rest.add((role, element.key[1]))
+    return not rest or (ours.isdisjoint(rest) and (currents or 2 * len(halves.partner) > len(graph.elements)))
 
 
 def is_capacitor(device: Device) -> bool:

@@ -216,6 +216,7 @@ CIRCUITS = {
             *(("differential_pair", f"MA{n} MB{n}") for n in (1, 2)),
             *(("current_mirror", f"MC{n} MD{n}", f"MC{n}", "simple") for n in (1, 2)),
             ("current_mirror", "ME1 ME2", None, "driven"),
+            ("resistor_pair", "R1 R2"),
             ("resistor_ratio", "R1 R2 RG"),
         },
     ),

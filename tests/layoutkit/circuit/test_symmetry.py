@@ -343,6 +343,52 @@ CIRCUITS = {
         "",
         "a/b u/v j/k",
     ),
+    "a pseudo-differential amplifier, its loads on one bias": (
+        "inp inn op on ib vdd vss",
+        """
+        MR ib ib vdd vdd p w=4u l=1u
+        MA on inp vss vss n w=5u l=0.5u
+        MB op inn vss vss n w=5u l=0.5u
+        MC on ib vdd vdd p w=8u l=1u
+        MD op ib vdd vdd p w=8u l=1u
+        """,
+        "MA/MB MC/MD",
+        "MR",
+        "inp/inn op/on",
+    ),
+    "two single-ended halves of an integrator with switches of two phases": (
+        "vip vin p1 p2 vcm op on nb vdd vss",
+        "".join(
+            f"""
+            MS1{s} vi{s} p1 a{s} vss n w=1u l=0.2u
+            MS2{s} a{s} p2 vcm vss n w=1u l=0.2u
+            CS{s} a{s} b{s} 100f
+            MS3{s} b{s} p1 vcm vss n w=1u l=0.2u
+            MS4{s} b{s} p2 g{s} vss n w=1u l=0.2u
+            CI{s} g{s} o{s} 400f
+            MD{s} o{s} g{s} vss vss n w=5u l=0.4u
+            ML{s} o{s} nb vdd vdd p w=9u l=1u
+            """
+            for s in "pn"
+        ),
+        "MS1p/MS1n MS2p/MS2n MS3p/MS3n MS4p/MS4n CSp/CSn CIp/CIn MDp/MDn MLp/MLn",
+        "",
+        "vip/vin ap/an bp/bn gp/gn op/on",
+    ),
+    "a doubler between two phases": (
+        "ck ckb out vdd vss",
+        """
+        M1 a b vdd vss n w=4u l=0.2u
+        M2 b a vdd vss n w=4u l=0.2u
+        M3 a b out out p w=8u l=0.2u
+        M4 b a out out p w=8u l=0.2u
+        C1 a ck 1p
+        C2 b ckb 1p
+        """,
+        "M1/M2 M3/M4 C1/C2",
+        "",
+        "ck/ckb a/b",
+    ),
 }
 
 # name: (ports, cards): nothing is an image of anything
@@ -387,6 +433,40 @@ NOTHING = {
             "MP1 q a vdd vdd p w=2u l=0.2u\nMP2 q b vdd vdd p w=3u l=0.2u\n"
             "MN1 q a x vss n w=1u l=0.2u\nMN2 x b vss vss n w=1u l=0.2u\n"
             "MN3 q a y vss n w=1u l=0.2u\nMN4 y b vss vss n w=1u l=0.2u"
+        ),
+    ),
+    "two bits of a current converter on one output": (
+        "d0 d1 out nb vdd vss",
+        "MR nb nb vss vss n w=2u l=1u\n"
+        + "".join(f"MA{i} k{i} nb vss vss n w=2u l=1u\nMB{i} out d{i} k{i} vss n w=2u l=0.2u\n" for i in range(2)),
+    ),
+    "a multiplexer of two gates": (
+        "a b s sb y vdd vss",
+        """
+        M1 a s y vss n w=1u l=0.2u
+        M2 a sb y vdd p w=2u l=0.2u
+        M3 b sb y vss n w=1u l=0.2u
+        M4 b s y vdd p w=2u l=0.2u
+        """,
+    ),
+    "a decoder": (
+        "a ab b bb y0 y1 y2 y3 vdd vss",
+        "".join(
+            f"MP{i} y{i} {one} vdd vdd p w=2u l=0.2u\nMQ{i} y{i} {other} vdd vdd p w=2u l=0.2u\n"
+            f"MN{i} y{i} {one} k{i} vss n w=2u l=0.2u\nMM{i} k{i} {other} vss vss n w=2u l=0.2u\n"
+            for i, (one, other) in enumerate((("a", "b"), ("a", "bb"), ("ab", "b"), ("ab", "bb")))
+        ),
+    ),
+    "four equal followers": (
+        "i0 i1 i2 i3 o0 o1 o2 o3 nb vdd vss",
+        "".join(f"MA{i} vdd i{i} o{i} vss n w=9u l=0.2u\nMB{i} o{i} nb vss vss n w=6u l=1u\n" for i in range(4)),
+    ),
+    "two pads with a resistor and a buffer": (
+        "a b x y vdd vss",
+        "".join(
+            f"D1{i} {i} vdd dio\nD2{i} vss {i} dio\nR{i} {i} h{i} 200\n"
+            f"MP{i} {o} h{i} vdd vdd p w=2u l=0.2u\nMN{i} {o} h{i} vss vss n w=1u l=0.2u\n"
+            for i, o in ("ax", "by")
         ),
     ),
 }
@@ -460,6 +540,65 @@ def test_two_equal_instances_are_images_flat_or_not(spice):
     expected = {frozenset((f"X1.{name}", f"X2.{name}")) for name in ("MP1", "MN1", "MNS", "MP2", "MN2")}
     assert images(circuit)[0] == expected | {frozenset(("R1", "R2"))}
     assert images(replace(circuit, subcircuits=())) == images(circuit)
+
+
+def test_two_flip_flops_on_one_clock_have_no_axis(spice):
+    body = "X1 d0 ck q0 vdd vss cell\nX2 d1 ck q1 vdd vss cell"
+    assert find_roles(spice(f"{LOGIC}.subckt dut d0 d1 ck q0 q1 vdd vss\n{body}\n.ends\n")).symmetry == ()
+
+
+OPAMP = """
+.subckt opamp inp inn out nb vdd vss
+MT t nb vss vss n w=6u l=1u
+MA x inp t vss n w=5u l=0.5u
+MB y inn t vss n w=5u l=0.5u
+MC x x vdd vdd p w=8u l=1u
+MD y x vdd vdd p w=8u l=1u
+ME out y vdd vdd p w=20u l=0.5u
+MF out nb vss vss n w=7u l=1u
+.ends
+.subckt nand a b q vdd vss
+MP1 q a vdd vdd p w=2u l=0.2u
+MP2 q b vdd vdd p w=2u l=0.2u
+MN1 q a k vss n w=2u l=0.2u
+MN2 k b vss vss n w=2u l=0.2u
+.ends
+"""
+AMPLIFIERS = {frozenset(sets(f"X{i}.MA/X{i}.MB X{i}.MC/X{i}.MD")) for i in (1, 2)}
+TWO_OPAMPS = {
+    "relaxation oscillator": (
+        "ref ib q1 q2 vdd vss",
+        "".join(
+            f"MI{i} r{i} pb vdd vdd p w=4u l=1u\nMR{i} r{i} q{o} vss vss n w=4u l=0.2u\nC{i} r{i} vss 1p\n"
+            f"X{i} r{i} ref c{i} ib vdd vss opamp\nXN{i} c{i} q{o} q{i} vdd vss nand\n"
+            for i, o in ("12", "21")
+        )
+        + "MP pb pb vdd vdd p w=4u l=1u\nMQ pb ib vss vss n w=2u l=1u\nMS ib ib vss vss n w=2u l=1u",
+        "MI1/MI2 MR1/MR2 C1/C2 X1.ME/X2.ME X1.MF/X2.MF XN1.MP1/XN2.MP1 XN1.MP2/XN2.MP2 XN1.MN1/XN2.MN1 XN1.MN2/XN2.MN2",
+        "r1/r2 q1/q2 c1/c2 XN1.k/XN2.k",
+    ),
+    "instrumentation amplifier": (
+        "i1 i2 o1 o2 nb vdd vss",
+        "X1 i1 f1 o1 nb vdd vss opamp\nX2 i2 f2 o2 nb vdd vss opamp\nR1 o1 f1 20k\nR2 o2 f2 20k\nRG f1 f2 5k",
+        "R1/R2 X1.ME/X2.ME X1.MF/X2.MF",
+        "o1/o2",
+    ),
+    "two buffers without anything between them": ("i1 i2 o1 o2 nb vdd vss", "", "", ""),
+}
+
+
+@pytest.mark.parametrize("name", TWO_OPAMPS)
+def test_two_equal_cells_are_images_around_the_axes_within_them(spice, name):
+    """Flat or not: each amplifier keeps its axis, and what is around the two has one of its own."""
+    ports, cards, pairs, nets = TWO_OPAMPS[name]
+    cards = cards or "X1 i1 o1 o1 nb vdd vss opamp\nX2 i2 o2 o2 nb vdd vss opamp"
+    circuit = spice(f"{OPAMP}.subckt dut {ports}\n{cards}\n.ends\n", top="dut")
+    for each, back in ((circuit, None), (replace(circuit, subcircuits=()), None), variant(circuit, 6)):
+        assert structures(each, back) == AMPLIFIERS | ({frozenset(sets(pairs))} if pairs else set())
+        old = back or {}
+        found = {frozenset(old.get(n, n) for n in pair) for s in find_roles(each).symmetry for pair in s.net_pairs}
+        assert sets(nets) <= found
+        assert frozenset(("r1", "ref")) not in found
 
 
 def test_a_differential_circuit_is_one_group_with_one_axis(spice):
