@@ -86,9 +86,9 @@ def test_two_tiny_deep_wells_next_to_each_other_violate(name):
     [
         ("sg13g2", "BackMetal1"),
         ("sg13g2", "Recog.pcm"),
-        ("sky130A", "areaid.dt"),
-        ("sky130A", "areaid.ft"),
-        ("gf180mcuD", "OPC_drc"),
+        ("sky130A", "areaid.ld"),
+        ("sky130A", "areaid.fe"),
+        ("gf180mcuD", "NEO_EE_MK"),
         ("gf180mcuD", "ZENER"),
         ("gf180mcuD", "FHRES"),
     ],
@@ -99,6 +99,17 @@ def test_a_layer_without_rules_makes_both_checks_incomplete_until_it_is_waived(n
     layout, cell, circuit = a_transistor(technology)
     cell.shapes(layout.layer(*gds)).insert(kdb.Box(0, 0, 1000, 1000).moved(100000, 0))
     assert_incomplete(layout, cell, technology, circuit, {gds}, layer)
+
+
+@pytest.mark.parametrize(
+    ("name", "layer"), [("sg13g2", "dfpad"), ("sg13g2", "DigiBnd"), ("sky130A", "areaid.ft"), ("gf180mcuD", "OPC_drc")]
+)
+def test_a_marker_that_changes_rules_alone_leaves_lvs_complete(name, layer):
+    technology = load(name)
+    layout, cell, circuit = a_transistor(technology)
+    cell.shapes(layout.layer(*technology.spec(layer).gds)).insert(kdb.Box(0, 0, 1000, 1000).moved(100000, 0))
+    result = compare(extract(layout, cell, technology), circuit)
+    assert (result.mismatches, result.complete, result.matched) == ((), True, True)
 
 
 @pytest.mark.parametrize("name", sorted(processes()))
