@@ -27,6 +27,7 @@ _MOST_IN_A_GATE = 16
 """A logic gate has at most this many transistors of one type."""
 _LONGEST_CHAIN = 64  # nets through which a logic signal is followed
 _RESISTOR, _SWITCH, _JUNCTION = "resistor", "switch", "junction"
+_JUNCTIONS = frozenset({"npn", "pnp", "diode"})
 
 
 class Foot(NamedTuple):
@@ -176,7 +177,7 @@ class Channels:
 
     def ends_in_junction(self, net: str) -> bool:
         """Whether a diode, a junction or a transistor connected as a diode leads on from a net."""
-        others = any(device.type in {"npn", "pnp", "diode"} for device in self.others.get(net, ()))
+        others = any(device.type in _JUNCTIONS for device in self.others.get(net, ()))
         return others or self.has_diode(net) or any(self._is_rail_diode(d, net) for d in self.sources.get(net, ()))
 
     def is_always_on(self, device: Device) -> bool:
@@ -337,14 +338,14 @@ class Channels:
                 break
             known = {above.id, *passed}
             below = [d for d in (*drains, *sources, *others) if d.id not in known]
-            junctions = [d for d in below if d.type in {"npn", "pnp", "diode"} or self._is_rail_diode(d, net)]
+            junctions = [d for d in below if d.type in _JUNCTIONS or self._is_rail_diode(d, net)]
             bridges = [d for d in below if d.type == "resistor"]
             if junctions and len(junctions) + len(bridges) == len(below):
                 far = self._below_junction(junctions, net)
-                if far is None or any(far not in (d.terminals[end] for end in d.kind.ends) for d in bridges):
+                if far is None:
                     break
                 kinds.append(_JUNCTION)
-                passed += [d.id for d in (*junctions, *bridges)]
+                passed += [d.id for d in (*junctions, *bridges) if far in d.terminals.values()]
                 net, above = far, junctions[0]
                 continue
             if len(bridges) > 1 and len({frozenset(d.terminals[end] for end in d.kind.ends) for d in below}) == 1:
@@ -376,13 +377,17 @@ class Channels:
         return Foot(net, tuple(dict.fromkeys(kinds)), tuple(passed))
 
     def _is_held(self, net: str) -> bool:
-        """Whether something outside sets the potential of a net; a port on a resistor to a rail only shows it."""
-        if net not in self._outside:
-            return False
+        """Whether something outside sets the potential of a net.
+
+        A port on a junction only shows it, and so does one on a single resistor to a rail or to a junction.
+        """
+        if net not in self._outside or net in self.circuit.black_box_nets:
+            return net in self._outside
         others = self.others.get(net, ())
         ends = {device.terminals[end] for device in others if device.type == "resistor" for end in device.kind.ends}
-        rails = {*self.supplies.power, *self.supplies.ground}
-        return net in self.circuit.black_box_nets or len(others) != 1 or not (ends - {net}) & rails
+        shown = {*self.supplies.power, *self.supplies.ground}
+        shown |= {end for end in (net, *ends) if any(d.type in _JUNCTIONS for d in self.others.get(end, ()))}
+        return net not in shown and (len(others) != 1 or ends.isdisjoint(shown))
 
     @staticmethod
     def _below_junction(devices: Sequence[Device], net: str) -> str | None:

@@ -346,9 +346,8 @@ class Mirrors:
         for each in members:
             drain = each.terminals["d"]
             above = self._channels.sources.get(drain, ())
-            if not above or len(self._channels.circuit.nets[drain]) > 1 + len(above):
-                return False
-            if not all(top.type == each.type and self._channels.is_switch(top, by_port=True) for top in above):
+            switched = [top for top in above if top.type == each.type and self._channels.is_switch(top, by_port=True)]
+            if not switched or len(self._channels.circuit.nets[drain]) > 1 + len(switched):
                 return False
             ends.add(frozenset(top.terminals["d"] for top in above))
         return len(ends) == len({*map(drawing, members)}) == 1

@@ -269,16 +269,18 @@ class ResistorRatios:
     def _around_array(self, array: Found) -> list[Device]:
         """Return the resistors from the emitters of transistors on one base, and equal ones on their collectors.
 
-        These lead to one net.
+        These lead to one net; on both of two diodes they may be parts of any strings, whose voltages add up.
         """
         devices = [self._channels.circuit.device(name) for name in array.devices]
         emitters = sorted({device.terminals["e"] for device in devices})
         kind = "pmos" if devices[0].type == "npn" else "nmos"
         found = {resistor.id: resistor for net in emitters for resistor in self._down_from(net, kind)}
-        loads = [(each, net) for net in sorted({d.terminals["c"] for d in devices}) for each in self._on.get(net, ())]
-        alike = grouped(loads, lambda load: (drawing(load[0]), self._far(*load)))
+        diodes = array.properties["diode_connected"]
+        ends = {device.terminals[end] for device in devices for end in ("ce" if diodes else "c")}
+        loads = [(d, net) for net in sorted(ends) if net not in self._channels.supplies for d in self._on.get(net, ())]
+        alike = grouped(loads, lambda load: (drawing(load[0]), "" if diodes else self._far(*load)))
         found |= {load.id: load for row in alike.values() if len({net for _, net in row}) > 1 for load, _ in row}
-        return list(found.values()) if len(emitters) > 1 else []
+        return list(found.values()) if diodes or len(emitters) > 1 else []
 
     def _down_from(self, net: str, mos_type: str) -> list[Device]:
         """Return the resistors between a branch and the rail opposite to that of its current source."""

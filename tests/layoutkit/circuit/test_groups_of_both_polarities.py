@@ -11,7 +11,7 @@ import pytest
 from layoutkit.circuit import find_roles, read_netlist
 from layoutkit.circuit.readers.source import NetlistText
 
-PORTS = r"sub|vcas|tail|lo[pn]|o[pn]|ina|inb|vdd|vss|in[pn]?|bias|out|dump|vb|ck|en|row|[ef]\d"
+PORTS = r"vmr|vb[12]|sub|vcas|tail|lo[pn]|o[pn]|ina|inb|vdd|vss|in[pn]?|bias|out|dump|vb|ck|en|row|[ef]\d"
 COMPLEMENT = {"nch": "pch", "pch": "nch", "npn": "pnp", "pnp": "npn", "vdd": "vss", "vss": "vdd"}
 
 COMPARATOR = """
@@ -52,7 +52,54 @@ CASCODES = "Q3 op vcas c1 npn m=3\nQ4 on vcas c2 npn m=3\n" + LOADS
 DEGENERATED = "R1 e1 t rpoly w=5u l=1u\nR2 e2 t rpoly w=5u l=1u\nM0 t bias vss vss nch w=8u l=1u\n"
 OF_CASCODED = {"differential_pair Q1 Q2", "cascode_pair Q3 Q4", "resistor_pair R8 R9"}
 
+PTAT = """
+M2 a a vb2 vss nch w=3u l=1u m=6
+M1 b a vmr vss nch w=3u l=1u m=12
+M3 b b vdd vdd pch w=1u l=4u m=2
+M4 a b vdd vdd pch w=1u l=4u m=1
+Q2 vss vss vb2 pnp m=1
+Q1 vss vss vb1 pnp m=8
+R1 vmr vb1 rpoly w=1u l=4u
+"""
+OF_PTAT = {"current_mirror M1 M2", "bipolar_array Q1 Q2"}
+BRANCH = "M5 out b vdd vdd pch w=1u l=4u m=3\n"
+STRING = "R2 {0} x2 rpoly w=1u l=4u\n" + "".join(f"R{i} x{i - 1} x{i} rpoly w=1u l=4u\n" for i in range(3, 10))
+STRING += "R10 x9 {1} rpoly w=1u l=4u\n"
+BARS = " ".join(sorted(f"R{i}" for i in range(2, 11)))
+
 CASES = {
+    "a pair whose gates hold two junctions equal, with ports on these": (
+        PTAT,
+        {*OF_PTAT, "current_mirror M3 M4"},
+    ),
+    "equal halves of a pair whose gates hold two junctions equal": (
+        PTAT.replace("m=12", "m=6").replace("m=2\nM4", "m=1\nM4"),
+        {*OF_PTAT, "current_mirror M3 M4"},
+    ),
+    "a string from a third branch to the junction below a diode": (
+        (PTAT + BRANCH + STRING.format("e2", "out")).replace("vb", "e").replace("vmr", "f"),
+        {*OF_PTAT, "current_mirror M3 M4 M5", "resistor_ratio R1 R10 " + BARS.removeprefix("R10 ")},
+    ),
+    "strings of one bar on two junctions that an amplifier holds equal": (
+        """
+        Q1 vss vss e1 pnp m=8
+        Q2 vss vss e2 pnp m=1
+        M5 out g vdd vdd pch w=9u l=1u
+        M1 g e2 tail vss nch w=8u l=1u
+        M2 h f tail vss nch w=8u l=1u
+        R1 e1 f rpoly w=1u l=4u
+        R11 f out rpoly w=1u l=4u
+        R12 vdd g rpoly w=9u l=7u
+        R13 vdd h rpoly w=9u l=7u
+        """
+        + STRING.format("e2", "out"),
+        {
+            "differential_pair M1 M2",
+            "resistor_pair R12 R13",
+            "bipolar_array Q1 Q2",
+            "resistor_ratio " + " ".join(sorted(["R1", "R11", *BARS.split()])),
+        },
+    ),
     "a bipolar pair with cascodes over a channel": (
         HALVES.replace("e1", "t").replace("e2", "t") + CASCODES + "M0 t bias vss vss nch w=8u l=1u\n",
         OF_CASCODED,
