@@ -196,6 +196,7 @@ class _Drains:
             return net["g"]  # a diode: with the gate on its source it would be off
         inner = not any(map(self._kind, (net["d"], net["s"])))
         standing = [end for end in ("d", "s") if inner and self._stands_like_its_mates(device, net[end])]
+        standing = standing or (self._above_its_gate(device) if inner else [])
         if len(standing) == 1:
             return net["s" if standing == ["d"] else "d"]
         rise = self._rise(device, "s", "d")
@@ -213,8 +214,9 @@ class _Drains:
 
     def _stands_like_its_mates(self, device: Device, net: str) -> bool:
         """Whether an equal transistor with this gate is on another net, and equal ones on one gate lead to the rail."""
-        own = self._to_rail[net, device.type]
-        key = self._key(device, "g")
+        own, key = self._to_rail[net, device.type], self._key(device, "g")
+        if any(self._to_rail[end, device.type] for end in {device.terminals["d"], device.terminals["s"]} - {net}):
+            own = own - {key}  # an equal source beside one above a switch
         if key not in self._standing:
             found: dict[object, set[str]] = defaultdict(set)
             for end in {end for ends in self._by_gate[key] for end in ends}:
@@ -224,6 +226,13 @@ class _Drains:
             self._standing[key] = found
         standing = self._standing[key]
         return len(own) <= _MOST_TO_RAIL and any(len(standing[source]) > 1 for source in own & standing.keys())
+
+    def _above_its_gate(self, device: Device) -> list[str]:
+        """Return the end from which alone transistors lead to the rail, if one of them is on the gate of this one."""
+        leads = {end: self._to_rail[device.terminals[end], device.type] for end in ("d", "s")}
+        ends = [end for end, keys in leads.items() if keys]
+        gates = {key[0] for end in ends for key in leads[end]}
+        return ends if len(ends) == 1 and device.terminals["g"] in gates else []
 
     def _fed_from_outside(self, device: Device) -> str | None:
         """Return the drain of one of two equal transistors that get their current from an unknown cell or a port."""

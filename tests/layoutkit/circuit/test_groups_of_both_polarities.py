@@ -242,3 +242,34 @@ def test_the_order_of_cards_and_ends_changes_no_group(name):
     cards = [exchanged(card) for card in text.strip().splitlines()]
     random.Random(len(text)).shuffle(cards)
     assert found("\n".join(cards)) == expected
+
+
+SCHMITT = """
+M1 n1 in vss vss nch w=1u l=0.2u
+M2 out in n1 vss nch w={0}u l=0.2u
+M3 vdd out n1 vss nch w=3u l={1}u
+M4 p1 in vdd vdd pch w=2u l=0.2u
+M5 out in p1 vdd pch w={0}u l=0.2u
+M6 vss out p1 vdd pch w=2u l={1}u
+"""
+TRIMMED = """
+M1 bias bias vss vss nch w=4u l=1u
+M2 out bias vss vss nch w=4u l=1u
+M3 out bias x vss nch w=4u l=1u
+M4 x e1 vss vss nch w=4u l=0.2u
+M5 out bias y vss nch w=4u l=1u
+M6 y e2 vss vss nch w=4u l=0.2u
+"""
+
+
+@pytest.mark.parametrize("text", [SCHMITT.format(0.5, 0.2), SCHMITT.format(1, 0.2), SCHMITT.format(1, 0.4), TRIMMED])
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_source_of_a_transistor_on_one_gate_with_that_below_it_is_on_the_drain_of_that_one(text, turned):
+    for cards in (text.strip().splitlines(), [exchanged(card) for card in text.strip().splitlines()]):
+        body = complement("\n".join(cards)) if turned else "\n".join(cards)
+        circuit = read_netlist(NetlistText(f".subckt c in out bias e1 e2 vdd vss\n{body}\n.ends\n"))
+        for card in (complement(text) if turned else text).strip().splitlines():
+            name, drain, _, source, *_ = card.split()
+            device = circuit.device(name)
+            assert (device.terminals["d"], device.terminals["s"]) == (drain, source), name
+            assert not device.both_ways
