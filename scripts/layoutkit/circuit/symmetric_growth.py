@@ -118,9 +118,11 @@ class Growth:
 
     def leave(self, taken: Mapping[int, int], known: Mapping[str, str]) -> None:
         """Leave to other structures the elements and nets that are in these already, with the diodes that bias them."""
-        biases = {self._graph.elements[index].on("g") for index in taken}
-        diodes = {i for i, each in enumerate(self._graph.elements) if each.is_diode and each.on("g") in biases}
-        self.pairs = [pair for pair in self.pairs if not {*pair} & (taken.keys() | diodes)]
+        biases = {
+            each: self._graph.elements[each].on("g") for each in self.partner if self._graph.elements[each].is_diode
+        }
+        biasing = {each for each, net in biases.items() if any(i in taken for i, _ in self._graph.on_net[net])}
+        self.pairs = [pair for pair in self.pairs if taken.keys().isdisjoint(pair) and biasing.isdisjoint(pair)]
         self.centred = [index for index in self.centred if index not in taken]
         ends = {net for pair in self.pairs for index in pair for _, net in self._graph.elements[index].ends}
         self.net_pairs = [pair for pair in self.net_pairs if known.keys().isdisjoint(pair) and {*pair} <= ends]

@@ -97,6 +97,7 @@ class _Search:
         self._circuit = circuit
         self._accepted: list[Growth] = []
         self._taken: dict[int, int] = {}
+        self._of: dict[int, Growth] = {}  # structure of each element
         self._images: dict[str, str] = {}
         self._amplify: set[frozenset[str]] = set()
         self._amplifying: set[frozenset[int]] = set()
@@ -155,7 +156,7 @@ class _Search:
         A net of both halves, such as a reference voltage, is no image of one that has an image in the other half.
         """
         side = {index: side for pair in growth.pairs for side, index in enumerate(pair)}
-        inner = [each for each in self._accepted if any(index in side for pair in each.pairs for index in pair)]
+        inner = list(dict.fromkeys(self._of[index] for index in side if index in self._of))
         nested = all(side.get(one) == side.get(other) is not None for each in inner for one, other in each.pairs)
         if growth.unmatched or not nested or not _are_joined_across(self.graph, growth):
             return False
@@ -166,7 +167,8 @@ class _Search:
                 moves = [growth.images.get(net, net) != net for net in pair]
                 if moves[0] != moves[1]:
                     each.net_pairs.remove(pair)
-                    self._images = {net: image for net, image in self._images.items() if net not in pair}
+                    for net in pair:
+                        self._images.pop(net, None)
         growth.leave(self._taken, self._images)
         if growth.pairs:
             self._accept(growth)
@@ -175,7 +177,7 @@ class _Search:
     def _add_beside(self, seed: Seed) -> None:
         """Add what follows from a pair beside the structures that are known."""
         found = Growth(self.graph, self._amplifying, self._taken, self._images)
-        if found.grow(seed.one, seed.other) and _holds(seed, found):
+        if found.grow(seed.one, seed.other) and (seed.alone or found.score > 0):
             self._accept(found)
 
     def _wholes(self, tried: Sequence[_Candidate]) -> list[Growth]:
@@ -224,6 +226,7 @@ class _Search:
         for one, other in growth.pairs:
             self._taken[one], self._taken[other] = other, one
         self._taken.update({index: index for index in growth.centred})
+        self._of.update({index: growth for pair in growth.pairs for index in pair})
 
     def structures(self) -> tuple[SymmetricStructure, ...]:
         """Return what was accepted."""
