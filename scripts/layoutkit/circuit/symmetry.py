@@ -116,7 +116,8 @@ class _Search:
                 continue
             growth = Growth(self.graph, self._amplifying)
             if growth.grow(seed.one, seed.other):
-                place = tried if _holds(seed, growth) else rivals[self.graph.elements[growth.pairs[0][0]].on("s")]
+                sure = seed.alone or not growth.unmatched
+                place = tried if sure else rivals[self.graph.elements[growth.pairs[0][0]].on("s")]
                 place.append(_Candidate(growth, seed))
             seen.update(map(frozenset, growth.pairs))
         tried += self._clear_ones(rivals, {self.graph.elements[each.growth.pairs[0][0]].on("s") for each in tried})
@@ -328,11 +329,6 @@ def _turned(pair: tuple[str, str], turn: bool) -> tuple[str, str]:
     return (pair[1], pair[0]) if turn else pair
 
 
-def _holds(seed: Seed, growth: Growth) -> bool:
-    """Whether what follows from a pair says that it is one."""
-    return seed.alone or not growth.unmatched
-
-
 def _is_axis(graph: SymmetryGraph, halves: Growth) -> bool:
     """Whether two halves that are exchanged lie on both sides of an axis: they work together, and not as logic.
 
@@ -341,7 +337,8 @@ def _is_axis(graph: SymmetryGraph, halves: Growth) -> bool:
     """
     moved = [graph.elements[index] for pair in halves.pairs for index in pair]
     passive = not any(element.on("g") for element in moved)
-    if len(halves.pairs) + len(halves.centred) == 1 or not halves.net_pairs:
+    alone = passive and len(graph.elements) == 2
+    if (len(halves.pairs) + len(halves.centred) == 1 and not alone) or not halves.net_pairs:
         return False
     driven = any(halves.images.get(gate, gate) != gate for gate in (element.on("g") for element in moved))
     ports = [pair for pair in halves.net_pairs if graph.ports.issuperset(pair)]
@@ -350,8 +347,9 @@ def _is_axis(graph: SymmetryGraph, halves: Growth) -> bool:
     through = any(role not in CONTROLS for left, _ in ports for _, role in graph.on_net[left])
     if not through or not _is_analog(graph, halves):
         return False
-    meet = any(_meet(graph, halves, net) for net in (*halves.shared, *halves.axis))
-    return meet or (passive and len(halves.partner) == len(graph.elements))
+    if passive:  # the middle of a string joins no halves
+        return 2 * len(halves.partner) > len(graph.elements) and graph.ports.issuperset(halves.axis)
+    return any(_meet(graph, halves, net) for net in (*halves.shared, *halves.axis))
 
 
 def _are_joined_across(graph: SymmetryGraph, halves: Growth) -> bool:
