@@ -121,7 +121,7 @@ class ResistorRatios:
             for device in first:  # the amplifier holds its inputs equal, and so the voltages on these
                 far = self._far(device, one) or one
                 join([device, *(each for each in second if far != other and self._compare(device, each, far, other))])
-        for devices in (*self._on_mirrors(mirrors), *self._between_sources(pairs)):
+        for devices in (*self._on_mirrors(mirrors), *self._between_sources(pairs), *self._against_one_junction(pairs)):
             join(devices)
         for array in arrays:
             join(self._around_array(array))
@@ -146,6 +146,14 @@ class ResistorRatios:
                 between = (d for d in self._on.get(min(sources), ()) if self._far(d, min(sources)) == max(sources))
                 found[frozenset(drains)] += between
         return [devices for devices in found.values() if devices]
+
+    def _against_one_junction(self, pairs: Iterable[tuple[Device, Device]]) -> Iterator[list[Device]]:
+        """Yield the equal resistors on nets that amplifiers hold equal to one junction, as of PTAT and CTAT."""
+        held: dict[str, list[Device]] = defaultdict(list)
+        for one, other in ((first.terminals["g"], second.terminals["g"]) for first, second in pairs):
+            for net, far in ((one, other), (other, one)):
+                held[net] += self._on.get(far, ()) if self._channels.ends_in_junction(net) else ()
+        yield from (alike for devices in held.values() for alike in grouped(devices, drawing).values())
 
     def _on_mirrors(self, mirrors: Iterable[Found]) -> Iterator[list[Device]]:
         """Yield the resistors on the currents of each mirror, and of two that feed each other.

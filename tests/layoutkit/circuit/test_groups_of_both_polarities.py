@@ -67,7 +67,39 @@ STRING = "R2 {0} x2 rpoly w=1u l=4u\n" + "".join(f"R{i} x{i - 1} x{i} rpoly w=1u
 STRING += "R10 x9 {1} rpoly w=1u l=4u\n"
 BARS = " ".join(sorted(f"R{i}" for i in range(2, 11)))
 
+REGULATED = """
+M1{0} g{0} e1 t{0} vss nch w=8u l=1u
+M2{0} h{0} {1} t{0} vss nch w=8u l=1u
+M3{0} g{0} h{0} vdd vdd pch w=4u l=1u
+M4{0} h{0} h{0} vdd vdd pch w=4u l=1u
+M5{0} t{0} bias vss vss nch w=4u l=1u
+"""
+
 CASES = {
+    "strings of one bar that two amplifiers hold on one junction": (
+        REGULATED.format("a", "x")
+        + REGULATED.format("b", "y")
+        + """
+        M6 x gb vdd vdd pch w=9u l=1u
+        M7 e1 gb vdd vdd pch w=9u l=1u
+        M8 y ga vdd vdd pch w=7u l=1u
+        Q1 vss vss e1 pnp m=1
+        Q2 vss vss e2 pnp m=8
+        R1 x e2 rpoly w=1u l=9u
+        R2 y z rpoly w=1u l=9u
+        R3 z vss rpoly w=1u l=9u
+        """,
+        {
+            "differential_pair M1a M2a",
+            "differential_pair M1b M2b",
+            "current_mirror M3a M4a",
+            "current_mirror M3b M4b",
+            "current_mirror M5a M5b",
+            "load_pair M6 M7",
+            "bipolar_array Q1 Q2",
+            "resistor_ratio R1 R2 R3",
+        },
+    ),
     "a pair whose gates hold two junctions equal, with ports on these": (
         PTAT,
         {*OF_PTAT, "current_mirror M3 M4"},
