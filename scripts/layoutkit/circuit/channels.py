@@ -26,6 +26,7 @@ _LONGEST_FOOT = 128  # devices in series, such as the bars of one resistor
 _MOST_IN_A_GATE = 16
 """A logic gate has at most this many transistors of one type."""
 _LONGEST_CHAIN = 64  # nets through which a logic signal is followed
+_OF_WIRE = 50e-15  # farad; a smaller capacitor is that of a wire
 _RESISTOR, _SWITCH, _JUNCTION = "resistor", "switch", "junction"
 _JUNCTIONS = frozenset({"npn", "pnp", "diode"})
 
@@ -117,17 +118,17 @@ class Channels:
         """Net to the types of the transistors whose sources are on it."""
         return {net: {device.type for device in devices} for net, devices in self.sources.items()}
 
-    def top_of(self, device: Device) -> Device:
-        """Return the last of the transistors in series on one gate above a transistor, which are one long channel."""
-        seen = {device.id}
+    def stack_of(self, device: Device) -> list[Device]:
+        """Return a transistor and those in series on its gate above it, which are one long channel."""
+        found = [device]
         while True:
-            above = self.sources.get(device.terminals["d"], ())
-            if len(above) != 1 or len(self.drains[device.terminals["d"]]) != 1 or above[0].id in seen:
-                return device
-            if (above[0].type, above[0].terminals["g"]) != (device.type, device.terminals["g"]):
-                return device
-            device = above[0]
-            seen.add(device.id)
+            net = found[-1].terminals
+            above = self.sources.get(net["d"], ())
+            if len(above) != 1 or len(self.drains[net["d"]]) != 1 or above[0] in found:
+                return found
+            if (above[0].type, above[0].terminals["g"]) != (device.type, net["g"]):
+                return found
+            found += above
 
     def drives_one_type(self, net: str) -> bool:
         """Whether all gates on a net are those of transistors of one type; a diode makes the net, and counts last."""
@@ -163,8 +164,9 @@ class Channels:
         return bool(self.channel_ends(net) or self.others.get(net))
 
     def has_capacitor(self, net: str) -> bool:
-        """Whether a capacitor is on a net."""
-        return any("capacitor" in self.circuit.device(place.device).type for place in self.circuit.nets[net])
+        """Whether a capacitor is on a net, larger than that of a wire."""
+        devices = (self.circuit.device(place.device) for place in self.circuit.nets[net])
+        return any("capacitor" in each.type and each.params.get("c", _OF_WIRE) >= _OF_WIRE for each in devices)
 
     def has_diode(self, net: str, mos_type: str = "") -> bool:
         """Whether a transistor has gate and drain on a net."""
@@ -255,7 +257,7 @@ class Channels:
             fars = {end for device in drivers for end in self._ends_of(device)} - {net}
             return not self.others.get(net) and all(self.is_logic(far) for far in fars)
         down, up = (_gates_of(self._pulled_by(net, kind)) - self._on[kind] for kind in ("nmos", "pmos"))
-        if down and up and ((down == up and net not in down) or self._is_switched_inverter(net, down ^ up)):
+        if (down and down == up and net not in down) or self._is_switched_inverter(net, down, up):
             return True
         if down and up and self._is_latched(net) and not any(self.has_diode(gate) for gate in (*down, *up)):
             return True
@@ -266,17 +268,18 @@ class Channels:
         sides = [[d for d in drivers if d.type == kind] for kind in ("nmos", "pmos")]
         return all(sides) and any(all(self.is_logic(d.terminals["g"]) for d in side) for side in sides)
 
-    def _is_switched_inverter(self, net: str, more: set[str]) -> bool:
-        """Whether an inverter drives a net, and ``more``, gates that switch its supplies, carry no bias.
+    def _is_switched_inverter(self, net: str, down: set[str], up: set[str]) -> bool:
+        """Whether an inverter on logic drives a net, or other gates that pull it ``down`` or ``up`` are no bias.
 
         Where the output itself is one of these gates on both sides, it is the bias: the amplifier biases itself.
         """
         drivers = self.channel_ends(net)
-        if not more or len(drivers) != 2 or {d.type for d in drivers} != {"nmos", "pmos"}:
+        gates = {d.terminals["g"] for d in drivers}
+        two = len(drivers) == 2 and {d.type for d in drivers} == {"nmos", "pmos"}
+        if not two or len(gates) > 1 or net in gates | (down & up):
             return False
-        if len({d.terminals["g"] for d in drivers}) > 1 or drivers[0].terminals["g"] == net:
-            return False
-        return all(self.is_logic(g) or (g in self._outside and not self.is_driven(g)) for g in more)
+        switched = all(self.is_logic(g) or (g in self._outside and not self.is_driven(g)) for g in down ^ up)
+        return all(map(self.is_logic, gates)) or (bool(down and up and down != up) and switched)
 
     @cached_property
     def in_logic_gates(self) -> frozenset[str]:
@@ -371,8 +374,6 @@ class Channels:
             else:
                 break
             passed.append(other.id)
-            if far == net:
-                break
             net, above = far, other
         return Foot(net, tuple(dict.fromkeys(kinds)), tuple(passed))
 

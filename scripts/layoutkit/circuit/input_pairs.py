@@ -138,7 +138,8 @@ class Candidates:
 
     def _has_tail(self, source: str, members: Sequence[Element]) -> bool:
         own = {member.name for member in members}
-        gates = {member.on("g") for member in members if len(members) == 2 and members[0].key != members[1].key}
+        gates = {member.on("g") for member in members if len(members) == 2}
+        alike = len({member.key for member in members}) == 1  # a tail at a rail may follow one of these
         if self._is_bias(source):
             return False  # the transistors pass a current on to the reference of a mirror
         phases = all(self._graph.is_switch(member.name) for member in members)
@@ -146,8 +147,9 @@ class Candidates:
             element = self._graph.elements[index]
             if phases and self._rails.isdisjoint(element.channel):
                 continue  # no source of current for switches of several phases
-            if element.name in own or role == "g" or (role == "d" and element.on("g") in gates):
-                continue  # on the gate of one of two unlike transistors: it is in series with that one
+            in_series = role == "d" and element.on("g") in gates and not (alike and element.on("s") in self._rails)
+            if element.name in own or role == "g" or in_series:
+                continue
             if role in ("d", "e", "c") and not self._graph.is_capacitor(index):
                 return True
             if role.startswith("port ") or element.key[1] == "inductor":

@@ -115,6 +115,9 @@ class Mirrors:
                 why = "and it matches a transistor on another gate" if inputs else why
                 self._apart.append((names, f"has the gate of {reference.id}, but another length {why}"))
                 return []
+            if apart := self._of_another_length(each.id for each in members):
+                self._apart.append((reference.id, f"makes the gate of {apart[0].devices[0]}, but has another length"))
+                return apart
         else:
             equal = [[each for each in part if gate_length(each) == gate_length(reference)] for part in (alike, other)]
             unequal = [each.id for each in members if gate_length(each) != gate_length(reference)]
@@ -158,7 +161,9 @@ class Mirrors:
 
         One of fewer than ``least`` members may only be a diode.
         """
-        diodes = [member for member in family.members if self._channels.top_of(member).terminals["d"] == family.gate]
+        diodes = [
+            member for member in family.members if self._channels.stack_of(member)[-1].terminals["d"] == family.gate
+        ]
         if diodes:
             return min(
                 diodes, key=lambda each: (len(self._channels.foot(each).kinds), electrical_width(each) or 0)
@@ -205,8 +210,6 @@ class Mirrors:
             elif not self._channels.is_switch(closer, by_port=True):
                 return []
         for other in self._channels.others.get(gate, ()):
-            if other.type != "resistor":
-                return []
             joined[next(iter({other.terminals[end] for end in other.kind.ends} - {gate}), gate)].append(other.id)
         if len(joined) != 1:
             return []
@@ -270,8 +273,6 @@ class Mirrors:
                 if len({each.terminals["d"] for each in alike}) < 2:
                     continue
                 enough = (driven and len(alike) >= least) or self._is_selected(key, family)
-                if least == 2:
-                    enough = enough and self._one_unit(alike) and all(self._feeds_a_branch(each) for each in alike)
                 tops = list(filter(None, map(self._above, alike)))
                 gates = {each.terminals["g"] for each in tops} - {key[2]}
                 if FEWEST_SOURCES <= len(alike) == len(tops) and len(gates) == 1:
@@ -293,8 +294,6 @@ class Mirrors:
         """Whether switches choose one of several references for the gate of a family."""
         far: set[str] = set()
         for closer in self._channels.channel_ends(key[2]):
-            if not self._channels.is_switch(closer, by_port=True):
-                return False
             far |= {net for net in (closer.terminals["d"], closer.terminals["s"]) if net not in self._supplies}
         diodes = [
             {each.terminals["g"] for each in other.members if each.terminals["d"] == each.terminals["g"]}
@@ -322,17 +321,6 @@ class Mirrors:
         alike = [each for each in alike if not (self._channels.is_always_on(each) and _is_longer(each, device))]
         halves = (net["d"], device.type) in tails
         return any(each.terminals["g"] != net["g"] and not (halves and same_size(each, device)) for each in alike)
-
-    @staticmethod
-    def _one_unit(members: Iterable[Device]) -> bool:
-        """Whether transistors have one finger width: two of these on one amplifier are sources, others are stages."""
-        return len({round(each.params.get("w", 0) / each.nf * 1e12) for each in members}) == 1
-
-    def _feeds_a_branch(self, device: Device) -> bool:
-        """Whether the current of a transistor flows on through a resistor, a junction, a diode or a port."""
-        top = self._above(device)
-        net = (top or device).terminals["d"]
-        return bool(self._channels.others.get(net)) or self._channels.has_diode(net) or net in self._channels.ports
 
     def _feeds_reference(self, device: Device) -> bool:
         """Whether the current of a transistor flows into a diode of the other type or a junction in place of one."""
@@ -440,8 +428,6 @@ class Mirrors:
         bottoms = [reference, *outputs]
         tops = self._cascodes(bottoms, closer)
         stacked = bool(tops) and tops[0].terminals["g"] == reference.terminals["g"]
-        if topology == "driven" and len(bottoms) == len(tops) == 2 and not stacked:
-            tops = []  # two are a pair of their own
         row = tops
         while len(row) == len(bottoms) and (row := self._cascodes(row, None)) and len(tops) < _MOST_CASCODES:
             tops = [*tops, *row]

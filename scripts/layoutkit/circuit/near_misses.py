@@ -66,7 +66,7 @@ def near_misses(
         if not search.is_grouped(names)
     ]
     lines += [*search.alike(), *search.on_one_net()]
-    lines += [*search.others(), *search.dummies(), *search.of_both_types(), *search.of_one_type()]
+    lines += [*search.others(), *search.dummies(), *search.of_one_type()]
     most = len(channels.circuit.devices) // DEVICES_A_LINE
     return _most_telling(lines, canonical_order(channels.circuit).device_ranks, most) if lines else ()
 
@@ -270,20 +270,6 @@ class _Search:
             if len(cells) <= _MOST_NAMED:
                 what = f"are {devices[0].type} transistors"
                 found += [line._replace(summary=True) for line in self._apart(6, cells, what)]
-        return found
-
-    def of_both_types(self) -> list[_Line]:
-        """Return the transistors of one size and both types."""
-        analog = [device for device in self._mos if not self._channels.is_switch(device)]
-        sizes = grouped(analog, lambda device: (gate_length(device), device.params.get("w")))
-        found = []
-        for devices in sizes.values():
-            types = grouped(devices, lambda device: device.type).values()
-            if len(types) > 1 and "w" in devices[0].params:
-                names = [tuple(device.id for device in each) for each in types]
-                shown = _and([f"{_some(part)} ({each[0].type})" for part, each in zip(names, types, strict=True)])
-                text = f"{shown} have one size ({_size(devices[0], True)}), but do not match: their types differ"
-                found.append(_Line(1, tuple(names), text))
         return found
 
     def others(self) -> list[_Line]:

@@ -124,6 +124,7 @@ class _Drains:
         every = [device for device in circuit.devices if device.is_mos]
         mos = [device for device in every if not is_off(device, supplies)]
         between = {(frozenset((d.terminals["d"], d.terminals["s"])), self._key(d, "g")[1:]) for d in mos}
+        joined = {(ends, mos_type) for ends, (mos_type, *_) in between}
         self._closed_over = {
             device.terminals["g"]
             for device in mos
@@ -136,7 +137,10 @@ class _Drains:
         for device in {self._channel(device): device for device in mos}.values():
             far = self._far_from_rail(device)
             if far is not None:
-                self._to_rail[far, device.type].add(self._key(device, "g"))
+                closed = (frozenset((far, device.terminals["g"])), device.type) in joined  # over a cascode of any size
+                self._to_rail[far, device.type].add(
+                    ("", *self._key(device, "g")[1:]) if closed else self._key(device, "g")
+                )
             self._by_gate[self._key(device, "g")].append((device.terminals["d"], device.terminals["s"]))
             for end, other in (("d", "s"), ("s", "d")):
                 self._falls[device.terminals[end], device.type] += self._rise(device, end, other) < -_EQUAL

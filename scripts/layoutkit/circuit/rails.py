@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 BY_NAME = "its name"
 REGULATED_BODIES = 4
 """From how many bodies on it a net that a transistor feeds is a regulated rail; a pair in a well of its own has two."""
+_IN_A_BLOCK = 3
+"""How many sources on a net that switches join to a rail make it a rail."""
 _STAGES = 2
 """How many sources in wells on a net make it a regulated rail, if it is regulated."""
 _LONGEST_LOOP = 8  # gates and resistors from a regulated rail to the gate of the transistor that feeds it
@@ -106,6 +108,7 @@ class Rails:
             rails |= self._under_sources()  # wells alone have the name of a supply
         rails |= {net for net in self._tapped(rails) if net in self._ports and self._bodies[net]}
         rails |= {net for net in self._bodies if net not in rails and self._is_regulated(net, rails)}
+        rails |= {net for net in self._ends if net not in rails and self._is_gated(net, rails)}
         return {net: self._reason(net) for net in sorted(rails)}
 
     def _is_regulated(self, net: str, rails: set[str]) -> bool:
@@ -141,6 +144,31 @@ class Rails:
                 return True
             seen |= front
         return False
+
+    def _is_gated(self, net: str, rails: set[str]) -> bool:
+        """Whether switches alone join a net inside to a rail, the supply of a block with a mirror and its reference.
+
+        A port without a current, or nets that channels of both types drive, are on the gates of the switches.
+        """
+        if net in self._ports | self._gates | self._others.keys():
+            return False
+        gates: set[str] = set()
+        sources: Counter[tuple[str, bool]] = Counter()  # gate, and whether the other end is on it
+        for place in self._circuit.nets[net]:
+            device = self._circuit.device(place.device)
+            if device.type == self._type and place.terminal in ("d", "s"):
+                far, gate = device.terminals["s" if place.terminal == "d" else "d"], device.terminals["g"]
+                if far in rails:
+                    gates.add(gate)
+                elif far != net:
+                    sources[gate, far == gate] += 1
+        mirrored = any(is_diode and sources[gate, False] for gate, is_diode in sources)
+        return bool(gates) and mirrored and sum(sources.values()) >= _IN_A_BLOCK and all(map(self._switches, gates))
+
+    def _switches(self, gate: str) -> bool:
+        """Whether a port without channels, or channels of both types, drive a gate."""
+        own, opposite = self._ends[gate] > 0, self._opposite_ends[gate] > 0
+        return not self._resistors[gate] and own == opposite and (own or gate in self._ports)
 
     def _tapped(self, rails: set[str]) -> set[str]:
         """Return the nets that taps tie to a rail."""

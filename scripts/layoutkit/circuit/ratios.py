@@ -14,6 +14,7 @@ from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.mirrors import Found
+from layoutkit.circuit.symmetry import is_capacitor
 from layoutkit.circuit.symmetry_graph import drawing, grouped
 
 if TYPE_CHECKING:
@@ -252,8 +253,6 @@ class ResistorRatios:
 
     def _has_ratio(self, devices: Sequence[Device]) -> bool:
         """Whether resistors are more than one in parts: something is on a net between them, or few are equal."""
-        if len(devices) < 2:
-            return False
         nets = [{device.terminals[end] for end in device.kind.ends} for device in devices]
         if all(each == nets[0] for each in nets):
             return False
@@ -362,14 +361,13 @@ def _squares(device: Device) -> float | None:
 def capacitor_ratios(channels: Channels, order: Mapping[str, int], images: Iterable[Sequence[str]] = ()) -> list[Found]:
     """Return the groups of capacitors whose ratio counts.
 
-    They consist of equal plates, share a net that is no supply and differ in the other one; or two between the same two
-    nets, no supplies, are written in opposite directions, so that each loads one of the nets with its bottom plate; or
-    switches pass charge between them, or between capacitors that are their images (pairs in ``images``); or several in
-    parallel are images of as many.
+    They consist of equal plates, share a net that is no supply and differ in the other one; or switches pass charge
+    between them, or between capacitors that are their images (pairs in ``images``); or several in parallel are images
+    of as many.
     """
     found, seen = [], set[frozenset[str]]()
     units = _units_of_images(channels, images)
-    for devices in (*_on_one_net(channels), *_antiparallel(channels), *units, *_switched_capacitors(channels, images)):
+    for devices in (*_on_one_net(channels), *units, *_switched_capacitors(channels, images)):
         key = frozenset(device.id for device in devices)
         if not any(key <= each for each in seen):
             seen.add(key)
@@ -415,21 +413,11 @@ def _on_one_net(channels: Channels) -> Iterator[list[Device]]:
             yield devices
 
 
-def _antiparallel(channels: Channels) -> Iterator[list[Device]]:
-    between: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
-    for plate, ends, device in _plates(channels):
-        if not any(net in channels.supplies for net in ends):
-            between[plate, frozenset(ends), device.m].append(device)
-    for devices in between.values():
-        if len(devices) == 2 and len({device.terminals[device.kind.ends[0]] for device in devices}) == 2:
-            yield devices
-
-
 def _units_of_images(channels: Channels, images: Iterable[Sequence[str]]) -> Iterator[list[Device]]:
     between: dict[Any, list[Device]] = defaultdict(list)
     for pair in images:
         devices = [channels.circuit.device(name) for name in pair]
-        if all(device.type == "capacitor" for device in devices):
+        if is_capacitor(devices[0]) or "capacitor" in devices[0].type or devices[0].type == "varactor":
             ends = frozenset(frozenset(device.terminals.values()) for device in devices)
             between[drawing(devices[0]), ends] += devices
     yield from (devices for devices in between.values() if len(devices) > 2)

@@ -17,7 +17,7 @@ Every search runs over devices indexed by the nets they share, so its cost grows
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -262,11 +262,6 @@ class _Recognition:
     def _cross_coupled_pairs(self) -> None:
         for names in self._symmetry.crossed:
             first, second = self._pair(sorted(names, key=self._order.__getitem__))
-            around = [self._around(net) for net in self._drains_of(first, second)]
-            if {self._image.get(first.id, second.id), self._image.get(second.id, first.id)}.isdisjoint(names) and (
-                around[0] != around[-1]
-            ):
-                continue  # a loop on each side of an axis: each matches its image
             self._add_pair("cross_coupled_pair", first, second, {"matched": True, **_common_source(first, second)})
 
     def _input_pairs(self) -> None:
@@ -283,7 +278,12 @@ class _Recognition:
             seen.update(names)
             properties: dict[str, Any] = {"matched": same_size(first, second), **_common_source(first, second)}
             devices = (*left_first, *names[2:])
-            if len(devices) > 2:
+            stacks = [self._channels.stack_of(each) for each in (first, second)]
+            equal = all(same_size(first, each) for stack in stacks for each in stack)
+            if len(devices) == 2 and equal and len(stacks[0]) == len(stacks[1]) > 1:
+                properties["halves"] = [[each.id for each in stack] for stack in stacks]
+                devices = tuple(each.id for row in zip(*stacks, strict=True) for each in row)
+            elif len(devices) > 2:
                 ends = {first.terminals[end] for end in "dg"}
                 mine = [name for name in devices if ends & {self._circuit.device(name).terminals[end] for end in "dg"}]
                 properties["halves"] = [mine, [name for name in devices if name not in mine]]
@@ -423,10 +423,6 @@ class _Recognition:
                 tails[frozenset(self._drains_of(first, second)), drawing(first)].append(first.terminals["s"])
         yield from ((nets[0], nets[1], key[1][0]) for key, nets in tails.items() if len(nets) == 2)
 
-    def _around(self, net: str) -> Counter[tuple[str, str]]:
-        """Return how often each terminal of each type of device is on a net."""
-        return Counter((self._circuit.device(end.device).type, end.terminal) for end in self._circuit.nets[net])
-
     @staticmethod
     def _drains_of(*devices: Device) -> set[str]:
         return {device.terminals.get("d", "") for device in devices}
@@ -443,7 +439,7 @@ class _Recognition:
         """Whether a transistor, or the lowest of several in series on one gate, is connected as a diode."""
         below = self._channels.drains.get(device.terminals["s"], ())
         lowest = not any(each.terminals["g"] == device.terminals["g"] for each in below)
-        return lowest and self._channels.top_of(device).terminals["d"] == device.terminals["g"]
+        return lowest and self._channels.stack_of(device)[-1].terminals["d"] == device.terminals["g"]
 
     def _cascodes_of_pairs(self, *, folded: bool) -> None:
         """Add the equal transistors on the drains of an input pair, on one gate or on those of the pair.
@@ -464,6 +460,7 @@ class _Recognition:
             gates = [first.terminals["g"], second.terminals["g"]]
             together = gates[0] == gates[1] or gates == [each.terminals["g"] for each in inputs]
             names = {first.id, second.id}
+            cascoded |= {*pair.devices[2:]}  # of stacks
             if together and same_size(first, second) and not (names <= cascoded or names in known or len(names) == 1):
                 loads = first.terminals["d"] == second.terminals["d"]
                 self._add_pair("load_pair" if loads else "cascode_pair", first, second, {"matched": True})

@@ -59,7 +59,7 @@ def inverters(channels: Channels, taken: Collection[str], current_sources: Colle
             continue
         drives = channels.gates.get(drain) or drain in channels.ports or channels.others.get(drain)
         above = [each for each in channels.sources.get(drain, ()) if each.terminals["d"] not in channels.supplies]
-        if not drives and not all(each.both_ways for each in above):
+        if not drives and not all(each.both_ways or _leads_to_no_rail(channels, each, drain) for each in above):
             continue  # a clocked tail, which is charged meanwhile
         core = (types["pmos"], types["nmos"])
         on_rails = [device.terminals["s"] in channels.supplies for device in core]
@@ -67,6 +67,20 @@ def inverters(channels: Channels, taken: Collection[str], current_sources: Colle
         if all(on_rails) or (all(ends) and not _is_gate_of_logic(channels, drain, core)):
             found.append(Found("inverter", tuple(device.id for device in core), {"input": gate, "output": drain}))
     return found
+
+
+def _leads_to_no_rail(channels: Channels, device: Device, net: str) -> bool:
+    """Whether a transistor and what follows only switch the voltage of a net, to ports, gates and capacitors."""
+    front, seen = [(device, net)], {net}
+    for each, here in front:  # which grows
+        far = channels.far(each, here)
+        if far in channels.supplies or channels.others.get(far) or not channels.is_switch(each, by_port=True):
+            return False
+        onward = [other for other in channels.channel_ends(far) if other is not each and far not in seen]
+        at_rail = channels.supplies if far in channels.ports else channels.circuit.nets  # a port may lead on outside
+        front += [(other, far) for other in onward if channels.far(other, far) in at_rail]
+        seen.add(far)
+    return True
 
 
 def _ends_as_stage(channels: Channels, device: Device, current_sources: Collection[str]) -> bool:

@@ -54,12 +54,14 @@ class Supplies:
         power: Nets of power.
         ground: Nets of ground.
         reasons: Each of these nets to why it was taken for a supply, in words.
-        regulated: Those that a transistor of the circuit feeds from another one.
+        fed: Those that a transistor of the circuit feeds from another one.
+        regulated: Those of ``fed`` that are more than ends of channels. Of others a switch makes a rail.
     """
 
     power: tuple[str, ...]
     ground: tuple[str, ...]
     reasons: Mapping[str, str] = field(default_factory=dict, compare=False)
+    fed: frozenset[str] = frozenset()
     regulated: frozenset[str] = frozenset()
 
     @cached_property
@@ -99,7 +101,8 @@ def find_supplies(circuit: Circuit) -> Supplies:
         reasons = {
             net: f"{words}; {fed[net]}" if net in fed else words for net, words in (*power.items(), *ground.items())
         }
-        kept[_KEPT] = Supplies(tuple(sorted(power)), tuple(sorted(ground)), reasons, frozenset(fed))
+        signals = frozenset(net for net in fed if _acts(circuit, net))
+        kept[_KEPT] = Supplies(tuple(sorted(power)), tuple(sorted(ground)), reasons, frozenset(fed), signals)
     found: Supplies = kept[_KEPT]
     return found
 
@@ -141,6 +144,12 @@ def _fed(circuit: Circuit, power: Collection[str], ground: Collection[str]) -> d
         net: "fed from " + " and ".join(f"{rail} by {listed(by)}" for rail, by in sorted(feeders.items()))
         for net, feeders in fed.items()
     }
+
+
+def _acts(circuit: Circuit, net: str) -> bool:
+    """Whether more than ends of channels and capacitors is on a net, so that its voltage acts on others."""
+    places = circuit.nets[net]
+    return any(p.terminal not in "ds" and "capacitor" not in circuit.device(p.device).type for p in places)
 
 
 def _by_name(words: str) -> str:

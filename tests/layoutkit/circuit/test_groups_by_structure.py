@@ -1427,10 +1427,22 @@ CIRCUITS = {
         {
             ("current_mirror", "M1 M2", "M1", "simple"),
             ("current_mirror", "ML0 ML1 ML2", None, "driven"),
-            ("current_mirror", "M3 MH0 MH1 MH2", "M3", "simple"),
+            ("current_mirror", "MH0 MH1 MH2", None, "driven"),
             *(("inverter", f"MN{i} MP{i}") for i in range(3)),
             ("ring_stage", " ".join(f"M{kind}{i}" for kind in "HLNP" for i in range(3))),
         },
+    ),
+    "pair of stacks of equal transistors above a tail": (
+        """
+        M1 t bias vdd vdd pch w=3u l=1u
+        M2 a inp t vdd pch w=3u l=0.2u
+        M3 x inp a vdd pch w=3u l=0.2u
+        M4 b inn t vdd pch w=3u l=0.2u
+        M5 o inn b vdd pch w=3u l=0.2u
+        M6 x x vss vss nch w=1u l=1u
+        M7 o x vss vss nch w=1u l=1u
+        """,
+        {("differential_pair", "M2 M3 M4 M5"), ("current_mirror", "M6 M7", "M6", "simple")},
     ),
     "two pairs with resistors between their sources, added at two nodes": (
         "".join(
@@ -1458,6 +1470,66 @@ CIRCUITS = {
         L2 dn vdd 1n
         """,
         {("cross_coupled_pair", "M1 M2"), ("capacitor_pair", "XC1 XC2")},
+    ),
+    "amplifier above a switch to ground, where a diode of one and a drain of another cascode end": (
+        """
+        ME g en vss vss nch w=40u l=0.5u
+        MT t bias vdd vdd pch w=8u l=1u
+        M1 p inp t vdd pch w=9u l=1u
+        M2 q inn t vdd pch w=9u l=1u
+        M3 x cas p vss nch w=2u l=1u
+        M4 o cas q vss nch w=2u l=1u
+        M5 p x g vss nch w=4u l=1u
+        M6 q x g vss nch w=4u l=1u
+        M7 x bias vdd vdd pch w=4u l=1u
+        M8 o bias vdd vdd pch w=4u l=1u
+        M9 i i g vss nch w=4u l=1u
+        MA u i g vss nch w=4u l=1u
+        MB u u y vdd pch w=5u l=1u
+        MC g u z vdd pch w=1u l=1u
+        MD v v z vdd pch w=6u l=1u
+        MF y y vdd vdd pch w=5u l=1u
+        MG z y vdd vdd pch w=5u l=1u
+        MH v i g vss nch w=4u l=1u
+        MJ n o vdd vdd pch w=2u l=0.2u
+        MK n o g vss nch w=1u l=0.2u
+        """,
+        {
+            ("differential_pair", "M1 M2"),
+            ("current_mirror", "M5 M6", "M5", "wide_swing"),
+            ("cascode_pair", "M3 M4"),
+            ("current_mirror", "M7 M8 MT", None, "driven"),
+            ("current_mirror", "M9 MA MH", "M9", "simple"),
+            ("current_mirror", "MF MG", "MF", "simple"),
+            ("inverter", "MJ MK"),
+        },
+    ),
+    "inverters behind which a switch samples, and one behind a clocked inverter": (
+        """
+        M1 x inp vdd vdd pch w=2u l=0.2u
+        M2 x inp vss vss nch w=1u l=0.2u
+        M3 s en x vss nch w=1u l=0.2u
+        M4 s fb i vss nch w=1u l=0.2u
+        C1 s o 1p
+        M5 y inn vdd vdd pch w=2u l=0.2u
+        M6 y inn vss vss nch w=1u l=0.2u
+        M7 y up w vdd pch w=1u l=0.2u
+        C2 w o 1p
+        """,
+        {("inverter", "M1 M2"), ("inverter", "M5 M6")},
+    ),
+    "divider of five equal bars with the capacitances of its wires": (
+        """
+        R1 vdd a rpoly w=1u l=20u
+        R2 b a rpoly w=1u l=20u
+        R3 b o rpoly w=1u l=20u
+        R4 c o rpoly w=1u l=20u
+        R5 c vss rpoly w=1u l=20u
+        C1 a vss 3f
+        C2 vdd b 1.2f
+        C3 c o 9f
+        """,
+        {("resistor_ratio", "R1 R2 R3 R4 R5")},
     ),
     "two comparators that set and reset a latch": (
         "".join(
@@ -1580,6 +1652,17 @@ NOTHING = {
         C1 ap x 100f
         C2 an y 100f
     """,
+    "switches of two phases on the input of an amplifier": """
+        M1 x phi2 y vss nch w=1u l=0.2u
+        M2 x phi1 a vss nch w=1u l=0.2u
+        M3 w phi2 x vss nch w=1u l=0.2u
+        M4 a phi1 y vss nch w=1u l=0.2u
+        M5 q x vdd vdd pch w=2u l=0.2u
+        M6 q x vss vss nch w=1u l=0.2u
+        M7 w en q vss nch w=1u l=0.2u
+        C1 y inp 100f
+        C2 w q 1p
+    """,
     "transistors that a logic signal pulls down": INVERTER.format(1, "en", "enb")
     + """
         M1 a enb vss vss nch w=1u l=0.2u
@@ -1603,6 +1686,18 @@ def test_what_is_switched_is_neither_a_mirror_nor_a_pair(name):
     circuit = circuit_of(NOTHING[name], "vdd vss en a b c inp inn agnd phi1 phi2 in q")
     amplifying = {"current_mirror", "differential_pair", "cascode_pair", "cross_coupled_pair"}
     assert not amplifying & {group.type for group in recognise(circuit)}
+
+
+@pytest.mark.parametrize(
+    "unit", ["XC{} {} ctl vss cap_var w=5u l=1u", "XC{0} {1} b0 {1} vss sg13_hv_svaricap w=3u l=1u"]
+)
+def test_equal_varactors_on_both_sides_of_an_oscillator_are_one_bank(unit):
+    units = [unit.format(number, net) for number, net in enumerate(("up", "dn") * 2)]
+    core = "M1 up dn t vss nch w=8u l=0.2u\nM2 dn up t vss nch w=8u l=0.2u\nM3 t bias vss vss nch w=8u l=1u\n"
+    groups = recognise(circuit_of(core + "\n".join(units) + "\nL1 up vdd 1n\nL2 dn vdd 1n\n", PORTS))
+    (bank,) = (group for group in groups if group.type == "capacitor_ratio")
+    assert set(bank.devices) == {"XC0", "XC1", "XC2", "XC3"}
+    assert bank.properties["matched"]
 
 
 def test_tied_dummies_stand_with_the_group_that_has_their_unit():

@@ -261,6 +261,37 @@ def test_the_output_of_a_pass_device_is_the_supply_of_what_hangs_on_it(kind):
         assert "fed" not in supplies.reasons[source]
 
 
+GATED = """M0 r {on} in in pmos W=40u L=0.5u
+M1 k k r in pmos W=4u L=1u
+M2 p k r in pmos W=4u L=1u
+M3 q k r in pmos W=8u L=1u
+C1 r sub 1p
+M4 p p sub sub nmos W=4u L=1u
+M5 q p sub sub nmos W=4u L=1u
+"""
+SWITCHES = {"a port": "b", "an inverter": "n"}
+
+
+@pytest.mark.parametrize("kind", SWITCHES)
+def test_a_switch_makes_a_rail_of_the_net_on_which_a_mirror_and_its_reference_stand(kind):
+    inverter = "M6 n a in in pmos W=2u L=0.2u\nM7 n a sub sub nmos W=1u L=0.2u\n"
+    for names in ({}, {"r": "z1", "in": "z2"}, {"r": "a1", "in": "z2"}, {"r": "vdd", "in": "p1"}):
+        supplies = regulated(GATED.format(on=SWITCHES[kind]) + inverter, **names).supplies
+        rail, source = names.get("r", "r"), names.get("in", "in")
+        assert set(supplies.power) == {rail, source}
+        assert rail not in supplies.regulated, "no signal acts on it"
+        assert supplies.reasons[rail].endswith(f"fed from {source} by M0")
+
+
+def test_a_clocked_tail_a_starved_rail_and_the_tail_of_a_current_are_no_rails():
+    pair = "M1 p a r in pmos W=4u L=1u\nM2 q b r in pmos W=4u L=1u\nM3 p q sub sub nmos W=4u L=1u\n"
+    starved = CHAIN.replace("{rail} {rail}", "r in") + "M1 a o r in pmos W=2u L=0.2u\nM2 a o sub sub nmos W=1u L=0.2u\n"
+    for cards in (pair + "M4 q p sub sub nmos W=4u L=1u\n", starved):
+        assert "r" not in regulated("M0 r k in in pmos W=40u L=0.5u\n" + cards).supplies.power
+    driven = GATED.format(on="y") + "M6 y y in in pmos W=2u L=0.2u\n"
+    assert "r" not in regulated(driven).supplies.power, "its gate carries a bias"
+
+
 @pytest.mark.parametrize("kind", NOT_REGULATED)
 def test_a_tail_and_the_head_of_a_latch_are_no_regulated_rails(kind):
     assert "r" not in regulated(NOT_REGULATED[kind]).supplies.power

@@ -154,7 +154,7 @@ def suspicious_nets(circuit: Circuit) -> tuple[str, ...]:
                 "nets that are not ports and have one terminal or only gates (a typing error or a forgotten port)",
                 subject,
             )
-        elif net in supplies and net not in supplies.regulated:
+        elif net in supplies and net not in supplies.fed:
             findings.warn("supplies that are not ports; the layout has no pin for them", net)
     return findings.warnings
 
