@@ -32,7 +32,7 @@ ROOMS = {
     "layoutkit/parasitics": (1934, 13),
     "layoutkit/pcells": (668, 6),
     "layoutkit/place": (2199, 13),
-    "layoutkit/review": (3871, 20),
+    "layoutkit/review": (3907, 20),
     "layoutkit/route": (4176, 25),
     "layoutkit/simulate": (1788, 10),
     "layoutkit/technology": (3036, 19),

@@ -155,22 +155,26 @@ class Coupling:
         if not group.devices[0].device.is_mos or group.spread or not group.is_ordered or clocked:
             return []
         own = {net for placed in group.relatives for net in placed.device.terminals.values()}
-        body = subject.role("active").interacting(region_of(box for placed in group.devices for box in placed.boxes))
-        names = [conductor.name for conductor in subject.technology.conductors]
-        words = f"through {group.called}"
         noisy = (self.loud | self._inputs) - own - self._biases
-        return self._crossed(kdb.Region(body.bbox()), noisy, names, words, group.devices)
+        return self._through(group.devices, noisy, f"through {group.called}")
+
+    def _through(self, devices: Sequence[PlacedDevice], nets: AbstractSet[str], how: str) -> list[Finding]:
+        """Return whether wires cross the blocks that the diffusions of devices lie in."""
+        half, names = (
+            self.subject.technology.to_dbu(_BANK_UM) // 2,
+            [c.name for c in self.subject.technology.conductors],
+        )
+        bodies = self.subject.role("active").interacting(region_of(box for placed in devices for box in placed.boxes))
+        blocks = bodies.extents(half).merged().each()
+        found = (self._crossed(kdb.Region(b.bbox().enlarged(-half)), nets, names, how, devices) for b in blocks)
+        return [each for block in found for each in block]
 
     def over_logic(self, stage: Sequence[PlacedDevice]) -> list[Finding]:
         """Return whether quiet wires cross an inverter or the stage of a ring, which disturb what is above them."""
         own = {net for placed in stage for net in placed.device.terminals.values()}
         if not stage or not own & self.loud:
             return []
-        body = self.subject.role("active").interacting(region_of(box for placed in stage for box in placed.boxes))
-        names = [conductor.name for conductor in self.subject.technology.conductors]
-        nets, words = self.quiet - own, f"over {names_of(stage)}"
-        found = (self._crossed(kdb.Region(part.bbox()), nets, names, words, stage) for part in body.each())
-        return [each for part in found for each in part]
+        return self._through(stage, self.quiet - own, f"over {names_of(stage)}")
 
     def _crossed(
         self,

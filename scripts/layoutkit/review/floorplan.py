@@ -23,6 +23,7 @@ _RAIL_LENGTH = 0.5
 _RAIL_ASPECT = 4  # a rail is at least so many times as long as it is wide
 _EDGE_UM = 0.5  # metal this near to the edge of the cell is at the edge [um]
 _OUTSIDE_UM = 0.1  # a signal this far outside the rails is within them; less is called noise by an engineer [um]
+_FRAMED = 0.5  # share of the transistors' height from which on rails frame them
 _LEAST_AT_RAILS = 6  # transistors from which their share at the right rail is judged
 
 
@@ -73,7 +74,8 @@ def _side_within(subject: Subject, area: kdb.Box, *, upright: bool = False) -> i
 def rail_side(subject: Subject) -> Iterator[Finding]:
     """Yield the stages that lie upside down between their rails, and power devices at the wrong rail."""
     supplies = subject.supplies
-    up = 0 if _outer_rails(subject)[1] else _side_of_power(subject)
+    found, upright = _outer_rails(subject)
+    up = 0 if upright or not _frame(found, subject.core) else _side_of_power(subject)
     if not up:
         if supplies.power and supplies.ground:
             reason = "power and ground are not at opposite sides of the layout"
@@ -89,13 +91,14 @@ def rail_side(subject: Subject) -> Iterator[Finding]:
             if depth >= 0:
                 wrong |= {above.index: above, below.index: below}
                 most = max(most, depth + 1)
-        found = list(wrong.values())
-        if found:
+        turned_over = list(wrong.values())
+        if turned_over:
             yield from subject.finding(
-                "rail-side" if any(subject.is_full(placed) for placed in found) else "rail-side.order",
+                "rail-side" if any(subject.is_full(placed) for placed in turned_over) else "rail-side.order",
                 subject.um(most),
-                f"{names_of(found)}: upside down; devices that belong nearer to ground lie nearer to the power rail",
-                devices=found,
+                f"{names_of(turned_over)}: upside down; "
+                "devices that belong nearer to ground lie nearer to the power rail",
+                devices=turned_over,
                 cause="upside down",
             )
     yield from _wrong_rails(subject, up)
@@ -178,7 +181,7 @@ def rails(subject: Subject) -> Iterator[Finding]:
     reach, cell = subject.technology.to_dbu(_EDGE_UM), turned(subject.box, upright=upright)
     low = min(rails[0].bottom for rails in found.values())
     high = max(rail.top for rails in found.values() for rail in rails)
-    for net in subject.nets:
+    for net in subject.nets if _frame(found, turned(subject.core, upright=upright)) else ():
         boxes = [turned(region.bbox(), upright=upright) for region in subject.metal(net).values()]
         beyond = max((max(low - box.bottom, box.top - high) for box in boxes), default=0)
         labels = [point.x if upright else point.y for _, point, _ in subject.labels.get(net, ())]
@@ -189,6 +192,7 @@ def rails(subject: Subject) -> Iterator[Finding]:
             f"{net} runs {subject.um(beyond):.3g} um outside the rails",
             where=turned(box_around(boxes), upright=upright),
             nets=[net],
+            cause="outside",
         )
     for net, rails in found.items():
         away = min(min(abs(r.top - cell.top), abs(r.bottom - cell.bottom)) for r in rails)
@@ -218,6 +222,12 @@ def _outer_rails(subject: Subject) -> tuple[dict[str, list[kdb.Box]], bool]:
         if share > best[0]:
             best = share, {net: rails for net, rails in every.items() if rails}, upright
     return best[1:]
+
+
+def _frame(found: Mapping[str, Sequence[kdb.Box]], core: kdb.Box) -> bool:
+    """Return whether rails lie about the transistors, not as straps in the middle of them."""
+    box = box_around(rail for rails in found.values() for rail in rails)
+    return box.height() >= _FRAMED * core.height()
 
 
 def ports(subject: Subject) -> Iterator[Finding]:

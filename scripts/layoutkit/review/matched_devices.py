@@ -147,7 +147,7 @@ class Matching:
             return []  # a group over several cells of an array is judged by comparing the cells
         cause = "" if None in cells else group.words
         hull = box_around(placed.box for placed in group.devices)
-        foreign = subject.among(hull, group.relatives)
+        foreign = subject.among(group.devices, group.relatives)
         if foreign and not group.strict and self._is_nested(group, foreign):
             return []
         if foreign and all(_is_tail(each, group) for each in foreign):

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _BANK_UM = 5.0
 """Gap within which bars and plates are one bank. [um]"""
+_ROWS_UM = 20.0
+"""Gap between the rows of one array, where wires may lie. [um]"""
 _END_UM = 2.0
 """Distance from a bank within which a bar guards its end. [um]"""
 _STRING = "the bars of resistor"
@@ -62,7 +64,7 @@ class Passives:
         """Return whether other resistors or capacitors lie among those of a group."""
         subject, kind = self.subject, group.devices[0].device.type
         hull = box_around(placed.box for placed in group.devices)
-        foreign = [placed for placed in subject.among(hull, group.relatives) if placed.device.type == kind]
+        foreign = [placed for placed in subject.among(group.devices, group.relatives) if placed.device.type == kind]
         own = {(box.width(), box.height()) for placed in group.devices for box in placed.boxes}
         if kind == "capacitor":  # an equal one is as good as a dummy
             foreign = [each for each in foreign if not {(b.width(), b.height()) for b in each.boxes} <= own]
@@ -100,10 +102,12 @@ class Passives:
     def _array(self, group: MatchedDevices) -> list[kdb.Box]:
         """Return the plates of the array that a group fills at one pitch inside a frame of dummies; none without."""
         units = [box for placed in group.devices for box in placed.boxes]
-        size, half = (units[0].width(), units[0].height()), self.subject.technology.to_dbu(_BANK_UM)
+        size, half = (units[0].width(), units[0].height()), self.subject.technology.to_dbu(_ROWS_UM) // 2
         alike = {(box.left, box.bottom): box for box in units}
-        dummies = self.subject.idle_passives(group.devices[0].device.type)
-        idle = {(box.left, box.bottom): box for box in dummies if (box.width(), box.height()) == size}
+        kind = group.devices[0].device.type
+        others = [box for placed in self.subject.placed if placed.device.type == kind for box in placed.boxes]
+        others += self.subject.idle_passives(kind)  # as good as units of the group beside them
+        idle = {(box.left, box.bottom): box for box in others if (box.width(), box.height()) == size}
         places = region_of(box.enlarged(half, half) for box in (alike | idle).values()).merged()
         (bank, *others) = [each.bbox() for each in places.each() if any(box.inside(each.bbox()) for box in units)]
         idle = {at: box for at, box in idle.items() if box.inside(bank)}
@@ -113,7 +117,7 @@ class Passives:
         whole = len(alike | idle) == len(columns) * len(rows)
         if others or not whole or max(map(len, steps)) > 1 or alike.keys() & frame:
             return []
-        return [*alike.values(), *idle.values()]
+        return list((alike | idle).values())
 
     def _strings(self) -> Iterator[MatchedDevices]:
         """Yield the resistors that are in no group, those in series as one."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Devices = list[PlacedDevice]
 
 _CLOSE_UM = 0.5  # gaps up to this within what is used are used [um]
+_BARS_UM = 2.0  # gaps up to this between the bars of a resistor are used [um]
 _LEAST_DEVICES = 8  # fewest for which room is judged; a device of several channels counts as two
 _MOST_GAPS = 4  # places without a device that are looked for
 _BESIDE_UM = 2.0  # from a transistor to its dummies [um]
@@ -116,12 +117,15 @@ def shape(subject: Subject) -> list[Finding]:
 def _used(subject: Subject) -> tuple[kdb.Region, kdb.Box]:
     """Return the area of wells, diffusion, taps, poly and plates with what rings enclose, and the box around it."""
     roles = ("nwell", "pwell", "deep_nwell", "active", "tap", "poly")
-    every = kdb.Region()
+    every, gap = kdb.Region(), subject.technology.to_dbu(_BARS_UM) // 2
     for role in roles:
         every += subject.role(role)
     for spec in subject.technology.passives.values():
         if "plate" in spec.parts:
             every += subject.layer(spec.parts["plate"])
+    for placed in subject.placed:  # bars of a bank with the gaps between them
+        if placed.device.type == "resistor":
+            every += region_of(box.enlarged(gap, gap) for box in placed.boxes).merged().sized(-gap)
     half = subject.technology.to_dbu(_CLOSE_UM) // 2
     closed = every.merged().sized(half).merged().sized(-half)
     return closed.hulls().merged(), every.bbox()
@@ -177,6 +181,7 @@ def empty_rings(subject: Subject) -> list[Finding]:
     limit, found = subject.limits["room.ring"], list[tuple[float, kdb.Box]]()
     half = subject.technology.to_dbu(_CLOSE_UM) // 2
     bipolar = [placed.box for placed in subject.placed if placed.device.type in {"npn", "pnp"}]  # cells with a ring
+    bipolar += subject.idle_passives("npn") + subject.idle_passives("pnp")
     drawn = subject.role("active") + subject.role("tap") + subject.role("poly")
     for hole in (hole for net in subject.nets for _, hole in _rings(subject, net)):
         inside = (drawn & kdb.Region(hole)).sized(half).merged().sized(-half)

@@ -92,7 +92,9 @@ def far_bias(subject: Subject) -> Iterator[Finding]:
         biased = [
             other
             for other in subject.placed
-            if other.device.terminals.get("g") == net["g"] and other.device.terminals["d"] != net["g"]
+            if other.device.type == placed.device.type  # else it is the load of a stage, and drives the next one
+            and other.device.terminals.get("g") == net["g"]
+            and other.device.terminals["d"] != net["g"]
         ]
         gap = min((gap_between(placed.box, other.box) for other in biased), default=0.0)
         why = f"{placed.id} biases {names_of(biased)} from {subject.um(gap):.3g} um away"

@@ -182,9 +182,10 @@ class Subject:
             tied and (device.is_mos or device.type in {"resistor", "capacitor"})
         )
 
-    def among(self, hull: kdb.Box, own: Iterable[PlacedDevice]) -> list[PlacedDevice]:
-        """Return the devices in a box, but for idle ones and a group's own."""
-        inside = [p for p in self.placed if any(hull.contains(box.center()) for box in p.boxes)]
+    def among(self, devices: Sequence[PlacedDevice], own: Iterable[PlacedDevice]) -> list[PlacedDevice]:
+        """Return what lies among devices, in the hull around all of them, but for idle ones and a group's own."""
+        hull = hull_around(box for placed in devices for box in placed.boxes)
+        inside = [p for p in self.placed if any(hull.inside(box.center()) for box in p.boxes)]
         return [placed for placed in inside if placed not in own and not self.is_idle(placed)]
 
     def devices(self, names: Iterable[str]) -> list[PlacedDevice]:
@@ -408,6 +409,24 @@ def box_around(boxes: Iterable[kdb.Box]) -> kdb.Box:
     for box in boxes:
         found += box
     return found
+
+
+def hull_around(boxes: Iterable[kdb.Box]) -> kdb.Polygon:
+    """Return the convex hull of boxes (monotone chain; Andrew, 1979). [dbu]"""
+    places = sorted({(x, y) for box in boxes for x in (box.left, box.right) for y in (box.bottom, box.top)})
+    chains: list[list[tuple[int, int]]] = []
+    for line in (places, places[::-1]):
+        chain: list[tuple[int, int]] = []
+        for x, y in line:
+            while len(chain) > 1 and _turn(*chain[-2], *chain[-1], x, y) <= 0:
+                chain.pop()
+            chain.append((x, y))
+        chains.append(chain[:-1])
+    return kdb.Polygon([kdb.Point(x, y) for chain in chains for x, y in chain])
+
+
+def _turn(ax: int, ay: int, bx: int, by: int, cx: int, cy: int) -> int:
+    return (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
 
 
 def centre_of(devices: Sequence[PlacedDevice]) -> tuple[float, float]:

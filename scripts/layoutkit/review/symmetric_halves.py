@@ -88,7 +88,7 @@ class SymmetryReview:
         return sum(map(self._is_strict, far)), len(far), sum(error for error, _ in axis.errors)
 
     def _is_strict(self, devices: Sequence[PlacedDevice]) -> bool:
-        return len(devices) > 1 and not self._switches(devices)
+        return len(devices) > 1 and not self._switches(devices) and not _are_mixed(*devices)
 
     def _off_axis(
         self, name: str, axis: Axis, errors: Sequence[tuple[float, tuple[PlacedDevice, ...]]]
@@ -284,11 +284,16 @@ def _axis(pairs: Sequence[Pair], alone: Sequence[PlacedDevice], *, upright: bool
     errors: list[tuple[float, tuple[PlacedDevice, ...]]] = []
     for (a, b), middle in zip(pairs, middles, strict=True):
         sideways, along_it = abs(middle - place), abs(a.centre[along] - b.centre[along])
-        mixed = min(len(a.boxes), len(b.boxes)) > 1 and a.box.overlaps(b.box)  # about one centre, not an axis
+        mixed = _are_mixed(a, b)
         error = sideways * (sideways > _APART) if mixed else max(sideways, along_it, _unlike(a, b))
         errors.append((error, (a, b)))
     errors += [(abs(placed.centre[across] - place), (placed,)) for placed in alone]
     return Axis(upright, place, errors)
+
+
+def _are_mixed(one: PlacedDevice, other: PlacedDevice) -> bool:
+    """Return whether two devices lie about one centre, not an axis."""
+    return min(len(one.boxes), len(other.boxes)) > 1 and one.box.overlaps(other.box)
 
 
 def _unlike(one: PlacedDevice, other: PlacedDevice) -> int:
@@ -302,5 +307,5 @@ def _unlike(one: PlacedDevice, other: PlacedDevice) -> int:
 _BANKS = frozenset({"current_mirror", "cascode_pair"})
 _DEPTH = 2  # levels up and down whose capacitance counts
 _REACH_UM = 8.0  # of the fields of wires, where the technology does not say [um]
-_APART = 3000  # pairs about one centre that lie so much nearer to an axis are where they should be [dbu]
 _FAR = 1000  # an axis that more devices miss by this much is not theirs [dbu]
+_APART = 3000  # pairs about one centre that lie so much nearer to an axis are where they should be [dbu]

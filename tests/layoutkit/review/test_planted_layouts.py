@@ -179,6 +179,15 @@ def test_the_wires_of_an_amplifying_transistor(figure, expected):
     assert severities(review, "wire-resistance", words) == expected
 
 
+@pytest.mark.parametrize(("x", "expected"), [(7.5, set()), (3.0, {"must"})])
+def test_what_lies_beside_the_way_between_the_halves_of_a_pair(x, expected):
+    """The second half lies above and beside the first; what is in a corner of the box around both is not among them."""
+    planted = pair(gap=8.0, dy=12.0)
+    planted.mos("M9", "nmos", x, 12, 2, 0.5, "x y vss vss")
+    tracks = {"outn": 33.0, "outp": 32.0, "inn": 31.0, "inp": 30.0, "x": 34.0, "y": 35.0}
+    assert severities(wired(planted, **tracks).review(), "group-apart", "M9") == expected
+
+
 @pytest.mark.parametrize(("gate", "expected"), [("gate", set()), ("enb", {"electromigration", "narrow-port"})])
 def test_an_output_stage_is_no_pass_device(gate, expected):
     """40 um of PMOS, 0.5 um long: full drive is far more than its wires may carry, the current of a stage less."""

@@ -48,7 +48,8 @@ def test_bars_of_unlike_lengths(long, expected):
 
 @pytest.mark.parametrize(("gap", "expected"), [(4.5, set()), (5.5, {"must"})])
 def test_banks_of_a_ratio(gap, expected):
-    planted = divider([("R1", 2, 10, "a m"), ("R2", 3 + gap, 10, "b m")], ENDS[:1])
+    """Equal ones would be a pair, whose halves may lie apart."""
+    planted = divider([("R1", 2, 10, "a m"), ("R2", 3 + gap, 20, "b m")], ENDS[:1])
     assert severities(planted.review(), "passives", "places") == expected
 
 
@@ -179,12 +180,15 @@ def test_scattered_unit_capacitors(gap, expected):
 
 
 @pytest.mark.parametrize(
-    ("missing", "places", "dummies"),
-    [(set(), set(), {"should"}), ({(0, 0)}, {"must"}, set()), ("all", {"must"}, set())],
+    ("missing", "gap", "places", "dummies"),
+    [
+        *((set(), 5.5, set(), {"should"}), (set(), 19.0, set(), {"should"}), (set(), 21.0, {"must"}, set())),
+        *(({(0, 0)}, 5.5, {"must"}, set()), ("all", 5.5, {"must"}, set())),
+    ],
 )
-def test_an_array_in_a_frame_of_dummies_is_one_place(missing, places, dummies):
-    """Two by two units whose rows lie 5.5 um apart; the frame of twelve plates at the same pitch makes one array."""
-    step = (8.0, 10.5)
+def test_an_array_in_a_frame_of_dummies_is_one_place(missing, gap, places, dummies):
+    """Two by two units, rows of which lie apart; the frame of twelve plates at the same pitch makes one array."""
+    step = (8.0, 5.0 + gap)
     planted = bank([(x * step[0], y * step[1]) for y in (1, 2) for x in (1, 2)])
     for x, y in ((x, y) for x in range(4) for y in range(4) if {x, y} & {0, 3}):
         if missing != "all" and (x, y) not in missing:
