@@ -1384,7 +1384,7 @@ def test_what_is_mirrored_between_a_crossed_pair(second, expected):
 
 @pytest.mark.parametrize("dy", [0.9, 1.1])
 def test_halves_of_logic_that_miss_their_axis_are_not_severe(dy):
-    """Two inverters and what they switch, one path higher than the other; a pair would be a must from 1 um on."""
+    """Two inverters and what they switch, one path higher than the other; recognition asks no axis of them."""
     planted = Planted()
     for part, (x, out, gate) in enumerate(((0, "x", "a"), (20, "z", "b"))):
         y = dy * part
@@ -1393,7 +1393,7 @@ def test_halves_of_logic_that_miss_their_axis_are_not_severe(dy):
         planted.mos(f"M3{part}", "pmos", x + 8, 15 + y, 2, 1, f"y {out} vdd vdd")
     for net, track in {"a": 8, "b": 9, "x": 10, "z": 11, "y": 24, "vdd": 26, "vss": -5}.items():
         planted.comb(net, track, port=net not in {"x", "z"})
-    assert severities(planted.review(), "axis") == {"should"}
+    assert "must" not in severities(planted.review(), "axis")
 
 
 # ---- what repeats
