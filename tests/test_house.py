@@ -33,7 +33,7 @@ ROOMS = {
     "layoutkit/pcells": (668, 6),
     "layoutkit/place": (2199, 13),
     "layoutkit/review": (3907, 20),
-    "layoutkit/route": (4176, 25),
+    "layoutkit/route": (4182, 25),
     "layoutkit/simulate": (1788, 10),
     "layoutkit/technology": (3036, 19),
     "layoutkit/tools": (3505, 19),

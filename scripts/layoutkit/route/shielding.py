@@ -130,7 +130,11 @@ class Shielding:
             trial.order += [each for each in more.order if not isinstance(each, tuple) or each not in known]
             trial.patches += [*more.patches, Patch(name, piece.rect)]
             finisher = Finisher(self.stack, board.occupancy, by.name, board.own[by.name])
-            good = len(finisher.flaws(trial)) <= len(finisher.flaws(its))
+            drawn = len(trial.patches)
+            if _necks(finisher, trial):  # where a piece meets another at a corner
+                finisher.close_gaps(trial, piece.level)
+            good = not any(finisher.in_the_way(piece.level, patch.rect) for patch in trial.patches[drawn:])
+            good = good and not _necks(finisher, trial) and len(finisher.flaws(trial)) <= len(finisher.flaws(its))
         board.remove_fixed(own)
         if good:
             its.paths, its.wires, its.vias = trial.paths, trial.wires, trial.vias
@@ -155,6 +159,10 @@ class Shielding:
         metal = metal_of_paths(self.stack, board.tracks, growth.paths, by.width)
         Finisher(self.stack, board.occupancy, by.name, board.own[by.name]).finish(metal, by.width, by.current_ma)
         return metal
+
+
+def _necks(finisher: Finisher, metal: NetMetal) -> bool:
+    return any(what == "minimum width" for what, *_ in finisher.flaws(metal))
 
 
 def _covered_twice(pieces: Sequence[ShieldPiece]) -> int:

@@ -81,3 +81,19 @@ def test_nets_that_keep_apart_do_not_run_side_by_side():
 
     assert side_by_side([nets[0], NetRequest("out", nets[1].terminals)]) > 15000
     assert side_by_side(nets) < 4000
+
+
+@pytest.mark.parametrize("shift", [0, 70, 140, 210])
+@pytest.mark.parametrize("process", ["sky130A", "gf180mcuD", "sg13g2"])
+def test_pieces_of_a_shield_that_meet_at_a_corner_leave_no_neck(process, shift):
+    technology = load(process)
+    nets = [
+        NetRequest("in", ends(technology, (0, 1000), (12000, 9000 + shift)), shield="gnd"),
+        NetRequest("gnd", ends(technology, (0, -2000), (20000, -2000))),
+    ]
+    layers = [conductor.name for conductor in technology.conductors[1:3]]
+    options = RouteOptions(wrong_way_cost=1, via_cost=100_000)  # a corner on one conductor
+    result = route(technology, nets, {}, AREA, layers, options)
+    assert result.failed == ()
+    assert faults(technology, nets, result, (), AREA) == []
+    assert result.net("in").shielded > 10000
