@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from layoutkit.circuit.circuit import Device
-    from layoutkit.review.finding import Finding
+    from layoutkit.review.finding import Remark
     from layoutkit.review.matched_devices import MatchedDevices
     from layoutkit.review.subject import PlacedDevice, Subject
 
@@ -48,7 +48,7 @@ class Coupling:
         self.loud = {net for net in loud - own - steered if net in subject.number}
         self.quiet = {net for net in (self._quiet() | steered) - own - self.loud if net in subject.number}
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
         for quiet, loud in product(self.subject.nets, repeat=2):
             if quiet in self.quiet and loud in self.loud and self.subject.net_images.get(quiet) != loud:
@@ -62,7 +62,7 @@ class Coupling:
             for stage in stages:
                 yield from self.over_logic(self.subject.devices(stage))
 
-    def coupling(self, quiet: str, loud: str) -> list[Finding]:
+    def coupling(self, quiet: str, loud: str) -> list[Remark]:
         """Return whether a quiet net runs beside a loud one."""
         subject, length, place = self.subject, 0, kdb.Box()
         reach = subject.technology.to_dbu(_OWN_UM)
@@ -122,7 +122,7 @@ class Coupling:
         ends = {net: self.subject.circuit.nets[net] for net in self._inputs}
         return {net for net, own in ends.items() if all(end.terminal == "g" and end.device in held for end in own)}
 
-    def over_passive(self, placed: PlacedDevice) -> list[Finding]:
+    def over_passive(self, placed: PlacedDevice) -> list[Remark]:
         """Return whether outputs, clocks or supplies run under a capacitor unshielded, or signals over a resistor.
 
         Under a capacitor on such a net, inputs are the ones that suffer.
@@ -148,7 +148,7 @@ class Coupling:
         below = names[: names.index(lower)]
         return self._crossed(body, nets - ends, below, f"under capacitor {placed.id}", [placed], shielded=True)
 
-    def through_group(self, group: MatchedDevices) -> list[Finding]:
+    def through_group(self, group: MatchedDevices) -> list[Remark]:
         """Return whether foreign signals cross matched transistors, also their drains and sources."""
         subject = self.subject
         clocked = {placed.device.terminals.get("g") for placed in group.devices} <= {*subject.roles.clocks, *self.loud}
@@ -158,7 +158,7 @@ class Coupling:
         noisy = (self.loud | self._inputs) - own - self._biases
         return self._through(group.devices, noisy, f"through {group.called}")
 
-    def _through(self, devices: Sequence[PlacedDevice], nets: AbstractSet[str], how: str) -> list[Finding]:
+    def _through(self, devices: Sequence[PlacedDevice], nets: AbstractSet[str], how: str) -> list[Remark]:
         """Return whether wires cross the blocks that the diffusions of devices lie in."""
         half, names = (
             self.subject.technology.to_dbu(_BANK_UM) // 2,
@@ -169,7 +169,7 @@ class Coupling:
         found = (self._crossed(kdb.Region(b.bbox().enlarged(-half)), nets, names, how, devices) for b in blocks)
         return [each for block in found for each in block]
 
-    def over_logic(self, stage: Sequence[PlacedDevice]) -> list[Finding]:
+    def over_logic(self, stage: Sequence[PlacedDevice]) -> list[Remark]:
         """Return whether quiet wires cross an inverter or the stage of a ring, which disturb what is above them."""
         own = {net for placed in stage for net in placed.device.terminals.values()}
         if not stage or not own & self.loud:
@@ -185,7 +185,7 @@ class Coupling:
         devices: Sequence[PlacedDevice],
         *,
         shielded: bool = False,
-    ) -> list[Finding]:
+    ) -> list[Remark]:
         """Return whether wires on some levels run across a body; wires that ground shields from it do not count."""
         subject, shield, length, where, seen = self.subject, kdb.Region(), 0, kdb.Box(), set[str]()
         for name in reversed(levels):

@@ -14,7 +14,7 @@ from layoutkit.review.subject import HEADS_UM, box_around, region_of, turned
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from layoutkit.review.finding import Finding
+    from layoutkit.review.finding import Remark
     from layoutkit.review.matched_devices import MatchedDevices
     from layoutkit.review.subject import Subject
 
@@ -49,7 +49,7 @@ class DeadMetal:
         self._found: dict[str, list[Stub]] = {}
         self.signals = [net for net in subject.nets if net not in subject.supplies]
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Remark]:
         """Yield the nets with metal that leads nowhere, and whether there is too much of it in all."""
         subject = self.subject
         least = subject.technology.to_dbu(subject.limits["dead-metal.piece"].should or 0.0)

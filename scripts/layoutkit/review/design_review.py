@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.lvs.lvs_result import LvsResult
-    from layoutkit.review.finding import Finding
+    from layoutkit.review.finding import Remark
 
-_OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Finding]], ...] = (
+_OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     floorplan.rail_side, floorplan.rails, floorplan.ports,
     stage_order.flow_order, stage_order.output_beside_input, stage_order.far_bias, stage_order.far_loads,
     stage_order.bipolar_pairs, stage_order.parts_apart, stage_order.power_beside_input,

@@ -15,7 +15,7 @@ from layoutkit.extract.current_limits import LONGEST_CELL_UM, End, largest_flow
 from layoutkit.extract.metal_mesh import capacities, mesh_of
 from layoutkit.parasitics.net_network import layout_networks
 from layoutkit.review.currents import SIGNS, THRESHOLD
-from layoutkit.review.finding import Finding, Unjudged
+from layoutkit.review.finding import Remark, Unjudged
 from layoutkit.review.subject import MOST_CONTACTS, PlacedDevice, Subject, box_around, names_of
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Electrical:
             reason = f"no current is stated of {names_of(dark)}, and none could be estimated"
             yield Unjudged("electromigration", reason, matters=True)
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
         for net in self.supplies:
             yield from self.supply_drop(net)
@@ -144,7 +144,7 @@ class Electrical:
         estimated = sum(ampere for known, ampere in ends if known and not known.stated and not known.full)
         return over >= _SURELY or (assumed <= half and (over >= _WITHIN or estimated <= half))
 
-    def supply_drop(self, net: str) -> list[Finding]:
+    def supply_drop(self, net: str) -> list[Remark]:
         """Return where the wires of a supply lose too much of it."""
         network = self.networks[net]
         if network.start != "port":
@@ -172,7 +172,7 @@ class Electrical:
         )
         return found or self.thin_feed(net, network)
 
-    def thin_feed(self, net: str, network: NetNetwork) -> list[Finding]:
+    def thin_feed(self, net: str, network: NetNetwork) -> list[Remark]:
         """Return whether long, thin wires lead from the port of a supply to a transistor, whatever its current."""
         subject, limit = self.subject, self.subject.limits["wire-length.feed"]
         ohms = {
@@ -227,7 +227,7 @@ class Electrical:
         voltages = dict(zip(kept, np.linalg.solve(matrix[np.ix_(kept, kept)], vector[kept]), strict=True))
         return {placed: float(voltages[number[node]]) for placed, node in nodes.items()}
 
-    def sensed(self) -> Iterator[Finding]:
+    def sensed(self) -> Iterator[Remark]:
         """Yield the outputs of pass devices that a divider takes at another voltage than that of their port."""
         for net in sorted(self.networks.keys() - self.supplies, key=self.subject.number.__getitem__):
             if not any(self.subject.is_full(placed) for placed, *_ in self.currents_of(net)):
@@ -248,7 +248,7 @@ class Electrical:
         idle = not drive or self.subject.is_idle(placed)
         return inf if idle else (1 - THRESHOLD) * self._supply_v(placed) / (2 * drive)
 
-    def thin_ways(self) -> list[Finding]:
+    def thin_ways(self) -> list[Remark]:
         """Return the transistors, no switches, whose way to their ports costs much beside their on-resistance."""
         subject, limit = self.subject, self.subject.limits["wire-resistance.any"]
         ways = {p: self._way(p) for p in subject.placed if p.device.is_mos and not subject.drive(p)}
@@ -261,7 +261,7 @@ class Electrical:
         why += f"{self._on_ohm(thin[0]):.3g} ohm" + f"; likewise {names_of(thin[1:])}" * (len(thin) > 1)
         return subject.finding("wire-resistance.any", shares[thin[0]], why, devices=thin, nets=nets)
 
-    def wire_resistance(self, placed: PlacedDevice) -> list[Finding]:
+    def wire_resistance(self, placed: PlacedDevice) -> list[Remark]:
         """Return whether the wires of a pass device or switch cost too much beside its on-resistance."""
         (ohm, nets), on_ohm = self._way(placed), self._on_ohm(placed)
         why = f"the wires of {placed.id} have {ohm:.3g} ohm, its channel about {on_ohm:.3g} ohm"
@@ -356,7 +356,7 @@ class Electrical:
         drawn = (limit for name, limit in self._limits.items() if not self.subject.shapes(net, name).is_empty())
         return min((limit for limit in drawn if limit is not None), default=float("inf"))
 
-    def electromigration(self, net: str) -> list[Finding]:
+    def electromigration(self, net: str) -> list[Remark]:
         """Return the place of a net where its current exceeds what metal or cuts may carry."""
         weak = self.weakest(net)
         if weak is None:

@@ -20,7 +20,7 @@ SEVERITIES: tuple[Severity, ...] = ("must", "should")
 
 
 @dataclass(frozen=True)
-class Finding:
+class Remark:
     """One thing that an engineer would have changed.
 
     Attributes:
@@ -58,16 +58,16 @@ class Finding:
         return {"id": self.id, "severity": self.severity, "place": place, **names, **known}
 
 
-def by_cause(findings: Iterable[Finding]) -> list[Finding]:
+def by_cause(findings: Iterable[Remark]) -> list[Remark]:
     """Return the findings, of those worth mending of one kind and cause the worst with the names of all others."""
-    found: dict[tuple[object, ...], list[Finding]] = {}
+    found: dict[tuple[object, ...], list[Remark]] = {}
     for number, each in enumerate(findings):
         alone = each.severity == "must" or not each.cause
         found.setdefault((number,) if alone else (each.id, each.cause), []).append(each)
     return [_merged(group) for group in found.values()]
 
 
-def _merged(findings: Sequence[Finding]) -> Finding:
+def _merged(findings: Sequence[Remark]) -> Remark:
     first, *others = sorted(findings, key=lambda each: (-each.measured, each.box.left, each.box.bottom, each.nets))
     if not others:
         return first
@@ -111,7 +111,7 @@ class Review:
         cell_name: The cell.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[Remark, ...]
     unjudged: tuple[Unjudged, ...]
     estimated: tuple[tuple[str, float, str], ...]
     dbu_um: float

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.circuit.supplies import Supplies
-    from layoutkit.review.finding import Finding
+    from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _RAIL_LENGTH = 0.5
@@ -71,7 +71,7 @@ def _side_within(subject: Subject, area: kdb.Box, *, upright: bool = False) -> i
     return -1 if power[1] < ground[1] and power[0] < ground[0] else 0
 
 
-def rail_side(subject: Subject) -> Iterator[Finding]:
+def rail_side(subject: Subject) -> Iterator[Remark]:
     """Yield the stages that lie upside down between their rails, and power devices at the wrong rail."""
     supplies = subject.supplies
     found, upright = _outer_rails(subject)
@@ -118,7 +118,7 @@ def rail_side(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _wrong_rails(subject: Subject, up: int) -> list[Finding]:
+def _wrong_rails(subject: Subject, up: int) -> list[Remark]:
     """Return whether many transistors whose source is on a rail lie nearer to the other one, else whether any is far.
 
     Where stages have several powers, each transistor is judged within those of its own one.
@@ -135,7 +135,7 @@ def _wrong_rails(subject: Subject, up: int) -> list[Finding]:
     return found or _far_from_rails(subject, [placed for placed in own if not subject.is_full(placed)], sides)
 
 
-def _far_from_rails(subject: Subject, own: Sequence[PlacedDevice], sides: Mapping[str, int]) -> list[Finding]:
+def _far_from_rails(subject: Subject, own: Sequence[PlacedDevice], sides: Mapping[str, int]) -> list[Remark]:
     """Return the transistors in the other half of the layout, far from the outermost rail that their source is on."""
     limit, middle, half = subject.limits["rail-side.far"], subject.box.center().y, subject.box.width() / 2
     away: dict[PlacedDevice, float] = {}
@@ -172,7 +172,7 @@ def _middles(subject: Subject, own: Sequence[PlacedDevice]) -> Iterator[tuple[Pl
         yield from ((placed, (box.bottom + box.top) / 2) for placed in devices)
 
 
-def rails(subject: Subject) -> Iterator[Finding]:
+def rails(subject: Subject) -> Iterator[Remark]:
     """Yield signal wires outside the rails, and rails inside the cell; rails at the sides where none lie across."""
     found, upright = _outer_rails(subject)
     if not (_side_within(subject, subject.box, upright=True) if upright else _side_of_power(subject)):
@@ -230,7 +230,7 @@ def _frame(found: Mapping[str, Sequence[kdb.Box]], core: kdb.Box) -> bool:
     return box.height() >= _FRAMED * core.height()
 
 
-def ports(subject: Subject) -> Iterator[Finding]:
+def ports(subject: Subject) -> Iterator[Remark]:
     """Yield the ports inside the cell or on another side than asked; LVS finds those without a shape."""
     asked = {} if subject.asked is None else subject.asked.sides
     reach = subject.technology.to_dbu(_EDGE_UM)

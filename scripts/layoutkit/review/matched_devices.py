@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from layoutkit.circuit.circuit import RecognisedModule
-    from layoutkit.review.finding import Finding
+    from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _STRICT = frozenset({"differential_pair", "current_mirror", "bipolar_array", "resistor_ratio", "capacitor_ratio"})
@@ -96,7 +96,7 @@ class Matching:
         self.transistors = [g for g in groups if g.devices[0].device.is_mos and not self._is_clocked(g)]
         self._bare = cache(self._bare_ends)
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
         for group in self.transistors:
             yield from self.apart(group)
@@ -137,7 +137,7 @@ class Matching:
                 )
                 yield MatchedDevices("mirror behind switches", False, tuple(devices), (*devices, *joining))
 
-    def apart(self, group: MatchedDevices) -> list[Finding]:
+    def apart(self, group: MatchedDevices) -> list[Remark]:
         """Return whether foreign devices lie among the devices of a group, or too much room."""
         subject = self.subject
         cells = {self.cells.get(placed.index) for placed in group.devices}
@@ -195,7 +195,7 @@ class Matching:
 
         return len(foreign) > 1 and all(any(is_image(one, other) for other in foreign) for one in foreign)
 
-    def halves(self, group: MatchedDevices) -> list[Finding]:
+    def halves(self, group: MatchedDevices) -> list[Remark]:
         """Return whether devices of a pair or mirror, at least one of several channels, have different centres."""
         several = group.strict and not group.spread
         pairs = [(a, b) for a, b in combinations(group.devices, 2) if several and not _is_between(a, b)]
@@ -226,7 +226,7 @@ class Matching:
             self._kept[placed.id] = [(piece.bbox() & box_around(near)) for piece in pieces.each()]
         return self._kept[placed.id]
 
-    def unlike(self, group: MatchedDevices) -> Iterator[Finding]:
+    def unlike(self, group: MatchedDevices) -> Iterator[Remark]:
         """Yield how the devices of a group are drawn unlike each other."""
         subject = self.subject
         fingers = [finger for placed in group.devices for finger in placed.fingers if finger.around is not None]
@@ -247,7 +247,7 @@ class Matching:
         elif len(lengths) == 1:
             yield from self._surround(group)
 
-    def _surround(self, group: MatchedDevices) -> list[Finding]:
+    def _surround(self, group: MatchedDevices) -> list[Remark]:
         """Return how much the surroundings of the devices differ: distances to diffusion ends, well edges."""
         figures: dict[str, list[float]] = defaultdict(list)
         ends, bare = "ends of the diffusion", self._bare(group)
@@ -302,7 +302,7 @@ class Matching:
                 found.append(max(0, min(gaps, default=reach)))
         return found
 
-    def bare_ends(self, group: MatchedDevices) -> list[Finding]:
+    def bare_ends(self, group: MatchedDevices) -> list[Remark]:
         """Return whether channels at the ends of the rows of a group have no other gate beside them."""
         bare = self._bare(group)
         why = f"{bare} end{'s' * (bare > 1)} of the rows of {group.called} {'have' if bare > 1 else 'has'} no dummy"
@@ -312,7 +312,7 @@ class Matching:
         reach = self.subject.technology.to_dbu(_GUARD_UM)
         return sum(gap >= reach for placed in group.devices for gap in self._gaps(placed, reach))
 
-    def covered(self, group: MatchedDevices) -> list[Finding]:
+    def covered(self, group: MatchedDevices) -> list[Remark]:
         """Return whether foreign wires, or supply wires above the straps, cover some devices more than others."""
         subject, own = self.subject, _nets_of(group)
         words = f"of the gates of {group.called}"

@@ -18,7 +18,7 @@ from layoutkit.review.subject import box_around, centre_of, names_of, region_of,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from layoutkit.review.finding import Finding
+    from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _BANK_UM = 5.0
@@ -44,7 +44,7 @@ class Passives:
         self.subject = subject
         self.groups = [each for each in groups if each.devices[0].device.type in {"resistor", "capacitor"}]
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
         for group in self.groups:
             yield from self.apart(group)
@@ -60,7 +60,7 @@ class Passives:
                 yield from self.bare_ends(chain)
         yield from self.strewn()
 
-    def apart(self, group: MatchedDevices) -> list[Finding]:
+    def apart(self, group: MatchedDevices) -> list[Remark]:
         """Return whether other resistors or capacitors lie among those of a group."""
         subject, kind = self.subject, group.devices[0].device.type
         hull = box_around(placed.box for placed in group.devices)
@@ -73,7 +73,7 @@ class Passives:
             "group-apart", len(foreign), why, where=hull, devices=[*group.devices, *foreign], must=group.strict
         )
 
-    def unlike_units(self, group: MatchedDevices) -> list[Finding]:
+    def unlike_units(self, group: MatchedDevices) -> list[Remark]:
         """Return whether a group is drawn in unlike bars or plates; unlike lengths in no simple ratio are milder."""
         sizes = sorted(
             {tuple(sorted((round(f.w_um, 3), round(f.l_um, 3)))) for p in group.devices for f in p.fingers}
@@ -85,7 +85,7 @@ class Passives:
         why = f"{group.called} {'are' if group.is_plural else 'is'} drawn in {len(sizes)} different units: {shown}"
         return self.subject.finding("passives", len(sizes) - 1, why, devices=group.devices, must=even)
 
-    def banks(self, group: MatchedDevices) -> list[Finding]:
+    def banks(self, group: MatchedDevices) -> list[Remark]:
         """Return whether a group lies in several places."""
         boxes = [box for placed in group.devices for box in placed.boxes]
         judged = group.strict or group.words in {_STRING, _RATIO}  # halves of a pair may lie at both sides of its axis
@@ -159,7 +159,7 @@ class Passives:
         banks = region_of(box.enlarged(half, half) for box in boxes).merged()
         return [bank.bbox().enlarged(-half, -half) for bank in banks.each()]
 
-    def bare_ends(self, group: MatchedDevices) -> list[Finding]:
+    def bare_ends(self, group: MatchedDevices) -> list[Remark]:
         """Return whether the bars at the ends of the banks of resistors lack a dummy beside them."""
         subject = self.subject
         boxes = [box for placed in group.devices for box in placed.boxes]
@@ -185,7 +185,7 @@ class Passives:
             cause="bare bars",
         )
 
-    def covered(self, group: MatchedDevices) -> list[Finding]:
+    def covered(self, group: MatchedDevices) -> list[Remark]:
         """Return whether metal, of whatever net, covers some bars of a ratio more than others."""
         subject, bars = self.subject, [box for placed in group.devices for box in placed.boxes]
         if group.devices[0].device.type != "resistor":
@@ -200,7 +200,7 @@ class Passives:
             "passives.covered", max(parts) - min(parts), why, devices=group.devices, cause="covered bars"
         )
 
-    def off_centre(self, group: MatchedDevices) -> list[Finding]:
+    def off_centre(self, group: MatchedDevices) -> list[Remark]:
         """Return whether a capacitor of several units in a ratio is not spread about the middle of all."""
         units = [box for placed in group.devices for box in placed.boxes]
         if group.devices[0].device.type != "capacitor" or len({box.area() for box in units}) > 1:
@@ -214,7 +214,7 @@ class Passives:
         why = f"the units of {names_of(wrong)} lie up to {most:.3g} of their sides off the middle of {group.called}"
         return self.subject.finding("passives.centre", most, why, devices=wrong, cause="off centre")
 
-    def spare_units(self, group: MatchedDevices) -> list[Finding]:
+    def spare_units(self, group: MatchedDevices) -> list[Remark]:
         """Return whether more dummies than units lie in and around a bank."""
         subject, boxes = self.subject, [box for placed in group.devices for box in placed.boxes]
         units, reach = len(boxes), subject.technology.to_dbu(_BANK_UM)
@@ -232,7 +232,7 @@ class Passives:
             must=False,
         )
 
-    def strewn(self) -> Iterator[Finding]:
+    def strewn(self) -> Iterator[Remark]:
         """Yield the equal capacitors on one net that lie neither in one bank nor at one pitch."""
         subject, known = self.subject, {id(placed) for group in self.groups for placed in group.devices}
         alike: dict[tuple[object, ...], list[PlacedDevice]] = defaultdict(list)

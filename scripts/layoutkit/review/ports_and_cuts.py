@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from layoutkit.extract.single_cuts import SinglePlace
     from layoutkit.parasitics.terminal_feeds import Feeds
     from layoutkit.review.electrical import Electrical
-    from layoutkit.review.finding import Finding
+    from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice
 
 
@@ -47,7 +47,7 @@ class PortsAndCuts:
         self._pieces = cache(partial(Pieces, self.subject, whole=True))
         self._fed = cache(self._shares)
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
         for net in self.subject.nets:
             straps = self._straps(net)
@@ -57,7 +57,7 @@ class PortsAndCuts:
                 yield from self.thin_feed(net)
         yield from self.single_cut()
 
-    def thin_feed(self, net: str) -> list[Finding]:
+    def thin_feed(self, net: str) -> list[Remark]:
         """Return the blocks that so few cuts join to the rail of a supply that one failing cut matters."""
         blocks = [(sum(len(placed.boxes) for placed in own), cuts, own) for cuts, own in self._blocks(net)]
         blocks = [each for each in blocks if each[0] >= _FEWEST_FINGERS]
@@ -103,7 +103,7 @@ class PortsAndCuts:
                 parts[piece] = parts.get(piece, 0.0) + part
         return found
 
-    def narrow_port(self, net: str, straps: Sequence[tuple[float, PlacedDevice]]) -> list[Finding]:
+    def narrow_port(self, net: str, straps: Sequence[tuple[float, PlacedDevice]]) -> list[Remark]:
         """Return whether ports are too narrow for the current of their net, or the straps of a device at full drive.
 
         The ports of a net count together, and so do the straps of one device, by the current that they may carry.
@@ -135,7 +135,7 @@ class PortsAndCuts:
             must=self.electrical.is_sure(net, needed / drawn),
         )
 
-    def narrow_rail(self, net: str, straps: Sequence[tuple[float, PlacedDevice]]) -> list[Finding]:
+    def narrow_rail(self, net: str, straps: Sequence[tuple[float, PlacedDevice]]) -> list[Remark]:
         """Return whether the rails of a supply together are too narrow for the straps of a device at full drive."""
         subject = self.subject
         rails = rails_of(subject, net) if straps and net in subject.supplies else []
@@ -185,7 +185,7 @@ class PortsAndCuts:
         full = [current for placed, *_, current in ends if self.subject.is_full(placed)]
         return max(full, default=abs(sum(sign * current for *_, sign, current in ends)))
 
-    def single_cut(self) -> Iterator[Finding]:
+    def single_cut(self) -> Iterator[Remark]:
         """Yield the joints on one cut where two fit: each that carries more than a cut may, and all others together."""
         subject = self.subject
         conducting = {name: subject.layer(layer) for name, layer in subject.metal_layers}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Circuit
     from layoutkit.circuit.supplies import Supplies
-    from layoutkit.review.finding import Finding
+    from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _ONE_ROW_UM = 1.0  # cells whose middles differ by at most this much across lie in one row [um]
@@ -50,14 +50,14 @@ class Array(NamedTuple):
     whole: list[Cell]
 
 
-def repeated(subject: Subject, arrays: Sequence[Array]) -> Iterator[Finding]:
+def repeated(subject: Subject, arrays: Sequence[Array]) -> Iterator[Remark]:
     """Yield all findings; of cells that are unlike each other only that."""
     for array in arrays:
         cells = array.cells
         yield from turned(subject, array) or unlike(subject, array) or [*pitch(subject, cells), *order(subject, cells)]
 
 
-def turned(subject: Subject, array: Array) -> list[Finding]:
+def turned(subject: Subject, array: Array) -> list[Remark]:
     """Return whether some of the cells are turned by 90 degrees."""
     cells = array.cells
     ways = [[f.around is not None and f.around.vertical for p in cell for f in p.fingers[:1]] for cell in cells]
@@ -67,7 +67,7 @@ def turned(subject: Subject, array: Array) -> list[Finding]:
     return _found(subject, "turned", len(odd), odd or cells, words, must=_must_match(array))
 
 
-def unlike(subject: Subject, array: Array) -> list[Finding]:
+def unlike(subject: Subject, array: Array) -> list[Remark]:
     """Return whether the cells differ in the places or sizes of their devices."""
     first, *others = array.cells
     off = [(_unlike(first, other, array.keys), other) for other in others]
@@ -77,13 +77,13 @@ def unlike(subject: Subject, array: Array) -> list[Finding]:
     return _found(subject, "", worst, wrong or array.cells, words, must=_must_match(array))
 
 
-def pitch(subject: Subject, cells: Sequence[Cell]) -> list[Finding]:
+def pitch(subject: Subject, cells: Sequence[Cell]) -> list[Remark]:
     """Return whether the cells do not lie at one pitch."""
     off = subject.um(off_pitch([centre_of(cell) for cell in cells], subject.technology.to_dbu(_ONE_ROW_UM)))
     return _found(subject, "", off, cells, f"they miss one pitch by {off:.3g} um")
 
 
-def order(subject: Subject, cells: Sequence[Cell]) -> list[Finding]:
+def order(subject: Subject, cells: Sequence[Cell]) -> list[Remark]:
     """Return whether cells of a chain, which lie in one row, lie out of its order."""
     chains = [chain for chain in _chains(cells, subject) if len(chain) == len(cells)]
     centres = [centre_of(cells[number]) for chain in chains for number in chain]
@@ -101,7 +101,7 @@ def order(subject: Subject, cells: Sequence[Cell]) -> list[Finding]:
     )
 
 
-def loads(subject: Subject) -> Iterator[Finding]:
+def loads(subject: Subject) -> Iterator[Remark]:
     """Yield the rings of stages whose wires have unlike capacitances."""
     for group in subject.roles.groups:
         stages = group.properties["outputs"] if group.type == "ring_stage" else []
@@ -125,7 +125,7 @@ def loads(subject: Subject) -> Iterator[Finding]:
 
 def _found(
     subject: Subject, figure: str, measured: float, wrong: Sequence[Cell], words: str, *, must: bool = False
-) -> list[Finding]:
+) -> list[Remark]:
     every = [placed for cell in wrong for placed in cell]
     why = f"cells that should be equal ({names_of(every)}): {words}"
     return subject.finding(f"repeated.{figure}" if figure else "repeated", measured, why, devices=every, must=must)

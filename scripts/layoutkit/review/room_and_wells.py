@@ -15,7 +15,7 @@ from layoutkit.review.subject import box_around, gap_between, longer_side, names
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from layoutkit.review.finding import Finding
+    from layoutkit.review.finding import Remark
     from layoutkit.review.matched_devices import MatchedDevices
     from layoutkit.review.subject import PlacedDevice, Subject
 
@@ -33,7 +33,7 @@ _WIDE_RATIO = 10  # channels that are at most so many times as wide as long have
 _NEIGHBOUR_UM = 5.0  # rings this near to each other could be one [um]
 
 
-def room(subject: Subject) -> Iterator[Finding]:
+def room(subject: Subject) -> Iterator[Remark]:
     """Yield how the room of the layout is used."""
     asked = subject.asked.outline if subject.asked is not None else ()
     if any(each.width or each.height for each in asked) or not subject.placed:
@@ -55,7 +55,7 @@ def room(subject: Subject) -> Iterator[Finding]:
     yield from _gaps(subject, used) or found
 
 
-def _gaps(subject: Subject, used: kdb.Region) -> list[Finding]:
+def _gaps(subject: Subject, used: kdb.Region) -> list[Remark]:
     """Return the largest places that no device takes, whatever wires cross them."""
     taken, least, places = used.dup(), subject.technology.to_dbu(_FITS_UM), list[kdb.Box]()
     for _ in range(_MOST_GAPS):
@@ -78,7 +78,7 @@ def _are_few(subject: Subject) -> bool:
     return sum(min(2, len(placed.boxes)) for placed in subject.placed) < _LEAST_DEVICES
 
 
-def _fullness(subject: Subject, used: kdb.Region, core: kdb.Box) -> list[Finding]:
+def _fullness(subject: Subject, used: kdb.Region, core: kdb.Box) -> list[Remark]:
     """Return whether devices and wells use too little of the core or, if not, of the layout."""
     share, mos = (used & kdb.Region(core)).area() / core.area(), any(p.device.is_mos for p in subject.placed)
     why = f"devices and wells use {100 * share:.3g} % of the core"
@@ -89,7 +89,7 @@ def _fullness(subject: Subject, used: kdb.Region, core: kdb.Box) -> list[Finding
     )
 
 
-def shape(subject: Subject) -> list[Finding]:
+def shape(subject: Subject) -> list[Remark]:
     """Return whether the layout exceeds the requested outline or, if none is requested, is too long."""
     box = subject.box
     sizes = {
@@ -140,7 +140,7 @@ def _largest_empty(subject: Subject) -> kdb.Box:
     return largest_empty(subject.box, drawn)
 
 
-def long_rows(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Finding]:
+def long_rows(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Remark]:
     """Yield the matched groups and devices of several channels, bars or plates that lie in one long row.
 
     Those that all lie in larger groups, which are blocks, are no row: the middle of two such blocks is none.
@@ -166,7 +166,7 @@ def long_rows(subject: Subject, groups: Sequence[MatchedDevices]) -> Iterator[Fi
         yield from subject.finding("room.row", aspect, why, devices=devices, cause="long rows")
 
 
-def wide_channels(subject: Subject) -> list[Finding]:
+def wide_channels(subject: Subject) -> list[Remark]:
     """Return the transistors with a channel that is wide for one gate and one strap at each side."""
     limit, channels = subject.limits["room.channel"], ((p, f) for p in subject.placed for f in p.fingers)
     wide = [(p, f.w_um) for p, f in channels if p.device.is_mos and f.w_um > _WIDE_RATIO * f.l_um]
@@ -176,7 +176,7 @@ def wide_channels(subject: Subject) -> list[Finding]:
     return subject.finding("room.channel", most, why, devices=devices)
 
 
-def empty_rings(subject: Subject) -> list[Finding]:
+def empty_rings(subject: Subject) -> list[Remark]:
     """Return the rings that have empty room for a device inside."""
     limit, found = subject.limits["room.ring"], list[tuple[float, kdb.Box]]()
     half = subject.technology.to_dbu(_CLOSE_UM) // 2
@@ -203,7 +203,7 @@ def empty_rings(subject: Subject) -> list[Finding]:
     return subject.finding("room.ring", most, why, where=place)
 
 
-def rings(subject: Subject) -> Iterator[Finding]:
+def rings(subject: Subject) -> Iterator[Remark]:
     """Yield the devices with a ring of their own beside another ring of the same net."""
     near = subject.technology.to_dbu(_NEIGHBOUR_UM)
     for net in subject.nets:
@@ -237,7 +237,7 @@ def _rings(subject: Subject, net: str) -> Iterator[tuple[kdb.Box, kdb.Polygon]]:
                 yield ring.bbox(), kdb.Polygon(list(ring.each_point_hole(number)))
 
 
-def domains(subject: Subject) -> Iterator[Finding]:
+def domains(subject: Subject) -> Iterator[Remark]:
     """Yield the supply domains, where there are several, whose transistors no ring of their own encloses."""
     domains: dict[str, dict[str, list[PlacedDevice]]] = defaultdict(lambda: defaultdict(list))
     for placed in subject.placed:
@@ -258,7 +258,7 @@ def _outside(devices: Sequence[PlacedDevice], holes: Sequence[kdb.Polygon]) -> l
     return [placed for placed in devices if not any(hole.inside(placed.box.center()) for hole in holes)]
 
 
-def unguarded(subject: Subject, groups: Sequence[MatchedDevices]) -> list[Finding]:
+def unguarded(subject: Subject, groups: Sequence[MatchedDevices]) -> list[Remark]:
     """Return the transistors of pairs and mirrors that no ring of taps encloses."""
     holes = [hole for net in subject.nets for _, hole in _rings(subject, net)]
     strict = {p.index: p for g in groups if g.strict for p in g.devices if p.device.is_mos}
@@ -268,7 +268,7 @@ def unguarded(subject: Subject, groups: Sequence[MatchedDevices]) -> list[Findin
     return subject.finding("well-tap.ring", len(bare), why, devices=bare)
 
 
-def lone_dummies(subject: Subject) -> list[Finding]:
+def lone_dummies(subject: Subject) -> list[Remark]:
     """Return the transistors that are always off and in no row or column of working ones: they guard nothing.
 
     Three dummies in a row guard what is beside them; those beyond guard nothing. What is off between two ports or
@@ -305,7 +305,7 @@ def _in_line(dummy: kdb.Box, channel: kdb.Shape) -> bool:
     return 2 * both >= min(one.height(), other.height()) or (one.left, one.right) == (other.left, other.right)
 
 
-def well_tap(subject: Subject) -> Iterator[Finding]:
+def well_tap(subject: Subject) -> Iterator[Remark]:
     """Yield what is too far from a tap, by the process's own rules of latch-up."""
     rules = [rule.id for rule in subject.technology.rules if rule.kind == "tap_distance"]
     if not rules:

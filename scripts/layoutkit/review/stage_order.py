@@ -16,7 +16,7 @@ from layoutkit.review.subject import box_around, centre_of, gap_between, longer_
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from layoutkit.review.finding import Finding
+    from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _HOT = 10  # times the current of a pair from which on an output device beside it heats it
@@ -24,7 +24,7 @@ _HOT_A = 2e-4  # less heats nothing [A]
 _SIDE_BY_SIDE = 0.1  # stages nearer to each other than this share of the whole way lie side by side
 
 
-def flow_order(subject: Subject) -> list[Finding]:
+def flow_order(subject: Subject) -> list[Remark]:
     """Return whether the stages between input and output lie in another order than the signal passes them."""
     levels = _levels(subject)
     if len(levels) < 3:
@@ -40,13 +40,13 @@ def flow_order(subject: Subject) -> list[Finding]:
     return subject.finding("flow-order", turns, why, devices=every)
 
 
-def output_beside_input(subject: Subject) -> list[Finding]:
+def output_beside_input(subject: Subject) -> list[Remark]:
     """Return the outputs whose port lies beside that of an input or, if none does, whether all are at one side."""
     places = {port: [(point.x, point.y) for _, point, _ in labels] for port, labels in subject.labels.items()}
     inputs = [port for port in subject.roles.inputs if port in places]
     outputs = [port for port, use in subject.roles.ports.items() if use.direction == "output" and port not in inputs]
     outputs = [port for port in outputs if port in places] if inputs else []
-    found: list[Finding] = []
+    found: list[Remark] = []
     for net in outputs:
         gaps = [(dist(a, b), subject.number[port], port) for port in inputs for a in places[net] for b in places[port]]
         gap, _, port = min(gaps)
@@ -67,7 +67,7 @@ def output_beside_input(subject: Subject) -> list[Finding]:
     return subject.finding("flow-order.sides", len(outputs), why, where=where, nets=every)
 
 
-def far_loads(subject: Subject) -> Iterator[Finding]:
+def far_loads(subject: Subject) -> Iterator[Remark]:
     """Yield the differential pairs whose loads, transistors of the other type or resistors, lie far from them."""
     for group in subject.roles.groups:
         pair = subject.devices(group.devices) if group.type == "differential_pair" else []
@@ -83,7 +83,7 @@ def far_loads(subject: Subject) -> Iterator[Finding]:
         yield from subject.finding("flow-order.load", subject.um(gap), why, devices=[*pair, *nearest])
 
 
-def far_bias(subject: Subject) -> Iterator[Finding]:
+def far_bias(subject: Subject) -> Iterator[Remark]:
     """Yield the diodes that bias other transistors and lie far from the nearest of them."""
     for placed in subject.placed:
         net = placed.device.terminals
@@ -103,7 +103,7 @@ def far_bias(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def bipolar_pairs(subject: Subject) -> Iterator[Finding]:
+def bipolar_pairs(subject: Subject) -> Iterator[Remark]:
     """Yield the bipolar input pairs, and the transistors on the base of a diode, that lie apart."""
     found: dict[tuple[str, ...], list[PlacedDevice]] = defaultdict(list)
     for placed in subject.placed:
@@ -121,7 +121,7 @@ def bipolar_pairs(subject: Subject) -> Iterator[Finding]:
             yield from subject.finding("group-apart.bipolar", gap, why, devices=devices, must=pair)
 
 
-def parts_apart(subject: Subject) -> list[Finding]:
+def parts_apart(subject: Subject) -> list[Remark]:
     """Return the two transistors of an inverter, of a gate's input or between the same two nets that lie apart."""
     alike: dict[tuple[str, ...], list[PlacedDevice]] = defaultdict(list)
     own = {*subject.supplies.power, *subject.supplies.ground}
@@ -157,7 +157,7 @@ def _gap_inside(subject: Subject, placed: PlacedDevice) -> float:
     return subject.um(widest_gap([[box] for box in placed.boxes] + bridges, len(placed.boxes)))
 
 
-def power_beside_input(subject: Subject) -> Iterator[Finding]:
+def power_beside_input(subject: Subject) -> Iterator[Remark]:
     """Yield the differential pairs beside which an output or pass device of many times their current lies."""
     outside = {*subject.circuit.ports} - {*subject.supplies.power, *subject.supplies.ground}
     currents = {placed: subject.current(placed) or 0.0 for placed in subject.placed}

@@ -16,7 +16,7 @@ from layoutkit.extract.resistor_devices import plate_layer
 from layoutkit.parasitics.layout_circuit import layout_circuit
 from layoutkit.parasitics.net_network import thinned
 from layoutkit.review.currents import device_currents
-from layoutkit.review.finding import Finding
+from layoutkit.review.finding import Remark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -361,7 +361,7 @@ class Subject:
         must: bool = True,
         cause: str = "",
         difference: float = 0.0,
-    ) -> list[Finding]:
+    ) -> list[Remark]:
         """Return the finding of a figure that is beyond its limit, else nothing.
 
         Args:
@@ -373,7 +373,7 @@ class Subject:
             devices: Devices concerned.
             nets: Nets concerned.
             must: Whether it can be severe.
-            cause: That of ``Finding``.
+            cause: That of ``Remark``.
             difference: The absolute difference, compared with the floor of the limit, in the unit of that.
         """
         rule = self.limits[limit]
@@ -388,7 +388,7 @@ class Subject:
         kind, known = limit.split(".", maxsplit=1)[0], tuple(sorted(nets))
         place = box_around(each.box for each in devices) if where is None else where
         return [
-            Finding(
+            Remark(
                 kind, beyond[0], place, names, known, measured, beyond[1], rule.unit,
                 why, what_to_do or rule.cure, cause,
             )

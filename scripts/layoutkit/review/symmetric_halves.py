@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from layoutkit.parasitics.capacitance_pieces import Capacitances
-    from layoutkit.review.finding import Finding
+    from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice, Subject
 
     Pair = tuple[PlacedDevice, PlacedDevice]
@@ -53,7 +53,7 @@ class SymmetryReview:
         self.subject = subject
         self._cell = cells
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
         by_name = self.subject.by_name
         for structure in self.subject.structure.symmetry:
@@ -75,7 +75,7 @@ class SymmetryReview:
         groups = [each.devices for each in self.subject.roles.groups if each.type in _BANKS]
         return {name for names in groups if len(self.subject.devices(names)) > 1 for name in names}
 
-    def axis(self, pairs: Sequence[Pair], alone: Sequence[PlacedDevice]) -> list[Finding]:
+    def axis(self, pairs: Sequence[Pair], alone: Sequence[PlacedDevice]) -> list[Remark]:
         """Return whether devices of a symmetric structure are off their common axis."""
         best = min((_axis(pairs, alone, upright=upright) for upright in (True, False)), key=self._badness)
         strict = [each for each in best.errors if self._is_strict(each[1])]
@@ -92,7 +92,7 @@ class SymmetryReview:
 
     def _off_axis(
         self, name: str, axis: Axis, errors: Sequence[tuple[float, tuple[PlacedDevice, ...]]]
-    ) -> list[Finding]:
+    ) -> list[Remark]:
         """Return whether devices miss their axis by more than the limit of this name."""
         subject, limit = self.subject, self.subject.limits[name]
         off = [(error, devices) for error, devices in errors if limit.beyond(subject.um(error))]
@@ -126,7 +126,7 @@ class SymmetryReview:
         driven = {str(each.properties["output"]) for each in groups if each.type == "inverter"}
         return gate not in mirrored and (gate in circuit.ports or gate in self.subject.supplies or gate in driven)
 
-    def net_pairs(self) -> Iterator[Finding]:
+    def net_pairs(self) -> Iterator[Remark]:
         """Yield the pairs of nets that differ electrically."""
         subject = self.subject
         structure = subject.structure
@@ -241,7 +241,7 @@ class SymmetryReview:
 
     def _unequal(
         self, figure: str, percent: float, nets: Sequence[str], box: kdb.Box, difference: float
-    ) -> list[Finding]:
+    ) -> list[Remark]:
         one, other = nets
         why = f"{one} and {other} are images of each other and differ by {percent:.3g} % in {figure}"
         return self.subject.finding(

@@ -13,7 +13,7 @@ from layoutkit.review.subject import HEADS_UM, box_around, longer_side, region_o
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from layoutkit.review.finding import Finding
+    from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _LEAST_TREE_UM = 1.0
@@ -23,7 +23,7 @@ _BESIDE_UM = 1.0
 """The mesh that joins the rows of a device reaches so far beyond their diffusion. [um]"""
 
 
-def wires(subject: Subject) -> Iterator[Finding]:
+def wires(subject: Subject) -> Iterator[Remark]:
     """Yield all findings."""
     for net in subject.nets:
         if net not in subject.supplies:
@@ -53,7 +53,7 @@ def _gate_contacts(subject: Subject, net: str, placed: PlacedDevice) -> list[tup
     return [(point.x, point.y) for point in (each.bbox().center() for each in contacts.each())]
 
 
-def far_port(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tuple[int, int]]]) -> list[Finding]:
+def far_port(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tuple[int, int]]]) -> list[Remark]:
     """Return whether a port is far from its net's pins although one of them is near an edge.
 
     A port whose side was requested is left out.
@@ -76,7 +76,7 @@ def far_port(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tupl
     )
 
 
-def length(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tuple[int, int]]]) -> list[Finding]:
+def length(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tuple[int, int]]]) -> list[Remark]:
     """Return whether the wires of a net are much longer than they have to be."""
     if len(points) < 2:
         return []
