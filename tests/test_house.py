@@ -35,7 +35,7 @@ ROOMS = {
     "layoutkit/review": (3907, 20),
     "layoutkit/route": (4182, 25),
     "layoutkit/simulate": (1788, 10),
-    "layoutkit/technology": (3036, 19),
+    "layoutkit/technology": (3038, 19),
     "layoutkit/tools": (3505, 19),
     "layoutkit/view": (987, 7),
     "skillpack": (429, 5),

@@ -128,8 +128,10 @@ def _divisors(number: int) -> list[int]:
     return sorted({*small, *(number // each for each in small)})
 
 
+MAX_COUNT = 100_000
+"""Units in parallel of one device times its fingers in a netlist that is read; fewer are drawn."""
 MAX_FINGERS = 10_000
-"""Fingers of one transistor in all its units, and units in parallel of any device."""
+"""Fingers of one transistor in all its units."""
 MAX_UNITS = 5_000
 """Bars of one resistor, or plates or rectangles of another passive device."""
 MAX_CIRCUIT_UNITS = 200_000
@@ -161,8 +163,8 @@ def stated_faults(params: Mapping[str, float], m: int, nf: int) -> list[str]:
         nf: How many fingers each has.
     """
     texts = [text for name, value in params.items() if (text := _stated_fault(name, value))]
-    if not texts and (units := m * nf) > MAX_FINGERS:
-        texts = [f"m={m} and nf={nf} make {units} fingers or units; at most {MAX_FINGERS} are allowed"]
+    if not texts and (units := m * nf) > MAX_COUNT:
+        texts = [f"m={m} and nf={nf} make {units} fingers or units; at most {MAX_COUNT} are allowed"]
     return texts
 
 
@@ -214,8 +216,8 @@ def check_value(what: str, value: float, unit: str) -> None:
 
 def _stated_fault(name: str, value: float) -> str:
     """Return what is wrong with one parameter of a device; empty if nothing is, or another check reports it."""
-    if name in _COUNTS and value > MAX_FINGERS:
-        return f"{name}={_shown(value)} is above {MAX_FINGERS}, the most that is allowed"
+    if name in _COUNTS and value > MAX_COUNT:
+        return f"{name}={_shown(value)} is above {MAX_COUNT}, the most that is allowed"
     if not -MAX_VALUE <= value <= MAX_VALUE:
         return f"{name}={_shown(value)} is not between -{MAX_VALUE:g} and {MAX_VALUE:g}"
     if name in _SIDES and value > 0 and not MIN_STATED_M <= value <= MAX_STATED_M:

@@ -59,7 +59,7 @@ def test_capacitors_too_large_for_a_chip_are_refused_together_by_name(technology
 @pytest.mark.parametrize("technology", TECHNOLOGIES)
 @pytest.mark.parametrize(
     "card",
-    ["C1 d s 900", "C1 d s 1e300", "R1 d s 1e300", "R1 d s 1e-300", "R1 d s 1k m=100000", "D1 d s dio w=1e9 l=1u"],
+    ["C1 d s 900", "C1 d s 1e300", "R1 d s 1e300", "R1 d s 1e-300", "R1 d s 1k m=100001", "D1 d s dio w=1e9 l=1u"],
 )
 def test_a_passive_device_beyond_the_limits_is_refused(technology, card):
     assert card[:2] in refused(lambda: mapped(technology, card))
@@ -71,10 +71,16 @@ def test_the_fingers_of_nested_instances_count_together():
 M1 d g s b nmos w=1u l=1u m=100
 .ends
 .subckt top d g s b
-X1 d g s b unit m=101
+X1 d g s b unit m=1001
 .ends
 """
-    assert "m=10100" in refused(lambda: read_netlist(given_netlist({"netlist_text": text, "top": "top"}), top="top"))
+    assert "m=100100" in refused(lambda: read_netlist(given_netlist({"netlist_text": text, "top": "top"}), top="top"))
+
+
+def test_a_switch_of_more_units_than_are_drawn_is_read_and_refused_where_it_is_drawn():
+    card = "M1 d g s b nmos w=10u l=0.4u m=12096"
+    assert circuit(card).devices[0].m == 12096
+    assert "at most 10000 are drawn" in refused(lambda: mapped("sky130A", card))
 
 
 def test_all_fingers_of_a_circuit_have_one_limit():

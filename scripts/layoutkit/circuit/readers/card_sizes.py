@@ -17,7 +17,7 @@ from layoutkit.circuit.readers.findings import MAX_NAME
 from layoutkit.circuit.readers.parameters import OpenParametersError, Scope
 from layoutkit.errors import NetlistError
 from layoutkit.technology.device_kinds import BLOCKS, KINDS, OTHER_LENGTHS
-from layoutkit.technology.finger_widths import MAX_FINGERS
+from layoutkit.technology.finger_widths import MAX_COUNT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -242,8 +242,8 @@ class SizeReader:
         if value <= 0 and key not in {*self._any_sign, *_MAY_BE_ZERO}:
             raise NetlistError(f"'{device_id}': {key} must be positive, got {value:g}")
         if whole or key in INTEGER_PARAMS:
-            if value > MAX_FINGERS or abs(value - round(value)) > 1e-9 * value:
-                raise NetlistError(f"'{device_id}': {key} must be an integer from 1 to {MAX_FINGERS}, got {value:g}")
+            if value > MAX_COUNT or abs(value - round(value)) > 1e-9 * value:
+                raise NetlistError(f"'{device_id}': {key} must be an integer from 1 to {MAX_COUNT}, got {value:g}")
             return round(value)
         return value
 
