@@ -19,7 +19,7 @@ BY_NAME = "its name"
 REGULATED_BODIES = 4
 """From how many bodies on it a net that a transistor feeds is a regulated rail; a pair in a well of its own has two."""
 _IN_A_BLOCK = 3
-"""How many sources on a net that switches join to a rail make it a rail."""
+"""From how many sources on it a net that switches join to a rail is a rail."""
 _STAGES = 2
 """How many sources in wells on a net make it a regulated rail, if it is regulated."""
 _LONGEST_LOOP = 8  # gates and resistors from a regulated rail to the gate of the transistor that feeds it
@@ -146,7 +146,7 @@ class Rails:
         return False
 
     def _is_gated(self, net: str, rails: set[str]) -> bool:
-        """Whether switches alone join a net inside to a rail, the supply of a block with a mirror and its reference.
+        """Whether a net is a switched supply: switches alone join it to a rail; it feeds a mirror and its reference.
 
         A port without a current, or nets that channels of both types drive, are on the gates of the switches.
         """

@@ -330,7 +330,7 @@ def _turned(pair: tuple[str, str], turn: bool) -> tuple[str, str]:
 
 
 def _is_axis(graph: SymmetryGraph, halves: Growth) -> bool:
-    """Whether two halves that are exchanged lie on both sides of an axis: they work together, and not as logic.
+    """Whether two halves that are exchanged lie on both sides of an axis: they are joined, and are not logic.
 
     Both lead on to two ports, and a net on which their currents or gates meet joins them: two of many current sources
     on one bias are no images. What is across them joins them in any case.
@@ -374,10 +374,10 @@ def _is_analog(graph: SymmetryGraph, halves: Growth) -> bool:
 
 
 def _meet(graph: SymmetryGraph, halves: Growth, net: str) -> bool:
-    """Whether nothing without image on a net of both halves is like what has one.
+    """Whether, on a net of both halves, no element without an image looks like one that has an image.
 
-    What only senses a voltage and the reference of a mirror may be. Where only gates of a small part of the circuit
-    meet, nothing else is on their net.
+    Elements that only sense a voltage and the reference of a mirror may. Where only gates of a small part of the
+    circuit meet, nothing else is on their net.
     """
     currents = net in halves.axis
     ours, rest = set(), set()

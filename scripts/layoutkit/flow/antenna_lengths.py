@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from layoutkit.technology import Conductor, Technology
 
 WITHOUT_DETOUR = 0.8
-"""Share of the allowed length that half the circumference of a net's pins may reach, as wires are longer than that."""
+"""Share of the allowed length that half the perimeter of a net's pins may reach, as wires are longer than that."""
 WITHOUT_HOP = 0.5
 """That share for the conductor that allows most: pins, vias and further conductors count, too."""
 
@@ -92,7 +92,7 @@ def hops_over_plates(technology: Technology, circuit: Circuit) -> dict[str, str]
         spec = technology.passives.get(device.model)
         if spec is None or not {"bottom", "top"} <= spec.parts.keys():
             continue
-        sides = round((device.w + device.l) * 1e6 / technology.dbu_um * device.m)  # half of the circumference
+        sides = round((device.w + device.l) * 1e6 / technology.dbu_um * device.m)  # half of the perimeter
         for net in {*device.terminals.values()}:
             for part in ("bottom", "top"):
                 key = net, technology.conductor(spec.parts[part]).name

@@ -233,7 +233,7 @@ def layout_networks(
 
 
 def thinned(feeds: Feeds, most: int) -> Feeds:
-    """Return what feeds a terminal with about this many of its contacts, each with the share of those beside it."""
+    """Return ``feeds`` with about ``most`` of its contacts, each with the share of the dropped ones beside it."""
     step = len(feeds.points) // most
     if step < 2:
         return feeds

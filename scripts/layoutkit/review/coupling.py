@@ -159,7 +159,7 @@ class Coupling:
         return self._through(group.devices, noisy, f"through {group.called}")
 
     def _through(self, devices: Sequence[PlacedDevice], nets: AbstractSet[str], how: str) -> list[Remark]:
-        """Return whether wires cross the blocks that the diffusions of devices lie in."""
+        """Return remarks on wires that cross the blocks that the diffusions of devices lie in."""
         half, names = (
             self.subject.technology.to_dbu(_BANK_UM) // 2,
             [c.name for c in self.subject.technology.conductors],
@@ -170,7 +170,7 @@ class Coupling:
         return [each for block in found for each in block]
 
     def over_logic(self, stage: Sequence[PlacedDevice]) -> list[Remark]:
-        """Return whether quiet wires cross an inverter or the stage of a ring, which disturb what is above them."""
+        """Return remarks on quiet wires over an inverter or the stage of a ring, which disturb what is above them."""
         own = {net for placed in stage for net in placed.device.terminals.values()}
         if not stage or not own & self.loud:
             return []

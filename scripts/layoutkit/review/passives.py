@@ -186,7 +186,7 @@ class Passives:
         )
 
     def covered(self, group: MatchedDevices) -> list[Remark]:
-        """Return whether metal, of whatever net, covers some bars of a ratio more than others."""
+        """Return a remark if metal, of whatever net, covers some bars of a ratio more than others."""
         subject, bars = self.subject, [box for placed in group.devices for box in placed.boxes]
         if group.devices[0].device.type != "resistor":
             return []
@@ -201,7 +201,7 @@ class Passives:
         )
 
     def off_centre(self, group: MatchedDevices) -> list[Remark]:
-        """Return whether a capacitor of several units in a ratio is not spread about the middle of all."""
+        """Return a remark if a capacitor of several units in a ratio is off the middle of all."""
         units = [box for placed in group.devices for box in placed.boxes]
         if group.devices[0].device.type != "capacitor" or len({box.area() for box in units}) > 1:
             return []

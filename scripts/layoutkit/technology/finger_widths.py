@@ -129,7 +129,7 @@ def _divisors(number: int) -> list[int]:
 
 
 MAX_COUNT = 100_000
-"""Units in parallel of one device times its fingers in a netlist that is read; fewer are drawn."""
+"""Units of one device times its fingers that a netlist may state; drawing allows fewer."""
 MAX_FINGERS = 10_000
 """Fingers of one transistor in all its units."""
 MAX_UNITS = 5_000
