@@ -1,4 +1,4 @@
-r"""Find bipolar transistors that match: pairs, what stands on them, arrays on one base and of diodes on one supply.
+r"""Find the matched groups of bipolar transistors: pairs with their cascodes and emitter followers, and arrays.
 
     c1  c2      c1    c2      c1          c2         |a  |b       vcc     vcc
   b1-|  |-b2  b1-|    |-b2  b1-|          |-b2   b---|---|      b1-|       |-b2
@@ -6,7 +6,8 @@ r"""Find bipolar transistors that match: pairs, what stands on them, arrays on o
      tail        |_tail_       I1         I2         of a pair     o1      o2
           pairs, with and without resistors          cascodes      followers
 
-A pair is told by its tail, whatever else is on its bases: two on one signal are halves of two pairs and no array.
+Two transistors are a pair if their emitters meet at one tail, even where other transistors share their bases: two on
+one signal then belong to two pairs, and are no array. An array has one base, or consists of diodes on one supply.
 """
 
 from __future__ import annotations

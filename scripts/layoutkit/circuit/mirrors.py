@@ -210,6 +210,8 @@ class Mirrors:
             elif not self._channels.is_switch(closer, by_port=True):
                 return []
         for other in self._channels.others.get(gate, ()):
+            if other.type != "resistor":
+                return []  # a junction shifts the voltage of the gates
             joined[next(iter({other.terminals[end] for end in other.kind.ends} - {gate}), gate)].append(other.id)
         if len(joined) != 1:
             return []

@@ -160,10 +160,8 @@ class Coupling:
 
     def _through(self, devices: Sequence[PlacedDevice], nets: AbstractSet[str], how: str) -> list[Remark]:
         """Return remarks on wires that cross the blocks that the diffusions of devices lie in."""
-        half, names = (
-            self.subject.technology.to_dbu(_BANK_UM) // 2,
-            [c.name for c in self.subject.technology.conductors],
-        )
+        half = self.subject.technology.to_dbu(_BANK_UM) // 2
+        names = [conductor.name for conductor in self.subject.technology.conductors]
         bodies = self.subject.role("active").interacting(region_of(box for placed in devices for box in placed.boxes))
         blocks = bodies.extents(half).merged().each()
         found = (self._crossed(kdb.Region(b.bbox().enlarged(-half)), nets, names, how, devices) for b in blocks)

@@ -200,7 +200,7 @@ class Electrical:
     ) -> dict[PlacedDevice, float]:
         """Return the voltage between the port of a net and each device, with the currents of all. [V]
 
-        Other devices, at these terminals, are asked for as well although they carry little.
+        The result also holds the ``others``, each at the terminal given with it, though they carry little current.
         """
         fed: dict[str, float] = defaultdict(float)
         nodes: dict[PlacedDevice, str] = {}

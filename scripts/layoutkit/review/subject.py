@@ -183,7 +183,7 @@ class Subject:
         )
 
     def among(self, devices: Sequence[PlacedDevice], own: Iterable[PlacedDevice]) -> list[PlacedDevice]:
-        """Return what lies among devices, in the hull around all of them, but for idle ones and a group's own."""
+        """Return the devices inside the convex hull around ``devices``, without idle ones and those of ``own``."""
         hull = hull_around(box for placed in devices for box in placed.boxes)
         inside = [p for p in self.placed if any(hull.inside(box.center()) for box in p.boxes)]
         return [placed for placed in inside if placed not in own and not self.is_idle(placed)]

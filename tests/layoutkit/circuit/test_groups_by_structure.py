@@ -1018,6 +1018,15 @@ CIRCUITS = {
         """,
         {("current_mirror", "M1 M2", "M1", "switched")},
     ),
+    "gates behind a diode": (
+        """
+        M1 a a vss vss nch w=4u l=1u
+        D1 a g dio area=1p pj=4u
+        M2 o1 g vss vss nch w=4u l=1u
+        M3 o2 g vss vss nch w=4u l=1u
+        """,
+        set(),
+    ),
     "cascodes in wells of their own, on bias ports": (
         """
         M0 t bias vss vss nch w=8u l=1u
