@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from designgraph.graph_errors import GraphError
     from designgraph.operations import answer
-    from designgraph.paging import Page
-    from designgraph.service import KnowledgeGraph, open_graph
+    from designgraph.service import KnowledgeGraph, Page, open_graph
 
 _HOMES = {
     "GraphError": "graph_errors",
     "KnowledgeGraph": "service",
-    "Page": "paging",
+    "Page": "service",
     "answer": "operations",
     "open_graph": "service",
 }

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from designgraph import graph as edit
 from designgraph.exchange import Parts
-from designgraph.graph import new_graph, node_json, outgoing, properties_of, type_of
+from designgraph.graph import MAX_ID_LENGTH, is_id, new_graph, node_json, outgoing, properties_of, type_of
 from designgraph.graph_errors import InvalidTypeError
-from designgraph.values import MAX_ID_LENGTH, is_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

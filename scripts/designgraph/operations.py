@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from designgraph.graph_errors import GraphError, NodeNotFoundError, RelationNotFoundError
-from designgraph.paging import Page
-from designgraph.service import KnowledgeGraph, open_graph
+from designgraph.service import KnowledgeGraph, Page, open_graph
 from sturdy.near_names import sentences
 
 if TYPE_CHECKING:

@@ -27,9 +27,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from designgraph.graph import new_graph, read_graph, relations
+from designgraph.graph import check_id, is_id, new_graph, read_graph, relations
 from designgraph.graph_errors import NodeNotFoundError, unreadable
-from designgraph.values import check_id, is_id
 from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:

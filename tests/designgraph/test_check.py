@@ -9,8 +9,7 @@ import networkx as nx
 import pytest
 
 from designgraph import GraphError
-from designgraph.consistency import check_graph
-from designgraph.consistency.rule_kinds import rings, width_of
+from designgraph.consistency import check_graph, rings, width_of
 from designgraph.consistency.state_machine import Condition, NotUnderstoodError, cases
 
 

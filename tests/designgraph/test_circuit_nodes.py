@@ -5,7 +5,7 @@ import pytest
 from designgraph import GraphError
 from designgraph.bulk_import import AssignedIds, Import, ImportedNode, Name, import_nodes
 from designgraph.consistency import check_graph
-from designgraph.values import is_id
+from designgraph.graph import is_id
 from layoutkit.circuit import read_netlist
 from layoutkit.errors import LayoutkitError
 from layoutkit.tools.circuit_nodes import circuit_nodes

@@ -256,7 +256,7 @@ def test_a_skill_with_modules_of_its_own_runs_from_its_copy(own_skill, tmp_path)
         "scripts/first.py": "import json\nfrom layoutkit.errors import FileError\n",
         "scripts/parts/__init__.py": "",
         "scripts/parts/second.py": "from . import third\n",
-        "scripts/parts/third.py": "import designgraph.values\n",
+        "scripts/parts/third.py": "import designgraph.graph\n",
         "scripts/unused.py": "import no_such_library\n",
         "references/notes.md": "x",
         "scripts/__pycache__/x.pyc": "x",
@@ -268,7 +268,7 @@ def test_a_skill_with_modules_of_its_own_runs_from_its_copy(own_skill, tmp_path)
     assert {"scripts/first.py", "scripts/parts/third.py", "scripts/unused.py", "references/notes.md"} <= set(
         written.copy.files
     )
-    assert {"layoutkit", "layoutkit.errors", "designgraph", "designgraph.values"} <= modules_in(written.copy)
+    assert {"layoutkit", "layoutkit.errors", "designgraph", "designgraph.graph"} <= modules_in(written.copy)
     assert not any(name.endswith(("~", ".swp", ".pyc", ".DS_Store")) for name in written.copy.files)
     program = (
         "import runpy, sys; sys.path[:] = [p for p in sys.path if 'site-packages' not in p and p not in CHECKOUT]\n"
@@ -288,9 +288,9 @@ def test_modules_elsewhere_in_the_skill_are_followed_too(own_skill):
         "lib/own_words/__init__.py": "",
         "lib/own_words/first.py": "from . import second\n",
         "lib/own_words/second.py": "import own_alone\n",
-        "lib/more/own_alone.py": "import designgraph.values\n",
+        "lib/more/own_alone.py": "import designgraph.graph\n",
     }
-    assert "designgraph.values" in modules_in(copy_of(own_skill(files, script=script)))
+    assert "designgraph.graph" in modules_in(copy_of(own_skill(files, script=script)))
     with pytest.raises(CopyError, match="imports nothing_here, which is not in the skill"):
         copy_of(own_skill({**files, "lib/own_words/second.py": "import nothing_here\n"}, script=script))
 
@@ -319,12 +319,12 @@ def test_a_skill_without_scripts_is_copied(own_skill, tmp_path):
 def test_modules_named_by_strings_are_found(own_skill):
     script = SCRIPT.replace(
         "    return {}",
-        '    import subprocess, sys\n    from importlib import import_module\n    import_module("designgraph.values")\n'
+        '    import subprocess, sys\n    from importlib import import_module\n    import_module("designgraph.graph")\n'
         '    subprocess.run([sys.executable, "-m", "layoutkit.errors"])\n'
         '    subprocess.run([sys.executable, "-c", "from layoutkit.technology.dimensions import x"])\n    return {}',
     )
     names = modules_in(copy_of(own_skill(script=script)))
-    assert {"designgraph.values", "layoutkit.errors", "layoutkit.technology.dimensions"} <= names
+    assert {"designgraph.graph", "layoutkit.errors", "layoutkit.technology.dimensions"} <= names
 
 
 def test_an_import_for_type_checkers_is_not_followed(own_skill):

@@ -23,9 +23,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from designgraph.graph import is_id
 from designgraph.graph_errors import GraphFileError
 from designgraph.type_rule import read_yaml
-from designgraph.values import is_id
 from sturdy.near_names import sentences
 
 FILE = "rules.yaml"

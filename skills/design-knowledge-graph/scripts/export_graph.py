@@ -16,7 +16,7 @@ def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return the file that was written and its size."""
     from designgraph import open_graph
     from designgraph.exchange import SUFFIXES, as_text, chosen_format, write_text
-    from designgraph.values import check_id
+    from designgraph.graph import check_id
 
     graph, graph_id = open_graph(), check_id(params["graphId"], "graphId")
     form = chosen_format(params.get("format"), params["output_path"], SUFFIXES, "json")
