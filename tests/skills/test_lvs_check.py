@@ -11,7 +11,7 @@ import pytest
 
 from layoutkit.extract.extractor import extract
 from layoutkit.layout.files import layout_bytes, write_layout
-from layoutkit.lvs.lvs_files import extracted_spice
+from layoutkit.lvs.lvs_result import extracted_spice
 from layoutkit.technology import load, names
 from layoutkit.technology.device_kinds import KINDS
 from patience import WATCHDOG_S

@@ -15,7 +15,7 @@ import pytest
 from klayout import rdb
 
 import forked
-from layoutkit.explore.objectives import figures_of
+from layoutkit.explore.layout_job import figures_of
 from layoutkit.explore.scoreboard import row
 from layoutkit.flow.summary import summary
 from layoutkit.technology import load

@@ -25,8 +25,18 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import LayoutkitError, MissingProgramError
 from layoutkit.explore.front_page import PARAMETERS, front_page
 from layoutkit.explore.jobs import DONE, NOT_RUN, Job, JobOutcome, JobRunOptions
-from layoutkit.explore.layout_job import FUNCTION, MEASURES, NetlistInputs, technology_input
-from layoutkit.explore.objectives import CAPACITANCE, CHANGE, POST_LAYOUT, REVIEW, Objective, front_of
+from layoutkit.explore.layout_job import (
+    CAPACITANCE,
+    CHANGE,
+    FUNCTION,
+    MEASURES,
+    POST_LAYOUT,
+    REVIEW,
+    NetlistInputs,
+    Objective,
+    front_of,
+    technology_input,
+)
 from layoutkit.explore.run_jobs import RunProgress, refuse_earlier_run, run_jobs
 from layoutkit.explore.search_space import TECHNOLOGY, Point, Space, planned_points
 from layoutkit.layout.files import make_folder, write_json, write_text

@@ -511,7 +511,7 @@ class _Job:
         return {"drc": report.summary(), "files": ["drc_report"]}
 
     def _lvs(self) -> dict[str, Any]:
-        from layoutkit.lvs.lvs_files import write_extracted, write_report
+        from layoutkit.lvs.lvs_result import write_extracted, write_report
 
         result = self.compared
         write_extracted(result.extraction, self.workspace.path(FILES["extracted_netlist"]), self._sources("layout"))

@@ -1,6 +1,6 @@
 """Resistors of a placed cell: to which nets count the wires inside them, and what wires have to their bodies.
 
-It is what extraction of parasitics states of the finished layout (``resistor_bodies``), for a cell
+It is what extraction of parasitics states of the finished layout (``net_shapes``), for a cell
 in which nets have owners by name and are not wired yet.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import klayout.db as kdb
 
 from layoutkit.extract.connectivity import DrawnLayers, Nets
-from layoutkit.parasitics.resistor_bodies import voltage_shares
+from layoutkit.parasitics.net_shapes import voltage_shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,8 +15,7 @@ import klayout.db as kdb
 from layoutkit.extract.connectivity import DrawnLayers
 from layoutkit.flow.pair_resistors import placed_resistors
 from layoutkit.parasitics.capacitance import capacitances
-from layoutkit.parasitics.net_shapes import WELL, NetShapes, without_empty
-from layoutkit.parasitics.resistor_bodies import modelled_by
+from layoutkit.parasitics.net_shapes import WELL, NetShapes, modelled_by, without_empty
 from layoutkit.technology.parasitic_data import DIFFUSION, POLY, THICK_DIFFUSION
 
 if TYPE_CHECKING:

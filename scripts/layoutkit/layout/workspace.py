@@ -22,7 +22,6 @@ from layoutkit.errors import FileError, LayoutkitError, TechnologyError, TimeLim
 from layoutkit.layout import files
 from layoutkit.layout.history import History
 from layoutkit.layout.provenance import sha256_of
-from layoutkit.layout.stale_reports import changed_since, mark_stale, record_reports, restore_reports, stale_reports
 from layoutkit.layout.workspace_record import (
     CIRCUIT_FILE,
     LAYOUT_FILE,
@@ -30,10 +29,15 @@ from layoutkit.layout.workspace_record import (
     STORED_FILES,
     DrawnIn,
     Record,
+    changed_since,
     check_fits,
     check_same,
     fitting,
+    mark_stale,
     read_record,
+    record_reports,
+    restore_reports,
+    stale_reports,
 )
 from layoutkit.technology import Technology, load
 from sturdy.atomic_files import lock, remove_leftovers

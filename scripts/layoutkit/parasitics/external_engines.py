@@ -24,7 +24,7 @@ from layoutkit.other_programs import MAX_BYTES, OtherProgram, ProgramRun, log_ta
 from layoutkit.parasitics.layout_circuit import layout_circuit
 from layoutkit.parasitics.net_network import pair_mismatches
 from layoutkit.parasitics.net_parasitics import GROUND, Elements, NetParasitics, ParasiticCapacitor, Parasitics
-from layoutkit.parasitics.resistor_bodies import inner_nets
+from layoutkit.parasitics.net_shapes import inner_nets
 from layoutkit.templates import rendered
 
 if TYPE_CHECKING:

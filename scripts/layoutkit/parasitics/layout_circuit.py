@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import LayoutkitError, listed
 from layoutkit.lvs.compare import compare
-from layoutkit.lvs.lvs_files import measured_circuit
+from layoutkit.lvs.lvs_result import measured_circuit
 from layoutkit.parasitics.terminal_feeds import Feeds, terminal_feeds
 
 if TYPE_CHECKING:

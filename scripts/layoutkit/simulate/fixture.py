@@ -25,15 +25,20 @@ from layoutkit.circuit.circuit import Circuit, Device
 from layoutkit.circuit.spice_writer import spelled_ports, write_spice
 from layoutkit.errors import NetlistError
 from layoutkit.simulate.bench_values import CASCODE_V, BenchValues
-from layoutkit.simulate.netlist_cards import (
+from layoutkit.simulate.ngspice import (
     IN_DECKS,
     IN_NETLISTS,
     CardNetlist,
+    Plot,
+    SimulationError,
+    Start,
     check_is_netlist,
     harmless_cards,
+    measure_log,
     read_cards,
+    simulate,
+    trouble,
 )
-from layoutkit.simulate.ngspice import Plot, SimulationError, Start, measure_log, simulate, trouble
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

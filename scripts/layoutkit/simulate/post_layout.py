@@ -14,8 +14,16 @@ from layoutkit.simulate.bench_values import BenchValues, choose_values, judge, l
 from layoutkit.simulate.comparator import measure_comparator
 from layoutkit.simulate.device_models import DeviceModels, ModelCards, NoModelsError, find_models
 from layoutkit.simulate.fixture import Fixture, Measurement, measure_deck, measure_operating_point, read_deck
-from layoutkit.simulate.netlist_cards import CardNetlist, called_models, read_cards
-from layoutkit.simulate.ngspice import DEFAULT_TIMEOUT_S, NGSPICE, SimulationError, Start, ngspice_version
+from layoutkit.simulate.ngspice import (
+    DEFAULT_TIMEOUT_S,
+    NGSPICE,
+    CardNetlist,
+    SimulationError,
+    Start,
+    called_models,
+    ngspice_version,
+    read_cards,
+)
 from layoutkit.simulate.port_roles import OPERATING_POINT, find_port_roles
 from layoutkit.technology.simulation_models import TYPICAL
 

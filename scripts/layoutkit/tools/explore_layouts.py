@@ -12,10 +12,9 @@ from layoutkit.errors import FileError, LayoutkitError, sentences
 from layoutkit.explore.exploration import FRONT, PAGE, RESULT, LayoutSearch, explore
 from layoutkit.explore.job_process import LocalProcesses
 from layoutkit.explore.jobs import JobRunOptions, Limits, Where
-from layoutkit.explore.layout_job import NetlistInputs
+from layoutkit.explore.layout_job import NetlistInputs, objectives_of
 from layoutkit.explore.netlist_suite import BOARD, run_suite, suite_entries
 from layoutkit.explore.netlist_suite import PAGE as BOARD_PAGE
-from layoutkit.explore.objectives import objectives_of
 from layoutkit.explore.scoreboard import slower, worse
 from layoutkit.explore.search_space import Space, option_faults
 from layoutkit.flow.design import constraints_data

@@ -37,7 +37,7 @@ from layoutkit.flow.stage_record import RECORD, STAGES, read_record
 from layoutkit.layout.cells import choose_cell, to_unit
 from layoutkit.layout.workspace import Workspace
 from layoutkit.lvs.compare import compare
-from layoutkit.lvs.lvs_files import write_extracted, write_report
+from layoutkit.lvs.lvs_result import write_extracted, write_report
 from layoutkit.lvs.reference import reference_of, with_defaults
 from layoutkit.lvs.shorts import with_shorts_located
 from layoutkit.review.design_review import review_layout

@@ -22,7 +22,7 @@ from layoutkit.layout.files import check_target, read_bytes, write_bytes
 from layoutkit.layout.provenance import noted
 from layoutkit.layout.workspace import Workspace
 from layoutkit.layout.workspace_record import STORED_FILES
-from layoutkit.simulate.netlist_cards import MAX_TEXT
+from layoutkit.simulate.ngspice import MAX_TEXT
 from layoutkit.simulate.post_layout import Request, compare_post_layout, offsets_apart
 from layoutkit.tools.current_layout import CurrentLayout
 from layoutkit.tools.layout_checks import READING, NetlistComparison

@@ -14,7 +14,7 @@ except ImportError as missing:
 
 def execute(params: dict[str, Any], context: dict[str, Any]) -> dict[str, Any]:
     """Return where the device lies, its sizes and the check."""
-    from layoutkit.tools.redraw_device import redraw
+    from layoutkit.tools.edit_layout import redraw
 
     return redraw(params)
 

@@ -13,7 +13,7 @@ from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.layout.files import read_layout
 from layoutkit.lvs.compare import compare
-from layoutkit.lvs.lvs_files import extracted_spice
+from layoutkit.lvs.lvs_result import extracted_spice
 from layoutkit.technology import load
 from layoutkit.technology.passive_sizes import PassiveSize
 from thorough import THOROUGH

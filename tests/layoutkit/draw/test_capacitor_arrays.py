@@ -18,7 +18,7 @@ from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError, TechnologyError
 from layoutkit.extract.extractor import extract
 from layoutkit.lvs.compare import compare
-from layoutkit.lvs.lvs_files import extracted_spice
+from layoutkit.lvs.lvs_result import extracted_spice
 from layoutkit.technology import load
 from layoutkit.technology.passive_sizes import (
     MOST_IN_SERIES,

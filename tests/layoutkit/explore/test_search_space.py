@@ -9,8 +9,7 @@ import pytest
 
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
-from layoutkit.explore.layout_job import NetlistInputs, technology_input
-from layoutkit.explore.objectives import figures_of, front_of, objectives_of
+from layoutkit.explore.layout_job import NetlistInputs, figures_of, front_of, objectives_of, technology_input
 from layoutkit.explore.search_space import FIXED, OPTIONS, Space, planned_points, sampled_points
 from layoutkit.flow.design import LayoutRequest
 

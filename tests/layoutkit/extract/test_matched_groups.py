@@ -22,7 +22,7 @@ from layoutkit.extract.matched_groups import MatchingReport, MeasuredGroup
 from layoutkit.extract.strap_loss import strap_losses
 from layoutkit.extract.surroundings import ChannelSurroundings, model_distances, surroundings
 from layoutkit.flow.measured_matching import lines
-from layoutkit.lvs.lvs_files import extracted_spice
+from layoutkit.lvs.lvs_result import extracted_spice
 from layoutkit.technology import load
 from patience import WATCHDOG_S
 from thorough import processes

@@ -16,7 +16,7 @@ from layoutkit.errors import UnsupportedOperationError
 from layoutkit.extract.extractor import extract
 from layoutkit.extract.folding import dummies
 from layoutkit.lvs.compare import compare
-from layoutkit.lvs.lvs_files import extracted_spice, write_report
+from layoutkit.lvs.lvs_result import extracted_spice, write_report
 from layoutkit.lvs.reference import reference_of
 from layoutkit.technology import load
 from layoutkit.technology.device_kinds import KINDS

@@ -12,8 +12,7 @@ from layoutkit.draw.resistor import ResistorSpec, draw_resistors
 from layoutkit.extract.extractor import extract
 from layoutkit.parasitics.capacitance import capacitances
 from layoutkit.parasitics.external_engines import _figures, _with_pins
-from layoutkit.parasitics.net_shapes import GROUND, NetShapes, net_shapes
-from layoutkit.parasitics.resistor_bodies import inner_nets
+from layoutkit.parasitics.net_shapes import GROUND, NetShapes, inner_nets, net_shapes
 from layoutkit.technology import load
 from layoutkit.technology.passive_sizes import PassiveSize
 

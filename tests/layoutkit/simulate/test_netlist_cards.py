@@ -6,7 +6,7 @@ import pytest
 
 from layoutkit.errors import NetlistError
 from layoutkit.simulate.fixture import read_deck
-from layoutkit.simulate.netlist_cards import IN_DECKS, harmless_cards, read_cards
+from layoutkit.simulate.ngspice import IN_DECKS, harmless_cards, read_cards
 
 GOOD = """* title
 .subckt amp in out vdd vss

@@ -19,8 +19,7 @@ from layoutkit.simulate.bench_values import choose_values
 from layoutkit.simulate.comparator import measure_comparator
 from layoutkit.simulate.device_models import NoModelsError, find_models
 from layoutkit.simulate.fixture import Fixture
-from layoutkit.simulate.netlist_cards import read_cards
-from layoutkit.simulate.ngspice import PROGRAM_VARIABLE, SimulationError, Start, simulate
+from layoutkit.simulate.ngspice import PROGRAM_VARIABLE, SimulationError, Start, read_cards, simulate
 from layoutkit.simulate.port_roles import find_port_roles
 from layoutkit.simulate.post_layout import MEASURE, Request, compare_post_layout
 from layoutkit.technology import load
