@@ -223,7 +223,7 @@ def test_the_wheel_in_a_folder_of_a_project_does_not_take_the_projects_skills_fo
     (tmp_path / "pyproject.toml").touch()
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "vendor")  # noqa: S202 - built above
-    code = "from skillpack.skills.roots import bundled_root as a; print(a());"
+    code = "from skillpack.skills.catalog import bundled_root as a; print(a());"
     code += "from skillscript.schema_references import _installed_skills as b; print(b())"
     variables = {**os.environ, "PYTHONPATH": str(tmp_path / "vendor")}
     done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)

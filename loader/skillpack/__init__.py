@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from skillpack.registry.definitions import SkillDefinition
     from skillpack.registry.migrations import Migration, SkillVersionManager
     from skillpack.registry.skill_registry import SkillInfo, SkillRegistry, global_registry, skill
-    from skillpack.skills.catalog import Catalog, Shadowed, Skipped, scan
+    from skillpack.skills.catalog import Catalog, Shadowed, Skipped, default_roots, scan
     from skillpack.skills.layer1 import Budget, Layer1
     from skillpack.skills.loader import SkillLoader
-    from skillpack.skills.resources import Resource, read_resource
-    from skillpack.skills.roots import default_roots
-    from skillpack.skills.skill_md import Skill, load_skill
+    from skillpack.skills.skill_md import Resource, Skill, load_skill, read_resource
     from sturdy.bounded_run import Cancellation
 
 __all__ = ["Catalog", "Shadowed", "Skill", "SkillLoader", "Skipped", "default_roots", "load_skill", "scan"]
@@ -45,12 +43,10 @@ _PUBLIC = {
     "registry.definitions": ("SkillDefinition",),
     "registry.migrations": ("Migration", "SkillVersionManager"),
     "registry.skill_registry": ("SkillInfo", "SkillRegistry", "global_registry", "skill"),
-    "skills.catalog": ("Catalog", "Shadowed", "Skipped", "scan"),
+    "skills.catalog": ("Catalog", "Shadowed", "Skipped", "default_roots", "scan"),
     "skills.layer1": ("Budget", "Layer1"),
     "skills.loader": ("SkillLoader",),
-    "skills.resources": ("Resource", "read_resource"),
-    "skills.roots": ("default_roots",),
-    "skills.skill_md": ("Skill", "load_skill"),
+    "skills.skill_md": ("Resource", "Skill", "load_skill", "read_resource"),
     "sturdy.bounded_run": ("Cancellation",),
 }
 _HOMES = {name: home for home, names in _PUBLIC.items() for name in names}

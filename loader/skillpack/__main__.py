@@ -64,7 +64,7 @@ class Subcommands(click.Group):
         if "declared" not in ctx.meta:
             skills_dirs = ctx.params.get("skills_dirs", ())
             if ctx.meta.get(_HELP):
-                from skillpack.skills.roots import default_roots
+                from skillpack.skills.catalog import default_roots
 
                 found = {
                     name: click.Command(name, help=text or f"Of skill {skill}: see skillpack {name} --help.")

@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from .envelope import ErrorCode, SkillError, SkillResult
     from .faults import Fault, invalid_params
     from .handler import load_handler
-    from .model_call import ModelAnswer, Task, ask_model
+    from .model_call import ModelAnswer, Task, ask_model, prompt_variables, render_file
     from .model_client import ModelSettings, model_settings
     from .program import main, serve_tools
-    from .prompt_template import prompt_variables, render_file
     from .runtime import call
     from .schema import check_schema, fill_defaults, find_faults, validate
     from .tool import Tool, declared_models, load_tool
@@ -38,10 +37,9 @@ _PUBLIC = {
     "envelope": ("ErrorCode", "SkillError", "SkillResult"),
     "faults": ("Fault", "invalid_params"),
     "handler": ("load_handler",),
-    "model_call": ("ModelAnswer", "Task", "ask_model"),
+    "model_call": ("ModelAnswer", "Task", "ask_model", "prompt_variables", "render_file"),
     "model_client": ("ModelSettings", "model_settings"),
     "program": ("main", "serve_tools"),
-    "prompt_template": ("prompt_variables", "render_file"),
     "runtime": ("call",),
     "schema": ("check_schema", "fill_defaults", "find_faults", "validate"),
     "sturdy.near_names": ("did_you_mean",),

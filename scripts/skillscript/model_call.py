@@ -1,14 +1,22 @@
-"""Get a structured answer from a model: primary, one correction request, fallback, typed error (S1.3, S1.4).
+"""Render a prompt and get a structured answer from a model.
 
-Every attempt is recorded: ``{"model", "outcome", "reason"?, "errors"?}`` with the outcome ``accepted``,
-``invalid_output`` or the kind of a ``ModelFaultError``.
+Templates are Jinja in a sandbox, where an undefined variable is an error (S1.5). A template sees the parameters by
+their names and as ``params``, and of the context ``user_profile``, ``session_context``, ``memory_summary`` and
+``content_context``. It cannot include other files, call unsafe functions or change its variables.
+``{{ value | tojson }}`` writes a value as JSON.
+
+A call is: primary model, one correction request, fallback, typed error (S1.3, S1.4). Every attempt is recorded:
+``{"model", "outcome", "reason"?, "errors"?}`` with the outcome ``accepted``, ``invalid_output`` or the kind of a
+``ModelFaultError``.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from sturdy.strict_json import NotJsonError, parse_json
 
@@ -17,18 +25,87 @@ from .faults import Fault, joined
 from .model_client import ModelFaultError, complete
 from .schema import fill_defaults, find_faults
 from .standard_streams import print_error
+from .tool import skill_dir_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from .model_client import ModelEndpoint, ModelSettings
 
+MAX_TEMPLATE_BYTES = 1 << 18
+MAX_PROMPT_CHARACTERS = 1 << 20
+_TOO_MUCH = (MemoryError, RecursionError)
 MAX_REPORTED = 20  # faults reported to a model; more are usually the same mistake
 MAX_ECHOED = 20_000  # characters of its own answer that are sent back to a model
 PAUSE_SECONDS = 0.5
 _OPENING = re.compile(r"```[\w-]*[ \t]*")
+
+
+def prompt_variables(params: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the variables of a template: parameters by name and as ``params``, and the parts of the context."""
+    return {**params, **context, "params": dict(params)}
+
+
+def render_file(script_file: str, name: str, variables: Mapping[str, Any]) -> str:
+    """Return the prompt that the template ``name`` of a script's skill renders.
+
+    Args:
+        script_file: The script's ``__file__``.
+        name: The template's path inside the skill, such as ``assets/suggest.jinja``.
+        variables: Its variables.
+
+    Raises:
+        SkillError: INVALID_PARAM if the prompt would be longer than
+            ``MAX_PROMPT_CHARACTERS``; INTERNAL_ERROR if the template is missing, larger than
+            ``MAX_TEMPLATE_BYTES``, wrong or uses an undefined variable.
+    """
+    path = skill_dir_of(Path(script_file).resolve()) / name
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_TEMPLATE_BYTES + 1)
+        if len(content) > MAX_TEMPLATE_BYTES:
+            raise SkillError(ErrorCode.INTERNAL_ERROR, f"the prompt template {name} is larger than allowed")
+        return render(content.decode("utf-8"), variables, name)
+    except OSError as error:
+        text = f"the prompt template {name} cannot be read: {error.strerror}; reinstall the skill"
+        raise SkillError(ErrorCode.INTERNAL_ERROR, text) from error
+    except UnicodeDecodeError as error:
+        raise SkillError(ErrorCode.INTERNAL_ERROR, f"the prompt template {name} is not UTF-8 text") from error
+
+
+def render(template: str, variables: Mapping[str, Any], name: str = "template") -> str:
+    """Return the text that ``template`` renders; errors call it ``name``.
+
+    Raises:
+        SkillError: As ``render_file``.
+    """
+    from jinja2 import StrictUndefined, TemplateError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+    )
+    environment.filters["tojson"] = _to_json
+    text = ""
+    try:
+        for piece in environment.from_string(template).generate(**variables):
+            text += piece
+            if len(text) > MAX_PROMPT_CHARACTERS:
+                reason = f"the prompt of {name} would be longer than the {MAX_PROMPT_CHARACTERS} characters allowed"
+                raise SkillError(ErrorCode.INVALID_PARAM, f"{reason}; give the model less to read")
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, *_TOO_MUCH) as error:
+        line = getattr(error, "lineno", None)
+        place = f"{name}, line {line}" if line else name
+        reason = str(error) or type(error).__name__
+        raise SkillError(ErrorCode.INTERNAL_ERROR, f"the prompt template {place}: {reason}") from error
+    return text
+
+
+def _to_json(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON text; Jinja's own filter writes it for HTML."""
+    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 @dataclass(frozen=True)

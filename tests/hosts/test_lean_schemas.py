@@ -11,7 +11,7 @@ from pack_tools import pack_tools as declared_tools
 from skillpack import Call
 from skillpack.execution import short_answers
 from skillpack.execution.short_answers import in_detail
-from skillpack.hosts.lean_schemas import MAX_REFERENCES, MAX_SCHEMAS, lean_input, rare_fields
+from skillpack.hosts.served_schemas import MAX_REFERENCES, MAX_SCHEMAS, lean_input, rare_fields
 from skillscript import SkillResult
 from skillscript.schema_references import child_schemas, described
 
@@ -50,12 +50,12 @@ def is_portable(schema):
 
 def test_the_tools_of_this_pack_are_listed_in_forty_kilobytes(tools_of_the_trade):
     pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
-    from skillpack.hosts.mcp import skill_tools, work_resources
+    from skillpack.hosts.mcp import pack_server, work_resources
     from skillpack.hosts.mcp.pack_server import Toolbox
     from skillpack.hosts.pack import Pack
 
     with Pack([tools_of_the_trade.ROOT / "skills"]) as pack:
-        listed = [*skill_tools.described(pack.view()), *work_resources.upload_tool(pack)]
+        listed = [*pack_server.skill_tools(pack.view()), *work_resources.upload_tool(pack)]
         listed += Toolbox(pack.view(), "underscored").described
     texts = {tool["name"]: tool["description"] for tool in listed}
     assert {"skill_request", "kg_init", "drc_run_check"} <= set(texts)
@@ -150,13 +150,13 @@ def test_short_answers_of_this_pack_satisfy_the_schemas_of_the_full_ones(pack_to
 def test_a_model_can_read_the_whole_schema_of_a_tool(tools_of_the_trade, pack_tools):
     """The file refers to definitions outside of the skill, which a model cannot read."""
     pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
-    from skillpack.hosts.mcp import skill_tools
+    from skillpack.hosts.mcp import pack_server
     from skillpack.hosts.pack import Pack
 
     with Pack([tools_of_the_trade.ROOT / "skills"]) as pack:
         for part, schema in (("input", "input_schema"), ("output", "output_schema")):
             asked = {"name": "drc-check", "path": f"schemas/drc.run_check.{part}.json"}
-            answer = skill_tools.call("skill_read", pack.view(), asked)
+            answer = pack_server.call_skill_tool("skill_read", pack.view(), asked)
             assert json.loads(answer["content"][0]["text"]) == getattr(pack_tools["drc.run_check"], schema)
             assert answer["structuredContent"]["data"]["size"] == len(answer["content"][0]["text"].encode())
 

@@ -14,13 +14,13 @@ from jsonschema import Draft202012Validator
 from extras import Late
 from pack_tools import pack_tools
 from skillpack import Call, ToolDeclaration, Tools
-from skillpack.hosts.http.redaction import without_paths
-from skillpack.hosts.lean_schemas import lean_input
+from skillpack.hosts.http.api import without_paths
 from skillpack.hosts.mcp.work_resources import MAX_IMAGE_BYTES, images
 from skillpack.hosts.served_schemas import (
     MAX_NAME,
     answer_codes,
     envelope_schema,
+    lean_input,
     served_names,
     structured_answer,
     travelling,

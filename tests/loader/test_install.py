@@ -16,9 +16,9 @@ from patience import WATCHDOG_S
 from skillpack import SkillLoader
 from skillpack.__main__ import command
 from skillpack.authoring.scaffold import Plan, write_skill
-from skillpack.copies import folders, installation
-from skillpack.copies.folders import installed_skill
+from skillpack.copies import installation, writing
 from skillpack.copies.installation import PROJECT, USER, host_folders, install, uninstall, update
+from skillpack.copies.writing import installed_skill
 from skillpack.exceptions import InstallError, RootError
 
 NAMES = ("alpha", "beta")
@@ -438,7 +438,7 @@ def test_an_interrupted_update_loses_nothing(skills, pack, tmp_path, monkeypatch
     with monkeypatch.context() as patch, suppress(Interrupted):
         interrupted_at(patch, step, killed=killed)
         update(skills, [root], [], force=False)
-    with folders.locked(root):
+    with writing.locked(root):
         pass  # what any next command does first
     for name in NAMES:
         after = tree(root / name)

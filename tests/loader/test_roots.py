@@ -8,8 +8,8 @@ import pytest
 from skillpack import default_roots
 from skillpack.copies.installation import USER, host_folders
 from skillpack.exceptions import RootError
-from skillpack.hosts.http.redaction import _own_folders
-from skillpack.skills.roots import PATH_VARIABLE, bundled_root, host_roots, project_roots
+from skillpack.hosts.http.api import _own_folders
+from skillpack.skills.catalog import PATH_VARIABLE, bundled_root, host_roots, project_roots
 
 
 @pytest.fixture

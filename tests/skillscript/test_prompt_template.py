@@ -3,7 +3,7 @@
 import pytest
 
 from skillscript import SkillError, prompt_variables, render_file
-from skillscript.prompt_template import render
+from skillscript.model_call import render
 
 
 def test_a_template_sees_parameters_and_context():

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
 _COMMANDS = {
     "authoring": ("doctor", "new", "validate"),
-    "calling": ("intent", "run", "tools"),
+    "calling": ("intent", "pipeline", "run", "suite", "tools"),
     "copying": ("export", "install"),
-    "pipelines": ("pipeline", "suite"),
     "reading": ("list", "prompt", "read", "search", "show"),
     "servers": ("http", "mcp"),
 }
@@ -75,7 +74,7 @@ def chosen_skills(skills: Mapping[str, Skill], names: Iterable[str]) -> list[Ski
 
 def roots_of(skills_dirs: tuple[str, ...]) -> tuple[str, ...]:
     """Return the folders given after the subcommand, before it, or else the default folders."""
-    from skillpack.skills.roots import default_roots
+    from skillpack.skills.catalog import default_roots
 
     return default_roots(named_roots(skills_dirs))
 
@@ -103,8 +102,8 @@ def complete_skills(context: click.Context, _param: click.Parameter, begun: str)
 
 
 def _loader_of(context: click.Context) -> SkillLoader:
+    from skillpack.skills.catalog import default_roots
     from skillpack.skills.loader import SkillLoader
-    from skillpack.skills.roots import default_roots
 
     return SkillLoader(default_roots(context.find_root().params.get("skills_dirs", ())))
 

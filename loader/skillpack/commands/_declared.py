@@ -18,8 +18,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from skillpack.commands import open_tools, pass_on, print_json
+from skillpack.skills.catalog import default_roots
 from skillpack.skills.loader import SkillLoader
-from skillpack.skills.roots import default_roots
 from skillscript.arguments import shown_name
 from skillscript.schema_references import described
 

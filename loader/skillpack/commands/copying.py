@@ -176,7 +176,7 @@ def _report(outcomes: list[Copied]) -> None:
 
 def _list(folders: list[HostFolder], names: tuple[str, ...], *, as_json: bool) -> None:
     """Print what is installed in folders."""
-    from skillpack.copies.folders import installed_skills, locked
+    from skillpack.copies.writing import installed_skills, locked
     from skillpack.untrusted.file_access import written_out
 
     for place in folders:

@@ -8,7 +8,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillpack.copies.folders import (
+from skillpack.copies.skill_copy import MANIFEST, copy_of, manifest_in
+from skillpack.copies.writing import (
     discard,
     installed_skill,
     installed_skills,
@@ -16,17 +17,16 @@ from skillpack.copies.folders import (
     remove,
     replace_with_staged,
     staging,
+    write_folder,
 )
-from skillpack.copies.skill_copy import MANIFEST, copy_of, manifest_in
-from skillpack.copies.writing import write_folder
 from skillpack.exceptions import CopyError, InstallError, RootError
 from sturdy.near_names import did_you_mean, sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from skillpack.copies.folders import InstalledSkill
     from skillpack.copies.skill_copy import SkillCopy
+    from skillpack.copies.writing import InstalledSkill
     from skillpack.skills.skill_md import Skill
 
 

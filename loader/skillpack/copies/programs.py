@@ -25,7 +25,7 @@ from skillpack.copies.packages import (
 )
 from skillpack.copies.script_header import DEFAULT_PYTHON, LOCK_FILE, ScriptHeader, read_header, read_lock, with_header
 from skillpack.exceptions import CopyError
-from skillpack.skills.roots import bundled_root
+from skillpack.skills.catalog import bundled_root
 from skillpack.untrusted.file_access import inside
 from skillscript.install import install_command
 

@@ -212,7 +212,7 @@ def _origin(skill: Skill, programs: Programs) -> dict[str, Any]:
 
 
 def _is_part_of(skill: Skill, name: str) -> bool:
-    from skillpack.skills.roots import bundled_root
+    from skillpack.skills.catalog import bundled_root
 
     project = project_folder(name)
     return any(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillpack.exceptions import FileRefusedError, PipelineError, SkillFileError, YamlError
-from skillpack.execution.tool_choice import choose
+from skillpack.execution.runner import choose
 from skillpack.pipelines.references import (
     LostReferenceError,
     SchemaPlace,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillpack.exceptions import FileRefusedError, PipelineError
-from skillpack.execution.tool_choice import choose
+from skillpack.execution.runner import choose
 from skillpack.pipelines.pipeline import check_pipeline
 from skillpack.pipelines.references import LostReferenceError, resolve
 from skillpack.untrusted.file_access import read_bounded

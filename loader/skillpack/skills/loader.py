@@ -141,7 +141,7 @@ class SkillLoader:
             path: Path relative to the skill's folder, as listed in layer 2.
             max_bytes: Maximum size of the file; default 1 MiB. [bytes]
         """
-        from skillpack.skills.resources import read_resource
+        from skillpack.skills.skill_md import read_resource
         from sturdy.near_names import near_names
 
         skill = self._find(name)

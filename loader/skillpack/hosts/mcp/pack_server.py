@@ -1,7 +1,11 @@
-"""What the MCP server answers, as plain JSON: the skills and tools of a pack, described, and the answers to calls."""
+"""What the MCP server answers, as plain JSON: the skills and tools of a pack, described, and the answers to calls.
+
+Three tools of its own let a model read skills: skill_request, skill_read and skill_search.
+"""
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
@@ -10,26 +14,29 @@ from typing import TYPE_CHECKING, Any
 from skillpack.execution.runner import Call
 from skillpack.execution.short_answers import DETAILS, PARAMETER, can_be_short, in_detail, take_detail
 from skillpack.hosts.calls import Order, StderrLines
-from skillpack.hosts.lean_schemas import lean_input, rare_fields
-from skillpack.hosts.mcp import skill_files, skill_tools, work_resources
-from skillpack.hosts.mcp.skill_tools import ANSWERS
-from skillpack.hosts.mcp.work_resources import NotServedError
-from skillpack.hosts.served_schemas import ANSWER, NameStyle, served_names, structured_answer
+from skillpack.hosts.mcp import skill_files, work_resources
+from skillpack.hosts.mcp.work_resources import NotServedError, listed, own_tool
+from skillpack.hosts.served_schemas import ANSWER, NameStyle, lean_input, rare_fields, served_names, structured_answer
+from skillpack.skills.layer1 import Budget
+from skillpack.skills.skill_md import Resource
 from skillscript.envelope import SkillError, SkillResult, to_json
 from skillscript.faults import CHOICES, choice
+from skillscript.schema import validate
 from sturdy.bounded_run import Cancellation
 from sturdy.near_names import did_you_mean
+from sturdy.strict_json import NotJsonError, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from skillpack.hosts.calls import Calls
     from skillpack.hosts.pack import Pack, View
-    from skillpack.hosts.served_schemas import NameStyle
     from skillpack.registry.declaration import ToolDeclaration
 
-
 MAX_NAMES = 8  # of parameters that are not listed, in a description
+MAX_ENUM = 200  # names in a schema; a larger catalogue is searched instead
+MAX_LISTING = 1600  # characters of names and summaries in a description; hosts cut descriptions at about 2000
+_PNG = ".png"
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ class Toolbox:
     @cached_property
     def _all_names(self) -> dict[str, str]:
         callable_ids = [tool.id for tool in self.view.tools.by_id.values() if tool.script]
-        return served_names(callable_ids, self.style, taken=[*ANSWERS, work_resources.UPLOAD])
+        return served_names(callable_ids, self.style, taken=[*SKILL_TOOLS, work_resources.UPLOAD])
 
     def _is_listed(self, tool_id: str) -> bool:
         chosen = self.view.toolsets
@@ -72,7 +79,7 @@ class Toolbox:
     def unknown(self, name: str) -> str:
         """Return the message for a name that ``find`` does not know: the toolset that has it, or what was meant."""
         if name not in self._known:
-            return f"Unknown tool: {name}{did_you_mean(name, [*ANSWERS, work_resources.UPLOAD, *self.names])}"
+            return f"Unknown tool: {name}{did_you_mean(name, [*SKILL_TOOLS, work_resources.UPLOAD, *self.names])}"
         toolsets = self.view.tools.by_id[self._known[name]].toolsets
         sets, chosen = " or ".join(toolsets), ", ".join(self.view.toolsets)
         return f"Unknown tool: {name}. It is in the toolset {sets}; this server was started with --toolsets {chosen}"
@@ -203,14 +210,14 @@ class PackServer:
 
     def _list_tools(self) -> dict[str, Any]:
         view = self.pack.view()
-        tools = [*skill_tools.described(view), *work_resources.upload_tool(self.pack), *self._toolbox(view).described]
+        tools = [*skill_tools(view), *work_resources.upload_tool(self.pack), *self._toolbox(view).described]
         return {"tools": tools, "ttlMs": skill_files.TTL_MS, "cacheScope": "private"}
 
     def _call_tool(self, params: Mapping[str, Any], asking: Asking) -> dict[str, Any]:
         view = self.pack.view()
         called, arguments = params["name"], params.get("arguments") or {}
-        if called in ANSWERS:
-            return skill_tools.call(called, view, arguments)
+        if called in SKILL_TOOLS:
+            return call_skill_tool(called, view, arguments)
         if called == work_resources.UPLOAD:
             return work_resources.upload(self.pack, arguments)
         toolbox = self._toolbox(view)
@@ -231,3 +238,95 @@ class PackServer:
         has_links = asking.revision >= work_resources.LINKS_SINCE
         links = work_resources.links(made) if has_links else []
         return answered(tool, in_detail(call, detail), [*links, *work_resources.images(files, made)])
+
+
+def skill_tools(view: View) -> list[dict[str, Any]]:
+    """Return the entries of the three in ``tools/list``."""
+    return [
+        listed(name, f"{own_tool(name)['description']}{_listed_skills(name, view)}", _skill_input(name, view))
+        for name in SKILL_TOOLS
+    ]
+
+
+def call_skill_tool(name: str, view: View, arguments: Any) -> dict[str, Any]:
+    """Return the answer of one of the three. It reads files: call it from a thread."""
+    try:
+        params = validate(plain(arguments), own_tool(name)["input"])
+    except (NotJsonError, SkillError) as error:
+        return _skill_answer({"success": False, "message": str(error), "suggestions": []})
+    return SKILL_TOOLS[name](view, params)
+
+
+def _request(view: View, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer skill_request: the body itself as text, which reads better than the same in JSON."""
+    answer = view.loader.skill_request(params["name"], section=params.get("section"), wrap=True)
+    return _skill_answer(answer, answer["data"]["content"] if answer["success"] else None)
+
+
+def _read(view: View, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer skill_read: a text as text, an image as an image, other bytes as base64."""
+    answer = view.loader.read_resource(params["name"], params["path"])
+    data = answer.get("data", {})
+    schema = _whole_schema(view, params["name"], data.get("path"))
+    if schema is not None:
+        data = Resource(data["path"], json.dumps(schema, ensure_ascii=False, indent=1).encode()).to_json()
+        answer = {"success": True, "data": data}
+    if data.get("encoding") == "utf-8":
+        return _skill_answer(answer, data["content"])
+    if data.get("encoding") == "base64" and data["path"].lower().endswith(_PNG):
+        picture = {"type": "image", "data": data["content"], "mimeType": "image/png"}
+        return {"content": [picture], "structuredContent": answer, "isError": False}
+    return _skill_answer(answer)
+
+
+def _whole_schema(view: View, name: str, path: str | None) -> Mapping[str, Any] | None:
+    """Return the schema of a tool in the file ``path``, if the file takes definitions from elsewhere, else None."""
+    for tool in view.tools.of_skill(name):
+        for part, schema in (("input_schema", tool.input_schema), ("output_schema", tool.output_schema)):
+            if path is not None and tool.shared_files and tool.entry.get(part) == path:
+                return schema
+    return None
+
+
+def _search(view: View, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer skill_search."""
+    return _skill_answer(view.loader.search(params["query"], limit=params["limit"]))
+
+
+def _skill_answer(answer: dict[str, Any], text: str | None = None) -> dict[str, Any]:
+    """Return an answer as structure and as text."""
+    content = {"type": "text", "text": to_json(answer) if text is None else text}
+    return {"content": [content], "structuredContent": answer, "isError": not answer["success"]}
+
+
+def _listed_skills(name: str, view: View) -> str:
+    """Return what depends on the skills in the description of skill_request: as much of layer 1 as fits."""
+    if name != "skill_request":
+        return ""
+    sets = ", ".join(view.toolsets)  # skills also name the tools that are not served
+    only = f" Only tools of {sets} are served here; a skill may name others, which cannot be called." if sets else ""
+    return only + _listing(view)
+
+
+def _listing(view: View) -> str:
+    """Return layer 1, or how to search if it does not fit."""
+    listing = view.loader.layer1("compact", Budget(MAX_LISTING))
+    if listing.shown < listing.total:
+        return f" There are {listing.total} skills: use skill_search to find one."
+    return f" Skills:\n{listing.text}" if listing.total else " There are no skills now."
+
+
+def _skill_input(name: str, view: View) -> dict[str, Any]:
+    """Return the schema of one tool's arguments as it is listed: skill_request's has the names of all skills."""
+    schema: dict[str, Any] = own_tool(name)["input"]
+    if name == "skill_request" and 0 < len(view.skills) <= MAX_ENUM:
+        fields = schema["properties"]
+        schema = {**schema, "properties": {**fields, "name": {**fields["name"], "enum": list(view.skills)}}}
+    return schema
+
+
+SKILL_TOOLS: dict[str, Callable[[View, Mapping[str, Any]], dict[str, Any]]] = {
+    "skill_request": _request,
+    "skill_read": _read,
+    "skill_search": _search,
+}

@@ -18,7 +18,7 @@ from skillpack.exceptions import FileRefusedError, ResourceError, SkillFileError
 from skillpack.hosts.mcp import work_resources
 from skillpack.hosts.mcp.work_resources import NotServedError
 from skillpack.hosts.work_files import WorkFile, media_type
-from skillpack.skills import resources
+from skillpack.skills import skill_md
 from skillpack.skills.skill_md import OUTPUT_FOLDERS, SKILL_FILE
 from skillpack.skills.strict_frontmatter import MAX_FILE_BYTES, decode, split
 from skillpack.untrusted.file_access import inside, is_text_name, read_bounded
@@ -154,7 +154,7 @@ def content(skill: Skill, path: str) -> bytes:
     parts = [part for part in path.split("/") if part]
     if any(_is_hidden(part) for part in parts) or parts[:1] in ([name] for name in OUTPUT_FOLDERS):
         raise ResourceError(f"skill {skill.name!r} has no file {path!r}")
-    return resources.read_resource(skill, path, max_bytes=MAX_BYTES).data
+    return skill_md.read_resource(skill, path, max_bytes=MAX_BYTES).data
 
 
 def _walk(top: str) -> Iterator[str]:
@@ -207,7 +207,7 @@ def list_resources(view: View, files: WorkFiles, cursor: str | None) -> dict[str
     """
     listed: list[Skill | WorkFile] = [*_served(view), *files.listing()[0]]
     page, following = _page(listed, cursor)
-    resources = [
+    skill_md = [
         work_resources.resource(item)
         if isinstance(item, WorkFile)
         else {
@@ -218,7 +218,7 @@ def list_resources(view: View, files: WorkFiles, cursor: str | None) -> dict[str
         }
         for item in page
     ]
-    return {**_cacheable({"resources": resources}, following), "ttlMs": 0}
+    return {**_cacheable({"resources": skill_md}, following), "ttlMs": 0}
 
 
 def list_templates() -> dict[str, Any]:
@@ -287,7 +287,7 @@ def read_directory(view: View, uri: str, cursor: str | None) -> dict[str, Any]:
     if listed is None:
         raise NotServedError(f"{uri} is not a directory resource")
     page, following = _page(listed, cursor)
-    resources = [
+    skill_md = [
         {
             "uri": file_uri(skill.name, path),
             "name": path.rpartition("/")[2],
@@ -295,7 +295,7 @@ def read_directory(view: View, uri: str, cursor: str | None) -> dict[str, Any]:
         }
         for path, is_folder in page
     ]
-    result: dict[str, Any] = {"resultType": "complete", "resources": resources}
+    result: dict[str, Any] = {"resultType": "complete", "resources": skill_md}
     return result if following is None else {**result, "nextCursor": following}
 
 
