@@ -12,7 +12,7 @@ from pathlib import Path
 
 import klayout.db as kdb
 
-from layoutkit.layout.provenance import LAYOUT, noted, sha256_of
+from layoutkit.layout.reports import LAYOUT, noted, sha256_of
 from layoutkit.technology import load
 from layoutkit.view.render import ViewOptions, render
 from skill_pictures import with_palette

@@ -16,7 +16,7 @@ from pathlib import Path
 import klayout.db as kdb
 from klayout import lay
 
-from layoutkit.layout.provenance import noted
+from layoutkit.layout.reports import noted
 from layoutkit.technology import load
 from layoutkit.view.render import ViewOptions, render
 from skillpack import find_tools, load_skill

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from layoutkit.lvs.lvs_result import LvsResult
     from layoutkit.pcells.fields import Value
     from layoutkit.technology import Technology
-    from layoutkit.view.markers import Marker
+    from layoutkit.view.drawing_data import Marker
 
     WidthPer = Literal["auto", "device", "finger"]
 
@@ -340,7 +340,7 @@ class Check:
 
     def _repr_html_(self) -> str:
         """Return the verdicts, and a picture with the places of the violations."""
-        from layoutkit.view.markers import markers_at
+        from layoutkit.view.drawing_data import markers_at
 
         markers = markers_at(self.drc["violations"])
         return rendered("results.html", check=self, png=b64encode(self.layout.picture(markers=markers)).decode())

@@ -13,7 +13,7 @@ from layoutkit.drc.rule_files import kind_of
 from layoutkit.errors import listed
 from layoutkit.layout.drawn_layers import Coverage
 from layoutkit.layout.files import write_bytes
-from layoutkit.layout.report_database import report_bytes
+from layoutkit.layout.reports import report_bytes
 
 if TYPE_CHECKING:
     import os
@@ -235,7 +235,7 @@ class DrcReport:
 
         Args:
             path: Target.
-            sources: What the report was made from; see ``layoutkit.layout.provenance``.
+            sources: What the report was made from; see ``layoutkit.layout.reports``.
 
         Raises:
             FileError: If ``path`` cannot be written.

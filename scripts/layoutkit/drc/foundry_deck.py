@@ -20,7 +20,7 @@ from layoutkit.drc.drc_report import DrcReport, Marks, Verdict
 from layoutkit.errors import FileError, RuleNotFoundError
 from layoutkit.layout.drawn_layers import drawn_layers
 from layoutkit.layout.files import layout_bytes, read_bytes
-from layoutkit.layout.report_database import places_of, shapes_of
+from layoutkit.layout.reports import places_of, shapes_of
 from layoutkit.other_programs import OtherProgram, ProgramRun, log_tail, run_program
 from layoutkit.technology.technology import Rule
 

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 
 from layoutkit.errors import LayoutkitError
-from layoutkit.layout.provenance import sha256_of
+from layoutkit.layout.reports import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -33,7 +33,7 @@ from layoutkit.explore.jobs import (
     with_files,
 )
 from layoutkit.layout.files import make_folder
-from layoutkit.layout.provenance import sha256_of
+from layoutkit.layout.reports import sha256_of
 from sturdy.atomic_files import lock
 
 if TYPE_CHECKING:

@@ -464,7 +464,7 @@ class _Job:
         from layoutkit.circuit import longer_sides_first, write_spice
         from layoutkit.flow.modules import as_drawn, dummy_devices
         from layoutkit.layout import files
-        from layoutkit.layout.provenance import CIRCUIT, LAYOUT, noted, sha256_of
+        from layoutkit.layout.reports import CIRCUIT, LAYOUT, noted, sha256_of
 
         drawn = self.tried.placed.flat.drawn
         listed, in_wells = dummy_devices(drawn, self.circuit, self.technology)
@@ -488,7 +488,7 @@ class _Job:
         from layoutkit.circuit import find_roles
         from layoutkit.layout import files
         from layoutkit.layout.export import lef_of
-        from layoutkit.layout.provenance import LAYOUT, noted, sha256_of
+        from layoutkit.layout.reports import LAYOUT, noted, sha256_of
 
         path = self.workspace.path(FILES["lef"])
         try:
@@ -561,7 +561,7 @@ class _Job:
     def _post_layout(self, groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
         from layoutkit.flow.post_layout_figures import post_layout_figures
         from layoutkit.layout import files
-        from layoutkit.layout.provenance import noted
+        from layoutkit.layout.reports import noted
         from layoutkit.parasitics.parasitic_extraction import PexOptions
 
         options = PexOptions(
@@ -578,7 +578,7 @@ class _Job:
 
     def _view(self) -> dict[str, Any]:
         from layoutkit.flow.build_page import build_page
-        from layoutkit.view.markers import markers_at
+        from layoutkit.view.drawing_data import markers_at
         from layoutkit.view.render import ViewOptions, render, save
 
         markers = markers_at(self.record.entry("drc").report["drc"]["violations"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.flow.design import LayoutRequest
 from layoutkit.flow.summary import faults
-from layoutkit.layout.provenance import CIRCUIT, LAYOUT, sha256_of
+from layoutkit.layout.reports import CIRCUIT, LAYOUT, sha256_of
 from layoutkit.view.drawing_data import drawing_data, shapes_data
 from layoutkit.view.report_page import ReportInputs, report_page
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, LayoutkitError, listed
 from layoutkit.flow.design import LayoutRequest
-from layoutkit.layout.provenance import sha256_of
+from layoutkit.layout.reports import sha256_of
 from layoutkit.layout.workspace_record import DrawnIn
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, LayoutConflictError, LayoutkitError
 from layoutkit.layout import files
-from layoutkit.layout.provenance import sha256_of
+from layoutkit.layout.reports import sha256_of
 from layoutkit.layout.workspace_record import CIRCUIT_FILE, LAYOUT_FILE
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import FileError, LayoutkitError, TechnologyError, TimeLimitError
 from layoutkit.layout import files
 from layoutkit.layout.history import History
-from layoutkit.layout.provenance import sha256_of
+from layoutkit.layout.reports import sha256_of
 from layoutkit.layout.workspace_record import (
     CIRCUIT_FILE,
     LAYOUT_FILE,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import FileError, TechnologyError
 from layoutkit.file_schema import FileSchema
 from layoutkit.layout import files
-from layoutkit.layout.provenance import CIRCUIT, LAYOUT, sha256_of, sources_of
+from layoutkit.layout.reports import CIRCUIT, LAYOUT, sha256_of, sources_of
 from layoutkit.technology import Technology, load, without_variants
 from layoutkit.technology.technology_files import SHIPPED, files_of, names
 

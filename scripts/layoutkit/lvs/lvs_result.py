@@ -23,7 +23,7 @@ from layoutkit.extract.surroundings import (
     model_distances,
 )
 from layoutkit.layout.files import check_target, write_bytes
-from layoutkit.layout.provenance import noted
+from layoutkit.layout.reports import noted
 from layoutkit.lvs.reference import klayout_netlist
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def write_report(result: LvsResult, path: PathLike, sources: Mapping[str, str] |
     Args:
         result: The comparison.
         path: Target.
-        sources: What the report was made from; see ``layoutkit.layout.provenance``.
+        sources: What the report was made from; see ``layoutkit.layout.reports``.
 
     Raises:
         FileError: If the target cannot be written.
@@ -360,7 +360,7 @@ def _parts(device: ExtractedDevice) -> str:
 
 
 def write_extracted(extraction: Extraction, path: PathLike, sources: Mapping[str, str] | None = None) -> None:
-    """Write the extracted circuit as SPICE to ``path``, with a note of its ``sources`` (see ``provenance``).
+    """Write the extracted circuit as SPICE to ``path``, with a note of its ``sources`` (see ``reports``).
 
     Raises:
         FileError: If the target cannot be written.

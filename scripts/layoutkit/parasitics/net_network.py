@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.parasitics.layout_circuit import FeedPoint, Feeds, channels_of
 from layoutkit.parasitics.net_parasitics import NetParasitics, PairMismatch, TerminalResistance
 from layoutkit.parasitics.net_resistance import CONTACT, POLY, WireExtractor, WireNetwork, resistances
-from layoutkit.parasitics.terminal_feeds import FeedPoint, Feeds, channels_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -33,7 +33,7 @@ import klayout.db as kdb
 import numpy as np
 from klayout import pex
 
-from layoutkit.parasitics.terminal_feeds import FeedPoint
+from layoutkit.parasitics.layout_circuit import FeedPoint
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from layoutkit.errors import listed
 from layoutkit.layout.files import write_bytes
-from layoutkit.layout.report_database import report_bytes
+from layoutkit.layout.reports import report_bytes
 
 if TYPE_CHECKING:
     import os
@@ -132,7 +132,7 @@ class Review:
 
         Args:
             path: Target.
-            sources: What the report was made from; see ``layoutkit.layout.provenance``.
+            sources: What the report was made from; see ``layoutkit.layout.reports``.
 
         Raises:
             FileError: If ``path`` cannot be written.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from layoutkit.extract.single_cuts import SinglePlace
-    from layoutkit.parasitics.terminal_feeds import Feeds
+    from layoutkit.parasitics.layout_circuit import Feeds
     from layoutkit.review.electrical import Electrical
     from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.extract.extracted import DrawnFinger
     from layoutkit.lvs.lvs_result import LvsResult
-    from layoutkit.parasitics.terminal_feeds import Feeds
+    from layoutkit.parasitics.layout_circuit import Feeds
     from layoutkit.review.currents import DeviceCurrents
     from layoutkit.review.finding import Unjudged
     from layoutkit.review.review_limits import Limit

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError
 from layoutkit.layout import files
-from layoutkit.layout.provenance import CIRCUIT, LAYOUT, sha256_of, sources_of
+from layoutkit.layout.reports import CIRCUIT, LAYOUT, sha256_of, sources_of
 from layoutkit.layout.workspace import DEFAULT_TECHNOLOGY, Workspace
 from layoutkit.layout.workspace_record import RECORD_FILE, fitting
 

@@ -12,7 +12,7 @@ from layoutkit.extract.connectivity import labelled_gates
 from layoutkit.flow.contents import Contents, HeldModule
 from layoutkit.flow.editing import Edited, delete_module, delete_wires, metal_of_nets, move_module
 from layoutkit.layout.cells import choose_cell
-from layoutkit.layout.provenance import sha256_of
+from layoutkit.layout.reports import sha256_of
 from layoutkit.layout.workspace import Saved, Workspace
 from layoutkit.tools.cell_placement import CellPlace, box_um, place_of, transformation
 from layoutkit.tools.module_requests import drawings_of, lost_ends_texts, pin_data

@@ -9,12 +9,11 @@ from layoutkit.errors import FileError, LayoutkitError
 from layoutkit.layout import files
 from layoutkit.layout.cells import choose_cell, to_unit
 from layoutkit.layout.export import ExportOptions, export_layout, lef_of
-from layoutkit.layout.provenance import LAYOUT, noted
+from layoutkit.layout.reports import LAYOUT, noted
 from layoutkit.layout.workspace_record import STORED_FILES
 from layoutkit.tools.current_layout import CurrentLayout
 from layoutkit.view.comparison import Side, compare, picture, shape_differences
-from layoutkit.view.drawing_data import drawing_data
-from layoutkit.view.markers import markers_at, read_markers
+from layoutkit.view.drawing_data import drawing_data, markers_at, read_markers
 from layoutkit.view.metrics import compute
 from layoutkit.view.render import ViewOptions, render, save
 

@@ -19,7 +19,7 @@ from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import FileError, LayoutkitError, listed
 from layoutkit.flow.design import read_constraints
 from layoutkit.layout.files import check_target, read_bytes, write_bytes
-from layoutkit.layout.provenance import noted
+from layoutkit.layout.reports import noted
 from layoutkit.layout.workspace import Workspace
 from layoutkit.layout.workspace_record import STORED_FILES
 from layoutkit.simulate.ngspice import MAX_TEXT

@@ -31,8 +31,7 @@ from layoutkit.layout.cells import choose_cell
 from layoutkit.layout.workspace import ENVIRONMENT_VARIABLE
 from layoutkit.templates import digest, rendered, safe_json
 from layoutkit.tools.current_layout import CurrentLayout
-from layoutkit.view.drawing_data import drawing_data
-from layoutkit.view.markers import read_markers
+from layoutkit.view.drawing_data import drawing_data, read_markers
 from layoutkit.view.report_page import MOST, findings_of
 from sturdy.atomic_files import state_of
 

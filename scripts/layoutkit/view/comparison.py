@@ -9,7 +9,7 @@ import klayout.db as kdb
 
 from layoutkit.errors import listed
 from layoutkit.layout.cells import sorted_layers
-from layoutkit.view.markers import Marker
+from layoutkit.view.drawing_data import Marker
 from layoutkit.view.render import Picture, ViewOptions, beside, render
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from layoutkit.errors import LayoutkitError
 from layoutkit.layout import files
 from layoutkit.layout.cells import select_layers, sorted_layers
 from layoutkit.layout.klayout_files import layer_properties_xml
-from layoutkit.layout.provenance import noted
+from layoutkit.layout.reports import noted
 from layoutkit.view.drawing_data import marker_color
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from layoutkit.technology import Technology
-    from layoutkit.view.markers import Marker
+    from layoutkit.view.drawing_data import Marker
 
 BACKGROUND = 0xFFFFFF
 INK = 0x181820
@@ -201,7 +201,7 @@ def beside(first: Picture, second: Picture) -> Picture:
 
 
 def save(picture: Picture, path: str | os.PathLike[str], sources: Mapping[str, str] | None = None) -> None:
-    """Write ``picture`` to the PNG file ``path``, with a note of its ``sources`` (``layoutkit.layout.provenance``).
+    """Write ``picture`` to the PNG file ``path``, with a note of its ``sources`` (``layoutkit.layout.reports``).
 
     Raises:
         FileError: If it cannot be written.

@@ -1,6 +1,6 @@
 """The digests that a report states are read back, whatever bytes follow them."""
 
-from layoutkit.layout.provenance import LAYOUT, noted, sources_of
+from layoutkit.layout.reports import LAYOUT, noted, sources_of
 
 PNG_HEAD = b"\x89PNG\r\n\x1a\n" + bytes(25)
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from layoutkit.extract.metal_mesh import ladder, mean_resistance, mesh_of
+from layoutkit.parasitics.layout_circuit import FeedPoint, Feeds
 from layoutkit.parasitics.net_network import net_network
 from layoutkit.parasitics.net_resistance import ResistorNetwork, WireExtractor, _corrected, resistances
-from layoutkit.parasitics.terminal_feeds import FeedPoint, Feeds
 from layoutkit.technology import load
 
 SKY = load("sky130A")

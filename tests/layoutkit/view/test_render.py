@@ -8,8 +8,7 @@ from klayout import lay, rdb
 
 from layoutkit import technology
 from layoutkit.errors import FileError, LayoutkitError
-from layoutkit.view.drawing_data import marker_color
-from layoutkit.view.markers import markers_at, read_markers
+from layoutkit.view.drawing_data import marker_color, markers_at, read_markers
 from layoutkit.view.render import BACKGROUND, INK, MARGIN, STRIP, ViewOptions, render, save
 
 GENERIC = technology.load("generic")

@@ -1,4 +1,4 @@
-"""Record in a report which layout and circuit it was made from, and read that back.
+"""Reports on a layout: KLayout's report databases, and which layout and circuit any report was made from.
 
 A report is valid only for the exact bytes of the layout that it was made from. Every report that the pack writes holds
 ``layout_sha256``, the SHA-256 of the layout file, and ``circuit_sha256``, that of ``circuit.json`` if the
@@ -13,14 +13,20 @@ import os
 import re
 import stat
 import struct
+import tempfile
 import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import klayout.db as kdb
 
 from layoutkit.errors import FileError
 from layoutkit.layout import files
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from klayout import rdb
 
 LAYOUT = "layout_sha256"
 CIRCUIT = "circuit_sha256"
@@ -31,6 +37,7 @@ _PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 _PNG_HEAD_BYTES = 33  # the magic number and the chunk IHDR, which must come first
 _LVSDB_MAGIC = b"#%lvsdb"
 _LEF_MAGIC = b"VERSION "
+MAX_PLACES = 100_000  # of one cell; a violation in a cell below is one at each place of that cell
 
 
 def sha256_of(path: str | os.PathLike[str]) -> str | None:
@@ -83,3 +90,46 @@ def sources_of(path: str | os.PathLike[str]) -> dict[str, str] | None:
 def _png_text(name: str, value: str) -> bytes:
     body = b"tEXt" + name.encode() + b"\0" + value.encode()
     return struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def shapes_of(item: rdb.RdbItem) -> Iterator[kdb.DPolygon | kdb.DEdge | kdb.DEdgePair]:
+    """Yield the shapes that an item holds, boxes and paths as polygons. [um]"""
+    for value in item.each_value():
+        if value.is_polygon():
+            yield value.polygon()
+        elif value.is_box():
+            yield kdb.DPolygon(value.box())
+        elif value.is_edge_pair():
+            yield value.edge_pair()
+        elif value.is_edge():
+            yield value.edge()
+        elif value.is_path():
+            yield value.path().polygon()
+
+
+def places_of(reported: rdb.RdbCell, top: kdb.Cell) -> list[kdb.DCplxTrans]:
+    """Return the transformations of a reported cell in ``top``, none where ``top`` does not hold it. [um]
+
+    A cell that the layout lacks is a variant that the application made: the report names its places, or it is ``top``.
+    """
+    layout = top.layout()
+    cell = layout.cell(reported.name())
+    if cell is None:
+        return [reference.trans() for reference in reported.each_reference()] or [kdb.DCplxTrans()]
+    if cell.cell_index() == top.cell_index():
+        return [kdb.DCplxTrans()]
+    places: list[kdb.DCplxTrans] = []
+    instances = top.begin_instances_rec()
+    instances.targets = [cell.cell_index()]
+    while not instances.at_end() and len(places) < MAX_PLACES:
+        places.append(instances.dtrans() * instances.inst_dtrans())
+        instances.next()
+    return places
+
+
+def report_bytes(database: rdb.ReportDatabase, sources: Mapping[str, str] | None = None) -> bytes:
+    """Return a report database as the bytes of a file, with the digests of its sources."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "report.lyrdb"
+        database.save(str(file))
+        return noted(file.read_bytes(), sources or {})
