@@ -15,6 +15,7 @@ import click
 
 from skillpack.commands import HOMES, SKILLS_DIR, fail
 from skillpack.exceptions import SkillpackError
+from sturdy.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,8 +47,6 @@ class Subcommands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that the arguments name; an unknown one is refused with the most similar."""
-        from sturdy.near_names import did_you_mean
-
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             known = self.list_commands(ctx)

@@ -29,7 +29,7 @@ from skillpack.skills.catalog import scan
 from skillpack.skills.layer1 import estimate_tokens
 from skillpack.skills.skill_md import OUTPUT_FOLDERS, RESOURCE_FOLDERS, SKILL_FILE, read_skill_file
 from skillpack.skills.strict_frontmatter import decode, parse, split
-from skillpack.untrusted.file_access import HIDING, written_out
+from skillpack.untrusted.file_access import HIDING, inside, written_out
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -236,8 +236,6 @@ def _has(folder: str, path: str) -> bool:
 
 def _link_findings(folder: str) -> Iterator[Finding]:
     """Yield a warning for each symbolic link to outside the skill: it is neither served nor copied."""
-    from skillpack.untrusted.file_access import inside
-
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted([*folders, *files]):

@@ -20,14 +20,15 @@ from click.shell_completion import CompletionItem
 from skillpack.commands import open_tools, pass_on, print_json
 from skillpack.skills.catalog import default_roots
 from skillpack.skills.loader import SkillLoader
-from skillscript.arguments import shown_name
+from skillscript.arguments import Command, command_line, read_request, shown_name
+from skillscript.envelope import SkillError, SkillResult
+from skillscript.faults import invalid_params
 from skillscript.schema_references import described
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from skillpack.registry.declaration import ToolDeclaration, Tools
-    from skillscript.envelope import SkillResult
 
     Words = tuple[str, ...]
     Declared = Mapping[str, Any]
@@ -85,9 +86,6 @@ class _Command(click.Command):
 
 
 def _run(tool: ToolDeclaration, declared: Declared, tools: Tools, words: Words) -> int:
-    from skillscript.arguments import Command, command_line, read_request
-    from skillscript.envelope import SkillError, SkillResult
-    from skillscript.faults import invalid_params
     from skillscript.runtime import Stopped, error_of, stop_on_signals
     from skillscript.tool import Tool
 
@@ -143,7 +141,6 @@ def _in_folders(declared: Declared, params: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _check_needs(declared: Declared, params: Mapping[str, Any]) -> None:
-    from skillscript.envelope import SkillError
 
     if lacking := _lacking(declared, declared, params):
         text = f"skillpack {declared['name']} needs {lacking}; --help lists all parameters"

@@ -14,6 +14,7 @@ from skillpack.authoring.skill_rules import name_problem
 from skillpack.copies.packages import distribution, own_distribution, project_folder
 from skillpack.copies.programs import Programs, copied_programs, is_program
 from skillpack.exceptions import CopyError, FileRefusedError
+from skillpack.skills.catalog import bundled_root
 from skillpack.skills.skill_md import OUTPUT_FOLDERS
 from skillpack.untrusted.file_access import CONTROL, HIDING, inside, read_bounded
 from skillscript.schema_references import ReferenceFault, bundle
@@ -212,7 +213,6 @@ def _origin(skill: Skill, programs: Programs) -> dict[str, Any]:
 
 
 def _is_part_of(skill: Skill, name: str) -> bool:
-    from skillpack.skills.catalog import bundled_root
 
     project = project_folder(name)
     return any(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from skillscript.envelope import ErrorCode, SkillError, SkillResult
+from skillscript.envelope import ErrorCode, SkillError, SkillResult, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -213,8 +213,6 @@ def failure(
 
 async def answer_json(send: Send, status: int, value: dict[str, Any], headers: Mapping[str, str]) -> None:
     """Send a JSON answer."""
-    from skillscript.envelope import to_json
-
     body = to_json(value).encode("utf-8", "backslashreplace")
     fields = {"content-type": "application/json", "content-length": str(len(body)), **headers}
     raw = [(name.encode("latin-1"), text.encode("latin-1")) for name, text in fields.items()]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from skillpack.exceptions import FileRefusedError
 from skillpack.execution.limits import is_path, named_paths
 from skillpack.hosts.confined_files import MAX_PATH, name_fault, open_inside, write_inside
-from skillpack.untrusted.file_access import is_text_name
+from skillpack.untrusted.file_access import is_text_name, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,16 +51,6 @@ def media_type(path: str, content: bytes | None = None) -> str:
     if known is not None or content is None:
         return known or BYTES
     return "text/plain" if text_of(content) is not None else BYTES
-
-
-def text_of(content: bytes) -> str | None:
-    """Return content as text; None if it is not UTF-8, or contains NUL, which texts do not and binary formats do."""
-    if b"\x00" in content:
-        return None
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
 
 
 # Paths stay strings: they are compared with texts of callers, and Path would shorten those.

@@ -26,6 +26,7 @@ from skillpack.pipelines.references import (
 from skillpack.registry.schema_check import schema_problems
 from skillpack.skills.strict_frontmatter import decode
 from skillpack.untrusted.file_access import read_bounded
+from skillpack.untrusted.strict_yaml import load_typed_mapping
 from skillscript.envelope import SkillError
 from skillscript.schema import find_faults
 from sturdy.near_names import did_you_mean
@@ -99,8 +100,6 @@ def load_pipeline(path: str | Path) -> Pipeline:
     Raises:
         PipelineError: If it cannot be read or does not have the shape of a pipeline.
     """
-    from skillpack.untrusted.strict_yaml import load_typed_mapping
-
     try:
         return make_pipeline(plain(load_typed_mapping(decode(read_bounded(str(path), MAX_PIPELINE_BYTES)))))
     except FileNotFoundError as error:

@@ -19,6 +19,7 @@ from skillpack.registry.schema_check import schema_problems
 from skillpack.skills.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE
 from skillpack.skills.strict_frontmatter import decode
 from skillpack.untrusted.file_access import inside, read_bounded
+from skillpack.untrusted.strict_yaml import load_typed_mapping
 from skillscript.schema import find_faults
 from skillscript.schema_references import ReferenceFault, bundle
 from skillscript.tool import HANDLER, HANDLER_SCHEMAS
@@ -250,7 +251,6 @@ def _read_declaration(skill: Skill, path: str) -> dict[str, Any]:
     """Return the content of skill.yaml or skill.json."""
     if Path(path).is_symlink() and not inside(skill.dir, path):
         raise SkillFileError("is a link to a file outside its skill")
-    from skillpack.untrusted.strict_yaml import load_typed_mapping
 
     content = read_bounded(path, MAX_DECLARATION_BYTES)
     try:

@@ -11,7 +11,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from skillpack.exceptions import RegistryError, SkillNotFoundError, SkillVersionNotFoundError, VersionError
-from skillpack.registry.definitions import SkillDefinition
+from skillpack.registry.definitions import SkillDefinition, resolve
 from skillpack.registry.migrations import check_requirement, latest, parse_version
 from skillpack.relevance import MAX_TERMS, Fields, folded, terms_of, words_of
 from skillpack.relevance import rank as rank_texts
@@ -130,8 +130,6 @@ class SkillRegistry:
             SkillNotFoundError: If no skill has that name.
             SkillVersionNotFoundError: If it is not registered in that version.
         """
-        from skillpack.registry.definitions import resolve
-
         available = {known: list(versions.values()) for known, versions in self._skills.items()}
         return resolve(self.get_skill(name, version), available)
 

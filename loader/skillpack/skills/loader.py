@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from skillpack.exceptions import ResourceError, SkillFileError
 from skillpack.skills.catalog import Catalog, scan
 from skillpack.skills.layer1 import layer1
+from skillpack.skills.skill_md import read_resource
+from sturdy.near_names import near_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -141,9 +143,6 @@ class SkillLoader:
             path: Path relative to the skill's folder, as listed in layer 2.
             max_bytes: Maximum size of the file; default 1 MiB. [bytes]
         """
-        from skillpack.skills.skill_md import read_resource
-        from sturdy.near_names import near_names
-
         skill = self._find(name)
         if skill is None:
             return self._not_found(name)
@@ -174,8 +173,6 @@ class SkillLoader:
 
     def _not_found(self, name: str) -> dict[str, Any]:
         """Return the answer for a skill that does not exist."""
-        from sturdy.near_names import near_names
-
         return _failure(f"Skill '{name[:_MAX_NAME]}' not found", near_names(name, self.skills, parts=True))
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.exceptions import FileRefusedError, ResourceError, SkillFileError
-from skillpack.untrusted.file_access import inside, read_bounded
+from skillpack.untrusted.file_access import CONTROL, HIDING, inside, one_line, read_bounded, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -58,7 +58,6 @@ class Skill(NamedTuple):
         text = self.description
         if text.isprintable() and "  " not in text:  # true for nearly all descriptions, and ten times as fast
             return text
-        from skillpack.untrusted.file_access import one_line
 
         return one_line(text)
 
@@ -144,7 +143,6 @@ def read_skill(path: str, folder: str, *, is_link: bool) -> Skill:
         SkillFileError: If it cannot be used; the message gives the reason.
     """
     from skillpack.skills.strict_frontmatter import parse
-    from skillpack.untrusted.file_access import CONTROL, HIDING
 
     document = parse(read_skill_file(path, folder, is_link=is_link))
     given = document.fields.get("name", "")
@@ -211,19 +209,13 @@ class Resource(NamedTuple):
         """Return path, size in bytes, digest, encoding ("utf-8" or "base64") and content, ready for JSON."""
         import base64
 
-        try:
-            encoding, content = "utf-8", self.data.decode("utf-8")
-            binary = "\x00" in content
-        except UnicodeDecodeError:
-            binary = True
-        if binary:
-            encoding, content = "base64", base64.b64encode(self.data).decode("ascii")
+        text = text_of(self.data)
         return {
             "path": self.path,
             "size": len(self.data),
             "digest": self.digest,
-            "encoding": encoding,
-            "content": content,
+            "encoding": "base64" if text is None else "utf-8",
+            "content": base64.b64encode(self.data).decode("ascii") if text is None else text,
         }
 
 

@@ -53,6 +53,16 @@ def inside(folder: str, path: str) -> bool:
     return os.path.realpath(path).startswith(base.rstrip(os.sep) + os.sep)
 
 
+def text_of(content: bytes) -> str | None:
+    """Return content as text; None if it is not UTF-8, or contains NUL, which texts do not and binary formats do."""
+    if b"\x00" in content:
+        return None
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
 def is_text_name(name: str) -> bool:
     """Return whether a file's name is Unicode text; on POSIX it may be any bytes."""
     try:

@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from layoutkit.circuit import read_netlist
 from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.readers.source import NetlistText, read_text
 from layoutkit.circuit.readers.spice_files import StatementReader
@@ -297,7 +298,6 @@ def _of_report(after: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
 
 def _capacitances(folder: Path, params: Mapping[str, Any]) -> tuple[dict[str, float], list[str]]:
     """Return the capacitance of each net of the layout, and what could not be extracted. [fF]"""
-    from layoutkit.circuit import read_netlist
     from layoutkit.parasitics.parasitic_extraction import PexOptions, extract_parasitics
 
     workspace = Workspace(str(folder))

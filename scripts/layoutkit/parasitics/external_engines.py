@@ -23,8 +23,9 @@ from layoutkit.layout.cells import choose_cell
 from layoutkit.other_programs import MAX_BYTES, OtherProgram, ProgramRun, log_tail, run_program
 from layoutkit.parasitics.layout_circuit import layout_circuit
 from layoutkit.parasitics.net_network import pair_mismatches
-from layoutkit.parasitics.net_parasitics import GROUND, Elements, NetParasitics, ParasiticCapacitor, Parasitics
+from layoutkit.parasitics.net_parasitics import GROUND, Elements, NetParasitics, Parasitics
 from layoutkit.parasitics.net_shapes import inner_nets
+from layoutkit.parasitics.parasitic_extraction import net_capacitors
 from layoutkit.templates import rendered
 
 if TYPE_CHECKING:
@@ -262,11 +263,7 @@ def _figures(text: str, circuit: Circuit, shares: SharesOfNets) -> tuple[tuple[N
         NetParasitics(net=net, ground_fF=ground.get(net, 0.0), coupling_fF=dict(sorted(coupling[net].items())))
         for net in sorted({*ground, *coupling} - substrates)
     )
-    capacitors = [ParasiticCapacitor(net.net, GROUND, net.ground_fF) for net in nets if net.ground_fF]
-    capacitors += [
-        ParasiticCapacitor(net.net, each, fF) for net in nets for each, fF in net.coupling_fF.items() if net.net < each
-    ]
-    return nets, Elements(capacitors=tuple(capacitors))
+    return nets, Elements(capacitors=net_capacitors(nets, coupled=True, substrate=GROUND))
 
 
 def _net_of(node: str, names: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from layoutkit.layout import files
 from layoutkit.layout.reports import CIRCUIT, LAYOUT, sha256_of, sources_of
 from layoutkit.layout.workspace import DEFAULT_TECHNOLOGY, Workspace
 from layoutkit.layout.workspace_record import RECORD_FILE, fitting
+from layoutkit.technology import load
 
 if TYPE_CHECKING:
     import os
@@ -65,8 +66,6 @@ class CurrentLayout:
 
         Of a layout outside of a workspace it is the shipped one that fits the layers best.
         """
-        from layoutkit.technology import load
-
         if self.workspace is None:
             if self._requested is None:
                 self._requested = fitting(files.read_layout(self.path), self.path, DEFAULT_TECHNOLOGY)

@@ -101,7 +101,8 @@ def _joined(nodes, joins):
 
 
 def _covers(shape, cut):
-    return (kdb.Region(cut) - kdb.Region(shape)).is_empty()
+    # the boxes first, as few shapes are near a cut
+    return cut.bbox().inside(shape.bbox()) and (kdb.Region(cut) - kdb.Region(shape)).is_empty()
 
 
 def _named(cell, labels, nodes, group):
@@ -125,4 +126,4 @@ def _name(names, group, nodes, wanted, box):
 
 
 def _meets(shape, box):
-    return not (kdb.Region(shape) & kdb.Region(box)).is_empty()
+    return box.overlaps(shape.bbox()) and not (kdb.Region(shape) & kdb.Region(box)).is_empty()
