@@ -123,7 +123,7 @@ class Mirrors:
             unequal = [each.id for each in members if gate_length(each) != gate_length(reference)]
             alike, other = equal
             extra |= {"unequal_length": unequal} if unequal else {}
-        outputs = [*alike, *other]
+        outputs = [each for each in (*alike, *other) if each.id not in self._channels.in_logic_gates]
         if not outputs or ("resistor" in foot.kinds and not any(self._channels.foot(each).kinds for each in outputs)):
             return []
         apart = self._of_another_length(extra.get("unequal_length", ()))

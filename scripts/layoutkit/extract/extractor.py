@@ -203,7 +203,7 @@ class _Reading:
     def _labels(self, net: kdb.Net) -> tuple[Label, ...]:
         labels = []
         for conductor in self.layers.labels:
-            texts = self.lvs.texts_of_net(net, self._index(_label_layer(conductor)), True)
+            texts = self.lvs.texts_of_net(net, self._label_index[conductor], True)
             labels += [self._label(text, conductor) for text in texts.each()]
         return tuple(sorted(labels, key=lambda label: (label.text, label.place, label.conductor)))
 
@@ -214,8 +214,9 @@ class _Reading:
             text.string, conductor, point_um(kdb.Point(text.x, text.y), self.dbu), not (pins & under).is_empty()
         )
 
-    def _index(self, layer: str) -> int:
-        return int(self.lvs.layer_index(self.lvs.texts_by_name(layer)))
+    @cached_property
+    def _label_index(self) -> dict[str, int]:
+        return {name: int(self.lvs.layer_index(self.lvs.texts_by_name(_label_layer(name)))) for name in self.layers.labels}
 
     @cached_property
     def bends(self) -> dict[Point, float]:

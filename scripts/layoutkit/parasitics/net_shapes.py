@@ -146,7 +146,7 @@ class _Reader:
                 shapes = self.extraction.lvs.shapes_of_net(net, region, True)
                 if not shapes.is_empty():
                     number = net.cluster_id if net.cluster_id in self.known else GROUND
-                    found[number] = found.get(number, kdb.Region()) + shapes
+                    found.setdefault(number, kdb.Region()).insert(shapes)
         return {net: region.merged() for net, region in found.items()}
 
     def is_substrate(self, net: int) -> bool:

@@ -38,21 +38,25 @@ class Coupling:
     Attributes:
         quiet: Nets that must not be disturbed: inputs, and nets that no source, diode or resistor holds; no loud one.
         loud: Nets that disturb: outputs, clocks, and what inverters and clocked switches are on.
+        still: Gates of mirrors, which only nets that swing from rail to rail disturb.
     """
 
     def __init__(self, subject: Subject, groups: Sequence[MatchedDevices]) -> None:
         self.subject, self.groups = subject, groups
         own = {*subject.supplies.power, *subject.supplies.ground}
-        loud = self._loud()
+        loud = self._loud() | self._steering()
         steered = {net for net in subject.circuit.nets if self._is_steered(net, loud)}
         self.loud = {net for net in loud - own - steered if net in subject.number}
         self.quiet = {net for net in (self._quiet() | steered) - own - self.loud if net in subject.number}
+        mirrors = (each.properties for each in subject.roles.groups if each.type == "current_mirror")
+        self.still = {str(each["common_gate"]) for each in mirrors if "common_gate" in each} - self.loud - self.quiet
 
     def findings(self) -> Iterator[Remark]:
         """Yield all findings."""
         for quiet, loud in product(self.subject.nets, repeat=2):
-            if quiet in self.quiet and loud in self.loud and self.subject.net_images.get(quiet) != loud:
-                yield from self.coupling(quiet, loud)
+            swings = quiet in self.still and loud in self.loud - self._outputs
+            if (swings or (quiet in self.quiet and loud in self.loud)) and self.subject.net_images.get(quiet) != loud:
+                yield from self.coupling(quiet, loud, must=not swings)
         for placed in self.subject.placed:
             yield from self.over_passive(placed)
         for group in self.groups:
@@ -61,8 +65,9 @@ class Coupling:
             stages = [module.devices] if module.type == "inverter" else module.properties.get("stages", ())
             for stage in stages:
                 yield from self.over_logic(self.subject.devices(stage))
+        yield from self.over_switches()
 
-    def coupling(self, quiet: str, loud: str) -> list[Remark]:
+    def coupling(self, quiet: str, loud: str, *, must: bool) -> list[Remark]:
         """Return whether a quiet net runs beside a loud one."""
         subject, length, place = self.subject, 0, kdb.Box()
         reach = subject.technology.to_dbu(_OWN_UM)
@@ -93,8 +98,8 @@ class Coupling:
             length += outside.length()
             place += outside.bbox()
         words = f"{quiet} runs {subject.um(length):.3g} um over, under or within {_BESIDE} minimum spaces of {loud}"
-        found = subject.finding("coupling", subject.um(length), words, where=place, nets=[quiet, loud])
-        if not found or found[0].severity == "must":
+        found = subject.finding("coupling", subject.um(length), words, where=place, nets=[quiet, loud], must=must)
+        if not found or not must or found[0].severity == "must":
             return found
         share = length / sum(wire_length(piece) for metal in subject.metal(quiet).values() for piece in metal.each())
         words += f", {100 * share:.3g} % of its length"
@@ -144,7 +149,8 @@ class Coupling:
         lower = technology.conductor(spec.parts["bottom"]).name
         if any(not (subject.shapes(net, lower) & body).is_empty() for net in ends if net in subject.supplies):
             return []  # a lower plate on a supply is a shield
-        nets = self.loud | {*subject.supplies.power} | (self.quiet if ends & self.loud else set())
+        inputs = self.quiet if ends & self.loud else self.quiet & self._inputs
+        nets = self.loud | {*subject.supplies.power} | (set() if ends & self._inputs else inputs)
         below = names[: names.index(lower)]
         return self._crossed(body, nets - ends, below, f"under capacitor {placed.id}", [placed], shielded=True)
 
@@ -173,6 +179,15 @@ class Coupling:
         if not stage or not own & self.loud:
             return []
         return self._through(stage, self.quiet - own, f"over {names_of(stage)}")
+
+    def over_switches(self) -> Iterator[Remark]:
+        """Yield remarks on clocks and controls over switches of analog signals at ports that they do not control."""
+        known = {placed: {*placed.device.terminals.values()} for placed in self.subject.placed}
+        for placed in self.subject.placed:
+            if placed.device.is_mos and any(map(self._is_passed_on, placed.ends & {*self.subject.circuit.ports})):
+                gate = placed.device.terminals["g"]
+                own = {net for p, nets in known.items() if p.ends == placed.ends or gate in nets for net in nets}
+                yield from self._through([placed], self.loud - own, f"through switch {placed.id}")
 
     def _crossed(
         self,
@@ -206,6 +221,13 @@ class Coupling:
             nets=seen,
             cause=how.split(maxsplit=1)[0],
         )
+
+    @cached_property
+    def _outputs(self) -> set[str]:
+        """The outputs that no gate drives from rail to rail."""
+        subject = self.subject
+        full = {str(each.properties["output"]) for each in subject.roles.groups if each.type == "inverter"}
+        return {port for port, use in subject.roles.ports.items() if use.direction == "output"} - full
 
     def _loud(self) -> set[str]:
         subject, circuit = self.subject, self.subject.circuit
@@ -242,7 +264,13 @@ class Coupling:
         found |= {
             port for port, use in subject.roles.ports.items() if use.direction == "input" and self._is_reference(port)
         }
+        found |= {port for port in subject.circuit.ports if self._is_passed_on(port)}
         return found | {net for net in subject.circuit.nets if self._is_high_impedance(net)}
+
+    def _is_passed_on(self, net: str) -> bool:
+        """Return whether only the channels of switches are on a net: an analog signal, from outside or to it."""
+        ends, both_ways = self.subject.circuit.nets[net], self.subject.both_ways
+        return bool(ends) and all(end.device in both_ways and end.terminal in {"d", "s"} for end in ends)
 
     def _ends(self, net: str) -> list[tuple[Device, str]]:
         """Return the ends of transistors on a net."""
@@ -260,6 +288,19 @@ class Coupling:
     def _is_reference(self, net: str) -> bool:
         """Return whether a net drives a transistor that draws its current from a diode of the other type."""
         return any(end == "g" and self._diodes(d.terminals["d"]) - {d.type} for d, end in self._ends(net))
+
+    def _steering(self) -> set[str]:
+        """Return the gates of pairs of both types that steer the currents of mirrors into one net: a charge pump."""
+        circuit, found = self.subject.circuit, set[str]()
+        gates: dict[str, set[str]] = {}
+        for group in self.subject.roles.groups:
+            own = {circuit.device(name).terminals.get("g", "") for name in group.devices}
+            gates |= dict.fromkeys(group.devices, own) if group.type == "differential_pair" else {}
+        for net in circuit.nets:
+            pulls = {device.type: gates.get(device.id) for device, end in self._ends(net) if end == "d"}
+            down, up = pulls.get("nmos"), pulls.get("pmos")
+            found |= down | up if down and up and not down & up else set()
+        return found
 
     def _is_steered(self, net: str, loud: AbstractSet[str]) -> bool:
         """Return whether switches that pass on the currents of mirrors hold a net, as the output of a charge pump."""

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import klayout.db as kdb
 
 from layoutkit.review.net_pieces import Pieces
-from layoutkit.review.subject import HEADS_UM, box_around, region_of, turned
+from layoutkit.review.subject import HEADS_UM, box_around, longer_side, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from layoutkit.review.finding import Remark
     from layoutkit.review.matched_devices import MatchedDevices
@@ -22,6 +23,7 @@ _EQUAL = 0.05  # stubs whose lengths differ by at most this much balance each ot
 _OWN_UM = 1.0  # so near to its own devices, metal of a net is a mesh over them [um]
 _SHORT_UM = 5.0  # dead pieces up to this length are one finding, as an engineer says it once [um]
 _EDGE_UM = 0.5  # metal this near to the edge of the layout is at the edge [um]
+_EDGES = 0.1  # share of the edges of pads in the length of a way that is a wire [1]
 _LOOP_UM = 5.0  # ways up to this length may join two straps of one device twice [um]
 
 
@@ -171,9 +173,10 @@ class DeadMetal:
         for how, chains in (("only close a loop", pieces.loops()), ("meander", pieces.meanders())):
             for chain in chains:
                 name, box = chain[0][0], box_around(box for _, box in chain)
-                if any(min(b.width(), b.height()) < subject.technology.conductor(n).width for n, b in chain):
-                    continue  # the edge of a pad or a kink, which is no wire
                 length = sum(max(box.width(), box.height()) for _, box in chain)
+                thin = [b for n, b in chain if min(b.width(), b.height()) < subject.technology.conductor(n).width]
+                if sum(map(longer_side, thin)) > _EDGES * length:
+                    continue  # the edge of a pad or a kink, which is no wire
                 if length <= max(least, subject.technology.to_dbu(_LOOP_UM) if how[0] == "o" else 0):
                     continue
                 free = (region_of(box for _, box in chain) - own).area() * 2 > sum(box.area() for _, box in chain)
@@ -254,29 +257,49 @@ class _Rectangles(Pieces):
                 found[name].insert(beyond)
         return {name: region.merged() for name, region in found.items()}
 
-    def _near(self, number: int) -> set[int]:
-        return {link.other for link in self.links[number]} - self.gone
+    def _near(self, number: int, but: AbstractSet[int] = frozenset()) -> set[int]:
+        return {link.other for link in self.links[number]} - self.gone - but
 
-    def _is_plain(self, number: int) -> bool:
+    def _is_plain(self, number: int, but: AbstractSet[int] = frozenset()) -> bool:
         """Return whether a rectangle is only a part of a way: nothing ends on it, and it joins two others."""
-        return number not in self.gone and number not in self.held and len(self._near(number)) == 2
+        return number not in self.gone | but and number not in self.held and len(self._near(number, but)) == 2
 
     def loops(self) -> list[list[tuple[str, kdb.Box]]]:
-        """Return the ways between two places of the net that another way joins as well, the shortest of each loop."""
+        """Return the ways between two places of the net that another way joins as well, the shortest of each loop.
+
+        Once the short ones, such as those around the edges of pads, are gone, others are found through them.
+        """
+        removed, needed = frozenset[int](), set[int]()
+        found: list[list[tuple[str, kdb.Box]]] = []
+        while ways := self._shortest_way(removed, needed):
+            removed |= ways
+            doubled = sum(self._length(each) for each in ways if self._doubled(each))
+            if 2 * doubled <= sum(map(self._length, ways)):
+                found.append([self.boxes[each] for each in sorted(ways)])
+        return found
+
+    def _shortest_way(self, removed: frozenset[int], needed: set[int]) -> frozenset[int]:
+        """Return the shortest way that another one doubles, empty if there is none; note those that are needed.
+
+        Ways around the edges of pads come first, so that a loop is not cut there.
+        """
         chains: list[frozenset[int]] = []
-        plain = set(filter(self._is_plain, range(len(self.boxes))))
+        plain = {number for number in range(len(self.boxes)) if self._is_plain(number, removed)}
         while plain:
             chains.append(frozenset(self.reached(min(plain), plain)))
             plain -= chains[-1]
-        chains.sort(key=lambda chain: (sum(self._length(each) for each in chain), min(chain)))
-        removed: frozenset[int] = frozenset()
-        found: list[list[tuple[str, kdb.Box]]] = []
+        order = []
         for ways in chains:
-            ends = {near for each in ways for near in self._near(each)} - ways - removed
-            if not any(self._doubled(each) for each in ways) and self._joined(ends, removed | ways):
-                removed |= ways
-                found.append([self.boxes[each] for each in sorted(ways)])
-        return found
+            ends = {near for each in ways for near in self._near(each, removed)} - ways
+            beside = [self._near(end, removed) | {end} for end in ends]
+            far = bool(beside) and not set.intersection(*beside) - ways
+            order.append((far, sum(map(self._length, ways)), min(ways), ways, ends))
+        for *_, ways, ends in sorted(order):
+            if needed.isdisjoint(ways):
+                if self._joined(ends, removed | ways):
+                    return ways
+                needed |= ways
+        return frozenset()
 
     def _length(self, number: int) -> int:
         return max(self.boxes[number][1].width(), self.boxes[number][1].height())

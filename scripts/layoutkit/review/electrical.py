@@ -248,18 +248,30 @@ class Electrical:
         idle = not drive or self.subject.is_idle(placed)
         return inf if idle else (1 - THRESHOLD) * self._supply_v(placed) / (2 * drive)
 
-    def thin_ways(self) -> list[Remark]:
-        """Return the transistors, no switches, whose way to their ports costs much beside their on-resistance."""
-        subject, limit = self.subject, self.subject.limits["wire-resistance.any"]
-        ways = {p: self._way(p) for p in subject.placed if p.device.is_mos and not subject.drive(p)}
-        shares = {placed: ohm / self._on_ohm(placed) for placed, (ohm, _) in ways.items() if ohm}
-        thin = sorted((p for p, share in shares.items() if limit.beyond(share)), key=lambda p: (-shares[p], p.index))
-        if not thin:
-            return []
-        ohm, nets = ways[thin[0]]
-        why = f"the wires from the ports to {thin[0].id} have {ohm:.3g} ohm, its channel about "
-        why += f"{self._on_ohm(thin[0]):.3g} ohm" + f"; likewise {names_of(thin[1:])}" * (len(thin) > 1)
-        return subject.finding("wire-resistance.any", shares[thin[0]], why, devices=thin, nets=nets)
+    def thin_ways(self) -> Iterator[Remark]:
+        """Yield the transistors not at full drive whose way to their ports costs much beside their on-resistance."""
+        ways = {p: self._way(p) for p in self.subject.placed if p.device.is_mos and not self.subject.drive(p)}
+        switches = {placed for placed in ways if placed.id in self.subject.both_ways or self._drives_resistors(placed)}
+        for name, own in (("wire-resistance", switches), ("wire-resistance.any", ways.keys() - switches)):
+            shares = {placed: ways[placed][0] / self._on_ohm(placed) for placed in own if ways[placed][0]}
+            limit = self.subject.limits[name]
+            thin = [placed for placed, share in shares.items() if limit.beyond(share)]
+            if thin:
+                thin.sort(key=lambda placed: (-shares[placed], placed.index))
+                ohm, nets = ways[thin[0]]
+                why = f"the wires from the ports to {thin[0].id} have {ohm:.3g} ohm, its channel about "
+                why += f"{self._on_ohm(thin[0]):.3g} ohm" + f"; likewise {names_of(thin[1:])}" * (len(thin) > 1)
+                yield from self.subject.finding(name, shares[thin[0]], why, devices=thin, nets=nets)
+
+    def _drives_resistors(self, placed: PlacedDevice) -> bool:
+        """Return whether a transistor at a rail is a switch of a ladder: it drives resistors and no gate."""
+        circuit, own = self.subject.circuit, placed.device.terminals
+        ends = [(circuit.device(end.device), end.terminal) for end in circuit.nets[own["d"]]]
+        mos = [(device, terminal) for device, terminal in ends if device.is_mos]
+        others = {device.type for device, _ in ends if not device.is_mos}
+        gates = {device.terminals["g"] for device, _ in mos}
+        both = {device.type for device, _ in mos} == {"nmos", "pmos"}
+        return both and others == {"resistor"} and len(gates) == 1 and all(terminal == "d" for _, terminal in mos)
 
     def wire_resistance(self, placed: PlacedDevice) -> list[Remark]:
         """Return whether the wires of a pass device or switch cost too much beside its on-resistance."""

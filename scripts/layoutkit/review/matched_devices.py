@@ -66,6 +66,11 @@ class MatchedDevices:
         return self.words != _UNORDERED
 
     @property
+    def is_even(self) -> bool:
+        """Whether all are of one size; a mirror of unlike sizes copies a bias, of which no offset becomes."""
+        return len({placed.area for placed in self.devices}) == 1
+
+    @property
     def called(self) -> str:
         """The role and its devices, for a message."""
         return f"{self.words} {names_of(self.devices)}"
@@ -208,7 +213,7 @@ class Matching:
             why + ", and no dummies guard them" * bare,
             devices=group.devices,
             cause="not interleaved",
-            must=bare,
+            must=bare and group.is_even,
         )
 
     def _widest_gap(self, group: MatchedDevices) -> float:
@@ -262,8 +267,8 @@ class Matching:
             del spread[ends]  # dummies are between
         worst = max(spread, key=lambda name: spread[name])
         why = f"{group.called}: distances to the {worst} differ by {100 * spread[worst]:.3g} %"
-        limit, must = f"group-unlike.{'surround' if bare else 'guarded'}", group.strict and worst == ends
-        return self.subject.finding(limit, spread[worst], why, devices=group.devices, must=must)
+        limit, strict = f"group-unlike.{'surround' if bare else 'guarded'}", group.strict and group.is_even
+        return self.subject.finding(limit, spread[worst], why, devices=group.devices, must=strict and worst == ends)
 
     @cached_property
     def _wires(self) -> kdb.Shapes:
@@ -437,6 +442,28 @@ def _cascodes(module: RecognisedModule) -> tuple[str, ...]:
     return tuple(str(name) for name in module.properties.get("cascodes", ()))
 
 
+def _raised(subject: Subject, module: RecognisedModule) -> Iterator[str]:
+    """Yield the transistors of a mirror's gate and length with resistors to its rail: together they set a current."""
+    circuit, gate = subject.circuit, module.properties.get("common_gate") if module.type == "current_mirror" else None
+    first = circuit.device(module.devices[0])
+    for end in circuit.nets.get(str(gate), ()):
+        device = circuit.device(end.device)
+        alike = (device.model, device.params.get("l")) == (first.model, first.params.get("l"))
+        source = device.terminals.get("s", "")
+        others = [circuit.device(each.device) for each in circuit.nets.get(source, ()) if each.device != end.device]
+        if not alike or source in subject.supplies or any(each.is_mos for each in others):
+            continue
+        met, front = {source}, [source]
+        while front:
+            net = front.pop()
+            ends = (circuit.device(each.device) for each in circuit.nets[net])
+            near = {end for each in ends if each.type == "resistor" for end in each.terminals.values()} - met
+            met |= near
+            front += near - {*subject.supplies.power, *subject.supplies.ground}
+        if first.terminals["s"] in met:
+            yield device.id
+
+
 def matched_groups(subject: Subject) -> list[MatchedDevices]:
     """Return the groups of devices that must match, each set of devices once."""
     found: dict[frozenset[int], MatchedDevices] = {}
@@ -447,7 +474,7 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
         if module.properties.get("matched", True) or module.type == "resistor_ratio"
     ]
     for module in modules:
-        kind, own = MODULE_TYPES[module.type], set(module.devices)
+        kind, own = MODULE_TYPES[module.type], {*module.devices, *_raised(subject, module)}
         tops = [name for name in _cascodes(module) if name in own]
         partners = {*own, *_cascodes(module)}
         for other in modules:
@@ -456,7 +483,7 @@ def matched_groups(subject: Subject) -> list[MatchedDevices]:
         partners |= {*module.properties.get("joined_by", ()), module.properties.get("closed_by", "")} - {""}  # switches
         stages = _stages_of(subject, own) if module.type == "current_mirror" else set()
         relatives = (*_relatives(subject, subject.devices(module.devices)), *subject.devices(partners | stages))
-        for names in ([name for name in module.devices if name not in tops], tops):
+        for names in ([name for name in own if name not in tops], tops):
             by_kind: dict[tuple[str, str, str], list[PlacedDevice]] = {}
             for placed in subject.devices(names):
                 body = placed.device.terminals.get("b", "") if placed.device.is_mos else ""

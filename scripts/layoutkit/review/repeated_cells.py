@@ -168,6 +168,8 @@ def arrays_of(subject: Subject) -> list[Array]:
             [(key, name) for key, name in cell if name in by_name and group.get(name, {name}) <= {n for _, n in cell}]
             for cell in cells
         ]
+        common = set.intersection(*({key for key, _ in cell} for cell in own))
+        own = [[(key, name) for key, name in cell if key in common] for cell in own]
         every = {name for cell in own for _, name in cell}
         keys = [[key for key, _ in cell] for cell in own]
         if len(own) > 1 and len(keys[0]) > 1 and all(each == keys[0] for each in keys) and not every & known:

@@ -1882,6 +1882,19 @@ def test_each_net_of_loads_is_power_where_the_name_tells_one_alone():
     assert set(find_supplies(read_netlist(NetlistText(text + ".ends\n"))).power) == {"vcc", "rail"}
 
 
+def test_an_inverter_on_the_diode_of_a_delay_stage_is_no_mirror():
+    """Beside the diode, a transistor of the other type pulls the same output from the same gate."""
+    stage = """.subckt s in y vdd vss
+M1 a in vss vss nmos w=2u l=0.1u
+M2 a a vdd vdd pmos w=1u l=0.1u
+M3 y a vdd vdd pmos w=2u l=0.1u
+M4 y {gate} vss vss nmos w=1u l=0.1u
+.ends
+"""
+    assert found(stage.format(gate="a"), "current_mirror") == set()
+    assert frozenset({"M2", "M3"}) in found(stage.format(gate="in"), "current_mirror")
+
+
 def test_what_drives_the_sources_of_a_latch_is_a_pair_and_no_inverter():
     """The second stage of a dynamic comparator. Where the latch stands on the rail itself, they are inverters."""
     stage = """.subckt s xp xn op on vdd vss

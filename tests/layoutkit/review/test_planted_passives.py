@@ -268,6 +268,23 @@ def test_an_input_under_a_capacitor_on_the_output(figure, expected):
 
 
 @both("passives.noise", "should")
+def test_an_input_under_a_capacitor_of_a_later_stage(figure, expected):
+    """One plate is on the output of the first stage, which is quiet itself."""
+    planted = amplifier()
+    planted.plate("C1", 80, 40, 5, "outn b")
+    planted.label("b", "Metal4", 79.5, 39.5)
+    planted.box("Metal3", planted.ends["outn"][0][0], 30 - WIRE / 2, 90, 30 + WIRE / 2, "outn")
+    planted.via3("outn", 89.8, 30)
+    planted.square("Via4", 89.8, 30, 0.26)
+    planted.box("Metal5", 89.6, 29.8, 90, 43, "outn")
+    planted.box("Metal5", 82, 42, 90, 43, "outn")
+    planted.box("Metal3", planted.ends["inp"][0][0], 16 - WIRE / 2, 95, 16 + WIRE / 2, "inp")
+    planted.box("Metal3", 94.7, 16, 95, 44, "inp")
+    planted.box("Metal3", 85 - 5 * figure, 43.7, 95, 44, "inp")
+    assert severities(planted.review(), "passives", "wires of inp run") == expected
+
+
+@both("passives.noise", "should")
 @pytest.mark.parametrize("driver", ["out", "a"])
 def test_a_wire_over_a_resistor(figure, expected, driver):
     """The bar is 1 um wide; what an inverter drives disturbs it, but for a resistor at that net itself."""
@@ -361,6 +378,85 @@ def test_the_output_of_a_charge_pump_over_an_inverter(gates, expected):
     planted.square("Via2", x, 1 + WIRE / 2, 0.26)
     planted.box("Metal2", x - WIRE / 2, 1, x + WIRE / 2, y, "ctl")
     assert severities(planted.review(), "coupling", "run 1") == expected
+
+
+@pytest.mark.parametrize(("inverter", "expected"), [(True, {"should"}), (False, set())])
+def test_the_gate_of_a_mirror_beside_what_swings_from_rail_to_rail(inverter, expected):
+    """An output of an amplifier disturbs it little; that of an inverter does."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 1, "bn bn vss vss")
+    planted.mos("M2", "nmos", 5, 0, 2, 1, "x bn vss vss")
+    planted.mos("M3", "nmos", 10, 0, 2, 0.5, "out in vss vss")
+    planted.mos("M4", "pmos", 14, 0, 2, 0.5, f"out {'in' if inverter else 'bp'} vdd vdd")
+    tracks = {"bn": 5.0, "x": 6.0, "in": 7.0, "bp": 9.0, "out": 8.0, "vdd": 14.0, "vss": -8.0}
+    for net in planted.ends:
+        planted.comb(net, tracks[net])
+    space = 1.5 * GF.conductor("Metal3").space * 1e-3
+    planted.box("Metal3", planted.ends["bn"][0][0], 5 - WIRE / 2, 90, 5 + WIRE / 2, "bn")
+    planted.box("Metal3", planted.ends["out"][0][0], 8 - WIRE / 2, 90, 8 + WIRE / 2, "out")
+    planted.box("Metal3", 60, 5 + WIRE / 2 + space, 60 + WIRE, 8, "out")
+    planted.box("Metal3", 60, 5 + WIRE / 2 + space, 90, 5 + 1.5 * WIRE + space, "out")
+    assert severities(planted.review(), "coupling", "bn runs") == expected
+
+
+@pytest.mark.parametrize("steering", [True, False])
+def test_pairs_that_steer_the_currents_of_mirrors_into_one_net(steering):
+    """They are a charge pump, whose output is quiet and whose gates are loud; with common gates they are inputs."""
+    planted, gates = Planted(), ("up", "upb") if steering else ("dn", "dnb")
+    planted.mos("M1", "nmos", 0, 0, 2, 1, "bn bn vss vss")
+    planted.mos("M2", "nmos", 5, 0, 2, 1, "n1 bn vss vss")
+    planted.mos("M3", "nmos", 10, 0, 2, 0.5, "ctl dn n1 vss")
+    planted.mos("M4", "nmos", 15, 0, 2, 0.5, "dump dnb n1 vss")
+    planted.mos("M5", "pmos", 0, 30, 2, 1, "bp bp vdd vdd")
+    planted.mos("M6", "pmos", 8, 30, 2, 1, "p1 bp vdd vdd")
+    planted.mos("M7", "pmos", 16, 30, 2, 0.5, f"ctl {gates[0]} p1 vdd")
+    planted.mos("M8", "pmos", 24, 30, 2, 0.5, f"dump {gates[1]} p1 vdd")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 8.0 + track, port=net not in {"n1", "p1"})
+    x, space = planted.ends["ctl"][0][0], 1.5 * GF.conductor("Metal3").space * 1e-3
+    low = 8.0 + list(planted.ends).index("ctl")
+    planted.box("Metal3", x, low - WIRE / 2, 70, low + WIRE / 2, "ctl")
+    top = 8.0 + list(planted.ends).index("dn")
+    planted.box("Metal3", planted.ends["dn"][0][0], top - WIRE / 2, 75, top + WIRE / 2, "dn")
+    planted.box("Metal3", 74.7, min(low, top), 75, max(low, top), "dn")
+    planted.box("Metal3", 60, low + WIRE / 2 + space, 75, low + 1.5 * WIRE + space, "dn")
+    assert bool(severities(planted.review(), "coupling", "ctl runs")) == steering
+
+
+@both("coupling", "must", "should")
+def test_a_clock_beside_what_a_switch_passes_on(figure, expected):
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "a clk b vss")
+    planted.mos("M2", "pmos", 6, 0, 2, 0.5, "a clkb b vdd")
+    planted.mos("M3", "nmos", 14, 0, 2, 0.5, "clkb clk vss vss")
+    planted.mos("M4", "pmos", 18, 0, 2, 0.5, "clkb clk vdd vdd")
+    tracks = {"a": 5.0, "b": 7.0, "clk": -3.0, "clkb": 9.0, "vdd": 14.0, "vss": -8.0}
+    for net in planted.ends:
+        planted.comb(net, tracks[net], port=net != "clkb")
+    space = 1.5 * GF.conductor("Metal3").space * 1e-3
+    planted.box("Metal3", planted.ends["a"][0][0], 5 - WIRE / 2, 60, 5 + WIRE / 2, "a")
+    planted.box("Metal3", planted.ends["clk"][0][0], -3 - WIRE / 2, 80, -3 + WIRE / 2, "clk")
+    planted.box("Metal3", 79.7, -3, 80, 5 - WIRE / 2 - space, "clk")
+    planted.box("Metal3", 60 - figure, 5 - 1.5 * WIRE - space, 80, 5 - WIRE / 2 - space, "clk")
+    assert severities(planted.review(limits={"coupling.share": {"must": None}}), "coupling", "a runs") == expected
+
+
+@pytest.mark.parametrize(("control", "expected"), [("other", {"should"}), ("clk", set())])
+def test_a_control_through_a_switch_of_a_signal(control, expected):
+    """A wire over the whole height of the channel of another switch than the one that it turns on."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 4, 1, "a clk b vss")
+    planted.mos("M2", "pmos", 6, 0, 4, 1, "a clkb b vdd")
+    planted.mos("M3", "nmos", 16, 0, 4, 1, "a other c vss")
+    planted.mos("M4", "pmos", 22, 0, 4, 1, "a otherb c vdd")
+    tracks = {"a": 8.0, "b": 9.0, "c": 10.0, "clk": 12.0, "other": 13.0, "clkb": 14.0, "otherb": 15.0, "vdd": 16.0}
+    tracks["vss"] = -8.0
+    for net in planted.ends:
+        planted.comb(net, tracks[net])
+    planted.box("Metal3", 1.0, tracks[control] - WIRE / 2, 18, tracks[control] + WIRE / 2, control)
+    planted.via3(control, 1.1, tracks[control])
+    planted.box("Metal4", 0.9, -0.5, 1.3, tracks[control], control)
+    assert severities(planted.review(), "coupling", "through switch M1") == expected
 
 
 def test_what_a_diode_holds_is_not_quiet():
