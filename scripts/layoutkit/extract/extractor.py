@@ -216,7 +216,7 @@ class _Reading:
 
     @cached_property
     def _label_index(self) -> dict[str, int]:
-        return {name: int(self.lvs.layer_index(self.lvs.texts_by_name(_label_layer(name)))) for name in self.layers.labels}
+        return {name: self.lvs.layer_index(self.lvs.texts_by_name(_label_layer(name))) for name in self.layers.labels}
 
     @cached_property
     def bends(self) -> dict[Point, float]:

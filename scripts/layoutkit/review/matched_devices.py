@@ -334,7 +334,6 @@ class Matching:
                 f"from {100 * min(parts):.3g} to {100 * max(parts):.3g} % per device",
                 devices=group.devices,
                 nets=nets,
-                must=not subject.is_logic(placed.id for placed in group.devices),
                 cause=name if strapped else "",
             )
         return []

@@ -44,9 +44,6 @@ MOST_CONTACTS = 1500
 """Contacts of a terminal that are looked at; those with more are of pass devices of hundreds of fingers."""
 
 
-_OF_LOGIC = frozenset({"inverter", "load_pair", "symmetric_pair"})
-
-
 @dataclass(frozen=True, eq=False)
 class PlacedDevice:
     """One device of the layout.
@@ -202,16 +199,6 @@ class Subject:
         """Each device of a symmetric pair, mapped to its image."""
         pairs = [pair for group in self.structure.symmetry for pair in group.pairs]
         return {one: other for a, b in pairs for one, other in ((a, b), (b, a))}
-
-    def is_logic(self, names: Iterable[str]) -> bool:
-        """Return whether all devices are of symmetric structures without a pair, mirror or latch: logic."""
-        return self._logic.issuperset(names)
-
-    @cached_property
-    def _logic(self) -> frozenset[str]:
-        analog = {name for group in self.roles.groups if group.type not in _OF_LOGIC for name in group.devices}
-        paths = [frozenset(name for pair in group.pairs for name in pair) for group in self.structure.symmetry]
-        return frozenset[str]().union(*(path for path in paths if not path & analog))
 
     @cached_property
     def instance_of(self) -> dict[str, str]:

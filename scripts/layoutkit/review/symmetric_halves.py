@@ -111,7 +111,6 @@ class SymmetryReview:
             why,
             where=box_around(placed.box for placed in devices),
             devices=every,
-            must=not subject.is_logic(placed.id for placed in every),
         )
 
     def _switches(self, devices: Sequence[PlacedDevice]) -> bool:
@@ -250,7 +249,6 @@ class SymmetryReview:
             why,
             where=box,
             nets=nets,
-            must=not self.subject.is_logic(end.device for end in self.subject.circuit.nets[one]),
             cause=figure,
             difference=difference,
         )
