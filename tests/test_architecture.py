@@ -39,8 +39,7 @@ SPECIALISTS = {
     "skillpack": {
         "__main__.py": {"click"},
         "registry/signature_schema.py": {"docstring_parser", "pydantic"},
-        "untrusted/strict_yaml.py": {"yaml"},
-        "skills/strict_frontmatter.py": {"frontmatter"},
+        "untrusted/strict_yaml.py": {"frontmatter", "yaml"},
     },
     "skillscript": {"explain.py": {"jsonschema"}},
 }

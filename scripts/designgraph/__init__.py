@@ -14,12 +14,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from designgraph.graph_errors import GraphError
+    from designgraph.graph import GraphError
     from designgraph.operations import answer
     from designgraph.service import KnowledgeGraph, Page, open_graph
 
 _HOMES = {
-    "GraphError": "graph_errors",
+    "GraphError": "graph",
     "KnowledgeGraph": "service",
     "Page": "service",
     "answer": "operations",

@@ -13,8 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from designgraph import graph as edit
 from designgraph.exchange import Parts
-from designgraph.graph import MAX_ID_LENGTH, is_id, new_graph, node_json, outgoing, properties_of, type_of
-from designgraph.graph_errors import InvalidTypeError
+from designgraph.graph import (
+    MAX_ID_LENGTH,
+    InvalidTypeError,
+    is_id,
+    new_graph,
+    node_json,
+    outgoing,
+    properties_of,
+    type_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from designgraph.graph import encode, new_graph, node_json, properties_of, relation_json, relations, type_of
-from designgraph.graph_errors import GraphError
+from designgraph.graph import GraphError, encode, new_graph, node_json, properties_of, relation_json, relations, type_of
 from sturdy.atomic_files import replace_file
 from sturdy.strict_json import load_json
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from designgraph.graph_errors import GraphError, NodeNotFoundError, RelationNotFoundError
+from designgraph.graph import GraphError, NodeNotFoundError, RelationNotFoundError
 from designgraph.service import KnowledgeGraph, Page, open_graph
 from sturdy.near_names import sentences
 

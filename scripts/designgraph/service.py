@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from designgraph import graph as edit
 from designgraph.exchange import Parts, read_parts
 from designgraph.graph import (
+    GraphError,
+    ManyFaultsError,
     check_id,
     checked_properties,
     is_id,
@@ -28,7 +30,6 @@ from designgraph.graph import (
     relation_json,
     type_of,
 )
-from designgraph.graph_errors import GraphError, ManyFaultsError
 from designgraph.store import Store
 from designgraph.type_rule import TypeRule, type_rule
 

@@ -27,8 +27,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from designgraph.graph import check_id, is_id, new_graph, read_graph, relations
-from designgraph.graph_errors import NodeNotFoundError, unreadable
+from designgraph.graph import NodeNotFoundError, check_id, is_id, new_graph, read_graph, relations, unreadable
 from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from designgraph.graph_errors import GraphError, GraphFileError, NotStoredError, unreadable
+from designgraph.graph import GraphError, GraphFileError, NotStoredError, unreadable
 from designgraph.snapshot import STATE_LENGTH, Snapshot, as_bytes, read_changed, read_signed
 from sturdy.atomic_files import lock, make_folder, replace_file, sync_folder
 

@@ -9,8 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from designgraph.graph import is_id
-from designgraph.graph_errors import GraphFileError, InvalidTypeError
+from designgraph.graph import GraphFileError, InvalidTypeError, is_id
 from sturdy.near_names import near_names, sentences
 from sturdy.strict_json import RepeatedKeyError, refusing_repeated_keys
 

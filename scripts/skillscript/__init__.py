@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from sturdy.strict_json import parse_json
 
     from .call_log import append_record
-    from .envelope import ErrorCode, SkillError, SkillResult
-    from .faults import Fault, invalid_params
+    from .envelope import ErrorCode, Fault, SkillError, SkillResult, invalid_params
     from .handler import load_handler
     from .model_call import ModelAnswer, Task, ask_model, prompt_variables, render_file
     from .model_client import ModelSettings, model_settings
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "call_log": ("append_record",),
-    "envelope": ("ErrorCode", "SkillError", "SkillResult"),
-    "faults": ("Fault", "invalid_params"),
+    "envelope": ("ErrorCode", "Fault", "SkillError", "SkillResult", "invalid_params"),
     "handler": ("load_handler",),
     "model_call": ("ModelAnswer", "Task", "ask_model", "prompt_variables", "render_file"),
     "model_client": ("ModelSettings", "model_settings"),

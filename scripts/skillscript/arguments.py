@@ -21,8 +21,7 @@ from sturdy.near_names import did_you_mean
 from sturdy.strict_json import MAX_BYTES, NotJsonError, parse_json
 
 from .accept import EVERY_TYPE, is_type, types_of
-from .envelope import ErrorCode, SkillError
-from .faults import Fault, show
+from .envelope import ErrorCode, Fault, SkillError, show
 from .schema_references import described
 
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ from sturdy.near_names import did_you_mean
 from sturdy.strict_json import path_text
 
 from .accept import matches
-from .faults import CHOICES, MAX_ECHOED, TYPE_WORDS, Fault, choice, echo, show
+from .envelope import CHOICES, MAX_ECHOED, TYPE_WORDS, Fault, choice, echo, show
 from .schema_references import described
 
 if TYPE_CHECKING:

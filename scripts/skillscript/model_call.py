@@ -20,8 +20,7 @@ from pathlib import Path
 
 from sturdy.strict_json import NotJsonError, parse_json
 
-from .envelope import ErrorCode, SkillError
-from .faults import Fault, joined
+from .envelope import ErrorCode, Fault, SkillError, joined
 from .model_client import ModelFaultError, complete
 from .schema import fill_defaults, find_faults
 from .standard_streams import print_error

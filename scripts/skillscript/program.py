@@ -6,8 +6,7 @@ import gc
 import sys
 
 from .call_log import log_path
-from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, to_json
-from .faults import invalid_params
+from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, invalid_params, to_json
 from .runtime import Stopped, call, error_of, stop_on_signals
 from .standard_streams import print_error, take_stdout
 from .supervisor import RunningCall, split

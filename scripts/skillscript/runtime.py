@@ -12,8 +12,18 @@ from time import perf_counter
 from sturdy.strict_json import WRAPPED, NotJsonError, path_text, plain
 
 from .confinement import confined
-from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, own_codes
-from .faults import Fault, fault_details, invalid_params, joined, show
+from .envelope import (
+    EXIT_CODES,
+    ErrorCode,
+    Fault,
+    SkillError,
+    SkillResult,
+    fault_details,
+    invalid_params,
+    joined,
+    own_codes,
+    show,
+)
 from .schema import as_declared, fill_defaults, find_faults
 from .standard_streams import print_error
 from .tool import CONTEXT_SCHEMA

@@ -23,7 +23,7 @@ import re
 from copy import deepcopy
 
 from .accept import accepts, is_type, matches, types_of
-from .faults import Fault, invalid_params
+from .envelope import Fault, invalid_params
 from .schema_references import described, resolve
 
 TYPE_CHECKING = False

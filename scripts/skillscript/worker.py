@@ -27,8 +27,7 @@ from pathlib import Path
 from sturdy.atomic_files import state_of
 from sturdy.strict_json import MAX_BYTES, NotJsonError, parse_json
 
-from .envelope import EXIT_CODES, ErrorCode, SkillError, SkillResult, to_json
-from .faults import Fault, invalid_params
+from .envelope import EXIT_CODES, ErrorCode, Fault, SkillError, SkillResult, invalid_params, to_json
 from .runtime import Stopped, call
 from .schema import find_faults
 from .standard_streams import print_error, take_stdin

@@ -2,7 +2,7 @@
 
 import pytest
 
-from designgraph.graph_errors import GraphFileError
+from designgraph.graph import GraphFileError
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from designgraph import store
-from designgraph.graph_errors import NotStoredError
+from designgraph.graph import NotStoredError
 from patience import WATCHDOG_S
 from sturdy import atomic_files
 
@@ -152,7 +152,7 @@ FILL = """
 import resource, signal, sys
 sys.path.insert(0, {scripts!r})
 from designgraph.service import KnowledgeGraph
-from designgraph.graph_errors import NotStoredError
+from designgraph.graph import NotStoredError
 {limit}
 graph = KnowledgeGraph({path!r})
 known = len(graph.list_nodes("g", page=None)["nodes"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from designgraph import GraphError
 from designgraph.exchange import write_text
-from designgraph.graph_errors import NodeNotFoundError
+from designgraph.graph import NodeNotFoundError
 from designgraph.pictures import BOUNDS, GAP_Y, GraphSelection, arrange, escaped, picture
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from designgraph import GraphError
-from designgraph.graph_errors import GraphFileError
+from designgraph.graph import GraphFileError
 
 
 def ids(graph, graph_id="g"):

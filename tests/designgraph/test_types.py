@@ -3,7 +3,7 @@
 import pytest
 
 from designgraph import GraphError
-from designgraph.graph_errors import GraphFileError, InvalidTypeError
+from designgraph.graph import GraphFileError, InvalidTypeError
 from designgraph.type_rule import TypeRule, known_types
 
 

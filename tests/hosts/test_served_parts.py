@@ -260,7 +260,7 @@ def test_folders_of_this_machine_are_known_with_blanks_and_all(tmp_path, monkeyp
 
 
 def access(**more):
-    from skillpack.hosts.guard import Access
+    from skillpack.hosts.listening import Access
 
     return Access(**more)
 
@@ -344,7 +344,7 @@ def test_a_skill_without_a_name_is_served_under_its_folders(tmp_path):
 
 def test_nothing_is_called_for_a_client_that_leaves_before_its_body_has_come():
     anyio = pytest.importorskip("anyio")
-    from skillpack.hosts.guard import Access, Guard
+    from skillpack.hosts.listening import Access, Guard
 
     asked, answered = [], []
 

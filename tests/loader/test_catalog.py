@@ -7,7 +7,7 @@ import pytest
 
 from skillpack import scan
 from skillpack.authoring.validation import frontmatter_findings
-from skillpack.skills.strict_frontmatter import MAX_FILE_BYTES
+from skillpack.untrusted.strict_yaml import MAX_FILE_BYTES
 
 GOOD = "---\nname: good\ndescription: Fine.\n---\nbody"
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillpack.exceptions import SkillFileError
-from skillpack.skills.strict_frontmatter import (
+from skillpack.untrusted.strict_yaml import (
     MAX_FRONTMATTER_CHARACTERS,
     StrictHandler,
     parse,
@@ -157,7 +157,7 @@ def test_deep_nesting_is_refused_before_it_overflows_the_c_stack(opener):
     # 20,000 levels end the process inside PyYAML's C composer; a child process shows that ours survives. libyaml from
     # 0.2.6 on refuses 1,000 levels of a flow sequence itself.
     code = (
-        "import re, sys; from skillpack.skills.strict_frontmatter import SkillFileError, parse\n"
+        "import re, sys; from skillpack.untrusted.strict_yaml import SkillFileError, parse\n"
         f"try: parse(('---\\nx:\\n  ' + {opener!r} * (60000 // len({opener!r})) + '\\n---\\n').encode())\n"
         "except SkillFileError as error: sys.exit(0 if re.search('nest(ed|ing)|not text', str(error)) else 3)\n"
         "sys.exit(4)"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from skillpack.authoring.skill_rules import MAX_DESCRIPTION, name_problem
 from skillpack.exceptions import ScaffoldError
-from skillpack.skills.strict_frontmatter import write
+from skillpack.untrusted.strict_yaml import write
 from sturdy.near_names import sentences
 
 TOOL_ID = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+")

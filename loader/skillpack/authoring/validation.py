@@ -28,8 +28,8 @@ from skillpack.exceptions import RootError, SkillFileError
 from skillpack.skills.catalog import scan
 from skillpack.skills.layer1 import estimate_tokens
 from skillpack.skills.skill_md import OUTPUT_FOLDERS, RESOURCE_FOLDERS, SKILL_FILE, read_skill_file
-from skillpack.skills.strict_frontmatter import decode, parse, split
 from skillpack.untrusted.file_access import HIDING, inside, written_out
+from skillpack.untrusted.strict_yaml import decode, parse, split
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

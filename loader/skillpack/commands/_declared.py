@@ -21,8 +21,7 @@ from skillpack.commands import open_tools, pass_on, print_json
 from skillpack.skills.catalog import default_roots
 from skillpack.skills.loader import SkillLoader
 from skillscript.arguments import Command, command_line, read_request, shown_name
-from skillscript.envelope import SkillError, SkillResult
-from skillscript.faults import invalid_params
+from skillscript.envelope import SkillError, SkillResult, invalid_params
 from skillscript.schema_references import described
 
 if TYPE_CHECKING:

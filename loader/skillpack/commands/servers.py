@@ -14,7 +14,7 @@ from skillpack.commands import SKILLS_DIR, fail, roots_of, warn_about_unnamed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from skillpack.hosts.guard import Access
+    from skillpack.hosts.listening import Access
     from skillpack.hosts.pack import Pack
     from skillpack.hosts.served_schemas import NameStyle
     from skillpack.registry.declaration import Tools
@@ -29,8 +29,7 @@ def _access(listening: Mapping[str, Any]) -> Access:
     Raises:
         HostError: If the server would be open to other machines, the token is none, or options contradict each other.
     """
-    from skillpack.hosts.guard import Access, is_loopback
-    from skillpack.hosts.listening import HostError, new_token, read_token
+    from skillpack.hosts.listening import Access, HostError, is_loopback, new_token, read_token
 
     host, write_token, no_token = listening["host"], listening["write_token"], listening["no_token"]
     token = read_token(listening["token_file"])

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillscript.confinement import REASON, VARIABLE, is_inside
-from skillscript.envelope import ErrorCode, SkillError
-from skillscript.faults import Fault, invalid_params
+from skillscript.envelope import ErrorCode, Fault, SkillError, invalid_params
 from skillscript.schema import part_of
 from skillscript.schema_references import described, resolve
 

@@ -19,8 +19,16 @@ from skillpack.execution.worker_pool import PoolClosedError, WorkerPool
 from skillpack.registry.declaration import Tools
 from skillpack.registry.migrations import SkillVersionManager, parse_version
 from skillscript.call_log import append_record, call_record, log_path
-from skillscript.envelope import EXIT_DONE, EXIT_VIOLATES, ErrorCode, SkillError, SkillResult
-from skillscript.faults import fault_details, invalid_params, joined
+from skillscript.envelope import (
+    EXIT_DONE,
+    EXIT_VIOLATES,
+    ErrorCode,
+    SkillError,
+    SkillResult,
+    fault_details,
+    invalid_params,
+    joined,
+)
 from skillscript.schema import as_declared, find_faults
 from sturdy.bounded_run import MAX_STDOUT_BYTES, Cancellation
 from sturdy.near_names import did_you_mean

@@ -24,9 +24,8 @@ from skillpack.pipelines.references import (
     with_stand_ins,
 )
 from skillpack.registry.schema_check import schema_problems
-from skillpack.skills.strict_frontmatter import decode
 from skillpack.untrusted.file_access import read_bounded
-from skillpack.untrusted.strict_yaml import load_typed_mapping
+from skillpack.untrusted.strict_yaml import decode, load_typed_mapping
 from skillscript.envelope import SkillError
 from skillscript.schema import find_faults
 from sturdy.near_names import did_you_mean

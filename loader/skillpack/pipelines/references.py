@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skillscript.accept import types_of
-from skillscript.faults import TYPE_WORDS
+from skillscript.envelope import TYPE_WORDS
 from skillscript.schema_references import described
 from sturdy.near_names import did_you_mean
 

@@ -17,9 +17,8 @@ from skillpack.exceptions import FileRefusedError, MigrationError, SkillFileErro
 from skillpack.registry.migrations import Migration, check_requirement, parse_version
 from skillpack.registry.schema_check import schema_problems
 from skillpack.skills.skill_md import DECLARATION_FILE, JSON_DECLARATION_FILE
-from skillpack.skills.strict_frontmatter import decode
 from skillpack.untrusted.file_access import inside, read_bounded
-from skillpack.untrusted.strict_yaml import load_typed_mapping
+from skillpack.untrusted.strict_yaml import decode, load_typed_mapping
 from skillscript.schema import find_faults
 from skillscript.schema_references import ReferenceFault, bundle
 from skillscript.tool import HANDLER, HANDLER_SCHEMAS

@@ -28,8 +28,7 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, to_json
 
-from skillscript.envelope import SkillResult
-from skillscript.faults import Fault, invalid_params
+from skillscript.envelope import Fault, SkillResult, invalid_params
 from sturdy.strict_json import NotJsonError, parse_json, path_text
 
 if TYPE_CHECKING:

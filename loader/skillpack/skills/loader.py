@@ -185,7 +185,7 @@ def _layer2(skill: Skill, title: str | None, wrap: bool) -> dict[str, Any]:
     """Return layer 2 of one skill as a tool's answer."""
     import hashlib
 
-    from skillpack.skills.strict_frontmatter import body_of
+    from skillpack.untrusted.strict_yaml import body_of
 
     data = skill.read()
     body, resources = body_of(data), skill.sized_resources

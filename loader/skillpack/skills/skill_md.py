@@ -69,7 +69,7 @@ class Skill(NamedTuple):
             FileNotFoundError: If the file no longer exists.
             SkillFileError: If the file has become unusable since the scan.
         """
-        from skillpack.skills.strict_frontmatter import body_of
+        from skillpack.untrusted.strict_yaml import body_of
 
         return body_of(self.read())
 
@@ -142,7 +142,7 @@ def read_skill(path: str, folder: str, *, is_link: bool) -> Skill:
         FileNotFoundError: If there is no such file.
         SkillFileError: If it cannot be used; the message gives the reason.
     """
-    from skillpack.skills.strict_frontmatter import parse
+    from skillpack.untrusted.strict_yaml import parse
 
     document = parse(read_skill_file(path, folder, is_link=is_link))
     given = document.fields.get("name", "")
@@ -167,7 +167,7 @@ def read_skill_file(path: str, folder: str, *, is_link: bool) -> bytes:
         FileNotFoundError: If there is no such file.
         SkillFileError: If it is not a regular file of this skill, or is too large.
     """
-    from skillpack.skills.strict_frontmatter import MAX_FILE_BYTES
+    from skillpack.untrusted.strict_yaml import MAX_FILE_BYTES
 
     if is_link and not inside(folder, path):
         raise SkillFileError("is a link to a file outside its skill")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from designgraph.consistency.consistency_rules import MAX_LISTED, Breach, Breaches, rules_for
 from designgraph.consistency.state_machine import check_machines
-from designgraph.graph import check_id, incoming, outgoing, properties_of, relations
-from designgraph.graph_errors import GraphFileError
+from designgraph.graph import GraphFileError, check_id, incoming, outgoing, properties_of, relations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

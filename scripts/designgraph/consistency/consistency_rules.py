@@ -23,8 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from designgraph.graph import is_id
-from designgraph.graph_errors import GraphFileError
+from designgraph.graph import GraphFileError, is_id
 from designgraph.type_rule import read_yaml
 from sturdy.near_names import sentences
 

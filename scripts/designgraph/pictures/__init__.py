@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
 
 from designgraph.exchange import filled, xml_text
-from designgraph.graph import check_id
-from designgraph.graph_errors import GraphError
+from designgraph.graph import GraphError, check_id
 from designgraph.pictures.excerpt import Excerpt, GraphSelection, excerpt
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from designgraph.graph import outgoing, properties_of, reach, type_of
-from designgraph.graph_errors import GraphError
+from designgraph.graph import GraphError, outgoing, properties_of, reach, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

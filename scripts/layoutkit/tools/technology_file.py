@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.drc.rule_files import rule_with_faults
 from layoutkit.errors import TechnologyError
-from layoutkit.layout.klayout_package import write_package
+from layoutkit.layout.klayout_files import write_package
 from layoutkit.technology import Technology, load, names
 from layoutkit.technology.description import described
 from layoutkit.technology.expressions import require

@@ -9,8 +9,7 @@ import pytest
 from klayout import lay
 
 from layoutkit.errors import FileError, TechnologyError
-from layoutkit.layout.klayout_files import error_layer, layer_properties_xml, technology_xml
-from layoutkit.layout.klayout_package import write_package
+from layoutkit.layout.klayout_files import error_layer, layer_properties_xml, technology_xml, write_package
 from layoutkit.technology import load, names
 from patience import WATCHDOG_S
 

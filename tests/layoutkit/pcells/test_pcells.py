@@ -12,8 +12,7 @@ from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
 from layoutkit.extract.extractor import extract
-from layoutkit.layout.klayout_files import error_layer
-from layoutkit.layout.klayout_package import write_package
+from layoutkit.layout.klayout_files import error_layer, write_package
 from layoutkit.pcells.registration import DeviceLibrary, instantiate, register
 from layoutkit.technology import load
 from patience import WATCHDOG_S

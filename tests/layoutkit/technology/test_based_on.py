@@ -10,7 +10,7 @@ from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.drc.check import check
 from layoutkit.errors import TechnologyError
 from layoutkit.extract.extractor import extract
-from layoutkit.layout.klayout_package import write_package
+from layoutkit.layout.klayout_files import write_package
 from layoutkit.layout.workspace_record import DrawnIn
 from layoutkit.technology import load
 from layoutkit.technology.technology_files import MOST_BASES, SHIPPED

@@ -32,7 +32,6 @@ from starlette.routing import Match
 
 from skillpack.execution.runner import choose
 from skillpack.hosts.calls import Calls, Order
-from skillpack.hosts.guard import Guard, failure, is_json
 from skillpack.hosts.http import file_routes
 from skillpack.hosts.http.file_routes import json_response
 from skillpack.hosts.http.openapi import (
@@ -47,11 +46,10 @@ from skillpack.hosts.http.openapi import (
     document,
     failures,
 )
-from skillpack.hosts.listening import serve
+from skillpack.hosts.listening import Guard, failure, is_json, serve
 from skillpack.hosts.pack import pack_version
 from skillpack.registry.skill_registry import SkillRegistry
-from skillscript.envelope import ErrorCode, SkillError
-from skillscript.faults import MAX_REPORTED, Fault, fault_details, joined
+from skillscript.envelope import MAX_REPORTED, ErrorCode, Fault, SkillError, fault_details, joined
 from skillscript.schema import find_faults
 from sturdy.near_names import did_you_mean
 from sturdy.strict_json import NotJsonError, parse_json, path_text
@@ -60,7 +58,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 
     from skillpack.execution.runner import Call
-    from skillpack.hosts.guard import Access
+    from skillpack.hosts.listening import Access
     from skillpack.hosts.pack import Pack, View
     from skillpack.registry.declaration import ToolDeclaration
 

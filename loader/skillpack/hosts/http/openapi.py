@@ -15,7 +15,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from skillpack.hosts.served_schemas import answer_codes, envelope_schema, served_names, travelling
-from skillscript.faults import joined
+from skillscript.envelope import joined
 from skillscript.schema import find_faults
 from skillscript.tool import CONTEXT_SCHEMA
 

@@ -19,8 +19,7 @@ from skillpack.hosts.mcp.work_resources import NotServedError, listed, own_tool
 from skillpack.hosts.served_schemas import ANSWER, NameStyle, lean_input, rare_fields, served_names, structured_answer
 from skillpack.skills.layer1 import Budget
 from skillpack.skills.skill_md import Resource
-from skillscript.envelope import SkillError, SkillResult, to_json
-from skillscript.faults import CHOICES, choice
+from skillscript.envelope import CHOICES, SkillError, SkillResult, choice, to_json
 from skillscript.schema import validate
 from sturdy.bounded_run import Cancellation
 from sturdy.near_names import did_you_mean

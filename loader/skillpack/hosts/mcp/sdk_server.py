@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
-    from skillpack.hosts.guard import Access
+    from skillpack.hosts.listening import Access
     from skillpack.hosts.pack import Pack
     from skillpack.hosts.served_schemas import NameStyle
 
@@ -76,8 +76,7 @@ def run_http(pack: Pack, style: NameStyle, access: Access, port: int, max_body: 
     """Serve any number of clients over streamable HTTP at ``/mcp``."""
     from mcp.server.transport_security import TransportSecuritySettings
 
-    from skillpack.hosts.guard import Guard
-    from skillpack.hosts.listening import serve
+    from skillpack.hosts.listening import Guard, serve
 
     server = sdk_server(PackServer(pack, Calls(pack.max_workers), style))
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the guard checks

@@ -20,9 +20,8 @@ from skillpack.hosts.mcp.work_resources import NotServedError
 from skillpack.hosts.work_files import WorkFile, media_type
 from skillpack.skills import skill_md
 from skillpack.skills.skill_md import OUTPUT_FOLDERS, SKILL_FILE
-from skillpack.skills.strict_frontmatter import MAX_FILE_BYTES, decode, split
 from skillpack.untrusted.file_access import inside, is_text_name, read_bounded
-from skillpack.untrusted.strict_yaml import load_typed_mapping
+from skillpack.untrusted.strict_yaml import MAX_FILE_BYTES, decode, load_typed_mapping, split
 from sturdy.atomic_files import file_state
 
 if TYPE_CHECKING:
