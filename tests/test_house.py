@@ -38,7 +38,7 @@ ROOMS = {
     "layoutkit/technology": (3038, 19),
     "layoutkit/tools": (3493, 18),
     "layoutkit/view": (982, 6),
-    "skillpack": (425, 5),
+    "skillpack": (418, 4),
     "skillpack/authoring": (428, 4),
     "skillpack/commands": (1206, 7),
     "skillpack/copies": (1209, 7),
@@ -49,7 +49,7 @@ ROOMS = {
     "skillpack/skills": (617, 5),
     "skillpack/untrusted": (271, 3),
     "skills/*/scripts": (668, 46),
-    "skillscript": (2493, 19),
+    "skillscript": (2479, 18),
     "sturdy": (554, 6),
 }
 # Modules of over 500 lines and functions of over 60 without their docstring; flow, place, route and draw come later.

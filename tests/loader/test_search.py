@@ -10,8 +10,7 @@ import pytest
 
 from forked import skillpack
 from skillpack import SkillLoader
-from skillpack.relevance import MAX_TERMS, folded, terms_of
-from skillpack.skill_search import search
+from skillpack.skill_search import MAX_TERMS, folded, search, terms_of
 
 PACKS = SkillLoader(Path(__file__).parents[2] / "skills")
 SECOND = {"how well do M1 and M2 match"}  # second before and after

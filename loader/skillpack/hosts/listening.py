@@ -314,8 +314,8 @@ def new_token(file: str | None) -> tuple[str, str]:
     return token, f"every request needs the token in {file}"
 
 
-def serve(app: App, access: Access, port: int, *, path: str = "", grace: float = GRACE_SECONDS) -> None:
-    """Serve ``app`` until SIGINT, SIGTERM or SIGHUP; running calls then have ``grace`` seconds to finish.
+def serve(app: App, access: Access, port: int, *, path: str = "") -> None:
+    """Serve ``app`` until SIGINT, SIGTERM or SIGHUP; running calls then have ``GRACE_SECONDS`` to finish.
 
     Standard error gets the address, with the port that was chosen where ``port`` is 0, and then the note of ``access``.
 
@@ -331,7 +331,7 @@ def serve(app: App, access: Access, port: int, *, path: str = "", grace: float =
         server_header=False,
         proxy_headers=False,
         limit_concurrency=MAX_CONNECTIONS,
-        timeout_graceful_shutdown=max(1, round(grace)),
+        timeout_graceful_shutdown=GRACE_SECONDS,
     )
     # Left alone, SIGHUP would end this process and leave its tools behind.
     if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from skillpack.exceptions import RegistryError, SkillNotFoundError, SkillVersionNotFoundError, VersionError
 from skillpack.registry.definitions import SkillDefinition, resolve
 from skillpack.registry.migrations import check_requirement, latest, parse_version
-from skillpack.relevance import MAX_TERMS, Fields, folded, terms_of, words_of
-from skillpack.relevance import rank as rank_texts
+from skillpack.skill_search import MAX_TERMS, Fields, folded, terms_of, words_of
+from skillpack.skill_search import rank as rank_texts
 from sturdy.near_names import did_you_mean
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def rank(
 
     A skill serves an intent when one of its tags or its name is the intent (case, blanks and punctuation do not
     matter). Only when no skill has such a tag, those count of which a tag occurs in the intent's words, or the intent
-    in a tag's; words count in all their forms, as in ``skillpack search`` (``skillpack.relevance``).
+    in a tag's; words count in all their forms, as in ``skillpack search`` (``skillpack.skill_search``).
 
     The rank is decided by, in this order:
 
