@@ -146,14 +146,13 @@ def _arrays(channels: Channels, order: Mapping[str, int], used: set[str]) -> lis
 
 
 def _base(channels: Channels, net: str) -> str:
-    """Return a net of bases, or that of a diode from which these get but their base current, through a resistor."""
-    ends = () if net in channels.supplies else channels.circuit.nets[net]
-    beside = [channels.circuit.device(end.device) for end in ends if end.terminal != "b"]
-    if len(beside) != 1 or beside[0].type != "resistor":
+    """Return a net of bases, or that of a diode from which these get but their base current, through resistors."""
+    beside = () if net in channels.supplies else channels.others.get(net, ())
+    if len(beside) != 1 or beside[0].type != "resistor" or channels.channel_ends(net):
         return net
-    (far,) = {beside[0].terminals[end] for end in beside[0].kind.ends} - {net} or {net}
-    on_far = [channels.circuit.device(end.device).terminals for end in channels.circuit.nets[far]]
-    return far if any(far == nets.get("b") == nets.get("c") for nets in on_far) else net
+    _, far = channels.path_from(beside[0], net)
+    nets = (device.terminals for device in channels.others.get(far, ()))
+    return far if any(far == each.get("b") == each.get("c") for each in nets) else net
 
 
 def _bipolar_diodes(channels: Channels, devices: Iterable[Device], used: Collection[str]) -> list[list[Device]]:

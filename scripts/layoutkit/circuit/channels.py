@@ -144,16 +144,17 @@ class Channels:
 
     @staticmethod
     def far(device: Device, net: str) -> str:
-        """Return the other end of a channel that ends on a net."""
-        return device.terminals["s"] if device.terminals["d"] == net else device.terminals["d"]
+        """Return the other end of a channel or a resistor that ends on a net."""
+        one, other = (device.terminals[end] for end in device.kind.ends)
+        return other if one == net else one
 
     def path_from(self, device: Device, net: str) -> tuple[list[str], str]:
-        """Return the channels in series from a net, the first one given, and the net at which they end."""
-        passed = [device.id]
-        net = self.far(device, net)
-        while net not in self.supplies and not self.gates.get(net) and not self.others.get(net):
-            onward = [each for each in self.channel_ends(net) if each.id not in passed]
-            if len(onward) != 1 or len(self.channel_ends(net)) != 2:
+        """Return the channels and resistors in series from a net, beginning with a device, and the net at their end."""
+        passed, net = [device.id], self.far(device, net)
+        while net not in self.supplies and not self.gates.get(net):
+            ends = [*self.channel_ends(net), *self.others.get(net, ())]
+            onward = [each for each in ends if each.id not in passed]
+            if len(ends) != 2 or len(onward) != 1 or not (onward[0].is_mos or onward[0].type == "resistor"):
                 break
             passed.append(onward[0].id)
             net = self.far(onward[0], net)

@@ -76,14 +76,27 @@ class Mirrors:
     def with_reference(self) -> list[Found]:
         """Return the mirrors with a reference: a member whose drain is on the gate, if need be through others."""
         found: list[Found] = []
+        behind: list[Found] = []
         for key, families in self._by_gate.items():
             for family in families:
                 found += self._mirrors_of(key, family)
         for key, families in self._by_gate.items():
             if key not in self._with_reference:
                 for family in families:
-                    found += self._behind_switches(key, family)
-        return found
+                    behind += self._behind_switches(key, family)
+        stages = grouped(behind, lambda each: (each.devices[0], tuple(map(drawing, self._outputs_of(each)))))
+        return [*found, *(each for rows in stages.values() if not self._are_inputs(rows) for each in rows)]
+
+    def _outputs_of(self, mirror: Found) -> list[Device]:
+        return [self._channels.mos[name] for name in mirror.properties["outputs"]]
+
+    def _are_inputs(self, mirrors: Sequence[Found]) -> bool:
+        """Whether equal outputs of one reference have a gate each, of which a capacitor brings a signal to one."""
+        gates = [output.terminals["g"] for each in mirrors for output in self._outputs_of(each)]
+        circuit = self._channels.circuit
+        devices = (circuit.device(place.device) for net in gates for place in circuit.nets[net])
+        plates = [{d.terminals[end] for end in d.kind.ends} for d in devices if d.type == "capacitor"]
+        return len(mirrors) == len(gates) > 1 and any(not any(e in self._supplies for e in ends) for ends in plates)
 
     def _mirrors_of(self, key: tuple[str, str, str], family: Family) -> list[Found]:
         reference, closer = self._reference(family)
@@ -201,18 +214,16 @@ class Mirrors:
         """
         gate, own = family.gate, {each.terminals["d"] for each in family.members if len(family.members) == 1}
         joined: dict[str, list[str]] = defaultdict(list)
-        for closer in self._channels.channel_ends(gate):
+        for closer in (*self._channels.channel_ends(gate), *self._channels.others.get(gate, ())):
+            if not (closer.is_mos or closer.type == "resistor"):
+                return []  # a junction shifts the voltage of the gates
             passed, far = self._channels.path_from(closer, gate)
             if far == gate or far in own:
                 continue  # a loop of channels on one net; a switch that makes the output a diode instead
             if far not in self._supplies:
                 joined[far] += passed
-            elif not self._channels.is_switch(closer, by_port=True):
+            elif not (closer.is_mos and self._channels.is_switch(closer, by_port=True)):
                 return []
-        for other in self._channels.others.get(gate, ()):
-            if other.type != "resistor":
-                return []  # a junction shifts the voltage of the gates
-            joined[next(iter({other.terminals[end] for end in other.kind.ends} - {gate}), gate)].append(other.id)
         if len(joined) != 1:
             return []
         ((far, via),) = joined.items()

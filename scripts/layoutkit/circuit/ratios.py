@@ -10,7 +10,7 @@ equal plates and share a net that is no supply, or if switches pass charge betwe
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.mirrors import Found
@@ -18,7 +18,7 @@ from layoutkit.circuit.symmetry import is_capacitor
 from layoutkit.circuit.symmetry_graph import drawing, grouped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     import networkx as nx
 
@@ -31,7 +31,7 @@ _MOST_ON_A_PORT = 3  # resistors on a port that is a tap
 _MOST_IN_SERIES = 6  # equal resistors with nothing between them; more are the bars of one
 _MOST_IN_A_LOOP = 64  # transistors of a mirror that may feed another one and be fed by it
 _MOST_ON_A_BRANCH = 1024  # nets
-_LEAST_SWITCHED = 3  # capacitors; two are a pair or each other's load
+_LEAST_SWITCHED = 3  # capacitors or resistors; two are a pair, each other's load or a choice
 _MULTIPLE = 0.01  # how far a capacitor may be from a multiple of the least one
 
 
@@ -51,48 +51,25 @@ class ResistorRatios:
         for device in resistors:
             for end in device.kind.ends:
                 self._on[device.terminals[end]].append(device)
-        dead = self._without_current()
-        self._resistors = [device for device in resistors if device.id not in dead]
+        ends = {d.id: (d.terminals[d.kind.ends[0]], d.terminals[d.kind.ends[1]]) for d in resistors}
+        alive = _carrying(ends, {net for net in self._on if self._leads_on(net)})
+        self._resistors = [device for device in resistors if device.id in alive]
         for net, devices in list(self._on.items()):
-            self._on[net] = [device for device in devices if device.id not in dead]
-
-    @classmethod
-    def _is_real(cls, device: Device) -> bool:
-        """Whether a resistor joins two nets and is neither an ideal short nor an ideal open, as of a trimmed link."""
-        value = device.params.get("r", _LEAST_R)
-        return cls._far(device) is not None and ("l" in device.params or _LEAST_R <= value <= _MOST_R)
+            self._on[net] = [device for device in devices if device.id in alive]
 
     @staticmethod
-    def _far(device: Device, net: str = "") -> str | None:
-        """Return the other end of a resistor; None if both ends are one net."""
-        first, second = (device.terminals[end] for end in device.kind.ends)
-        if first == second:
-            return None
-        return second if net == first else first
+    def _is_real(device: Device) -> bool:
+        """Whether a resistor joins two nets and is neither an ideal short nor an ideal open, as of a trimmed link."""
+        value = device.params.get("r", _LEAST_R)
+        two = len({device.terminals[end] for end in device.kind.ends}) == 2
+        return two and ("l" in device.params or _LEAST_R <= value <= _MOST_R)
 
-    def _without_current(self) -> set[str]:
-        """Return the resistors that end on a net from which nothing else carries direct current."""
-        dead: set[str] = set()
-        left = {net: len(devices) for net, devices in self._on.items()}
-        front = [net for net in left if self._is_end(net, left)]
-        while front:
-            net = front.pop()
-            for device in self._on[net]:
-                if device.id in dead:
-                    continue
-                dead.add(device.id)
-                far = self._far(device, net) or net
-                left[net] -= 1
-                left[far] -= 1
-                if self._is_end(far, left):
-                    front.append(far)
-        return dead
-
-    def _is_end(self, net: str, left: Mapping[str, int]) -> bool:
-        if left[net] != 1 or net in self._channels.supplies or net in self._channels.ports:
-            return False
-        others = [d for d in self._channels.others.get(net, ()) if d.type != "resistor"]
-        return not others and not self._channels.channel_ends(net) and net not in self._channels.circuit.black_box_nets
+    def _leads_on(self, net: str) -> bool:
+        """Whether more than resistors carries direct current from a net."""
+        if net in self._channels.supplies or net in self._channels.ports or self._channels.channel_ends(net):
+            return True
+        others = any(device.type != "resistor" for device in self._channels.others.get(net, ()))
+        return others or net in self._channels.circuit.black_box_nets
 
     def found(
         self, mirrors: Iterable[Found], arrays: Iterable[Found], pairs: Sequence[tuple[Device, Device]]
@@ -120,12 +97,11 @@ class ResistorRatios:
             if self._is_tap(one) and self._is_tap(other) and {*map(drawing, first)} & {*map(drawing, second)}:
                 join([*first, *second])
             for device in first:  # the amplifier holds its inputs equal, and so the voltages on these
-                far = self._far(device, one) or one
+                far = self._channels.far(device, one)
                 join([device, *(each for each in second if far != other and self._compare(device, each, far, other))])
-        for devices in (*self._on_mirrors(mirrors), *self._between_sources(pairs), *self._against_one_junction(pairs)):
+        others = (self._on_mirrors(mirrors), self._between_sources(pairs), self._against_one_junction(pairs))
+        for devices in chain(self._behind_switches(), *others, map(self._around_array, arrays)):
             join(devices)
-        for array in arrays:
-            join(self._around_array(array))
         for equal in self._on_outputs():
             join(device for device in equal if joined.weights[joined[device.id]] > 1)
         groups = grouped(self._resistors, lambda device: (joined[device.id], device.model.lower()))
@@ -134,7 +110,7 @@ class ResistorRatios:
 
     def _compare(self, one: Device, other: Device, far: str, net: str) -> bool:
         """Whether two resistors, ``other`` on ``net``, end on one net (``far``), or are equal and end on supplies."""
-        beyond = self._far(other, net)
+        beyond = self._channels.far(other, net)
         on_rails = far in self._channels.supplies and beyond in self._channels.supplies
         return beyond == far or (on_rails and drawing(one) == drawing(other))
 
@@ -144,7 +120,9 @@ class ResistorRatios:
         for pair in pairs:
             drains, sources = ({device.terminals[end] for device in pair} for end in "ds")
             if len(sources) == 2:
-                between = (d for d in self._on.get(min(sources), ()) if self._far(d, min(sources)) == max(sources))
+                between = (
+                    d for d in self._on.get(min(sources), ()) if self._channels.far(d, min(sources)) == max(sources)
+                )
                 found[frozenset(drains)] += between
         return [devices for devices in found.values() if devices]
 
@@ -194,7 +172,7 @@ class ResistorRatios:
             return False
         if net in self._channels.ports and len(self._on[net]) > _MOST_ON_A_PORT:
             return False  # a voltage from outside, to which many resistors go as to a rail
-        ends = {self._end_of(self._far(device, net) or net) for device in self._on[net]}
+        ends = {self._past_switch(self._channels.far(device, net), device)[0] for device in self._on[net]}
         if len(ends) == 1 and ends < {*self._channels.supplies.power, *self._channels.supplies.ground}:
             return False
         if not all(self._carries_nothing(d, net) for d in self._channels.channel_ends(net)):
@@ -208,8 +186,8 @@ class ResistorRatios:
         """
         far = self._channels.far(device, net)
         if self._channels.channel_ends(far) == [device] and len(self._channels.others.get(far, ())) == 1:
-            return {self._far(each, far) for each in self._on.get(far, ())} <= {
-                self._far(each, net) for each in self._on[net]
+            return {self._channels.far(each, far) for each in self._on.get(far, ())} <= {
+                self._channels.far(each, net) for each in self._on[net]
             }
         beyond = () if far in self._channels.supplies else self._channels.channel_ends(far)
         return all(self._channels.is_switch(each, by_port=True) for each in (device, *beyond))
@@ -226,25 +204,30 @@ class ResistorRatios:
             found[name] = (tops[0] if len(tops) == 1 else device).terminals["d"]
         return found
 
-    def _past_switch(self, net: str, source: str) -> str:
-        """Return the net to which the current of a source flows on where only a switch leads on from its drain."""
-        ends = [each for each in self._channels.channel_ends(net) if each.id != source]
-        if self._on.get(net) or len(ends) != 1 or not self._channels.is_switch(ends[0], by_port=True):
-            return net
-        return self._channels.far(ends[0], net)
+    def _past_switch(self, net: str, device: Device) -> tuple[str, str]:
+        """Return the net to which a switch leads on from one on which a device and that switch alone are, and its gate.
 
-    def _end_of(self, net: str) -> str:
-        """Return the supply to which only a switch joins a net; else the net."""
-        ends = self._channels.channel_ends(net)
-        if len(ends) != 1 or len(self._on[net]) != 1 or not self._channels.is_switch(ends[0], by_port=True):
-            return net
-        far = self._channels.far(ends[0], net)
-        return far if far in self._channels.supplies else net
+        Where no switch does, it is the net itself.
+        """
+        ends = [each for each in (*self._channels.channel_ends(net), *self._on.get(net, ())) if each is not device]
+        only = len(ends) == 1 and ends[0].is_mos and self._channels.is_switch(ends[0], by_port=True)
+        return (self._channels.far(ends[0], net), ends[0].terminals["g"]) if only else (net, "")
+
+    def _behind_switches(self) -> Iterator[list[Device]]:
+        """Yield the resistors that separate switches lay between the same two nets."""
+        between: dict[frozenset[str], dict[str, frozenset[str]]] = defaultdict(dict)
+        for device in self._resistors:
+            past = [self._past_switch(device.terminals[end], device) for end in device.kind.ends]
+            gates = frozenset(gate for _, gate in past if gate)
+            if gates:
+                between[frozenset(net for net, _ in past)][device.id] = gates
+        banks = (each for each in between.values() if len(each) >= _LEAST_SWITCHED and len({*each.values()}) > 1)
+        yield from (list(map(self._channels.circuit.device, bank)) for bank in banks)
 
     def _is_sensed(self, net: str) -> bool:
         """Whether the voltage between resistors counts: a gate, base, switch, port or third resistor is on it."""
         seen = self._channels.gates.get(net) or self._channels.channel_ends(net) or net in self._channels.ports
-        far = {self._far(device, net) for device in self._on[net]}
+        far = {self._channels.far(device, net) for device in self._on[net]}
         seen = seen or any(device.type != "resistor" for device in self._channels.others.get(net, ()))
         circuit = self._channels.circuit
         bases = (circuit.device(each.device).type for each in circuit.nets[net] if each.terminal == "b")
@@ -267,7 +250,8 @@ class ResistorRatios:
         below = {name: self._channels.circuit.device(name) for name in feet}
         found: dict[str, Device] = {}
         for name, net in self._outputs_of(mirror).items():
-            for resistor in self._down_from(self._past_switch(net, name), self._channels.mos[name].type):
+            source = self._channels.mos[name]
+            for resistor in self._down_from(self._past_switch(net, source)[0], source.type):
                 found[resistor.id] = resistor
         alive = {device.id for device in self._resistors}
         sides = ([each for name, each in side.items() if name in alive] for side in (below, found))
@@ -285,7 +269,7 @@ class ResistorRatios:
         diodes = array.properties["diode_connected"]
         ends = {device.terminals[end] for device in devices for end in ("ce" if diodes else "c")}
         loads = [(d, net) for net in sorted(ends) if net not in self._channels.supplies for d in self._on.get(net, ())]
-        alike = grouped(loads, lambda load: (drawing(load[0]), "" if diodes else self._far(*load)))
+        alike = grouped(loads, lambda load: (drawing(load[0]), "" if diodes else self._channels.far(*load)))
         found |= {load.id: load for row in alike.values() if len({net for _, net in row}) > 1 for load, _ in row}
         return list(found.values()) if diodes or len(emitters) > 1 else []
 
@@ -296,39 +280,20 @@ class ResistorRatios:
         if net in supplies:
             return []
         front, fixed, seen = [net], {net}, {net}
-        edges: dict[str, tuple[str, str, Device]] = {}
+        edges: dict[str, tuple[str, str]] = {}
         while front and len(seen) <= _MOST_ON_A_BRANCH:
             here = front.pop()
             if here != net and (here in rail or self._channels.ends_in_junction(here)):
                 fixed.add(here)
                 continue
             for resistor in self._on.get(here, ()):
-                far = self._far(resistor, here)
-                if far is None:
-                    continue
-                edges[resistor.id] = (here, far, resistor)
+                far = self._channels.far(resistor, here)
+                edges[resistor.id] = (here, far)
                 if far not in seen:
                     seen.add(far)
                     front.append(far)
-        return self._without_dead_ends(edges, fixed)
-
-    @staticmethod
-    def _without_dead_ends(edges: dict[str, tuple[str, str, Device]], fixed: set[str]) -> list[Device]:
-        """Return the resistors between ``fixed`` nets; those that lead nowhere else are removed from ``edges``."""
-        on: dict[str, set[str]] = defaultdict(set)
-        for name, (one, other, _) in edges.items():
-            on[one].add(name)
-            on[other].add(name)
-        front = [net for net, names in on.items() if len(names) == 1 and net not in fixed]
-        while front:
-            net = front.pop()
-            for name in on.pop(net, set()):
-                one, other, _ = edges.pop(name)
-                far = other if one == net else one
-                on[far].discard(name)
-                if len(on[far]) == 1 and far not in fixed:
-                    front.append(far)
-        return [resistor for _, _, resistor in edges.values()] if len(fixed) > 1 else []
+        alive = _carrying(edges, fixed) if len(fixed) > 1 else set()
+        return [self._channels.circuit.device(name) for name in edges if name in alive]
 
     def _makes_voltage(self, device: Device) -> bool:
         """Whether the voltage of a resistor leaves at a port, or is added to that of a junction."""
@@ -348,6 +313,22 @@ class ResistorRatios:
         if least and len(known) == len(members) and not any(device.unknown for device in members):
             properties["resistance_ratios"] = {name: round((value or 0) / least, 4) for name, value in values.items()}
         return Found("resistor_ratio", tuple(device.id for device in members), properties)
+
+
+def _carrying(edges: Mapping[str, tuple[str, str]], fixed: Collection[str]) -> set[str]:
+    """Return which resistors, of some with their nets, carry current between nets that lead on, the ``fixed`` ones."""
+    on: dict[str, set[str]] = defaultdict(set)
+    for name, ends in edges.items():
+        for net in ends:
+            on[net].add(name)
+    front = list(on)
+    for net in front:  # which grows
+        if len(on[net]) == 1 and net not in fixed:
+            (name,) = on[net]
+            for end in edges[name]:
+                on[end].discard(name)
+                front.append(end)
+    return set().union(*on.values())
 
 
 def _squares(device: Device) -> float | None:

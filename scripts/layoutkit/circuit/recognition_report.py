@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.across_cells import groups_across_cells
-from layoutkit.circuit.orientation import carries_both_ways
+from layoutkit.circuit.orientation import carries_both_ways, is_off
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.repeated import find_repeated
 from layoutkit.circuit.roles import find_roles
@@ -31,6 +31,7 @@ def recognition_data(circuit: Circuit) -> dict[str, Any]:
     """
     roles = find_roles(circuit)
     kinds = {**dict.fromkeys(roles.supplies.power, "power"), **dict.fromkeys(roles.supplies.ground, "ground")}
+    turned = (device for device in circuit.devices if device.exchanged)
     return {
         "supplies": [
             {"net": net, "kind": kind, "reason": roles.supplies.reasons.get(net, "")} for net, kind in kinds.items()
@@ -43,7 +44,7 @@ def recognition_data(circuit: Circuit) -> dict[str, Any]:
         "across_cells": list(groups_across_cells(circuit, find_repeated(circuit)).words),
         "symmetry": symmetry_lines(roles.symmetry),
         "not_matched": list(roles.not_matched),
-        "drain_source_exchanged": [device.id for device in circuit.devices if device.exchanged],
+        "drain_source_exchanged": [d.id for d in turned if not (d.both_ways or is_off(d, roles.supplies))],
         "carry_both_ways": sorted(carries_both_ways(circuit)),
         "undefined_cells": undefined_cells(circuit),
     }

@@ -231,10 +231,19 @@ def _of_loads(circuit: Circuit, driven: frozenset[tuple[str, str]], other_rail: 
         fed = {load.terminals[end] for load in loads for end in load.kind.ends} - {net}
         all_driven = all(not channels[each].keys() <= others.keys() for each in fed)
         senses = len(fed) < 3 and all(in_loads[each] > 1 for each in fed)
-        if len(fed) > 1 and all_driven and (net in circuit.ports or not senses):
+        if len(fed) > 1 and all_driven and not _are_switched(circuit, fed) and (net in circuit.ports or not senses):
             driven_kinds = " and ".join(sorted({kind for each in fed for kind in channels[each].values()})).upper()
             found[net] = f"the {len(loads)} loads {listed(e.id for e in loads)} of {driven_kinds} transistors end on it"
     return {net: words for net, words in found.items() if net in circuit.ports} or found
+
+
+def _are_switched(circuit: Circuit, nets: Collection[str]) -> bool:
+    """Whether channels lead on from three nets and more to one port of their own, each from one load: as in a bank."""
+    places = [place for net in nets for place in circuit.nets[net]]
+    devices = [device for place in places if (device := circuit.device(place.device)).is_mos]
+    far = {device.terminals[end] for device in devices for end in "ds"} - {*nets}
+    alone = 2 < len(devices) == len(nets) == len(places) / 2 and len(far) == 1 and not far.isdisjoint(circuit.ports)
+    return alone and sum(place.terminal != "b" for place in circuit.nets[min(far)]) == len(nets)
 
 
 def _is_diode(device: Device, net: str) -> bool:

@@ -1018,6 +1018,77 @@ CIRCUITS = {
         """,
         {("current_mirror", "M1 M2", "M1", "switched")},
     ),
+    "resistors that switches of their own lay between two nets": (
+        """
+        R1 out x rhigh w=1u l=10u m=1
+        R2 out y rhigh w=1u l=10u m=2
+        R3 out z rhigh w=1u l=10u m=4
+        M1 i b0 x vss nch w=2u l=0.5u
+        M2 i b1 y vss nch w=4u l=0.5u
+        M3 i b2 z vss nch w=8u l=0.5u
+        """,
+        {("resistor_ratio", "R1 R2 R3")},
+    ),
+    "bias resistors of three blocks, all switched by one signal": (
+        """
+        M1 i i vdd vdd pch w=4u l=1u
+        M2 o i vdd vdd pch w=4u l=1u
+        R1 i x rhigh w=1u l=10u
+        R2 i y rhigh w=1u l=10u
+        R3 i z rhigh w=1u l=10u
+        M3 x en vss vss nch w=2u l=0.5u
+        M4 y en vss vss nch w=2u l=0.5u
+        M5 z en vss vss nch w=2u l=0.5u
+        """,
+        {("current_mirror", "M1 M2", "M1", "simple")},
+    ),
+    "gates behind several resistors": (
+        """
+        M1 i i vss vss nch w=4u l=1u
+        R1 i x 10k
+        R2 x y 10k
+        R3 y g 10k
+        C1 x vss 10p
+        C2 g vss 10p
+        M2 o g vss vss nch w=8u l=1u
+        M3 p g vss vss nch w=8u l=1u
+        """,
+        {("current_mirror", "M1 M2 M3", "M1", "switched")},
+    ),
+    "inputs that resistors bias from one diode, of which a signal drives one": (
+        """
+        M1 i i vss vss nch w=4u l=1u
+        R1 i x 10k
+        R2 i y 10k
+        C1 out x 10p
+        M2 o x vss vss nch w=8u l=1u
+        M3 p y vss vss nch w=8u l=1u
+        M4 u inp o vss nch w=4u l=0.2u
+        M5 v inn o vss nch w=4u l=0.2u
+        M6 v inp p vss nch w=4u l=0.2u
+        M7 u inn p vss nch w=4u l=0.2u
+        R3 vdd u 1k
+        R4 vdd v 1k
+        """,
+        {
+            ("symmetric_pair", "M2 M3"),
+            ("differential_pair", "M4 M5"),
+            ("differential_pair", "M6 M7"),
+            ("resistor_pair", "R3 R4"),
+        },
+    ),
+    "bases behind resistors": (
+        """
+        Q1 i i e1 npn m=1
+        R1 e1 vss 80
+        R2 i x 1k
+        R3 x b 1k
+        C1 in b 1p
+        Q2 o b e2 npn m=8
+        R4 e2 vss 10
+        """,
+        {("bipolar_array", "Q1 Q2"), ("resistor_ratio", "R1 R4")},
+    ),
     "gates behind a diode": (
         """
         M1 a a vss vss nch w=4u l=1u

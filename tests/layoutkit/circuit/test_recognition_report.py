@@ -78,3 +78,14 @@ def test_a_ring_that_is_too_long_for_an_order_says_so(stages, said):
     told = [line for line in recognition_data(circuit)["cut"] if f"its {stages} stages get no order" in line]
     assert bool(told) == said
     assert bool(suggest_constraints(circuit).ordering) != said
+
+
+def test_what_is_off_or_carries_current_both_ways_has_no_source_that_was_exchanged():
+    off = "M8 out avdd ib avdd pmos W=4u L=1u\n"
+    gate = "M9 p k q agnd nmos W=1u L=1u\nM10 p kb q avdd pmos W=1u L=1u\n"
+    turned = "M8 ib avdd out avdd pmos W=4u L=1u\nM9 q k p agnd nmos W=1u L=1u\nM10 q kb p avdd pmos W=1u L=1u\n"
+    for cards in (off + gate, turned):
+        text = AMPLIFIER.replace("ib avdd", "ib k kb p q avdd", 1).replace("R1", cards + "R1")
+        found = recognition_data(read_netlist(NetlistText(text), keep_unknown=True))
+        assert found["drain_source_exchanged"] == ["M2"]
+        assert found["carry_both_ways"] == ["M10", "M9"]

@@ -167,6 +167,10 @@ STRUCTURES = {  # ports, cards, power and ground
         "i j k v g", ("M1 a i t g nmos W=2u L=1u\nM2 b j t g nmos W=2u L=1u\nM3 t k g g nmos W=2u L=1u\n"
         "M4 v v a g nmos W=2u L=1u\nM5 v v b g nmos W=2u L=1u\n"), "v", "g"
     ),
+    "three resistors, each behind a switch": (
+        "p q i j k g", ("M1 q i a g nmos W=2u L=1u\nM2 q j b g nmos W=4u L=1u\nM3 q k c g nmos W=8u L=1u\n"
+        "R1 a p 4k\nR2 b p 2k\nR3 c p 1k\n"), "", "g"
+    ),
     "a gate that is always on": ("v a b g", "M1 a g b v pmos W=2u L=1u\nM2 a v b g nmos W=2u L=1u\n", "v", "g"),
     "the plate of a bootstrap capacitor": (
         "v g k a b", ("M1 c k v v pmos W=2u L=1u\nM2 c k g g nmos W=1u L=1u\nM3 v x d d pmos W=2u L=1u\n"
