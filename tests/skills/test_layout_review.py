@@ -10,6 +10,8 @@ import pytest
 
 from layoutkit.flow.summary import faults, summary
 from layoutkit.review.review_limits import shipped_limits
+from layoutkit.tools.current_layout import CurrentLayout
+from layoutkit.tools.layout_checks import DEFAULTS, LayoutReview
 
 SCRIPT = "layout-review/scripts/check_layout.py"
 ASSETS = Path(__file__).resolve().parents[2] / "skills" / "layout-review" / "assets"
@@ -60,6 +62,24 @@ def test_a_layout_of_another_circuit_is_not_reviewed(run_script, tmp_path):
     code, envelope = run_script(SCRIPT, *EXAMPLE[:2], "--netlist-path", other, "--technology", "sky130A")
     assert code == 2
     assert "is not the circuit" in envelope["error"]["message"]
+
+
+def test_the_review_of_a_build_knows_the_subcircuits_of_its_netlist(finished_layout):
+    """The workspace's circuit is flat; without its instances, equal cells would not be compared."""
+    text = """.subckt top a b c vdd vss
+X1 a b vdd vss inv
+X2 b c vdd vss inv
+.ends
+.subckt inv i o vdd vss
+M1 o i vss vss sky130_fd_pr__nfet_01v8 W=1 L=0.15
+M2 o i vdd vdd sky130_fd_pr__pfet_01v8 W=2 L=0.15
+.ends
+"""
+    params = {**DEFAULTS, "workspace": str(finished_layout(text, "sky130A")[1])}
+    review = LayoutReview.read(params, CurrentLayout(params))
+    assert [(each.path, [*each.devices]) for each in review.circuit.subcircuits] == [
+        ("X1", ["X1.M1", "X1.M2"]), ("X2", ["X2.M1", "X2.M2"])
+    ]  # fmt: skip
 
 
 def test_the_report_of_a_workspace_is_drawn_as_markers(run_script, finished_layout, tmp_path):

@@ -15,7 +15,7 @@ from layoutkit.review.finding import SEVERITIES, Review, Unjudged, by_cause
 from layoutkit.review.matched_devices import Matching, matched_groups
 from layoutkit.review.passives import Passives
 from layoutkit.review.ports_and_cuts import PortsAndCuts
-from layoutkit.review.repeated_cells import arrays_of, cell_numbers, loads, repeated
+from layoutkit.review.repeated_cells import arrays_of, cell_numbers, loads, matrix, repeated
 from layoutkit.review.review_limits import limits_with
 from layoutkit.review.subject import Subject
 from layoutkit.review.symmetric_halves import SymmetryReview
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     floorplan.rail_side, floorplan.rails, floorplan.ports,
     stage_order.flow_order, stage_order.output_beside_input, stage_order.far_bias, stage_order.far_loads,
+    stage_order.far_in_series,
     stage_order.bipolar_pairs, stage_order.parts_apart, stage_order.power_beside_input,
     room_and_wells.room, room_and_wells.shape, room_and_wells.wide_channels, room_and_wells.empty_rings,
     room_and_wells.rings, room_and_wells.lone_dummies, room_and_wells.well_tap, room_and_wells.domains,
@@ -93,6 +94,7 @@ def _review(subject: Subject, not_compared: Sequence[Unjudged]) -> Review:
         *(kind(subject) for kind in _OF_THE_SUBJECT),
         repeated(subject, arrays),
         loads(subject),
+        matrix(subject),
         room_and_wells.long_rows(subject, groups),
         room_and_wells.unguarded(subject, groups),
         DeadMetal(subject, groups).findings(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import dist, sqrt
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,7 @@ class Passives:
 
     def __init__(self, subject: Subject, groups: Sequence[MatchedDevices]) -> None:
         self.subject = subject
+        self.bipolar = [each for each in groups if each.devices[0].device.type in {"npn", "pnp"}]
         self.groups = [each for each in groups if each.devices[0].device.type in {"resistor", "capacitor"}]
 
     def findings(self) -> Iterator[Remark]:
@@ -54,6 +55,8 @@ class Passives:
             yield from self.spare_units(group)
             yield from self.covered(group)
             yield from self.off_centre(group)
+        for group in self.bipolar:
+            yield from self.array_off_centre(group)
         for chain in self._strings():
             yield from self.banks(chain)
             if self._sets_current(chain):
@@ -213,6 +216,16 @@ class Passives:
         most = max((off[placed] for placed in wrong), default=0.0)
         why = f"the units of {names_of(wrong)} lie up to {most:.3g} of their sides off the middle of {group.called}"
         return self.subject.finding("passives.centre", most, why, devices=wrong, cause="off centre")
+
+    def array_off_centre(self, group: MatchedDevices) -> list[Remark]:
+        """Return a remark if a bipolar transistor of several units does not lie about one of fewer; in half pitches."""
+        large = max(group.devices, key=lambda placed: (len(placed.boxes), -placed.index))
+        others = [placed for placed in group.devices if len(placed.boxes) < len(large.boxes)]
+        places = [box.center() for placed in group.devices for box in placed.boxes]
+        pitch = min((one.distance(other) for one, other in combinations(places, 2)), default=0.0)
+        off = min((dist(placed.centre, large.centre) for placed in others), default=0.0)
+        why = f"the units of {large.id} lie about none of {names_of(others)}: {self.subject.um(off):.3g} um off"
+        return self.subject.finding("passives.centre", 2 * off / max(1.0, pitch), why, devices=group.devices)
 
     def spare_units(self, group: MatchedDevices) -> list[Remark]:
         """Return whether more dummies than units lie in and around a bank."""

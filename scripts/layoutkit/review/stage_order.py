@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _HOT = 10  # times the current of a pair from which on an output device beside it heats it
 _HOT_A = 2e-4  # less heats nothing [A]
+_FEW, _SOME = 4, 6  # most devices in series on one net, and most on a net that can lie near to each other
+_WITHIN_REACH_UM = 20.0  # devices within it are not far apart, however small the layout [um]
 _SIDE_BY_SIDE = 0.1  # stages nearer to each other than this share of the whole way lie side by side
 
 
@@ -80,7 +82,31 @@ def far_loads(subject: Subject) -> Iterator[Remark]:
         gap = max((gap for gap, _ in far), default=0.0)
         nearest = subject.devices(load.id for _, load in far)
         why = f"{names_of(pair)} and the loads {names_of(nearest)} lie {subject.um(gap):.3g} um apart"
-        yield from subject.finding("flow-order.load", subject.um(gap), why, devices=[*pair, *nearest])
+        yield from subject.finding(
+            "flow-order.load", subject.um(gap), why, devices=[*pair, *nearest], cause="far loads"
+        )
+
+
+def far_in_series(subject: Subject) -> Iterator[Remark]:
+    """Yield the inner nets whose few devices lie far apart: those in series by length, others by share of the side."""
+    reach = subject.technology.to_dbu(_WITHIN_REACH_UM)
+    for net in subject.nets:
+        if net in subject.supplies or net in subject.circuit.ports:
+            continue
+        every = list(dict.fromkeys(placed for placed, _ in subject.feeds(net) if not subject.is_idle(placed)))
+        own = [placed for placed in every if net in placed.ends]
+        kinds = {placed.device.type for placed in own} - {"resistor"}
+        if 1 < len(own) <= _FEW and len(kinds) == 1 and kinds <= {"nmos", "pmos", "npn", "pnp"}:
+            gap = widest_gap([placed.boxes for placed in own], len(own))
+            why = f"{names_of(own)}, whose current flows from one into the other, lie {subject.um(gap):.3g} um apart"
+            found = subject.finding("flow-order.load", subject.um(gap), why, devices=own, nets=[net], cause="in series")
+            yield from found
+            if found:
+                continue
+        gap = widest_gap([placed.boxes for placed in every], len(every)) if 1 < len(every) <= _SOME else 0.0
+        share = gap / longer_side(subject.box) if gap > reach else 0.0
+        why = f"the devices on {net}, {names_of(every)}, lie {subject.um(gap):.3g} um apart"
+        yield from subject.finding("flow-order.bias", share, why, devices=every, nets=[net], cause="far apart")
 
 
 def far_bias(subject: Subject) -> Iterator[Remark]:
@@ -133,6 +159,13 @@ def parts_apart(subject: Subject) -> list[Remark]:
             if len(ends) == 2 or (net["g"] not in own and net["g"] != net["d"]):
                 key = (*ends, *gate)
                 alike[key].append(placed)
+    paired = {name for each in subject.roles.groups if each.type == "differential_pair" for name in each.devices}
+    for stage in stages_of(subject):  # of a gate with several transistors on one input, as a Schmitt trigger is
+        parts: dict[tuple[str, ...], list[PlacedDevice]] = defaultdict(list)
+        for placed in stage:
+            if placed.id not in subject.both_ways and placed.id not in paired:
+                parts["", placed.device.terminals["g"]].append(placed)
+        alike |= {key: own for key, own in parts.items() if len({p.device.type for p in own}) > 1 and len(own) > 2}
     limit = subject.limits["flow-order.parts"]
     far: list[tuple[float, list[PlacedDevice]]] = []
     for devices in alike.values():

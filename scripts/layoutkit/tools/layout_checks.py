@@ -25,6 +25,7 @@ from layoutkit.circuit import (
     read_netlist,
     read_widths,
 )
+from layoutkit.circuit.circuit import SubcircuitInstance
 from layoutkit.circuit.constraint_faults import check_constraints
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.drc.check import DrcReport, Options, check, select_rules
@@ -32,6 +33,7 @@ from layoutkit.drc.foundry_deck import FoundryDeck, run_deck
 from layoutkit.drc.rule_files import is_deck, with_rules_of
 from layoutkit.errors import GeometryError, LayoutkitError, NetlistError
 from layoutkit.extract.extractor import extract
+from layoutkit.flow.build import SUBCIRCUITS
 from layoutkit.flow.design import LayoutRequest, read_constraints, with_outline
 from layoutkit.flow.stage_record import RECORD, STAGES, read_record
 from layoutkit.layout.cells import choose_cell, to_unit
@@ -137,6 +139,13 @@ REPORTS = {"drc": "drc.lyrdb", "review": "review.lyrdb"}
 DEFAULTS = {"map_devices": False, "width_per": "auto", "waived_layers": ()}
 
 
+def _with_instances(circuit: Circuit, workspace: Workspace) -> Circuit:
+    """Return the circuit of a build with the instances of its subcircuits, which its flat netlist does not tell."""
+    read = workspace.read_json(SUBCIRCUITS) if workspace.path(SUBCIRCUITS).exists() else []
+    found, known = tuple(SubcircuitInstance(**each) for each in read), {device.id for device in circuit.devices}
+    return replace(circuit, subcircuits=found) if all(known.issuperset(each.devices) for each in found) else circuit
+
+
 @dataclass(frozen=True)
 class LayoutReview:
     """One review; the request is checked before the layout is read.
@@ -166,6 +175,8 @@ class LayoutReview:
         except NetlistError:
             comparison = NetlistComparison({**READING, **params, "map_devices": True}, current)
         circuit = with_defaults(comparison.circuit, comparison.technology)
+        if not comparison.given:
+            circuit = _with_instances(circuit, Workspace(params.get("workspace")))
         request = cls(params, current, comparison, circuit)
         if "report_path" in params:
             current.check_target(params["report_path"])

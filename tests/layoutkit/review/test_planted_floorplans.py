@@ -133,6 +133,44 @@ def test_a_bias_far_from_what_it_biases(figure, expected):
     assert severities(planted.review(), "flow-order", "biases") == expected
 
 
+@both("flow-order.load", "should")
+@pytest.mark.parametrize("port", [False, True])
+def test_transistors_in_series_that_lie_apart(figure, expected, port):
+    """The channel of a cascode, 1 um long, from that below it; what a port is on may be met elsewhere."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 1, "n in vss vss")
+    planted.mos("M2", "nmos", 1 + figure, 0, 2, 1, "out casc n vss")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 6.0 + track, port=net != "n" or port)
+    found = severities(planted.review(), "flow-order", "whose current flows from one into the other")
+    assert found == (set() if port else expected)
+
+
+@both("flow-order.bias", "should")
+def test_what_a_net_joins_over_most_of_the_layout(figure, expected):
+    """The drain of one transistor on the gate of another one, so far apart in a cell that is 200 um long."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 1, "n in vss vss")
+    planted.mos("M2", "nmos", 1 + 200 * figure, 0, 2, 1, "out n vss vss")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 6.0 + track, port=net != "n")
+    planted.box("PR_bndry", -5, -6, 195, 14)
+    assert severities(planted.review(), "flow-order", "the devices on n") == expected
+
+
+@both("flow-order.parts", "should")
+def test_a_gate_of_two_transistors_in_series_of_each_type(figure, expected):
+    """The last one, at the rail, is so far from that beside it; nothing but the gate is common to both."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "m in vss vss")
+    planted.mos("M2", "nmos", 3, 0, 2, 0.5, "y in m vss")
+    planted.mos("M3", "pmos", 6, 0, 2, 0.5, "y in p vdd")
+    planted.mos("M4", "pmos", 6.5 + figure, 0, 2, 0.5, "p in vdd vdd")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 6.0 + track, port=net not in {"m", "p"})
+    assert severities(planted.review(), "flow-order", "parts of one function") == expected
+
+
 # ---- what repeats
 
 
@@ -164,6 +202,22 @@ def chain(places, turned=()):
 )
 def test_cells_of_a_chain(places, words, expected):
     assert severities(chain(places), "repeated", words) == expected
+
+
+@pytest.mark.parametrize(("second", "expected"), [((0, 1), set()), ((1, 0), {"should"})])
+def test_a_matrix_whose_columns_zigzag(second, expected):
+    """Two rows of two cells; where those of the second row are exchanged, what joins the columns crosses."""
+    planted = Planted()
+    for row in range(2):
+        for column in range(2):
+            x = 20 * (column if row == 0 else second[column]) + 0.65 * row  # wires between those of the other row
+            planted.mos(f"M{row}{column}", "nmos", x, 20 * row, 2, 2, f"y{column} s{row}{column} a{row} vss")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 50.0 + track)
+    cards = [f"X{row}{column} a{row} y{column} s{row}{column} vss cell" for row in range(2) for column in range(2)]
+    text = f".subckt TOP {' '.join(planted.ports)}\n" + "\n".join(cards) + "\n.ends\n"
+    text += ".subckt cell a y s vss\nM y s a vss nfet_03v3 W=2u L=2u\n.ends\n"
+    assert severities(planted.review(text), "repeated", "neither a row nor a column") == expected
 
 
 @pytest.mark.parametrize(("turned", "expected"), [((), set()), ((1,), {"must"})])

@@ -234,6 +234,19 @@ def test_the_middle_of_a_capacitor_of_several_units(figure, expected):
     assert severities(planted.review(), "passives", "off the middle") == expected
 
 
+@both("passives.centre", "should")
+def test_a_bipolar_transistor_of_two_units_beside_that_of_one(figure, expected):
+    """All in one row; the one of one unit is so many halves of its distance to the nearest of the others off centre."""
+    planted, off = Planted(), 30 * figure / (1 + figure / 2)
+    for name, x, net in (("Q1", 0, "a"), ("Q2", 120, "a"), ("Q3", 60 - off, "b")):
+        planted.npn(name, x, 30, f"{net} {net} vss")
+    planted.mos("M1", "pmos", 160, 20, 2, 1, "b a vdd vdd")
+    planted.mos("M2", "pmos", 168, 20, 2, 1, "a a vdd vdd")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 10.0 + track)
+    assert severities(planted.review(), "passives", "lie about none of Q3") == expected
+
+
 @both("passives.noise", "should")
 def test_a_supply_under_a_capacitor(figure, expected):
     planted = bank([(40, 30)])
