@@ -1,11 +1,13 @@
-"""One try of several placements, in a process of its own: ``python -m layoutkit.flow.one_try FOLDER``.
+"""Tries of several placements, one after the other in a process of their own: ``python -m layoutkit.flow.one_try``.
 
-FOLDER holds the request and the workspace of the try, and receives its outcome.
+Each line of its standard input names a folder, which holds the request and the workspace of a try, and receives its
+outcome.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -32,5 +34,7 @@ def run_try(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    end_with_pipe(0)  # the process that started this one closes it as it ends
-    run_try(Path(sys.argv[1]))
+    end_with_pipe(os.dup(1))  # the process that started this one closes it as it ends
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    for line in sys.stdin.buffer:
+        run_try(Path(os.fsdecode(line.removesuffix(b"\n"))))

@@ -1,4 +1,4 @@
-"""Compare several placements of one design, each routed, checked and measured in a process of its own.
+"""Compare several placements of one design, routed, checked and measured in processes of their own, one a core.
 
 Try number i has the seed of the request plus i. Where the request states neither outline nor aspect, every second try
 aims at a square, the others at the usual aspect. The best try is the first in this order:
@@ -8,7 +8,7 @@ aims at a square, the others at the usual aspect. The best try is the first in t
 of 2 %, 8. wire length in steps of 2 %, 9. matched modules that are not symmetric, 10. largest predicted offset or
 current error, 11. its number.
 
-``one_try`` is the program of a try.
+``one_try`` is the program of these processes.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError
@@ -29,7 +30,7 @@ from layoutkit.flow.measured_matching import largest_offset
 from sturdy.child_process import end
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from layoutkit.flow.design import LayoutRequest
 
@@ -192,7 +193,7 @@ def free_memory_mb() -> int:
 
 
 class _Pool:
-    """The tries that run, each a process with a workspace of its own in ``home``."""
+    """The tries that run, each with a workspace of its own in ``home``, and the processes that wait for one."""
 
     def __init__(
         self, home: Path, request: LayoutRequest, prepare: Callable[[Path], None], tell: Callable[[str], None]
@@ -202,6 +203,7 @@ class _Pool:
         self.prepare = prepare
         self.tell = tell
         self.running: dict[int, tuple[subprocess.Popen[bytes], float]] = {}
+        self.idle: list[subprocess.Popen[bytes]] = []
         self.done: dict[int, Try] = {}
 
     def run(self, effort: Effort) -> list[Try]:
@@ -211,7 +213,7 @@ class _Pool:
         """
         begun, slots, number, longest = perf_counter(), at_a_time(effort), 0, 0.0
         while True:
-            for finished in [key for key, (process, _) in self.running.items() if process.poll() is not None]:
+            for finished in [key for key in self.running if self._has_ended(key)]:
                 longest = max(longest, perf_counter() - self.running[finished][1])
                 self._finish(finished)
             elapsed = perf_counter() - begun
@@ -221,7 +223,7 @@ class _Pool:
                 self._start(number)
                 number += 1
             elif self.running:
-                _wait(list(self.running.values()))
+                sleep(_POLL_S)
             else:
                 return [self.done[each] for each in range(number)]
 
@@ -231,19 +233,30 @@ class _Pool:
         plan = planned(self.request, number)
         options = {"seed": plan.seed, "aspect": plan.aspect, "asked": self.request.aspect}
         folder.joinpath(REQUEST).write_text(json.dumps(options), encoding="utf-8")
-        process = subprocess.Popen(
-            [sys.executable, "-m", "layoutkit.flow.one_try", str(folder)],
-            stdin=subprocess.PIPE,  # closes when this process ends, and with it the try
-            stdout=subprocess.DEVNULL,
+        waits = self.idle and self.idle[-1].poll() is None
+        process = self.idle.pop() if waits else self._new_process()
+        self.running[number] = (process, perf_counter())
+        if process.stdin is not None:
+            with suppress(BrokenPipeError):  # it was killed; the try has no outcome then
+                process.stdin.write(os.fsencode(folder) + b"\n")
+                process.stdin.flush()
+
+    def _new_process(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "layoutkit.flow.one_try"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,  # closes when this process ends, and with it the try
             stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )
-        self.running[number] = (process, perf_counter())
+
+    def _has_ended(self, number: int) -> bool:
+        return (self.home / str(number) / OUTCOME).is_file() or self.running[number][0].poll() is not None
 
     def _finish(self, number: int) -> None:
         process, _ = self.running.pop(number)
-        if process.stdin is not None:
-            process.stdin.close()
+        if process.poll() is None:
+            self.idle.append(process)
         plan = planned(self.request, number)
         outcome = self.home / str(number) / OUTCOME
         read = json.loads(outcome.read_text(encoding="utf-8")) if outcome.is_file() else {}
@@ -254,14 +267,7 @@ class _Pool:
         self.tell(f"try {number + 1}, seed {done.seed}: {found}")
 
     def stop(self) -> None:
-        """End the tries that still run."""
-        for process, _ in self.running.values():
-            end(process, group=False)
-
-
-def _wait(running: Sequence[tuple[subprocess.Popen[bytes], float]]) -> None:
-    """Wait until the first process ends, or for a moment."""
-    import contextlib
-
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        running[0][0].wait(timeout=_POLL_S)
+        """End all processes, also the tries that still run."""
+        for process in (*self.idle, *(process for process, _ in self.running.values())):
+            with process:  # closes its pipes
+                end(process, group=False)

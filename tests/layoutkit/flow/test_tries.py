@@ -22,7 +22,11 @@ M3 out2 out vss vss nmos W=2u L=0.5u
 EQUAL = {**dict.fromkeys(FIGURES, 0.0), "over_aspect": 1.0, "area_um2": 100.0, "wire_length_um": 50.0}
 
 
-def test_the_best_of_two_tries_is_what_one_build_with_its_seed_and_aspect_gives(tmp_path):
+def test_the_second_try_of_one_process_is_what_one_build_with_its_seed_and_aspect_gives(tmp_path, monkeypatch):
+    started, start = [], tries._Pool._new_process
+    monkeypatch.setattr(tries, "at_a_time", lambda _: 1)
+    monkeypatch.setattr(Try, "rank", property(lambda one: -one.number))
+    monkeypatch.setattr(tries._Pool, "_new_process", lambda pool: started.append(start(pool)) or started[-1])
     request = LayoutRequest(netlist_text=NETLIST, technology="sky130A", workspace=str(tmp_path / "two"), seed=5)
     lines = []
     report = build_layout(replace(request, effort=2, last_stage="export"), lines.append)
@@ -31,6 +35,7 @@ def test_the_best_of_two_tries_is_what_one_build_with_its_seed_and_aspect_gives(
     assert all(set(FIGURES) < set(each) for each in compared)
     assert sum("try " in line for line in lines) == 2
     (chosen,) = (each for each in compared if each["chosen"])
+    assert (chosen["seed"], len(started)) == (6, 1)
     alone = replace(request, workspace=str(tmp_path / "one"), last_stage="export")
     build_layout(replace(alone, seed=chosen["seed"], aspect=chosen["aspect"]))
     for name in ("layout.gds", "placed.gds"):
@@ -106,6 +111,22 @@ def test_if_every_try_fails_the_reason_of_the_first_is_the_error(tmp_path):
         compare_tries(request, Path.mkdir, lambda _: None, told.append)
     assert [line.partition(":")[0] for line in told] == ["try 1, seed 1"]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("slots", "killed"), [(1, "holds no stages of a build"), (2, "ended with exit code -9")])
+def test_a_killed_process_fails_the_try_that_it_makes_and_no_other(slots, killed, tmp_path, monkeypatch):
+    def prepare(folder):  # the second try begins after the first, or while that runs
+        folder.mkdir()
+        for process in (*pool.idle, *(process for process, _ in pool.running.values())):
+            process.kill()
+            process.wait()
+
+    monkeypatch.setattr(tries, "at_a_time", lambda _: slots)
+    pool = tries._Pool(tmp_path, LayoutRequest(), prepare, lambda _: None)
+    errors = [each.error for each in pool.run(Effort(2))]
+    pool.stop()
+    assert killed in errors[0]
+    assert "holds no stages of a build" in errors[1]
 
 
 def test_a_shape_that_the_modules_do_not_keep_is_reported(tmp_path):
