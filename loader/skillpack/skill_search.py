@@ -190,12 +190,17 @@ def _asked(texts: Sequence[str], terms: Sequence[Term], joining: Sequence[Term])
 def _terms_by_line(text: str, finders: Sequence[Finder]) -> list[tuple[int, list[int]]]:
     """Return the lines of a text that have a term: their lengths, and the indices of their terms."""
     found: dict[int, list[int]] = {}
-    lines = text.split("\n")
-    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    starts = _line_starts(text)
     for index, find in enumerate(finders):
         for line in {bisect_right(starts, place) - 1 for place in find(text)}:
             found.setdefault(line, []).append(index)
-    return [(len(lines[line]), held) for line, held in found.items()]
+    return [(starts[line + 1] - starts[line] - 1, held) for line, held in found.items()]
+
+
+@lru_cache(maxsize=128)  # a server searches the same texts again and again
+def _line_starts(text: str) -> list[int]:
+    """Return where each line of a text begins, and where a further one would."""
+    return list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
 
 
 def _likest(lines: Sequence[tuple[int, Sequence[int]]], rarities: Sequence[float]) -> float:
@@ -239,7 +244,7 @@ def _rarity(having: int, total: int) -> float:
     return math.log(1 + (total - having + 0.5) / (having + 0.5))
 
 
-@lru_cache(maxsize=128)  # a server searches the same texts again and again
+@lru_cache(maxsize=128)
 def folded(text: str) -> str:
     """Return text without differences of case and width, with a blank between a script without blanks and others."""
     if text.isascii():
@@ -363,12 +368,18 @@ def _fields(skill: Skill) -> Fields:
     opening, _, sections = folded(_body(skill)).partition("\n## ")
     pages = sorted(glob.glob(os.path.join(glob.escape(skill.dir), "references", "*.md")))[:_MAX_PAGES]  # noqa: PTH207
     sections += folded("".join(_text(page, _MAX_PAGE_BYTES) for page in pages))  # read when they are needed
-    declared = folded(_text(os.path.join(skill.dir, DECLARATION_FILE), _MAX_DECLARATION_BYTES))
-    asks = ".\n".join(line[2:] for block in _ASKS.findall(declared) for line in block.splitlines())
-    declaration = _STRUCTURE.sub("", _ASKS.sub("", declared))
+    asks, declaration = _declared(_text(os.path.join(skill.dir, DECLARATION_FILE), _MAX_DECLARATION_BYTES))
     name = folded(skill.name)
     asks = asks or f"{name}.\n" + _CLAUSE_END.sub(".\n", description)  # else a skill without any would come last
     return Fields(name, description, sections, declaration, opening, asks)
+
+
+@lru_cache(maxsize=128)
+def _declared(text: str) -> tuple[str, str]:
+    """Return the requests that a declaration states, one a line, and the rest of its words."""
+    declared = folded(text)
+    asks = ".\n".join(line[2:] for block in _ASKS.findall(declared) for line in block.splitlines())
+    return asks, _STRUCTURE.sub("", _ASKS.sub("", declared))
 
 
 def _text(path: str, most: int) -> str:

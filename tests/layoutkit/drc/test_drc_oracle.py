@@ -253,8 +253,9 @@ def has_arm(piece):
             lines.setdefault(pixel[1 - axis], []).append(pixel[axis])
         run, before = {}, {}
         for along in sorted(lines):
-            starts = [n for n in lines[along] if n - 1 not in lines[along]]
-            ends = [n for n in lines[along] if n + 1 not in lines[along]]
+            row = set(lines[along])
+            starts = [n for n in lines[along] if n - 1 not in row]
+            ends = [n for n in lines[along] if n + 1 not in row]
             run = {span: before.get(span, 0) + 1 for span in zip(starts, ends, strict=True)}
             if any(length >= SIDE and end - start + 1 < SIDE for (start, end), length in run.items()):
                 return True
