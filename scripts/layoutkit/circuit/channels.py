@@ -184,8 +184,8 @@ class Channels:
         return others or self.has_diode(net) or any(self._is_rail_diode(d, net) for d in self.sources.get(net, ()))
 
     def is_always_on(self, device: Device) -> bool:
-        """Whether the gate of a transistor is on the rail that turns it on: it is a resistor."""
-        return device.terminals["g"] in self._on[device.type]
+        """Whether the gate of a transistor is on the rail that turns it on, and its drain is not: it is a resistor."""
+        return device.terminals["g"] in self._on[device.type] - {device.terminals["d"]}
 
     def has_junction(self, net: str, mos_type: str) -> bool:
         """Whether a bipolar diode, in place of a diode of ``mos_type``, takes the current from a net."""

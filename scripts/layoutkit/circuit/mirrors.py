@@ -75,8 +75,7 @@ class Mirrors:
 
     def with_reference(self) -> list[Found]:
         """Return the mirrors with a reference: a member whose drain is on the gate, if need be through others."""
-        found: list[Found] = []
-        behind: list[Found] = []
+        found, behind = list[Found](), list[Found]()
         for key, families in self._by_gate.items():
             for family in families:
                 found += self._mirrors_of(key, family)

@@ -32,7 +32,7 @@ _MOST_IN_SERIES = 6  # equal resistors with nothing between them; more are the b
 _MOST_IN_A_LOOP = 64  # transistors of a mirror that may feed another one and be fed by it
 _MOST_ON_A_BRANCH = 1024  # nets
 _LEAST_SWITCHED = 3  # capacitors or resistors; two are a pair, each other's load or a choice
-_MULTIPLE = 0.01  # how far a capacitor may be from a multiple of the least one
+_MULTIPLE = 0.01  # how far a device may be from a multiple of the least one
 
 
 class ResistorRatios:
@@ -109,10 +109,10 @@ class ResistorRatios:
         return [self._group(devices) for devices in parts if self._has_ratio(devices)]
 
     def _compare(self, one: Device, other: Device, far: str, net: str) -> bool:
-        """Whether two resistors, ``other`` on ``net``, end on one net (``far``), or are equal and end on supplies."""
+        """Whether two resistors, one on ``net``, have one unit and end on ``far``, or are equal and on supplies."""
         beyond = self._channels.far(other, net)
         on_rails = far in self._channels.supplies and beyond in self._channels.supplies
-        return beyond == far or (on_rails and drawing(one) == drawing(other))
+        return (beyond == far and _of_one_unit([one, other])) or (on_rails and drawing(one) == drawing(other))
 
     def _between_sources(self, pairs: Iterable[tuple[Device, Device]]) -> list[list[Device]]:
         """Return the resistors that join the sources of pairs, by the drain nets of these."""
@@ -120,10 +120,8 @@ class ResistorRatios:
         for pair in pairs:
             drains, sources = ({device.terminals[end] for device in pair} for end in "ds")
             if len(sources) == 2:
-                between = (
-                    d for d in self._on.get(min(sources), ()) if self._channels.far(d, min(sources)) == max(sources)
-                )
-                found[frozenset(drains)] += between
+                one, other = sorted(sources)
+                found[frozenset(drains)] += (d for d in self._on.get(one, ()) if self._channels.far(d, one) == other)
         return [devices for devices in found.values() if devices]
 
     def _against_one_junction(self, pairs: Iterable[tuple[Device, Device]]) -> Iterator[list[Device]]:
@@ -177,7 +175,7 @@ class ResistorRatios:
             return False
         if not all(self._carries_nothing(d, net) for d in self._channels.channel_ends(net)):
             return False
-        return self._is_sensed(net) or not self._channels.has_capacitor(net)
+        return self._is_sensed(net) or (len(ends) < 3 and not self._channels.has_capacitor(net))
 
     def _carries_nothing(self, device: Device, net: str) -> bool:
         """Whether a transistor on a net only switches, and no current source is at its other end.
@@ -186,9 +184,8 @@ class ResistorRatios:
         """
         far = self._channels.far(device, net)
         if self._channels.channel_ends(far) == [device] and len(self._channels.others.get(far, ())) == 1:
-            return {self._channels.far(each, far) for each in self._on.get(far, ())} <= {
-                self._channels.far(each, net) for each in self._on[net]
-            }
+            on_far, on_net = ({self._channels.far(each, end) for each in self._on.get(end, ())} for end in (far, net))
+            return on_far <= on_net
         beyond = () if far in self._channels.supplies else self._channels.channel_ends(far)
         return all(self._channels.is_switch(each, by_port=True) for each in (device, *beyond))
 
@@ -232,7 +229,7 @@ class ResistorRatios:
         circuit = self._channels.circuit
         bases = (circuit.device(each.device).type for each in circuit.nets[net] if each.terminal == "b")
         seen = seen or not {"npn", "pnp"}.isdisjoint(bases)
-        return bool(seen) or len(far) > 2 or net in circuit.black_box_nets
+        return bool(seen) or (len(far) > 2 and _of_one_unit(self._on[net])) or net in circuit.black_box_nets
 
     def _has_ratio(self, devices: Sequence[Device]) -> bool:
         """Whether resistors are more than one in parts: something is on a net between them, or few are equal."""
@@ -339,6 +336,18 @@ def _squares(device: Device) -> float | None:
     return float(params["r"]) / units if "r" in params else None
 
 
+def _of_one_unit(devices: Iterable[Device]) -> bool:
+    """Whether the resistors of each model have one width and are multiples of the least one."""
+    models = grouped(devices, lambda device: device.model.lower()).values()
+    one_width = all(len({device.params.get("w") for device in each}) == 1 for each in models)
+    return one_width and all(_are_multiples([_squares(device) or 1.0 for device in each]) for each in models)
+
+
+def _are_multiples(values: Sequence[float]) -> bool:
+    multiples = [value / min(values) for value in values]
+    return all(abs(each - round(each)) <= _MULTIPLE * each for each in multiples)
+
+
 def capacitor_ratios(channels: Channels, order: Mapping[str, int], images: Iterable[Sequence[str]] = ()) -> list[Found]:
     """Return the groups of capacitors whose ratio counts.
 
@@ -434,9 +443,7 @@ def _switched_capacitors(channels: Channels, images: Iterable[Sequence[str]]) ->
             or not nx.get_edge_attributes(links.subgraph(part), "switch")
         ):
             continue
-        least = min(value for _, value in members)
-        multiples = [value / least for _, value in members]
-        if all(abs(each - round(each)) <= _MULTIPLE * each for each in multiples):
+        if _are_multiples([value for _, value in members]):
             found.append([device for device, _ in members])
     return found
 

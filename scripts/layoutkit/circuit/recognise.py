@@ -362,7 +362,10 @@ class _Recognition:
             self._add_pair("load_pair" if loads else kind, first, second, properties)
 
     def _carry_one_current(self, *diodes: Device) -> bool:
-        """Whether current sources on one gate feed both diodes, if need be through mirrors and diodes of their own."""
+        """Whether current sources on one gate feed both diodes, if need be through mirrors and diodes of their own.
+
+        Diodes to a rail, in place of bipolar ones, are compared even so.
+        """
         fed: list[set[str]] = []
         copied = self._image_of.keys() - {diode.terminals["g"] for diode in diodes}
         for diode in diodes:
@@ -376,7 +379,7 @@ class _Recognition:
                     elif not self._channels.is_switch(each):
                         gates.add(gate)
             fed.append(gates)
-        return len(fed[0]) == 1 and fed[0] == fed[1]
+        return len(fed[0]) == 1 and fed[0] == fed[1] and diodes[0].terminals["d"] not in self._supplies
 
     def _pulls_bias(self, device: Device) -> bool:
         """Whether a switch pulls the gate of a mirror to a rail, as in power-down: nothing there must match."""

@@ -11,6 +11,7 @@ below a mirror     steering          one ladder, all gates on one net
 from __future__ import annotations
 
 from collections import defaultdict
+from operator import and_, xor
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.mirrors import Found
@@ -104,7 +105,9 @@ def _mixers(channels: Channels, pairs: Iterable[Found]) -> Iterator[Found]:
     def ends(name: str) -> set[str]:
         return {channels.mos[name].terminals[end] for end in ("d", "s")}
 
-    two = (pair.devices for pair in pairs if len(pair.devices) == 2 and channels.mos.keys() >= set(pair.devices))
+    two = [pair.devices for pair in pairs if len(pair.devices) == 2 and channels.mos.keys() >= set(pair.devices)]
+    joints, outer = ({net for one, other in two for net in nets(ends(one), ends(other))} for nets in (and_, xor))
+    two = [pair for pair in two if (joints & outer).isdisjoint({*ends(pair[0]), *ends(pair[1])})]  # none on another
     names = (name for one, other in two if ends(one) & ends(other) for name in (one, other))
     left = {name: channels.mos[name] for name in dict.fromkeys(names)}
 

@@ -1042,6 +1042,43 @@ CIRCUITS = {
         """,
         {("current_mirror", "M1 M2", "M1", "simple")},
     ),
+    "diodes to a rail in place of bipolar ones": (
+        """
+        M1 vss vss o vdd pch w=9u l=5u
+        M2 vss vss i vdd pch w=9u l=5u
+        M3 o cas vdd vdd pch w=9u l=9u
+        M4 i cas vdd vdd pch w=9u l=9u
+        M5 cas cas vdd vdd pch w=9u l=9u
+        R1 cas vss 9k
+        """,
+        {("current_mirror", "M3 M4 M5", "M5", "simple"), ("load_pair", "M1 M2")},
+    ),
+    "stacked pairs of one size above a resistor": (
+        """
+        R1 o vdd 1k
+        R2 out vdd 1k
+        M1 o inp x vss nch w=2u l=0.2u
+        M2 out inn x vss nch w=2u l=0.2u
+        M3 x b0 y vss nch w=2u l=0.2u
+        M4 o b1 y vss nch w=2u l=0.2u
+        R3 y vss 400
+        """,
+        {("differential_pair", "M1 M2"), ("differential_pair", "M3 M4"), ("resistor_pair", "R1 R2")},
+    ),
+    "a resistor under the loads of a pair, and one that an amplifier holds on a divider, of other units": (
+        """
+        RC x vdd rhigh w=20u l=2.65u
+        R1 o x rhigh w=20u l=5.66u
+        R2 out x rhigh w=20u l=5.66u
+        M1 o i t vss nch w=9u l=0.3u
+        M2 out y t vss nch w=9u l=0.3u
+        M3 t bias vss vss nch w=20u l=0.5u
+        RA i vdd rhigh w=0.5u l=78u
+        RB i vss rhigh w=0.5u l=78u
+        RD y vss rhigh w=1u l=110u
+        """,
+        {("differential_pair", "M1 M2"), ("resistor_pair", "R1 R2"), ("resistor_ratio", "RA RB")},
+    ),
     "gates behind several resistors": (
         """
         M1 i i vss vss nch w=4u l=1u
