@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from functools import cached_property
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
@@ -12,7 +13,7 @@ from layoutkit.review.net_pieces import Pieces
 from layoutkit.review.subject import HEADS_UM, box_around, longer_side, region_of, turned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from layoutkit.review.finding import Remark
@@ -257,49 +258,70 @@ class _Rectangles(Pieces):
                 found[name].insert(beyond)
         return {name: region.merged() for name, region in found.items()}
 
-    def _near(self, number: int, but: AbstractSet[int] = frozenset()) -> set[int]:
-        return {link.other for link in self.links[number]} - self.gone - but
+    def _near(self, number: int) -> set[int]:
+        return {link.other for link in self.links[number]} - self.gone
 
-    def _is_plain(self, number: int, but: AbstractSet[int] = frozenset()) -> bool:
+    def _is_plain(self, number: int, near: Collection[int]) -> bool:
         """Return whether a rectangle is only a part of a way: nothing ends on it, and it joins two others."""
-        return number not in self.gone | but and number not in self.held and len(self._near(number, but)) == 2
+        return number not in self.held and len(near) == 2
 
     def loops(self) -> list[list[tuple[str, kdb.Box]]]:
         """Return the ways between two places of the net that another way joins as well, the shortest of each loop.
 
         Once the short ones, such as those around the edges of pads, are gone, others are found through them.
         """
-        removed, needed = frozenset[int](), set[int]()
+        near = {number: self._near(number) for number in range(len(self.boxes)) if number not in self.gone}
+        way_of, needed = dict[int, frozenset[int]](), set[int]()
+        waiting: list[tuple[bool, int, int, frozenset[int]]] = []
         found: list[list[tuple[str, kdb.Box]]] = []
-        while ways := self._shortest_way(removed, needed):
-            removed |= ways
+
+        def note(starts: Iterable[int]) -> None:
+            for start in starts:
+                if start not in way_of and self._is_plain(start, near[start]):
+                    ways = self._way(start, near)
+                    way_of.update(dict.fromkeys(ways, ways))
+                    heappush(waiting, self._rank(ways, near))
+
+        note(near)
+        while waiting:
+            rank = heappop(waiting)
+            ways = rank[-1]
+            if any(way_of.get(each) is not ways for each in ways) or not needed.isdisjoint(ways):
+                continue  # it is part of a longer one, or the only way
+            if rank != (now := self._rank(ways, near)):
+                heappush(waiting, now)
+                continue
+            ends = _ends(ways, near)
+            if not _are_joined(ends, ways, near):
+                needed |= ways
+                continue
+            for end in ends:
+                near[end] -= ways
+            for end in ends:
+                for merged in self._way(end, near) if self._is_plain(end, near[end]) else ():
+                    way_of.pop(merged, None)
+            note(sorted(ends))
             doubled = sum(self._length(each) for each in ways if self._doubled(each))
             if 2 * doubled <= sum(map(self._length, ways)):
                 found.append([self.boxes[each] for each in sorted(ways)])
         return found
 
-    def _shortest_way(self, removed: frozenset[int], needed: set[int]) -> frozenset[int]:
-        """Return the shortest way that another one doubles, empty if there is none; note those that are needed.
+    def _way(self, start: int, near: Mapping[int, AbstractSet[int]]) -> frozenset[int]:
+        """Return the plain rectangles that one of them is joined with by nothing but such ones."""
+        found, front = {start}, [start]
+        while front:
+            new = {each for each in near[front.pop()] if self._is_plain(each, near[each])} - found
+            found |= new
+            front += new
+        return frozenset(found)
 
-        Ways around the edges of pads come first, so that a loop is not cut there.
-        """
-        chains: list[frozenset[int]] = []
-        plain = {number for number in range(len(self.boxes)) if self._is_plain(number, removed)}
-        while plain:
-            chains.append(frozenset(self.reached(min(plain), plain)))
-            plain -= chains[-1]
-        order = []
-        for ways in chains:
-            ends = {near for each in ways for near in self._near(each, removed)} - ways
-            beside = [self._near(end, removed) | {end} for end in ends]
-            far = bool(beside) and not set.intersection(*beside) - ways
-            order.append((far, sum(map(self._length, ways)), min(ways), ways, ends))
-        for *_, ways, ends in sorted(order):
-            if needed.isdisjoint(ways):
-                if self._joined(ends, removed | ways):
-                    return ways
-                needed |= ways
-        return frozenset()
+    def _rank(
+        self, ways: frozenset[int], near: Mapping[int, AbstractSet[int]]
+    ) -> tuple[bool, int, int, frozenset[int]]:
+        """Return the order of a way: those beside a rectangle that joins the same ones first, then the short ones."""
+        beside = [near[end] | {end} for end in _ends(ways, near)]
+        far = bool(beside) and not set[int]().union(*beside).intersection(*beside) - ways
+        return far, sum(map(self._length, ways)), min(ways), ways
 
     def _length(self, number: int) -> int:
         return max(self.boxes[number][1].width(), self.boxes[number][1].height())
@@ -311,15 +333,12 @@ class _Rectangles(Pieces):
         over = (kdb.Region(box) & region_of(shape.box for found in others for shape in found)).area()
         return over * 2 > box.area()
 
-    def _joined(self, ends: set[int], without: frozenset[int]) -> bool:
-        """Return whether the net joins some rectangles without others."""
-        left = set(range(len(self.boxes))) - self.gone - without
-        return bool(ends) and ends <= self.reached(min(ends), left)
-
     def meanders(self) -> list[list[tuple[str, kdb.Box]]]:
         """Return the parts of two legs, joined at one end only, along which a wire leads there and back."""
         found = []
-        for middle in filter(self._is_plain, range(len(self.boxes))):
+        for middle in set(range(len(self.boxes))) - self.gone:
+            if not self._is_plain(middle, self._near(middle)):
+                continue
             one, other = sorted(self._near(middle))
             if self._near(one) & self._near(other) - {middle}:
                 continue  # a loop
@@ -343,6 +362,23 @@ class _Rectangles(Pieces):
         """Return where current enters or leaves a rectangle, but for what joins it to another one."""
         links = (link.where for link in self.links[number] if link.other not in self.gone and link.other != but)
         return [*self.held.get(number, ()), *links]
+
+
+def _ends(ways: AbstractSet[int], near: Mapping[int, AbstractSet[int]]) -> set[int]:
+    """Return the rectangles that a way leads to."""
+    return {other for each in ways for other in near[each]} - ways
+
+
+def _are_joined(ends: set[int], without: AbstractSet[int], near: Mapping[int, AbstractSet[int]]) -> bool:
+    """Return whether the net joins some rectangles, one at least, without others."""
+    if not ends:
+        return False
+    seen, front = {*without, min(ends)}, deque([min(ends)])
+    while front and not ends <= seen:
+        new = near[front.popleft()] - seen
+        seen |= new
+        front += new
+    return ends <= seen
 
 
 def _beyond(box: kdb.Box, used: kdb.Box) -> list[kdb.Box]:
