@@ -38,7 +38,7 @@ ROOMS = {
     "layoutkit/technology": (3038, 19),
     "layoutkit/tools": (3501, 18),
     "layoutkit/view": (982, 6),
-    "skillpack": (423, 4),
+    "skillpack": (425, 4),
     "skillpack/authoring": (428, 4),
     "skillpack/commands": (1206, 7),
     "skillpack/copies": (1209, 7),
