@@ -89,12 +89,15 @@ def _area(*devices: Device) -> float:
 def _without_cascodes(channels: Channels, devices: Sequence[Device]) -> list[Device]:
     """Return the devices on one root without those above switches that only ports drive: these may be sources.
 
-    One no wider than a diode of its length on the gate is no cascode: the net below it would be at the rail.
+    One no wider than a diode of its length on the gate is no cascode: the net below it would be at the rail. Nor are
+    those on the gate of a diode above a switch, unless a diode of the other type feeds it: then the switch is a source.
     """
     switched = [d for d in devices if "switch" in channels.foot(d).kinds]
     switched = [d for d in switched if "junction" not in channels.foot(d).kinds]  # no source stands on one
     feet = {name for d in switched for name in channels.foot(d).devices if name in channels.mos}
-    if not feet or any(channels.is_switch(channels.mos[name]) for name in feet):
+    closed = [d for d in switched if d.terminals["d"] == d.terminals["g"]]
+    closed = [d for d in closed if not channels.has_diode(d.terminals["g"], OTHER_TYPE[d.type])]
+    if not feet or closed or any(channels.is_switch(channels.mos[name]) for name in feet):
         return list(devices)
     diodes = [d for d in devices if d.terminals["d"] == d.terminals["g"] and not channels.foot(d).kinds]
     widest: dict[Any, float] = defaultdict(float)

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Device
     from layoutkit.circuit.families import Family
 
-FEWEST_SOURCES = 3
-"""So many sources on a gate that an amplifier drives are a group; two are one if nothing else takes them."""
+FEWEST_SOURCES = 3  # on a gate that an amplifier drives, are a group; two are one if nothing else takes them
 _MOST_CASCODES = 256
 _MOST_ON_A_DRAIN = 16  # channel ends on the net between a current source and its cascode
 
@@ -72,6 +71,7 @@ class Mirrors:
         self._with_reference: set[tuple[str, str, str]] = set()
         self._closing: dict[str, dict[str, list[Device]]] = {}
         self._apart: list[tuple[str, str]] = []
+        self._below: set[str] = set()  # devices below the sources of mirrors
 
     def with_reference(self) -> list[Found]:
         """Return the mirrors with a reference: a member whose drain is on the gate, if need be through others."""
@@ -269,7 +269,7 @@ class Mirrors:
                 continue
             driven = any(not self._channels.is_switch(each) for each in self._channels.channel_ends(gate))
             for family in families:
-                members = [each for each in family.members if each.id not in taken]
+                members = [each for each in family.members if each.id not in taken and each.id not in self._below]
                 members = [each for each in members if each.terminals["d"] not in self._supplies]
                 if not driven:  # above a junction, what something outside drives is a switch
                     members = [each for each in members if "junction" not in self._channels.foot(each).kinds]
@@ -472,6 +472,7 @@ class Mirrors:
             properties["common_source"] = self._root(reference)
             feet = {each.id: list(self._channels.foot(each).devices) for each in bottoms}
             properties["feet"] = {name: devices for name, devices in feet.items() if devices}
+            self._below.update(*feet.values())
         if tops:
             properties["cascodes"] = [device.id for device in tops]
             properties["cascoded_reference"] = tops[0].terminals["s"] == reference.terminals["d"]

@@ -91,7 +91,9 @@ class ResistorRatios:
 
         for net, devices in self._on.items():
             if self._is_tap(net):
-                join(devices)
+                whole = len(devices) < 3 or _of_one_unit(devices) or self._is_sensed(net, star=False)
+                for part in [devices] if whole else grouped(devices, drawing).values():
+                    join(part)
         for one, other in ((first.terminals["g"], second.terminals["g"]) for first, second in pairs):
             first, second = self._on.get(one, []), self._on.get(other, [])
             if self._is_tap(one) and self._is_tap(other) and {*map(drawing, first)} & {*map(drawing, second)}:
@@ -175,7 +177,7 @@ class ResistorRatios:
             return False
         if not all(self._carries_nothing(d, net) for d in self._channels.channel_ends(net)):
             return False
-        return self._is_sensed(net) or (len(ends) < 3 and not self._channels.has_capacitor(net))
+        return self._is_sensed(net) or not self._channels.has_capacitor(net)
 
     def _carries_nothing(self, device: Device, net: str) -> bool:
         """Whether a transistor on a net only switches, and no current source is at its other end.
@@ -221,15 +223,15 @@ class ResistorRatios:
         banks = (each for each in between.values() if len(each) >= _LEAST_SWITCHED and len({*each.values()}) > 1)
         yield from (list(map(self._channels.circuit.device, bank)) for bank in banks)
 
-    def _is_sensed(self, net: str) -> bool:
-        """Whether the voltage between resistors counts: a gate, base, switch, port or third resistor is on it."""
+    def _is_sensed(self, net: str, *, star: bool = True) -> bool:
+        """Whether the voltage between resistors counts: a gate, base, switch, port or (``star``) third one is on it."""
         seen = self._channels.gates.get(net) or self._channels.channel_ends(net) or net in self._channels.ports
         far = {self._channels.far(device, net) for device in self._on[net]}
         seen = seen or any(device.type != "resistor" for device in self._channels.others.get(net, ()))
         circuit = self._channels.circuit
         bases = (circuit.device(each.device).type for each in circuit.nets[net] if each.terminal == "b")
         seen = seen or not {"npn", "pnp"}.isdisjoint(bases)
-        return bool(seen) or (len(far) > 2 and _of_one_unit(self._on[net])) or net in circuit.black_box_nets
+        return bool(seen) or (star and len(far) > 2) or net in circuit.black_box_nets
 
     def _has_ratio(self, devices: Sequence[Device]) -> bool:
         """Whether resistors are more than one in parts: something is on a net between them, or few are equal."""

@@ -332,11 +332,7 @@ class _Recognition:
         for kind, one, other in self._images():
             names = {one, other}
             first, second = self._pair((one, other))
-            if (
-                names <= wiring
-                or self._channels.is_dummy_beside(first)
-                or (kind == "cascode_pair" and names <= switched)
-            ):
+            if names <= wiring or self._channels.is_dummy_beside(first) or (first.is_mos and names <= switched):
                 continue  # equal switches below a mirror
             direct = kind == "cross_coupled_pair" and first.terminals["d"] == second.terminals["g"]
             if kind not in MODULE_TYPES or kind == "differential_pair" or direct or names <= inverting:

@@ -1079,6 +1079,23 @@ CIRCUITS = {
         """,
         {("differential_pair", "M1 M2"), ("resistor_pair", "R1 R2"), ("resistor_ratio", "RA RB")},
     ),
+    "mirror above switches of its size on a port": (
+        """
+        M1 i i x vdd pch w=4u l=1u
+        M2 o i y vdd pch w=4u l=1u
+        M3 out i z vdd pch w=4u l=1u
+        M4 x en vdd vdd pch w=4u l=1u
+        M5 y en vdd vdd pch w=4u l=1u
+        M6 z en vdd vdd pch w=4u l=1u
+        M7 fb fb vss vss nch w=4u l=1u
+        M8 fb2 fb vss vss nch w=4u l=1u
+        """,
+        {
+            ("current_mirror", "M1 M2 M3", "M1", "degenerated"),
+            ("switch_pair", "M4 M5 M6"),
+            ("current_mirror", "M7 M8", "M7", "simple"),
+        },
+    ),
     "gates behind several resistors": (
         """
         M1 i i vss vss nch w=4u l=1u
@@ -2298,3 +2315,20 @@ R2 vdd fb2 5k
         frozenset({"MS0", "MS1", "MS2", "MS3"})
     }
     assert found(text, "differential_pair") >= {frozenset({"M4", "M5"}), frozenset({"M6", "M7"})}
+
+
+def test_sources_on_a_port_are_no_switches_below_a_diode_that_another_one_feeds():
+    text = """.subckt t o out bias vdd vss
+M1 k k x vss nch w=4u l=1u
+M2 o k y vss nch w=4u l=1u
+M3 out k z vss nch w=4u l=1u
+M4 x bias vss vss nch w=4u l=1u
+M5 y bias vss vss nch w=4u l=1u
+M6 z bias vss vss nch w=4u l=1u
+M7 k k vdd vdd pch w=4u l=1u
+.ends
+"""
+    assert found(text, "current_mirror") == set()
+    assert found(text.replace("M7 k k vdd vdd pch w=4u l=1u\n", "R1 k vdd 9k\n"), "current_mirror") == {
+        frozenset({"M1", "M2", "M3"})
+    }
