@@ -173,12 +173,13 @@ class Electrical:
         return found or self.thin_feed(net, network)
 
     def thin_feed(self, net: str, network: NetNetwork) -> list[Remark]:
-        """Return whether long, thin wires lead from the port of a supply to a transistor, whatever its current."""
+        """Return whether thin wires lead from a supply's port to a transistor or capacitor, whatever its current."""
         subject, limit = self.subject, self.subject.limits["wire-length.feed"]
         ohms = {
             subject.by_key[each.device]: each.ohm
             for each in network.terminals
-            if each.ohm and each.ohm < _NO_WIRE_OHM and each.terminal in {"d", "s"} and each.device in subject.by_key
+            if each.ohm and each.ohm < _NO_WIRE_OHM and each.device in subject.by_key
+            if each.terminal in {"d", "s", "c", "e"} or subject.by_key[each.device].device.type == "capacitor"
         }
         far = sorted((placed for placed, ohm in ohms.items() if limit.beyond(ohm)), key=lambda each: each.index)
         most = max((ohms[placed] for placed in far), default=0.0)

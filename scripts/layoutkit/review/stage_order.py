@@ -14,7 +14,7 @@ from layoutkit.review.matched_devices import widest_gap
 from layoutkit.review.subject import box_around, centre_of, gap_between, longer_side, names_of, region_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice, Subject
@@ -159,13 +159,13 @@ def parts_apart(subject: Subject) -> list[Remark]:
             if len(ends) == 2 or (net["g"] not in own and net["g"] != net["d"]):
                 key = (*ends, *gate)
                 alike[key].append(placed)
-    paired = {name for each in subject.roles.groups if each.type == "differential_pair" for name in each.devices}
-    for stage in stages_of(subject):  # of a gate with several transistors on one input, as a Schmitt trigger is
-        parts: dict[tuple[str, ...], list[PlacedDevice]] = defaultdict(list)
+    for stage in stages_of(subject):  # stacks on one gate, as of a Schmitt trigger; a clock is on no stacks
+        stacked: dict[str, list[PlacedDevice]] = defaultdict(list)
         for placed in stage:
-            if placed.id not in subject.both_ways and placed.id not in paired:
-                parts["", placed.device.terminals["g"]].append(placed)
-        alike |= {key: own for key, own in parts.items() if len({p.device.type for p in own}) > 1 and len(own) > 2}
+            stacked[placed.device.terminals["g"]].append(placed)
+        alike |= {
+            ("", gate): own for gate, own in stacked.items() if all(_in_series(own, kind) for kind in ("nmos", "pmos"))
+        }
     limit = subject.limits["flow-order.parts"]
     far: list[tuple[float, list[PlacedDevice]]] = []
     for devices in alike.values():
@@ -177,6 +177,12 @@ def parts_apart(subject: Subject) -> list[Remark]:
     most = far[0][0] if far else 0.0
     why = f"parts of one function lie up to {most:.3g} um apart: " + "; ".join(names_of(each) for _, each in far[:4])
     return subject.finding("flow-order.parts", most, why, devices=every)
+
+
+def _in_series(devices: Sequence[PlacedDevice], kind: str) -> bool:
+    """Return whether two of the transistors of a type are in series."""
+    drains, sources = ({p.device.terminals[end] for p in devices if p.device.type == kind} for end in ("d", "s"))
+    return not drains.isdisjoint(sources)
 
 
 def _gap_inside(subject: Subject, placed: PlacedDevice) -> float:

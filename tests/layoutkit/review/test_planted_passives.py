@@ -234,6 +234,25 @@ def test_the_middle_of_a_capacitor_of_several_units(figure, expected):
     assert severities(planted.review(), "passives", "off the middle") == expected
 
 
+@both("wire-length.feed", "should")
+def test_a_capacitor_on_a_supply_through_a_long_wire(figure, expected):
+    """The wire on Metal3 from the port to below the plate is 4.5 um longer than the plate's place is far."""
+
+    def review(x, limits=None):
+        planted = bank([(x, 40)], shared="vss")
+        planted.mos("M1", "nmos", 0, 0, 2, 0.5, "out in vss vss")
+        planted.comb("out", 8)
+        planted.comb("in", 6)
+        for end in planted.ends["vss"][1:]:
+            planted.column("vss", *end, -8)
+        return planted.review(limits=limits)
+
+    words, metal = "ohm of wires lie between the port of vss", GF.conductor("Metal3")
+    (short,) = (e for e in review(50, {"wire-length.feed": {"should": 5}}).findings if words in e.why)
+    found = review(50 + (figure - short.measured) * WIRE / metal.sheet_ohm).findings
+    assert {each.severity for each in found if words in each.why and "C0" in each.devices} == expected
+
+
 @both("passives.centre", "should")
 def test_a_bipolar_transistor_of_two_units_beside_that_of_one(figure, expected):
     """All in one row; the one of one unit is so many halves of its distance to the nearest of the others off centre."""
