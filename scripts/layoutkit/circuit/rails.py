@@ -16,12 +16,9 @@ if TYPE_CHECKING:
     from layoutkit.circuit.circuit import Circuit
 
 BY_NAME = "its name"
-REGULATED_BODIES = 4
-"""From how many bodies on it a net that a transistor feeds is a regulated rail; a pair in a well of its own has two."""
-_IN_A_BLOCK = 3
-"""From how many sources on it a net that switches join to a rail is a rail."""
-_STAGES = 2
-"""How many sources in wells on a net make it a regulated rail, if it is regulated."""
+REGULATED_BODIES = 4  # on a net that a transistor feeds: it is a regulated rail; a pair in its own well has two
+_IN_A_BLOCK = 3  # sources on a net that switches join to a rail: with so many it is a rail
+_STAGES = 2  # sources in wells on a net: so many make it a regulated rail, if it is regulated
 _LONGEST_LOOP = 8  # gates and resistors from a regulated rail to the gate of the transistor that feeds it
 
 
@@ -220,7 +217,7 @@ class Rails:
     def _is_tail(self, net: str) -> bool:
         """Whether a net has another name than a supply and is the tail of one pair, whose current comes from outside.
 
-        Two equal transistors alone end on it, with separate gates and drains.
+        Two equal transistors alone end on it, with separate gates and drains; they are no inverters in wells on it.
         """
         if net in self._named or self._ends[net] != 2 or self._bodies[net] > 2:
             return False
@@ -230,6 +227,9 @@ class Rails:
         if others or len(ends) != 2 or net in self._circuit.black_box_nets:
             return False
         one, other = ends
+        outputs = [{(each.terminals["g"], each.terminals[end]) for end in "ds"} for each in ends]
+        if self._bodies[net] == 2 and not any(map(self._pulled.keys().isdisjoint, outputs)):
+            return False
         equal = (one.type, one.model, one.params) == (other.type, other.model, other.params)
         nets = [{each.terminals[end] for end in ("d", "g", "s")} - {net} for each in ends]
         return equal and all(len(each) == 2 for each in nets) and not nets[0] & nets[1]

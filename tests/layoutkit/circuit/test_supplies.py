@@ -171,6 +171,11 @@ STRUCTURES = {  # ports, cards, power and ground
         "p q i j k g", ("M1 q i a g nmos W=2u L=1u\nM2 q j b g nmos W=4u L=1u\nM3 q k c g nmos W=8u L=1u\n"
         "R1 a p 4k\nR2 b p 2k\nR3 c p 1k\n"), "", "g"
     ),
+    "two inverters of two drivers, each on a supply of its own": (
+        "a b c d v w g h", ("M1 n a v v pmos W=2u L=1u\nM2 n a g g nmos W=2u L=1u\nM3 m b v v pmos W=2u L=1u\n"
+        "M4 m b g g nmos W=2u L=1u\nM5 c n w w pmos W=9u L=1u\nM6 c n h h nmos W=9u L=1u\n"
+        "M7 d m w w pmos W=9u L=1u\nM8 d m h h nmos W=9u L=1u\n"), "v w", "g h"
+    ),
     "a gate that is always on": ("v a b g", "M1 a g b v pmos W=2u L=1u\nM2 a v b g nmos W=2u L=1u\n", "v", "g"),
     "the plate of a bootstrap capacitor": (
         "v g k a b", ("M1 c k v v pmos W=2u L=1u\nM2 c k g g nmos W=1u L=1u\nM3 v x d d pmos W=2u L=1u\n"
