@@ -26,7 +26,7 @@ ROOMS = {
     "layoutkit/drc": (1703, 12),
     "layoutkit/explore": (2029, 12),
     "layoutkit/extract": (3766, 19),
-    "layoutkit/flow": (9562, 55),
+    "layoutkit/flow": (9595, 55),
     "layoutkit/layout": (1758, 11),
     "layoutkit/lvs": (1980, 9),
     "layoutkit/parasitics": (1915, 11),

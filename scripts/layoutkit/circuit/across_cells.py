@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.circuit.roles import find_roles
+from layoutkit.circuit.symmetry import OF_CELLS
 from layoutkit.errors import listed
 
 if TYPE_CHECKING:
@@ -129,12 +130,18 @@ class _Policy:
         return AcrossCells(self._moved, frozenset(self._dissolved), (*self._words, *kept))
 
     def decide_halves(self) -> None:
-        """Dissolve the instances that are images of each other in an amplifier, if a half is small."""
+        """Dissolve the instances that are images of each other in an amplifier, if a half is small.
+
+        Those with an axis of their own stay cells: each is drawn once.
+        """
         for structure in self._roles.symmetry:
             found: dict[str, None] = {}
             halves: dict[tuple[str, ...], None] = {}
+            own = [name for kind, *pair in structure.pairs if kind == OF_CELLS for name in pair]
+            kept = {path for name in own for path in self._places.around.get(name, ())}
             for _, left, right in structure.pairs:
                 apart = self._places.apart((left, right))
+                apart = {name: paths for name, paths in apart.items() if kept.isdisjoint(paths)}
                 found.update(dict.fromkeys(path for paths in apart.values() for path in paths))
                 if apart:
                     halves[tuple(paths[-1] for paths in apart.values())] = None

@@ -63,7 +63,7 @@ def find_faults(constraints: Constraints, circuit: Circuit | None) -> list[Const
 
     Without a circuit, every name counts as known, and only contradictions are found.
     """
-    judge = _Judge(circuit)
+    judge = _Judge(circuit, constraints)
     for name in ENTRIES:
         for index, entry in enumerate(getattr(constraints, name)):
             if name in _NAMED_IN:
@@ -79,8 +79,9 @@ def find_faults(constraints: Constraints, circuit: Circuit | None) -> list[Const
 class _Judge:
     """Collects the faults of constraints, one constraint after the other."""
 
-    def __init__(self, circuit: Circuit | None) -> None:
+    def __init__(self, circuit: Circuit | None, constraints: Constraints) -> None:
         self._circuit = circuit
+        self._depths = Counter(group for inner in constraints.axes_within.values() for group in inner)
         self._devices = {device.id: device for device in circuit.devices} if circuit else {}
         self._supplies = find_roles(circuit).supplies if circuit else None
         self._taken: dict[str, dict[str, str]] = defaultdict(dict)  # by section: each name and the path of its entry
@@ -94,17 +95,18 @@ class _Judge:
         return list(self._found.values())
 
     def symmetry(self, path: str, group: SymmetryGroup) -> None:
-        """Judge one symmetry group."""
+        """Judge one symmetry group: a device is in another one, too, if one lies within a half of the other."""
+        taken = self._taken[f"symmetry {self._depths[group]}"]
         for index, pair in enumerate(group.pairs):
             where = f"{path}.pairs[{index}]"
             devices = [self._device(where, name) for name in pair]
-            self._alone(where, pair, self._taken["symmetry"])
+            self._alone(where, pair, taken)
             if None not in devices:
                 self._alike(where, [device for device in devices if device is not None], "symmetric")
         for index, name in enumerate(group.self_symmetric):
             where = f"{path}.self_symmetric[{index}]"
             self._device(where, name)
-            self._alone(where, [name], self._taken["symmetry"])
+            self._alone(where, [name], taken)
         for index, pair in enumerate(group.net_pairs):
             where = f"{path}.net_pairs[{index}]"
             known = [self._net(where, name) for name in pair]

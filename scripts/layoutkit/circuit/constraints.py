@@ -26,6 +26,7 @@ and none of the first six, recognition completes it::
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -52,6 +53,8 @@ OPPOSITE = {"left": "right", "right": "left", "bottom": "bottom", "top": "top"}
 class SymmetryGroup:
     """Devices and nets that are mirror images of each other about one vertical axis.
 
+    A device may be in two groups where one lies within a half of the other, as in one of two equal amplifiers.
+
     Attributes:
         pairs: Equal devices, left first.
         self_symmetric: Devices to be centred on the axis.
@@ -63,6 +66,11 @@ class SymmetryGroup:
     self_symmetric: tuple[str, ...] = ()
     net_pairs: tuple[tuple[str, str], ...] = ()
     reason: str = ""
+
+    @property
+    def images(self) -> dict[str, str]:
+        """Device to its image."""
+        return {name: image for one, other in self.pairs for name, image in ((one, other), (other, one))}
 
 
 @dataclass(frozen=True)
@@ -259,6 +267,22 @@ class Constraints:
             if found.get(one) != other:
                 found.setdefault(other, one)
         return found
+
+    @cached_property
+    def axes_within(self) -> dict[SymmetryGroup, list[SymmetryGroup]]:
+        """Each symmetry group to those that lie within one of its halves: it has other images for their devices."""
+        of: dict[str, list[tuple[SymmetryGroup, dict[str, str]]]] = defaultdict(list)
+        for group in self.symmetry:
+            images = group.images
+            for name in images:
+                of[name].append((group, images))
+        found: dict[SymmetryGroup, list[SymmetryGroup]] = defaultdict(list)
+        for group in self.symmetry:
+            for other, image in {id(each[0]): each for name in group.images for each in of[name]}.values():
+                known = [(image.get(one), image.get(two), one) for one, two in group.pairs]
+                if other is not group and all((not one) is (not two) and two != name for one, two, name in known):
+                    found[other].append(group)
+        return dict(found)
 
     @cached_property
     def priorities(self) -> dict[str, int]:

@@ -34,7 +34,7 @@ from layoutkit.circuit.ratios import ResistorRatios, capacitor_ratios, wiring_ca
 from layoutkit.circuit.stages import capacitors_of_stages, inverters, ring_stages
 from layoutkit.circuit.supplies import is_passive, structural_supplies
 from layoutkit.circuit.switches import switch_groups
-from layoutkit.circuit.symmetry import SymmetricStructure, facing_nets, find_symmetry, is_capacitor, off_end
+from layoutkit.circuit.symmetry import OF_CELLS, SymmetricStructure, facing_nets, find_symmetry, is_capacitor, off_end
 from layoutkit.circuit.symmetry_graph import drawing, same_size
 
 if TYPE_CHECKING:
@@ -306,10 +306,10 @@ class _Recognition:
         )
 
     def _images(self) -> Iterator[tuple[str, str, str]]:
-        """Yield kind and devices of each pair of images, of several in parallel the first ones."""
+        """Yield kind and devices of each pair of images, but of cells; of several in parallel the first ones."""
         known = {device.id for device in self._circuit.devices}
         for structure in self._symmetry.structures:
-            yield from (pair for pair in structure.pairs if known.issuperset(pair[1:]))
+            yield from (pair for pair in structure.pairs if known.issuperset(pair[1:]) and pair[0] != OF_CELLS)
 
     def _symmetric_pairs(self) -> None:
         """Add the other images as pairs.

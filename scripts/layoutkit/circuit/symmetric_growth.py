@@ -12,16 +12,17 @@ side.
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.symmetry_graph import CONTROLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from layoutkit.circuit.symmetry_graph import Element, Exchange, SymmetryGraph
+    from layoutkit.circuit.symmetry_graph import Element, SymmetryGraph
 
 _MOST_CHOICES = 6  # alike elements on one net; among more, only those that share another net are compared
 MOST_GATES = 3
@@ -44,8 +45,9 @@ class Growth:
     Args:
         graph: The graph of the circuit.
         amplifying: The input pairs, by numbers: over how many gates it is followed counts from each of them.
-        taken: Numbers of the elements of other structures.
+        free: Whether an element, by its number, may be part of it.
         known: Images of nets in other structures.
+        exact: Whether only what looks alike from everywhere is taken for images, over any number of gates.
 
     Attributes:
         pairs: Numbers of elements that are images, in the order found; the left one first.
@@ -55,18 +57,22 @@ class Growth:
         partner: Number of each element to that of its image; of one on the axis to itself.
         shared: Nets of gates on both sides.
         axis: Nets of other terminals on both sides.
+        inner: Structures within one of its halves, with axes of their own.
     """
 
     def __init__(
         self,
         graph: SymmetryGraph,
         amplifying: AbstractSet[frozenset[int]],
-        taken: Mapping[int, int] | None = None,
+        free: Callable[[int], bool] = lambda _: True,
         known: Mapping[str, str] | None = None,
+        *,
+        exact: bool = False,
     ) -> None:
         self._graph = graph
         self._amplifying = amplifying
-        self._taken = taken or {}
+        self._may_hold = free
+        self._exact = exact
         self.pairs: list[tuple[int, int]] = []
         self.centred: list[int] = []
         self.images: dict[str, str] = {}
@@ -75,6 +81,7 @@ class Growth:
         self.partner: dict[int, int] = {}
         self.shared: set[str] = set()  # gate nets that elements on both sides are on
         self.axis: list[str] = []
+        self.inner: list[Growth] = []
         self._queue: list[tuple[int, int, str, str]] = []
         self._late: list[tuple[str, str]] = []
         self._depth: dict[str, int] = {}  # over how many gates a net was reached
@@ -100,33 +107,6 @@ class Growth:
                 self._mirror(left, right, 0)
         return True
 
-    def follow(self, exchange: Exchange, one: int) -> None:
-        """Take the elements that an exchange moves for images, from one of them on; those over gates last."""
-        self._take_images(exchange, one)
-        while self._queue or self._late:
-            if not self._queue:
-                self._mirror(*self._late.pop(0), 0)
-                continue
-            *_, left, _ = heapq.heappop(self._queue)
-            for index, _ in self._graph.on_net[left]:
-                if self._free(index):
-                    self._take_images(exchange, index)
-
-    def _take_images(self, exchange: Exchange, index: int) -> None:
-        nets = [(role, net, exchange.nets.get(net, net)) for role, net in self._graph.elements[index].ends]
-        self._begin(index, exchange.elements.get(index, index), _Facing(tuple(nets), 0, guessed_gate=False))
-
-    def leave(self, taken: Mapping[int, int], known: Mapping[str, str]) -> None:
-        """Leave to other structures the elements and nets that are in these already, with the diodes that bias them."""
-        biases = {
-            each: self._graph.elements[each].on("g") for each in self.partner if self._graph.elements[each].is_diode
-        }
-        biasing = {each for each, net in biases.items() if any(i in taken for i, _ in self._graph.on_net[net])}
-        self.pairs = [pair for pair in self.pairs if taken.keys().isdisjoint(pair) and biasing.isdisjoint(pair)]
-        self.centred = [index for index in self.centred if index not in taken]
-        ends = {net for pair in self.pairs for index in pair for _, net in self._graph.elements[index].ends}
-        self.net_pairs = [pair for pair in self.net_pairs if known.keys().isdisjoint(pair) and {*pair} <= ends]
-
     @property
     def unmatched(self) -> int:
         """How many elements on nets that are images have no image."""
@@ -135,11 +115,30 @@ class Growth:
         return len(places - self.partner.keys())
 
     @property
-    def halves(self) -> tuple[set[int], set[int]] | None:
-        """The elements on both sides, if nothing is on the axis between them; else None."""
-        if self.centred or self.axis:
-            return None
-        return {a for a, _ in self.pairs}, {b for _, b in self.pairs}
+    def is_exchange(self) -> bool:
+        """Whether to exchange the halves changes nothing, and they hold all that looks like one of their elements."""
+        ends = ((self._graph.elements[a].ends, self._graph.elements[b].ends) for a, b in self.pairs)
+        exact = all(sorted((r, self.images.get(net, net)) for r, net in one) == sorted(other) for one, other in ends)
+        moved = Counter(self._graph.colours[-1][index] for index in self.sides)
+        whole = all(len(self._graph.alike[colour]) == count for colour, count in moved.items())
+        return exact and whole and not self.unmatched
+
+    @cached_property
+    def sides(self) -> dict[int, int]:
+        """Number of each element that has an image to its side, 0 for left and 1 for right."""
+        return {index: side for pair in self.pairs for side, index in enumerate(pair)}
+
+    def holds(self, other: Growth) -> bool:
+        """Whether another structure lies within one of its halves, about an axis of its own, as does its image."""
+        sides = {self.sides.get(index) for index in other.sides}
+        nets = {net for index in other.sides for net in self._graph.elements[index].channel}
+        own = {net for net in nets if net not in self._graph.supplies}
+        return len(sides) == 1 and None not in sides and own.isdisjoint(self.images.get(net, net) for net in own)
+
+    def half_of(self, other: Growth) -> Callable[[int], bool]:
+        """Return whether an element, by its number, is in the half that holds another structure."""
+        side = self.sides[other.pairs[0][0]]
+        return lambda index: self.sides.get(index) == side
 
     @property
     def score(self) -> float:
@@ -163,7 +162,7 @@ class Growth:
         return (*first, *(pair for pair in self.net_pairs if pair not in first))
 
     def _free(self, index: int) -> bool:
-        return index not in self.partner and index not in self._taken
+        return index not in self.partner and self._may_hold(index)
 
     def _commit(self, a: int, b: int, found: _Facing, depth: int = 0) -> None:
         self.partner[a], self.partner[b] = b, a
@@ -191,6 +190,8 @@ class Growth:
 
     def _mirror(self, left: str, right: str, depth: int) -> None:
         """Take two nets for images, unless one is known, and look at what is on them."""
+        if self._known.get(left) == right:
+            return  # other structures follow it
         if left in self.images or right in self.images:
             nearer = self.images.get(left) == right and depth < self._depth.get(left, 0)  # a pair of its own begins
             if nearer:
@@ -232,6 +233,8 @@ class Growth:
         """
         one, other = self._graph.elements[a], self._graph.elements[b]
         alike = one.key[:2] == other.key[:2] if first else one.key == other.key
+        if self._exact:
+            alike = self._graph.colours[-1][a] == self._graph.colours[-1][b]
         if not alike or bool(one.body) != bool(other.body):
             return None
         if one.body and self._agree(one.body, other.body) is None:
@@ -290,7 +293,7 @@ class Growth:
         for key, group in ours.items():
             if key in theirs:
                 self._match(level, key[0] in CONTROLS, group, theirs[key], (left, right))
-        deep = self._depth[left] >= MOST_GATES
+        deep = self._depth[left] >= MOST_GATES and not self._exact
         if level < _INPUTS - 1 and not deep:
             self._push(level + 1, left, right)
 
@@ -430,17 +433,17 @@ class Growth:
         elements = self._graph.elements
         return elements[a].ends == elements[c].ends and elements[b].ends == elements[d].ends
 
-    def centre(self, taken: Mapping[int, int]) -> None:
+    def centre(self, free: Callable[[int], bool]) -> None:
         """Add the devices on the axis: tails with their cascodes and switches, parallel units, a mirror reference.
 
         Args:
-            taken: Numbers of the elements of all structures.
+            free: Whether an element may be there, by its number.
         """
         front, seen = list(self.axis), set(self.axis)
         while front:
             for index, role in self._graph.on_net[front.pop()]:
                 element = self._graph.elements[index]
-                if role not in ("d", "e", "c") or index in taken or index in self.partner:
+                if role not in ("d", "e", "c") or index in self.partner or not free(index):
                     continue
                 if any(self.images.get(each, each) != each for each in element.channel):
                     continue
@@ -451,19 +454,19 @@ class Growth:
                 seen.update(new)
         own = self.shared | set(self.axis) | set(self._graph.supplies.power) | set(self._graph.supplies.ground)
         for net in sorted(self.shared | seen):
-            self._add_on_axis(net, own, taken)
+            self._add_on_axis(net, own, free)
 
-    def _add_on_axis(self, net: str, own: AbstractSet[str], taken: Mapping[int, int]) -> None:
+    def _add_on_axis(self, net: str, own: AbstractSet[str], free: Callable[[int], bool]) -> None:
         """Centre parallel units on a net of the axis, and the reference of a mirror whose outputs are all here.
 
         Args:
             net: The net.
             own: Nets that are images of themselves.
-            taken: Numbers of the elements of all structures.
+            free: Whether an element may be there.
         """
         for index, role in self._graph.on_net[net]:
             element = self._graph.elements[index]
-            if index in taken or index in self.partner or not all(each in own for _, each in element.ends):
+            if index in self.partner or not free(index) or not all(each in own for _, each in element.ends):
                 continue
             if len(self._graph.members.get(element.name, ())) > 1:
                 self.partner[index] = index

@@ -2,9 +2,10 @@
 
 Every pair that could be one (``input_pairs.py``) is taken for images in turn, and what follows is added
 (``symmetric_growth.py``). The structure that explains the most is taken first; pairs that contradict it stay groups of
-their own where they are one, but are no images. A pair that is only a candidate counts where its structure has no
-element without image and something joins its sides: two equal inverters on two inputs are no pair. It goes first where
-each of its sides holds several amplifiers, as one of two equal channels.
+their own where they are one, but are no images. What lies within one half of a structure, as in one of two equal
+amplifiers, has an axis of its own there, and its image another. A pair that is only a candidate counts where its
+structure has no element without image and something joins its sides: two equal inverters on two inputs are no pair. It
+goes first where each of its sides holds several amplifiers, as one of two equal channels.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from layoutkit.circuit.canonical import canonical_order
 from layoutkit.circuit.input_pairs import Candidates, seeds_of
 from layoutkit.circuit.symmetric_growth import Growth
-from layoutkit.circuit.symmetry_graph import CONTROLS, SymmetryGraph, drawing, exchanges
+from layoutkit.circuit.symmetry_graph import CONTROLS, MOST_ALIKE, SymmetryGraph, drawing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _ANALOG = frozenset({"resistor", "capacitor", "mos_capacitor", "inductor", "npn", "pnp"})
 DUMMY_PAIR = "dummy_pair"
 """Kind of two equal transistors that are off for good, on two nets that are images: they lie with what they guard."""
+OF_CELLS = "images_of_cells"
+"""Kind of two devices of equal parts with an axis each: the parts are images, the groups are within them."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Symmetry(NamedTuple):
     """The symmetry of a circuit.
 
     Attributes:
-        structures: The largest first; no device or net is in two pairs.
+        structures: The largest first. No net is in two pairs, and a device only where it is one ``OF_CELLS``.
         inputs: The transistors that are the only two above one tail, or whose tails an element joins, also those that
             are no images; of equal ones in parallel the first. Several may stand for one of them.
         members: The first of equal devices in parallel to all of them.
@@ -85,11 +88,6 @@ class _Candidate(NamedTuple):
     seed: Seed | None
     exchanged: bool = False
 
-    @property
-    def last(self) -> bool:
-        """Whether other structures go first."""
-        return self.seed is not None and self.seed.last
-
 
 class _Search:
     def __init__(self, circuit: Circuit, supplies: Supplies) -> None:
@@ -97,7 +95,7 @@ class _Search:
         self._circuit = circuit
         self._accepted: list[Growth] = []
         self._taken: dict[int, int] = {}
-        self._of: dict[int, Growth] = {}  # structure of each element
+        self._of: dict[int, list[Growth]] = defaultdict(list)  # structures of each element
         self._images: dict[str, str] = {}
         self._amplify: set[frozenset[str]] = set()
         self._amplifying: set[frozenset[int]] = set()
@@ -122,18 +120,18 @@ class _Search:
             seen.update(map(frozenset, growth.pairs))
         tried += self._clear_ones(rivals, {self.graph.elements[each.growth.pairs[0][0]].on("s") for each in tried})
         tried += self._exchanged(pairs)
-        whole = self._wholes(tried)
-        tried.sort(key=lambda each: (each.seed is None and each.growth not in whole, each.last, -each.growth.score))
+        tried.sort(key=lambda each: (2 if each.seed is None else each.seed.last, -each.growth.score))
         for growth, pair, exchanged in tried:
             if not self._clashes(growth):
                 self._accept(growth)
-            elif not self._add_around(growth) and pair is not None and not exchanged:
+            elif not self._add_nested(growth) and pair is not None and not exchanged:
                 self._add_beside(pair)
         for seed in inputs:  # those in structures that were cut, which another one of equal cells may have
             if not {*self._numbers(seed)} & self._taken.keys():
                 self._add_beside(seed)
+        halves = {id(inner): outer.half_of(inner) for outer in self._accepted for inner in outer.inner}
         for growth in self._accepted:
-            growth.centre(self._taken)
+            growth.centre(halves.get(id(growth), self._is_free))
             self._take(growth)
 
     def _numbers(self, seed: Seed) -> tuple[int, int]:
@@ -141,62 +139,91 @@ class _Search:
 
     def _exchanged(self, seeds: Sequence[Seed]) -> Iterator[_Candidate]:
         """Yield the halves that can be exchanged, and that a pair has on both sides or that lie about an axis."""
-        for exchange in exchanges(self.graph):
-            images = exchange.elements
-            paired = [s for s in seeds if not s.last and images.get(self._numbers(s)[0]) == self._numbers(s)[1]]
-            growth = Growth(self.graph, self._amplifying)
-            growth.follow(exchange, self._numbers(paired[0])[0] if paired else min(images))
+        seen = set[int]()
+        names = [element.name for element in self.graph.elements]
+        for one, *others in self.graph.alike.values():
+            if one in seen or len(others) >= MOST_ALIKE:
+                continue
+            found = [Growth(self.graph, self._amplifying, exact=True) for _ in others]
+            found = [each for each, other in zip(found, others, strict=True) if each.grow(names[one], names[other])]
+            seen.update(index for each in found for index in each.sides)
+            found = [each for each in found if each.is_exchange]
+            growth = min(found, key=lambda each: (self._clocks(each), -len(each.pairs)), default=None)
+            if growth is None:
+                continue
+            paired = [s for s in seeds if not s.last and growth.partner.get(self._numbers(s)[0]) == self._numbers(s)[1]]
             if paired or _is_axis(self.graph, growth):
                 yield _Candidate(growth, paired[0] if paired else None, exchanged=True)
 
-    def _add_around(self, growth: Growth) -> bool:
-        """Add what two halves have beside structures each of which lies within one of them, if they are joined across.
+    def _clocks(self, growth: Growth) -> int:
+        """Return how many pairs of nets have only gates on them: the phases of switches rather stay what they are."""
+        return sum(all(role in CONTROLS for _, role in self.graph.on_net[net]) for net, _ in growth.net_pairs)
 
-        Return whether they have anything.
+    def _add_nested(self, growth: Growth) -> bool:
+        """Add what lies within one half of each structure that it shares elements with, or has these within its halves.
 
-        A net of both halves, such as a reference voltage, is no image of one that has an image in the other half.
+        Return whether it is. Its halves are joined across, or each holds several, as one of two equal channels.
         """
-        side = {index: side for pair in growth.pairs for side, index in enumerate(pair)}
-        inner = list(dict.fromkeys(self._of[index] for index in side if index in self._of))
-        nested = all(side.get(one) == side.get(other) is not None for each in inner for one, other in each.pairs)
-        if growth.unmatched or not nested or not _are_joined_across(self.graph, growth):
+        known = list(dict.fromkeys(each for index in growth.sides for each in self._of.get(index, ())))
+        around = [each for each in known if each.holds(growth)]
+        inside = [each for each in known if each not in around and growth.holds(each)]
+        held = Counter(growth.sides[each.pairs[0][0]] for each in inside)
+        joined = not growth.unmatched and (_are_joined_across(self.graph, growth) or min(held[0], held[1]) > 1)
+        if len(around) + len(inside) < len(known) or ((inside or not around) and not joined):
             return False
-        for each in inner:
-            each.centre(self._taken)
-            self._take(each)
-            for pair in list(each.net_pairs):
-                moves = [growth.images.get(net, net) != net for net in pair]
-                if moves[0] != moves[1]:
-                    each.net_pairs.remove(pair)
-                    for net in pair:
-                        self._images.pop(net, None)
-        growth.leave(self._taken, self._images)
-        if growth.pairs:
-            self._accept(growth)
-        return bool(growth.pairs)
+        if around:
+            growth = self._within(around, growth)
+        pairs = [(each, growth) for each in around] + [(growth, self._within([growth], each)) for each in inside]
+        for outer, inner in pairs:
+            outer.inner.append(inner)
+            own = {net for pair in inner.net_pairs for net in pair}
+            for pair in [pair for pair in outer.net_pairs if not own.isdisjoint(pair)]:
+                outer.net_pairs.remove(pair)
+                self._forget(pair)
+        growth.net_pairs = [pair for pair in growth.net_pairs if self._images.keys().isdisjoint(pair)]
+        self._accept(growth)
+        if inside:
+            self._accepted.insert(min(map(self._accepted.index, growth.inner)), self._accepted.pop())
+        return True
+
+    def _within(self, around: Sequence[Growth], growth: Growth) -> Growth:
+        """Return a structure that lies within a half of others, grown within that half alone.
+
+        The nets at the gates of its first pair lead no further, and ports and what leads from part to part are images
+        about the other axis.
+        """
+        first = [self.graph.elements[index] for index in growth.pairs[0]]
+        gates = [each.on("g") for each in first]
+        inputs = {net for each in first for net in each.channel}.isdisjoint(gates)
+        known = dict(zip(gates, gates[::-1], strict=True)) if inputs else {}
+        halves = [each.half_of(growth) for each in around]
+        found = Growth(self.graph, self._amplifying, lambda index: all(half(index) for half in halves), known)
+        found.grow(first[0].name, first[1].name)
+        found.net_pairs = [pair for pair in found.net_pairs if self._leading.isdisjoint(pair)]
+        if growth in self._accepted:
+            self._accepted[self._accepted.index(growth)] = found
+            for index in growth.sides:
+                self._of[index] = [found if each is growth else each for each in self._of[index]]
+            for pair in growth.net_pairs:
+                self._forget(pair)
+            self._images.update(image for pair in found.net_pairs for image in (pair, pair[::-1]))
+        return found
+
+    def _forget(self, pair: tuple[str, str]) -> None:
+        if self._images.get(pair[0]) == pair[1]:
+            del self._images[pair[0]], self._images[pair[1]]
+
+    @cached_property
+    def _leading(self) -> set[str]:
+        """Ports, and the nets at the gates of input pairs."""
+        gates = (self.graph.elements[index].on("g") for pair in self._amplifying for index in pair if index >= 0)
+        return {*self.graph.ports, *gates}
 
     def _add_beside(self, seed: Seed) -> None:
         """Add what follows from a pair beside the structures that are known."""
-        found = Growth(self.graph, self._amplifying, self._taken, self._images)
+        found = Growth(self.graph, self._amplifying, self._is_free, self._images)
         if found.grow(seed.one, seed.other) and (seed.alone or found.score > 0):
             self._accept(found)
-
-    def _wholes(self, tried: Sequence[_Candidate]) -> list[Growth]:
-        """Return the halves without a pair on both sides each of which holds several pairs, each with its own axis.
-
-        Those have no axis in common, while the halves have one: two equal channels of several amplifiers each.
-        """
-        sure = [{index for pair in each.growth.pairs for index in pair} for each in tried if each.seed is not None]
-        of = {index: number for number, indices in enumerate(sure) for index in indices}
-        found = []
-        for growth, seed, _ in tried:
-            halves = None if seed is not None else growth.halves
-            if halves is not None:
-                numbers = {of[index] for half in halves for index in half if index in of}
-                inside = [sum(sure[number] <= half for number in numbers) for half in halves]
-                if min(inside) > 1 and sum(inside) == len(numbers):
-                    found.append(growth)
-        return found
 
     def _clear_ones(self, rivals: Mapping[str, list[_Candidate]], known: AbstractSet[str]) -> Iterator[_Candidate]:
         """Yield of the ways to pair more than two above one tail the one that pairs all and explains clearly more.
@@ -213,13 +240,17 @@ class _Search:
                 yield ways[0]
 
     def _clashes(self, growth: Growth) -> bool:
-        used = {index for pair in growth.pairs for index in pair} | set(growth.centred)
-        nets = {net for pair in growth.net_pairs for net in pair}
-        return bool(used & self._taken.keys() or nets & self._images.keys())
+        used = (growth.sides, growth.centred, *growth.net_pairs)
+        return any(each in self._taken or each in self._images for names in used for each in names)
+
+    def _is_free(self, index: int) -> bool:
+        return index not in self._taken
 
     def _accept(self, growth: Growth) -> None:
         self._accepted.append(growth)
         self._take(growth)
+        for index in growth.sides:
+            self._of[index].append(growth)
         for left, right in growth.net_pairs:
             self._images[left], self._images[right] = right, left
 
@@ -227,7 +258,6 @@ class _Search:
         for one, other in growth.pairs:
             self._taken[one], self._taken[other] = other, one
         self._taken.update({index: index for index in growth.centred})
-        self._of.update({index: growth for pair in growth.pairs for index in pair})
 
     def structures(self) -> tuple[SymmetricStructure, ...]:
         """Return what was accepted."""
@@ -242,6 +272,7 @@ class _Search:
                 if names[a] in order and self._same_form(a, b)
                 for pair in zip(self.graph.members[names[a]], self.graph.members[names[b]], strict=True)
             ]
+            own = {name for index in self._of_cells(growth) for name in self.graph.members.get(names[index], ())}
             rows = [
                 tuple(self._about_middle(self.graph.members[names[index]]))
                 for index in growth.centred
@@ -249,11 +280,29 @@ class _Search:
             ]
             images += [pair for row in rows for pair in row if len(pair) == 2]
             images += [_turned(pair, side) for nets in growth.net_pairs for pair in self._dummies_on(*nets)]
-            pairs = tuple((self._kind(self._circuit.device(a), self._circuit.device(b)), a, b) for a, b in images)
+            pairs = tuple(
+                (OF_CELLS if a in own else self._kind(*map(self._circuit.device, (a, b))), a, b) for a, b in images
+            )
             centred = tuple(pair[0] for row in rows for pair in row if len(pair) == 1)
             nets = tuple(_turned(pair, side) for pair in growth.from_inputs())
             found.append(SymmetricStructure(pairs, centred, nets, growth.unmatched))
         return tuple(found)
+
+    def _of_cells(self, growth: Growth) -> Iterator[int]:
+        """Yield the elements of a structure that lie on axes within its halves, and the diodes that bias these."""
+        for inner in growth.inner:
+            yield from inner.partner
+            gates = {self.graph.elements[index].on("g") for index in inner.centred}
+            yield from (index for net in gates | inner.shared for index in self._diodes.get(net, ()))
+
+    @cached_property
+    def _diodes(self) -> dict[str, list[int]]:
+        """Net to the diodes on it."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for index, element in enumerate(self.graph.elements):
+            for _, net in element.ends if element.is_diode else ():
+                found[net].append(index)
+        return found
 
     @cached_property
     def _dummies(self) -> dict[str, dict[object, list[str]]]:
@@ -354,8 +403,7 @@ def _is_axis(graph: SymmetryGraph, halves: Growth) -> bool:
 
 def _are_joined_across(graph: SymmetryGraph, halves: Growth) -> bool:
     """Whether an element is across two halves, or elements of both are on one of two nets that are images."""
-    sides = {index: side for pair in halves.pairs for side, index in enumerate(pair)}
-    crossing = (len({sides.get(index) for index, _ in graph.on_net[left]}) > 1 for left, _ in halves.net_pairs)
+    crossing = (len({halves.sides.get(index) for index, _ in graph.on_net[left]}) > 1 for left, _ in halves.net_pairs)
     return bool(halves.centred) or any(crossing)
 
 

@@ -1,24 +1,20 @@
 """A circuit as a graph for the search of symmetry: elements, and the nets of their terminals without the supplies.
 
-An exchange of two halves that changes nothing is an automorphism of order two. Two elements that look alike from
-everywhere are exchanged, and refinement says what else must be. Where it leaves a choice, two more are exchanged; what
-need not move stays. An exchange that leaves one element where it is that looks like one it moves is left out: three
-equal parts have no axis.
+Colour refinement says what looks alike from everywhere. Where two halves can be exchanged, nothing changes. An exchange
+that leaves one element where it is that looks like one it moves is none: three equal parts have no axis.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from functools import cached_property
-from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from layoutkit.circuit.canonical import canonical_order
 from layoutkit.circuit.orientation import carries_both_ways, is_off
-from layoutkit.circuit.refinement import ColourClasses, ComparedDevice, links_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable
 
     from layoutkit.circuit.circuit import BlackBox, Circuit, Device
     from layoutkit.circuit.supplies import Supplies
@@ -163,6 +159,11 @@ class SymmetryGraph:
                 break
         return rounds
 
+    @cached_property
+    def alike(self) -> dict[int, list[int]]:
+        """The elements that look alike from everywhere, by their colour."""
+        return grouped(range(len(self.elements)), self.colours[-1].__getitem__)
+
     def is_switch(self, name: str) -> bool:
         """Whether a transistor switches a signal: it does so itself, or its gate is on that of one that does."""
         return name in self.number and self.elements[self.number[name]].on("g") in self._switching
@@ -238,100 +239,6 @@ class SymmetryGraph:
     def likeness(self, one: int, other: int) -> int:
         """Return for how many rounds of refinement two elements look alike."""
         return next((n for n, row in enumerate(self.colours) if row[one] != row[other]), ROUNDS + 1)
-
-
-class Exchange:
-    """One exchange of two halves.
-
-    Attributes:
-        elements: Number of each element that moves to that of its image.
-        nets: Net to its image, for each that moves.
-    """
-
-    def __init__(self, images: Mapping[int, int], nets: list[str]) -> None:
-        self.elements = {one - len(nets): other - len(nets) for one, other in images.items() if one >= len(nets)}
-        self.nets = {nets[one]: nets[other] for one, other in images.items() if one < len(nets)}
-
-
-def exchanges(graph: SymmetryGraph) -> Iterator[Exchange]:
-    """Yield the exchanges of a circuit, each with elements that no one before moved."""
-    nets = list(dict.fromkeys(net for each in graph.elements for net in (*(net for _, net in each.ends), each.body)))
-    cells = [
-        ComparedDevice("", (*each.ends, *((("body", each.body),) if each.body else ()))) for each in graph.elements
-    ]
-    fixed = {net: number for number, net in enumerate((*graph.supplies.power, *graph.supplies.ground), start=1)}
-    keys: dict[object, int] = {}
-    colours = [fixed.get(net, 0) for net in nets]
-    colours += [len(fixed) + 1 + keys.setdefault(each.key, len(keys)) for each in graph.elements]
-    classes = ColourClasses(links_of(cells, nets), colours)
-    classes.refine()
-    gates = dict(enumerate((element.on("g") for element in graph.elements), len(nets)))
-    seen: set[int] = set()
-    for first in list(classes.open_classes()):
-        one, *others = classes.members(first)
-        if one < len(nets) or len(others) >= MOST_ALIKE or one in seen:
-            continue
-        images = [images for other in others if (images := _exchange(classes, one, other, gates))]
-        found = [Exchange(each, nets) for each in images if _whole(classes, each, len(nets))]
-        if found:
-            best = min(found, key=lambda each: (_clocks(graph, each), -len(each.elements)))
-            seen.update(index + len(nets) for index in best.elements)
-            yield best
-
-
-def _clocks(graph: SymmetryGraph, exchange: Exchange) -> int:
-    """Return how many nets that only gates are on an exchange moves: it rather leaves the phases of switches."""
-    return sum(all(role in CONTROLS for _, role in graph.on_net[net]) for net in exchange.nets)
-
-
-def _exchange(classes: ColourClasses, one: int, other: int, gates: Mapping[int, str]) -> dict[int, int] | None:
-    """Return the vertices that move where two of one class are exchanged, with their images; None if they cannot be.
-
-    Of several that may be the image of an element, one with its gate is taken: the quad of a mixer follows the pair.
-    """
-    ours, theirs = classes.copy(), classes.copy()
-    images: dict[int, int] = {}
-    pair: tuple[int, ...] = (one, other)
-    queue: list[int] = []  # classes, elements before nets
-    while pair:
-        for vertex, image in dict.fromkeys((pair, pair[::-1])):
-            split = _single_out(ours, theirs, vertex, image)
-            if split is None:
-                return None
-            for first in split:
-                heappush(queue, -first)
-        pair = ()
-        while queue and not pair:
-            first = -heappop(queue)
-            mine, size = ours.order[first], ours.size[first]
-            its = theirs.order[first : first + min(size, MOST_ALIKE)]
-            if theirs.start[mine] == first:
-                continue  # it need not move
-            if size == 1:
-                images[mine] = its[0]
-            else:
-                pair = (mine, next((each for each in its if gates.get(each) == gates.get(mine)), its[0]))
-    for vertex, image in images.items():
-        moved = sorted((role, images.get(end, end)) for role, end in classes.links[vertex])
-        if images.get(image) != vertex or moved != sorted(classes.links[image]):
-            return None
-    return images
-
-
-def _single_out(ours: ColourClasses, theirs: ColourClasses, vertex: int, image: int) -> set[int] | None:
-    """Make a vertex and its image classes of their own; return the classes that this splits; None where it differs."""
-    first = ours.start[vertex]
-    if first != theirs.start[image]:
-        return None
-    split = set(ours.single_out([vertex])) if ours.size[first] > 1 else set()
-    same = not split or split == set(theirs.single_out([image]))
-    return split if same and all(ours.size[each] == theirs.size[each] for each in split) else None
-
-
-def _whole(classes: ColourClasses, images: Mapping[int, int], first_element: int) -> bool:
-    """Whether the elements that move are all that look like them."""
-    moved = [vertex for vertex in images if vertex >= first_element]
-    return all(other in images for vertex in moved for other in classes.members(classes.start[vertex]))
 
 
 def _element(device: Device, both_ways: bool) -> Element:

@@ -14,6 +14,7 @@ from layoutkit.circuit.circuit import StatedSupplies
 from layoutkit.circuit.ranked_names import named_after
 from layoutkit.circuit.repeated import Hierarchy, find_repeated
 from layoutkit.circuit.roles import find_roles
+from layoutkit.errors import listed
 from layoutkit.flow.cell_constraints import restricted
 
 if TYPE_CHECKING:
@@ -229,8 +230,9 @@ def repeated_subcircuits(
         wells = tuple(own for own, flat in names.items() if flat in chip.deep_wells)
         if stated is None:
             return wells
-        inside = restricted(stated, {flat: own for own, flat in names.items()}, {})
-        return wells, json.dumps(inside.to_json(), sort_keys=True)
+        inside = restricted(stated, {flat: own for own, flat in names.items()}, {}).to_json()
+        told = [{**entry, "section": name, "reason": ""} for name, entries in inside.items() for entry in entries]
+        return wells, json.dumps(told, sort_keys=True)
 
     whole = find_repeated(circuit, kind_of)
     if not whole.shared:
@@ -255,11 +257,23 @@ def _with_stated(across: AcrossCells, places: Places, stated: Constraints) -> Ac
         if apart:
             named = " and ".join(group.devices)
             words.append(f"{', '.join(apart)}: laid out outside of their cells, as a constraint matches {named}")
-    for pair in (pair for group in stated.symmetry for pair in group.pairs):
-        outside = dict.fromkeys(
-            path for name, paths in places.apart(pair).items() for path in paths if path not in moved.get(name, ())
-        )
-        if outside:
-            dissolved.update(outside)
-            words.append(f"{', '.join(outside)}: laid out with the rest, as a constraint mirrors {' and '.join(pair)}")
+    for axis in stated.symmetry:
+        inner = (name for each in stated.axes_within.get(axis, ()) for pair in each.pairs for name in pair)
+        own = {path for name in inner for path in places.around.get(name, ())}
+        for pair in axis.pairs:
+            outside = dict.fromkeys(
+                path
+                for name, paths in places.apart(pair).items()
+                for path in paths
+                if path not in moved.get(name, ()) and path not in own
+            )
+            if outside:
+                dissolved.update(outside)
+                words.append(
+                    f"{', '.join(outside)}: laid out with the rest, as a constraint mirrors {' and '.join(pair)}"
+                )
+        if own:
+            words.append(
+                f"{listed(sorted(own))}: each stays a cell with an axis of its own, as the constraints state it"
+            )
     return AcrossCells(moved, frozenset(dissolved), tuple(words))

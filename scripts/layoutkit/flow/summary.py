@@ -97,7 +97,13 @@ def constraints_data(
     outcomes = [*tried.placed.outcomes, *net_outcomes(design.constraints, tried.job, routes)]
     if design.cells:
         of_top = outcomes_inside(design.whole, outcomes, {})
-        outcomes = list({each.path: each for each in (*cell_outcomes(design), *of_top)}.values())
+        found = {each.path: each for each in (*cell_outcomes(design), *of_top)}
+        reason = "each lies in a cell with an axis of its own, which is drawn once"
+        for number, group in enumerate(design.whole.symmetry):
+            for index, pair in enumerate(group.pairs):
+                path = f"symmetry[{number}].pairs[{index}]"
+                found.setdefault(path, Outcome(path, pair, obeyed=None, reason=reason))
+        outcomes = list(found.values())
     outcomes += [
         Outcome(f"supplies.{kind}", nets, obeyed=True, reason=f"taken as {kind} in place of the nets that are found")
         for stated in design.whole.supplies

@@ -95,7 +95,11 @@ def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
                 if not fault and not mirrored:
                     reason += f"; its pattern {one.pattern} has a common centroid and no mirror image"
             else:
+                taken = [
+                    partners[a] for a, b in ((one.name, other.name), (other.name, one.name)) if partners.get(a, b) != b
+                ]
                 fault = _unequal(shapes[one.name], shapes[other.name], image)
+                fault = fault or "".join(f"mirrors module {name} already" for name in taken[:1])
                 if not fault:
                     partners[one.name], partners[other.name] = other.name, one.name
                 reason = fault or "drawn as two modules that mirror each other"
@@ -110,6 +114,7 @@ def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
             if not fault and module.symmetry_axis_x is None:
                 reason += "; its geometry is not its own mirror image"
             outcomes.append(Outcome(f"symmetry[{number}].self_symmetric[{index}]", (device,), not fault, reason))
+    outcomes = [_beside_axis(each, partners, owner) for each in outcomes]
     on_axis = frozenset(centred) - set(partners)
     axes = _axes(design)
     islands = {
@@ -122,6 +127,17 @@ def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
     with_others = {item.module.name for item in drawn if len(item.group.devices) > 1}
     loose = {name: BESIDE if name in alone else 1.0 for name in sorted(on_axis) if name not in alone - with_others}
     return SymmetryPlan(on_axis, partners, tuple(outcomes), islands, loose)
+
+
+def _beside_axis(outcome: Outcome, partners: Mapping[str, str], owner: Mapping[str, Module]) -> Outcome:
+    """Return the outcome of what is to be centred with what became of it if its module mirrors another one."""
+    modules = {owner[name].name for name in outcome.names}
+    partner = partners.get(next(iter(modules)), "") if len(modules) == 1 else ""
+    if not partner or not outcome.obeyed:
+        return outcome
+    if len(outcome.names) == 1:
+        return replace(outcome, obeyed=False, reason=f"mirrors module {partner}")
+    return replace(outcome, reason=outcome.reason.replace("centred on the axis", "symmetric about its own axis"))
 
 
 def _axes(design: Design) -> list[str]:

@@ -1369,11 +1369,10 @@ CIRCUITS = {
         {
             ("differential_pair", "MC1 MC2"),
             *(("differential_pair", f"M{x}1 M{x}2") for x in "AB"),
-            *(("cascode_pair", f"M{x}3 M{x}4") for x in "AB"),
+            *(("symmetric_pair", f"M{x}3 M{x}4") for x in "AB"),
             *(("current_mirror", f"M{x}6 M{x}7", f"M{x}6", "simple") for x in "AB"),
             ("current_mirror", "MA5 MA9 MB5 MB9 MC3", None, "driven"),
-            *(("symmetric_pair", f"MA{n} MB{n}") for n in (3, 4, 8)),
-            ("load_pair", "MA6 MB6"),
+            ("symmetric_pair", "MA8 MB8"),
             ("resistor_pair", "R1 R2"),
         },
     ),

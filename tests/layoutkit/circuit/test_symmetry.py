@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device, find_roles, recognise
+from layoutkit.circuit.constraint_faults import find_faults
+from layoutkit.circuit.constraints import Constraints
 from layoutkit.circuit.orientation import oriented
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from thorough import examples
@@ -564,6 +566,7 @@ MN1 q a k vss n w=2u l=0.2u
 MN2 k b vss vss n w=2u l=0.2u
 .ends
 """
+INSIDE = sets(" ".join(f"X1.{name}/X2.{name}" for name in ("MT", "MA", "MB", "MC", "MD")))
 AMPLIFIERS = {frozenset(sets(f"X{i}.MA/X{i}.MB X{i}.MC/X{i}.MD")) for i in (1, 2)}
 TWO_OPAMPS = {
     "relaxation oscillator": (
@@ -581,7 +584,7 @@ TWO_OPAMPS = {
         "i1 i2 o1 o2 nb vdd vss",
         "X1 i1 f1 o1 nb vdd vss opamp\nX2 i2 f2 o2 nb vdd vss opamp\nR1 o1 f1 20k\nR2 o2 f2 20k\nRG f1 f2 5k",
         "R1/R2 X1.ME/X2.ME X1.MF/X2.MF",
-        "o1/o2",
+        "o1/o2 f1/f2 i1/i2",
     ),
     "two buffers without anything between them": ("i1 i2 o1 o2 nb vdd vss", "", "", ""),
 }
@@ -589,16 +592,43 @@ TWO_OPAMPS = {
 
 @pytest.mark.parametrize("name", TWO_OPAMPS)
 def test_two_equal_cells_are_images_around_the_axes_within_them(spice, name):
-    """Flat or not: each amplifier keeps its axis, and what is around the two has one of its own."""
+    """Flat or not: each amplifier has its axis, and the two, with what is around them, are images about another."""
     ports, cards, pairs, nets = TWO_OPAMPS[name]
     cards = cards or "X1 i1 o1 o1 nb vdd vss opamp\nX2 i2 o2 o2 nb vdd vss opamp"
     circuit = spice(f"{OPAMP}.subckt dut {ports}\n{cards}\n.ends\n", top="dut")
     for each, back in ((circuit, None), (replace(circuit, subcircuits=()), None), variant(circuit, 6)):
-        assert structures(each, back) == AMPLIFIERS | ({frozenset(sets(pairs))} if pairs else set())
+        assert structures(each, back) == AMPLIFIERS | ({frozenset(sets(pairs) | INSIDE)} if pairs else set())
         old = back or {}
         found = {frozenset(old.get(n, n) for n in pair) for s in find_roles(each).symmetry for pair in s.net_pairs}
         assert sets(nets) <= found
         assert frozenset(("r1", "ref")) not in found
+
+
+def test_what_two_amplifiers_drive_leaves_each_its_axis_and_its_groups(spice):
+    """A pair behind two amplifiers, each with a bias diode of its own: no group holds a device of both."""
+    bias = OPAMP.replace(
+        "MF out nb vss vss n w=7u l=1u\n", "MF out nb vss vss n w=7u l=1u\nMN nb nb vss vss n w=6u l=1u\n"
+    )
+    bias = bias.replace("inp inn out nb vdd", "inp inn out ib vdd").replace("MN nb nb", "RN ib nb 9k\nMN nb nb")
+    cards = "X1 i1 o1 o1 ib vdd vss opamp\nX2 i2 o2 o2 ib vdd vss opamp\nMT k nx vss vss n w=9u l=1u\n"
+    cards += (
+        "MA x o1 k vss n w=3u l=1u\nMB y o2 k vss n w=3u l=1u\nMC x x vdd vdd p w=4u l=1u\nMD y x vdd vdd p w=4u l=1u"
+    )
+    circuit = spice(f"{bias}.subckt dut i1 i2 y ib nx vdd vss\n{cards}\n.ends\n", top="dut")
+    outer = INSIDE | sets("MA/MB MC/MD X1.ME/X2.ME X1.MF/X2.MF X1.MN/X2.MN X1.RN/X2.RN")
+    for each, back in ((circuit, None), (replace(circuit, subcircuits=()), None), variant(circuit, 7)):
+        old = back or {}
+        assert structures(each, back) == AMPLIFIERS | {frozenset(outer)}
+        assert {old.get(n, n) for s in find_roles(each).symmetry for n in s.centred} >= {"X1.MT", "X2.MT", "MT"}
+        matched = {"differential_pair", "current_mirror", "load_pair", "cascode_pair"}
+        groups = [{old.get(n, n)[:2] for n in g.devices} for g in recognise(each) if g.type in matched]
+        assert not any({"X1", "X2"} <= cells for cells in groups)
+        constraints = suggest_constraints(each)
+        assert not find_faults(constraints, each)
+        nets = [net for group in constraints.symmetry for pair in group.net_pairs for net in pair]
+        assert len(nets) == len(set(nets))
+        beside = replace(constraints.symmetry[1], pairs=(constraints.symmetry[0].pairs[0],))
+        assert find_faults(Constraints(symmetry=(constraints.symmetry[0], beside)), each)
 
 
 def test_a_differential_circuit_is_one_group_with_one_axis(spice):
@@ -683,8 +713,11 @@ def test_amplifiers_that_share_an_input_have_an_axis_each(spice):
     assert structures(circuit) == expected
 
 
+CELLS = ("XN1", "XN2", "XP1", "XP2")
+
+
 def test_two_equal_channels_of_several_amplifiers_are_images(spice):
-    """The amplifiers have no axis in common, the channels have; within each amplifier pairs stay pairs."""
+    """The channels have an axis, and each amplifier within them has one of its own, on which its pairs lie."""
     amplifier = """
         .subckt amp_{k} ref in out b1 b2 c1 vdd vss
         MT t b1 {r1} {r1} {m1} w=6u l=1u
@@ -710,10 +743,11 @@ def test_two_equal_channels_of_several_amplifiers_are_images(spice):
     lines = "\n".join(line.strip() for line in cells.splitlines())
     circuit = spice(f"{lines}\n.subckt dut {ports}\n{channel}.ends\n", top="dut")
     pairs = [f"M{k}1/M{k}2" for k in "PNIJ"] + [f"X{a}1.M{k}/X{a}2.M{k}" for a in "NP" for k in "TABCDEFGH"]
+    inside = {frozenset(sets(f"{x}.MA/{x}.MB {x}.MC/{x}.MD {x}.ME/{x}.MF {x}.MG/{x}.MH")) for x in CELLS}
     for each, back in ((circuit, None), variant(circuit, 4)):
-        assert structures(each, back) == {frozenset(sets(" ".join(pairs)))}
+        assert structures(each, back) == {frozenset(sets(" ".join(pairs))), *inside}
         groups = {frozenset((back or {}).get(n, n) for n in group.devices): group.type for group in recognise(each)}
-        for name in ("XN1", "XN2", "XP1", "XP2"):
+        for name in CELLS:
             assert groups[frozenset((f"{name}.MA", f"{name}.MB"))] == "differential_pair"
             assert groups[frozenset((f"{name}.ME", f"{name}.MF"))] == "cascode_pair"
 

@@ -289,6 +289,16 @@ def test_what_a_constraint_mirrors_dissolves_the_cells(build):
     ]
 
 
+def test_cells_with_stated_axes_within_the_halves_of_another_stay_cells(build):
+    inner = [{"pairs": [[f"{x}.M1", f"{x}.M2"]], "self_symmetric": [f"{x}.M5"]} for x in ("X1", "X2")]
+    outer = {"pairs": [["X1.M1", "X2.M1"], ["X1.M2", "X2.M2"]]}
+    report = build("amplifiers", "sky130A", constraints={"symmetry": [outer, *inner]})
+    assert [(cell["name"], cell["devices"]) for cell in report["hierarchy"]["cells"]] == [("ota", 5)]
+    outcomes = {each["constraint"]: each["obeyed"] for each in report["constraints"]["outcomes"]}
+    assert outcomes["symmetry[0].pairs[0]"] is outcomes["symmetry[0].pairs[1]"] is None
+    assert outcomes["symmetry[1].pairs[0]"] is outcomes["symmetry[2].pairs[0]"] is not None
+
+
 def hierarchical_extraction(path):
     """Return what KLayout's own hierarchical extraction finds in a sky130A layout, by layer numbers of that process."""
     layout = kdb.Layout()
