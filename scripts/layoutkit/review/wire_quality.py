@@ -108,16 +108,16 @@ def length(subject: Subject, net: str, points: Mapping[PlacedDevice, list[tuple[
     if subject.um(needed) < _LEAST_TREE_UM:
         return []
     drawn = outside + inside
-    return subject.finding(
-        "wire-length",
-        drawn / needed,
-        f"{net} has {subject.um(drawn):.3g} um of wire and needs {subject.um(needed):.3g} um",
-        where=metal.bbox(),
-        devices=list(points),
-        nets=[net],
-        cause="long wires",
-        difference=subject.um(drawn - needed),
+    why = f"{net} has {subject.um(drawn):.3g} um of wire and needs {subject.um(needed):.3g} um"
+    beyond, share = subject.um(drawn - needed), (drawn - needed) / longer_side(subject.box)
+    least = subject.limits["wire-length.detour"].must or 0.0
+    figures = {"wire-length": drawn / needed, "wire-length.round": share if beyond > least else 0.0}
+    where, own = metal.bbox(), list(points)
+    found = (
+        subject.finding(name, each, why, where=where, devices=own, nets=[net], cause="long wires", difference=beyond)
+        for name, each in figures.items()
     )
+    return next(filter(None, found), [])
 
 
 def _spanning_tree(points: Sequence[tuple[int, int]]) -> float:

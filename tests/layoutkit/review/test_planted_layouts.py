@@ -1203,6 +1203,20 @@ def test_length_of_a_wire(figure, expected):
     assert severities(found, "wire-length", "g has") == expected
 
 
+@both("wire-length.round", "should")
+def test_a_wire_that_runs_round_in_a_layout(figure, expected):
+    """As above in a layout of 220 um: up to the track and down again, within what the length of the tree allows."""
+    planted, apart = Planted(), 200.0
+    planted.mos("M1", "nmos", 0, 0, 2, 0.5, "a g vss vss")
+    planted.mos("M2", "nmos", apart, 0, 2, 0.5, "b g vss vss")
+    planted.comb("g", planted.ends["g"][0][1] + 220 * figure / 2, port=False)
+    for net, y in (("a", -3.0), ("b", -4.0), ("vss", -6.0)):
+        planted.comb(net, y)
+    planted.label("g", "Metal2", *planted.ends["g"][0])
+    planted.box("PR_bndry", -10, -8, 210, 100)
+    assert severities(planted.review(), "wire-length", "g has") == expected
+
+
 @pytest.mark.parametrize(("away", "expected"), [(4.5, set()), (5.5, {"should"})])
 def test_the_strap_at_the_heads_of_a_bank_is_no_detour(away, expected):
     """Six bars in parallel are one resistor; the strap that joins them is as far from their bodies as told."""
