@@ -275,16 +275,16 @@ class Mirrors:
                     members = [each for each in members if "junction" not in self._channels.foot(each).kinds]
                 if not (driven and len(members) >= FEWEST_SOURCES):
                     members = [each for each in members if not self._is_pulled_beside(each, tails)]
-                drains = {each.terminals["d"] for each in members}
-                if family.root not in self._supplies or len(drains) < 2 or self._channels.is_logic(gate):
+                if family.root not in self._supplies or not members or self._channels.is_logic(gate):
                     continue
                 lengths = Counter(gate_length(each) for each in members)
-                most = max(lengths.values())
-                length = max((each for each, count in lengths.items() if count == most), key=str)
+                length = max(lengths, key=lambda each: (lengths[each], str(each)))
                 alike = [each for each in members if gate_length(each) == length]
                 if len({each.terminals["d"] for each in alike}) < 2:
                     continue
-                enough = (driven and len(alike) >= least) or self._is_selected(key, family)
+                units = {round(each.params.get("w", 0) / each.nf * 1e12) for each in alike}  # two of these are sources
+                enough = driven and len(alike) >= least and (least > 2 or len(units) == 1)
+                enough = enough or self._is_selected(key, family)
                 tops = list(filter(None, map(self._above, alike)))
                 gates = {each.terminals["g"] for each in tops} - {key[2]}
                 if FEWEST_SOURCES <= len(alike) == len(tops) and len(gates) == 1:
@@ -304,16 +304,15 @@ class Mirrors:
 
     def _is_selected(self, key: tuple[str, str, str], family: Family) -> bool:
         """Whether switches choose one of several references for the gate of a family."""
-        far: set[str] = set()
-        for closer in self._channels.channel_ends(key[2]):
-            far |= {net for net in (closer.terminals["d"], closer.terminals["s"]) if net not in self._supplies}
+        ends = {self._channels.far(closer, key[2]) for closer in self._channels.channel_ends(key[2])}
+        far = {net for net in ends if net not in self._supplies}
         diodes = [
             {each.terminals["g"] for each in other.members if each.terminals["d"] == each.terminals["g"]}
-            for net in far - {key[2]}
+            for net in far
             for other in self._by_gate.get((*key[:2], net), ())
             if other.root == family.root
         ]
-        return len(diodes) == len(far) - 1 > 1 and all(diodes)
+        return len(diodes) == len(far) > 1 and all(diodes)
 
     def _is_folded(self, device: Device, folded: Collection[tuple[str, str]]) -> bool:
         return (device.terminals["d"], device.type) in folded and self._above(device, clean=False) is not None

@@ -353,9 +353,9 @@ def _are_multiples(values: Sequence[float]) -> bool:
 def capacitor_ratios(channels: Channels, order: Mapping[str, int], images: Iterable[Sequence[str]] = ()) -> list[Found]:
     """Return the groups of capacitors whose ratio counts.
 
-    They consist of equal plates, share a net that is no supply and differ in the other one; or switches pass charge
-    between them, or between capacitors that are their images (pairs in ``images``); or several in parallel are images
-    of as many.
+    They consist of equal plates, share a net that is no supply and differ in the other one, or two are turned against
+    each other; or switches pass charge between them, or between capacitors that are their images (pairs in ``images``);
+    or several in parallel are images of as many.
     """
     found, seen = [], set[frozenset[str]]()
     units = _units_of_images(channels, images)
@@ -397,11 +397,13 @@ def _on_one_net(channels: Channels) -> Iterator[list[Device]]:
                 by_net[plate, net].append(device)
     for (_, net), devices in by_net.items():
         others = {device.terminals[end] for device in devices for end in device.kind.ends} - {net}
-        if len(devices) == len(channels.circuit.nets[net]) == 2 and net not in channels.ports:
-            continue  # two in series, which hold twice the voltage
-        if not all(channels.is_switch(device, by_port=True) for device in channels.channel_ends(net)):
-            continue  # the output of an amplifier, which compensates or loads it
-        if len(devices) > 1 and len(others) > 1:
+        turned = len({d.terminals[d.kind.ends[0]] for d in devices}) == len(devices) == 2
+        if turned and len(others) == 1 and not any(each in channels.supplies for each in others):
+            yield devices  # so that each loads one of the nets with its bottom plate
+        # Two alone in series hold twice the voltage; on the output of an amplifier they compensate or load it.
+        in_series = len(devices) == len(channels.circuit.nets[net]) == 2 and net not in channels.ports
+        switched = all(channels.is_switch(device, by_port=True) for device in channels.channel_ends(net))
+        if len(devices) > 1 and len(others) > 1 and switched and not in_series:
             yield devices
 
 

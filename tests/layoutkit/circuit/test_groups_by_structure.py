@@ -1096,6 +1096,27 @@ CIRCUITS = {
             ("current_mirror", "M7 M8", "M7", "simple"),
         },
     ),
+    "a power transistor and one of another unit on one amplifier": (
+        """
+        M1 a inp t vss nch w=4u l=1u
+        M2 g inn t vss nch w=4u l=1u
+        M3 a a vdd vdd pch w=4u l=1u
+        M4 g a vdd vdd pch w=4u l=1u
+        M5 t bias vss vss nch w=4u l=2u
+        M6 out g vdd vdd pch w=900u l=0.5u nf=50
+        M7 o g vdd vdd pch w=3u l=0.5u
+        """,
+        {("differential_pair", "M1 M2"), ("current_mirror", "M3 M4", "M3", "simple")},
+    ),
+    "capacitors turned against each other": (
+        """
+        C1 o out mim w=9u l=9u
+        C2 out o mim w=9u l=9u
+        M1 o inp vss vss nch w=4u l=1u
+        M2 out o vss vss nch w=9u l=1u
+        """,
+        {("capacitor_ratio", "C1 C2")},
+    ),
     "gates behind several resistors": (
         """
         M1 i i vss vss nch w=4u l=1u
