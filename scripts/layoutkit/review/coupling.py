@@ -232,7 +232,8 @@ class Coupling:
     def _loud(self) -> set[str]:
         subject, circuit = self.subject, self.subject.circuit
         found = {*subject.roles.clocks}
-        found |= {port for port, use in subject.roles.ports.items() if use.direction == "output"}
+        outputs = (port for port, use in subject.roles.ports.items() if use.direction == "output")
+        found |= {port for port in outputs if not self._diodes(port)}  # else a bias for other circuits
         found |= {port for port in circuit.ports if len(self._pulls(port)) > 1 and not self._diodes(port)}
         for module in subject.roles.groups:
             if module.type == "inverter":

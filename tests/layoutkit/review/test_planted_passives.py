@@ -527,6 +527,26 @@ def test_a_clock_beside_a_large_part_of_an_input(share):
     assert severities(planted.review(), "coupling", "inp runs") == {"must" if share > 1 else "should"}
 
 
+@pytest.mark.parametrize("diode", [True, False])
+def test_an_output_that_a_diode_holds_is_a_bias(diode):
+    """From the drain of a source to a port; the diode of a mirror on it makes it a bias for other circuits."""
+    planted = pair()
+    planted.mos("M4", "pmos", 10, 22, 4, 1, "b pb vdd vdd")
+    planted.mos("M5", "pmos", 18, 22, 4, 1, "pb pb vdd vdd")
+    planted.mos("M6", "nmos", 26, 0, 4, 1, f"b {'b' if diode else 'inb'} vss vss")
+    planted.mos("M7", "nmos", 32, 0, 4, 1, "x b vss vss")
+    tracks = {"outp": 29.0, "outn": 30.0, "inp": 16.0, "inn": 17.0, "tail": 7.0, "bias": -3.0, "vss": -5.0, "vdd": 34.0}
+    tracks |= {"b": 18.5, "pb": 35.0, "inb": 36.0, "x": 37.0}
+    for net in planted.ends:
+        planted.comb(net, tracks[net], port=net != "tail")
+    x, y = planted.ends["b"][0][0], 18.5
+    planted.via3("b", x, y)
+    planted.square("Via4", x, y, 0.26)
+    planted.box("Metal5", 2.4, y - 0.2, x + 0.2, y + 0.2, "b")
+    planted.box("Metal5", 2.4, 8.5, 2.8, y, "b")
+    assert bool(severities(planted.review(), "coupling", "wires of b run")) != diode
+
+
 @both("coupling.through", "should")
 def test_an_output_through_a_pair(figure, expected):
     """A wire over the middle of a pair, between its gates, from above; the diffusion is 4 um high."""
