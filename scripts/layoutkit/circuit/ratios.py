@@ -376,7 +376,8 @@ def wiring_capacitors(channels: Channels) -> set[str]:
             on_rails = [net for net in {device.terminals[end] for end in device.kind.ends} if net in rails]
             if len(on_rails) == 1:
                 alike[device.params.get("c"), on_rails[0]].append(device)
-    most = len({*channels.drains, *channels.sources} - rails) * 3 / 4
+    bipolar = {d.terminals[end] for d in channels.circuit.devices if d.type in {"npn", "pnp"} for end in "ce"}
+    most = len({*channels.drains, *channels.sources, *bipolar} - rails) * 3 / 4
     return {device.id for devices in alike.values() if len(devices) > most for device in devices}
 
 
