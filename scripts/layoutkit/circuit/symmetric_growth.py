@@ -145,7 +145,14 @@ class Growth:
         """How much of the circuit it explains."""
         passive = sum(not self._graph.elements[a].on("g") for a, _ in self.pairs)
         worth = len(self.pairs) - 0.6 * passive + 0.1 * len(self.centred)
-        return worth - 0.25 * self.unmatched - 0.5 * self._disagreeing
+        return worth - 0.25 * self.unmatched - 0.5 * self._disagreeing - self._outputs_on_axis
+
+    @property
+    def _outputs_on_axis(self) -> int:
+        """How many pairs of ports with the same on them are on the axis, where two outputs cannot both lie."""
+        ports = (net for net in dict.fromkeys(self.axis) if net in self._graph.ports)
+        alike = Counter(frozenset(self._graph.around(net).items()) for net in ports)
+        return sum(count // 2 for count in alike.values())
 
     @property
     def _disagreeing(self) -> int:
@@ -202,7 +209,8 @@ class Growth:
             return
         self.images[left], self.images[right] = right, left
         self._depth[left] = depth
-        self.net_pairs.append((left, right))
+        if self._known.keys().isdisjoint((left, right)):
+            self.net_pairs.append((left, right))
         self._push(_ATTACHED, left, right)
 
     def _push(self, level: int, left: str, right: str) -> None:
@@ -265,8 +273,8 @@ class Growth:
                 continue
             said = self._agree(x, y, gates=role in CONTROLS)
             if said is None:
-                if first and role in CONTROLS and not {x, y} & self.images.keys() and self._known.keys() & {x, y}:
-                    continue  # an input that two structures share, such as a reference voltage
+                if first and role in "gbd" and not {x, y} & self.images.keys() and self._known.keys() & {x, y}:
+                    continue  # an input that two structures share, such as a reference voltage, or an output
                 if role == "d" and self._stand_on_images(nets):
                     continue  # cascodes below a floating source of one side
                 return None

@@ -631,6 +631,59 @@ def test_what_two_amplifiers_drive_leaves_each_its_axis_and_its_groups(spice):
         assert find_faults(Constraints(symmetry=(constraints.symmetry[0], beside)), each)
 
 
+SHARED_OUTPUTS = {
+    "two amplifiers of both types drive one output": (
+        "p n out nb pb",
+        """
+        MA x p t vss n w=4u l=1u
+        MB out n t vss n w=4u l=1u
+        MC x x vdd vdd p w=6u l=1u
+        MD out x vdd vdd p w=6u l=1u
+        MT t nb vss vss n w=5u l=1u
+        ME y p u vdd p w=8u l=1u
+        MF out n u vdd p w=8u l=1u
+        MG y y vss vss n w=3u l=1u
+        MH out y vss vss n w=3u l=1u
+        MU u pb vdd vdd p w=7u l=1u
+        """,
+        {"MA/MB MC/MD", "ME/MF MG/MH"},
+    ),
+    "two pairs under a steered current, with loads that are diodes": (
+        "o1 o2 a1 a2 b1 b2 ca cb nb",
+        """
+        MA o1 a1 x vss n w=4u l=0.2u
+        MB o2 a2 x vss n w=4u l=0.2u
+        MC o1 b1 y vss n w=4u l=0.2u
+        MD o2 b2 y vss n w=4u l=0.2u
+        ME x ca t vss n w=6u l=0.2u
+        MF y cb t vss n w=6u l=0.2u
+        MG o1 o1 vdd vdd p w=2u l=0.2u
+        MH o2 o2 vdd vdd p w=2u l=0.2u
+        MT t nb vss vss n w=5u l=1u
+        """,
+        {"MA/MB MC/MD MG/MH", "ME/MF"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHARED_OUTPUTS)
+def test_outputs_that_pairs_share_lie_on_both_sides_of_an_axis(spice, name):
+    ports, cards, expected = SHARED_OUTPUTS[name]
+    circuit = read(spice, ports, cards)
+    for each, back in ((circuit, None), variant(circuit, 8)):
+        assert structures(each, back) == {frozenset(sets(pairs)) for pairs in expected}
+        nets = [net for structure in find_roles(each).symmetry for pair in structure.net_pairs for net in pair]
+        assert len(nets) == len(set(nets))
+
+
+def test_equal_capacitors_by_value_on_bipolar_outputs_are_a_pair(spice):
+    bipolar = (
+        "Q1 a p e qn\nQ2 b n e qn\nIT e vss 1m\nR1 vdd a 1k\nR2 vdd b 1k\nC1 a vss 0.5p\nC2 b vss 0.5p\n.model qn npn\n"
+    )
+    groups = {group.type: set(group.devices) for group in recognise(read(spice, "a b p n vdd vss", bipolar))}
+    assert groups["capacitor_pair"] == {"C1", "C2"}
+
+
 def test_a_differential_circuit_is_one_group_with_one_axis(spice):
     """The common-mode amplifier has a symmetry of its own: its inputs are a reference and the middle of two outputs."""
     ports, cards, *_ = CIRCUITS["fully differential, two stages, common mode sensed by resistors"]
