@@ -85,7 +85,7 @@ class Growth:
         self._queue: list[tuple[int, int, str, str]] = []
         self._late: list[tuple[str, str]] = []
         self._depth: dict[str, int] = {}  # over how many gates a net was reached
-        self._open: set[tuple[str, str]] = set()  # nets that offered a choice
+        self._open: dict[tuple[str, str], None] = {}  # nets that offered a choice
         self._pushed = 0
 
     def grow(self, one: str, other: str) -> bool:
@@ -97,15 +97,28 @@ class Growth:
         if found is None:
             return False
         self._begin(a, b, found)
-        while self._queue or self._late:
+        while self._queue or self._late or (self._exact and self._decide()):
             if self._queue:
-                level, _, left, right = heapq.heappop(self._queue)
-                self._visit(level, left, right)
-                continue
-            left, right = self._late.pop(0)
-            if self._agree(left, right, gates=True) == 0 and left != right:
-                self._mirror(left, right, 0)
+                self._visit(*heapq.heappop(self._queue))
+            elif self._late:
+                left, right = self._late.pop(0)
+                if self._agree(left, right, gates=True) == 0 and left != right:
+                    self._mirror(left, right, 0)
         return True
+
+    def _decide(self) -> bool:
+        """Of a choice, take two elements that lead alike to known nets for images; return whether any do."""
+        alike = self._graph.lead_alike
+        while self._open:
+            nets = next(iter(self._open))
+            ours, theirs = self._groups(*nets, _INPUTS), self._groups(*nets[::-1], _INPUTS)
+            for a, b in ((a, b) for key, row in ours.items() for a in row for b in theirs.get(key, ()) if a != b):
+                found = self._facing(a, b)
+                if found is not None and all(alike(left, right, self.images) for _, left, right in found.nets):
+                    self._commit(a, b, found)
+                    return True
+            del self._open[nets]
+        return False
 
     @property
     def unmatched(self) -> int:
@@ -204,7 +217,7 @@ class Growth:
             if nearer:
                 self._depth[left] = depth
             if nearer or (left, right) in self._open:
-                self._open.discard((left, right))
+                self._open.pop((left, right), None)
                 self._push(_ATTACHED, left, right)
             return
         self.images[left], self.images[right] = right, left
@@ -296,7 +309,7 @@ class Growth:
         gates, sources = own.get("g", ("", " ")), own.get("s", ("", ""))
         return gates[0] == gates[1] and self.images.get(sources[0]) == sources[1] != sources[0]
 
-    def _visit(self, level: int, left: str, right: str) -> None:
+    def _visit(self, level: int, _: int, left: str, right: str) -> None:
         ours, theirs = self._groups(left, right, level), self._groups(right, left, level)
         for key, group in ours.items():
             if key in theirs:
@@ -323,7 +336,8 @@ class Growth:
         across: dict[tuple[tuple[str, str], ...], list[int]] = defaultdict(list)
         for index in ours:
             if index in both:
-                rest = tuple(end for end in self._graph.elements[index].ends if end[1] not in nets)
+                ends = self._graph.elements[index].ends
+                rest = tuple(end for end in ends if end[0] in CONTROLS or end[1] not in nets)
                 across[rest].append(index)
         for rest, row in across.items():
             facing = tuple((role, self.images.get(net, net)) for role, net in rest)
@@ -341,7 +355,7 @@ class Growth:
                     self._commit(a, b, found, depth + gates)
             if len(self.pairs) == before:
                 if choices:
-                    self._open.add(nets)
+                    self._open[nets] = None
                 return
             ours, theirs = ([i for i in side if self._free(i)] for side in (ours, theirs))
 

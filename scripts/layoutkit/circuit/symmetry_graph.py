@@ -14,7 +14,7 @@ from layoutkit.circuit.canonical import canonical_order
 from layoutkit.circuit.orientation import carries_both_ways, is_off
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from layoutkit.circuit.circuit import BlackBox, Circuit, Device
     from layoutkit.circuit.supplies import Supplies
@@ -26,6 +26,7 @@ ROUNDS = 8
 BOTH_WAYS = "both ways"
 _PASSIVES = ("resistor", "capacitor")
 _MOST_PASSIVES = 4
+_AHEAD = 3  # over so many elements two nets are compared
 MOST_ALIKE = 8
 """Elements that look alike from everywhere; among more, as in an array, none are tried."""
 CONTROLS = frozenset({"g", "b"})
@@ -163,6 +164,22 @@ class SymmetryGraph:
     def alike(self) -> dict[int, list[int]]:
         """The elements that look alike from everywhere, by their colour."""
         return grouped(range(len(self.elements)), self.colours[-1].__getitem__)
+
+    def lead_alike(self, left: str, right: str, images: Mapping[str, str]) -> bool:
+        """Whether over few elements two nets lead to supplies and to nets with ``images`` that are images."""
+        return self._leads_to(left, images, _AHEAD, turned=True) == self._leads_to(right, images, _AHEAD)
+
+    def _leads_to(self, net: str, images: Mapping[str, str], depth: int, *, turned: bool = False) -> str:
+        if net in images or net in self.supplies:
+            return images.get(net, net) if turned else net
+        places = self.on_net[net]
+        if not depth or len(places) > MOST_ALIKE:
+            return ""
+        rows = []
+        for index, role in places:
+            far = sorted(self._leads_to(end, images, depth - 1, turned=turned) for _, end in self.elements[index].ends)
+            rows.append((role, self.colours[-1][index], far))
+        return repr(sorted(rows))
 
     def is_switch(self, name: str) -> bool:
         """Whether a transistor switches a signal: it does so itself, or its gate is on that of one that does."""

@@ -28,6 +28,21 @@ MN2 q h vss vss n w=1u l=0.2u
 
 # name: (ports, cards, pairs, devices on the axis, pairs of nets)
 CIRCUITS = {
+    "crossed diodes between two loaded outputs": (
+        "inp inn nb x y z vdd vss",
+        TAIL_AND_PAIR
+        + """
+        MX x x y vss n w=1u l=0.2u
+        MY y y x vss n w=1u l=0.2u
+        MC x nb vdd vdd p w=4u l=1u
+        MD y nb vdd vdd p w=4u l=1u
+        MI z x vss vss n w=1u l=0.2u
+        MJ z x vdd vdd p w=1u l=0.2u
+        """,
+        "MA/MB MX/MY MC/MD",
+        "MT",
+        "inp/inn x/y",
+    ),
     "fully differential, two stages, common mode sensed by resistors": (
         "inp inn op on nb pb vcm vdd vss",
         TAIL_AND_PAIR
@@ -822,6 +837,31 @@ def test_one_gate_is_of_loads_on_a_rail_and_of_switches_on_a_clock(spice):
         for each, back in ((circuit, None), variant(circuit, 5)):
             found = {frozenset((back or {}).get(n, n) for n in group.devices): group.type for group in recognise(each)}
             assert found.get(*sets(pair)) == kind
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_switched_halves_whose_outputs_have_two_equal_branches_have_an_axis(spice, seed):
+    """There is no common node, and of two equal branches or arms either may be the image."""
+    cards = "".join(
+        f"""
+        M2{a} cm p2 v{a} vss n w=1u l=0.2u
+        C1{a} y{a} v{a} c=0.5p
+        C2{a} y{a} w{a} c=0.5p
+        M4{a} cm p2 w{a} vss n w=1u l=0.2u
+        M5{a} y{a} p2 n{a} vss n w=1u l=0.2u
+        M6{a} n{a} p2 u{a} vss n w=1u l=0.2u
+        C3{a} a{a} u{a} c=4p
+        M7{a} s{a} p2 a{a} vss n w=1u l=0.2u
+        M8{a} cm p1 s{a} vss n w=1u l=0.2u
+        M9{a} t{a} p2 a{a} vss n w=1u l=0.2u
+        M0{a} cm p1 t{a} vss n w=1u l=0.2u
+        """
+        for a in "ab"
+    )
+    circuit, back = variant(read(spice, "aa ab cm vdd vss", cards), seed)
+    pairs, _, nets = images(circuit, back)
+    assert len(pairs) == 11
+    assert all({name[-1] for name in pair} == {"a", "b"} for pair in (*pairs, *nets))
 
 
 @st.composite
