@@ -140,8 +140,8 @@ class Candidates:
         own = {member.name for member in members}
         gates = {member.on("g") for member in members if len(members) == 2}
         alike = len({member.key for member in members}) == 1  # a tail at a rail may follow one of these
-        if self._is_bias(source):
-            return False  # the transistors pass a current on to the reference of a mirror
+        if self._is_bias(source):  # else the transistors pass a current on to the reference of a mirror
+            return len(members) == 2 and all(map(self._is_input, members)) and self._surrounded_alike(*members)
         phases = all(self._graph.is_switch(member.name) for member in members)
         for index, role in self._graph.on_net[source]:
             element = self._graph.elements[index]

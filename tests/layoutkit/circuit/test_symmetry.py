@@ -28,6 +28,24 @@ MN2 q h vss vss n w=1u l=0.2u
 
 # name: (ports, cards, pairs, devices on the axis, pairs of nets)
 CIRCUITS = {
+    "an input pair whose current is that of a mirror's diode": (
+        "inp inn out ref vdd vss",
+        """
+        MD t t vdd vdd p w=8u l=1u
+        MR ref t vdd vdd p w=8u l=1u
+        MA x inp t vdd p w=9u l=1u
+        MB y inn t vdd p w=9u l=1u
+        MC x x vss vss n w=4u l=1u
+        ME y y vss vss n w=4u l=1u
+        MF z x vss vss n w=4u l=1u
+        MG out y vss vss n w=4u l=1u
+        MH z z vdd vdd p w=6u l=1u
+        MI out z vdd vdd p w=6u l=1u
+        """,
+        "MA/MB MC/ME MF/MG MH/MI",
+        "MD",
+        "inp/inn x/y z/out",
+    ),
     "crossed diodes between two loaded outputs": (
         "inp inn nb x y z vdd vss",
         TAIL_AND_PAIR
