@@ -1,4 +1,4 @@
-"""Write copies of skills: as folders or as archives, complete or not at all; and tell what was changed in them since.
+"""Write copies of skills as folders or archives, each completely or not at all, and report later changes in them.
 
 An interruption loses nothing. Beside the folder ``NAME`` there may be, for a moment or after one,
 ``.NAME.skillpack-new`` (being written), ``.NAME.skillpack-old`` (the folder that the new one replaces) and

@@ -107,7 +107,7 @@ class Growth:
         return True
 
     def _decide(self) -> bool:
-        """Of a choice, take two elements that lead alike to known nets for images; return whether any do."""
+        """Pair two of several candidates that lead to the same known nets; return whether there were any."""
         alike = self._graph.lead_alike
         while self._open:
             nets = next(iter(self._open))

@@ -1,11 +1,11 @@
 """The symmetric structures of a circuit: which devices and nets are mirror images of each other about one axis.
 
-Every pair that could be one (``input_pairs.py``) is taken for images in turn, and what follows is added
-(``symmetric_growth.py``). The structure that explains the most is taken first; pairs that contradict it stay groups of
-their own where they are one, but are no images. What lies within one half of a structure, as in one of two equal
-amplifiers, has an axis of its own there, and its image another. A pair that is only a candidate counts where its
-structure has no element without image and something joins its sides: two equal inverters on two inputs are no pair. It
-goes first where each of its sides holds several amplifiers, as one of two equal channels.
+Each candidate pair (``input_pairs.py``) is assumed to be images in turn, and what follows from it is added
+(``symmetric_growth.py``). The structure that explains the most is accepted first. A pair that contradicts it may still
+be a matched group, but its devices are not images. One of two equal amplifiers, in one half of a structure, has its own
+axis, and so has its image. A pair that is only a candidate counts if every element of its structure has an image and
+something joins its sides: two equal inverters on two inputs are not a pair. It is accepted first if each of its sides
+contains several amplifiers, as one of two equal channels does.
 """
 
 from __future__ import annotations
@@ -160,9 +160,10 @@ class _Search:
         return sum(all(role in CONTROLS for _, role in self.graph.on_net[net]) for net, _ in growth.net_pairs)
 
     def _add_nested(self, growth: Growth) -> bool:
-        """Add what lies within one half of each structure that it shares elements with, or has these within its halves.
+        """Add a structure if it and each accepted one that it overlaps are nested, and return whether it was added.
 
-        Return whether it is. Its halves are joined across, or each holds several, as one of two equal channels.
+        One is nested in another if it lies within a half of it. The halves of the outer one are joined, or each
+        contains several structures, as one of two equal channels does.
         """
         known = list(dict.fromkeys(each for index in growth.sides for each in self._of.get(index, ())))
         around = [each for each in known if each.holds(growth)]

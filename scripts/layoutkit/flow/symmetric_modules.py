@@ -130,7 +130,7 @@ def plan_symmetry(drawn: Sequence[Drawn], design: Design) -> SymmetryPlan:
 
 
 def _beside_axis(outcome: Outcome, partners: Mapping[str, str], owner: Mapping[str, Module]) -> Outcome:
-    """Return the outcome of what is to be centred with what became of it if its module mirrors another one."""
+    """Return the outcome for devices to be centred, corrected if their module is the mirror image of another."""
     modules = {owner[name].name for name in outcome.names}
     partner = partners.get(next(iter(modules)), "") if len(modules) == 1 else ""
     if not partner or not outcome.obeyed:

@@ -7,7 +7,7 @@
     resistor          the contacts on its head            capacitor   the cuts on its plate; the metal below its middle
     diode, emitter    the contacts on its diffusion       base, collector   the nearest contact of the net
 
-Contacts on diffusion and on heads, and what lies below them, are not counted: the models of the devices contain them.
+Contacts on diffusion and heads, and the layers below them, are not counted: the device models include them.
 A bulk is on the own node of its net: wells and substrate are not extracted.
 """
 
