@@ -68,9 +68,9 @@ class SymmetryGroup:
     reason: str = ""
 
     @property
-    def images(self) -> dict[str, str]:
-        """Device to its image."""
-        return {name: image for one, other in self.pairs for name, image in ((one, other), (other, one))}
+    def sides(self) -> dict[str, int]:
+        """Device of a pair to its half, 0 for left and 1 for right."""
+        return {name: side for pair in self.pairs for side, name in enumerate(pair)}
 
 
 @dataclass(frozen=True)
@@ -270,17 +270,17 @@ class Constraints:
 
     @cached_property
     def axes_within(self) -> dict[SymmetryGroup, list[SymmetryGroup]]:
-        """Each symmetry group to those that lie within one of its halves: it has other images for their devices."""
-        of: dict[str, list[tuple[SymmetryGroup, dict[str, str]]]] = defaultdict(list)
+        """Each symmetry group to those that lie within one of its halves."""
+        of: dict[str, list[tuple[SymmetryGroup, dict[str, int]]]] = defaultdict(list)
         for group in self.symmetry:
-            images = group.images
-            for name in images:
-                of[name].append((group, images))
+            sides = group.sides
+            for name in sides:
+                of[name].append((group, sides))
         found: dict[SymmetryGroup, list[SymmetryGroup]] = defaultdict(list)
         for group in self.symmetry:
-            for other, image in {id(each[0]): each for name in group.images for each in of[name]}.values():
-                known = [(image.get(one), image.get(two), one) for one, two in group.pairs]
-                if other is not group and all((not one) is (not two) and two != name for one, two, name in known):
+            for other, sides in {id(each[0]): each for name in group.sides for each in of[name]}.values():
+                known = [{sides.get(name) for name in pair} for pair in group.pairs]
+                if other is not group and len(set().union(*known) - {None}) == 1 and all(len(e) == 1 for e in known):
                     found[other].append(group)
         return dict(found)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device, constraint_faults, find_roles, read_netlist, recognise
 from layoutkit.circuit.constraint_faults import check_constraints, contradictions
-from layoutkit.circuit.constraints import Constraints, parse_data
+from layoutkit.circuit.constraints import Constraints, SymmetryGroup, parse_data
 from layoutkit.circuit.readers.source import NetlistText
 from layoutkit.circuit.suggested_constraints import suggest_constraints
 from layoutkit.errors import LayoutkitError
@@ -197,6 +197,13 @@ def test_what_contradicts_the_circuit_or_itself_is_told_with_its_place(
 ):
     faults = find_faults(broken(suggested, section, **changes), comparator)
     assert any(message in fault.message for fault in faults if fault.path == path), faults
+
+
+@pytest.mark.parametrize(("pair", "faults"), [(("a", "c"), 0), (("b", "d"), 0), (("a", "d"), 2), (("d", "b"), 0)])
+def test_a_device_is_in_two_symmetry_groups_only_within_one_half(pair, faults):
+    constraints = Constraints(symmetry=(SymmetryGroup((("a", "b"), ("c", "d"))), SymmetryGroup((pair,))))
+    found = constraint_faults.find_faults(constraints, None)
+    assert ["is already in" in fault.message for fault in found] == [True] * faults
 
 
 def test_the_suggestion_itself_has_no_faults(comparator, suggested):
