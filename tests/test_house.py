@@ -21,7 +21,7 @@ SPARE = 60
 ROOMS = {
     "designgraph": (2256, 14),
     "layoutkit": (620, 7),
-    "layoutkit/circuit": (10721, 54),
+    "layoutkit/circuit": (10732, 54),
     "layoutkit/draw": (7292, 40),
     "layoutkit/drc": (1703, 12),
     "layoutkit/explore": (2029, 12),

@@ -391,21 +391,36 @@ def _plates(channels: Channels) -> Iterator[tuple[tuple[str, float, float], list
 
 
 def _on_one_net(channels: Channels) -> Iterator[list[Device]]:
+    """Yield banks of equal plates: what shares a net, with the banks across one of them and what is in series."""
+    import networkx as nx
+
     by_net: dict[tuple[Any, ...], list[Device]] = defaultdict(list)
     for plate, ends, device in _plates(channels):
         for net in ends:
             if net not in channels.supplies:
                 by_net[plate, net].append(device)
+    bridged: nx.Graph[str] = nx.Graph()
+    banks = set[str]()
     for (_, net), devices in by_net.items():
         others = {device.terminals[end] for device in devices for end in device.kind.ends} - {net}
         turned = len({d.terminals[d.kind.ends[0]] for d in devices}) == len(devices) == 2
         if turned and len(others) == 1 and not any(each in channels.supplies for each in others):
             yield devices  # so that each loads one of the nets with its bottom plate
-        # Two alone in series hold twice the voltage; on the output of an amplifier they compensate or load it.
-        in_series = len(devices) == len(channels.circuit.nets[net]) == 2 and net not in channels.ports
+        # On the output of an amplifier they compensate or load it.
         switched = all(channels.is_switch(device, by_port=True) for device in channels.channel_ends(net))
-        if len(devices) > 1 and len(others) > 1 and switched and not in_series:
-            yield devices
+        if len(devices) > 1 and len(others) > 1 and switched:
+            nx.add_path(bridged, [device.id for device in devices])
+            if not _is_joint(channels, net):  # two alone in series hold twice the voltage
+                banks.update(device.id for device in devices)
+    for bank in nx.connected_components(bridged):
+        if bank & banks:
+            yield [channels.circuit.device(name) for name in sorted(bank)]
+
+
+def _is_joint(channels: Channels, net: str) -> bool:
+    """Whether a net only joins two capacitors that are in series."""
+    devices = [channels.circuit.device(end.device) for end in channels.circuit.nets[net]]
+    return len(devices) == 2 and net not in channels.ports and all(each.type == "capacitor" for each in devices)
 
 
 def _units_of_images(channels: Channels, images: Iterable[Sequence[str]]) -> Iterator[list[Device]]:
@@ -442,8 +457,9 @@ def _switched_capacitors(channels: Channels, images: Iterable[Sequence[str]]) ->
     for part in nx.connected_components(links):
         members = [valued[name] for name in sorted(part & valued.keys())]
         models = {device.model.lower() for device, _ in members}
+        joints = [net for node in part - valued.keys() if _is_joint(channels, net := node.removeprefix("net "))]
         if (
-            len(members) < _LEAST_SWITCHED
+            len(members) - len(joints) < _LEAST_SWITCHED  # what is in series is one
             or len(models) > 1
             or not nx.get_edge_attributes(links.subgraph(part), "switch")
         ):

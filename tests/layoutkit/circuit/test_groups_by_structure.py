@@ -1117,6 +1117,28 @@ CIRCUITS = {
         """,
         {("capacitor_ratio", "C1 C2")},
     ),
+    "bank of capacitors with a bridge and two in series": (
+        """
+        C1 b1 low mim w=9u l=9u
+        C2 b2 low mim w=9u l=9u m=2
+        CB low top mim w=9u l=9u
+        C4 b4 top mim w=9u l=9u m=2
+        CS mid top mim w=9u l=9u
+        CT b0 end mim w=9u l=9u
+        CU end mid mim w=9u l=9u
+        """,
+        {("capacitor_ratio", "C1 C2 C4 CB CS CT CU")},
+    ),
+    "four capacitors in series behind a switch are one": (
+        """
+        M1 x inp y vss nch w=4u l=0.2u
+        C1 x c1 mim w=9u l=9u
+        C2 c1 c2 mim w=9u l=9u
+        C3 c2 c3 mim w=9u l=9u
+        C4 c3 out mim w=9u l=9u
+        """,
+        set(),
+    ),
     "gates behind several resistors": (
         """
         M1 i i vss vss nch w=4u l=1u
