@@ -386,7 +386,7 @@ def _is_axis(graph: SymmetryGraph, halves: Growth) -> bool:
     on one bias are no images. What is across them joins them in any case.
     """
     moved = [graph.elements[index] for pair in halves.pairs for index in pair]
-    passive = not any(element.on("g") or element.on("e") for element in moved)
+    passive = not any(element.on(role) for element in moved for role in CONTROLS)
     alone = passive and len(graph.elements) == 2
     if (len(halves.pairs) + len(halves.centred) == 1 and not alone) or not halves.net_pairs:
         return False

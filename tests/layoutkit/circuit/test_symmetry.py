@@ -61,6 +61,13 @@ CIRCUITS = {
         "MT",
         "inp/inn x/y",
     ),
+    "two equal arrays of capacitors": (
+        "p0 p1 p2 q0 q1 q2 x y vss",
+        "".join(f"C{side}{i} {side}{i} {top} mim w=9u l=9u m={2**i}\n" for side, top in ("px", "qy") for i in range(3)),
+        "Cp0/Cq0 Cp1/Cq1 Cp2/Cq2",
+        "",
+        "x/y p0/q0 p1/q1 p2/q2",
+    ),
     "fully differential, two stages, common mode sensed by resistors": (
         "inp inn op on nb pb vcm vdd vss",
         TAIL_AND_PAIR
