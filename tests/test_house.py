@@ -32,7 +32,7 @@ ROOMS = {
     "layoutkit/parasitics": (1915, 11),
     "layoutkit/pcells": (668, 6),
     "layoutkit/place": (2199, 13),
-    "layoutkit/review": (4080, 20),
+    "layoutkit/review": (4150, 21),
     "layoutkit/route": (4182, 25),
     "layoutkit/simulate": (1794, 9),
     "layoutkit/technology": (3038, 19),

@@ -188,7 +188,9 @@ class _Estimate:
             return
         if passes and (sure or likely):
             self.drive[device.id] = most
-        if self.switches.carries_charge(device):
+        if self.switches.turns_off(device):
+            self._set(device.id, 0.0, "turns others off")
+        elif self.switches.carries_charge(device):
             self._set(device.id, 0.0, "sampling switch, carries charge alone")
         elif passes and sure:
             what = "switch" if device.id in self.both_ways else "pass device"

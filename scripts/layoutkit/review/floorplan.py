@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.review.finding import Unjudged
-from layoutkit.review.stage_order import stages_of
 from layoutkit.review.subject import box_around, names_of, turned
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ _RAIL_LENGTH = 0.5
 """Share of the layout's width or height from which on a straight piece of a supply is a rail. [1]"""
 _RAIL_ASPECT = 4  # a rail is at least so many times as long as it is wide
 _EDGE_UM = 0.5  # metal this near to the edge of the cell is at the edge [um]
+_PORT_UM = 1.0  # a port this near to the edge is joined there; less is called no fault by engineers [um]
 _OUTSIDE_UM = 0.1  # a signal this far outside the rails is within them; less is called noise by an engineer [um]
 _FRAMED = 0.5  # share of the transistors' height from which on rails frame them
 _LEAST_AT_RAILS = 6  # transistors from which their share at the right rail is judged
@@ -82,7 +82,7 @@ def rail_side(subject: Subject) -> Iterator[Remark]:
             matters = any(subject.is_full(placed) for placed in subject.placed)
             subject.unjudged.append(Unjudged("rail-side", reason, matters))
         return
-    for stage in stages_of(subject):
+    for stage in subject.stages:
         wrong: dict[int, PlacedDevice] = {}
         most = 0
         one_way = [placed for placed in stage if placed.id not in subject.both_ways]
@@ -157,7 +157,7 @@ def _middles(subject: Subject, own: Sequence[PlacedDevice]) -> Iterator[tuple[Pl
     power = set(subject.supplies.power)
     part = {net: frozenset({net}) for net in power}
     of: dict[int, str] = {}  # a power of the stage that a transistor is in
-    for stage in stages_of(subject):
+    for stage in subject.stages:
         nets = {placed.device.terminals[end] for placed in stage for end in ("d", "s")} & power
         joined = frozenset[str]().union(*(part[net] for net in nets))
         part |= dict.fromkeys(joined, joined)
@@ -242,10 +242,11 @@ def ports(subject: Subject) -> Iterator[Remark]:
             if polygon.bbox().contains(point)
         ]
         gaps = subject.margins(box_around(pieces))
-        inside = min(gaps.values()) - reach if pieces else 0
+        inside = subject.um(min(gaps.values())) if pieces else 0.0
         where = kdb.Box(labels[0][1], labels[0][1]).enlarged(100, 100)
-        why = f"port {net} ends {subject.um(inside):.3g} um inside the cell"
-        yield from subject.finding("rails.port", subject.um(max(0, inside)), why, where=where, nets=[net], must=False)
+        why = f"port {net} ends {inside:.3g} um inside the cell"
+        beyond = inside if inside > _PORT_UM else 0.0
+        yield from subject.finding("rails.port", beyond, why, where=where, nets=[net], must=False)
         sides = [subject.sides_of(kdb.Box(point, point))[0] for _, point, _ in labels]  # those of the labels come first
         sides += [side for side, gap in gaps.items() if gap <= reach]
         if net in asked and asked[net] not in sides:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import combinations
@@ -13,19 +12,16 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 
 from layoutkit.circuit.recognise import MODULE_TYPES
+from layoutkit.review.matched_groups import MatchedDevices
 from layoutkit.review.subject import box_around, centre_of, gap_between, names_of, region_of, turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from layoutkit.circuit.circuit import RecognisedModule
     from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice, Subject
 
-_STRICT = frozenset({"differential_pair", "current_mirror", "bipolar_array", "resistor_ratio", "capacitor_ratio"})
-"""Groups whose offset or ratio a foreign device inside spoils."""
-_PASSIVES = frozenset({"resistor_pair", "capacitor_pair", "resistor_ratio", "capacitor_ratio"})
 _WELL_REACH_UM = 3.0
 """Distance from a well edge within which it shifts the threshold (well proximity effect). [um]"""
 _POLY_REACH_UM = 1.0
@@ -34,56 +30,9 @@ _SAME_CENTRE_UM = 0.5
 """Devices whose middle lies so near to the centre line of a group are mirrored about it. [um]"""
 _GUARD_UM = 2.0
 """Distance within which poly beside the last gate of a row guards it. [um]"""
-_FEWEST_STAGES = 3
 _STRAPS = 1  # level of the highest metal that straps on sources are drawn on
 _PAIR = MODULE_TYPES["differential_pair"].words
-_UNORDERED = MODULE_TYPES["symmetric_pair"].words
 MOST_PARTS = 16  # of a ratio that is drawn in equal units
-
-
-@dataclass(frozen=True)
-class MatchedDevices:
-    """Devices of one role that must match.
-
-    Attributes:
-        words: The role in words.
-        strict: Whether a foreign device among them spoils the circuit.
-        devices: By place.
-        relatives: The devices of the whole role, such as the cascodes of a mirror, and those that must match one of
-            them in another role.
-        spread: Whether each is in a stage or cell of its own, as the sources of a ring of starved stages are.
-    """
-
-    words: str
-    strict: bool
-    devices: tuple[PlacedDevice, ...]
-    relatives: tuple[PlacedDevice, ...]
-    spread: bool = False
-
-    @property
-    def is_ordered(self) -> bool:
-        """Whether they are no switches or loads, whose ends may see other neighbours."""
-        return self.words != _UNORDERED
-
-    @property
-    def is_even(self) -> bool:
-        """Whether all are of one size; a mirror of unlike sizes copies a bias, of which no offset becomes."""
-        return len({placed.area for placed in self.devices}) == 1
-
-    @property
-    def called(self) -> str:
-        """The role and its devices, for a message."""
-        return f"{self.words} {names_of(self.devices)}"
-
-    @property
-    def is_plural(self) -> bool:
-        """Whether the role in words is a plural."""
-        return self.words.startswith(("the bars", "resistors", "capacitors", "equal", "bipolar"))
-
-    @property
-    def has(self) -> str:
-        """The verb that follows the role in words."""
-        return "have" if self.is_plural else "has"
 
 
 class Matching:
@@ -98,7 +47,9 @@ class Matching:
     def __init__(self, subject: Subject, groups: Sequence[MatchedDevices], cells: Mapping[int, int]) -> None:
         self.subject, self.cells = subject, cells
         self._kept: dict[str, list[kdb.Box]] = {}
-        self.transistors = [g for g in groups if g.devices[0].device.is_mos and not self._is_clocked(g)]
+        logic = {placed for stage in subject.stages if _is_gate(stage) for placed in stage}
+        mos = [group for group in groups if group.devices[0].device.is_mos and not logic.issuperset(group.devices)]
+        self.transistors = [group for group in mos if not self._is_clocked(group)]
         self._bare = cache(self._bare_ends)
 
     def findings(self) -> Iterator[Remark]:
@@ -156,6 +107,8 @@ class Matching:
         if foreign and not group.strict and self._is_nested(group, foreign):
             return []
         if foreign and all(_is_tail(each, group) for each in foreign):
+            if not group.strict:
+                return []  # between the halves of a latch
             gap = subject.um(self._widest_gap(group))
             return subject.finding(
                 "group-apart.tail",
@@ -163,7 +116,6 @@ class Matching:
                 f"{names_of(foreign)}, which feeds {group.called}, lies between its devices, {gap:.3g} um apart",
                 where=hull,
                 devices=[*group.devices, *foreign],
-                must=group.strict,
                 cause=cause,
             )
         if foreign:
@@ -362,6 +314,12 @@ def _nets_of(group: MatchedDevices) -> set[str]:
     return {net for placed in group.relatives for end, net in placed.device.terminals.items() if end != "b"}
 
 
+def _is_gate(stage: Sequence[PlacedDevice]) -> bool:
+    """Return whether a stage is a logic gate of several inputs, each on transistors of both types."""
+    gates = [{p.device.terminals["g"] for p in stage if p.device.type == kind} for kind in ("nmos", "pmos")]
+    return gates[0] == gates[1] and len(gates[0]) > 1
+
+
 def _is_between(one: PlacedDevice, other: PlacedDevice) -> bool:
     """Return whether no better place is left for two devices: both are one channel, or one lies within the other."""
     small, large = sorted((one, other), key=lambda each: len(each.boxes))
@@ -398,101 +356,3 @@ def _is_kin(placed: PlacedDevice, group: MatchedDevices) -> bool:
 
 _ALIKE = 0.1
 """Devices whose covered share differs by at most this much of the largest are covered alike. [1]"""
-
-
-def _relatives(subject: Subject, members: Sequence[PlacedDevice]) -> list[PlacedDevice]:
-    """Return the members of a role with their images, and the transistors of their type that work with them.
-
-    These have a source with them and are on their gates or drains, or lie between the gates and drains of such ones.
-    """
-    found = {each.index: each for placed in members for each in (placed, *subject.images(placed))}
-    for whole in (False, True):
-        alike = {(p.device.type, p.device.terminals.get("s"), p.device.terminals.get("b")) for p in found.values()}
-        inner = {
-            net
-            for placed in found.values()
-            for terminal, net in placed.device.terminals.items()
-            if terminal in {"d", "g"} and net not in subject.supplies
-        }
-        for placed in subject.placed:
-            net = placed.device.terminals
-            if placed.device.is_mos and (placed.device.type, net["s"], net["b"]) in alike:
-                own = {net["d"], net["g"]}
-                if own <= inner if whole else own & inner:
-                    found[placed.index] = placed
-    return list(found.values())
-
-
-def _stages_of(subject: Subject, own: set[str]) -> set[str]:
-    """Return the devices of the equal stages or cells that a mirror feeds, where it has one device or more in each."""
-    arrays = [module.properties["stages"] for module in subject.roles.groups if module.type == "ring_stage"]
-    cells: dict[str, list[Sequence[str]]] = {}
-    for instance in subject.circuit.subcircuits:
-        cells.setdefault(instance.cell, []).append(tuple(instance.devices))
-    found: set[str] = set()
-    for array in (*arrays, *cells.values()):
-        if len(array) >= _FEWEST_STAGES and all(own & set(stage) for stage in array):
-            found.update(name for stage in array for name in stage)
-    return found
-
-
-def _cascodes(module: RecognisedModule) -> tuple[str, ...]:
-    """Return the cascodes of a mirror, which may be a row of their own."""
-    return tuple(str(name) for name in module.properties.get("cascodes", ()))
-
-
-def _raised(subject: Subject, module: RecognisedModule) -> Iterator[str]:
-    """Yield the transistors of a mirror's gate and length with resistors to its rail: together they set a current."""
-    circuit, gate = subject.circuit, module.properties.get("common_gate") if module.type == "current_mirror" else None
-    first = circuit.device(module.devices[0])
-    for end in circuit.nets.get(str(gate), ()):
-        device = circuit.device(end.device)
-        alike = (device.model, device.params.get("l")) == (first.model, first.params.get("l"))
-        source = device.terminals.get("s", "")
-        others = [circuit.device(each.device) for each in circuit.nets.get(source, ()) if each.device != end.device]
-        if not alike or source in subject.supplies or any(each.is_mos for each in others):
-            continue
-        met, front = {source}, [source]
-        while front:
-            net = front.pop()
-            ends = (circuit.device(each.device) for each in circuit.nets[net])
-            near = {end for each in ends if each.type == "resistor" for end in each.terminals.values()} - met
-            met |= near
-            front += near - {*subject.supplies.power, *subject.supplies.ground}
-        if first.terminals["s"] in met:
-            yield device.id
-
-
-def matched_groups(subject: Subject) -> list[MatchedDevices]:
-    """Return the groups of devices that must match, each set of devices once."""
-    found: dict[frozenset[int], MatchedDevices] = {}
-    modules = [
-        module
-        for module in subject.roles.groups
-        if MODULE_TYPES[module.type].matched or module.type in _PASSIVES
-        if module.properties.get("matched", True) or module.type == "resistor_ratio"
-    ]
-    for module in modules:
-        kind, own = MODULE_TYPES[module.type], {*module.devices, *_raised(subject, module)}
-        tops = [name for name in _cascodes(module) if name in own]
-        partners = {*own, *_cascodes(module)}
-        for other in modules:
-            if own & {*other.devices, *_cascodes(other)}:
-                partners.update(other.devices)
-        partners |= {*module.properties.get("joined_by", ()), module.properties.get("closed_by", "")} - {""}  # switches
-        stages = _stages_of(subject, own) if module.type == "current_mirror" else set()
-        relatives = (*_relatives(subject, subject.devices(module.devices)), *subject.devices(partners | stages))
-        for names in ([name for name in own if name not in tops], tops):
-            by_kind: dict[tuple[str, str, str], list[PlacedDevice]] = {}
-            for placed in subject.devices(names):
-                body = placed.device.terminals.get("b", "") if placed.device.is_mos else ""
-                by_kind.setdefault((placed.device.type, placed.device.model, body), []).append(placed)
-            for devices in by_kind.values():
-                if len(devices) > 1:
-                    key = frozenset(placed.index for placed in devices)
-                    own_ratio = module.properties.get("matched", True)  # else of sizes that the user made unlike
-                    strict = module.type in _STRICT and own_ratio and "of" not in module.properties  # no cascodes
-                    group = MatchedDevices(kind.words, strict, tuple(devices), relatives, bool(stages))
-                    if key not in found or (group.strict and not found[key].strict):
-                        found[key] = group
-    return [found[key] for key in sorted(found, key=sorted)]

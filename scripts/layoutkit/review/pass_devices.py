@@ -24,6 +24,7 @@ _FOLLOWS = 20
 """A transistor in series with a current sink follows its gate; one so many times as strong as the sink passes on."""
 _LARGE = 300  # W/L of a pass device that nothing else tells; transistors that amplify are smaller, or longer
 _FEWEST_FED = 3  # stages on an inner rail whose bodies are on another one
+_WEAK = 4  # W/L of what only holds a port when the circuit is off
 _SHORT = 1.2  # its length over the shortest one
 
 
@@ -65,6 +66,8 @@ class Switches:
         if ends <= set(supplies.power) or ends <= set(supplies.ground):
             return True
         free = [end for end in ends if end not in supplies]
+        if len(free) == 1 and self._is_bias(free[0]):
+            return False  # it starts the circuit or turns it off
         if len(free) == 1 and net["g"] not in self.roles.clocks and self._is_rail(device, free[0]):
             return True
         if not free or not set(free) <= {*self.circuit.ports, *self.circuit.black_box_nets}:
@@ -87,13 +90,24 @@ class Switches:
         """Return whether size or gate tell that a transistor is a pass device or switch, not part of an amplifier."""
         gate = device.terminals["g"]
         driven = any(other.type in {"nmos", "pmos", "npn", "pnp"} for other, _ in self.ends.get(gate, ()))
-        return (
-            self.is_large(device)
-            or driven
-            or self._is_clocked(gate)
-            or gate in self.circuit.black_box_nets
-            or (gate in self.circuit.ports and held_at_supply(gate) is not None)
-        )
+        if self._is_digital(gate) and device.w * device.m < _WEAK * device.l:
+            return False  # it holds an output in power-down
+        return self.is_large(device) or driven or self._is_digital(gate) or gate in self.circuit.black_box_nets
+
+    def turns_off(self, device: Device) -> bool:
+        """Return whether a switch joins gate and source of other transistors in power-down: it carries no current."""
+        net, own = device.terminals, (device.type, device.terminals["s"])
+        if device.id in self.analog or net["s"] not in self.roles.supplies or not self._is_digital(net["g"]):
+            return False
+        on = [(self.circuit.device(end.device), end.terminal) for end in self.circuit.nets[net["d"]]]
+        on = [(other, end) for other, end in on if other.is_mos and other.id != device.id]
+        logic = any(end == "d" and other.terminals["g"] == net["g"] for other, end in on)
+        return not logic and any(end == "g" and (other.type, other.terminals["s"]) == own for other, end in on)
+
+    def _is_bias(self, net: str) -> bool:
+        """Return whether a net drives transistors of one type at a rail: current sources, no logic."""
+        gates = [self.circuit.device(end.device) for end in self.circuit.nets[net] if end.terminal == "g"]
+        return len({other.type for other in gates if other.terminals["s"] in self.roles.supplies}) == 1
 
     def is_likely(self, device: Device) -> bool:
         """Return whether a transistor looks like a switch: as short as can be, and alike at both ends."""
@@ -124,6 +138,9 @@ class Switches:
 
     def _is_clocked(self, net: str) -> bool:
         return net in self.roles.clocks or net in self.inverted or is_clock(self.circuit, net)
+
+    def _is_digital(self, net: str) -> bool:
+        return self._is_clocked(net) or (net in self.circuit.ports and held_at_supply(net) is not None)
 
     def _is_switched(self, device: Device) -> bool:
         return device.id in self.both_ways or self._is_clocked(device.terminals["g"])

@@ -13,7 +13,6 @@ from layoutkit.circuit.canonical import classes_alike
 from layoutkit.circuit.orientation import is_off
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.errors import listed
-from layoutkit.review.stage_order import stages_of
 from layoutkit.review.subject import box_around, centre_of, names_of
 from layoutkit.review.symmetric_halves import wire_capacitances
 
@@ -241,7 +240,7 @@ def _lines(subject: Subject) -> Iterator[list[list[tuple[Hashable, str]]]]:
         outer = {net for net in device.terminals.values() if net not in subject.supplies}
         if not device.is_mos and len(outer) == 1:
             hanging[outer.pop()].append(device.id)
-    for stage in stages_of(subject):
+    for stage in subject.stages:
         drains = dict.fromkeys(placed.device.terminals["d"] for placed in stage)
         names = [placed.id for placed in stage] + [name for net in drains for name in hanging[net]]
         cell: list[tuple[Hashable, str]] = []

@@ -159,7 +159,7 @@ def parts_apart(subject: Subject) -> list[Remark]:
             if len(ends) == 2 or (net["g"] not in own and net["g"] != net["d"]):
                 key = (*ends, *gate)
                 alike[key].append(placed)
-    for stage in stages_of(subject):  # stacks on one gate, as of a Schmitt trigger; a clock is on no stacks
+    for stage in subject.stages:  # stacks on one gate, as of a Schmitt trigger; a clock is on no stacks
         stacked: dict[str, list[PlacedDevice]] = defaultdict(list)
         for placed in stage:
             stacked[placed.device.terminals["g"]].append(placed)
@@ -215,7 +215,7 @@ def power_beside_input(subject: Subject) -> Iterator[Remark]:
 
 def _levels(subject: Subject) -> dict[int, list[PlacedDevice]]:
     """Return the transistors by the number of stages between them and an input; none where a signal feeds back."""
-    stages = stages_of(subject)
+    stages = subject.stages
     of = {placed.index: number for number, stage in enumerate(stages) for placed in stage}
     drains: dict[str, set[int]] = defaultdict(set)
     for placed in subject.placed:
@@ -246,16 +246,3 @@ def _levels(subject: Subject) -> dict[int, list[PlacedDevice]]:
     for number, level in depth.items():
         levels[level] += stages[number]
     return levels
-
-
-def stages_of(subject: Subject) -> list[list[PlacedDevice]]:
-    """Return the devices that are joined by nets of their channels which are no supplies."""
-    import networkx as nx
-
-    working = [placed for placed in subject.placed if placed.device.is_mos and not subject.is_idle(placed)]
-    joined: nx.Graph[PlacedDevice | str] = nx.Graph()
-    joined.add_nodes_from(working)
-    ends = ((placed, placed.device.terminals[terminal]) for placed in working for terminal in ("d", "s"))
-    joined.add_edges_from(end for end in ends if end[1] not in subject.supplies)
-    stages = [[placed for placed in part if not isinstance(placed, str)] for part in nx.connected_components(joined)]
-    return [sorted(stage, key=lambda placed: placed.index) for stage in stages]

@@ -254,6 +254,20 @@ class Subject:
         return (*((each.name, each.layer) for each in conductors), *((each.name, each.layer) for each in cuts))
 
     @cached_property
+    def stages(self) -> list[list[PlacedDevice]]:
+        """The working transistors that are joined by nets of their channels which are no supplies."""
+        import networkx as nx
+
+        working = [placed for placed in self.placed if placed.device.is_mos and not self.is_idle(placed)]
+        joined: nx.Graph[PlacedDevice | str] = nx.Graph()
+        joined.add_nodes_from(working)
+        joined.add_edges_from((placed, net) for placed in working for net in placed.ends if net not in self.supplies)
+        stages = [
+            [placed for placed in part if not isinstance(placed, str)] for part in nx.connected_components(joined)
+        ]
+        return [sorted(stage, key=lambda placed: placed.index) for stage in stages]
+
+    @cached_property
     def both_ways(self) -> frozenset[str]:
         """The transistors that carry current both ways."""
         return frozenset(carries_both_ways(self.circuit))

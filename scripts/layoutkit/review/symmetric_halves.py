@@ -15,7 +15,7 @@ from layoutkit.parasitics.net_network import layout_networks, pair_mismatches
 from layoutkit.parasitics.net_parasitics import NetParasitics
 from layoutkit.parasitics.net_shapes import net_shapes
 from layoutkit.review.finding import Unjudged
-from layoutkit.review.subject import box_around
+from layoutkit.review.subject import box_around, turned
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -76,11 +76,51 @@ class SymmetryReview:
         return {name for names in groups if len(self.subject.devices(names)) > 1 for name in names}
 
     def axis(self, pairs: Sequence[Pair], alone: Sequence[PlacedDevice]) -> list[Remark]:
-        """Return whether devices of a symmetric structure are off their common axis."""
+        """Return whether devices of a symmetric structure are off their common axis.
+
+        Other stages that lie beside those on the axis have one of their own.
+        """
         best = min((_axis(pairs, alone, upright=upright) for upright in (True, False)), key=self._badness)
+        beside = self._beside(best)
+        if beside:
+            parts = [(pairs, alone)]
+            for block in beside:
+                parts.append(([p for p in pairs if p in block], [p for p in alone if (p,) in block]))
+                parts[0] = ([p for p in parts[0][0] if p not in block], [p for p in parts[0][1] if (p,) not in block])
+            return [each for pairs, alone in parts if pairs for each in self.axis(pairs, alone)]
         strict = [each for each in best.errors if self._is_strict(each[1])]
         others = [each for each in best.errors if each not in strict]
         return [*self._off_axis("axis", best, strict), *self._off_axis("axis.tail", best, others)]
+
+    def _beside(self, axis: Axis) -> list[list[tuple[PlacedDevice, ...]]]:
+        """Return the blocks of other stages, none of which is near an axis, that lie beside all that is near it."""
+        blocks: list[tuple[set[int | str], list[tuple[float, tuple[PlacedDevice, ...]]]]] = []
+        for each in axis.errors:
+            stages = {stage for placed in each[1] for stage in self._stages(placed)}
+            joined = [block for block in blocks if block[0] & stages]
+            whole = stages.union(*(own for own, _ in joined)), [each, *(one for _, own in joined for one in own)]
+            blocks = [block for block in blocks if block not in joined] + [whole]
+        spans = [turned(box_around(p.box for _, d in own for p in d), upright=not axis.upright) for _, own in blocks]
+        on_it = [any(error <= _FAR and len(devices) > 1 for error, devices in own) for _, own in blocks]
+        if not any(on_it):  # the middle of blocks is the axis of none
+            largest = max(range(len(blocks)), key=lambda each: (len(blocks[each][1]), -each))
+            on_it[largest] = True
+        near = box_around(span for span, on in zip(spans, on_it, strict=True) if on)
+        return [
+            [devices for _, devices in own]
+            for (_, own), span, on in zip(blocks, spans, on_it, strict=True)
+            if not on and (span.right < near.left or near.right < span.left)
+        ]
+
+    def _stages(self, placed: PlacedDevice) -> set[int | str]:
+        """Return the stages that a device is in, or its nets that no channel is on."""
+        nets = {net for net in placed.ends if net not in self.subject.supplies}
+        return {self._stage_on.get(net, net) for net in nets} or {-1 - placed.index}
+
+    @cached_property
+    def _stage_on(self) -> dict[str, int]:
+        stages = enumerate(self.subject.stages)
+        return {net: number for number, stage in stages for placed in stage for net in placed.ends}
 
     def _badness(self, axis: Axis) -> tuple[int, int, float]:
         """Return how many pairs, then how many pairs and single devices, are far off; and the sum of all errors."""
@@ -199,8 +239,8 @@ class SymmetryReview:
             return False
         if any(a.count() != b.count() or a.area() != b.area() for a, b in zip(here, there, strict=True)):
             return False
-        for turned in (kdb.Trans.R0, kdb.Trans.M90, kdb.Trans.M0, kdb.Trans.R180):
-            moved = kdb.Trans(box.p1 - its.transformed(turned).p1) * turned
+        for turn in (kdb.Trans.R0, kdb.Trans.M90, kdb.Trans.M0, kdb.Trans.R180):
+            moved = kdb.Trans(box.p1 - its.transformed(turn).p1) * turn
             if all((a ^ b.transformed(moved)).is_empty() for a, b in zip(here, there, strict=True)):
                 return self._fed_as_images(one, other, moved)
         return False

@@ -132,6 +132,7 @@ MB x b vss vss nfet_01v8 W=1u L=1u
         (40, 0.15, "gate", False),
         (60, 0.15, "gate", True),  # as large as no amplifier makes it
         (10, 0.15, "enb", True),
+        (1, 1, "enb", False),  # it holds an output in power-down
         (10, 0.15, "sleep", True),
     ],
 )
@@ -352,3 +353,35 @@ R2 op vss res_high_po_0p69 W=0.69u L=69u
 .ends
 """
     assert not currents(text)["MT"].full
+
+
+POWER_DOWN = """* current sources, which a switch turns off; what else it may be
+.subckt bias ib o1 o2 pd vdd vss
+MS {end} {gate} vss vss nfet_01v8 W=4u L=0.15u
+M1 o1 ib vss vss nfet_01v8 W=8u L=1u
+M2 o2 ib vss vss nfet_01v8 W=8u L=1u
+MP y pd vdd vdd pfet_01v8 W=2u L=0.15u
+MN y pd vss vss nfet_01v8 W=1u L=0.15u
+.ends
+"""
+
+
+@pytest.mark.parametrize(("end", "gate", "full"), [("ib", "pd", False), ("ib", "y", False), ("o3", "pd", True)])
+def test_a_switch_that_turns_current_sources_off_is_no_pass_device(end, gate, full):
+    """It joins their gates to the rail of their sources; the same switch at a port of its own pulls that down."""
+    text = POWER_DOWN.format(end=end, gate=gate).replace("bias ib", "bias ib o3" if end == "o3" else "bias ib")
+    found = currents(text)["MS"]
+    assert (found.full, found.ampere > 0) == (full, full)
+
+
+@pytest.mark.parametrize(("gates", "full"), [("bias", False), ("y", True)])
+def test_what_starts_current_sources_at_a_port_is_no_pass_device(gates, full):
+    text = f"""* start-up: a follower from the bias of PMOS sources to ground, whose gate something inside drives
+.subckt start bias o1 o2 y vdd vss
+MS vss x bias bias pfet_01v8 W=60u L=0.15u
+MX x vb vss vss nfet_01v8 W=1u L=1u
+M1 o1 {gates} vdd vdd pfet_01v8 W=8u L=1u
+M2 o2 {gates} vdd vdd pfet_01v8 W=8u L=1u
+.ends
+"""
+    assert currents(text)["MS"].full == full

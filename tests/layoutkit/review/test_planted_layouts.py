@@ -401,6 +401,37 @@ def test_the_tail_between_a_pair(figure, expected):
     assert severities(wired(planted).review(), "group-apart", "M3, which feeds") == expected
 
 
+@pytest.mark.parametrize(("crossed", "expected"), [(True, set()), (False, {"should"})])
+def test_a_tail_between_the_halves_of_a_latch(crossed, expected):
+    planted = Planted()
+    width = 1.0 + 2 * SIDE
+    for name, x, nets in (("M1", 0, "a b"), ("M2", 2 * width + 2, "b a")):
+        planted.mos(name, "nmos", x, 10, 4, 1, f"{nets if crossed else nets[0] + ' in' + nets[0]} tail vss")
+    planted.mos("M3", "nmos", width + 1, 10, 4, 1, "tail clk vss vss")
+    planted.mos("M4", "nmos", 20, 0, 2, 0.5, "y clk vss vss")
+    planted.mos("M5", "pmos", 25, 11, 4, 0.5, "y clk vdd vdd")
+    tracks = {"a": 24, "b": 25, "ina": 18, "inb": 19, "tail": 7, "clk": -3, "vss": -5, "vdd": 34, "y": 32}
+    for net in planted.ends:
+        planted.comb(net, tracks[net], port=net != "tail")
+    assert severities(planted.review(), "group-apart", "M3, which feeds") == expected
+
+
+@pytest.mark.parametrize("gates", [True, False])
+def test_the_transistors_of_logic_gates_are_no_pair(gates):
+    """Two crossed NAND, 30 um apart; with the upper transistors of each on a bias, they are a latch with loads."""
+    planted = Planted()
+    for number, (a, y, z) in enumerate((("a", "y", "z"), ("b", "z", "y"))):
+        x = 30.0 * number
+        planted.mos(f"M1{number}", "nmos", x, 0, 4, 0.5, f"{y} {a} m{number} vss")
+        planted.mos(f"M2{number}", "nmos", x + 3, 0, 4, 0.5, f"m{number} {z} vss vss")
+        for part, gate in enumerate((a if gates else "bias", z if gates else "bias")):
+            planted.mos(f"M{3 + part}{number}", "pmos", x + 8 + 6.2 * part, 20, 4, 0.5, f"{y} {gate} vdd vdd")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 30.0 + track, port=net[0] != "m")
+    found = [each for each in planted.review().findings if each.id == "group-apart"]
+    assert bool(found) is not gates
+
+
 def test_the_cascodes_of_a_mirror_are_not_foreign_to_each_other():
     """Two rows, mirror and cascodes, each side by side: neither is among the other, nor among itself."""
     planted = Planted()
@@ -912,7 +943,7 @@ def test_the_order_of_stages(order, expected):
     assert severities(planted.review(), "flow-order", "out of order") == expected
 
 
-@pytest.mark.parametrize(("inside", "expected"), [(0.45, set()), (0.55, {"should"})])
+@pytest.mark.parametrize(("inside", "expected"), [(0.9, set()), (1.1, {"should"})])
 def test_a_port_inside_the_cell(inside, expected):
     planted = source(20)
     left = planted.cell.dbbox().left
@@ -1484,6 +1515,24 @@ def test_halves_of_logic_that_miss_their_axis_are_not_severe(dy):
     for net, track in {"a": 8, "b": 9, "x": 10, "z": 11, "y": 24, "vdd": 26, "vss": -5}.items():
         planted.comb(net, track, port=net not in {"x", "z"})
     assert "must" not in severities(planted.review(), "axis")
+
+
+@pytest.mark.parametrize(("beside", "expected"), [(30.0, set()), (0.0, {"must"})])
+def test_a_second_stage_beside_the_first_one_has_an_axis_of_its_own(beside, expected):
+    """A pair with resistors drives a second one, on its right or 3.55 um off the axis above it."""
+    planted = Planted()
+    for number, (y, nets) in enumerate(((10, "p q inp inn t0"), (50, "r s p q t1"))):
+        one, other, first, second, tail = nets.split()
+        x = number * (beside or 3.55)
+        planted.mos(f"M1{number}", "nmos", x, y, 4, 1, f"{one} {first} {tail} vss")
+        planted.mos(f"M2{number}", "nmos", x + 8, y, 4, 1, f"{other} {second} {tail} vss")
+        planted.mos(f"M3{number}", "nmos", x + 4, y - 10, 4, 1, f"{tail} bias vss vss")
+        for part, net in enumerate((one, other)):
+            planted.bar(f"R{part}{number}", x + 2.6 + 4 * part, y + 15, 1, 10, f"{net} vdd")
+    tracks = {"p": 18, "q": 19, "inp": 16, "inn": 17, "t0": 7, "r": 58, "s": 59, "t1": 47, "bias": -3, "vss": -5}
+    for net, track in {**tracks, "vdd": 80}.items():
+        planted.comb(net, track, port=net not in {"p", "q", "t0", "t1"})
+    assert severities(planted.review(), "axis") == expected
 
 
 # ---- what repeats

@@ -1,0 +1,164 @@
+"""The groups of devices of a layout that must match, with those that work with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from layoutkit.circuit.recognise import MODULE_TYPES
+from layoutkit.review.subject import names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from layoutkit.circuit.circuit import RecognisedModule
+    from layoutkit.review.subject import PlacedDevice, Subject
+
+_STRICT = frozenset({"differential_pair", "current_mirror", "bipolar_array", "resistor_ratio", "capacitor_ratio"})
+"""Groups whose offset or ratio a foreign device inside spoils."""
+_PASSIVES = frozenset({"resistor_pair", "capacitor_pair", "resistor_ratio", "capacitor_ratio"})
+_FEWEST_STAGES = 3
+_UNORDERED = MODULE_TYPES["symmetric_pair"].words
+
+
+@dataclass(frozen=True)
+class MatchedDevices:
+    """Devices of one role that must match.
+
+    Attributes:
+        words: The role in words.
+        strict: Whether a foreign device among them spoils the circuit.
+        devices: By place.
+        relatives: The devices of the whole role, such as the cascodes of a mirror, and those that must match one of
+            them in another role.
+        spread: Whether each is in a stage or cell of its own, as the sources of a ring of starved stages are.
+    """
+
+    words: str
+    strict: bool
+    devices: tuple[PlacedDevice, ...]
+    relatives: tuple[PlacedDevice, ...]
+    spread: bool = False
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether they are no switches or loads, whose ends may see other neighbours."""
+        return self.words != _UNORDERED
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all are of one size; a mirror of unlike sizes copies a bias, of which no offset becomes."""
+        return len({placed.area for placed in self.devices}) == 1
+
+    @property
+    def called(self) -> str:
+        """The role and its devices, for a message."""
+        return f"{self.words} {names_of(self.devices)}"
+
+    @property
+    def is_plural(self) -> bool:
+        """Whether the role in words is a plural."""
+        return self.words.startswith(("the bars", "resistors", "capacitors", "equal", "bipolar"))
+
+    @property
+    def has(self) -> str:
+        """The verb that follows the role in words."""
+        return "have" if self.is_plural else "has"
+
+
+def _relatives(subject: Subject, members: Sequence[PlacedDevice]) -> list[PlacedDevice]:
+    """Return the members of a role with their images, and the transistors of their type that work with them.
+
+    These have a source with them and are on their gates or drains, or lie between the gates and drains of such ones.
+    """
+    found = {each.index: each for placed in members for each in (placed, *subject.images(placed))}
+    for whole in (False, True):
+        alike = {(p.device.type, p.device.terminals.get("s"), p.device.terminals.get("b")) for p in found.values()}
+        inner = {
+            net
+            for placed in found.values()
+            for terminal, net in placed.device.terminals.items()
+            if terminal in {"d", "g"} and net not in subject.supplies
+        }
+        for placed in subject.placed:
+            net = placed.device.terminals
+            if placed.device.is_mos and (placed.device.type, net["s"], net["b"]) in alike:
+                own = {net["d"], net["g"]}
+                if own <= inner if whole else own & inner:
+                    found[placed.index] = placed
+    return list(found.values())
+
+
+def _stages_of(subject: Subject, own: set[str]) -> set[str]:
+    """Return the devices of the equal stages or cells that a mirror feeds, where it has one device or more in each."""
+    arrays = [module.properties["stages"] for module in subject.roles.groups if module.type == "ring_stage"]
+    cells: dict[str, list[Sequence[str]]] = {}
+    for instance in subject.circuit.subcircuits:
+        cells.setdefault(instance.cell, []).append(tuple(instance.devices))
+    found: set[str] = set()
+    for array in (*arrays, *cells.values()):
+        if len(array) >= _FEWEST_STAGES and all(own & set(stage) for stage in array):
+            found.update(name for stage in array for name in stage)
+    return found
+
+
+def _cascodes(module: RecognisedModule) -> tuple[str, ...]:
+    """Return the cascodes of a mirror, which may be a row of their own."""
+    return tuple(str(name) for name in module.properties.get("cascodes", ()))
+
+
+def _raised(subject: Subject, module: RecognisedModule) -> Iterator[str]:
+    """Yield the transistors of a mirror's gate and length with resistors to its rail: together they set a current."""
+    circuit, gate = subject.circuit, module.properties.get("common_gate") if module.type == "current_mirror" else None
+    first = circuit.device(module.devices[0])
+    for end in circuit.nets.get(str(gate), ()):
+        device = circuit.device(end.device)
+        alike = (device.model, device.params.get("l")) == (first.model, first.params.get("l"))
+        source = device.terminals.get("s", "")
+        others = [circuit.device(each.device) for each in circuit.nets.get(source, ()) if each.device != end.device]
+        if not alike or source in subject.supplies or any(each.is_mos for each in others):
+            continue
+        met, front = {source}, [source]
+        while front:
+            net = front.pop()
+            ends = (circuit.device(each.device) for each in circuit.nets[net])
+            near = {end for each in ends if each.type == "resistor" for end in each.terminals.values()} - met
+            met |= near
+            front += near - {*subject.supplies.power, *subject.supplies.ground}
+        if first.terminals["s"] in met:
+            yield device.id
+
+
+def matched_groups(subject: Subject) -> list[MatchedDevices]:
+    """Return the groups of devices that must match, each set of devices once."""
+    found: dict[frozenset[int], MatchedDevices] = {}
+    modules = [
+        module
+        for module in subject.roles.groups
+        if MODULE_TYPES[module.type].matched or module.type in _PASSIVES
+        if module.properties.get("matched", True) or module.type == "resistor_ratio"
+    ]
+    for module in modules:
+        kind, own = MODULE_TYPES[module.type], {*module.devices, *_raised(subject, module)}
+        tops = [name for name in _cascodes(module) if name in own]
+        partners = {*own, *_cascodes(module)}
+        for other in modules:
+            if own & {*other.devices, *_cascodes(other)}:
+                partners.update(other.devices)
+        partners |= {*module.properties.get("joined_by", ()), module.properties.get("closed_by", "")} - {""}  # switches
+        stages = _stages_of(subject, own) if module.type == "current_mirror" else set()
+        relatives = (*_relatives(subject, subject.devices(module.devices)), *subject.devices(partners | stages))
+        for names in ([name for name in own if name not in tops], tops):
+            by_kind: dict[tuple[str, str, str], list[PlacedDevice]] = {}
+            for placed in subject.devices(names):
+                body = placed.device.terminals.get("b", "") if placed.device.is_mos else ""
+                by_kind.setdefault((placed.device.type, placed.device.model, body), []).append(placed)
+            for devices in by_kind.values():
+                if len(devices) > 1:
+                    key = frozenset(placed.index for placed in devices)
+                    own_ratio = module.properties.get("matched", True)  # else of sizes that the user made unlike
+                    strict = module.type in _STRICT and own_ratio and "of" not in module.properties  # no cascodes
+                    group = MatchedDevices(kind.words, strict, tuple(devices), relatives, bool(stages))
+                    if key not in found or (group.strict and not found[key].strict):
+                        found[key] = group
+    return [found[key] for key in sorted(found, key=sorted)]
