@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from layoutkit.circuit.circuit import Device
     from layoutkit.review.finding import Remark
-    from layoutkit.review.matched_groups import MatchedDevices
+    from layoutkit.review.matched_roles import MatchedDevices
     from layoutkit.review.subject import PlacedDevice, Subject
 
 _BESIDE = 2  # wires nearer than this many minimum spaces run side by side

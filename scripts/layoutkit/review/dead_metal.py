@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from layoutkit.review.finding import Remark
-    from layoutkit.review.matched_groups import MatchedDevices
+    from layoutkit.review.matched_roles import MatchedDevices
     from layoutkit.review.subject import Subject
 
 _EQUAL = 0.05  # stubs whose lengths differ by at most this much balance each other, as half of the hand layouts do [1]

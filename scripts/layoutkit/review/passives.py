@@ -12,7 +12,7 @@ import klayout.db as kdb
 
 from layoutkit.circuit.recognise import MODULE_TYPES
 from layoutkit.review.matched_devices import MOST_PARTS
-from layoutkit.review.matched_groups import MatchedDevices
+from layoutkit.review.matched_roles import MatchedDevices
 from layoutkit.review.repeated_cells import off_pitch
 from layoutkit.review.subject import box_around, centre_of, names_of, region_of, turned
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from layoutkit.review.finding import Remark
-    from layoutkit.review.matched_groups import MatchedDevices
+    from layoutkit.review.matched_roles import MatchedDevices
     from layoutkit.review.subject import PlacedDevice, Subject
 
     Devices = list[PlacedDevice]
