@@ -209,7 +209,8 @@ class Mirrors:
     def _behind_switches(self, key: tuple[str, str, str], family: Family) -> list[Found]:
         """Return the mirror of members whose gate net only channels, or a resistor, join to that of a reference.
 
-        Through these no current flows, whether they switch or filter.
+        Through these no current flows, whether they switch or filter. Where switches choose one of several references,
+        all are in the mirror: the one with the fewest outputs of its own is its reference, the others are outputs.
         """
         gate, own = family.gate, {each.terminals["d"] for each in family.members if len(family.members) == 1}
         joined: dict[str, list[str]] = defaultdict(list)
@@ -223,21 +224,26 @@ class Mirrors:
                 joined[far] += passed
             elif not (closer.is_mos and self._channels.is_switch(closer, by_port=True)):
                 return []
-        if len(joined) != 1:
+        found = [each for far in joined if (each := self._reference_on((*key[:2], far), family.root)) is not None]
+        if not found or len(found) < len(joined) or found[0].id in {each.id for each in family.members}:
             return []
-        ((far, via),) = joined.items()
-        roots = [each for each in self._references.get((*key[:2], far), ()) if self._root(each) == family.root]
-        if not roots:  # a reference whose mirror has no other output
-            alone = [each for each in self._by_gate.get((*key[:2], far), ()) if each.root == family.root]
-            roots = [each for one in alone if (each := self._reference(one, least=1)[0]) is not None]
-        if len(roots) != 1 or roots[0].id in {each.id for each in family.members}:
-            return []
+        lengths, on_gate = {*map(gate_length, family.members)}, self._channels.gates
+        first, *others = sorted(found, key=lambda d: (gate_length(d) not in lengths, len(on_gate[d.terminals["g"]])))
+        others, equal = ([d for d in part if gate_length(d) == gate_length(first)] for part in (others, family.members))
         self._with_reference.add(key)
-        equal = [each for each in family.members if gate_length(each) == gate_length(roots[0])]
         outputs = equal or list(family.members)
         unequal = [each.id for each in family.members if each not in outputs]
-        extra = {"joined_by": sorted(via), **({"unequal_length": unequal} if unequal else {})}
-        return [self._mirror(roots[0], outputs, "switched", extra, None)]
+        via = sorted({name for passed in joined.values() for name in passed})
+        extra = {"joined_by": via, **({"unequal_length": unequal} if unequal else {})}
+        return [self._mirror(first, (*others, *outputs), "selected" if len(joined) > 1 else "switched", extra, None)]
+
+    def _reference_on(self, key: tuple[str, str, str], rail: str) -> Device | None:
+        """Return the only reference on a gate net, even one whose mirror has no other output."""
+        found = [each for each in self._references.get(key, ()) if self._root(each) == rail]
+        if not found:
+            alone = [each for each in self._by_gate.get(key, ()) if each.root == rail]
+            found = [each for one in alone if (each := self._reference(one, least=1)[0]) is not None]
+        return found[0] if len(found) == 1 else None
 
     def _root(self, device: Device) -> str:
         return self._channels.foot(device).root
@@ -284,7 +290,6 @@ class Mirrors:
                     continue
                 units = {round(each.params.get("w", 0) / each.nf * 1e12) for each in alike}  # two of these are sources
                 enough = driven and len(alike) >= least and (least > 2 or len(units) == 1)
-                enough = enough or self._is_selected(key, family)
                 tops = list(filter(None, map(self._above, alike)))
                 gates = {each.terminals["g"] for each in tops} - {key[2]}
                 if FEWEST_SOURCES <= len(alike) == len(tops) and len(gates) == 1:
@@ -301,18 +306,6 @@ class Mirrors:
                     extra = {"unequal_length": unequal} if unequal else {}
                     found.append(self._mirror(reference, rest, "driven", extra, None))
         return found
-
-    def _is_selected(self, key: tuple[str, str, str], family: Family) -> bool:
-        """Whether switches choose one of several references for the gate of a family."""
-        ends = {self._channels.far(closer, key[2]) for closer in self._channels.channel_ends(key[2])}
-        far = {net for net in ends if net not in self._supplies}
-        diodes = [
-            {each.terminals["g"] for each in other.members if each.terminals["d"] == each.terminals["g"]}
-            for net in far
-            for other in self._by_gate.get((*key[:2], net), ())
-            if other.root == family.root
-        ]
-        return len(diodes) == len(far) > 1 and all(diodes)
 
     def _is_folded(self, device: Device, folded: Collection[tuple[str, str]]) -> bool:
         return (device.terminals["d"], device.type) in folded and self._above(device, clean=False) is not None

@@ -126,7 +126,7 @@ class _Cut:
         last = len(_ORDER)
 
         def place(group: RecognisedModule) -> tuple[int, bool, int]:
-            aside = group.properties.get("topology") in {"self_biased", "switched"}
+            aside = group.properties.get("topology") in {"self_biased", "switched", "selected"}
             return rank.get(group.type, last), aside, -len(group.devices) - len(group.properties.get("cascodes", ()))
 
         for group in sorted(self._groups, key=place):
@@ -176,6 +176,8 @@ class _Cut:
         first = next((each for each in self._modules[self._owner.get(reference, "")]), None)
         if first is not None and first.type == "current_mirror" and first.properties["reference"] == reference:
             self._words.append(f"{group.id} is drawn as {first.id} and {' '.join(outputs)}: their gates differ")
+            if len(outputs) > 1:
+                self._keep(_of_outputs(group, outputs))
             return
         lost = [name for name in group.devices if name not in free]
         ratios = [ratio for ratio in properties["ratios"].values() if ratio]
@@ -201,3 +203,12 @@ def _restricted(group: RecognisedModule, kept: AbstractSet[str]) -> RecognisedMo
     properties |= {"cascodes": cascodes} if len(cascodes) > 1 else {}
     devices = (properties["reference"], *properties["outputs"], *properties.get("cascodes", ()))
     return replace(group, devices=devices, properties=properties)
+
+
+def _of_outputs(group: RecognisedModule, outputs: Sequence[str]) -> RecognisedModule:
+    """Return the mirror of the outputs alone, whose reference is drawn elsewhere."""
+    first, *others = outputs
+    ratios = group.properties["ratios"]
+    own = {name: round((ratios[name] or 0) / (ratios[first] or 1), 6) or None for name in others}
+    properties = {"topology": "driven", "reference": first, "outputs": others, "ratios": own}
+    return replace(group, devices=tuple(outputs), properties={"matched": group.properties["matched"], **properties})

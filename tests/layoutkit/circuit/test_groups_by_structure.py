@@ -1943,11 +1943,21 @@ MO2 o2 g vdd vdd pmos w=4u l=2u
 """
 
 
-def test_sources_for_which_switches_choose_a_reference_are_a_group():
-    """Without the second reference, their gates belong to the first one's mirror behind a switch."""
-    assert frozenset({"MO1", "MO2"}) in found(SELECTED, "current_mirror")
+def test_sources_for_which_switches_choose_a_reference_match_each_of_these():
+    """A reference of another length is none of them; alone, the first has them behind a switch."""
+    assert frozenset({"MD1", "MD2", "MO1", "MO2"}) in found(SELECTED, "current_mirror")
+    longer = SELECTED.replace("MD2 b b vdd vdd pmos w=4u l=2u", "MD2 b b vdd vdd pmos w=4u l=8u")
+    assert frozenset({"MD1", "MO1", "MO2"}) in found(longer, "current_mirror")
     single = "\n".join(line for line in SELECTED.splitlines() if not line.startswith(("MT3", "MT4")))
     assert frozenset({"MD1", "MO1", "MO2"}) in found(single, "current_mirror")
+    pulled = SELECTED.replace("MD2 b b vdd vdd pmos w=4u l=2u", "MD2 b c vdd vdd pmos w=4u l=2u")
+    assert not any("MO1" in devices for devices in found(pulled, "current_mirror"))
+
+
+def test_outputs_behind_a_switch_are_drawn_as_one_module_where_the_reference_is_in_another():
+    text = SELECTED.replace(".ends", "ME1 e1 a vdd vdd pmos w=4u l=2u\nME2 e2 b vdd vdd pmos w=4u l=2u\n.ends")
+    modules = {frozenset(each.devices) for each in find_roles(read_netlist(NetlistText(text))).modules}
+    assert {frozenset({"MD1", "ME1"}), frozenset({"MD2", "ME2"}), frozenset({"MO1", "MO2"})} <= modules
 
 
 def test_a_diode_on_a_junction_outside_matches_the_one_on_a_resistor():
