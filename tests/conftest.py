@@ -321,11 +321,11 @@ def forked_tools():
 @pytest.fixture(scope="module")
 def forked_jobs():
     """Fork the processes of jobs instead of starting them, for tests of what searches find."""
-    from layoutkit.explore import job_process
+    from layoutkit.explore import jobs
 
     with pytest.MonkeyPatch.context() as patch:
         python = str(programs() / "python-of-tools")
-        patch.setattr(job_process, "sys", SimpleNamespace(executable=python, path=sys.path))
+        patch.setattr(jobs, "sys", SimpleNamespace(executable=python, path=sys.path))
         yield
 
 

@@ -27,8 +27,7 @@ for folder in (HERE, HERE.parent):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
-from layoutkit.explore.job_process import JobProcess, LocalProcesses  # noqa: E402
-from layoutkit.explore.jobs import Job, JobOutcome, JobRunOptions, Limits  # noqa: E402
+from layoutkit.explore.jobs import Job, JobOutcome, JobProcess, JobRunOptions, Limits, LocalProcesses  # noqa: E402  # noqa: E402
 from layoutkit.explore.layout_job import FUNCTION  # noqa: E402
 from layoutkit.explore.run_jobs import run_jobs  # noqa: E402
 

@@ -175,9 +175,9 @@ def pack(pack_dir):
 @pytest.fixture
 def mcp_server(pack):
     pytest.importorskip("mcp", reason="skipped: needs the extra mcp")
-    from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.mcp.sdk_server import sdk_server
+    from skillpack.hosts.pack import Calls
 
     return sdk_server(PackServer(pack, Calls(pack.max_workers)))
 

@@ -23,10 +23,9 @@ SEED_TOOLS = {
 
 @pytest.fixture
 def served(tmp_path, monkeypatch, tools_of_the_trade):
-    from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.mcp.sdk_server import sdk_server
-    from skillpack.hosts.pack import Pack
+    from skillpack.hosts.pack import Calls, Pack
 
     monkeypatch.setenv("CHIPFORGE_PROJECT", str(tmp_path))
     with Pack([tools_of_the_trade.ROOT / "skills" / "design-knowledge-graph"]) as pack:
@@ -69,10 +68,9 @@ async def test_a_design_is_remembered_under_the_specified_names_and_in_its_answe
 
 
 async def test_another_server_sees_what_one_has_written(served, tools_of_the_trade):
-    from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.mcp.sdk_server import sdk_server
-    from skillpack.hosts.pack import Pack
+    from skillpack.hosts.pack import Calls, Pack
 
     _, server = served
     with Pack([tools_of_the_trade.ROOT / "skills" / "design-knowledge-graph"]) as other:

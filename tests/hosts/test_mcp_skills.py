@@ -163,10 +163,9 @@ async def test_what_is_not_served_is_invalid_params(mcp_server, method, uri):
 
 
 async def test_large_catalogues_come_in_pages_and_a_bad_skill_hides_no_other(tmp_path):
-    from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.mcp.sdk_server import sdk_server
-    from skillpack.hosts.pack import Pack
+    from skillpack.hosts.pack import Calls, Pack
 
     for number in range(230):
         home = tmp_path / f"skill-{number:03}"
@@ -196,10 +195,9 @@ async def test_large_catalogues_come_in_pages_and_a_bad_skill_hides_no_other(tmp
 
 @pytest.mark.skipif(os.name != "posix", reason="skipped: needs symbolic links")
 async def test_links_that_lead_out_of_a_skill_and_output_in_it_are_not_served(tmp_path):
-    from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.mcp.sdk_server import sdk_server
-    from skillpack.hosts.pack import Pack
+    from skillpack.hosts.pack import Calls, Pack
 
     home = tmp_path / "skills" / "linked"
     (home / "references").mkdir(parents=True)
@@ -221,10 +219,9 @@ async def test_links_that_lead_out_of_a_skill_and_output_in_it_are_not_served(tm
 
 
 async def test_all_skills_of_this_pack_can_be_served(tools_of_the_trade):
-    from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.mcp.sdk_server import sdk_server
-    from skillpack.hosts.pack import Pack
+    from skillpack.hosts.pack import Calls, Pack
 
     with Pack([tools_of_the_trade.ROOT / "skills"]) as pack:
         async with mcp.Client(sdk_server(PackServer(pack, Calls(2)))) as client:

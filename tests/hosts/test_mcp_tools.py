@@ -57,10 +57,9 @@ async def test_a_parameter_that_the_tool_does_not_have_is_refused_by_name(mcp_se
 
 async def test_a_tool_of_a_folder_without_a_skill_file_is_served_and_refers_to_no_instructions(pack_dir, tmp_path):
     """The folders of S1 and S4."""
-    from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.mcp.sdk_server import sdk_server
-    from skillpack.hosts.pack import Pack
+    from skillpack.hosts.pack import Calls, Pack
 
     shutil.copytree(pack_dir, tmp_path / "pack")
     (tmp_path / "pack" / "bench" / "SKILL.md").unlink()
@@ -242,7 +241,7 @@ async def test_a_long_call_does_not_hold_up_others(mcp_server, tmp_path, tools_o
 
 
 async def test_more_calls_than_places_wait_and_far_more_are_refused(pack, tmp_path):
-    from skillpack.hosts.calls import Calls, Order
+    from skillpack.hosts.pack import Calls, Order
 
     calls = Calls(1, max_waiting=2)
     codes = []
@@ -260,7 +259,7 @@ async def test_more_calls_than_places_wait_and_far_more_are_refused(pack, tmp_pa
 
 
 async def test_a_call_that_waits_too_long_for_a_place_times_out(pack, tmp_path, tools_of_the_trade):
-    from skillpack.hosts.calls import Calls, Order
+    from skillpack.hosts.pack import Calls, Order
 
     calls = Calls(1)
     outcomes = []
@@ -304,9 +303,9 @@ async def test_what_a_call_made_is_served_without_a_folder_of_the_server_and_not
 
 async def test_new_changed_and_removed_tools_are_seen_without_a_restart(tmp_path, tools_of_the_trade, monkeypatch):
     from skillpack.hosts import pack as pack_module
-    from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.mcp.sdk_server import sdk_server
+    from skillpack.hosts.pack import Calls
 
     monkeypatch.setattr(pack_module, "FRESH_SECONDS", 0.0)
     tools_of_the_trade.write_pack(tmp_path)
@@ -324,9 +323,9 @@ async def test_new_changed_and_removed_tools_are_seen_without_a_restart(tmp_path
 
 
 async def test_dotted_names_are_served_to_hosts_that_take_them(pack):
-    from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.mcp.sdk_server import sdk_server
+    from skillpack.hosts.pack import Calls
 
     async with mcp.Client(sdk_server(PackServer(pack, Calls(2), "dotted"))) as client:
         assert "bench.echo_text" in await listed(client)
@@ -334,10 +333,9 @@ async def test_dotted_names_are_served_to_hosts_that_take_them(pack):
 
 
 async def test_toolsets_narrow_what_is_listed_and_called_but_not_the_skills(pack_dir):
-    from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.mcp.sdk_server import sdk_server
-    from skillpack.hosts.pack import Pack
+    from skillpack.hosts.pack import Calls, Pack
 
     with Pack([pack_dir], toolsets=["memory"]) as pack:
         async with mcp.Client(sdk_server(PackServer(pack, Calls(2)))) as client:

@@ -300,7 +300,7 @@ def test_a_host_header_must_name_this_server(header, accepted):
 
 def test_the_bounds_of_a_tool_that_writes_much():
     pytest.importorskip("anyio")
-    from skillpack.hosts.calls import MAX_LINE, MAX_LINES, StderrLines
+    from skillpack.hosts.pack import MAX_LINE, MAX_LINES, StderrLines
 
     output = StderrLines()
     output.feed(b"beg")

@@ -52,10 +52,9 @@ def hostile(tmp_path, canary):
 
 
 async def test_serving_over_mcp_executes_nothing_until_a_tool_is_called(hostile, canary):
-    from skillpack.hosts.calls import Calls
     from skillpack.hosts.mcp.pack_server import PackServer
     from skillpack.hosts.mcp.sdk_server import sdk_server
-    from skillpack.hosts.pack import Pack
+    from skillpack.hosts.pack import Calls, Pack
 
     with Pack([hostile]) as pack:
         async with mcp.Client(sdk_server(PackServer(pack, Calls(2)))) as client:
@@ -76,9 +75,8 @@ async def test_serving_over_http_executes_nothing_until_a_tool_is_called(hostile
     pytest.importorskip("fastapi")
     import httpx2
 
-    from skillpack.hosts.calls import Calls
     from skillpack.hosts.http.api import PackApi
-    from skillpack.hosts.pack import Pack
+    from skillpack.hosts.pack import Calls, Pack
 
     with Pack([hostile]) as pack:
         transport = httpx2.ASGITransport(PackApi(pack, Calls(2)).app())
@@ -93,8 +91,7 @@ async def test_serving_over_http_executes_nothing_until_a_tool_is_called(hostile
 
 
 async def test_a_tool_is_handed_no_secret_of_the_server(hostile, monkeypatch):
-    from skillpack.hosts.calls import Calls, Order
-    from skillpack.hosts.pack import Pack
+    from skillpack.hosts.pack import Calls, Order, Pack
 
     for name in ("SKILLPACK_TOKEN", "AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY", "SOMETHING", "DECLARED"):
         monkeypatch.setenv(name, "value")

@@ -1,37 +1,51 @@
-"""The skills and tools that a server offers; of the files of their declarations, those that changed are read again."""
+"""The skills and tools that a server offers, and calls of them; of declarations, changed files are read again.
+
+Several tools are called at a time: from threads, or from an event loop.
+"""
 
 # ruff: noqa: PTH116, PTH118, PTH120, PTH208
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 import time
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, NamedTuple
+from threading import Condition, Lock
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from skillpack.execution.limits import CallLimits, program_suffixes
-from skillpack.execution.runner import DEFAULT_TIMEOUT_S, Runner
+from skillpack.execution.runner import DEFAULT_TIMEOUT_S, Call, Runner
 from skillpack.execution.worker_pool import WorkerPool
 from skillpack.hosts.work_files import WorkFiles
 from skillpack.registry.declaration import find_tools, read_tools
 from skillpack.skills.loader import SkillLoader
+from skillscript.envelope import ErrorCode, SkillError, SkillResult
 from sturdy.atomic_files import file_state
+from sturdy.bounded_run import Cancellation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from anyio import CapacityLimiter
 
     from skillpack.registry.declaration import ToolDeclaration, ToolFault, Tools
     from skillpack.skills.skill_md import Skill
     from sturdy.atomic_files import FileState
 
-
 FRESH_SECONDS = 2.0
 MAX_UPLOAD_BYTES = 4 << 20
 PROGRAMS = (".py", ".pyc", ".pyd", ".pth", ".so", ".dll", ".dylib", ".exe", ".sh", ".bat", ".cmd", ".ps1")
 IDLE_SECONDS = 600.0  # a server keeps its tools' processes between the turns of a conversation
+MAX_WAITING = 64
+MAX_LINES = 20
+MAX_LINE = 500
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,3 +232,138 @@ def _change(path: str) -> FileState:
 def _is_settled(state: _State) -> bool:
     """Return whether the last change is so old that a further one would have a later time stamp."""
     return max((changed for _, changed, _, _ in state), default=0) < time.time_ns() - SETTLED_SECONDS * 1e9
+
+
+@dataclass(frozen=True)
+class Order:
+    """One call to make.
+
+    Attributes:
+        tool_id: Which tool.
+        params: Its parameters, as received.
+        context: Context of the call, or None.
+        timeout: Longest duration, including the wait for a free place. [s]
+        output: Collects what the tool writes to stderr, or None.
+    """
+
+    tool_id: str
+    params: Any
+    context: Mapping[str, Any] | None = None
+    timeout: float | None = None
+    output: StderrLines | None = None
+
+
+@dataclass(eq=False)
+class Calls:
+    """Makes calls, a limited number at a time; cancelling a call kills its tool.
+
+    Attributes:
+        max_running: Calls that run at one time.
+        max_waiting: Calls that wait for a place; any further one is refused with SERVICE_UNAVAILABLE.
+        running: Calls that run now.
+        waiting: Calls that wait now.
+    """
+
+    max_running: int
+    max_waiting: int = MAX_WAITING
+    running: int = 0
+    waiting: int = 0
+    _changed: Condition = field(default_factory=Condition)
+
+    async def make(self, runner: Runner, order: Order) -> Call:
+        """Return the finished call, made in a thread. Only cancellation raises, after the tool was killed."""
+        cancellation = Cancellation()
+        return await in_thread(partial(self.make_here, runner, order, cancellation), cancellation)
+
+    def make_here(self, runner: Runner, order: Order, cancellation: Cancellation) -> Call:
+        """Return the finished call, made in this thread, which waits for a free place first."""
+        limit = runner.timeout if order.timeout is None else order.timeout
+        end = time.monotonic() + limit
+        refusal = self._take_place(order.tool_id, limit, end, cancellation)
+        if refusal is not None:
+            return Call(SkillResult.failure(refusal))
+        try:
+            return runner.run(
+                order.tool_id,
+                order.params,
+                context=order.context,
+                timeout=end - time.monotonic() if limit > 0 else limit,
+                on_stderr=None if order.output is None else order.output.feed,
+                cancellation=cancellation,
+            )
+        finally:
+            with self._changed:
+                self.running -= 1
+                self._changed.notify()
+
+    def _take_place(self, tool_id: str, limit: float, end: float, cancellation: Cancellation) -> SkillError | None:
+        """Take a place, or return why there is none; a cancelled call takes one, as its tool is not started."""
+        with cancellation.calling(self._wake), self._changed:
+            if self.running >= self.max_running and self.waiting >= self.max_waiting:
+                text = f"busy: {self.running} calls run and {self.waiting} wait; try again later"
+                return SkillError(ErrorCode.SERVICE_UNAVAILABLE, text)
+            self.waiting += 1
+            try:
+                while self.running >= self.max_running and not cancellation.cancelled:
+                    left = end - time.monotonic() if limit > 0 and math.isfinite(limit) else None
+                    if left is not None and left <= 0:
+                        text = f"no place was free for tool {tool_id} within {limit:g} s"
+                        return SkillError(ErrorCode.TIMEOUT, text, {"timeout_s": limit})
+                    self._changed.wait(left)
+                self.running += 1
+            finally:
+                self.waiting -= 1
+        return None
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+
+async def in_thread(
+    work: Callable[[], _Result], cancellation: Cancellation, threads: CapacityLimiter | None = None
+) -> _Result:
+    """Return what ``work`` returns, done in a thread; ``cancellation`` is cancelled with the caller, which then waits.
+
+    ``work`` must not raise. It waits for a place among ``threads``, if these are given.
+    """
+    import anyio
+    import anyio.lowlevel
+    import anyio.to_thread
+
+    async def cancel_with_caller() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            cancellation.cancel()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(cancel_with_caller)
+        result = await anyio.to_thread.run_sync(work, limiter=threads or anyio.CapacityLimiter(1))
+        group.cancel_scope.cancel()
+    await anyio.lowlevel.checkpoint_if_cancelled()
+    return result
+
+
+class StderrLines:
+    """The last lines a tool wrote to stderr; one thread adds them, another takes them."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._lines: deque[str] = deque(maxlen=MAX_LINES)
+        self._unfinished = b""
+
+    def feed(self, chunk: bytes) -> None:
+        """Add a piece of output."""
+        with self._lock:
+            *whole, unfinished = (self._unfinished + chunk).split(b"\n")
+            self._unfinished = unfinished[-MAX_LINE:]
+            texts = (line.decode("utf-8", "replace").strip()[:MAX_LINE] for line in whole[-MAX_LINES:])
+            self._lines.extend(text for text in texts if text)
+
+    def take(self) -> list[str]:
+        """Return the complete lines since the last call, at most ``MAX_LINES``."""
+        with self._lock:
+            lines = list(self._lines)
+            self._lines.clear()
+            return lines

@@ -13,15 +13,15 @@ from layoutkit.circuit.readers.findings import Findings
 from layoutkit.circuit.taps import with_names
 from layoutkit.errors import TechnologyError
 from layoutkit.technology.device_kinds import BLOCKS, OTHER_LENGTHS
+from layoutkit.technology.device_names import AREAS, MEASURED
 from layoutkit.technology.device_specs import PassiveSpec, width_name
-from layoutkit.technology.netlist_forms import AREAS, MEASURED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from layoutkit.circuit.circuit import BlackBox
     from layoutkit.technology import DeviceSpec, Technology
-    from layoutkit.technology.netlist_forms import CardForm
+    from layoutkit.technology.device_names import CardForm
 
 LINE_WIDTH = 96
 DUMMY_SECTION = "dummy fingers of the layout, always off; the input netlist does not have them"
@@ -272,7 +272,7 @@ def _with_length_of_bars(device: Device, spec: DeviceSpec | PassiveSpec, form: C
 
 
 def _quantity(device: Device, quantity: str, lengths: str) -> str:
-    """Return one of ``netlist_forms.QUANTITIES`` of a device that states w and l, as text; nothing for no quantity."""
+    """Return one of ``device_names.QUANTITIES`` of a device that states w and l, as text; nothing for no quantity."""
     if not quantity:
         return ""
     if quantity in INTEGER_PARAMS:

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
-from layoutkit.explore.job_process import WarmProcesses
 from layoutkit.explore.jobs import (
     LOST,
     Job,
     JobOutcome,
     Limits,
+    WarmProcesses,
     described,
     identity,
     is_inside,

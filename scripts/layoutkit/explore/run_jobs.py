@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import FileError, LayoutConflictError, LayoutkitError
-from layoutkit.explore.job_process import LocalProcesses
 from layoutkit.explore.jobs import (
     DONE,
     FINAL,
@@ -27,6 +26,7 @@ from layoutkit.explore.jobs import (
     Job,
     JobOutcome,
     JobRunOptions,
+    LocalProcesses,
     Workplace,
     described,
     identity,

@@ -19,8 +19,7 @@ import klayout.db as kdb
 
 from layoutkit.errors import listed
 from layoutkit.extract.connectivity import Nets, electrical_layers, labelled_gates
-from layoutkit.extract.metal_mesh import Rect, capacities, mesh_of
-from layoutkit.extract.minimum_cut import minimum_cut
+from layoutkit.extract.metal_mesh import Rect, capacities, mesh_of, minimum_cut
 from layoutkit.extract.single_cuts import WholeLayout, single_places
 
 if TYPE_CHECKING:

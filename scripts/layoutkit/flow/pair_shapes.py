@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from layoutkit.extract.passive_devices import PassiveLayers
     from layoutkit.flow.keepouts import Obstacles
-    from layoutkit.parasitics.capacitance_pieces import Capacitances
+    from layoutkit.parasitics.net_shapes import Capacitances
     from layoutkit.route.routes import Patch, RoutingResult
     from layoutkit.technology import Technology
 

@@ -35,8 +35,7 @@ from layoutkit.extract.cell_devices import SUBSTRATE
 from layoutkit.extract.extractor import combined
 from layoutkit.extract.folding import fold_series, off_transistors
 from layoutkit.extract.passive_devices import RECIPES
-from layoutkit.lvs.explanation import explain, unexplained
-from layoutkit.lvs.labels import Labelling, is_bare_well, labelling, missing_ports
+from layoutkit.lvs.explanation import Labelling, explain, is_bare_well, labelling, missing_ports, unexplained
 from layoutkit.lvs.lvs_result import MAX_MISMATCHES, LvsMismatch, LvsResult, at
 from layoutkit.lvs.matching import Matcher, Pairing, nets_of_taps
 from layoutkit.lvs.reference import Reference, ReferenceDevice, reference_of

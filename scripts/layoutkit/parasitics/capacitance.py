@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from layoutkit.extract.resistor_devices import union
-from layoutkit.parasitics.capacitance_pieces import Capacitances, PieceGroup, divided
-from layoutkit.parasitics.net_shapes import GROUND, WELL, NetShapes, level_names
+from layoutkit.parasitics.net_shapes import GROUND, WELL, Capacitances, NetShapes, PieceGroup, divided, level_names
 from layoutkit.parasitics.rectangles import (
     Rectangles,
     cut_across,

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.circuit.constraints import Constraints
-    from layoutkit.parasitics.capacitance_pieces import CapacitancePiece, Capacitances
+    from layoutkit.parasitics.net_shapes import CapacitancePiece, Capacitances
     from layoutkit.technology import Technology
 
 

@@ -20,7 +20,7 @@ from layoutkit.review.subject import box_around, turned
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from layoutkit.parasitics.capacitance_pieces import Capacitances
+    from layoutkit.parasitics.net_shapes import Capacitances
     from layoutkit.review.finding import Remark
     from layoutkit.review.subject import PlacedDevice, Subject
 

@@ -17,8 +17,7 @@ from layoutkit.file_schema import FileSchema, without
 from layoutkit.technology import dimensions
 from layoutkit.technology.bipolar_frames import FRAMES, OPTIONAL_FRAMES
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, MOS_KINDS, FileFields, listed_kinds
-from layoutkit.technology.device_names import faults_of_names
-from layoutkit.technology.netlist_forms import faults_of_forms
+from layoutkit.technology.device_names import faults_of_forms, faults_of_names
 from layoutkit.technology.parasitic_data import faults_of_parasitics
 from layoutkit.technology.technology import (
     AREA_KINDS,

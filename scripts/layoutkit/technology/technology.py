@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
+    from layoutkit.technology.device_names import CardForm
     from layoutkit.technology.device_specs import DeepWell, DeviceSpec, PassiveSpec
-    from layoutkit.technology.netlist_forms import CardForm
     from layoutkit.technology.simulation_models import SimulationModels
 
 PURPOSES = {

@@ -14,7 +14,7 @@ from layoutkit.flow.editing import Edited, delete_module, delete_wires, metal_of
 from layoutkit.layout.cells import choose_cell
 from layoutkit.layout.reports import sha256_of
 from layoutkit.layout.workspace import Saved, Workspace
-from layoutkit.tools.cell_placement import CellPlace, box_um, place_of, transformation
+from layoutkit.tools.current_layout import CellPlace, box_um, place_of, transformation
 from layoutkit.tools.module_requests import drawings_of, lost_ends_texts, pin_data
 from layoutkit.tools.passive_requests import create_bipolar_array, create_capacitor, create_diode, create_resistor
 from layoutkit.tools.transistor_requests import create_common_centroid_pair, create_current_mirror, create_mos

@@ -10,8 +10,7 @@ from layoutkit.circuit import given_netlist
 from layoutkit.circuit.constraints import Constraints
 from layoutkit.errors import FileError, LayoutkitError, sentences
 from layoutkit.explore.exploration import FRONT, PAGE, RESULT, LayoutSearch, explore
-from layoutkit.explore.job_process import LocalProcesses
-from layoutkit.explore.jobs import JobRunOptions, Limits, Where
+from layoutkit.explore.jobs import JobRunOptions, Limits, LocalProcesses, Where
 from layoutkit.explore.layout_job import NetlistInputs, objectives_of
 from layoutkit.explore.netlist_suite import BOARD, run_suite, suite_entries
 from layoutkit.explore.netlist_suite import PAGE as BOARD_PAGE

@@ -22,7 +22,7 @@ from layoutkit.flow.editing import Attached, Edited, attached, ends_lost, follow
 from layoutkit.layout.history import DRAWINGS
 from layoutkit.layout.workspace import Saved, Workspace
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS
-from layoutkit.tools.cell_placement import CellPlace, box_um, place_module, place_of
+from layoutkit.tools.current_layout import CellPlace, box_um, place_module, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -13,7 +13,7 @@ from layoutkit.flow.keepouts import Obstacle
 from layoutkit.flow.net_wishes import equal_lengths, with_wishes
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
 from layoutkit.route.net_flows import Draw
-from layoutkit.tools.cell_placement import box_um, frame_data, read_frame
+from layoutkit.tools.current_layout import box_um, frame_data, read_frame
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,10 +1,13 @@
-"""The check of a whole technology file: its sections, its rules and derived layers, and whether they contradict.
+"""Technology files: describe one for those who choose devices, check a whole file, and export it to KLayout.
 
 ``validate`` finds every fault; a file without faults loads, draws and can be checked.
+
+A description is plain data: lengths in micrometres, no geometry.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,7 +17,7 @@ from layoutkit.drc.rule_files import rule_with_faults
 from layoutkit.errors import TechnologyError
 from layoutkit.layout.klayout_files import write_package
 from layoutkit.technology import Technology, load, names
-from layoutkit.technology.description import described
+from layoutkit.technology.device_names import values_of
 from layoutkit.technology.expressions import require
 from layoutkit.technology.inspection import Flaw, Inspection
 from layoutkit.technology.technology import AREA_KINDS, DIMENSIONLESS_KINDS, LayerSpec, Rule
@@ -23,10 +26,10 @@ from layoutkit.technology.technology_files import file_of, read_document
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from layoutkit.technology.device_specs import DeviceSpec, PassiveSpec
 
 # A rule of the first kind contradicts one of the second on the same layer where its number is larger.
 _AT_MOST = (("width", "max_width"), ("min_length", "max_length"), ("area", "max_area"), ("width", "exact_size"))
-
 MAX_FAULTS = 100  # in one answer
 
 
@@ -244,3 +247,74 @@ def _warnings(data: Mapping[str, Any], rules: list[Rule], technology: Technology
                 yield Flaw(f"stack.conductors.{conductor.name}", f"no rule of kind {kind} checks it")
             elif ruled[kind].value != value:
                 yield Flaw(f"stack.conductors.{conductor.name}", f"its {kind} is not that of rule {ruled[kind].id}")
+
+
+def described(technology: Technology) -> dict[str, Any]:
+    """Return layers, wiring, devices and rule counts of ``technology`` as JSON data, in the order of its file."""
+    names: dict[str, list[str]] = {}
+    devices: tuple[DeviceSpec | PassiveSpec, ...] = (*technology.devices.values(), *technology.passives.values())
+    for device in devices:
+        names.setdefault(device.type, []).append(device.name)
+    return {
+        "technology": technology.name,
+        "description": technology.description,
+        "grid_um": technology.to_um(technology.grid),
+        "layers": [
+            {"name": spec.name, "gds": list(spec.gds), "description": spec.description}
+            for spec in technology.layers.values()
+        ],
+        "conductors": [
+            {
+                "name": conductor.name,
+                "width_um": technology.to_um(conductor.width),
+                "space_um": technology.to_um(conductor.space),
+            }
+            for conductor in technology.conductors
+        ],
+        "device_names": names,
+        "transistors": [_transistor(spec, technology) for spec in technology.devices.values()],
+        "passives": [_passive(spec, technology) for spec in technology.passives.values()],
+        "undrawn_devices": [
+            {"type": entry.type, "names": list(entry.names), "reason": entry.reason, **values_of(entry)}
+            for entry in technology.names.undrawn
+        ],
+        "rules": {
+            "total": len(technology.rules),
+            "by_kind": dict(sorted(Counter(rule.kind for rule in technology.rules).items())),
+        },
+        "notes": list(technology.notes),
+    }
+
+
+def _transistor(spec: DeviceSpec, technology: Technology) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "type": spec.type,
+        "model": spec.model,
+        "default": spec.default,
+        "supply_v": spec.supply_v,
+        **_limits(spec, technology),
+    }
+
+
+def _passive(spec: PassiveSpec, technology: Technology) -> dict[str, Any]:
+    value = "" if spec.kind.file is None else spec.kind.file.value
+    return {
+        "name": spec.name,
+        "type": spec.type,
+        "model": spec.model,
+        "default": spec.default,
+        "terminals": spec.terminals,
+        **({value: spec.value} if value else {}),
+        "widths_um": [technology.to_um(width) for width in spec.widths],
+        **_limits(spec, technology),
+    }
+
+
+def _limits(spec: DeviceSpec | PassiveSpec, technology: Technology) -> dict[str, float | None]:
+    return {
+        "min_w_um": technology.to_um(spec.min_w),
+        "max_w_um": None if spec.max_w is None else technology.to_um(spec.max_w),
+        "min_l_um": technology.to_um(spec.min_l),
+        "max_l_um": None if spec.max_l is None else technology.to_um(spec.max_l),
+    }

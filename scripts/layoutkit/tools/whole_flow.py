@@ -21,7 +21,7 @@ from layoutkit.flow.shared_cells import hierarchy_data, place_design, placed_des
 from layoutkit.flow.summary import constraints_data, faults, summary
 from layoutkit.layout import files
 from layoutkit.layout.workspace import Saved, Workspace
-from layoutkit.tools.cell_placement import box_um
+from layoutkit.tools.current_layout import box_um
 from layoutkit.tools.routing_request import request_data
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import pytest
 
 from layoutkit.draw.mos import MosSpec, draw_mos
 from layoutkit.errors import GeometryError, LayoutConflictError
-from layoutkit.tools.cell_placement import ORIENTATIONS, CellPlace, place_module
+from layoutkit.tools.current_layout import ORIENTATIONS, CellPlace, place_module
 
 
 @pytest.fixture

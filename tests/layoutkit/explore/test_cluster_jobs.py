@@ -15,8 +15,7 @@ from extras import extra
 from layoutkit.errors import FileError, LayoutkitError, MissingProgramError
 from layoutkit.explore import dask_cluster, layout_job
 from layoutkit.explore.dask_cluster import DaskCluster
-from layoutkit.explore.job_process import LocalProcesses
-from layoutkit.explore.jobs import Job, JobRunOptions, Limits
+from layoutkit.explore.jobs import Job, JobRunOptions, Limits, LocalProcesses
 from layoutkit.explore.run_jobs import run_jobs
 from patience import WATCHDOG_S, eventually, gone
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from layoutkit.errors import FileError, LayoutConflictError, LayoutkitError
-from layoutkit.explore.job_process import LocalProcesses
-from layoutkit.explore.jobs import Job, JobOutcome, JobRunOptions, Limits
+from layoutkit.explore.jobs import Job, JobOutcome, JobRunOptions, Limits, LocalProcesses
 from layoutkit.explore.run_jobs import RunProgress, run_jobs
 from patience import WATCHDOG_S, eventually, gone
 
@@ -194,7 +193,7 @@ def test_jobs_that_cannot_be_run_are_refused(tmp_path):
 
 
 def test_no_more_jobs_run_at_a_time_than_the_memory_allows(monkeypatch):
-    monkeypatch.setattr("layoutkit.explore.job_process.free_memory_mb", lambda: 1000)
+    monkeypatch.setattr("layoutkit.explore.jobs.free_memory_mb", lambda: 1000)
     assert LocalProcesses(8).open(Limits(memory_mb=300)).slots == 3
     assert LocalProcesses(8).open(Limits(memory_mb=3000)).slots == 1
     assert LocalProcesses(2).open(Limits(memory_mb=300)).slots == 2
@@ -203,7 +202,7 @@ def test_no_more_jobs_run_at_a_time_than_the_memory_allows(monkeypatch):
 PROGRAM = """
 import json, sys
 from layoutkit.explore.jobs import Job, JobRunOptions
-from layoutkit.explore.job_process import LocalProcesses
+from layoutkit.explore.jobs import LocalProcesses
 from layoutkit.explore.run_jobs import run_jobs
 jobs = [Job(**each) for each in json.loads(sys.argv[2])]
 for outcome in run_jobs(jobs, sys.argv[1], JobRunOptions(LocalProcesses(1))):

@@ -8,8 +8,7 @@ import pytest
 from layoutkit.draw.mos import MosSpec, Transistor, draw_mos
 from layoutkit.drc.check import check
 from layoutkit.extract.current_limits import NetLoad, judge_currents
-from layoutkit.extract.metal_mesh import capacities, mesh_of
-from layoutkit.extract.minimum_cut import minimum_cut
+from layoutkit.extract.metal_mesh import capacities, mesh_of, minimum_cut
 from layoutkit.technology import load
 
 PROCESSES = ("sky130A", "gf180mcuD", "sg13g2")

@@ -5,7 +5,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutkit.extract.minimum_cut import minimum_cut
+from layoutkit.extract.metal_mesh import minimum_cut
 
 NODES = 7
 EDGES = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1), st.integers(1, 9)), max_size=16)

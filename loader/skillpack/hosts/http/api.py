@@ -31,7 +31,6 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.routing import Match
 
 from skillpack.execution.runner import choose
-from skillpack.hosts.calls import Calls, Order
 from skillpack.hosts.http import file_routes
 from skillpack.hosts.http.file_routes import json_response
 from skillpack.hosts.http.openapi import (
@@ -47,7 +46,7 @@ from skillpack.hosts.http.openapi import (
     failures,
 )
 from skillpack.hosts.listening import Guard, failure, is_json, serve
-from skillpack.hosts.pack import pack_version
+from skillpack.hosts.pack import Calls, Order, pack_version
 from skillpack.registry.skill_registry import SkillRegistry
 from skillscript.envelope import MAX_REPORTED, ErrorCode, Fault, SkillError, fault_details, joined
 from skillscript.schema import find_faults

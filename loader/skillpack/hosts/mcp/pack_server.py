@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from skillpack.execution.runner import Call
 from skillpack.execution.short_answers import DETAILS, PARAMETER, can_be_short, in_detail, take_detail
-from skillpack.hosts.calls import Order, StderrLines
 from skillpack.hosts.mcp import skill_files, work_resources
 from skillpack.hosts.mcp.work_resources import NotServedError, listed, own_tool
+from skillpack.hosts.pack import Order, StderrLines
 from skillpack.hosts.served_schemas import ANSWER, NameStyle, lean_input, rare_fields, served_names, structured_answer
 from skillpack.skills.layer1 import Budget
 from skillpack.skills.skill_md import Resource
@@ -28,8 +28,7 @@ from sturdy.strict_json import NotJsonError, plain
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from skillpack.hosts.calls import Calls
-    from skillpack.hosts.pack import Pack, View
+    from skillpack.hosts.pack import Calls, Pack, View
     from skillpack.registry.declaration import ToolDeclaration
 
 MAX_NAMES = 8  # of parameters that are not listed, in a description

@@ -25,11 +25,10 @@ from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
-from skillpack.hosts.calls import MAX_WAITING, Calls, in_thread
 from skillpack.hosts.mcp.pack_server import INSTRUCTIONS, Asking, PackServer
 from skillpack.hosts.mcp.skill_files import EXTENSIONS
 from skillpack.hosts.mcp.work_resources import NotServedError
-from skillpack.hosts.pack import pack_version
+from skillpack.hosts.pack import MAX_WAITING, Calls, in_thread, pack_version
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.drc.kind_register import Case, MeasuredNumber, rule_kind
-from layoutkit.drc.net_regions import EtchedNets, Stage, carrier, sizes_of
+from layoutkit.drc.regions import EtchedNets, Stage, carrier, sizes_of
 from layoutkit.errors import TechnologyError
 from layoutkit.extract.resistor_devices import plate_layer
 
