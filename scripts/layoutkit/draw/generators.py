@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from layoutkit.draw.bipolar import BipolarSpec, bipolar, draw_bipolars
 from layoutkit.draw.capacitor import CapacitorSpec, draw_capacitor, draw_shielded_capacitor
 from layoutkit.draw.capacitor_array import draw_capacitor_array, matched_capacitors, series_plates
-from layoutkit.draw.diode import diode, draw_diode
+from layoutkit.draw.deep_well import draw_isolated_box, isolated_box
+from layoutkit.draw.diode import diode, draw_diode, draw_tap, tap
 from layoutkit.draw.fixed_cell import draw_fixed_cell, fixed_cell
-from layoutkit.draw.isolated_box import draw_isolated_box, isolated_box
 from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import draw_resistors
 from layoutkit.draw.resistor_bank import ResistorSpec
-from layoutkit.draw.tap import draw_tap, tap
 from layoutkit.technology.device_kinds import KINDS
 
 if TYPE_CHECKING:

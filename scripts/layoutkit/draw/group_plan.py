@@ -21,21 +21,26 @@ from itertools import pairwise
 from math import gcd, lcm, log
 from typing import TYPE_CHECKING, NamedTuple
 
-from layoutkit.draw.arrange import FingerUnit, arranged_row, in_one_direction, isolated, mirrored_row, upside_down
 from layoutkit.draw.figures import Figures, figures
 from layoutkit.draw.mos import dummy_length, with_dummies, with_guards
 from layoutkit.draw.pattern import (
     AUTO,
     INTERDIGITATED,
     STACKED,
+    FingerUnit,
     Pattern,
     UnitRow,
+    arranged_row,
     centroid_error,
     common_centroid,
+    in_one_direction,
+    isolated,
+    mirrored_row,
     parse_pattern,
     pattern_text,
     row_lengths,
     sequences,
+    upside_down,
     wrapped,
 )
 from layoutkit.draw.sizes import row_sizes

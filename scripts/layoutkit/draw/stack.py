@@ -18,11 +18,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from layoutkit.draw.end_ties import TiedRow, ends_in_dummies, tie_shapes
-from layoutkit.draw.extended_drain import bevelled, extended_drains
-from layoutkit.draw.facing import share_gate_rails, shared_distance
-from layoutkit.draw.gate_links import LEVEL, gate_links, link_shapes
-from layoutkit.draw.inner_risers import Channel, InnerRisers, NetRail, RiserSurroundings, parts_beside
+from layoutkit.draw.facing import LEVEL, gate_links, link_shapes, share_gate_rails, shared_distance
 from layoutkit.draw.module import Gate, Instance, Keepout, Module, Pin, channel_centre
 from layoutkit.draw.ring import (
     FULL_RING,
@@ -30,17 +26,31 @@ from layoutkit.draw.ring import (
     RingSide,
     RingStyle,
     TapRing,
+    TiedRow,
     draw_outer_ring,
     draw_tap_ring,
+    ends_in_dummies,
     frame,
     inner_edge,
     module_covers,
     ring_sizes,
     row_covers,
     tap_distance,
+    tie_shapes,
 )
-from layoutkit.draw.risers import Joined, Rail, Risers, Twins, needed_width
-from layoutkit.draw.row import Row, is_palindrome, plan_row
+from layoutkit.draw.risers import (
+    Channel,
+    InnerRisers,
+    Joined,
+    NetRail,
+    Rail,
+    Risers,
+    RiserSurroundings,
+    Twins,
+    needed_width,
+    parts_beside,
+)
+from layoutkit.draw.row import Row, bevelled, extended_drains, is_palindrome, plan_row
 from layoutkit.draw.row_metal import Metal, hull
 from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
@@ -55,7 +65,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.draw.gate_links import GateLink
+    from layoutkit.draw.facing import GateLink
     from layoutkit.draw.risers import DrawnRail
     from layoutkit.technology import DeviceSpec, Technology
 

@@ -3,7 +3,7 @@
 Gates leave the row at the top (above ``height``, its head). Source and drain rails lie over the fingers; what finds no
 room there extends below y = 0 (its foot). All straps of a row are equal, and so are all gate strips, so that matched
 fingers have equal wires. Dummies at the ends of the row, whose gates are on the bulk net, are tied by a bar on the
-first conductor, which runs past their heads to the tap ring, or to a post (``end_ties``); columns between two dummies
+first conductor, which runs past their heads to the tap ring, or to a post (``ring``); columns between two dummies
 extend to that bar.
 """
 

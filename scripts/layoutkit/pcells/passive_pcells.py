@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.draw.bipolar import KIND, NPN, BipolarSpec, bipolar, draw_bipolars
 from layoutkit.draw.capacitor import CapacitorSpec
-from layoutkit.draw.diode import diode, draw_diode
+from layoutkit.draw.diode import diode, draw_diode, draw_tap, tap
 from layoutkit.draw.fixed_cell import draw_fixed_cell, fixed_cell
 from layoutkit.draw.generators import GENERATORS, BlockSpec, draw_block, draw_plates
 from layoutkit.draw.mos_capacitor import draw_mos_capacitor, mos_capacitor
 from layoutkit.draw.passive import capacitor, resistor
 from layoutkit.draw.resistor import ResistorSpec, draw_resistors
-from layoutkit.draw.tap import draw_tap, tap
 from layoutkit.pcells.fields import CELL, Field, Generator, flavours, integer, named_nets
 from layoutkit.technology.device_kinds import KINDS
 from layoutkit.technology.passive_sizes import PassiveSize
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     import klayout.db as kdb
 
-    from layoutkit.draw.bipolar_array import Bipolar
+    from layoutkit.draw.bipolar import Bipolar
     from layoutkit.draw.module import Module
     from layoutkit.pcells.fields import Drawing, Value
     from layoutkit.technology import PassiveSpec, Technology

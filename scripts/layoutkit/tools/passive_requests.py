@@ -6,8 +6,7 @@ from dataclasses import replace
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.draw.bipolar import KIND, BipolarSpec, bipolar, draw_bipolars
-from layoutkit.draw.bipolar_array import Bipolar, as_text, rows_of
+from layoutkit.draw.bipolar import KIND, Bipolar, BipolarSpec, as_text, bipolar, draw_bipolars, rows_of
 from layoutkit.draw.capacitor import CapacitorSpec
 from layoutkit.draw.capacitor_array import draw_capacitor_array, matched_capacitors
 from layoutkit.draw.diode import diode, draw_diode

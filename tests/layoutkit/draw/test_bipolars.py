@@ -8,8 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from layoutkit.circuit import Circuit, Device
-from layoutkit.draw.bipolar import BipolarSpec, bipolar, draw_bipolars
-from layoutkit.draw.bipolar_array import as_text, common_centroid, drawn_as
+from layoutkit.draw.bipolar import BipolarSpec, as_text, bipolar, common_centroid, draw_bipolars, drawn_as
 from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError
 from layoutkit.extract.extractor import extract

@@ -5,7 +5,7 @@ from pathlib import Path
 import klayout.db as kdb
 import pytest
 
-from layoutkit.draw.isolated_box import draw_isolated_box, isolated_box
+from layoutkit.draw.deep_well import draw_isolated_box, isolated_box
 from layoutkit.drc.check import check
 from layoutkit.errors import GeometryError, TechnologyError
 from layoutkit.extract.extractor import extract

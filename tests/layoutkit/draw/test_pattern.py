@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutkit.draw.arrange import FingerUnit, arranged_row
 from layoutkit.draw.mos import MosSize, transistor
 from layoutkit.draw.pattern import (
+    FingerUnit,
+    arranged_row,
     centroid_error,
     centroid_offsets,
     common_centroid,
