@@ -264,11 +264,8 @@ FLOW_CIRCLE = [
     "symmetric_modules",
     "tied_dummies",
 ]
-# Modules that know one another by their types alone; the flow and the router are to be written anew.
-CIRCLES_OF_TYPES = {
-    ", ".join(f"layoutkit.route.{name}" for name in ("negotiation", "strong_vias")),
-    ", ".join(f"layoutkit.flow.{name}" for name in FLOW_CIRCLE),
-}
+# Modules that know one another by their types alone; the flow is to be written anew.
+CIRCLES_OF_TYPES = {", ".join(f"layoutkit.flow.{name}" for name in FLOW_CIRCLE)}
 
 
 def test_no_further_modules_know_the_types_of_one_another():

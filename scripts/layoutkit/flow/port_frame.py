@@ -11,7 +11,7 @@ boundary +--------------------------------------+
 
 A ring has rails of every supply at all four sides; those at the left and right are on the vertical conductor. Rails
 reach from one end of the boundary to the other, so that each of them touches it twice. Rails at one or two sides may
-lie over the core (``layoutkit.flow.rail_places``).
+lie over the core (``layoutkit.flow.port_places``).
 """
 
 from __future__ import annotations
@@ -23,17 +23,25 @@ from typing import TYPE_CHECKING, Literal
 import klayout.db as kdb
 
 from layoutkit.errors import LayoutkitError
-from layoutkit.flow.rail_places import Strip, conductors_for_rails, innermost, outwards
+from layoutkit.flow.port_places import (
+    SIDES,
+    PortWish,
+    Strip,
+    choose_sides,
+    conductors_for_rails,
+    innermost,
+    mirror_axis,
+    outwards,
+    place_ports,
+)
 from layoutkit.place import Rectangle
-from layoutkit.place.port_places import SIDES, PortWish, choose_sides, mirror_axis, place_ports
 from layoutkit.route.routing_stack import make_stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from layoutkit.circuit.port_uses import Direction, Use
-    from layoutkit.flow.rail_places import MetalIn
-    from layoutkit.place.port_places import PortPlace, Side
+    from layoutkit.flow.port_places import MetalIn, PortPlace, Side
     from layoutkit.technology import Conductor, Technology
 
 SupplyStyle = Literal["rails", "ring", "ports"]

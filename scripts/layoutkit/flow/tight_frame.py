@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
     from layoutkit.flow.keepouts import Obstacle, Obstacles
     from layoutkit.flow.port_frame import Frame, Port
+    from layoutkit.flow.port_places import Side
     from layoutkit.flow.rail_links import RailLink
-    from layoutkit.place.port_places import Side
     from layoutkit.route.routes import Rect, RoutedNet, RoutingResult
     from layoutkit.technology import Conductor, Technology
 

@@ -62,9 +62,9 @@ from layoutkit.place.packing import (
     framed_width,
     pack_cluster,
     pack_clusters,
+    relation_lack,
     wire_length,
 )
-from layoutkit.place.relations import relation_lack
 
 FAULT_COST = 50
 """What a step by which taps are too far away costs, in steps of the perimeter."""

@@ -12,9 +12,8 @@ import numpy as np
 
 from layoutkit.compiled import CompiledByOne, compiled
 from layoutkit.errors import GeometryError, sentences
-from layoutkit.place import annealing, packing, relations
+from layoutkit.place import annealing, packing
 from layoutkit.place.blocks import PlacementOptions
-from layoutkit.place.packed_state import placement_of
 from layoutkit.place.packing import (
     AT_ROW,
     C_APART,
@@ -45,7 +44,7 @@ from layoutkit.place.packing import (
     S_WIDTH,
     T_SIZE,
 )
-from layoutkit.place.problem import UNLIMITED, Problem, make_problem
+from layoutkit.place.problem import UNLIMITED, Problem, make_problem, placement_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -288,7 +287,7 @@ def _numba_anneal() -> Any:
         _compiled["anneal"] = None
         from types import FunctionType
 
-        namespace = {**vars(packing), **vars(relations), **vars(annealing), "assign": annealing.assign_each}
+        namespace = {**vars(packing), **vars(annealing), "assign": annealing.assign_each}
         version = _version(namespace)
         try:
             for name in COMPILED:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from layoutkit.place.blocks import Island, Placed, Placement, Rectangle
 from layoutkit.place.clearance import SIDES, Clearances
-from layoutkit.place.packed_state import wire_length_of
+from layoutkit.place.problem import wire_length_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

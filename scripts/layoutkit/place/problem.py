@@ -1,23 +1,56 @@
-"""Blocks as the numbers that the search works on: items, shapes, gaps and pins."""
+"""Blocks as the numbers that the search works on: items, shapes, gaps, pins, nets; a packed state as a placement.
+
+A row of boxes holds, for one item in one shape and orientation, the box of its pins on each of its nets, from the lower
+left corner of the item; of two partners, the boxes of the left one follow, from the mirror image of that point:
+
+    left partner                axis                  item
+    +-------+                    |                    +-------+
+    |  [ ]  |                    |                    | [ ]   |
+    +-------+ (-x, y)            |             (x, y) +-------+
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from layoutkit.errors import GeometryError
-from layoutkit.place.blocks import Placed
+from layoutkit.place.blocks import Island, Placed, Placement, Rectangle
 from layoutkit.place.clearance import Clearances
-from layoutkit.place.packing import CENTRED, FREE, I_FRAMES, I_LEAVES, PAIR
-from layoutkit.place.relations import relation_rows
-from layoutkit.place.wiring import wire_tables, wired_nets, wired_shapes
+from layoutkit.place.packing import (
+    C_APART,
+    C_BOTTOM,
+    C_LEFT,
+    C_X,
+    C_Y,
+    CENTRED,
+    CLUSTER,
+    CLUSTER_SIZE,
+    CLUSTERS,
+    FREE,
+    I_FRAMES,
+    I_LEAVES,
+    I_SIZE,
+    ITEM_SIZE,
+    ITEMS,
+    MIRRORED,
+    OFF_AXIS,
+    ORIENTATIONS,
+    PAIR,
+    SHAPE,
+    TURN,
+    UPSIDE_DOWN,
+    X,
+    Y,
+    relation_rows,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -25,11 +58,11 @@ if TYPE_CHECKING:
     from layoutkit.technology import Technology
 
     IntArray = npt.NDArray[np.int64]
+    Box = tuple[int, int, int, int]
 
 EDGES = ("left", "bottom", "right", "top")
 CLUSTER_COST = 0.02
 """What one more ring costs beyond the area that it takes, as a part of the area of all blocks."""
-
 LEAVE_COST = 0.15
 """What a block costs that leaves the axis, as a part of the area of all blocks."""
 MOST_LEAVING = 4
@@ -41,6 +74,8 @@ NEAR_WEIGHT = 12
 UNLIMITED = 1 << 40
 OPEN = 1 << 30
 """Length of the side at which an outline is open. [dbu]"""
+NOWHERE: Box = (1 << 40, 1 << 40, -(1 << 40), -(1 << 40))
+"""Box for a net on which a shape has no pin."""
 
 
 @dataclass(frozen=True)
@@ -341,3 +376,181 @@ def between_ports(block: Block, partner: Block | None, options: PlacementOptions
         return False
     one, other = ({net for net, _, _ in each.pins} for each in (block, partner or block))
     return any(left in one and right in other for pair in options.mirrored for left, right in (pair, pair[::-1]))
+
+
+def placement_of(problem: Problem, state: Any, blocks: Sequence[Block]) -> Placement:
+    """Return the placement that a packed state describes."""
+    n, grid = len(problem.items), problem.grid
+    state = [int(value) for value in state]
+    placed: dict[str, Placed] = {}
+    rings: dict[tuple[int, int], list[str]] = {}
+    records = [state[ITEMS * n + ITEM_SIZE * number :][:ITEM_SIZE] for number in range(n)]
+    for item, record in zip(problem.items, records, strict=True):
+        cluster = record[CLUSTER]
+        within = state[CLUSTERS * n + CLUSTER_SIZE * cluster :][:CLUSTER_SIZE]
+        variant, turned, shape = item.shapes[record[SHAPE]]
+        left, bottom, right, top = shape.box.steps(grid)
+        x = record[X] + within[C_X] - within[C_LEFT]
+        y = record[Y] + within[C_Y] - within[C_BOTTOM]
+        mirrored, upside_down = bool(record[TURN] & MIRRORED), bool(record[TURN] & UPSIDE_DOWN)
+        copies = [(item.block, x, mirrored)]
+        if item.partner is not None:
+            copies.append((item.partner, -x - (right - left), not mirrored))
+        for side, (block, edge, flipped) in enumerate(copies):
+            dx = edge + right if flipped else edge - left
+            dy = y + top if upside_down else y - bottom
+            placed[block.name] = Placed(block.name, dx * grid, dy * grid, flipped, upside_down, variant, turned)
+            if block.ring is not None:
+                rings.setdefault((cluster, side if within[C_APART] else 0), []).append(block.name)
+    by_name = {block.name: block for block in blocks}
+    boxes = {name: place.box(by_name[name]) for name, place in placed.items()}
+    low = min(box.bottom for box in boxes.values()) // grid * grid
+    ordered = sorted(placed, key=lambda name: (boxes[name].bottom, boxes[name].left, name))
+    placed = {name: replace(placed[name], y=placed[name].y - low) for name in ordered}
+    boxes = {name: place.box(by_name[name]) for name, place in placed.items()}
+    alone = {
+        item.block.name
+        for item, record in zip(problem.items, records, strict=True)
+        if item.kind == FREE or record[OFF_AXIS]
+    }
+    symmetric = [block for block in blocks if block.symmetric or block.partner]
+    main = tuple(block.name for block in symmetric if block.name not in alone)
+    islands = [Island(0, main)] if main else []
+    frames = {item.block.name for k, item in enumerate(problem.items) if problem.numbers[1][k * I_SIZE + I_FRAMES]}
+    for block in sorted(symmetric, key=lambda each: each.name not in frames):
+        if block.name in alone:
+            box = boxes[block.name]
+            islands.append(Island((box.left + box.right) // 2, (block.name,)))
+    rank = {name: number for number, name in enumerate(placed)}
+    inside = sorted((sorted(names, key=rank.__getitem__) for names in rings.values()), key=lambda names: rank[names[0]])
+    whole = Rectangle(
+        min(box.left for box in boxes.values()),
+        min(box.bottom for box in boxes.values()),
+        max(box.right for box in boxes.values()),
+        max(box.top for box in boxes.values()),
+    )
+    return Placement(placed, tuple(islands), whole, wire_length_of(by_name, placed), tuple(map(tuple, inside)))
+
+
+def wire_length_of(blocks: Mapping[str, Block], placed: Mapping[str, Placed]) -> int:
+    """Return the half-perimeter wire length over all nets. [dbu]"""
+    extents: dict[str, list[int]] = {}
+    for name, place in placed.items():
+        for net, x, y in place.shape(blocks[name]).pins:
+            px, py = place.point(x, y)
+            extent = extents.setdefault(net, [px, py, px, py])
+            extent[0], extent[1] = min(extent[0], px), min(extent[1], py)
+            extent[2], extent[3] = max(extent[2], px), max(extent[3], py)
+    return sum(e[2] - e[0] + e[3] - e[1] for e in extents.values())
+
+
+class WiredShape(NamedTuple):
+    """One shape of an item: its size, and the box of its pins per number of a net. [grid steps]
+
+    Attributes:
+        width: Width.
+        height: Height.
+        pins: From the lower left corner.
+        partner_pins: The same of the left partner, which is drawn mirrored; empty without one.
+    """
+
+    width: int
+    height: int
+    pins: Mapping[int, Box]
+    partner_pins: Mapping[int, Box]
+
+
+def wired_nets(blocks: Sequence[Block], options: PlacementOptions) -> tuple[str, ...]:
+    """Return the nets that join two or more blocks, or blocks and a wanted side."""
+    counts: dict[str, set[str]] = {}
+    for block in blocks:
+        for net, _, _ in block.pins:
+            counts.setdefault(net, set()).add(block.name)
+    return tuple(sorted(net for net, names in counts.items() if len(names) > 1 or net in options.sides))
+
+
+def wired_shapes(
+    drawn: Sequence[tuple[Block, Block | None]], nets: Mapping[str, int], options: PlacementOptions, grid: int
+) -> list[WiredShape]:
+    """Return the pins of an item in each of its shapes.
+
+    Args:
+        drawn: A block in each shape, with its left partner.
+        nets: Number of each net; those of the groups that belong together follow.
+        options: Has these groups.
+        grid: A step of the manufacturing grid. [dbu]
+    """
+    found = []
+    for shape, partner in drawn:
+        box = shape.box.steps(grid)
+        pins = [_pin_boxes(each, nets, options, grid) if each else {} for each in (shape, partner)]
+        found.append(WiredShape(box.right - box.left, box.top - box.bottom, *pins))
+    return found
+
+
+def _pin_boxes(block: Block, nets: Mapping[str, int], options: PlacementOptions, grid: int) -> dict[int, Box]:
+    """Return the box of the pins of a block per number of a net, from its lower left corner, in steps of the grid."""
+    left, bottom, right, top = block.box.steps(grid)
+    found: dict[int, Box] = {}
+    entries = [(nets[net], x // grid - left, y // grid - bottom) for net, x, y in block.pins if net in nets]
+    middle = (right - left) // 2, (top - bottom) // 2
+    entries += [(len(nets) + i, *middle) for i, names in enumerate(options.near) if block.name in names]
+    for net, x, y in entries:
+        box = found.get(net, (x, y, x, y))
+        found[net] = min(box[0], x), min(box[1], y), max(box[2], x), max(box[3], y)
+    return found
+
+
+def wire_tables(
+    items: Sequence[Sequence[WiredShape]], weights: Sequence[int]
+) -> tuple[list[int], tuple[IntArray, ...]]:
+    """Return where the rows of boxes of each item begin, and the tables for ``packing.wire_length``.
+
+    Args:
+        items: The shapes of each item.
+        weights: Weight of each net.
+
+    Returns:
+        The first box of each item, and a tuple of tables: where each item's nets begin, the nets of the items, the rows
+        of boxes, where each net's ends begin, the ends (item, place in its row, whether it is the left partner's), and
+        the weights.
+    """
+    firsts, wired, nets_of, boxes = [], [0], list[int](), list[int]()
+    ends: list[list[int]] = [[] for _ in weights]
+    for number, shapes in enumerate(items):
+        sides = [sorted({net for shape in shapes for net in shape.pins})]
+        sides.append(sorted({net for shape in shapes for net in shape.partner_pins}))
+        for is_left, nets in enumerate(sides):
+            for net in nets:
+                ends[net] += [number, 4 * (len(nets_of) - wired[-1]), is_left]
+                nets_of.append(net)
+        wired.append(len(nets_of))
+        firsts.append(len(boxes))
+        for shape in shapes:
+            for turn in range(ORIENTATIONS):
+                mirrored, upside_down = turn & 1, turn >> 1
+                boxes += (
+                    v for net in sides[0] for v in _turned_boxes(shape, shape.pins.get(net), mirrored, upside_down)
+                )
+                for net in sides[1]:
+                    left, bottom, right, top = _turned_boxes(
+                        shape, shape.partner_pins.get(net), 1 - mirrored, upside_down
+                    )
+                    boxes += (left - shape.width, bottom, right - shape.width, top)
+    starts = np.cumsum([0, *(len(each) for each in ends)])
+    rows = [entry for each in ends for entry in each]
+    return firsts, tuple(
+        np.array(table, dtype=np.int64) for table in (wired, nets_of, boxes, starts, rows, list(weights))
+    )
+
+
+def _turned_boxes(shape: WiredShape, box: Box | None, mirrored: int, upside_down: int) -> Box:
+    """Return a box in an orientation of its shape."""
+    if box is None:
+        return NOWHERE
+    left, bottom, right, top = box
+    if mirrored:
+        left, right = shape.width - right, shape.width - left
+    if upside_down:
+        bottom, top = shape.height - top, shape.height - bottom
+    return left, bottom, right, top

@@ -17,7 +17,7 @@ import numpy as np
 
 from layoutkit.place.blocks import Placement, Rectangle
 from layoutkit.place.clearance import Clearances
-from layoutkit.place.packed_state import wire_length_of
+from layoutkit.place.problem import wire_length_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -1,20 +1,20 @@
-"""The board the nets are routed on: fixed metal, routed metal, and the cost of every edge for a given net."""
+"""The board the nets are routed on: fixed and routed metal, whose it is, and the cost of every edge for a given net."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from layoutkit.errors import GeometryError
 from layoutkit.route.metal import cut_index
-from layoutkit.route.occupancy import Shape
+from layoutkit.route.occupancy import Occupancy, Shape
 from layoutkit.route.path_search import EdgeCosts, Search
-from layoutkit.route.sheet import Sheet
 from layoutkit.route.tracks import EdgeCounts, Tracks, coordinates, inside, spanning
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import klayout.db as kdb
     import numpy as np
@@ -29,22 +29,17 @@ if TYPE_CHECKING:
 
 LARGEST_BOARD = 4_000_000
 """Nodes of the track graph; at 100 bytes each this is what fits into memory comfortably."""
-
 BESIDE = 3
 """Tracks up to which a wire counts as beside another, and by how many times its length it costs more there."""
-
 AVOIDED = 8
 """By how many times its length a wire costs more on a conductor that its net avoids: more than two vias and a way
 against the preferred direction of a thinner one."""
-
 HOPPED = 200
 """By how many times its length a wire costs more that does not leave a terminal on the conductor where it should, or
 lies there elsewhere: more than the vias of a hop."""
-
 HOP_FROM, HOP_TO = 4, 6
 """Track pitches from a terminal up to which wires lie on that conductor, and up to which they may; so many that they
 find a place for the vias beside what lies above the terminal."""
-
 HARD = -1
 """Weight of other nets' wires that means: never cross them."""
 
@@ -69,6 +64,56 @@ class Hugging:
     metal: Sequence[FixedMetal]
     nets: Sequence[NetRequest]
     limit: int
+
+
+class Sheet:
+    """The metal and keepouts of a routed cell, found by place.
+
+    Args:
+        stack: The rules.
+        names: Nets whose fixed metal is listed in ``own``.
+        area: Nothing is drawn outside it. [dbu]
+    """
+
+    def __init__(self, stack: Stack, names: Iterable[str], area: Rect) -> None:
+        self.stack, self.area, self.pitch = stack, area, stack.pitch()
+        self.occupancy = Occupancy()
+        self.own: dict[str, list[tuple[int, Rect]]] = {name: [] for name in names}
+
+    def add_fixed(self, piece: FixedMetal) -> None:
+        """Enter metal, a cut or a keepout that stays."""
+        layer, rect, net, wide, keepout = piece
+        if layer in [cut.name for cut in self.stack.cuts]:
+            self.occupancy.add(layer, Shape(rect, net, wide=False, keepout=keepout))
+            return
+        level = self.stack.index(layer)
+        self.occupancy.add(self.stack.conductors[level].name, Shape(rect, net, wide, keepout))
+        if net in self.own:
+            self.own[net].append((level, rect))
+
+    def change(self, net: NetRequest, metal: NetMetal, amount: int) -> None:
+        """Enter (``amount`` 1) or take out (-1) the route of a net."""
+        self._act(net, metal.shapes(self.stack), metal.vias, amount)
+
+    def exchange(self, net: NetRequest, old: NetMetal, new: NetMetal) -> None:
+        """Replace a route of a net by another one; only what differs is processed."""
+        if (old.wires, old.vias, old.patches) == (new.wires, new.vias, new.patches):
+            return
+        shapes = [Counter(metal.shapes(self.stack)) for metal in (old, new)]
+        vias = [Counter(metal.vias) for metal in (old, new)]
+        for amount, one, other in ((-1, 0, 1), (1, 1, 0)):
+            differ = list((shapes[one] - shapes[other]).elements())
+            self._act(net, differ, list((vias[one] - vias[other]).elements()), amount)
+
+    def _act(self, net: NetRequest, shapes: Sequence[tuple[int, Rect, bool]], vias: Sequence[Via], amount: int) -> None:
+        """Enter or take out metal, as (level, rectangle, whether it is wide), and the cuts of vias."""
+        act = self.occupancy.add if amount > 0 else self.occupancy.remove
+        for level, rect, wide in shapes:
+            act(self.stack.conductors[level].name, Shape(rect, net.name, wide))
+        for via in vias:
+            cut = cut_index(self.stack, via.cut)
+            for rect in self.stack.cut_rects(cut, via.x, via.y, via.columns, via.rows):
+                act(via.cut, Shape(rect, net.name, wide=False))
 
 
 class Board(Sheet):

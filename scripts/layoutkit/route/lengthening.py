@@ -18,9 +18,9 @@ from layoutkit.route.occupancy import too_close
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from layoutkit.route.board import Sheet
     from layoutkit.route.metal import NetMetal
     from layoutkit.route.routes import NetRequest, Point, Rect, Wire
-    from layoutkit.route.sheet import Sheet
 
 MOST_BUMPS = 12
 ROWS = (1, 2, 3, 4, 6, 8, 12)

@@ -22,8 +22,8 @@ from layoutkit.route.routes import Patch, SingleCut
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from layoutkit.route.board import Sheet
     from layoutkit.route.routes import NetRequest, Rect, Via
-    from layoutkit.route.sheet import Sheet
 
 OWN_METAL = "other metal of the net"
 FAR = 40

@@ -4,7 +4,7 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.flow.port_frame import PortNet, plan_frame
-from layoutkit.flow.rail_places import Strip, innermost
+from layoutkit.flow.port_places import Strip, innermost
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.technology import load
 

@@ -6,10 +6,10 @@ import klayout.db as kdb
 import pytest
 
 from layoutkit.route import NetRequest, RouteOptions, Terminal, Via, Wire, negotiation, route
-from layoutkit.route.connection import joins_all
 from layoutkit.route.metal import NetMetal
 from layoutkit.route.routes import EqualLengths
 from layoutkit.route.routing_stack import make_stack
+from layoutkit.route.tree import joins_all
 from layoutkit.technology import load
 
 TECHNOLOGY = load("sky130A")

@@ -13,6 +13,7 @@ from route_oracle import faults, net_cuts
 
 from layoutkit.errors import GeometryError, TechnologyError
 from layoutkit.route import NetRequest, Patch, RouteOptions, Terminal, Via, Wire, route
+from layoutkit.route.board import Sheet
 from layoutkit.route.metal import Finisher, NetMetal, Share
 from layoutkit.route.negotiation import PATIENCE
 from layoutkit.route.occupancy import Occupancy, Shape
@@ -20,7 +21,6 @@ from layoutkit.route.path_search import EdgeCosts, Search
 from layoutkit.route.routes import Gauge
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.route.second_cuts import SecondCuts, WiredNet
-from layoutkit.route.sheet import Sheet
 from layoutkit.route.tracks import coordinates
 from layoutkit.technology import load
 from thorough import processes
