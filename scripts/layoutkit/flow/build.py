@@ -20,18 +20,21 @@ from layoutkit.flow.design import (
     technology_of,
     with_outline,
 )
-from layoutkit.flow.progress import Progress
 from layoutkit.flow.stage_record import (
     STAGES,
+    Progress,
     StageEntry,
     StageRecord,
+    Surroundings,
     faults_of_files,
     faults_of_netlist,
     faults_of_technology,
+    from_data,
     read_record,
     refuse,
     resized_devices,
     resumed,
+    to_data,
 )
 from layoutkit.layout.workspace import DEFAULT_TECHNOLOGY, Workspace
 
@@ -374,8 +377,6 @@ class _Job:
 
     def _restored(self, name: str, layout: kdb.Layout) -> Any:
         """Return the object that the file ``name`` of the workspace holds."""
-        from layoutkit.flow.stored_objects import Surroundings, from_data
-
         path = self.workspace.path(name)
         try:
             return from_data(self.workspace.read_json(name), Surroundings(self.technology, layout))
@@ -387,8 +388,6 @@ class _Job:
 
     def _stored(self, value: Any) -> Any:
         """Return an object as data for ``_restored``."""
-        from layoutkit.flow.stored_objects import Surroundings, to_data
-
         return to_data(value, Surroundings(self.technology, self.tried.placed.layout))
 
     # The stages: each returns its part of the report.
@@ -559,7 +558,7 @@ class _Job:
         return {"review": review.to_json(), "files": ["review_report"]}
 
     def _post_layout(self, groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        from layoutkit.flow.post_layout_figures import post_layout_figures
+        from layoutkit.flow.summary import post_layout_figures
         from layoutkit.layout import files
         from layoutkit.layout.reports import noted
         from layoutkit.parasitics.parasitic_extraction import PexOptions

@@ -80,7 +80,7 @@ class NamedPin:
 
 def stored_placement(workspace: Workspace | None, technology: Technology) -> TriedPlacement | None:
     """Return the placement that a build left in the workspace; None where it left none of this version."""
-    from layoutkit.flow.stored_objects import Surroundings, from_data
+    from layoutkit.flow.stage_record import Surroundings, from_data
 
     if workspace is None or not workspace.path(PLACEMENT).is_file() or not workspace.path(PLACED).is_file():
         return None

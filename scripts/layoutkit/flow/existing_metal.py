@@ -1,27 +1,31 @@
-"""The metal that a layout holds before routing, and the nets that own it.
+"""The metal that a layout holds before routing, the nets that own it, and the modules that hold it.
 
 The metal that a net's endpoint lies on belongs to that net, with all metal connected to it through the stack; all other
 metal is an obstacle.
+
+Modules are named that hold what is in the way of nets that failed, or what joins two nets.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutConflictError, LayoutkitError, listed, sentences
 from layoutkit.extract.connectivity import DrawnLayers, Nets
-from layoutkit.flow.blocking_modules import common_module
-from layoutkit.flow.supply_feeds import SupplyFeeds, supply_feeds
+from layoutkit.flow.landing_places import SupplyFeeds, supply_feeds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import klayout.db as kdb
 
     from layoutkit.extract.passive_devices import PassiveLayers
     from layoutkit.flow.keepouts import Obstacles
     from layoutkit.flow.routing_job import Endpoint, RoutingJob
+    from layoutkit.route.routes import Blocker, RoutingResult
+    from layoutkit.technology import Technology
 
 
 class MetalInCell:
@@ -191,3 +195,71 @@ def owners_of(
             details={"nets": [list(pair) for pair, _ in found], "modules": [within for _, within in found]},
         )
     return owners
+
+
+def with_modules(
+    cell: kdb.Cell, technology: Technology, result: RoutingResult, modules: Mapping[tuple[str, kdb.Trans], str]
+) -> RoutingResult:
+    """Return a result whose blockers name the module in ``cell``, not yet wired, that holds each of them.
+
+    Args:
+        cell: Holds the modules as instances.
+        technology: The process.
+        result: What the router returned.
+        modules: Names of modules by the cell and the place of their instances; an instance that is not listed is named
+            by its cell.
+    """
+    if not result.failed:
+        return result
+    layers = {conductor.name: conductor.layer for conductor in technology.conductors}
+    layers |= {cut.name: cut.layer for cut in technology.cuts}
+
+    def named(blocker: Blocker) -> Blocker:
+        return replace(blocker, module=_holder(cell, technology, layers[blocker.layer], blocker, modules))
+
+    nets = tuple(replace(net, blocked_by=tuple(map(named, net.blocked_by))) for net in result.nets)
+    return replace(result, nets=nets)
+
+
+def common_module(cell: kdb.Cell, boxes: Sequence[kdb.Box], modules: Mapping[tuple[str, kdb.Trans], str]) -> str:
+    """Return the name of the smallest module in ``cell`` that all ``boxes`` lie in; empty where there is none.
+
+    Args:
+        cell: Holds the modules as instances.
+        boxes: At least one. [dbu]
+        modules: As for ``with_modules``.
+    """
+    found = [
+        (instance.bbox().area(), modules.get((instance.cell.name, instance.trans), instance.cell.name))
+        for instance in cell.each_touching_inst(boxes[0])
+        if all(box.inside(instance.bbox()) for box in boxes)
+    ]
+    return min(found, default=(0, ""))[1]
+
+
+def _holder(
+    cell: kdb.Cell,
+    technology: Technology,
+    layer: str,
+    blocker: Blocker,
+    modules: Mapping[tuple[str, kdb.Trans], str],
+) -> str:
+    """Return the name of the module that holds a blocker; empty where none does."""
+    import klayout.db as kdb
+
+    if blocker.kind not in {"metal", "keepout"}:
+        return ""
+    box, layout = kdb.Box(*blocker.rect), cell.layout()
+    index = technology.layer(layout, layer)
+    found = []
+    for instance in cell.each_touching_inst(box):
+        within = instance.bbox()
+        if blocker.kind == "keepout":
+            held = box.inside(within)
+        else:
+            own = instance.trans.inverted() * box
+            held = (kdb.Region(own) - kdb.Region(instance.cell.begin_shapes_rec_touching(index, own))).is_empty()
+        if held:
+            name = modules.get((instance.cell.name, instance.trans), instance.cell.name)
+            found.append((within.area(), name))
+    return min(found, default=(0, ""))[1]

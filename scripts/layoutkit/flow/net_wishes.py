@@ -1,4 +1,4 @@
-"""Requests to the router for nets of equal length, shielded nets and separated nets; the devices on each net."""
+"""Constraints on nets (length, shields, separations, ...): as requests to the router, and what became of them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,28 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from layoutkit.circuit.constraints import Outcome
+from layoutkit.errors import listed
+from layoutkit.route.board import BESIDE
 from layoutkit.route.routes import EqualLengths
+from layoutkit.route.routing_stack import make_stack
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    import klayout.db as kdb
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.constraints import Constraints
     from layoutkit.flow.design import Design
-    from layoutkit.flow.routing_job import WantedNet
+    from layoutkit.flow.routing_job import Routes, RoutingJob, WantedNet
+    from layoutkit.route.routes import RoutedNet
+    from layoutkit.technology import Technology
+
+    Decide = Callable[[str, tuple[str, ...], Mapping[str, str], str], Outcome]
+
+SHIELDED = 0.8
+"""Share of a net's wires from which it counts as shielded: at pins and crossings there is no room for a shield."""
 
 
 def with_wishes(
@@ -82,3 +95,102 @@ def _size(device: Device) -> int:
     """Return the total width of all units [nm]; the number of units if they have no width."""
     width = device.params.get("w")
     return device.m if width is None else round(width * device.m * 1e9)
+
+
+def net_outcomes(
+    constraints: Constraints, job: RoutingJob, routes: Routes | None, *, all_nets: bool = True
+) -> list[Outcome]:
+    """Return what became of the constraints on nets.
+
+    Args:
+        constraints: What was to be obeyed.
+        job: The nets that need wires.
+        routes: Their routes; None where routing is still to come.
+        all_nets: Whether ``job`` holds every net that needs wires; otherwise it decides nothing about other nets.
+    """
+    absent = "needs no wires" if all_nets else "is not in this request"
+    wired = {net.name for net in job.nets}
+    failed = {net.name: net.reason or "no way was found" for net in routes.result.failed} if routes else {}
+
+    def outcome(path: str, nets: tuple[str, ...], broken: Mapping[str, str], how: str) -> Outcome:
+        if not wired & set(nets):
+            reason = "no wires are needed" if all_nets else f"{', '.join(nets)}: not in this request"
+            return Outcome(path, nets, obeyed=all_nets or None, reason=reason)
+        unrouted = [f"net {net} is not routed: {failed[net]}" for net in nets if net in failed]
+        reasons = unrouted or list(dict.fromkeys(broken[net] for net in nets if net in broken))
+        if routes is None and not reasons:
+            return Outcome(path, nets, obeyed=None, reason="routing decides")
+        return Outcome(path, nets, obeyed=not reasons, reason="; ".join(reasons) or how)
+
+    measured = {net: each for each in (routes.mirrored if routes else ()) if len(each.nets) == 2 for net in each.nets}
+    unmirrored = {net: each.text for net, each in measured.items() if not each.exact}
+    overloaded = routes.overloaded if routes else {}
+    found = []
+    for number, group in enumerate(constraints.symmetry):
+        for index, pair in enumerate(group.net_pairs):
+            alone = [net for net in pair if net not in wired]
+            broken = dict.fromkeys(pair, f"net {alone[0]} {absent}") if len(alone) == 1 else unmirrored
+            path = f"symmetry[{number}].net_pairs[{index}]"
+            how = measured[pair[0]].text if pair[0] in measured else "the wires are mirror images"
+            found.append(outcome(path, pair, broken, how))
+    for index, wanted in enumerate(constraints.net_priorities):
+        found.append(outcome(f"net_priorities[{index}]", (wanted.net,), {}, f"routed with priority {wanted.priority}"))
+    found += _wish_outcomes(constraints, job, routes, outcome)
+    for index, load in enumerate(constraints.net_currents):
+        path = f"net_currents[{index}]"
+        rails = "rails of modules are not judged"
+        entry = outcome(path, (load.net,), overloaded, f"wires and vias carry the current; {rails}")
+        in_one_module = entry.obeyed and load.net not in wired
+        found.append(replace(entry, obeyed=None, reason=f"{entry.reason}; {rails}") if in_one_module else entry)
+    return found
+
+
+def _wish_outcomes(constraints: Constraints, job: RoutingJob, routes: Routes | None, decide: Decide) -> list[Outcome]:
+    """Return what became of equal lengths, shields and separations, with figures."""
+    um = job.technology.to_um
+    routed = {net.name: net for net in routes.result.nets if net.success} if routes else {}
+    found = []
+    for index, group in enumerate(constraints.net_lengths):
+        lengths = {net: routed[net].wire_length for net in group.nets if net in routed}
+        shown = listed(f"{net} {um(length):g} um" for net, length in lengths.items())
+        longest, shortest = max(lengths.values(), default=0), min(lengths.values(), default=0)
+        share = (longest - shortest) / longest if longest else 0.0
+        text = f"{shown}: they differ by {share:.2%}, at most {group.tolerance:.2%} are wanted"
+        broken = dict.fromkeys(group.nets, text) if share > group.tolerance else {}
+        found.append(decide(f"net_lengths[{index}]", group.nets, broken, text))
+    for index, entry in enumerate(constraints.net_shields):
+        net = routed.get(entry.net)
+        share = 1.0 if net is None or not net.wire_length else net.shielded / net.wire_length
+        text = f"{share:.0%} of its wires have {entry.shield} at both sides"
+        broken = {entry.net: f"{text}, at least {SHIELDED:.0%} are wanted"} if share < SHIELDED else {}
+        found.append(decide(f"net_shields[{index}]", (entry.net,), broken, text))
+    for index, entry_ in enumerate(constraints.net_separations):
+        runs = [
+            f"{one} and {other} {um(run):g} um"
+            for number, one in enumerate(entry_.nets)
+            for other in entry_.nets[:number]
+            if one in routed and other in routed
+            for run in [_parallel_run(job.technology, job.layers, routed[one], routed[other])]
+            if run
+        ]
+        how = "their wires run side by side nowhere"
+        broken = dict.fromkeys(entry_.nets, f"their wires run side by side: {', '.join(runs)}") if runs else {}
+        found.append(decide(f"net_separations[{index}]", entry_.nets, broken, how))
+    return found
+
+
+def _parallel_run(technology: Technology, layers: Sequence[str], one: RoutedNet, other: RoutedNet) -> int:
+    """Return the length along which wires of two nets on one conductor face each other within three tracks. [dbu]"""
+    reach = BESIDE * make_stack(technology, layers, []).pitch()
+    total = 0
+    for layer in layers:
+        first, second = _region(one, layer), _region(other, layer)
+        pairs = first.separation_check(second, reach, False, type(first).Projection)
+        total += sum(pair.first.length() for pair in pairs.each() if pair.first.length() > reach)
+    return total
+
+
+def _region(net: RoutedNet, layer: str) -> kdb.Region:
+    import klayout.db as kdb
+
+    return kdb.Region([kdb.Polygon(kdb.Box(*rect)) for at, rect in net.metal if at == layer]).merged()

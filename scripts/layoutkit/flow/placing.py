@@ -18,6 +18,7 @@ from layoutkit.flow.hierarchy import InstanceGroup
 from layoutkit.flow.instances import Inside, Well, in_layout, inside_of, members_of, name_devices
 from layoutkit.flow.joined_wells import close_wells, join_covers, join_deep_wells, join_wells, room_for_wells
 from layoutkit.flow.kept_modules import chosen_shapes, compared_places, kept_modules, module_blocks
+from layoutkit.flow.landing_places import is_resistive
 from layoutkit.flow.modules import ModuleDrawings
 from layoutkit.flow.overlays import Below, covers, critical_devices, lay_over, outline_area
 from layoutkit.flow.pair_loads import completed
@@ -28,7 +29,6 @@ from layoutkit.flow.ports import ports_data, with_port_places, with_ports
 from layoutkit.flow.rings import draw_rings, transformation
 from layoutkit.flow.room import MOST_TRIES, PlacementTry, Room, first_room, held_inside, more_room, uncrowded
 from layoutkit.flow.routing import find_routes, narrower_supplies, placed_job
-from layoutkit.flow.supply_feeds import is_resistive
 from layoutkit.flow.symmetric_modules import (
     MOST_AREA,
     axis_outcomes,

@@ -10,7 +10,7 @@ import klayout.db as kdb
 
 from layoutkit.flow.hierarchy import InstanceGroup
 from layoutkit.flow.routing_job import track_pitch
-from layoutkit.route.length_bound import tree_bound
+from layoutkit.route.routes import tree_bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

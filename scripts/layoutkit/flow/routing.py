@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import LayoutkitError
 from layoutkit.flow.antenna_lengths import antenna_lengths, hops_over_plates, with_antenna_wishes
-from layoutkit.flow.blocking_modules import with_modules
 from layoutkit.flow.current_loads import stated_currents, terminal_draws
-from layoutkit.flow.existing_metal import MetalInCell
+from layoutkit.flow.existing_metal import MetalInCell, with_modules
 from layoutkit.flow.keepouts import Obstacle, RoutingFrame, route_around, unequal_metal
-from layoutkit.flow.landing_places import heavy_pieces, landed
+from layoutkit.flow.landing_places import SupplyFeeds, heavy_pieces, landed
 from layoutkit.flow.mirrored_nets import measured_mirrors
 from layoutkit.flow.net_wishes import equal_lengths, net_loads, with_wishes
 from layoutkit.flow.port_frame import draw_frame, erase_frame
@@ -24,14 +23,12 @@ from layoutkit.flow.routing_job import (
     track_pitch,
     wiring_conductors,
 )
-from layoutkit.flow.supply_feeds import SupplyFeeds
 from layoutkit.flow.tight_frame import Kept, equally_long, tighten, with_frame
 from layoutkit.route.equal_loads import Loading, StubRoom, equalised
-from layoutkit.route.length_bound import length_bound
 from layoutkit.route.mirroring import axis_between
 from layoutkit.route.net_flows import Draw
 from layoutkit.route.router import draw_labels, draw_routes
-from layoutkit.route.routes import Gauge, Mirrored, NetRequest, Terminal, rect_of
+from layoutkit.route.routes import Gauge, Mirrored, NetRequest, Terminal, length_bound, rect_of
 from layoutkit.route.routing_stack import make_stack
 
 if TYPE_CHECKING:

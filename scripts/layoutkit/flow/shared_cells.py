@@ -16,7 +16,7 @@ from layoutkit.extract.connectivity import Nets, device_texts, wiring
 from layoutkit.flow.cell_constraints import outcomes_inside
 from layoutkit.flow.design import make_design
 from layoutkit.flow.instances import FinishedCell
-from layoutkit.flow.net_outcomes import net_outcomes
+from layoutkit.flow.net_wishes import net_outcomes
 from layoutkit.flow.pair_loads import finished_routes
 from layoutkit.flow.placing import find_placement
 from layoutkit.flow.room import held_inside

@@ -1,4 +1,4 @@
-"""The report of a build: faults and constraints as text, a page for the terminal, and the figures of routing."""
+"""The report of a build: faults and constraints as text, a page for the terminal, and figures, also after layout."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.circuit.constraints import Outcome
 from layoutkit.circuit.replaced_devices import replaced_lines
-from layoutkit.errors import counted
+from layoutkit.errors import LayoutkitError, counted
 from layoutkit.flow.design import RECOGNITION
 from layoutkit.flow.measured_matching import lines as lines_of_groups
-from layoutkit.flow.post_layout_figures import lines as lines_after_layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import klayout.db as kdb
+
+    from layoutkit.circuit.circuit import Circuit
     from layoutkit.extract.current_limits import NetVerdict
     from layoutkit.flow.design import Design
     from layoutkit.flow.placing import TriedPlacement
     from layoutkit.flow.routing_job import Routes
+    from layoutkit.parasitics.parasitic_extraction import PexOptions
     from layoutkit.technology import Technology
+
 
 SHOWN = 5
 FEW = 2  # where the verdicts and findings must stay on the screen
@@ -91,7 +95,7 @@ def constraints_data(
     """
     from layoutkit.flow.cell_constraints import outcomes_inside
     from layoutkit.flow.current_loads import with_verdicts
-    from layoutkit.flow.net_outcomes import net_outcomes
+    from layoutkit.flow.net_wishes import net_outcomes
     from layoutkit.flow.shared_cells import cell_outcomes
 
     outcomes = [*tried.placed.outcomes, *net_outcomes(design.constraints, tried.job, routes)]
@@ -272,3 +276,61 @@ def routing_data(routes: Routes, attempts: int, technology: Technology) -> dict[
         "unequal_metal": [each.to_json(technology) for each in routes.unequal],
         "attempts": attempts,
     }
+
+
+def post_layout_figures(
+    layout: kdb.Layout,
+    circuit: Circuit,
+    technology: Technology,
+    options: PexOptions,
+    groups: Sequence[Mapping[str, Any]],
+) -> tuple[dict[str, Any], str]:
+    """Return ``{parasitics, simulation}`` as JSON data, and the layout's netlist with parasitics, empty without one.
+
+    What cannot be extracted or simulated is ``unchecked`` with the reason; it does not end the build.
+
+    Args:
+        layout: The finished layout.
+        circuit: Its circuit, with its modules.
+        technology: Its process.
+        options: How to extract.
+        groups: The matched groups as measured, for the predicted offsets.
+    """
+    from layoutkit.parasitics.parasitic_extraction import extract_parasitics
+    from layoutkit.simulate.post_layout import Request, compare_post_layout, offsets_apart
+
+    try:
+        found = extract_parasitics(layout, circuit, technology, options)
+    except LayoutkitError as error:
+        missing = {"unchecked": [error.message]}
+        return {"parasitics": missing, "simulation": missing}, ""
+    parasitics = {
+        "nets": [{"net": net.net, "total_ff": round(net.total_fF, 4)} for net in found.nets],
+        "pairs": [pair.to_json() for pair in found.pairs],
+        "unchecked": list(found.unchecked),
+    }
+    try:
+        compared = compare_post_layout(Request(circuit, technology, found.spice))
+        simulation = {**compared, **offsets_apart(compared, groups)}
+    except LayoutkitError as error:
+        simulation = {"unchecked": [error.message]}
+    return {"parasitics": parasitics, "simulation": simulation}, found.spice
+
+
+def lines_after_layout(figures: Mapping[str, Any]) -> list[str]:
+    """Return the figures as lines for a terminal."""
+    told = [
+        f"  after     {each['name']} {_amount(each, 'schematic')} -> {_amount(each, 'extracted')}{_percent(each)}"
+        for corner in figures["simulation"].get("corners", ())
+        for each in corner["measurements"]
+    ]
+    unchecked = [*figures["parasitics"].get("unchecked", ()), *figures["simulation"].get("unchecked", ())]
+    return [*told, *(f"  unchecked {text}" for text in dict.fromkeys(unchecked))]
+
+
+def _amount(measured: Mapping[str, Any], side: str) -> str:
+    return f"{measured[side]:.4g} {measured['unit']}".rstrip() if side in measured else "not measured"
+
+
+def _percent(measured: Mapping[str, Any]) -> str:
+    return f" ({measured['change_percent']:+.1f} %)" if "change_percent" in measured else ""

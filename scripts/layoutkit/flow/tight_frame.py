@@ -33,9 +33,11 @@ from layoutkit.flow.inward_moves import (
     moved_frame,
     moved_net,
     owner_of,
+    rail_links,
     shrunk,
+    touches_strap,
+    without_links,
 )
-from layoutkit.flow.rail_links import rail_links, touches_strap, without_links
 from layoutkit.route.fixed_metal import wide_parts
 from layoutkit.route.metal import cut_index, pads
 from layoutkit.route.routes import rect_of
@@ -46,10 +48,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from layoutkit.flow.inward_moves import RailLink
     from layoutkit.flow.keepouts import Obstacle, Obstacles
     from layoutkit.flow.port_frame import Frame, Port
     from layoutkit.flow.port_places import Side
-    from layoutkit.flow.rail_links import RailLink
     from layoutkit.route.routes import Rect, RoutedNet, RoutingResult
     from layoutkit.technology import Conductor, Technology
 

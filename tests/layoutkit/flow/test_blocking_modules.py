@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from layoutkit.errors import LayoutConflictError
-from layoutkit.flow.blocking_modules import with_modules
 from layoutkit.flow.design import LayoutRequest, make_design, read_circuit
+from layoutkit.flow.existing_metal import with_modules
 from layoutkit.flow.room import NEXT_TRACKS, Room, more_room
 from layoutkit.flow.routing import Routes, find_routes, track_pitch
 from layoutkit.flow.routing_job import Endpoint, WantedNet

@@ -16,7 +16,7 @@ from layoutkit.flow.mirrored_nets import MirroredNets, measured_mirrors
 from layoutkit.flow.pair_shapes import PairShapes, PlacedCell
 from layoutkit.flow.routing import find_routes, loading, metal_around, width_for_current
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
-from layoutkit.flow.stored_objects import Surroundings, from_data
+from layoutkit.flow.stage_record import Surroundings, from_data
 from layoutkit.flow.summary import faults
 from layoutkit.layout import files
 from layoutkit.parasitics.parasitic_extraction import PexOptions, extract_parasitics

@@ -13,8 +13,7 @@ import pytest
 from layoutkit.errors import LayoutkitError
 from layoutkit.flow.build import build_layout
 from layoutkit.flow.design import LayoutRequest
-from layoutkit.flow.stage_record import OPTIONS, STAGES
-from layoutkit.flow.stored_objects import Surroundings, from_data, to_data
+from layoutkit.flow.stage_record import OPTIONS, STAGES, Surroundings, from_data, to_data
 from layoutkit.technology import load
 
 MIRROR = """

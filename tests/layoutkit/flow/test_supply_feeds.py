@@ -7,9 +7,9 @@ import klayout.db as kdb
 
 from layoutkit.circuit import read_netlist
 from layoutkit.extract.connectivity import Nets, wiring
+from layoutkit.flow.landing_places import is_resistive
 from layoutkit.flow.routing import draw_job, find_routes
 from layoutkit.flow.routing_job import Endpoint, RoutingJob, WantedNet
-from layoutkit.flow.supply_feeds import is_resistive
 from layoutkit.parasitics.parasitic_extraction import extract_parasitics
 from layoutkit.technology import load
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layoutkit.route import NetRequest, Terminal
-from layoutkit.route.length_bound import length_bound, tree_bound
+from layoutkit.route.routes import length_bound, tree_bound
 
 
 def point(x, y):
