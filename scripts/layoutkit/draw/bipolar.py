@@ -55,7 +55,7 @@ from layoutkit.draw.ring import centred_array
 from layoutkit.draw.sketch import Area, Sketch, spread_squares
 from layoutkit.errors import GeometryError, TechnologyError, sentences
 from layoutkit.layout.cells import fresh_cell
-from layoutkit.technology.bipolar_frames import frames_of, layer_of_frame
+from layoutkit.technology.device_specs import frames_of, layer_of_frame
 from layoutkit.technology.finger_widths import MAX_UNITS
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     import klayout.db as kdb
 
     from layoutkit.technology import PassiveSpec, Technology
-    from layoutkit.technology.bipolar_frames import Frame
     from layoutkit.technology.device_cell import DeviceCell
+    from layoutkit.technology.device_specs import Frame
     from layoutkit.technology.passive_sizes import PassiveSize
 
 

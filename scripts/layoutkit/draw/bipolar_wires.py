@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from layoutkit.draw.sketch import Sketch
     from layoutkit.technology import Conductor, Cut, Technology
-    from layoutkit.technology.bipolar_frames import Distance, Frame
+    from layoutkit.technology.device_specs import Distance, Frame
 
 _WIDEST_STRAP_UM = 2.0  # wide enough for three cuts and more, below what counts as wide metal
 _MOST_CUTS = 60  # on a side of one array of cuts

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.draw.module import DrawnRectangles, Keepout, rectangles_module
 from layoutkit.draw.plate import PlateRules, ViaColumn
-from layoutkit.draw.sizes import row_sizes
+from layoutkit.draw.row import row_sizes
 from layoutkit.draw.sketch import Area, Sketch, spread_squares
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from layoutkit.draw.fixed_cell import FixedCell
 from layoutkit.draw.module import DrawnRectangles, Pin, rectangles_module
 from layoutkit.draw.passive import rectangle_on_grid, spec_of_kind
 from layoutkit.draw.ring import TapRing, draw_tap_ring, frame, opposite_device, ring_sizes
-from layoutkit.draw.sizes import row_sizes
+from layoutkit.draw.row import row_sizes
 from layoutkit.draw.sketch import Area, Sketch, spread_squares
 from layoutkit.errors import GeometryError, UnsupportedOperationError
 

@@ -34,7 +34,7 @@ from layoutkit.draw.module import DrawnRectangles, rectangles_module
 from layoutkit.draw.passive import EqualRectangles, nets_of, rectangle_on_grid, spec_of_kind
 from layoutkit.draw.plate import beside_wide
 from layoutkit.draw.ring import TapRing, draw_tap_ring, draw_taps, module_covers, ring_sizes, row_covers
-from layoutkit.draw.sizes import row_sizes
+from layoutkit.draw.row import row_sizes
 from layoutkit.draw.sketch import Area, Sketch, spread_squares
 from layoutkit.errors import GeometryError
 

@@ -15,8 +15,7 @@ from layoutkit.draw.row import plan_row
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from layoutkit.draw.row import Finger, PlannedRow, Row
-    from layoutkit.draw.sizes import RowSizes
+    from layoutkit.draw.row import Finger, PlannedRow, Row, RowSizes
 
 
 class Figures(NamedTuple):

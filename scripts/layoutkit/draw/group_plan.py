@@ -43,15 +43,14 @@ from layoutkit.draw.pattern import (
     upside_down,
     wrapped,
 )
-from layoutkit.draw.sizes import row_sizes
+from layoutkit.draw.row import row_sizes
 from layoutkit.errors import GeometryError, listed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from layoutkit.draw.mos import GuardDummy, Transistor
-    from layoutkit.draw.row import Row
-    from layoutkit.draw.sizes import RowSizes
+    from layoutkit.draw.row import Row, RowSizes
     from layoutkit.technology import Technology
 
 WIDE = 4.0

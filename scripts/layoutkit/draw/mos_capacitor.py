@@ -20,7 +20,7 @@ from layoutkit.draw.module import Instance
 from layoutkit.draw.mos import MAX_ASPECT, MosSpec, Transistor, folded_rows
 from layoutkit.draw.passive import EqualRectangles, nets_of, rectangle_on_grid, spec_of_kind
 from layoutkit.draw.ring import ring_sizes
-from layoutkit.draw.sizes import row_sizes
+from layoutkit.draw.row import row_sizes
 from layoutkit.draw.stack import draw_row_module, module_size
 from layoutkit.errors import GeometryError
 from layoutkit.layout.cells import fresh_cell

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from layoutkit.draw.passive import straight
 from layoutkit.draw.pattern import common_centroid
 from layoutkit.draw.ring import ring_sizes
-from layoutkit.draw.sizes import row_sizes
+from layoutkit.draw.row import row_sizes
 from layoutkit.draw.sketch import Area
 
 if TYPE_CHECKING:

@@ -20,17 +20,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from layoutkit.draw.row import row_sizes
 from layoutkit.draw.row_metal import hull
-from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area
 from layoutkit.errors import GeometryError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from layoutkit.draw.row import Row
+    from layoutkit.draw.row import Row, RowSizes
     from layoutkit.draw.row_metal import Metal
-    from layoutkit.draw.sizes import RowSizes
     from layoutkit.draw.sketch import Sketch
     from layoutkit.technology import DeviceSpec, Technology
 

@@ -50,9 +50,8 @@ from layoutkit.draw.risers import (
     needed_width,
     parts_beside,
 )
-from layoutkit.draw.row import Row, bevelled, extended_drains, is_palindrome, plan_row
+from layoutkit.draw.row import Row, bevelled, extended_drains, is_palindrome, plan_row, row_sizes
 from layoutkit.draw.row_metal import Metal, hull
-from layoutkit.draw.sizes import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.draw.strap_currents import wider_spread
 from layoutkit.draw.trunks import Trunks, heavy_nets, plan_trunks

@@ -23,9 +23,8 @@ from layoutkit.draw.trunks import rail_below_straps
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from layoutkit.draw.row import Column, PlannedRow, Stripe
+    from layoutkit.draw.row import Column, PlannedRow, RowSizes, Stripe
     from layoutkit.draw.row_metal import Metal
-    from layoutkit.draw.sizes import RowSizes
     from layoutkit.technology import Cut
 
 Side = Literal["foot", "head"]

@@ -22,18 +22,19 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.extract.cell_devices import KIND as BOX
 from layoutkit.extract.cell_devices import (
     OF_THREE,
     OF_TWO,
     CellDevices,
+    add_boxes,
+    box_extractor,
     cell_devices,
     cell_extractor,
     emitters_of,
     fixed_extractor,
     loose_emitters,
 )
-from layoutkit.extract.isolated_boxes import KIND as BOX
-from layoutkit.extract.isolated_boxes import add_boxes, box_extractor
 from layoutkit.extract.resistor_devices import (
     Layer,
     Loose,

@@ -15,7 +15,7 @@ import klayout.db as kdb
 from layoutkit.circuit.ranked_names import named_after
 from layoutkit.draw.module import Module, Pin
 from layoutkit.draw.ring import RING, SIDES, TapRing, draw_tap_ring, module_covers, ring_sizes
-from layoutkit.draw.sizes import row_sizes
+from layoutkit.draw.row import row_sizes
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.layout.cells import fresh_cell
 from layoutkit.place import Rectangle, RingRoom
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from layoutkit.draw.ring import RingSide
-    from layoutkit.draw.sizes import RowSizes
+    from layoutkit.draw.row import RowSizes
     from layoutkit.flow.modules import Drawn
     from layoutkit.place import Block, Placed, Placement
     from layoutkit.technology import DeviceSpec, Technology

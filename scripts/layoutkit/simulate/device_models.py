@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from layoutkit.errors import FileError, LayoutkitError
 from layoutkit.simulate.ngspice import NGSPICE, loads_osdi
-from layoutkit.technology.simulation_models import TYPICAL, SimulationModels
+from layoutkit.technology.parasitic_data import TYPICAL, SimulationModels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -25,7 +25,7 @@ from layoutkit.simulate.ngspice import (
     read_cards,
 )
 from layoutkit.simulate.port_roles import OPERATING_POINT, find_port_roles
-from layoutkit.technology.simulation_models import TYPICAL
+from layoutkit.technology.parasitic_data import TYPICAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

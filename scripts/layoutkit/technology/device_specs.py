@@ -1,6 +1,21 @@
 """The devices of a technology: what is drawn for each, and which sizes it may have.
 
 Lengths are integers in database units, areas in square database units; names of values in micrometres end in ``_um``.
+
+Rectangular frames surround the emitter of a vertical bipolar transistor, at distances from its edge::
+
+    +-------------------------+    collector   p+ ring in the substrate
+    |  +-------------------+  |    well        from the emitter to beyond the base ring
+    |  |  +-------------+  |  |    base        n+ ring in the well
+    |  |  |  +-------+  |  |  |
+    |  |  |  |emitter|  |  |  |    p+ diffusion in the well
+    |  |  |  +-------+  |  |  |
+    |  |  +-------------+  |  |
+    |  +-------------------+  |
+    +-------------------------+
+
+A frame begins and ends at distances from the emitter, in x and in y; one that begins at 0 covers the emitter as well.
+The numbers are those of the foundry's cell. The other frames are implants and the markers of the device.
 """
 
 from __future__ import annotations
@@ -17,6 +32,14 @@ if TYPE_CHECKING:
 
     from layoutkit.technology.device_cell import DeviceCell
     from layoutkit.technology.device_kinds import DeviceKind
+
+    Distance = tuple[int, int]
+    Frame = tuple[Distance, Distance]
+
+FRAMES = ("base", "collector", "well", "emitter_implant", "collector_implant")
+"""The frames that every vertical bipolar transistor has."""
+OPTIONAL_FRAMES = ("base_implant",)
+"""The implant of the base ring, where the process draws one."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +177,7 @@ class PassiveSpec:
         default: Whether a device of this type means it if the netlist names no model of the technology.
         dimensions: Drawing dimensions of this device.
         other_models: Other model names that the process's netlists use for it, whatever its width.
-        frames: Vertical bipolar: what surrounds its emitter, as ``bipolar_frames`` describes.
+        frames: Vertical bipolar: what surrounds its emitter, as the head of this module describes.
         base_growth: Vertical bipolar: the base ring is ``base_growth[0]`` of the emitter's width wide in x where that
             is more than ``base_growth[1]`` [dbu], and all beyond it lies farther out; None where it is always the same.
         usual_size: Width and length of a device whose netlist states none; None where there is only one.
@@ -335,3 +358,36 @@ class DeepWell:
     def dim(self, name: str) -> int:
         """Return a length; 0 where the process states none. [dbu]"""
         return self.dimensions.get(name, 0)
+
+
+def frames_of(spec: PassiveSpec, width: int, grid: int) -> Mapping[str, Frame]:
+    """Return the frames around an emitter of ``width`` [dbu]: name to inner and outer distance in x and y. [dbu]
+
+    What grows with the width stays on ``grid``. [dbu]
+    """
+    if spec.base_growth is None:
+        return spec.frames
+    share, above = spec.base_growth
+    growth = max(0, int(share * width) // grid * grid - above)
+    ring = spec.frames["base"][1][0]
+
+    def grown(distance: Distance) -> Distance:
+        return (distance[0] + growth if distance[0] >= ring else distance[0]), distance[1]
+
+    return {name: (grown(inner), grown(outer)) for name, (inner, outer) in spec.frames.items()}
+
+
+def layer_of_frame(spec: PassiveSpec, name: str) -> str | None:
+    """Return the layer or role that the frame ``name`` is drawn on; None where the process does not draw it."""
+    transistor = spec.diffusion_of
+    if transistor is None:
+        return None
+    parts = {
+        "base": "tap",
+        "collector": "tap",
+        "well": transistor.well,
+        "emitter_implant": transistor.implant,
+        "collector_implant": transistor.implant,
+        "base_implant": transistor.bulk_implant,
+    }
+    return parts.get(name, name)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.errors import TechnologyError, did_you_mean
 from layoutkit.file_schema import FileSchema, without
 from layoutkit.technology import dimensions
-from layoutkit.technology.bipolar_frames import FRAMES, OPTIONAL_FRAMES
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, MOS_KINDS, FileFields, listed_kinds
 from layoutkit.technology.device_names import faults_of_forms, faults_of_names
+from layoutkit.technology.device_specs import FRAMES, OPTIONAL_FRAMES
 from layoutkit.technology.parasitic_data import faults_of_parasitics
 from layoutkit.technology.technology import (
     AREA_KINDS,

@@ -1,10 +1,12 @@
-"""What a technology file states about capacitances (heights, sidewalls, pairs of conductors, shielding) and matching.
+"""What a technology file states for extraction and simulation: capacitances, matching, models of the kit.
 
-Capacitances to the substrate and resistances are in the stack. What a process does not publish is left out;
-extraction reports it as unchecked.
+Capacitances follow from heights, sidewalls, pairs of conductors and shielding; those to the substrate, and resistances,
+are in the stack. What a process does not publish is left out; extraction reports it as unchecked.
 
 Matching of a transistor: stress, junctions, random mismatch. A process that publishes nothing states so: ``stress:
 {not_modelled: "..."}`` says why its models show no difference.
+
+The section ``simulation`` says where a process's kit keeps the models of its devices for ngspice.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ DIFFUSION = "diffusion"
 THICK_DIFFUSION = "thick_diffusion"
 SILICON_LEVELS = (DIFFUSION, THICK_DIFFUSION, POLY)
 """What lies below the first conductor of the stack: diffusion below thin and below thick oxide, and poly."""
+TYPICAL = "typical"
 
 
 @dataclass(frozen=True)
@@ -261,3 +264,70 @@ def read_matching(entry: Mapping[str, Any]) -> MatchingData:
         mismatch=Mismatch(**stated["mismatch"]) if "mismatch" in stated else None,
         stress_not_modelled=why,
     )
+
+
+@dataclass(frozen=True)
+class ModelLibrary:
+    """One library file.
+
+    Attributes:
+        files: Its name below the folder; the first that exists is read.
+        sections: Corner to the section to read, ``typical`` for those not named; empty to read the whole file.
+        mismatch: Corner to the section whose models differ at random from device to device.
+        optional: Whether it may be absent, and is read only where the others lack a model.
+    """
+
+    files: tuple[str, ...]
+    sections: Mapping[str, str] = field(default_factory=dict)
+    mismatch: Mapping[str, str] = field(default_factory=dict)
+    optional: bool = False
+
+    def section(self, corner: str, *, random: bool) -> str:
+        """Return the section of a corner, empty for the whole file."""
+        fixed = self.sections.get(corner, self.sections.get(TYPICAL, ""))
+        return self.mismatch.get(corner, self.mismatch.get(TYPICAL, fixed)) if random else fixed
+
+
+@dataclass(frozen=True)
+class SimulationModels:
+    """The models of a process.
+
+    Attributes:
+        pdk: Names of the kit's folder below ``$PDK_ROOT``.
+        folder: Folder of the models in it.
+        libraries: What to read, in this order.
+        osdi: Type of a model, as ``.model`` states it, to its compiled Verilog-A below the folder, which ngspice loads.
+        mismatch_parameters: Parameters to set for random differences between devices.
+        ignored_parameters: Parameters of device cards that the models do not have.
+        generic: Whether the models ship with this package and are those of no real process.
+        source: Where this comes from.
+    """
+
+    pdk: tuple[str, ...]
+    folder: str
+    libraries: tuple[ModelLibrary, ...]
+    osdi: Mapping[str, str] = field(default_factory=dict)
+    mismatch_parameters: Mapping[str, float] = field(default_factory=dict)
+    ignored_parameters: tuple[str, ...] = ()
+    generic: bool = False
+    source: str = ""
+
+    @property
+    def corners(self) -> tuple[str, ...]:
+        """The corners that a library names, ``typical`` first."""
+        names = [name for library in self.libraries for name in library.sections]
+        return tuple(dict.fromkeys([TYPICAL, *names]))
+
+    @property
+    def varies(self) -> bool:
+        """Whether the models can differ at random from device to device."""
+        return bool(self.mismatch_parameters) or any(library.mismatch for library in self.libraries)
+
+
+def read_simulation_models(entry: Mapping[str, Any] | None) -> SimulationModels | None:
+    """Return the section ``simulation`` of a technology file, whose form the schema states; None without one."""
+    if entry is None:
+        return None
+    stated = frozen(entry)
+    libraries = tuple(ModelLibrary(**each) for each in stated["libraries"])
+    return SimulationModels(**{"pdk": (), "folder": "", **stated, "libraries": libraries})

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from layoutkit.technology.device_names import CardForm
     from layoutkit.technology.device_specs import DeepWell, DeviceSpec, PassiveSpec
-    from layoutkit.technology.simulation_models import SimulationModels
+    from layoutkit.technology.parasitic_data import SimulationModels
 
 PURPOSES = {
     "active": "diffusion",

@@ -12,8 +12,12 @@ from layoutkit.technology.device_cell import read_cell
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS, PASSIVE_KINDS, FileFields, listed_kinds
 from layoutkit.technology.device_names import read_forms, read_names
 from layoutkit.technology.device_specs import DeepWell, DeviceSpec, PassiveSpec
-from layoutkit.technology.parasitic_data import read_matching, read_parasitics, uncertain_parasitics
-from layoutkit.technology.simulation_models import read_simulation_models
+from layoutkit.technology.parasitic_data import (
+    read_matching,
+    read_parasitics,
+    read_simulation_models,
+    uncertain_parasitics,
+)
 from layoutkit.technology.technology import (
     AREA_KINDS,
     DIMENSIONLESS_KINDS,

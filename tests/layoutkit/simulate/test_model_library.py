@@ -7,7 +7,7 @@ import pytest
 from layoutkit.errors import FileError
 from layoutkit.simulate.device_models import DeviceModels, library_part
 from layoutkit.simulate.ngspice import trouble
-from layoutkit.technology.simulation_models import read_simulation_models
+from layoutkit.technology.parasitic_data import read_simulation_models
 
 LIBRARY = """* a library
 .lib tt
