@@ -35,7 +35,7 @@ ROOMS = {
     "layoutkit/review": (4150, 21),
     "layoutkit/route": (4119, 19),
     "layoutkit/simulate": (1794, 9),
-    "layoutkit/technology": (2952, 15),
+    "layoutkit/technology": (2831, 14),
     "layoutkit/tools": (3557, 17),
     "layoutkit/view": (982, 6),
     "skillpack": (425, 4),

@@ -321,10 +321,10 @@ def test_modules_named_by_strings_are_found(own_skill):
         "    return {}",
         '    import subprocess, sys\n    from importlib import import_module\n    import_module("designgraph.graph")\n'
         '    subprocess.run([sys.executable, "-m", "layoutkit.errors"])\n'
-        '    subprocess.run([sys.executable, "-c", "from layoutkit.technology.dimensions import x"])\n    return {}',
+        '    subprocess.run([sys.executable, "-c", "from layoutkit.technology.expressions import x"])\n    return {}',
     )
     names = modules_in(copy_of(own_skill(script=script)))
-    assert {"designgraph.graph", "layoutkit.errors", "layoutkit.technology.dimensions"} <= names
+    assert {"designgraph.graph", "layoutkit.errors", "layoutkit.technology.expressions"} <= names
 
 
 def test_an_import_for_type_checkers_is_not_followed(own_skill):

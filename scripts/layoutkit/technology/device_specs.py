@@ -345,7 +345,7 @@ class DeepWell:
         substrate_ring: Whether a closed ring of substrate taps must lie around every deep well.
         name_parts: Parts of names, between underscores, that say of a device that it lies in a deep well.
         lvs_deck_models: Device -> its model in the ``lvs_deck`` form of netlists, where it differs in a deep well.
-        dimensions: Lengths by name; ``technology.dimensions.DEEP_WELL`` explains them.
+        dimensions: Lengths by name; ``dimensions.json`` explains them.
     """
 
     devices: tuple[str, ...]

@@ -6,6 +6,7 @@ keep it: references to layers and rules, the grid, limits, and what the generato
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError, did_you_mean
 from layoutkit.file_schema import FileSchema, without
-from layoutkit.technology import dimensions
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, MOS_KINDS, FileFields, listed_kinds
 from layoutkit.technology.device_names import faults_of_forms, faults_of_names
 from layoutkit.technology.device_specs import FRAMES, OPTIONAL_FRAMES
@@ -28,14 +28,23 @@ from layoutkit.technology.technology import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 SCHEMA = FileSchema(Path(__file__).with_name("technology.schema.json"))
+DIMENSIONS: dict[str, Any] = json.loads(Path(__file__).with_name("dimensions.json").read_text("utf-8"))
+"""What each length means, by what a transistor has that needs it; ``always``, ``optional``; those of deep wells."""
+WITH = ("poly_contact_marker", "markers", "covers", "block", "drain_marker")
+KNOWN = {name: meaning for group in ("always", "optional", *WITH) for name, meaning in DIMENSIONS[group].items()}
 PASSIVE = (
     {"type", "min_l", "min_w"},
     {"model", "default", "terminals", "markers", "widths", "max_l", "max_w", "min_area", "max_area", "dimensions"}
     | {"other_models", "like", "options", "ring_text"},
 )
+
+
+def needed_dimensions(traits: Collection[str]) -> set[str]:
+    """Return the lengths that drawing a transistor needs which has ``traits``, a part of ``WITH``."""
+    return {name for group in ("always", *traits) for name in DIMENSIONS[group]}
 
 
 @dataclass(frozen=True)
@@ -172,10 +181,10 @@ class Inspection:
         for key in sorted(entry.keys() - NO_LENGTHS_OF_CUTS):
             self._length(f"{place}.{key}", entry[key])
 
-    def _dimension_names(self, place: str, section: Mapping[str, Any]) -> None:
+    def _dimension_names(self, place: str, section: Mapping[str, Any], known: Mapping[str, str] = KNOWN) -> None:
         for name, reference in section.items():
-            if name not in dimensions.KNOWN:
-                self.add(f"{place}.{name}", f"no generator uses this dimension{did_you_mean(name, dimensions.KNOWN)}")
+            if name not in known:
+                self.add(f"{place}.{name}", f"no generator uses this dimension{did_you_mean(name, known)}")
             self._length(f"{place}.{name}", reference)
 
     def _deep_well(self, entry: Mapping[str, Any]) -> None:
@@ -196,16 +205,9 @@ class Inspection:
         for name in entry.get("lvs_deck_models", ()):
             if name not in self._section("devices"):
                 self.add("deep_well.lvs_deck_models", f"must name devices of this file, got {short(name)}")
-        given = entry.get("dimensions", {})
-        for name, reference in given.items():
-            if name not in dimensions.DEEP_WELL:
-                self.add(
-                    f"deep_well.dimensions.{name}",
-                    f"no generator uses this dimension{did_you_mean(name, dimensions.DEEP_WELL)}",
-                )
-            self._length(f"deep_well.dimensions.{name}", reference)
-        needed = dimensions.DEEP_WELL_BODY if drawn_body else dimensions.DEEP_WELL_RING
-        lacking = [name for name in (*dimensions.DEEP_WELL_ALWAYS, *needed) if name not in given]
+        given, needed = entry.get("dimensions", {}), DIMENSIONS["deep_well_needs"]
+        self._dimension_names("deep_well.dimensions", given, DIMENSIONS["deep_well"])
+        lacking = [name for name in (*needed["always"], *needed["body" if drawn_body else "ring"]) if name not in given]
         if lacking:
             self.add("deep_well.dimensions", f"drawing deep wells needs {', '.join(lacking)}")
 
@@ -229,12 +231,7 @@ class Inspection:
         self._like(place, entry)
         self._limits(place, entry)
         self._dimension_names(f"{place}.dimensions", entry.get("dimensions", {}))
-        wanted = set(dimensions.ALWAYS)
-        wanted |= set(dimensions.WITH_POLY_CONTACT_MARKER) if "poly_contact_marker" in self.roles else set()
-        wanted |= set(dimensions.WITH_MARKERS) if entry.get("markers") else set()
-        wanted |= set(dimensions.WITH_COVERS) if entry.get("covers") else set()
-        wanted |= set(dimensions.WITH_BLOCK) if entry.get("block") else set()
-        wanted |= set(dimensions.WITH_DRAIN_MARKER) if entry.get("drain_marker") else set()
+        wanted = needed_dimensions({key for key in WITH if entry.get(key)} | ({"poly_contact_marker"} & {*self.roles}))
         lacking = sorted(wanted - self._names("dimensions") - self._names(*place.split(".", 1), "dimensions"))
         if lacking:
             self.add(place, f"drawing it needs the dimensions {', '.join(lacking)}, stated neither here nor for all")

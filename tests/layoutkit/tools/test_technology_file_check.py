@@ -15,7 +15,8 @@ from layoutkit.draw.mos import MosSize, MosSpec, draw_mos, transistor
 from layoutkit.drc.check import check
 from layoutkit.errors import TechnologyError
 from layoutkit.extract.extractor import extract
-from layoutkit.technology import dimensions, load, names
+from layoutkit.technology import load, names
+from layoutkit.technology.inspection import KNOWN, WITH, needed_dimensions
 from layoutkit.tools.technology_file import validate
 
 PAGE = (Path(__file__).parents[3] / "skills/technology-files/references/technology-format.md").read_text(
@@ -65,7 +66,7 @@ def test_the_process_of_the_page_is_valid_and_its_transistors_are_clean(changed,
 
 
 def test_the_page_explains_every_dimension():
-    for name, meaning in dimensions.KNOWN.items():
+    for name, meaning in KNOWN.items():
         assert f"| `{name}` | {meaning} |" in PAGE
 
 
@@ -81,8 +82,8 @@ def test_drawing_asks_for_the_listed_dimensions_and_no_others(name, monkeypatch)
         length = tech.to_um(spec.max_l or max(1000, spec.min_l)) * 1e-6
         made = transistor(tech, "M1", spec.name, MosSize(width, length, 2))
         draw_mos(kdb.Layout(), tech, MosSpec(made, "cell", dummies=1))
-        marked = tech.role("poly_contact_marker") is not None
-        assert asked <= set(dimensions.needed(spec, poly_contact_marker=marked))
+        traits = {trait for trait in WITH if getattr(spec, trait, tech.role(trait))}
+        assert asked <= needed_dimensions(traits)
 
 
 FAULTS = {
