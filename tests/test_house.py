@@ -22,7 +22,7 @@ ROOMS = {
     "designgraph": (2259, 13),
     "layoutkit": (620, 7),
     "layoutkit/circuit": (10732, 54),
-    "layoutkit/draw": (7229, 31),
+    "layoutkit/draw": (7221, 30),
     "layoutkit/drc": (1694, 11),
     "layoutkit/explore": (2019, 11),
     "layoutkit/extract": (3754, 17),

@@ -25,8 +25,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.array_pattern import ArrayPattern, array_pattern
+from layoutkit.draw.capacitor import PlateRules, ViaColumn, draw_two_cuts, two_cuts_width, wide_space
 from layoutkit.draw.module import DrawnDummy, Gate, Instance, Keepout, Module, Pin
-from layoutkit.draw.plate import PlateRules, ViaColumn, draw_two_cuts, two_cuts_width, wide_space
 from layoutkit.draw.sketch import Area, Sketch
 from layoutkit.errors import GeometryError, TechnologyError
 from layoutkit.layout.cells import fresh_cell

@@ -29,10 +29,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from layoutkit.draw.capacitor import beside_wide
 from layoutkit.draw.deep_well import DeepWellNets, in_deep_well
 from layoutkit.draw.module import DrawnRectangles, rectangles_module
 from layoutkit.draw.passive import EqualRectangles, nets_of, rectangle_on_grid, spec_of_kind
-from layoutkit.draw.plate import beside_wide
 from layoutkit.draw.ring import TapRing, draw_tap_ring, draw_taps, module_covers, ring_sizes, row_covers
 from layoutkit.draw.row import row_sizes
 from layoutkit.draw.sketch import Area, Sketch, spread_squares

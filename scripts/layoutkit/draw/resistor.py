@@ -38,9 +38,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from layoutkit.draw.capacitor import beside_wide, wide_space
 from layoutkit.draw.deep_well import DeepWellNets, in_deep_well
 from layoutkit.draw.module import DrawnDummy, Gate, Instance, Keepout, Module, Pin
-from layoutkit.draw.plate import beside_wide, wide_space
 from layoutkit.draw.resistor_bank import BankPlan, Bar, ResistorSpec, node
 from layoutkit.draw.ring import TapRing, draw_tap_ring, module_covers, ring_sizes
 from layoutkit.draw.sketch import Area, Sketch, spread_squares

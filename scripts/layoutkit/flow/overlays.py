@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import klayout.db as kdb
 
 from layoutkit.circuit.constraints import OF_PLACES
-from layoutkit.draw.plate import wide_space
+from layoutkit.draw.capacitor import wide_space
 from layoutkit.flow.groups import PARALLEL
 from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.rings import transformation
