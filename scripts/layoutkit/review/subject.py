@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from layoutkit.review.currents import device_currents
 from layoutkit.review.finding import Remark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from layoutkit.circuit.circuit import Circuit, Device
     from layoutkit.circuit.constraints import Constraints
@@ -134,14 +134,19 @@ class Subject:
     def _placed(self, result: LvsResult) -> tuple[PlacedDevice, ...]:
         shapes = self._bodies
         keys = {index: name for name, (index, _) in self.found.sources.items()}
-        found = []
+        owners = {part.id: device.id for device in self.circuit.devices for part in device.in_series}
+        found: dict[tuple[str, ...], PlacedDevice] = {}
         for index, drawn in enumerate(self.extraction.devices):
-            names = [part for name in result.device_pairs.get(drawn.id, ()) for part in _parts(name, self.circuit)]
-            if names:
-                boxes = tuple(shapes.box(finger) for finger in drawn.fingers)
+            parts = [part for name in result.device_pairs.get(drawn.id, ()) for part in _parts(name, owners)]
+            names = tuple(dict.fromkeys(owners[part] for part in parts))
+            boxes = tuple(shapes.box(finger) for finger in drawn.fingers)
+            if names in found:  # of several in series
+                first = found[names]
+                found[names] = replace(first, fingers=first.fingers + drawn.fingers, boxes=first.boxes + boxes)
+            elif names:
                 device = self.circuit.device(names[0])
-                found.append(PlacedDevice(tuple(names), device, keys[index], index, drawn.fingers, boxes))
-        return tuple(found)
+                found[names] = PlacedDevice(names, device, keys[index], index, drawn.fingers, boxes)
+        return tuple(found.values())
 
     @cached_property
     def constraints(self) -> Constraints:
@@ -466,9 +471,8 @@ def gap_between(one: kdb.Box, other: kdb.Box) -> float:
     return float((x * x + y * y) ** 0.5)
 
 
-def _parts(name: str, circuit: Circuit) -> list[str]:
+def _parts(name: str, known: Container[str]) -> list[str]:
     """Return the devices of the circuit that a device of LVS stands for: itself, or the parts of a folded stack."""
-    known = {device.id for device in circuit.devices}
     return [name] if name in known else [part for part in name.split("+") if part in known]
 
 

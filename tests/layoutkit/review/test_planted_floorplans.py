@@ -292,6 +292,22 @@ def test_three_stages_in_a_row_are_the_buffer_of_a_signal():
     assert severities(delay_line(0.9, stages=3).review(), "repeated") == set()
 
 
+def test_the_load_of_a_stage_may_be_two_capacitors_in_series():
+    line = delay_line(0.9)
+    tracks = {net: 24.0 + 0.6 * track for track, net in enumerate(n for n in line.ends if n not in {"vss", "vdd"})}
+    for number in range(1, 4):
+        x, net = 100.0 + 20 * number, f"n{number}"
+        line.plate(f"C{number}", x, 40, 5, f"{net} k{number}")
+        line.plate("", x + 7, 40, 5, f"vss k{number}")
+        line.cards[-2:] = [f"C{number} {net} vss cap_mim_2f0_m4m5_noshield W=5u L=5u series=2"]
+        for end, (left, track) in {net: (x + 2, tracks[net]), "vss": (x + 9, -8.0)}.items():
+            line.box("Metal3", 0, track - 0.14, left + 1, track + 0.14, end)
+            line.via3(end, left + 0.5, track)
+            line.square("Via4", left + 0.5, track, 0.26)
+            line.box("Metal5", left, track - 0.5, left + 1, 43, end)
+    assert "must" in severities(line.review(), "repeated")
+
+
 def bits(off=0.0, turned=()):
     """Return three bits of a current-steering converter; a switch of the last one is ``off`` um too high."""
     planted = Planted()
