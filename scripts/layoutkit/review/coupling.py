@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import klayout.db as kdb
 
+from layoutkit.review.matched_devices import is_gate
+from layoutkit.review.room_and_wells import rings_of
 from layoutkit.review.subject import box_around, longer_side, names_of, region_of, wire_length
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ class Coupling:
             yield from self.over_passive(placed)
         for group in self.groups:
             yield from self.through_group(group)
+            yield from self.in_the_ring(group)
         for module in self.subject.roles.groups:
             stages = [module.devices] if module.type == "inverter" else module.properties.get("stages", ())
             for stage in stages:
@@ -173,6 +176,24 @@ class Coupling:
         found = (self._crossed(kdb.Region(b.bbox().enlarged(-half)), nets, names, how, devices) for b in blocks)
         return [each for block in found for each in block]
 
+    def in_the_ring(self, group: MatchedDevices) -> list[Remark]:
+        """Return whether switches or logic stand beside matched transistors in the ring of these."""
+        subject, reach = self.subject, self.subject.technology.to_dbu(_BANK_UM)
+        if not (group.strict and group.devices[0].device.is_mos) or group.spread:
+            return []
+        body = str(group.devices[0].device.terminals["b"])
+        holes = [hole for _, hole in rings_of(subject, body)] if body in subject.number else []
+        around = [hole for hole in holes if all(hole.inside(each.box.center()) for each in group.devices)]
+        hull = box_around(each.box for each in group.devices).enlarged(reach, reach)
+        beside = [p for p in subject.placed if p not in group.relatives and p.device.is_mos and p.box.touches(hull)]
+        own = {net for placed in group.devices for net in placed.ends if net not in subject.supplies}
+        beside = [p for p in beside if p.device.terminals["g"] in self.loud and not p.ends & own]
+        hole = min(around, key=kdb.Polygon.area, default=None)
+        beside = [p for p in beside if hole is not None and hole.inside(p.box.center())]
+        why = f"the ring of {group.called} holds {names_of(beside)} as well, which turn on and off"
+        every = [*group.devices, *beside]
+        return subject.finding("group-apart.ring", len(beside), why, devices=every, cause="in the ring")
+
     def over_logic(self, stage: Sequence[PlacedDevice]) -> list[Remark]:
         """Return remarks on quiet wires over an inverter or the stage of a ring, which disturb what is above them."""
         own = {net for placed in stage for net in placed.device.terminals.values()}
@@ -240,6 +261,11 @@ class Coupling:
                 found.update(str(module.properties[each]) for each in ("input", "output"))
             elif module.type == "ring_stage":
                 found.update(net for nets in module.properties["outputs"] for net in nets)
+        for stage in subject.stages:
+            if is_gate(stage):
+                found.update(
+                    net for placed in stage for net in (placed.device.terminals["g"], placed.device.terminals["d"])
+                )
         return found | (self._gates_of_switches() & {*circuit.ports})
 
     def _gates_of_switches(self) -> set[str]:

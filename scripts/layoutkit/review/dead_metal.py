@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import klayout.db as kdb
 
+from layoutkit.review.floorplan import rails_of
 from layoutkit.review.net_pieces import Pieces
 from layoutkit.review.subject import HEADS_UM, box_around, longer_side, region_of, turned
 
@@ -75,9 +76,25 @@ class DeadMetal:
                 nets=[net],
                 cause="" if longest.length > short else "short ends",
             )
+        yield from self.supply_ends()
         if whole:
             why = f"{100 * dead_area / whole:.3g} % of the area of all signal wires carries nothing"
             yield from subject.finding("dead-metal", dead_area / whole, why, where=places)
+
+    def supply_ends(self) -> Iterator[Remark]:
+        """Yield the supplies with a wire that ends inside the layout without leading anywhere, and is no rail."""
+        subject, edge = self.subject, self.subject.technology.to_dbu(_EDGE_UM)
+        short, inner = subject.technology.to_dbu(_SHORT_UM), subject.metal_box.enlarged(-edge)
+        for net in [net for net in subject.nets if net in subject.supplies]:
+            rails = [box for upright in (False, True) for _, box in rails_of(subject, net, upright=upright)]
+            stubs = [each for each in self._dead(net, short) if each.box.inside(inner)]
+            stubs = [each for each in stubs if not any(each.box.inside(rail) for rail in rails)]
+            longest = max(stubs, key=lambda each: (each.length, str(each.box)), default=None)
+            if longest is not None:
+                why = f"{subject.um(longest.length):.3g} um of {net} {longest.how}"
+                yield from subject.finding(
+                    "dead-metal.piece", subject.um(longest.length), why, where=longest.box, nets=[net], cause="supplies"
+                )
 
     @cached_property
     def _equalised(self) -> set[str]:
@@ -144,7 +161,7 @@ class DeadMetal:
                     around = whole.interacting(kdb.Region(polygon)).bbox()
                     size = (around.width(), around.height())
                     found.append(Stub(name, polygon.bbox(), length, int(polygon.area()), size, "lead nowhere"))
-        return found + self._needless(net, pieces, least)
+        return found if net in subject.supplies else found + self._needless(net, pieces, least)
 
     def _way_out(self, conductor: str, label: kdb.Point) -> kdb.Box:
         """Return the end of the straight way from a label that is not at the edge to the nearest side. [dbu]"""

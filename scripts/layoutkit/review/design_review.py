@@ -33,10 +33,10 @@ _OF_THE_SUBJECT: tuple[Callable[[Subject], Iterable[Remark]], ...] = (
     floorplan.rail_side, floorplan.rails, floorplan.ports,
     stage_order.flow_order, stage_order.output_beside_input, stage_order.far_bias, stage_order.far_loads,
     stage_order.far_in_series,
-    stage_order.bipolar_pairs, stage_order.parts_apart, stage_order.power_beside_input,
+    stage_order.bipolar_pairs, stage_order.parts_apart, stage_order.power_beside_input, stage_order.far_capacitors,
     room_and_wells.room, room_and_wells.shape, room_and_wells.wide_channels, room_and_wells.empty_rings,
     room_and_wells.rings, room_and_wells.lone_dummies, room_and_wells.well_tap, room_and_wells.domains,
-    wire_quality.wires,
+    wire_quality.wires, wire_quality.poly_wires,
 )  # fmt: skip
 """The findings that need nothing but the subject: layout, circuit and limits."""
 

@@ -82,6 +82,7 @@ class Electrical:
         """Yield all findings."""
         for net in self.supplies:
             yield from self.supply_drop(net)
+            yield from self.shared_way(net)
         for placed in self.subject.placed:
             if self.subject.drive(placed):
                 yield from self.wire_resistance(placed)
@@ -172,6 +173,34 @@ class Electrical:
         )
         return found or self.thin_feed(net, network)
 
+    def shared_way(self, net: str) -> list[Remark]:
+        """Return whether the largest driver or output stage draws through the wires of current sources on a supply."""
+        subject, network = self.subject, self.networks[net]
+        sources = [placed for placed, end in subject.feeds(net) if end == "s"]
+        peaks = {placed: self._peak(placed) for placed in sources}
+        quiet = [(p, "s") for p in sources if not peaks[p] and not self._mirrored.isdisjoint(p.names)]
+        loud = max(sources, key=lambda each: (peaks[each], -each.index), default=None)
+        if network.start != "port" or loud is None or not peaks[loud]:
+            return []
+        drops = self._drops(net, network, quiet, {loud: peaks[loud]})
+        volts = {p: drops[p] / self._supply_v(p) for p, _ in quiet if p in drops}
+        worst = max(volts, key=lambda each: (volts[each], -each.index), default=loud)
+        why = f"{loud.id} shifts {net} at {worst.id} by up to {1000 * drops.get(worst, 0.0):.3g} mV: they share wires"
+        return subject.finding("supply-drop.shared", volts.get(worst, 0.0), why, devices=[worst, loud], nets=[net])
+
+    @cached_property
+    def _mirrored(self) -> set[str]:
+        """The transistors of mirrors that are no outputs."""
+        return {name for each in self.subject.roles.groups if each.type == "current_mirror" for name in each.devices}
+
+    def _peak(self, placed: PlacedDevice) -> float:
+        """Return the largest current of a driver or output stage, else 0. [A]"""
+        currents, ports = self.subject.currents, {*self.subject.circuit.ports}
+        if any(currents.devices[n].how.startswith("switching") for n in placed.names if n in currents.devices):
+            return sum(currents.strength.get(name, 0.0) for name in placed.names)
+        outside = placed.ends & ports - {*self.subject.supplies.power, *self.subject.supplies.ground}
+        return self.subject.current(placed) or 0.0 if outside and self._mirrored.isdisjoint(placed.names) else 0.0
+
     def thin_feed(self, net: str, network: NetNetwork) -> list[Remark]:
         """Return whether thin wires lead from a supply's port to a transistor or capacitor, whatever its current."""
         subject, limit = self.subject, self.subject.limits["wire-length.feed"]
@@ -197,16 +226,23 @@ class Electrical:
         return f" ({1000 * known.ampere:.3g} mA, {'' if known.stated else 'estimated: '}{known.how})"
 
     def _drops(
-        self, net: str, network: NetNetwork, others: Sequence[tuple[PlacedDevice, str]] = ()
+        self,
+        net: str,
+        network: NetNetwork,
+        others: Sequence[tuple[PlacedDevice, str]] = (),
+        stated: Mapping[PlacedDevice, float] | None = None,
     ) -> dict[PlacedDevice, float]:
-        """Return the voltage between the port of a net and each device, with the currents of all. [V]
+        """Return the voltage between the port of a net and each device, with the currents of all or those stated. [V]
 
         The result also holds the ``others``, each at the terminal given with it, though they carry little current.
         """
         fed: dict[str, float] = defaultdict(float)
         nodes: dict[PlacedDevice, str] = {}
         drawing = [(placed, terminal, 0.0) for placed, terminal in others]
-        drawing += [(placed, terminal, current) for placed, terminal, _, current in self.currents_of(net)]
+        known = {(placed, terminal): current for placed, terminal, _, current in self.currents_of(net)}
+        if stated is not None:
+            known = {(placed, "s"): current for placed, current in stated.items()}
+        drawing += [(placed, terminal, current) for (placed, terminal), current in known.items()]
         for placed, terminal, current in drawing:
             node = network.nodes.get((placed.key, terminal))
             if node is not None and node != network.own:

@@ -47,7 +47,7 @@ class Matching:
     def __init__(self, subject: Subject, groups: Sequence[MatchedDevices], cells: Mapping[int, int]) -> None:
         self.subject, self.cells = subject, cells
         self._kept: dict[str, list[kdb.Box]] = {}
-        logic = {placed for stage in subject.stages if _is_gate(stage) for placed in stage}
+        logic = {placed for stage in subject.stages if is_gate(stage) for placed in stage}
         mos = [group for group in groups if group.devices[0].device.is_mos and not logic.issuperset(group.devices)]
         self.transistors = [group for group in mos if not self._is_clocked(group)]
         self._bare = cache(self._bare_ends)
@@ -63,6 +63,7 @@ class Matching:
                 yield from self.bare_ends(group)
         for group in self._switched():
             yield from self.apart(group)
+        yield from self.unlike_lengths()
 
     def _is_clocked(self, group: MatchedDevices) -> bool:
         """Return whether clocks or what they drive turn all devices of a group on and off: they match nothing."""
@@ -201,8 +202,20 @@ class Matching:
             yield from subject.finding(
                 "group-unlike.unit", 1 - widths[0] / widths[-1], why, devices=group.devices, must=even
             )
-        elif len(lengths) == 1:
+            return
+        if len(lengths) == 1 or group.strict:
             yield from self._surround(group)
+
+    def unlike_lengths(self) -> Iterator[Remark]:
+        """Yield the mirrors whose channels have unlike lengths."""
+        for module in self.subject.roles.groups:
+            devices = [placed for placed in self.subject.devices(module.devices) if placed.device.is_mos]
+            lengths = sorted({round(finger.l_um, 4) for placed in devices for finger in placed.fingers})
+            if module.type == "current_mirror" and lengths:
+                shown = ", ".join(f"{length:g}" for length in lengths)
+                why = f"the channels of current mirror {names_of(devices)} are {shown} um long"
+                share = 1 - lengths[0] / lengths[-1]
+                yield from self.subject.finding("group-unlike.length", share, why, devices=devices)
 
     def _surround(self, group: MatchedDevices) -> list[Remark]:
         """Return how much the surroundings of the devices differ: distances to diffusion ends, well edges."""
@@ -314,10 +327,10 @@ def _nets_of(group: MatchedDevices) -> set[str]:
     return {net for placed in group.relatives for end, net in placed.device.terminals.items() if end != "b"}
 
 
-def _is_gate(stage: Sequence[PlacedDevice]) -> bool:
+def is_gate(stage: Sequence[PlacedDevice]) -> bool:
     """Return whether a stage is a logic gate of several inputs, each on transistors of both types."""
     gates = [{p.device.terminals["g"] for p in stage if p.device.type == kind} for kind in ("nmos", "pmos")]
-    return gates[0] == gates[1] and len(gates[0]) > 1
+    return gates[0] == gates[1] and len(gates[0]) > 1 and not any(placed.device.both_ways for placed in stage)
 
 
 def _is_between(one: PlacedDevice, other: PlacedDevice) -> bool:

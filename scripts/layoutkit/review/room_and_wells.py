@@ -183,7 +183,7 @@ def empty_rings(subject: Subject) -> list[Remark]:
     bipolar = [placed.box for placed in subject.placed if placed.device.type in {"npn", "pnp"}]  # cells with a ring
     bipolar += subject.idle_passives("npn") + subject.idle_passives("pnp")
     drawn = subject.role("active") + subject.role("tap") + subject.role("poly")
-    for hole in (hole for net in subject.nets for _, hole in _rings(subject, net)):
+    for hole in (hole for net in subject.nets for _, hole in rings_of(subject, net)):
         inside = (drawn & kdb.Region(hole)).sized(half).merged().sized(-half)
         if (
             inside.is_empty()
@@ -209,7 +209,7 @@ def rings(subject: Subject) -> Iterator[Remark]:
     for net in subject.nets:
         found = [
             (box, [p for p in subject.placed if hole.inside(p.box.center()) and not subject.is_idle(p)])
-            for box, hole in _rings(subject, net)
+            for box, hole in rings_of(subject, net)
         ]
         beside = [
             (box, inside[0])
@@ -229,7 +229,7 @@ def _joins(box: kdb.Box, alone: Devices, other: kdb.Box, its: Devices, near: int
     return bool(its) and its != alone and (len(its) == 1 or larger) and gap_between(box, other) <= near
 
 
-def _rings(subject: Subject, net: str) -> Iterator[tuple[kdb.Box, kdb.Polygon]]:
+def rings_of(subject: Subject, net: str) -> Iterator[tuple[kdb.Box, kdb.Polygon]]:
     """Yield the rings of taps of a net: its box and what each encloses."""
     for layer in ("n_tap", "p_tap"):
         for ring in subject.shapes(net, layer).each():
@@ -246,7 +246,7 @@ def domains(subject: Subject) -> Iterator[Remark]:
             domains[placed.device.type][str(bulk)].append(placed)
     for wells in domains.values():
         for net, devices in wells.items() if len(wells) > 1 else ():
-            bare = _outside(devices, [hole for _, hole in _rings(subject, net)])
+            bare = _outside(devices, [hole for _, hole in rings_of(subject, net)])
             why = (
                 f"no ring of {net} encloses {names_of(bare)}, which {'lies' if len(bare) == 1 else 'lie'} "
                 "beside another supply domain"
@@ -260,7 +260,7 @@ def _outside(devices: Sequence[PlacedDevice], holes: Sequence[kdb.Polygon]) -> l
 
 def unguarded(subject: Subject, groups: Sequence[MatchedDevices]) -> list[Remark]:
     """Return the transistors of pairs and mirrors that no ring of taps encloses."""
-    holes = [hole for net in subject.nets for _, hole in _rings(subject, net)]
+    holes = [hole for net in subject.nets for _, hole in rings_of(subject, net)]
     strict = {p.index: p for g in groups if g.strict for p in g.devices if p.device.is_mos}
     bare = _outside(list(strict.values()), holes)
     lie = "lies" if len(bare) == 1 else "lie"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import pairwise
-from math import dist
+from math import dist, inf
 from typing import TYPE_CHECKING
 
 import klayout.db as kdb
@@ -197,20 +197,41 @@ def _gap_inside(subject: Subject, placed: PlacedDevice) -> float:
 
 
 def power_beside_input(subject: Subject) -> Iterator[Remark]:
-    """Yield the differential pairs beside which an output or pass device of many times their current lies."""
+    """Yield the pairs and bipolar transistors beside which an output or pass device of much larger current lies."""
     outside = {*subject.circuit.ports} - {*subject.supplies.power, *subject.supplies.ground}
     currents = {placed: subject.current(placed) or 0.0 for placed in subject.placed}
-    for group in subject.roles.groups:
-        pair = subject.devices(group.devices) if group.type == "differential_pair" else []
-        own, box = sum(currents.get(placed, 0.0) for placed in pair), box_around(placed.box for placed in pair)
-        hot = [p for p, current in currents.items() if own and p not in pair and current >= max(_HOT * own, _HOT_A)]
-        gaps = [(gap_between(box, p.box), p) for p in hot if p.device.is_mos and p.ends & outside]
+    pairs = [subject.devices(each.devices) for each in subject.roles.groups if each.type == "differential_pair"]
+    bipolar = [placed for placed in subject.placed if placed.device.type in {"npn", "pnp"}]
+    for name, own in [("flow-order.power", pair) for pair in pairs] + [("flow-order.heat", bipolar)]:
+        drawn = sum(currents.get(placed, 0.0) for placed in own) / (len(own) if own is bipolar and own else 1)
+        least = max(_HOT * drawn, _HOT_A) if drawn else inf
+        hot = [p for p, current in currents.items() if p not in own and current >= least]
+        gaps = [
+            (gap_between(one.box, p.box), p, one) for p in hot if p.device.is_mos and p.ends & outside for one in own
+        ]
         if gaps:
-            gap, placed = min(gaps, key=lambda each: (each[0], each[1].index))
-            many = currents[placed] / own
-            why = f"{placed.id}, which carries {many:.3g} times the current of {names_of(pair)}, lies "
-            why += f"{subject.um(gap):.3g} um beside them"
-            yield from subject.finding("flow-order.power", subject.um(gap), why, devices=[*pair, placed])
+            gap, placed, one = min(gaps, key=lambda each: (each[0], each[1].index, each[2].index))
+            beside = [one] if own is bipolar else own
+            why = f"{placed.id}, which carries {currents[placed] / drawn:.3g} times the current of {names_of(beside)}, "
+            why += f"lies {subject.um(gap):.3g} um beside {'it' if len(beside) == 1 else 'them'}"
+            yield from subject.finding(name, subject.um(gap), why, devices=[*beside, placed])
+
+
+def far_capacitors(subject: Subject) -> Iterator[Remark]:
+    """Yield the capacitors between gate and drain of a transistor that lie far from it."""
+    for placed in subject.placed:
+        ends = placed.ends - {*subject.supplies.power, *subject.supplies.ground}
+        if placed.device.type != "capacitor" or len(ends) < 2:
+            continue
+        around = [
+            p for p in subject.placed if p.device.is_mos and p.device.terminals["g"] in ends - {p.device.terminals["d"]}
+        ]
+        around = [p for p in around if p.device.terminals["d"] in ends and not subject.is_idle(p)]
+        gap = min((gap_between(placed.box, p.box) for p in around), default=0.0)
+        why = f"{placed.id} lies {subject.um(gap):.3g} um from {names_of(around)}, around which it is"
+        yield from subject.finding(
+            "flow-order.load", subject.um(gap), why, devices=[placed, *around], cause="far capacitors"
+        )
 
 
 def _levels(subject: Subject) -> dict[int, list[PlacedDevice]]:

@@ -263,12 +263,19 @@ class SymmetryReview:
             return False
         here, there = (
             sorted(
-                (known.get(each.device, each.device), self._end(each.device, each.terminal))
+                (self._as_image(each.device, known), self._end(each.device, each.terminal))
                 for each in circuit.nets[net]
             )
             for net, known in ((one, images), (other, {}))
         )
         return here == there
+
+    def _as_image(self, name: str, known: Mapping[str, str]) -> str:
+        """Return the image of a device; capacitors without one are images of equal ones."""
+        device = self.subject.circuit.device(name)
+        if device.type == "capacitor" and name not in self.subject.images_by_name:
+            return f"{device.model} {sorted(device.params.items())}"
+        return known.get(name, name)
 
     def _end(self, name: str, terminal: str) -> str:
         """Return a terminal of a device, one name for both ends where either may be the drain."""

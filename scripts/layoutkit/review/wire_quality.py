@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import klayout.db as kdb
 import numpy as np
 
-from layoutkit.review.subject import HEADS_UM, box_around, longer_side, region_of, wire_length
+from layoutkit.review.subject import HEADS_UM, box_around, gap_between, longer_side, region_of, wire_length
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +30,23 @@ def wires(subject: Subject) -> Iterator[Remark]:
             points = _points(subject, net)
             yield from far_port(subject, net, points)
             yield from length(subject, net, points)
+
+
+def poly_wires(subject: Subject) -> Iterator[Remark]:
+    """Yield the nets whose poly leads far from a gate to the nearest contact."""
+    active = subject.role("active")
+    for net in subject.nets:
+        worst, where, contacts = 0.0, kdb.Box(), subject.shapes(net, "contact")
+        for piece in (subject.shapes(net, "poly") - active).each():
+            alone = kdb.Region(piece)
+            ends = [contact.bbox() for contact in contacts.inside(alone).each()]
+            for island in active.interacting(alone).each() if ends else ():
+                gap = min(gap_between(island.bbox(), end) for end in ends)
+                worst, where = max((worst, where), (gap, piece.bbox()), key=lambda each: each[0])
+        why = f"{net} leads {subject.um(worst):.3g} um through poly to a gate"
+        yield from subject.finding(
+            "wire-length.poly", subject.um(worst), why, where=where, nets=[net], cause="poly as a wire"
+        )
 
 
 def _points(subject: Subject, net: str) -> dict[PlacedDevice, list[tuple[int, int]]]:
