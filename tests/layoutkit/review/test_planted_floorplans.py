@@ -295,7 +295,7 @@ def test_three_stages_in_a_row_are_the_buffer_of_a_signal():
 def test_the_load_of_a_stage_may_be_two_capacitors_in_series():
     line = delay_line(0.9)
     tracks = {net: 24.0 + 0.6 * track for track, net in enumerate(n for n in line.ends if n not in {"vss", "vdd"})}
-    for number in range(1, 4):
+    for number in range(1, 5):
         x, net = 100.0 + 20 * number, f"n{number}"
         line.plate(f"C{number}", x, 40, 5, f"{net} k{number}")
         line.plate("", x + 7, 40, 5, f"vss k{number}")
