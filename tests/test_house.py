@@ -20,7 +20,7 @@ SPARE = 60
 # room: (code lines, modules) at most
 ROOMS = {
     "designgraph": (2259, 13),
-    "layoutkit": (620, 7),
+    "layoutkit": (694, 7),
     "layoutkit/circuit": (10732, 54),
     "layoutkit/draw": (7221, 30),
     "layoutkit/drc": (1694, 11),
@@ -33,9 +33,9 @@ ROOMS = {
     "layoutkit/pcells": (668, 6),
     "layoutkit/place": (2019, 9),
     "layoutkit/review": (4270, 21),
-    "layoutkit/route": (4119, 19),
+    "layoutkit/route": (4099, 17),
     "layoutkit/simulate": (1794, 9),
-    "layoutkit/technology": (2831, 14),
+    "layoutkit/technology": (2752, 13),
     "layoutkit/tools": (3557, 17),
     "layoutkit/view": (982, 6),
     "skillpack": (425, 4),

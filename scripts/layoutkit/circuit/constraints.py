@@ -34,8 +34,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
 from layoutkit.circuit.circuit import StatedSupplies, stated_data
 from layoutkit.errors import LayoutkitError, did_you_mean, sentences
-from layoutkit.file_schema import JsonSchema
-from layoutkit.technology.bounded_yaml import frozen
+from layoutkit.file_schema import JsonSchema, frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

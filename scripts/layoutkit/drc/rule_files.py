@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from layoutkit.drc.kind_register import Case, Kind
 from layoutkit.drc.kinds import KINDS
 from layoutkit.errors import FileError, TechnologyError, did_you_mean, sentences
+from layoutkit.file_schema import check_numbers, read_yaml
 from layoutkit.layout.files import read_bytes
-from layoutkit.technology.bounded_yaml import check_numbers, read_yaml
 from layoutkit.technology.expressions import require
 from layoutkit.technology.technology_reader import read_rule
 from sturdy.strict_json import load_json

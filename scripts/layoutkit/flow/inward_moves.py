@@ -1,6 +1,7 @@
 """Move metal towards the modules: rigid parts of each net move inwards, and the wires between them become shorter.
 
 What joins a rail to a strap of its net is left out where the rail is to lie over the strap::
+
 rail   =====[v]=====
              |             =============   rail and strap
 strap  -----[v]-----   ->  -----[v]-----

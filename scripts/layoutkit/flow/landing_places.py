@@ -1,6 +1,7 @@
 """Where wires end on the metal of modules: on pieces that carry a stated current, and at which pins of a supply.
 
 The wires of a supply must reach some pins where the lowest conductor is resistive, as local interconnect is::
+
     rail    =====[met1]=====            met1 strip on a tap ring: bulks only, li1 is enough
                  |                      |
             source straps [met1, met2]--+--- ring of li1: tens of ohms, no way for the current of sources

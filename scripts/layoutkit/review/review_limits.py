@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import LayoutkitError, did_you_mean, listed
+from layoutkit.file_schema import read_yaml
 from layoutkit.review.finding import SEVERITIES
-from layoutkit.technology.bounded_yaml import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

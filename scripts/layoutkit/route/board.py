@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from layoutkit.errors import GeometryError
 from layoutkit.route.metal import cut_index
 from layoutkit.route.occupancy import Occupancy, Shape
-from layoutkit.route.path_search import EdgeCosts, Search
-from layoutkit.route.tracks import EdgeCounts, Tracks, coordinates, inside, spanning
+from layoutkit.route.tracks import EdgeCosts, EdgeCounts, Search, Tracks, coordinates, inside, spanning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

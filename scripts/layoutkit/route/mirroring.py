@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from layoutkit.route.metal import NetMetal
-from layoutkit.route.path_search import EdgeCosts
 from layoutkit.route.routes import Mirrored, NetRequest, Patch, Via, Wire
+from layoutkit.route.tracks import EdgeCosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.route.board import HARD, Board
-from layoutkit.route.lengthening import lengthen
+from layoutkit.route.equal_loads import lengthen
 from layoutkit.route.metal import Finisher, NetMetal, Share, cut_index, metal_of_paths, metal_of_shares
 from layoutkit.route.mirrored_paths import grow_own_image, grow_pair
 from layoutkit.route.mirroring import Mirror, RoutedUnit

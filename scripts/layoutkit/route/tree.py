@@ -21,9 +21,8 @@ import klayout.db as kdb
 from layoutkit.route.board import HARD
 from layoutkit.route.metal import Share
 from layoutkit.route.net_flows import Draw, flow_between, flows
-from layoutkit.route.path_search import EdgeCosts
 from layoutkit.route.routes import Blocker
-from layoutkit.route.tracks import inside, spanning
+from layoutkit.route.tracks import EdgeCosts, inside, spanning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence

@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError, UnsupportedOperationError, listed
-from layoutkit.technology.bounded_yaml import frozen
+from layoutkit.file_schema import frozen
 from layoutkit.technology.device_kinds import DRAWN_KINDS, KINDS, OTHER_LENGTHS
 
 if TYPE_CHECKING:

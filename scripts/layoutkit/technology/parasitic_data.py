@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from layoutkit.technology.bounded_yaml import frozen
+from layoutkit.file_schema import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError, did_you_mean, sentences
-from layoutkit.technology.bounded_yaml import check_numbers, read_yaml
+from layoutkit.file_schema import check_numbers, read_yaml
 from sturdy.strict_json import load_json
 
 if TYPE_CHECKING:

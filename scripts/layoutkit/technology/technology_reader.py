@@ -7,7 +7,7 @@ from reprlib import repr as short
 from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import TechnologyError, sentences
-from layoutkit.technology.bounded_yaml import frozen
+from layoutkit.file_schema import frozen
 from layoutkit.technology.device_cell import read_cell
 from layoutkit.technology.device_kinds import KINDS, MOS_KINDS, PASSIVE_KINDS, FileFields, listed_kinds
 from layoutkit.technology.device_names import read_forms, read_names

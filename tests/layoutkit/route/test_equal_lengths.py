@@ -8,7 +8,7 @@ from route_fields import as_obstacles
 from route_oracle import faults
 
 from layoutkit.route import NetRequest, RouteOptions, Terminal, Via, Wire, route
-from layoutkit.route.lengthening import _BumpCheck
+from layoutkit.route.equal_loads import _BumpCheck
 from layoutkit.route.metal import Finisher, NetMetal
 from layoutkit.route.occupancy import Occupancy
 from layoutkit.route.routes import EqualLengths

@@ -10,9 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from layoutkit.route import path_search
-from layoutkit.route.path_search import EdgeCosts, Search
-from layoutkit.route.tracks import Tracks
+from layoutkit.route import tracks
+from layoutkit.route.tracks import EdgeCosts, Search, Tracks
 from layoutkit.route.tree import FEW_BOXES, distance_to
 from patience import WATCHDOG_S
 
@@ -21,11 +20,11 @@ SMALLEST = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
-import path_search
-costs = path_search.EdgeCosts(*(np.full((1, 2, 2), -1, dtype=np.int64) for _ in range(3)))
+import tracks
+costs = tracks.EdgeCosts(*(np.full((1, 2, 2), -1, dtype=np.int64) for _ in range(3)))
 costs.right[0, 0, 0] = 5
-assert path_search.Search("numba").shortest_path(costs, np.zeros((2, 2), dtype=np.int64), [0], [1]) == [0, 1]
-print(sum(path_search._compiled["astar"].function.stats.cache_hits.values()))
+assert tracks.Search("numba").shortest_path(costs, np.zeros((2, 2), dtype=np.int64), [0], [1]) == [0, 1]
+print(sum(tracks._compiled["astar"].function.stats.cache_hits.values()))
 """
 
 
@@ -53,12 +52,12 @@ def test_a_search_used_again_finds_what_a_new_one_finds(engine):
 
 
 def test_a_search_that_has_been_used_up_starts_anew(monkeypatch):
-    monkeypatch.setattr(path_search, "SEARCHES", 2)
+    monkeypatch.setattr(tracks, "SEARCHES", 2)
     used, guess = Search("python"), np.zeros((ROWS, COLUMNS), dtype=np.int64)
     for seed in range(5):
         costs = random_costs(seed)
         assert used.shortest_path(costs, guess, [0], [70]) == Search("python").shortest_path(costs, guess, [0], [70])
-        assert used._known[False].first >= -2 * path_search.NEXT_SEARCH
+        assert used._known[False].first >= -2 * tracks.NEXT_SEARCH
 
 
 @pytest.mark.parametrize("count", [1, FEW_BOXES, FEW_BOXES + 1, 30])
@@ -80,7 +79,7 @@ def test_of_two_processes_one_compiles_and_keeps_it_in_the_users_cache_where_the
     package, home = tmp_path / "package", tmp_path / "home"
     package.mkdir()
     home.mkdir()
-    shutil.copy(path_search.__file__, package)
+    shutil.copy(tracks.__file__, package)
     (package / "__pycache__").write_text("no folder, so that nothing can be written into it", encoding="utf-8")
     without = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "NUMBA_"))}
     both = [

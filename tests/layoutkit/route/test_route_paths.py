@@ -17,11 +17,10 @@ from layoutkit.route.board import Sheet
 from layoutkit.route.metal import Finisher, NetMetal, Share
 from layoutkit.route.negotiation import PATIENCE
 from layoutkit.route.occupancy import Occupancy, Shape
-from layoutkit.route.path_search import EdgeCosts, Search
 from layoutkit.route.routes import Gauge
 from layoutkit.route.routing_stack import make_stack
 from layoutkit.route.second_cuts import SecondCuts, WiredNet
-from layoutkit.route.tracks import coordinates
+from layoutkit.route.tracks import EdgeCosts, Search, coordinates
 from layoutkit.technology import load
 from thorough import processes
 

@@ -6,8 +6,8 @@ import pytest
 
 from layoutkit.drc.rule_files import with_rules_of
 from layoutkit.errors import FileError, TechnologyError
+from layoutkit.file_schema import MAX_DEPTH, MAX_VALUES, read_yaml
 from layoutkit.technology import load
-from layoutkit.technology.bounded_yaml import MAX_DEPTH, MAX_VALUES, read_yaml
 from layoutkit.technology.technology_files import SHIPPED
 from sturdy.strict_json import load_json
 
