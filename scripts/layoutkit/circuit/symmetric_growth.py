@@ -256,7 +256,7 @@ class Growth:
         alike = one.key[:2] == other.key[:2] if first else one.key == other.key
         if self._exact:
             alike = self._graph.colours[-1][a] == self._graph.colours[-1][b]
-        if not alike or bool(one.body) != bool(other.body):
+        if not alike or bool(one.body) != bool(other.body) or self._graph.is_passed_beside(a, other.on("g")):
             return None
         if one.body and self._agree(one.body, other.body) is None:
             return None

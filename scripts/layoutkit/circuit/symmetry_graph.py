@@ -213,6 +213,13 @@ class SymmetryGraph:
         kinds = [{self.elements[i].key[1] for i, role in self.on_net.get(net, ()) if role in "ds"} for net in ends]
         return sorted(map(sorted, kinds)) == [["nmos"], ["pmos"]]
 
+    def is_passed_beside(self, index: int, gate: str) -> bool:
+        """Whether a gate is that of the other half of a transmission gate of which an element is one half."""
+        one = self.elements[index]
+        beside = (self.elements[i] for i, _ in min((self.on_net.get(net, []) for net in one.channel), key=len) if gate)
+        switched = (each for each in beside if each.on("g") == gate and each.key[1] != one.key[1])
+        return any({*each.channel} == {*one.channel} for each in switched)
+
     def past_passives(self, net: str) -> set[str]:
         """Return the nets to which one resistor or capacitor leads from a net with few of these on it."""
         if net not in self._past:

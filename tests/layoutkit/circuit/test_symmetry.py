@@ -431,6 +431,36 @@ CIRCUITS = {
         "",
         "ck/ckb a/b",
     ),
+    "a level shifter that selects the inputs of a multiplexer": (
+        "i ib v0 v1 y vdd vss",
+        """
+        MP1 s sb vdd vdd p w=1u l=0.5u
+        MP2 sb s vdd vdd p w=1u l=0.5u
+        MN1 s ib vss vss n w=4u l=0.5u
+        MN2 sb i vss vss n w=4u l=0.5u
+        MT1 v0 s y vss n w=1u l=0.5u
+        MT2 v0 sb y vdd p w=1u l=0.5u
+        MT3 v1 sb y vss n w=1u l=0.5u
+        MT4 v1 s y vdd p w=1u l=0.5u
+        """,
+        "MP1/MP2 MN1/MN2",
+        "",
+        "s/sb i/ib",
+    ),
+    "outputs that two followers on one rail sense together": (
+        "inp inn nb cm vdd vss",
+        TAIL_AND_PAIR
+        + """
+        MP1 x vb vdd vdd p w=4u l=1u
+        MP2 y vb vdd vdd p w=4u l=1u
+        MF1 vdd x cm vss n w=2u l=0.5u
+        MF2 vdd y cm vss n w=2u l=0.5u
+        MS cm nb vss vss n w=2u l=1u
+        """,
+        "MA/MB MP1/MP2 MF1/MF2",
+        "MT MS",
+        "inp/inn x/y",
+    ),
 }
 
 # name: (ports, cards): nothing is an image of anything
