@@ -55,7 +55,7 @@ def _pairs(channels: Channels, order: Mapping[str, int]) -> list[Found]:
     listed = sorted(bipolars, key=lambda device: order[device.id])
     for (_, tail), members in grouped(listed, lambda device: (drawing(device), _tail(channels, device))).items():
         several = [*combinations(members, 2)] if len(members) <= _MOST_ON_A_NET else []
-        crossed = [pair for pair in several if _drives(channels, *pair) and _drives(channels, *pair[::-1])]
+        crossed = [pair for pair in several if _drives(channels, *pair) == _drives(channels, *pair[::-1]) is not None]
         alone = several if len(several) == 1 and tail not in channels.supplies else []
         for pair in crossed or alone:
             if all(len({device.terminals[end] for device in pair}) == 2 for end in "bc"):
@@ -165,13 +165,19 @@ def _bipolar_diodes(channels: Channels, devices: Iterable[Device], used: Collect
     return [members for members in diodes.values() if len({device.terminals["b"] for device in members}) > 1]
 
 
-def _drives(channels: Channels, one: Device, other: Device) -> bool:
-    """Whether the collector of one transistor is on the base of another one, or a passive device joins them."""
+def _drives(channels: Channels, one: Device, other: Device) -> object:
+    """Return how the collector of one transistor, no supply, drives the base of another one; None if it does not.
+
+    It is on that base, or passive devices join them, of which it is how they are drawn.
+    """
     nets = {one.terminals["c"], other.terminals["b"]}
+    if one.terminals["c"] in channels.supplies:
+        return None
     places = channels.circuit.nets[other.terminals["b"]]
     beside = [channels.circuit.device(place.device) for place in places] if len(places) <= _MOST_ON_A_NET else []
     passives = [device for device in beside if device.type in ("resistor", "capacitor")]
-    return len(nets) == 1 or any(nets == {device.terminals[end] for end in device.kind.ends} for device in passives)
+    joining = [drawing(device) for device in passives if nets == {device.terminals[end] for end in device.kind.ends}]
+    return sorted(joining, key=str) if joining or len(nets) == 1 else None
 
 
 def _bipolars(devices: Sequence[Device], order: Mapping[str, int]) -> Found:

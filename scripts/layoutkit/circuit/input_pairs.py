@@ -21,7 +21,7 @@ from layoutkit.circuit.channels import gate_length
 from layoutkit.circuit.symmetry_graph import grouped, same_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
     from layoutkit.circuit.channels import Channels
@@ -88,8 +88,7 @@ class Candidates:
                 if len(members) > 2 and any(map(self._inverts, members)):
                     continue  # inverters on a rail of their own
                 pairs = [pair for pair in combinations(members, 2) if _faces(*pair)]
-                pairs.sort(key=lambda pair: not _named_alike(*pair))
-                for one, other in pairs:
+                for one, other in sorted(pairs, key=lambda pair: not _named_alike(*pair)):
                     yield Seed(one.name, other.name, sure=True, alone=len(members) == 2, amplifies=True)
 
     def alone_above_a_tail(self) -> Iterator[tuple[Element, ...]]:
@@ -154,7 +153,7 @@ class Candidates:
                 return True
             if role.startswith("port ") or element.key[1] == "inductor":
                 return True
-        return source in self._graph.ports
+        return source in self._graph.ports and not phases
 
     def _is_bias(self, net: str) -> bool:
         """Whether a diode and gates of other transistors of its type are on a net."""
@@ -234,21 +233,27 @@ class Candidates:
 
     def cross_coupled(self) -> Iterator[Seed]:
         """Yield transistors of which each has its gate on the drain of the other."""
-        for one, other, drain, gate in self._crossed(lambda element: {element.on("g")}):
+        for one, other, drain, gate in self._crossed():
             beside = self._driven_beside(drain, gate)
             alike = (one.on("s") in self._rails) == (other.on("s") in self._rails)
             if alike and beside == self._driven_beside(gate, drain):
                 yield Seed(one.name, other.name, sure=True, last=beside and self._in_gates(drain, gate))
 
-    def _crossed(self, nets: Callable[[Element], set[str]]) -> Iterator[tuple[Element, Element, str, str]]:
-        """Yield each two equal transistors each of whose drains is one of the ``nets`` of the other, and these."""
+    def _controls(self, element: Element) -> dict[str, bool]:
+        """Return the nets that drive a gate or base: its own, and with True those past a passive on a base."""
+        base = element.on("b")
+        return {**dict.fromkeys(self._graph.past_passives(base) if base else (), True), base or element.on("g"): False}
+
+    def _crossed(self) -> Iterator[tuple[Element, Element, str, str]]:
+        """Yield each two equal transistors each of whose drains drives the other in the same way, and these nets."""
         by_nets: dict[tuple[Any, ...], list[Element]] = defaultdict(list)
         for element in self._graph.elements:
             drain = element.on("d") or element.on("c")
-            for net in nets(element) - {drain} if drain else ():
-                by_nets[element.key, element.body, drain, net].append(element)
-        for (key, body, drain, net), members in by_nets.items():
-            others = by_nets.get((key, body, net, drain), [])
+            for net, passed in self._controls(element).items() if drain else ():
+                if net != drain:
+                    by_nets[element.key, element.body, passed, drain, net].append(element)
+        for (*kind, drain, net), members in by_nets.items():
+            others = by_nets.get((*kind, net, drain), [])
             if len(members) == len(others) == 1 and not {drain, net} & self._rails:
                 one, other = members[0], others[0]
                 if self._graph.number[one.name] < self._graph.number[other.name]:

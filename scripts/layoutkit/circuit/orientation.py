@@ -17,6 +17,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter, defaultdict
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Union
 
 from layoutkit.circuit.supplies import find_supplies
@@ -104,8 +105,8 @@ class _Drains:
 
     Where equal transistors on one of its nets say more, they count: a switch that pulls one output of a pair to the
     rail does not turn that half. Those on the rail do not where nothing else of the type takes the current on from the
-    drain, as above a tail of the size of one half. Nor do the sources below cascodes of their size, or dummies that are
-    off.
+    drain, as above a tail of the size of one half. Nor do dummies that are off, nor any where all current of those at
+    its source must come through it.
     """
 
     def __init__(self, circuit: Circuit) -> None:
@@ -119,18 +120,12 @@ class _Drains:
         self._falls: Counter[tuple[str, str]] = Counter()  # net and type, to the channels that take its current on
         self._unknown = frozenset(circuit.black_box_nets)
         self._ports = frozenset(circuit.ports)
+        self._carrying = Counter(chain(self._unknown, self._ports))  # net to what carries direct current there
         self._gates: dict[tuple[object, ...], list[str]] = defaultdict(list)  # on an end, to those of equal transistors
         self._by_gate: dict[tuple[object, ...], list[tuple[str, str]]] = defaultdict(list)
         every = [device for device in circuit.devices if device.is_mos]
         mos = [device for device in every if not is_off(device, supplies)]
-        between = {(frozenset((d.terminals["d"], d.terminals["s"])), self._key(d, "g")[1:]) for d in mos}
-        joined = {(ends, mos_type) for ends, (mos_type, *_) in between}
-        self._closed_over = {
-            device.terminals["g"]
-            for device in mos
-            if (far := self._far_from_rail(device)) is not None
-            and (frozenset((far, device.terminals["g"])), self._key(device, "g")[1:]) in between
-        }
+        joined = {(frozenset((d.terminals["d"], d.terminals["s"])), d.type) for d in mos}
         self._fingers = Counter(self._channel(device) for device in every)
         self._standing: dict[tuple[object, ...], dict[object, set[str]]] = {}  # gate to what leads to the rail where
         self._to_rail: dict[tuple[str, str], set[tuple[object, ...]]] = defaultdict(set)  # net and type, to their gates
@@ -144,9 +139,11 @@ class _Drains:
             self._by_gate[self._key(device, "g")].append((device.terminals["d"], device.terminals["s"]))
             for end, other in (("d", "s"), ("s", "d")):
                 self._falls[device.terminals[end], device.type] += self._rise(device, end, other) < -_EQUAL
-                if not self._is_source(device):
-                    self._rises[self._voters(device, end)] += self._rise(device, end, other)
+                self._carrying[device.terminals[end]] += 1
+                self._rises[self._voters(device, end)] += self._rise(device, end, other)
                 self._gates[self._key(device, end)].append(device.terminals["g"])
+        others = (device for device in circuit.devices if device.type in _CONDUCTS)
+        self._carrying.update(net for device in others for net in {*device.terminals.values()})
         self.both_ways = self._both_ways(supplies)
 
     def _both_ways(self, supplies: Supplies) -> set[str]:
@@ -204,13 +201,15 @@ class _Drains:
         if len(standing) == 1:
             return net["s" if standing == ["d"] else "d"]
         rise = self._rise(device, "s", "d")
+        low = net["s" if rise > 0 else "d"]
+        if abs(rise) > _EQUAL and self._falls[low, device.type] == self._carrying[low] - 1:
+            return net["d" if rise > 0 else "s"]  # whose current is all that those at its source take on
         leads_on = abs(rise) <= _EQUAL or self._falls[net["d" if rise > 0 else "s"], device.type] > 1
         voters = [True, False] if leads_on or self._far_from_rail(device) is not None else [True]
-        own = 0.0 if self._is_source(device) else rise
         besides_s, besides_d = (
             sum(self._rises[self._key(device, end, any_model=any_model)] for any_model in voters) for end in ("s", "d")
         )
-        besides_s, besides_d = besides_s - own, besides_d + own
+        besides_s, besides_d = besides_s - rise, besides_d + rise
         rise += sum(each for each in (besides_s, -besides_d) if abs(each) > _CLEARER * abs(rise))
         if abs(rise) > _EQUAL:
             return net["d"] if rise > 0 else net["s"]
@@ -272,10 +271,6 @@ class _Drains:
                 if rise * (potentials[gate] - potentials[other]) > -_EQUAL or len(set(ends_there)) == 1:
                     return True
         return False
-
-    def _is_source(self, device: Device) -> bool:
-        """Whether a transistor on its rail has the gate of a mirror that is closed over a cascode of its size."""
-        return device.terminals["g"] in self._closed_over and self._far_from_rail(device) is not None
 
     def _far_from_rail(self, device: Device) -> str | None:
         """Return the net of the end that is not on the rail of a transistor's sources; None where none is on it."""

@@ -262,7 +262,8 @@ class _Recognition:
     def _cross_coupled_pairs(self) -> None:
         for names in self._symmetry.crossed:
             first, second = self._pair(sorted(names, key=self._order.__getitem__))
-            self._add_pair("cross_coupled_pair", first, second, {"matched": True, **_common_source(first, second)})
+            if first.is_mos:  # bipolar ones are found in their own room
+                self._add_pair("cross_coupled_pair", first, second, {"matched": True, **_common_source(first, second)})
 
     def _input_pairs(self) -> None:
         """Add the differential pairs, also those of unequal widths and those that lie across the main axis."""

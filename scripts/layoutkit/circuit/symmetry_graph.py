@@ -199,11 +199,12 @@ class SymmetryGraph:
         if self.elements[index].key[0] == BOTH_WAYS:
             return not self._floats(index)
         drain, source = self.elements[index].on("d"), self.elements[index].on("s")
-        if not drain or source in self.supplies:
+        if not drain or source in self.supplies or self.elements[index].is_diode:
             return False
-        if all(other == index for other in self._ends(drain)):  # an output, unless it charges a capacitor
+        if all(other == index for other in self._ends(drain)):  # an output, unless it charges a capacitor or a gate
             stored = any(self.is_capacitor(other) for other, _ in self.on_net[source])
-            return stored or not self._conducts(source, index)
+            gates = source in self.ports and drain not in self.ports and len(self.on_net[drain]) > 1
+            return stored or gates or not self._conducts(source, index)
         beyond = any(other != index for other in self._leading(drain))
         return not self._conducts(source, index) or not (beyond or drain in self.ports or drain in self.supplies)
 

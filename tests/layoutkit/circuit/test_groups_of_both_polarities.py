@@ -242,6 +242,76 @@ CASES = {
         """,
         {"differential_pair M1 M2", "current_mirror M3 M4", "resistor_ratio R1 R2"},
     ),
+    "tail sources behind switches of the size of the pair": (
+        """
+        M1 on inp t vss nch w=4u l=0.2u
+        M2 op inn t vss nch w=4u l=0.2u
+        R1 vdd on 2k
+        R2 vdd op 2k
+        M3 t bias vss vss nch w=4u l=0.5u
+        M4 a bias vss vss nch w=4u l=0.5u
+        M5 t e1 a vss nch w=4u l=0.2u
+        M6 b bias vss vss nch w=4u l=0.5u
+        M7 t e2 b vss nch w=4u l=0.2u
+        """,
+        {"differential_pair M1 M2", "resistor_pair R1 R2", "current_mirror M3 M4 M6"},
+    ),
+    "rows of gain cells on their bit lines": (
+        "".join(
+            f"MW{i}{j} in{j} out{i} s{i}{j} vss nch w=1u l=0.2u\nMG{i}{j} m{i}{j} s{i}{j} vss vss nch w=1u l=0.2u\n"
+            f"MR{i}{j} inb{j} inn{i} m{i}{j} vss nch w=1u l=0.2u\n"
+            for i in range(4)
+            for j in range(2)
+        ),
+        set(),
+    ),
+    "an input stage and its follower, biased from the collector of the first and from the supply": (
+        """
+        R1 vdd b 40k
+        R2 b vss 10k
+        R3 vdd c 6k
+        Q1 c b e npn
+        R4 e vss 1k
+        R5 c b2 10k
+        Q2 vdd b2 out npn
+        R6 out vss 2k
+        """,
+        {"resistor_ratio R1 R2"},
+    ),
+    "an oscillator whose emitters are on the rail": (
+        """
+        L1 vdd op 1n
+        L2 vdd on 1n
+        Q1 op b vss npn
+        Q2 on b2 vss npn
+        C1 on b 1p
+        C2 op b2 1p
+        R1 vb b 10k
+        R2 vb b2 10k
+        """,
+        {"cross_coupled_pair Q1 Q2", "capacitor_pair C1 C2", "resistor_pair R1 R2"},
+    ),
+    "an amplifier of two stages with a resistor from its output back to its input": (
+        """
+        R1 vdd c 6k
+        R2 vdd d 6k
+        Q1 c inp vss npn
+        Q2 d c vss npn
+        R3 d inp 10k
+        """,
+        set(),
+    ),
+    "two transistors whose collectors drive each other's bases through resistors": (
+        """
+        R1 vdd c 6k
+        R2 vdd d 6k
+        Q1 c b vss npn
+        Q2 d b2 vss npn
+        R3 c b2 10k
+        R4 d b 10k
+        """,
+        {"cross_coupled_pair Q1 Q2", "resistor_pair R1 R2", "resistor_pair R3 R4"},
+    ),
 }
 
 
