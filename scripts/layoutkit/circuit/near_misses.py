@@ -28,7 +28,7 @@ DEVICES_A_LINE = 5
 """Devices of a circuit for which one line is written."""
 _LOOSE = frozenset({"inverter", "ring_stage"})
 """Types of groups whose devices need not match one another."""
-_MOST_NAMED = 24
+_MOST_NAMED = 8
 """Most devices of a part of a line, and most parts of a line, that are named; of others the number is told."""
 _MOST_PAIRED = 128  # parts of a line whose pairs are weighed: those of many parts grow with their square
 
@@ -112,6 +112,7 @@ class _Search:
         self._groups: dict[str, list[RecognisedModule]] = defaultdict(list)
         self._ward = {name: group for group in groups for name in group.properties.get("dummies", ())}
         self._logic = {name for group in groups if group.type == "inverter" for name in group.devices}
+        self._logic |= channels.in_logic_gates
         self._stage: dict[str, tuple[str, int]] = {}  # device to its array of equal stages and its place there
         for group in groups:
             if group.type == "ring_stage":
@@ -159,6 +160,8 @@ class _Search:
         """Return the line that tells in what the cells that have something in common differ; none for one group."""
         if len(cells) < 2 and not any(self._overlapping(cell) for cell in cells):
             return []
+        if all(device.id in self._logic for cell in cells for device in cell):
+            return []  # logic gates, in which nothing matches
         differ = [word for word, key in _DIFFERENCES if not _all_share(cells, key)]
         whole = {tuple(key(cell[0]) for _, key in _DIFFERENCES) for cell in cells}
         if len(whole) < len(cells) or not differ:  # some agree in all of these
@@ -217,7 +220,8 @@ class _Search:
         elif net["d"] == net["s"]:
             what = "a capacitor"
         else:
-            what = f"{'a switch, ' if self._channels.is_switch(first) else ''}gate on {net['g']}"
+            switch = "a switch, " if self._channels.is_switch(first) and net["g"] not in self._supplies else ""
+            what = f"{'in a logic gate, ' if first.id in self._logic else switch}gate on {net['g']}"
         return f"{_some([device.id for device in cell])} ({what}{f'; {_size(first, False)}' if sized else ''})"
 
     def is_grouped(self, names: str) -> bool:

@@ -66,6 +66,27 @@ def test_a_near_miss_is_said_with_its_reason(more, said):
     assert any(re.search(said, line) for line in lines(more)), lines(more)
 
 
+def test_a_transistor_of_an_inverter_is_told_as_such_and_no_line_is_of_these_alone():
+    said = lines("M6 k e vss vss nmos W=1u L=0.2u\nM7 k y vss vss nmos W=9u L=0.2u")
+    assert any(
+        re.search(r"M6 \(gate on e.*M7 \(a switch, gate on y.*M9 \(in a logic gate, gate on x", each) for each in said
+    )
+    assert not any("M8" in line and "M10" in line for line in said)
+
+
+def test_a_replica_that_is_always_on_is_no_switch():
+    assert any(
+        "M6 (gate on vdd)" in line for line in lines("M6 k vdd t vss nmos W=4u L=2u\nM7 t b vss vss nmos W=4u L=2u")
+    )
+
+
+def test_a_line_names_few_parts_and_the_number_of_the_others():
+    rows = "\n".join(f"MS{i} k{i} e{i} vss vss nmos W=2u L=3u" for i in range(20))
+    line = lines(rows)[0]
+    assert len(re.findall(r"MS\d+ \(", line)) == 8
+    assert "and 12 more have one model and size" in line
+
+
 def test_what_is_matched_is_told_as_one():
     assert all("M1 M2 M6 (current_mirror_1" in line for line in lines("M6 k b vss vss nmos W=8u L=2u") if "M2" in line)
 
