@@ -13,9 +13,10 @@ one unit lies in the middle, or three units lie so that their places add up to t
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import combinations, islice, product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from layoutkit.errors import GeometryError
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 Cell = tuple[int, int]
 """Column and row of a place, doubled and from the middle of the array."""
 
-_MOST_UNITS = 400
+_MOST_UNITS = 2048
 _MOST_TRIED = 60_000  # triples of one array; more take long and find nothing better
 _MOST_CHOICES = 300  # triples of one array that are put to use
 _EXCHANGES = 200  # rounds that improve the spread
@@ -67,7 +68,7 @@ def array_pattern(units: Mapping[str, int], pitch_x: float, pitch_y: float) -> A
             f"an array has 1 to {_MOST_UNITS} units, at least one of each device; got {dict(units)}",
             details={"provided_value": dict(units)},
         )
-    best: tuple[tuple[float, ...], tuple[tuple[str, ...], ...]] | None = None
+    best: tuple[tuple[float, ...], dict[Cell, str], int, int] | None = None
     for columns, rows in _shapes(total, pitch_x, pitch_y, odd=sum(count % 2 for count in units.values())):
         placed = _placed(units, columns, rows)
         if placed is None:
@@ -76,11 +77,11 @@ def array_pattern(units: Mapping[str, int], pitch_x: float, pitch_y: float) -> A
         width, height = columns * pitch_x, rows * pitch_y
         cost = (round(error, 6), width * height * max(width / height, height / width) ** 0.5)
         if best is None or cost < best[0]:
-            placed = _spread(placed, pitch_x, pitch_y)
-            best = cost, _rows(placed, columns, rows)
+            best = cost, placed, columns, rows
     if best is None:
         raise GeometryError(f"no array of at most aspect {_WIDEST:g} holds {dict(units)}")
-    placed = {cell: device for cell, device in _cells_of(best[1]) if device}
+    _, placed, columns, rows = best
+    placed = _spread(placed, pitch_x, pitch_y)
     dispersion = {
         device: (
             sum((x * pitch_x / 2) ** 2 + (y * pitch_y / 2) ** 2 for (x, y), other in placed.items() if other == device)
@@ -89,7 +90,7 @@ def array_pattern(units: Mapping[str, int], pitch_x: float, pitch_y: float) -> A
         ** 0.5
         for device, count in units.items()
     }
-    return ArrayPattern(best[1], _error(units, placed, pitch_x, pitch_y), dispersion)
+    return ArrayPattern(_rows(placed, columns, rows), _error(units, placed, pitch_x, pitch_y), dispersion)
 
 
 def _shapes(total: int, pitch_x: float, pitch_y: float, odd: int) -> Iterator[tuple[int, int]]:
@@ -194,43 +195,41 @@ def _interleaved(counts: Mapping[str, int]) -> list[str]:
 
 def _spread(placed: dict[Cell, str], pitch_x: float, pitch_y: float) -> dict[Cell, str]:
     """Return the places after exchanges of opposite pairs that bring the spread of all devices in x and y together."""
+    import numpy as np
+
     pairs = [cell for cell in sorted(placed) if cell > (0, 0) and placed.get(_mirrored(cell)) == placed[cell]]
-    totals = {device: list(placed.values()).count(device) for device in placed.values()}
-    moments = {device: [0.0, 0.0, 0.0] for device in totals}
+    devices = list(dict.fromkeys(placed.values()))
+    number = {device: index for index, device in enumerate(devices)}
+    totals = np.array([float(count) for count in Counter(placed.values()).values()])[:, None]
+    of = np.array([(x * x, y * y, x * y) for x, y in ((x * pitch_x, y * pitch_y) for x, y in placed)])
+    owners = np.array([number[device] for device in placed.values()])
+    moments = np.zeros((len(devices), 3))
+    np.add.at(moments, owners, of)
+    mean = moments.sum(axis=0) / len(placed)
+    places = {cell: index for index, cell in enumerate(placed)}
+    own = np.array([places[cell] for cell in pairs], dtype=int)
+    upper = np.triu(np.ones((len(pairs), len(pairs)), dtype=bool), 1)
 
-    def of(cell: Cell) -> tuple[float, float, float]:
-        x, y = cell[0] * pitch_x, cell[1] * pitch_y
-        return x * x, y * y, x * y
+    def off(values: Any, totals: Any) -> Any:
+        return ((values / totals - mean) ** 2).sum(axis=-1)
 
-    for cell, device in placed.items():
-        for axis, value in enumerate(of(cell)):
-            moments[device][axis] += value
-    mean = [sum(moments[d][axis] for d in moments) / len(placed) for axis in range(3)]
-
-    def off(device: str, values: list[float]) -> float:
-        return sum((value / totals[device] - goal) ** 2 for value, goal in zip(values, mean, strict=True))
-
-    for _ in range(_EXCHANGES):
-        best: tuple[float, tuple[Cell, Cell, list[float], list[float]] | None]
-        best = (-1e-6 * (mean[0] + mean[1]) ** 2, None)
-        for one, other in combinations(pairs, 2):
-            a, b = placed[one], placed[other]
-            if a == b:
-                continue
-            change = [2 * (v - w) for v, w in zip(of(other), of(one), strict=True)]
-            new_a = [m + c for m, c in zip(moments[a], change, strict=True)]
-            new_b = [m - c for m, c in zip(moments[b], change, strict=True)]
-            gain = off(a, new_a) + off(b, new_b) - off(a, moments[a]) - off(b, moments[b])
-            if gain < best[0]:
-                best = (gain, (one, other, new_a, new_b))
-        if best[1] is None:
+    for _ in range(_EXCHANGES if len(pairs) > 1 else 0):
+        at = owners[own]
+        change = 2 * (of[own][None, :] - of[own][:, None])  # of the device of the first pair, by the second one
+        now = off(moments, totals)
+        gain = off(moments[at][:, None] + change, totals[at][:, None])
+        gain = gain + off(moments[at][None, :] - change, totals[at][None, :]) - now[at][:, None] - now[at][None, :]
+        gain[~upper | (at[:, None] == at[None, :])] = 0
+        one, other = divmod(int(gain.argmin()), len(pairs))
+        if gain[one, other] >= -1e-6 * (mean[0] + mean[1]) ** 2:
             break
-        one, other, new_a, new_b = best[1]
-        a, b = placed[one], placed[other]
-        moments[a], moments[b] = new_a, new_b
-        for cell, device in ((one, b), (other, a)):
-            placed[cell] = placed[_mirrored(cell)] = device
-    return placed
+        a, b = at[one], at[other]
+        moments[a] += change[one, other]
+        moments[b] -= change[one, other]
+        for pair, device in ((one, b), (other, a)):
+            cell = pairs[pair]
+            owners[[places[cell], places[_mirrored(cell)]]] = device
+    return {cell: devices[index] for cell, index in zip(placed, owners, strict=True)}
 
 
 def _error(units: Mapping[str, int], placed: Mapping[Cell, str], pitch_x: float, pitch_y: float) -> float:
@@ -249,9 +248,3 @@ def _rows(placed: Mapping[Cell, str], columns: int, rows: int) -> tuple[tuple[st
     return tuple(
         tuple(placed.get((2 * x + 1 - columns, 2 * y + 1 - rows), "") for x in range(columns)) for y in range(rows)
     )
-
-
-def _cells_of(rows: tuple[tuple[str, ...], ...]) -> Iterator[tuple[Cell, str]]:
-    for y, row in enumerate(rows):
-        for x, device in enumerate(row):
-            yield (2 * x + 1 - len(row), 2 * y + 1 - len(rows)), device

@@ -144,7 +144,11 @@ def test_large_arrays_spread_all_devices_alike():
     pattern = array_pattern({"A": 16, "B": 32, "C": 8}, 10, 10)
     assert pattern.error < 1e-9
     assert max(pattern.dispersion.values()) < 1.1 * min(pattern.dispersion.values())
-    with pytest.raises(GeometryError, match="1 to 400 units"):
+    converter = array_pattern({"D": 1, **{f"C{bit}": 2**bit for bit in range(9)}}, 10, 10)
+    large = [converter.dispersion[f"C{bit}"] for bit in range(3, 9)]
+    assert max(large) < 1.1 * min(large)
+    assert converter.error <= 10.0  # the two single units
+    with pytest.raises(GeometryError, match="1 to 2048 units"):
         array_pattern({"A": 4000}, 10, 10)
 
 
