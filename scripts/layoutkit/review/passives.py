@@ -26,6 +26,8 @@ _BANK_UM = 5.0
 """Gap within which bars and plates are one bank. [um]"""
 _ROWS_UM = 20.0
 """Gap between the rows of one array, where wires may lie. [um]"""
+_MATRIX = 4
+"""Rows and columns from which on plates at one pitch are an array without a frame of dummies."""
 _END_UM = 2.0
 """Distance from a bank within which a bar guards its end. [um]"""
 _STRING = "the bars of resistor"
@@ -104,7 +106,7 @@ class Passives:
         )
 
     def _array(self, group: MatchedDevices) -> list[kdb.Box]:
-        """Return the plates of the array that a group fills at one pitch inside a frame of dummies; none without."""
+        """Return the plates of the array that a group fills at one pitch; none unless it is large or in a frame."""
         units = [box for placed in group.devices for box in placed.boxes]
         size, half = (units[0].width(), units[0].height()), self.subject.technology.to_dbu(_ROWS_UM) // 2
         alike = {(box.left, box.bottom): box for box in units}
@@ -119,7 +121,8 @@ class Passives:
         steps = [{b - a for a, b in pairwise(line)} for line in (columns, rows)]
         frame = {(x, y) for x in columns for y in rows if x in (columns[0], columns[-1]) or y in (rows[0], rows[-1])}
         whole = len(alike | idle) == len(columns) * len(rows)
-        if others or not whole or max(map(len, steps)) > 1 or alike.keys() & frame:
+        bare = alike.keys() & frame and min(len(columns), len(rows)) < _MATRIX
+        if others or not whole or max(map(len, steps)) > 1 or bare:
             return []
         return list((alike | idle).values())
 

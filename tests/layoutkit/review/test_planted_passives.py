@@ -202,6 +202,12 @@ def test_an_array_in_a_frame_of_dummies_is_one_place(missing, gap, places, dummi
     assert severities(review, "passives", f"have {12 - len(missing)} dummies around 4 units") == dummies
 
 
+@pytest.mark.parametrize(("lines", "expected"), [(3, {"must"}), (4, set())])
+def test_rows_and_columns_of_units_far_apart_are_one_array(lines, expected):
+    places = [(11 * x, 11 * y) for y in range(lines) for x in range(lines)]
+    assert severities(bank(places).review(), "passives", "places") == expected
+
+
 @pytest.mark.parametrize(
     ("places", "expected"),
     [
