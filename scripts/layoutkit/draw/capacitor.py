@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import ceil, sqrt
+from math import ceil, inf, sqrt
 from typing import TYPE_CHECKING
 
 from layoutkit.draw.module import DrawnRectangles, Keepout, rectangles_module
@@ -156,6 +156,16 @@ def beside_wide(tech: Technology, conductor: Conductor, side: int) -> int:
             same = tech.resolve(str(rule.options["layer"])) == layer
             found += [rule.value] if same and tech.to_dbu(rule.options["wide_um"]) < side else []
     return max(found)
+
+
+def widest_without_slits(tech: Technology, conductor: Conductor) -> float:
+    """Return how wide metal without plates may be by rules such as Slt.c of sg13g2; infinite without one. [dbu]"""
+    layer, found = tech.resolve(conductor.layer), [inf if conductor.max_width is None else conductor.max_width]
+    for rule in tech.rules:
+        if rule.kind == "max_width" and rule.severity == "error" and rule.value is not None:
+            within, *_ = str(rule.options["layer"]).split(" - ")
+            found += [rule.value] if tech.resolve(within) == layer else []
+    return min(found)
 
 
 def wide_space(conductor: Conductor) -> int:
@@ -316,10 +326,15 @@ class _Plates:
         plates = self._plates()
         for plate in plates:
             rules.draw_plate(sketch, plate)
-        whole = _bounds(plates)
+        tall = self._beside_wide_gap(plates)
+        whole = _bounds(plates[: len(plates) // self.columns * self.columns] if tall else plates)
         over_plates, strap, bottom = rules.over_plate(whole), rules.bottom_strap(whole), rules.bottom_plate(whole)
         sketch.box(self.bottom.layer, bottom)
         sketch.box(self.top.layer, over_plates)
+        enclosure = rules.dim("bottom_enclosure")
+        if tall:
+            sketch.box(self.bottom.layer, tall.enlarged(enclosure, enclosure))
+            sketch.box(self.top.layer, rules.over_plate(tall))
         sketch.box(self.top.layer, rules.over(strap))
         for cut in rules.cuts_in(strap):
             sketch.box(rules.cut_layer, cut)
@@ -327,7 +342,15 @@ class _Plates:
         owners = [name for name, count in self.spec.parts for _ in range(count)]
         drawn = DrawnRectangles(self.spec.capacitor, plates, self.pins, self.spec.labels, owners)
         module = rectangles_module(layout, self.tech, self.spec.name, sketch, drawn)
-        return replace(module, keepouts=self._keepouts(bottom, sketch.extent()))
+        held = _bounds([bottom, tall.enlarged(enclosure, enclosure)]) if tall else bottom
+        return replace(module, keepouts=self._keepouts(held, sketch.extent()))
+
+    def _beside_wide_gap(self, plates: list[Area]) -> Area | None:
+        """Return the columns that the last row has, where the rest of it is a gap too wide for metal without plates."""
+        last = len(plates) % self.columns
+        gap = min((self.columns - last) * self.pitch_x, self.pitch_y)
+        widest = min(widest_without_slits(self.tech, conductor) for conductor in (self.top, self.bottom))
+        return _bounds([*plates[:last], plates[-1]]) if last and gap > widest else None
 
     def _lead_out(self, bottom: Area, over_plates: Area, over_strap: Area) -> None:
         """Lead both terminals down beside the bottom plate and to a rail each."""

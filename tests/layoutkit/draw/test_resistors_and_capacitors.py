@@ -299,3 +299,13 @@ def test_wires_stay_away_from_a_plate_that_is_very_wide_metal(side, distance):
     drawn_there = shapes_of(tech, module, spec.parts["bottom"]).bbox()  # with the foot, which lies lower
     (around,) = [each.box for each in module.keepouts if each.layer == spec.parts["bottom"]]
     assert (around.left, around.top) == (drawn_there.left - distance, drawn_there.top + distance)
+
+
+def test_metal_is_left_out_where_a_row_of_large_plates_ends_early():
+    """Slt.c of sg13g2: metal that is wider than 30 um needs slits, unless plates lie on it."""
+    tech = load("sg13g2")
+    device = capacitor(tech, "C1", "cap_cmim", PassiveSize(40e-6, 40e-6, 8), {"p": "a", "n": "b"})
+    _, module = drawn("sg13g2", lambda layout, tech: draw_capacitor(layout, tech, CapacitorSpec("X", device)))
+    assert violated(tech, module) == []
+    sized = Device("C1", "capacitor", "cap_cmim", {"w": 40e-6, "l": 40e-6, "m": 8}, {"p": "a", "n": "b"})
+    assert matched(tech, module, (sized,), ("a", "b"))
