@@ -111,8 +111,7 @@ class _Search:
         self._supplies = channels.supplies
         self._groups: dict[str, list[RecognisedModule]] = defaultdict(list)
         self._ward = {name: group for group in groups for name in group.properties.get("dummies", ())}
-        self._logic = {name for group in groups if group.type == "inverter" for name in group.devices}
-        self._logic |= channels.in_logic_gates
+        self._logic = channels.in_logic_gates.union(*(each.devices for each in groups if each.type == "inverter"))
         self._stage: dict[str, tuple[str, int]] = {}  # device to its array of equal stages and its place there
         for group in groups:
             if group.type == "ring_stage":
@@ -158,10 +157,9 @@ class _Search:
 
     def _apart(self, rank: float, cells: Sequence[Sequence[Device]], what: str) -> list[_Line]:
         """Return the line that tells in what the cells that have something in common differ; none for one group."""
-        if len(cells) < 2 and not any(self._overlapping(cell) for cell in cells):
+        logic = all(device.id in self._logic for cell in cells for device in cell)  # in which nothing matches
+        if logic or (len(cells) < 2 and not any(self._overlapping(cell) for cell in cells)):
             return []
-        if all(device.id in self._logic for cell in cells for device in cell):
-            return []  # logic gates, in which nothing matches
         differ = [word for word, key in _DIFFERENCES if not _all_share(cells, key)]
         whole = {tuple(key(cell[0]) for _, key in _DIFFERENCES) for cell in cells}
         if len(whole) < len(cells) or not differ:  # some agree in all of these

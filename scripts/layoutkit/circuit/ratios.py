@@ -72,7 +72,7 @@ class ResistorRatios:
         return others or net in self._channels.circuit.black_box_nets
 
     def found(
-        self, mirrors: Iterable[Found], arrays: Iterable[Found], pairs: Sequence[tuple[Device, Device]]
+        self, mirrors: Sequence[Found], arrays: Iterable[Found], pairs: Sequence[tuple[Device, Device]]
     ) -> list[Found]:
         """Return the ratios, each of resistors of one model.
 
@@ -101,8 +101,9 @@ class ResistorRatios:
             for device in first:  # the amplifier holds its inputs equal, and so the voltages on these
                 far = self._channels.far(device, one)
                 join([device, *(each for each in second if far != other and self._compare(device, each, far, other))])
-        others = (self._on_mirrors(mirrors), self._between_sources(pairs), self._against_one_junction(pairs))
-        for devices in chain(self._behind_switches(), *others, map(self._around_array, arrays)):
+        fed = (self._on_mirrors(mirrors), self._of_replicas(mirrors, pairs), map(self._around_array, arrays))
+        others = (self._behind_switches(), self._between_sources(pairs), self._against_one_junction(pairs))
+        for devices in chain(*fed, *others):
             join(devices)
         for equal in self._on_outputs():
             join(device for device in equal if joined.weights[joined[device.id]] > 1)
@@ -148,6 +149,19 @@ class ResistorRatios:
                 loops[ends][0].extend(feet[:1])
                 loops[ends][1].extend([each for each in fed if self._makes_voltage(each)][:1])
         yield from ([*feet, *fed] for feet, fed in loops.values() if feet and fed)
+
+    def _of_replicas(self, mirrors: Iterable[Found], pairs: Iterable[tuple[Device, Device]]) -> Iterator[list[Device]]:
+        """Yield the loads of stages and of their replica, whose output an amplifier holds by the tails of all."""
+        held = {(d.terminals["d"], each.terminals["g"]) for pair in pairs for d in pair for each in pair}
+        for mirror in mirrors:
+            loads: dict[Any, dict[str, list[Device]]] = defaultdict(dict)
+            for net in self._outputs_of(mirror).values():
+                for top in self._channels.sources.get(net, ()):
+                    drain = top.terminals["d"]
+                    loads[drawing(top)][drain] = self._on.get(drain, [])
+            for stages in loads.values():
+                if any((mirror.properties.get("common_gate"), drain) in held for drain in stages):
+                    yield [*chain.from_iterable(stages.values())]
 
     @staticmethod
     def _without_loads(devices: list[Device]) -> list[Device]:

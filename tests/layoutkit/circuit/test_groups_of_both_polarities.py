@@ -67,6 +67,21 @@ STRING = "R2 {0} x2 rpoly w=1u l=4u\n" + "".join(f"R{i} x{i - 1} x{i} rpoly w=1u
 STRING += "R10 x9 {1} rpoly w=1u l=4u\n"
 BARS = " ".join(sorted(f"R{i}" for i in range(2, 11)))
 
+STAGES = """
+M1 on inp t vss nch w=4u l=0.2u
+M2 op inn t vss nch w=4u l=0.2u
+M3 t vb vss vss nch w=8u l=0.5u
+R1 vdd on 2k
+R2 vdd op 2k
+M4 x vdd u vss nch w=4u l=0.2u
+M5 u vb vss vss nch w=4u l=0.5u
+R3 vdd x 4k
+M8 y y vdd vdd pch w=2u l=0.5u
+M9 vb y vdd vdd pch w=2u l=0.5u
+M10 w bias vss vss nch w=2u l=1u
+"""
+OF_STAGES = {"differential_pair M1 M2", "current_mirror M3 M5", "current_mirror M8 M9"}
+
 REGULATED = """
 M1{0} g{0} e1 t{0} vss nch w=8u l=1u
 M2{0} h{0} {1} t{0} vss nch w=8u l=1u
@@ -277,6 +292,14 @@ CASES = {
         R6 out vss 2k
         """,
         {"resistor_ratio R1 R2"},
+    ),
+    "a stage and its replica, whose output an amplifier holds by the tails of both": (
+        STAGES + "M6 y en w vss nch w=2u l=0.5u\nM7 vb x w vss nch w=2u l=0.5u\n",
+        {*OF_STAGES, "differential_pair M6 M7", "resistor_pair R1 R2", "resistor_ratio R1 R2 R3"},
+    ),
+    "two stages with tails of one mirror, of which an amplifier holds none by these": (
+        STAGES.replace("vdd u vss", "e1 u vss") + "M6 y en w vss nch w=2u l=0.5u\nM7 vb e2 w vss nch w=2u l=0.5u\n",
+        {*OF_STAGES, "differential_pair M6 M7", "resistor_pair R1 R2"},
     ),
     "an oscillator whose emitters are on the rail": (
         """
