@@ -240,7 +240,6 @@ def test_no_modules_import_one_another():
 
 
 FLOW_CIRCLE = [
-    "cell_constraints",
     "current_loads",
     "design",
     "end_dummies",
@@ -249,12 +248,10 @@ FLOW_CIRCLE = [
     "instances",
     "joined_wells",
     "kept_modules",
-    "module_currents",
     "modules",
     "net_wishes",
     "overlays",
     "pair_loads",
-    "pairs_apart",
     "passive_modules",
     "placing",
     "ports",

@@ -26,7 +26,7 @@ ROOMS = {
     "layoutkit/drc": (1694, 11),
     "layoutkit/explore": (2019, 11),
     "layoutkit/extract": (3754, 17),
-    "layoutkit/flow": (9687, 47),
+    "layoutkit/flow": (9658, 44),
     "layoutkit/layout": (1758, 11),
     "layoutkit/lvs": (1971, 8),
     "layoutkit/parasitics": (1908, 10),
@@ -39,7 +39,7 @@ ROOMS = {
     "layoutkit/tools": (3557, 17),
     "layoutkit/view": (982, 6),
     "skillpack": (425, 4),
-    "skillpack/authoring": (428, 4),
+    "skillpack/authoring": (423, 3),
     "skillpack/commands": (1206, 7),
     "skillpack/copies": (1209, 7),
     "skillpack/execution": (892, 7),
@@ -49,7 +49,7 @@ ROOMS = {
     "skillpack/skills": (617, 5),
     "skillpack/untrusted": (271, 3),
     "skills/*/scripts": (668, 46),
-    "skillscript": (2479, 18),
+    "skillscript": (2472, 17),
     "sturdy": (554, 6),
 }
 # Modules of over 500 lines and functions of over 60 without their docstring; flow, place, route and draw come later.

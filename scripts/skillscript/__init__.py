@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from sturdy.near_names import did_you_mean
     from sturdy.strict_json import parse_json
 
-    from .call_log import append_record
     from .envelope import ErrorCode, Fault, SkillError, SkillResult, invalid_params
     from .handler import load_handler
     from .model_call import ModelAnswer, Task, ask_model, prompt_variables, render_file
@@ -29,10 +28,11 @@ if TYPE_CHECKING:
     from .program import main, serve_tools
     from .runtime import call
     from .schema import check_schema, fill_defaults, find_faults, validate
+    from .standard_streams import append_record
     from .tool import Tool, declared_models, load_tool
 
 _PUBLIC = {
-    "call_log": ("append_record",),
+    "standard_streams": ("append_record",),
     "envelope": ("ErrorCode", "Fault", "SkillError", "SkillResult", "invalid_params"),
     "handler": ("load_handler",),
     "model_call": ("ModelAnswer", "Task", "ask_model", "prompt_variables", "render_file"),

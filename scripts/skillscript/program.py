@@ -29,11 +29,10 @@ from pathlib import Path
 from sturdy.atomic_files import state_of
 from sturdy.strict_json import MAX_BYTES, NotJsonError, parse_json
 
-from .call_log import log_path
 from .envelope import EXIT_CODES, ErrorCode, Fault, SkillError, SkillResult, invalid_params, to_json
 from .runtime import Stopped, call, error_of, stop_on_signals
 from .schema import find_faults
-from .standard_streams import print_error, take_stdin, take_stdout
+from .standard_streams import log_path, print_error, take_stdin, take_stdout
 from .supervisor import RunningCall, has_threads, split
 from .tool import DECLARATIONS, HANDLER, load_tool
 

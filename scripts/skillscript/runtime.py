@@ -75,7 +75,7 @@ def call(
         result = SkillResult.failure(error, _milliseconds(start), stopped=stopped)
         print_error(traceback)
     if log is not None:
-        from .call_log import append_record, call_record
+        from .standard_streams import append_record, call_record
 
         append_record(log, call_record(tool.id, tool.version(), params, context, result, traceback=traceback))
     return result

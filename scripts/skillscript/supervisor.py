@@ -210,7 +210,7 @@ class _Supervisor:
         error = self._error(call, status)
         result = SkillResult.failure(error, round((monotonic() - call.begun) * 1000))
         if self.log is not None:
-            from .call_log import append_record, call_record
+            from .standard_streams import append_record, call_record
 
             version = self.tools[call.tool].version()
             append_record(self.log, call_record(call.tool, version, call.params, call.context, result))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from skillpack import Runner, SkillLoader, find_tools, validate
-from skillpack.authoring.scaffold import Plan, write_skill
+from skillpack.authoring.validation import Plan, write_skill
 from skillscript import load_handler
 
 IN = {"type": "object", "properties": {"topic": {"type": "string"}}, "required": ["topic"]}

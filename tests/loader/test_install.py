@@ -15,7 +15,7 @@ import forked
 from patience import WATCHDOG_S
 from skillpack import SkillLoader
 from skillpack.__main__ import command
-from skillpack.authoring.scaffold import Plan, write_skill
+from skillpack.authoring.validation import Plan, write_skill
 from skillpack.copies import installation, writing
 from skillpack.copies.installation import PROJECT, USER, host_folders, install, uninstall, update
 from skillpack.copies.writing import installed_skill

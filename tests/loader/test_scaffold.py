@@ -13,7 +13,7 @@ import pytest
 
 import forked
 from skillpack import SkillLoader, find_tools, validate
-from skillpack.authoring.scaffold import Plan, default_tool, write_skill
+from skillpack.authoring.validation import Plan, default_tool, write_skill
 from skillpack.exceptions import ScaffoldError
 
 

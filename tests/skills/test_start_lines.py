@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from skillpack.authoring.scaffold import Plan, write_skill
+from skillpack.authoring.validation import Plan, write_skill
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "skills").glob("*/scripts/*.py"))

@@ -1,17 +1,20 @@
-"""Check the skills below a path before a host sees them. No code of a skill is executed."""
+"""Check the skills below a path before a host sees them, and create a new skill that passes and whose tool runs."""
 
 # Paths stay strings, as in the catalogue.
 # ruff: noqa: PTH100, PTH110, PTH112, PTH113, PTH114, PTH118, PTH119, PTH120
-
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillpack.authoring.skill_rules import (
     HOSTS,
     LEVELS,
+    MAX_DESCRIPTION,
     UNNAMED,
     YAML_READERS,
     Finding,
@@ -20,22 +23,25 @@ from skillpack.authoring.skill_rules import (
     field_findings,
     host_field_findings,
     info,
+    name_problem,
     text_findings,
     type_findings,
     warning,
 )
-from skillpack.exceptions import RootError, SkillFileError
+from skillpack.exceptions import RootError, ScaffoldError, SkillFileError
 from skillpack.skills.catalog import scan
 from skillpack.skills.layer1 import estimate_tokens
 from skillpack.skills.skill_md import OUTPUT_FOLDERS, RESOURCE_FOLDERS, SKILL_FILE, read_skill_file
 from skillpack.untrusted.file_access import HIDING, inside, written_out
-from skillpack.untrusted.strict_yaml import decode, parse, split
+from skillpack.untrusted.strict_yaml import decode, parse, split, write
+from sturdy.near_names import sentences
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from skillpack.skills.catalog import Catalog, Skipped
     from skillpack.skills.skill_md import Skill
+
 
 MAX_BODY_LINES = 500
 MAX_BODY_TOKENS = 5000
@@ -49,6 +55,11 @@ _SHELL_BLOCK = re.compile(
 _COMMAND_SPAN = re.compile(r"(?<!`)`([^`\s]+ [^`\n]+|\./[^`\s]+)`(?!`)")
 _COMMAND_PATH = re.compile(r"[^\s'\"`=@(),;|&]*/[^\s'\"`(),;|&]*")
 _PLACEHOLDER = re.compile(r"[<>{}*$]|\.\.\.|^[A-Z_]+/|path/to/")
+TOOL_ID = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+")
+_EXAMPLE = Path(__file__).with_name("new_skill")
+_DESCRIPTION = (
+    "Count the words of a text. Use when someone wants to know how many words a text has. Not for characters or lines."
+)
 
 
 class Report(NamedTuple):
@@ -287,3 +298,113 @@ def report_text(report: Report, *, quiet: bool = False) -> str:
     verdict = ", ".join(f"{number} {level}{'' if number == 1 else 's'}" for level, number in count.items() if number)
     skills = "1 skill" if len(report.skills) == 1 else f"{len(report.skills)} skills"
     return "\n".join([*map(written_out, lines), f"{skills}: {verdict or 'no findings'}"])
+
+
+class Plan(NamedTuple):
+    """The skill to create.
+
+    Attributes:
+        name: Name of the skill and of its folder.
+        parent: Folder in which to create it; it need not exist.
+        description: What the skill does and when to use it; "" for the description of the example.
+        tool: Dotted id of its tool, or None for a skill without a tool.
+        handler: Whether the tool is a ``handler.py`` with templates and tests, rather than a program in ``scripts``.
+    """
+
+    name: str
+    parent: Path
+    description: str = ""
+    tool: str | None = None
+    handler: bool = False
+
+    @property
+    def script(self) -> str:
+        """Return the path of the tool's script within the skill."""
+        return f"scripts/{(self.tool or '').rpartition('.')[2]}.py"
+
+
+def default_tool(name: str) -> str:
+    """Return the default id of the tool of a new skill: ``word_count.run`` for ``word-count``."""
+    words = name.replace("-", "_")
+    return f"{words if words[:1].isalpha() else f'skill_{words}'}.run"
+
+
+def write_skill(plan: Plan) -> Path:
+    """Create a skill and return its folder, which appears complete or not at all.
+
+    Raises:
+        ScaffoldError: If the name, description or tool id is not allowed, or the folder exists or cannot be created.
+    """
+    problems = _problems(plan)
+    if problems:
+        raise ScaffoldError(sentences(problems))
+    home = plan.parent / plan.name
+    if os.path.lexists(home):
+        raise ScaffoldError(f"{home} exists; nothing was written")
+    beside = plan.parent / f".{plan.name}.{os.getpid()}"
+    try:
+        for name, text in _files(plan).items():
+            path = beside / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+        beside.rename(home)
+    except OSError as error:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise ScaffoldError(f"{home} cannot be written: {error.strerror}") from error
+    return home
+
+
+def _problems(plan: Plan) -> list[str]:
+    """Return all faults of a plan."""
+    found = []
+    problem = name_problem(plan.name)
+    if problem is not None:
+        slug = "-".join(re.findall(r"[a-z0-9]+", plan.name.casefold()))[:64].strip("-")
+        found.append(problem + (f"; try {slug!r}" if slug else ""))
+    if len(plan.description) > MAX_DESCRIPTION or re.search(r"[<>\x00-\x1f\x7f\ud800-\udfff]", plan.description):
+        found.append(f"a description is one line of at most {MAX_DESCRIPTION} characters without '<' and '>'")
+    if plan.tool is not None and not TOOL_ID.fullmatch(plan.tool):
+        found.append(f"the tool id {plan.tool!r} is not lower-case words joined by dots, such as 'text.count_words'")
+    return found
+
+
+def _files(plan: Plan) -> dict[str, str]:
+    """Return the files of the skill as texts by path."""
+    tool, body = plan.tool, "body.md"
+    if tool is None:
+        templates, body = {}, "plain_body.md"
+    elif plan.handler:
+        body = "handler_body.md"
+        templates = {
+            "skill.yaml": "handler_skill.yaml",
+            "handler.py": "handler.py",
+            "templates/prompt.jinja": "prompt.jinja",
+            "schemas/input.schema.json": "handler_input.json",
+            "schemas/output.schema.json": "handler_output.json",
+            "tests/test_skill.py": "of_tests.py",
+        }
+    else:
+        templates = {
+            "skill.yaml": "skill.yaml",
+            plan.script: "script.py",
+            f"schemas/{tool}.input.json": "input.json",
+            f"schemas/{tool}.output.json": "output.json",
+        }
+    fields = {"name": plan.name, "description": plan.description or _DESCRIPTION}
+    files = {path: _written(template, plan) for path, template in templates.items()}
+    return {"SKILL.md": write(fields, _written(body, plan)), **files}
+
+
+def _written(name: str, plan: Plan) -> str:
+    """Return a file of the example in ``new_skill``, written for this plan."""
+    text = (_EXAMPLE / f"{name}.txt").read_text(encoding="utf-8")
+    title = plan.name.replace("-", " ").capitalize()
+    words = {
+        "TITLE": json.dumps(title, ensure_ascii=False),
+        "HEADING": title,
+        "NAME": json.dumps(plan.name),
+        "TOOL_ID": plan.tool or "",
+        "SERVED": (plan.tool or "").replace(".", "_"),
+        "SCRIPT": plan.script,
+    }
+    return re.sub(rf"\b(?:{'|'.join(words)})\b", lambda match: words[match[0]], text)

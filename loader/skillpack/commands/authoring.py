@@ -66,7 +66,7 @@ def validate_command(
 @click.option("--no-tool", is_flag=True, help="Create a skill without a tool.")
 def new_command(name: str, parent: str, description: str, tool: str | None, handler: bool, no_tool: bool) -> None:
     """Create the skill NAME: a small example to edit. It passes `skillpack validate`, and its tool runs."""
-    from skillpack.authoring.scaffold import Plan, default_tool, write_skill
+    from skillpack.authoring.validation import Plan, default_tool, write_skill
 
     if no_tool and tool is not None:
         raise click.UsageError("--tool and --no-tool cannot be combined")

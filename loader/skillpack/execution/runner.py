@@ -18,7 +18,6 @@ from skillpack.execution.tool_process import Answer, ToolRequest, call_cold, cal
 from skillpack.execution.worker_pool import PoolClosedError, WorkerPool
 from skillpack.registry.declaration import Tools
 from skillpack.registry.migrations import SkillVersionManager, parse_version
-from skillscript.call_log import append_record, call_record, log_path
 from skillscript.envelope import (
     EXIT_DONE,
     EXIT_VIOLATES,
@@ -30,6 +29,7 @@ from skillscript.envelope import (
     joined,
 )
 from skillscript.schema import as_declared, find_faults
+from skillscript.standard_streams import append_record, call_record, log_path
 from sturdy.bounded_run import MAX_STDOUT_BYTES, Cancellation
 from sturdy.near_names import did_you_mean
 from sturdy.strict_json import MAX_DEPTH, NotJsonError, plain

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import skillscript
 from skillpack.execution.worker_pool import WarmWorker
-from skillscript.call_log import LOG_VARIABLE
+from skillscript.standard_streams import LOG_VARIABLE
 from sturdy.atomic_files import state_of
 from sturdy.bounded_run import RunOutcome, run_bounded
 

@@ -333,13 +333,15 @@ def make_design(
     from layoutkit.circuit import find_roles
     from layoutkit.circuit.ranked_names import ranked, with_names
     from layoutkit.circuit.supplies import substrate_net
-    from layoutkit.flow.cell_constraints import (
+    from layoutkit.flow.deep_wells import isolated_bodies
+    from layoutkit.flow.hierarchy import (
+        Chip,
         constraints_inside,
+        levels_of,
+        repeated_subcircuits,
         suggested_by_level,
         without_parts,
     )
-    from layoutkit.flow.deep_wells import isolated_bodies
-    from layoutkit.flow.hierarchy import Chip, levels_of, repeated_subcircuits
 
     technology = technology.made_for(device.model for device in circuit.devices)
     stated, completed = None, False

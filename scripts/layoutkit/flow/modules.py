@@ -18,13 +18,12 @@ from layoutkit.draw.group import GroupSpec, MirrorSpec, draw_mirror, drawn_plan,
 from layoutkit.draw.mos import GuardDummy, MosSpec, Transistor, draw_mos, row_choices
 from layoutkit.draw.ring import FULL_RING, RingStyle
 from layoutkit.errors import FarFromTapsError, GeometryError, listed
-from layoutkit.flow.current_loads import device_currents
+from layoutkit.flow.current_loads import SHAPES, carrying_modules, device_currents
 from layoutkit.flow.deep_wells import KIND
 from layoutkit.flow.end_dummies import EndDummies, chosen_dummies
 from layoutkit.flow.groups import PARALLEL, Group, size, transistors_of
 from layoutkit.flow.hierarchy import SUBCIRCUIT, InstanceGroup
 from layoutkit.flow.instances import array_modules, instance_module, renamed_module
-from layoutkit.flow.module_currents import SHAPES, carrying_modules
 from layoutkit.flow.passive_modules import ARRAYS, PassiveGroup, draw_passives
 
 if TYPE_CHECKING:

@@ -7,6 +7,10 @@ are mirror images stay so; how unequally modules load them is measured and repor
 A single cut inside a module, on a net that carries a stated current, gets a second one where the rules leave room: the
 router does the same for its own vias. The cuts and the metal around them are drawn with the wires of the net, so that
 modules stay as they are.
+
+Where pairs still load unequally, as where a clock passes one of two mirrored nets only, nets are routed again. Mirrored
+wires alone do not prevent that: a wire of another net beside one of them may have no image. So the two nets and the
+other signals keep apart when they are routed once more, and the routes in which pairs are more alike are taken.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from layoutkit.flow.routing import axis_of, draw_job, find_routes, loading, meta
 from layoutkit.route.routes import Mirrored, Patch, Via
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from layoutkit.extract.single_cuts import SinglePlace
     from layoutkit.flow.keepouts import Obstacles
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from layoutkit.flow.routing_job import Routes, RoutingJob
     from layoutkit.route.equal_loads import Loading
     from layoutkit.route.routes import RoutedNet, RoutingResult
+
 
 ALIKE = 0.015
 """Difference of two nets' capacitance, as a share of the larger one, at which no more metal is added."""
@@ -225,3 +230,44 @@ def _with_cuts(net: RoutedNet, places: list[SinglePlace]) -> RoutedNet:
         metal=tuple(sorted((*net.metal, *((patch.layer, patch.rect) for patch in patches)))),
         via_count=net.via_count + len(vias),
     )
+
+
+def with_pairs_apart(
+    metal: MetalInCell, job: RoutingJob, routes: Routes, lacks: Callable[[Routes], tuple[int, ...]]
+) -> tuple[RoutingJob, Routes]:
+    """Return a job in which pairs that load unequally keep apart from other signals, with its routes.
+
+    It is the same job with the same routes where no pair is unequal, or the others are no better. Supplies, and the
+    nets of pairs, may lie beside any net.
+
+    Args:
+        metal: The metal of the placed cell, without the wires.
+        job: What was routed.
+        routes: Its routes, with the figures of ``with_equal_pairs``.
+        lacks: What routes lack, which comes before how unequal pairs are.
+    """
+    pairs = [pair for pair in routes.mirrored if len(pair.nets) == 2]
+    unequal = {net for pair in pairs if pair.unequal_loads for net in pair.nets}
+    if not unequal or routes.result.failed:
+        return job, routes
+    paired = {net for pair in pairs for net in pair.nets}
+    others = {net.name for net in job.nets if net.width is None} - paired
+    if not others:
+        return job, routes
+    apart = _with_apart(job, unequal, others)
+    again = find_routes(metal.cell.layout(), metal.cell, apart, metal=metal)
+    again = again if again.result.failed else completed(metal, apart, again)
+    return min((job, routes), (apart, again), key=lambda each: (*lacks(each[1]), *_unequal_pairs(each[1])))
+
+
+def _with_apart(job: RoutingJob, ones: set[str], others: set[str]) -> RoutingJob:
+    """Return a job in which wires of the nets ``ones`` and ``others`` cost more beside each other."""
+    apart = dict.fromkeys(ones, others) | dict.fromkeys(others, ones)
+    nets = (replace(net, apart_from=tuple(sorted({*net.apart_from, *apart.get(net.name, ())}))) for net in job.nets)
+    return replace(job, nets=tuple(nets))
+
+
+def _unequal_pairs(routes: Routes) -> tuple[int, float]:
+    """Return how many pairs are no mirror images, and how unequally all of them load."""
+    pairs = [pair for pair in routes.mirrored if len(pair.nets) == 2]
+    return sum(not pair.exact for pair in pairs), sum(pair.unequal_loads for pair in pairs)

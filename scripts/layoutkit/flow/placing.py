@@ -21,8 +21,7 @@ from layoutkit.flow.kept_modules import chosen_shapes, compared_places, kept_mod
 from layoutkit.flow.landing_places import is_resistive
 from layoutkit.flow.modules import ModuleDrawings
 from layoutkit.flow.overlays import Below, covers, critical_devices, lay_over, outline_area
-from layoutkit.flow.pair_loads import completed
-from layoutkit.flow.pairs_apart import with_pairs_apart
+from layoutkit.flow.pair_loads import completed, with_pairs_apart
 from layoutkit.flow.passive_modules import PassiveGroup
 from layoutkit.flow.placement_outcomes import check_modules, place_outcomes, with_relations
 from layoutkit.flow.ports import ports_data, with_port_places, with_ports

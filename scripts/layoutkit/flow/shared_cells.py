@@ -13,8 +13,8 @@ import klayout.db as kdb
 from layoutkit.draw.module import DrawnDummy, Gate, Keepout, Module, Pin
 from layoutkit.errors import listed
 from layoutkit.extract.connectivity import Nets, device_texts, wiring
-from layoutkit.flow.cell_constraints import outcomes_inside
 from layoutkit.flow.design import make_design
+from layoutkit.flow.hierarchy import outcomes_inside
 from layoutkit.flow.instances import FinishedCell
 from layoutkit.flow.net_wishes import net_outcomes
 from layoutkit.flow.pair_loads import finished_routes

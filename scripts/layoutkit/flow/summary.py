@@ -93,8 +93,8 @@ def constraints_data(
         routes: The wires; None where routing is still to come.
         verdicts: Which nets of the finished layout carry their currents.
     """
-    from layoutkit.flow.cell_constraints import outcomes_inside
     from layoutkit.flow.current_loads import with_verdicts
+    from layoutkit.flow.hierarchy import outcomes_inside
     from layoutkit.flow.net_wishes import net_outcomes
     from layoutkit.flow.shared_cells import cell_outcomes
 
