@@ -97,8 +97,8 @@ SLOW_BY_FOLDER = {
     "layoutkit/api": "python_api",
     "layoutkit/drc": "drc_application drc_deck drc_hierarchy drc_mutants drc_oracle",
     "layoutkit/circuit": "bounded_messages hostile_netlists linear_time netlist_fuzz",
-    "layoutkit/draw": "bipolars capacitor_arrays deep_well flavours matched mos resistors_and_capacitors row_wires "
-    "stack",
+    "layoutkit/draw": "bipolar_cells bipolars capacitor_arrays deep_well fixed_cells flavours matched module_trunks "
+    "mos resistors_and_capacitors row_wires stack",
     "layoutkit/explore": "cluster_jobs exploration netlist_suite run_jobs",
     "layoutkit/extract": "diodes matched_groups",
     "layoutkit/flow": "bipolars_in_flow cell_constraints common_rings constraints_in_flow end_dummies equal_circuits "
