@@ -26,6 +26,7 @@ _LEVELS = 2  # wires so many levels above each other, with no metal between, cou
 _ALONG = 3  # wires over each other for so many times the width of what is covered do not just cross
 _BANK_UM = 5.0  # gap within which bars and plates are one body [um]
 _LEAST_WAY_UM = 2.0  # ways through transistors that are shorter than half of this are not judged [um]
+_HOLDS = 0.1  # W/L of a diode that holds a net; longer ones leave it a high impedance
 _STRAPS_UM = 5.0  # from the channels of a pair to the straps of its gates [um]
 _OWN_UM = 1.0  # so near to a device on both nets, its own terminals couple more than its wires [um]
 
@@ -87,11 +88,12 @@ class Coupling:
                 continue
             if level != other:
                 between = conductors[min(level, other) + 1 : max(level, other)]
-                covered = (first & second) - shared
+                every = [piece.bbox() for piece in ((first & second) - shared).each()]
+                along = region_of(b for b in every if longer_side(b) >= _ALONG * min(b.width(), b.height()))
+                covered = along & first & second
                 for each in between:
                     covered -= subject.layer(each.layer)
-                every = [piece.bbox() for piece in covered.each()]
-                boxes = [box for box in every if longer_side(box) >= _ALONG * min(box.width(), box.height())]
+                boxes = [piece.bbox() for piece in covered.each()]
                 length += sum(map(longer_side, boxes))
                 place += box_around(boxes)
                 continue
@@ -101,7 +103,9 @@ class Coupling:
             length += outside.length()
             place += outside.bbox()
         words = f"{quiet} runs {subject.um(length):.3g} um over, under or within {_BESIDE} minimum spaces of {loud}"
-        found = subject.finding("coupling", subject.um(length), words, where=place, nets=[quiet, loud], must=must)
+        found = subject.finding(
+            "coupling", subject.um(length), words, where=place, nets=[quiet, loud], must=must, cause=quiet
+        )
         if not found or not must or found[0].severity == "must":
             return found
         share = length / sum(wire_length(piece) for metal in subject.metal(quiet).values() for piece in metal.each())
@@ -160,20 +164,25 @@ class Coupling:
     def through_group(self, group: MatchedDevices) -> list[Remark]:
         """Return whether foreign signals cross matched transistors, also their drains and sources."""
         subject = self.subject
-        clocked = {placed.device.terminals.get("g") for placed in group.devices} <= {*subject.roles.clocks, *self.loud}
-        if not group.devices[0].device.is_mos or group.spread or not group.is_ordered or clocked:
+        gates = {placed.device.terminals.get("g") for placed in group.devices}
+        latch = gates == {placed.device.terminals.get("d") for placed in group.devices} and len(gates) > 1
+        clocked = gates <= {*subject.roles.clocks, *self.loud} and not latch
+        if not group.devices[0].device.is_mos or not group.is_ordered or clocked:
             return []
         own = {net for placed in group.relatives for net in placed.device.terminals.values()}
-        noisy = (self.loud | self._inputs) - own - self._biases
-        return self._through(group.devices, noisy, f"through {group.called}")
+        noisy = ({*subject.roles.clocks} & self.loud if latch else self.loud | self._inputs) - own - self._biases
+        return self._through(group.devices, noisy, f"through {group.called}", least=2 if group.spread else 1)
 
-    def _through(self, devices: Sequence[PlacedDevice], nets: AbstractSet[str], how: str) -> list[Remark]:
-        """Return remarks on wires that cross the blocks that the diffusions of devices lie in."""
+    def _through(
+        self, devices: Sequence[PlacedDevice], nets: AbstractSet[str], how: str, *, least: int = 1
+    ) -> list[Remark]:
+        """Return remarks on wires that cross the blocks of some devices that the diffusions of devices lie in."""
         half = self.subject.technology.to_dbu(_BANK_UM) // 2
         names = [conductor.name for conductor in self.subject.technology.conductors]
         bodies = self.subject.role("active").interacting(region_of(box for placed in devices for box in placed.boxes))
-        blocks = bodies.extents(half).merged().each()
-        found = (self._crossed(kdb.Region(b.bbox().enlarged(-half)), nets, names, how, devices) for b in blocks)
+        blocks = [block.bbox().enlarged(-half) for block in bodies.extents(half).merged().each()]
+        blocks = [b for b in blocks if sum(b.contains(placed.box.center()) for placed in devices) >= least]
+        found = (self._crossed(kdb.Region(block), nets, names, how, devices) for block in blocks)
         return [each for block in found for each in block]
 
     def in_the_ring(self, group: MatchedDevices) -> list[Remark]:
@@ -266,7 +275,14 @@ class Coupling:
                 found.update(
                     net for placed in stage for net in (placed.device.terminals["g"], placed.device.terminals["d"])
                 )
-        return found | (self._gates_of_switches() & {*circuit.ports})
+        found |= self._gates_of_switches() & {*circuit.ports}
+        for net in subject.nets * 2:  # what it drives as logic does, stage by stage
+            gates = {
+                kind: {d.terminals["g"] for d, end in self._ends(net) if end == "d" and d.type == kind}
+                for kind in ("nmos", "pmos")
+            }
+            found |= {net} if gates["nmos"] & gates["pmos"] & found else set()
+        return found
 
     def _gates_of_switches(self) -> set[str]:
         """Return the gates of transistors that conduct both ways, or are below a source like one that is always on."""
@@ -306,11 +322,12 @@ class Coupling:
 
     def _pulls(self, net: str) -> set[str]:
         """Return the types of the transistors whose drain holds a net, but for switches."""
-        return {d.type for d, end in self._ends(net) if end == "d" and d.id not in self.subject.both_ways}
+        held = (d for d, end in self._ends(net) if end == "d" and d.terminals["s"] != net)
+        return {device.type for device in held if device.id not in self.subject.both_ways}
 
     def _diodes(self, net: str) -> set[str]:
         """Return the types of the transistors with gate and drain on a net."""
-        return {d.type for d, _ in self._ends(net) if d.terminals["g"] == d.terminals["d"] == net}
+        return {d.type for d, _ in self._ends(net) if d.terminals["g"] == d.terminals["d"] == net != d.terminals["s"]}
 
     def _is_reference(self, net: str) -> bool:
         """Return whether a net drives a transistor that draws its current from a diode of the other type."""
@@ -351,19 +368,31 @@ class Coupling:
         for end in circuit.nets[net]:
             device = circuit.device(end.device)
             switch = device.id in both_ways
+            if device.is_mos and device.terminals["d"] == device.terminals["s"]:
+                continue  # a dummy
             if device.is_mos and end.terminal == "g" and net not in {device.terminals["d"], device.terminals["s"]}:
                 gates += 1
             elif device.is_mos and end.terminal in {"d", "s"} and (switch or end.terminal == "d"):
-                if device.terminals["g"] == net:
+                if device.terminals["g"] == net and device.w * device.m > _HOLDS * device.l:
                     return False  # as a diode
                 if not switch:
                     pulls[device.type].add(device.terminals["g"])
             elif device.type == "capacitor":
                 far = (other for other in device.terminals.values() if other != net)
                 plates += any(other not in self.subject.supplies for other in far)
-            elif end.terminal != "b":
+            elif end.terminal not in {"b", "g"} and not self._leads_to_plates(device, net):
                 return False
         held = any(pulls.values()) or any(e.device in both_ways for e in circuit.nets[net])
         charged = plates > 1 and not all(pulls.values())
         drives = gates and net not in circuit.ports
         return held and bool(charged or drives) and not pulls["nmos"] & pulls["pmos"]  # one gate on both: logic
+
+    def _leads_to_plates(self, device: Device, net: str) -> bool:
+        """Return whether a resistor leads from a net to nothing but capacitors, as that of a compensation does."""
+        far = [end for end in device.terminals.values() if end != net and end not in self.subject.supplies]
+        ends = [end for other in far for end in self.subject.circuit.nets[other] if end.device != device.id]
+        return (
+            device.type == "resistor"
+            and bool(ends)
+            and all(self.subject.circuit.device(end.device).type == "capacitor" for end in ends)
+        )

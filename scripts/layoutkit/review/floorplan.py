@@ -246,7 +246,7 @@ def ports(subject: Subject) -> Iterator[Remark]:
         where = kdb.Box(labels[0][1], labels[0][1]).enlarged(100, 100)
         why = f"port {net} ends {inside:.3g} um inside the cell"
         beyond = inside if inside > _PORT_UM else 0.0
-        yield from subject.finding("rails.port", beyond, why, where=where, nets=[net], must=False)
+        yield from subject.finding("rails.port", beyond, why, where=where, nets=[net], must=False, cause="ports inside")
         sides = [subject.sides_of(kdb.Box(point, point))[0] for _, point, _ in labels]  # those of the labels come first
         sides += [side for side, gap in gaps.items() if gap <= reach]
         if net in asked and asked[net] not in sides:

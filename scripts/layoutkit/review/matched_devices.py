@@ -126,7 +126,7 @@ class Matching:
                 f"{names_of(foreign)} lie{'s' * (len(foreign) == 1)} among {group.called}",
                 where=hull,
                 devices=[*group.devices, *foreign],
-                must=group.strict and not all(_is_kin(each, group) for each in foreign),
+                must=group.strict and self._makes_offset(group) and not all(_is_kin(each, group) for each in foreign),
                 cause=cause,
             )
         taps = (subject.taps & kdb.Region(hull)).area() * subject.technology.dbu_um**2
@@ -139,6 +139,12 @@ class Matching:
         gap = subject.um(self._widest_gap(group))
         why = f"{group.called} {group.has} {gap:.3g} um between {'their' if group.is_plural else 'its'} devices"
         return subject.finding("group-apart.gap", gap, why, devices=group.devices, cause=cause)
+
+    def _makes_offset(self, group: MatchedDevices) -> bool:
+        """Return whether an error of a group unbalances two halves; that of a bias changes a current."""
+        names = {name for placed in group.devices for name in placed.names}
+        halves = any(self.subject.images_by_name.get(name) in names for name in names)
+        return group.words == _PAIR or halves
 
     def _is_nested(self, group: MatchedDevices, foreign: Sequence[PlacedDevice]) -> bool:
         """Return whether several devices among those of a group are mirrored about its centre line."""
@@ -200,7 +206,7 @@ class Matching:
             even = abs(float(parts) * widths[0] / widths[-1] - 1) < 1e-3 and parts.numerator <= MOST_PARTS
             why = f"the channels of {group.called} are {', '.join(f'{width:g}' for width in widths)} um wide"
             yield from subject.finding(
-                "group-unlike.unit", 1 - widths[0] / widths[-1], why, devices=group.devices, must=even
+                "group-unlike.unit", 1 - widths[0] / widths[-1], why, devices=group.devices, must=even and group.is_even
             )
             return
         if len(lengths) == 1 or group.strict:
@@ -283,23 +289,25 @@ class Matching:
         return sum(gap >= reach for placed in group.devices for gap in self._gaps(placed, reach))
 
     def covered(self, group: MatchedDevices) -> list[Remark]:
-        """Return whether foreign wires, or supply wires above the straps, cover some devices more than others."""
+        """Return whether foreign wires, or own ones above the straps, cover some devices more than others."""
         subject, own = self.subject, _nets_of(group)
         words = f"of the gates of {group.called}"
-        for name, strapped in (("foreign-over-gates", False), ("foreign-over-gates.supply", True)):
-            parts, whole, nets = self._covered(
-                group, {*subject.supplies.power, *subject.supplies.ground} & own if strapped else {*subject.nets} - own
-            )
+        supplies = {*subject.supplies.power, *subject.supplies.ground} & own
+        kinds = [("foreign-over-gates", {*subject.nets} - own), ("foreign-over-gates.supply", supplies)]
+        if group.words == _PAIR:
+            kinds.append(("foreign-over-gates.supply", own - supplies))
+        for name, covering in kinds:
+            parts, whole, nets = self._covered(group, covering)
             if max(parts) - min(parts) <= _ALIKE * max(parts):
                 continue
             return subject.finding(
                 name,
-                max(parts) - min(parts) if strapped else whole - min(parts),
+                whole - min(parts) if name == "foreign-over-gates" else max(parts) - min(parts),
                 f"wires of {', '.join(sorted(nets))} cover {100 * whole:.3g} % {words}, "
                 f"from {100 * min(parts):.3g} to {100 * max(parts):.3g} % per device",
                 devices=group.devices,
                 nets=nets,
-                cause=name if strapped else "",
+                cause="" if name == "foreign-over-gates" else name,
             )
         return []
 

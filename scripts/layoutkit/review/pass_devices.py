@@ -25,6 +25,7 @@ _FOLLOWS = 20
 _LARGE = 300  # W/L of a pass device that nothing else tells; transistors that amplify are smaller, or longer
 _FEWEST_FED = 3  # stages on an inner rail whose bodies are on another one
 _WEAK = 4  # W/L of what only holds a port when the circuit is off
+_CLAMP = 30  # W/L from which on what an amplifier drives passes on a current
 _SHORT = 1.2  # its length over the shortest one
 
 
@@ -90,8 +91,8 @@ class Switches:
         """Return whether size or gate tell that a transistor is a pass device or switch, not part of an amplifier."""
         gate = device.terminals["g"]
         driven = any(other.type in {"nmos", "pmos", "npn", "pnp"} for other, _ in self.ends.get(gate, ()))
-        if self._is_digital(gate) and device.w * device.m < _WEAK * device.l:
-            return False  # it holds an output in power-down
+        if device.w * device.m < device.l * (_WEAK if self._is_digital(gate) else _CLAMP):
+            return False  # it holds an output in power-down, or clamps one
         return self.is_large(device) or driven or self._is_digital(gate) or gate in self.circuit.black_box_nets
 
     def turns_off(self, device: Device) -> bool:

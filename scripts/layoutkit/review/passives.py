@@ -30,6 +30,7 @@ _MATRIX = 4
 """Rows and columns from which on plates at one pitch are an array without a frame of dummies."""
 _END_UM = 2.0
 """Distance from a bank within which a bar guards its end. [um]"""
+_LONG_STRING = 4  # bars of a string that divides a voltage or sets a gain as a rule
 _STRING = "the bars of resistor"
 _RATIO = MODULE_TYPES["resistor_ratio"].words
 _MOST_BANKS = 3  # equal capacitors on one net from which on their places are judged
@@ -62,7 +63,7 @@ class Passives:
             yield from self.array_off_centre(group)
         for chain in self._strings():
             yield from self.banks(chain)
-            if self._sets_current(chain):
+            if self._sets_current(chain) or sum(len(placed.boxes) for placed in chain.devices) >= _LONG_STRING:
                 yield from self.bare_ends(chain)
         yield from self.strewn()
 

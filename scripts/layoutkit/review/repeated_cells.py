@@ -119,6 +119,9 @@ def matrix(subject: Subject) -> Iterator[Remark]:
                 on[net].append(place)
         shared = {net: own for net, own in on.items() if len(own) in {columns, rows} and net in subject.number}
         across = [net for net, own in shared.items() if min(len({at[axis] for at in own}) for axis in (0, 1)) > 1]
+        halves = {frozenset({frozenset(shared[net]), frozenset(places) - frozenset(shared[net])}) for net in shared}
+        if len(places) == _FEWEST_IN_LINE and len(halves) > 2:
+            continue  # the crossed nets of four cells, as of a chopper, zigzag in any order
         nets = sorted(across, key=subject.number.__getitem__)
         words = f"{listed(nets)} join cells that share neither a row nor a column"
         yield from _found(subject, "order", len(nets), cells, words)

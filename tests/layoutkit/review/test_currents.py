@@ -385,3 +385,10 @@ M2 o2 {gates} vdd vdd pfet_01v8 W=8u L=1u
 .ends
 """
     assert currents(text)["MS"].full == full
+
+
+@pytest.mark.parametrize(("width", "full"), [(14, False), (16, True)])
+def test_a_clamp_is_no_pass_device(width, full):
+    """What an amplifier inside drives passes a current on from W/L 30 on; below it clamps a port."""
+    text = PULL_UP.format(width, 0.5).replace(".ends", "MG gate vb vss vss nfet_01v8 W=1u L=1u\n.ends")
+    assert currents(text)["MP"].full == full

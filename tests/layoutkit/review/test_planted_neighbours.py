@@ -3,6 +3,8 @@
 import pytest
 from planted_layout import SIDE, WIRE, Planted, both, limit, pair, severities, wired
 
+from layoutkit.review import design_review
+
 
 @both("supply-drop.shared", "should")
 def test_an_output_stage_on_the_wire_of_current_sources(figure, expected):
@@ -150,3 +152,120 @@ def test_outputs_that_differ_although_equal_capacitors_are_on_them(sides, alike)
     planted.box("Metal3", -10, -5 - WIRE / 2, 0, -5 + WIRE / 2, "vss")
     found = [each for each in planted.review().findings if each.id == "net-pair" and {"outn", "outp"} <= {*each.nets}]
     assert bool(found) is alike
+
+
+def coupling_of(monkeypatch, *devices, rest=None):
+    """Return the quiet and the loud nets of transistors in a row: type, nets, width and length of each."""
+    planted, found, real = Planted(), [], design_review.Coupling
+    for number, (kind, nets, width, length) in enumerate(devices):
+        planted.mos(f"M{number}", kind, 16.0 * number, 0, width, length, nets)
+    if rest is not None:
+        rest(planted)
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 24.0 + track, port=net not in {"m", "x", "t"})
+    monkeypatch.setattr(design_review, "Coupling", lambda *parts: found.append(real(*parts)) or found[0])
+    planted.review()
+    return found[0].quiet, found[0].loud
+
+
+STAGE = [("nmos", "x in t vss", 4, 1), ("pmos", "x bp vdd vdd", 4, 1), ("nmos", "t bn vss vss", 4, 1)]
+OUTPUT = [("pmos", "out x vdd vdd", 4, 1), ("nmos", "out bn vss vss", 4, 1)]
+
+
+@pytest.mark.parametrize("dummy", ["out out out vss", "x x x vss"])
+def test_a_dummy_on_a_net_is_no_diode(monkeypatch, dummy):
+    """The output of an amplifier is loud, that of its first stage quiet, whatever dummies are tied to them."""
+    quiet, loud = coupling_of(monkeypatch, *STAGE, *OUTPUT, ("nmos", dummy, 4, 1))
+    assert "x" in quiet
+    assert "out" in loud
+
+
+@pytest.mark.parametrize("end", ["m", "vdd"])
+def test_a_resistor_to_a_capacitor_holds_no_net(monkeypatch, end):
+    """In series with a compensation it carries no direct current; that to a supply is a load."""
+
+    def rest(planted):
+        planted.bar("R1", 130, 0, 1, 10, f"x {end}", upright=False)
+        if end == "m":
+            planted.mos("MC", "nmos", 150, 0, 4, 4, "vss m vss vss")
+
+    quiet, _ = coupling_of(monkeypatch, *STAGE, *OUTPUT, rest=rest)
+    assert "x" not in quiet or end == "m"
+
+
+@pytest.mark.parametrize(("length", "expected"), [(30.0, True), (50.0, False)])
+def test_a_long_diode_does_not_hold_a_net(monkeypatch, length, expected):
+    """4 um wide: W/L of 0.13 holds it, 0.08 does not."""
+    quiet, _ = coupling_of(
+        monkeypatch,
+        ("nmos", "out x vss vss", 4, 1),
+        ("pmos", "out bp vdd vdd", 4, 1),
+        ("nmos", "x x vss vss", 4, length),
+    )
+    assert ("x" in quiet) is not expected
+
+
+@pytest.mark.parametrize("second", ["c", "d"])
+def test_what_drives_rail_to_rail_from_a_clock_is_loud(monkeypatch, second):
+    """An inverter whose NMOS has its source on a port; with another gate on the PMOS it is no logic."""
+    rows = [("nmos", "m c foot vss", 2, 0.5), ("pmos", f"m {second} vdd vdd", 2, 0.5)]
+    inverter = [("nmos", "z c vss vss", 2, 0.5), ("pmos", "z c vdd vdd", 2, 0.5)]
+    _, loud = coupling_of(
+        monkeypatch, *rows, *inverter, ("nmos", "p m vss vss", 2, 0.5), ("pmos", "p bp vdd vdd", 2, 0.5)
+    )
+    assert ("m" in loud) == (second == "c")
+
+
+@pytest.mark.parametrize(("wire", "expected"), [("inp", {"should"}), (None, set())])
+def test_a_wire_of_a_pair_over_one_of_its_gates(wire, expected):
+    """That of its own gate, on Metal4 over the first transistor alone."""
+    planted = pair()
+    x, y = SIDE, 10
+    if wire:
+        planted.box("Metal4", x - 0.1, y - 0.5, x + 1.1, 18.2, wire)
+        planted.square("Via3", x + 0.5, 18, 0.26)
+    assert severities(wired(planted).review(), "foreign-over-gates", "wires of inp") == expected
+
+
+@pytest.mark.parametrize(("clock", "expected"), [("clk", {"should"}), ("vb", set())])
+def test_a_clock_through_a_latch(clock, expected):
+    """A wire on Metal5 over the whole height of crossed transistors; a bias disturbs nothing."""
+    planted = Planted()
+    planted.mos("M1", "nmos", 0, 10, 4, 1, "a b vss vss")
+    planted.mos("M2", "nmos", 4, 10, 4, 1, "b a vss vss")
+    planted.mos("M3", "nmos", 20, 0, 2, 0.5, "y clk vss vss")
+    planted.mos("M4", "pmos", 25, 0, 2, 0.5, "y clk vdd vdd")
+    planted.mos("M5", "nmos", 32, 0, 2, 0.5, "z vb vss vss")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 24.0 + track)
+    x, y = planted.ends[clock][0][0], 24.0 + list(planted.ends).index(clock)
+    planted.via3(clock, x, y)
+    planted.square("Via4", x, y, 0.26)
+    planted.box("Metal5", 3.0, y - 0.2, x + 0.2, y + 0.2, clock)
+    planted.box("Metal5", 3.0, 9, 3.4, y, clock)
+    assert severities(planted.review(), "coupling", f"wires of {clock} run") == expected
+
+
+@pytest.mark.parametrize(("diagonal", "expected"), [(True, set()), (False, {"should"})])
+def test_the_switches_of_a_chopper_are_no_matrix(diagonal, expected):
+    """Two rows of two switches, the second row exchanged: with two clocks each net misses in any order."""
+    planted = Planted()
+    for row in range(2):
+        for column in range(2):
+            gate = f"p{(row + column) % 2}" if diagonal else f"s{row}{column}"
+            x = 20 * (1 - column if row else column) + 0.65 * row
+            planted.mos(f"M{row}{column}", "nmos", x, 20 * row, 2, 2, f"y{column} {gate} a{row} vss")
+    for track, net in enumerate(planted.ends):
+        planted.comb(net, 50.0 + track)
+    gates = {(r, c): f"p{(r + c) % 2}" if diagonal else f"s{r}{c}" for r in range(2) for c in range(2)}
+    cards = [f"X{r}{c} a{r} y{c} {gate} vss cell" for (r, c), gate in gates.items()]
+    text = f".subckt TOP {' '.join(planted.ports)}\n" + "\n".join(cards) + "\n.ends\n"
+    text += ".subckt cell a y s vss\nM y s a vss nfet_03v3 W=2u L=2u\n.ends\n"
+    assert severities(planted.review(text), "repeated", "neither a row nor a column") == expected
+
+
+def test_ports_inside_the_cell_are_one_finding():
+    planted = wired(pair())
+    planted.box("PR_bndry", -30, -30, 60, 60)
+    found = [each for each in planted.review().findings if "inside the cell" in each.why and each.id == "rails"]
+    assert len([each for each in found if each.why.startswith("port")]) == 1
