@@ -30,7 +30,7 @@ from layoutkit.circuit.input_pairs import mesh_mirrors
 from layoutkit.circuit.mirrors import FEWEST_SOURCES, Found, Mirrors
 from layoutkit.circuit.near_misses import near_misses
 from layoutkit.circuit.parallel_devices import fingers_of, folded, unfolded
-from layoutkit.circuit.ratios import ResistorRatios, capacitor_ratios, wiring_capacitors
+from layoutkit.circuit.ratios import ResistorRatios, capacitor_ratios, is_of_a_wire, wiring_capacitors
 from layoutkit.circuit.stages import capacitors_of_stages, inverters, ring_stages
 from layoutkit.circuit.supplies import is_passive, structural_supplies
 from layoutkit.circuit.switches import switch_groups
@@ -307,8 +307,8 @@ class _Recognition:
         )
 
     def _images(self) -> Iterator[tuple[str, str, str]]:
-        """Yield kind and devices of each pair of images, but of cells; of several in parallel the first ones."""
-        known = {device.id for device in self._circuit.devices}
+        """Yield kind and devices of each pair of images, but of cells and wires; of several in parallel the first."""
+        known = {device.id for device in self._circuit.devices if not is_of_a_wire(device)}
         for structure in self._symmetry.structures:
             yield from (pair for pair in structure.pairs if known.issuperset(pair[1:]) and pair[0] != OF_CELLS)
 

@@ -2003,6 +2003,15 @@ def test_capacitors_in_parallel_that_are_images_of_as_many_are_one_ratio():
     assert ratios == {frozenset({"C0a", "C0b", "C1a", "C1b"})}
 
 
+def test_capacitors_of_extracted_wires_match_nothing():
+    """Those that a designer states by a value are larger."""
+    cards = "MA o inp t vss nch w=4u l=1u\nMB out inn t vss nch w=4u l=1u\nMT t bias vss vss nch w=4u l=1u\n"
+    cards += "".join(f"C{n}{side} {net} vdd 1.04f\n" for n in range(2) for side, net in (("a", "o"), ("b", "out")))
+    text = f".subckt amp inp inn bias o out vdd vss\n{cards}.ends\n"
+    assert found(text, "capacitor_ratio") == found(text, "capacitor_pair") == set()
+    assert found(text.replace("1.04f", "104f"), "capacitor_ratio") == {frozenset({"C0a", "C0b", "C1a", "C1b"})}
+
+
 def test_what_pulls_beside_another_source_starts_the_circuit_and_is_none():
     text = """.subckt start pb pc nb nc vdd vss
     MP1 pb pb vdd vdd pch w=9u l=2u
