@@ -243,8 +243,12 @@ class _Drains:
         tails = [net for net in ends if net in self._unknown] or [net for net in ends if self._is_tail_port(net)]
         if len(tails) != 1:
             return None
-        gates = [self._gates[self._key(device, end)] for end in ("d", "s") if device.terminals[end] in tails]
-        return next(net for net in ends if net not in tails) if len(set(gates[0])) == len(gates[0]) == 2 else None
+        far = next(net for net in ends if net not in tails)
+        pairs = {device.terminals[end]: self._gates[self._key(device, end)] for end in ("d", "s")}
+        meet = [net for net, gates in pairs.items() if len(set(gates)) == len(gates) == 2]
+        if far in meet and sum(place.terminal in {"d", "s"} for place in self._circuit.nets[far]) > 2:
+            return tails[0]  # another transistor is the tail
+        return far if tails[0] in meet else None
 
     def _is_tail_port(self, net: str) -> bool:
         """Whether a port is on two ends of channels and on nothing else, and ports are on their gates."""
