@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from layoutkit.circuit.supplies import Supplies
 
 _LONGEST_FOOT = 128  # devices in series, such as the bars of one resistor
+_LEAST_DRAWN = 2e-15  # farad of a capacitor that only has a value
 _MOST_IN_A_GATE = 16
 """A logic gate has at most this many transistors of one type."""
 _LONGEST_CHAIN = 64  # nets through which a logic signal is followed
@@ -416,6 +417,11 @@ def electrical_width(device: Device) -> float | None:
     if "nfin" in device.params:
         return float(device.params["nfin"]) * device.nf * device.m
     return float(device.params["w"]) * device.m if "w" in device.params else None
+
+
+def is_of_a_wire(device: Device) -> bool:
+    """Whether a device is a capacitor too small to draw, as an extracted netlist has them for its wires."""
+    return device.type == device.model == "capacitor" and device.params.get("c", 1.0) < _LEAST_DRAWN
 
 
 def gate_length(device: Device) -> tuple[float | None, float]:

@@ -32,7 +32,6 @@ _MOST_IN_SERIES = 6  # equal resistors with nothing between them; more are the b
 _MOST_IN_A_LOOP = 64  # transistors of a mirror that may feed another one and be fed by it
 _MOST_ON_A_BRANCH = 1024  # nets
 _LEAST_SWITCHED = 3  # capacitors or resistors; two are a pair, each other's load or a choice
-_LEAST_DRAWN = 2e-15  # farad of a capacitor that only has a value
 _MULTIPLE = 0.01  # how far a device may be from a multiple of the least one
 
 
@@ -380,11 +379,6 @@ def capacitor_ratios(channels: Channels, order: Mapping[str, int], images: Itera
             seen.add(key)
             found.append(_capacitors(devices, order))
     return found
-
-
-def is_of_a_wire(device: Device) -> bool:
-    """Whether a device is a capacitor too small to draw, as an extracted netlist has them for its wires."""
-    return device.type == device.model == "capacitor" and device.params.get("c", 1.0) < _LEAST_DRAWN
 
 
 def wiring_capacitors(channels: Channels) -> set[str]:

@@ -23,14 +23,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from layoutkit.circuit.bipolar_groups import bipolar_groups
-from layoutkit.circuit.channels import Channels, gate_length
+from layoutkit.circuit.channels import Channels, gate_length, is_of_a_wire
 from layoutkit.circuit.circuit import Circuit, Device, RecognisedModule
 from layoutkit.circuit.families import OTHER_TYPE
 from layoutkit.circuit.input_pairs import mesh_mirrors
 from layoutkit.circuit.mirrors import FEWEST_SOURCES, Found, Mirrors
 from layoutkit.circuit.near_misses import near_misses
 from layoutkit.circuit.parallel_devices import fingers_of, folded, unfolded
-from layoutkit.circuit.ratios import ResistorRatios, capacitor_ratios, is_of_a_wire, wiring_capacitors
+from layoutkit.circuit.ratios import ResistorRatios, capacitor_ratios, wiring_capacitors
 from layoutkit.circuit.stages import capacitors_of_stages, inverters, ring_stages
 from layoutkit.circuit.supplies import is_passive, structural_supplies
 from layoutkit.circuit.switches import switch_groups

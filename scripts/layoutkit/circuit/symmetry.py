@@ -120,19 +120,32 @@ class _Search:
             seen.update(map(frozenset, growth.pairs))
         tried += self._clear_ones(rivals, {self.graph.elements[each.growth.pairs[0][0]].on("s") for each in tried})
         tried += self._exchanged(pairs)
-        tried.sort(key=lambda each: (2 if each.seed is None else each.seed.last, -each.growth.score))
+        tried.sort(key=self._place)
         for growth, pair, exchanged in tried:
             if not self._clashes(growth):
                 self._accept(growth)
             elif not self._add_nested(growth) and pair is not None and not exchanged:
                 self._add_beside(pair)
-        for seed in inputs:  # those in structures that were cut, which another one of equal cells may have
-            if not {*self._numbers(seed)} & self._taken.keys():
+        for seed in pairs:  # those in structures that were cut, which another one of equal cells may have
+            if seed.alone and not {*self._numbers(seed)} & self._taken.keys():
                 self._add_beside(seed)
         halves = {id(inner): outer.half_of(inner) for outer in self._accepted for inner in outer.inner}
         for growth in self._accepted:
             growth.centre(halves.get(id(growth), self._is_free))
             self._take(growth)
+
+    def _place(self, candidate: _Candidate) -> tuple[float, ...]:
+        """Return in which order structures are tried: first one that begins below two pairs on the same gates."""
+        growth, seed, exchanged = candidate
+        one, other = (self._tails.get(self.graph.elements[index].on("d")) for index in growth.pairs[0])
+        mixes = one is not None and one == other and not exchanged
+        return (2 if seed is None else seed.last, not mixes, -growth.score)
+
+    @cached_property
+    def _tails(self) -> dict[str, set[str]]:
+        """The tails of the input pairs, with the nets at their gates."""
+        pairs = [[self.graph.elements[index] for index in pair] for pair in self._amplifying if min(pair) >= 0]
+        return {pair[0].on("s"): {each.on("g") for each in pair} for pair in pairs}
 
     def _numbers(self, seed: Seed) -> tuple[int, int]:
         return self.graph.number.get(seed.one, -1), self.graph.number.get(seed.other, -1)

@@ -2378,6 +2378,20 @@ R2 vdd fb2 5k
     assert found(text, "differential_pair") >= {frozenset({"M4", "M5"}), frozenset({"M6", "M7"})}
 
 
+def test_the_upper_pairs_of_a_mixer_whose_currents_end_at_ports_are_those_above_one_transistor():
+    """Not those that meet at a port, as the halves of a passive mixer do."""
+    text = """.subckt stage op on lo lob rf rfb ip in vss
+MA op lo x vss nch w=4u l=0.3u
+MB on lob x vss nch w=4u l=0.3u
+MC op lob y vss nch w=4u l=0.3u
+MD on lo y vss nch w=4u l=0.3u
+ME x rf ip vss nch w=2u l=0.3u
+MF y rfb in vss nch w=2u l=0.3u
+.ends
+"""
+    assert found(text, "differential_pair") == {frozenset({"MA", "MB"}), frozenset({"MC", "MD"})}
+
+
 def test_sources_on_a_port_are_no_switches_below_a_diode_that_another_one_feeds():
     text = """.subckt t o out bias vdd vss
 M1 k k x vss nch w=4u l=1u

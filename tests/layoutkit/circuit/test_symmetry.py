@@ -461,6 +461,30 @@ CIRCUITS = {
         "MT MS",
         "inp/inn x/y",
     ),
+    "a mixer that its own oscillator drives": (
+        "rp rn ip in nb vdd vss",
+        """
+        MA x ip t vss n w=9u l=0.2u
+        MB y in t vss n w=9u l=0.2u
+        MT t nb vss vss n w=12u l=0.2u
+        MC rp lp x vss n w=6u l=0.2u
+        MD rn ln x vss n w=6u l=0.2u
+        ME rn lp y vss n w=6u l=0.2u
+        MF rp ln y vss n w=6u l=0.2u
+        R1 vdd rp 2k
+        R2 vdd rn 2k
+        MX lp ln s vss n w=9u l=0.2u
+        MY ln lp s vss n w=9u l=0.2u
+        MS s nb vss vss n w=12u l=0.2u
+        R3 vdd lp 1k
+        R4 vdd ln 1k
+        C1 vdd lp 1p
+        C2 vdd ln 1p
+        """,
+        "MA/MB MC/ME MD/MF R1/R2",
+        "MT",
+        "ip/in x/y rp/rn",
+    ),
 }
 
 # name: (ports, cards): nothing is an image of anything
